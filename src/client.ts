@@ -1,0 +1,173 @@
+import type { Codec } from './codec/codec.js'
+import { EntryIds } from './codec/entry-id.js'
+import { codecs } from './codec/index.js'
+import { BlockingReads } from './connection/blocking-reads.js'
+import { Commands } from './connection/commands.js'
+import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './connection/options.js'
+import { Subscriber } from './connection/subscriber.js'
+import { createTopology, type Topology } from './connection/topology.js'
+import { InvalidArgumentError, ShutdownError } from './errors.js'
+import { EventHub, type EventName, type Listener } from './events.js'
+import { identityMapper, queueKeys, type NameMapper } from './keys.js'
+import { nonEmptyString, onlyKnown, resolveSettings, type Tuning } from './options.js'
+import { BlockingQueue } from './queues/blocking-queue.js'
+import type { QueueContext, QueueIdentity } from './queues/context.js'
+import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.js'
+import { assertQueue, type ListQueue } from './queues/list-queue.js'
+import { Queue } from './queues/queue.js'
+import { TransferRegistry } from './transfer/transfer-registry.js'
+
+/** Everything `createClient` takes; without any option it connects to `redis://127.0.0.1:6379`. */
+export interface ClientOptions extends ConnectOptions, Tuning {
+  /** The codec of queues that are given none. Default `codecs.msgpack()`. */
+  readonly codec?: Codec | undefined
+  /** Translates queue names to the names used in Redis, as Redisson's `nameMapper`. */
+  readonly nameMapper?: NameMapper | undefined
+}
+
+export interface QueueOptions<T> {
+  /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
+  readonly codec?: Codec<T> | undefined
+}
+
+export interface BlockingQueueOptions<T> extends QueueOptions<T> {
+  /** As the client's option of the same name, for this queue object. */
+  readonly consumersDeliver?: boolean | undefined
+}
+
+const TUNING = [
+  'clock', 'sweepInterval', 'pingInterval', 'connectTimeout', 'commandTimeout', 'blockingConnections', 'consumersDeliver',
+  'maxPayloadBytes',
+] as const satisfies readonly (keyof Tuning)[]
+
+/** A connection to one Redis, and the queues on it. Nothing is opened before the first call that needs it. */
+export class RedelayedClient {
+  readonly #hub = new EventHub()
+  readonly #codec: Codec
+  readonly #mapper: NameMapper
+  readonly #topology: Topology
+  readonly #commands: Commands
+  readonly #subscriber: Subscriber
+  readonly #blocking: BlockingReads
+  readonly #transfers: TransferRegistry
+  readonly #context: QueueContext
+  #shutdown: Promise<void> | undefined
+
+  /** @internal use `createClient` */
+  constructor(options: ClientOptions) {
+    onlyKnown('options', options, [...CONNECT_OPTIONS, ...TUNING, 'codec', 'nameMapper'])
+    const emit = this.#hub.emit
+    const settings = resolveSettings(options)
+    this.#codec = options.codec === undefined ? codecs.msgpack() : assertCodec(options.codec)
+    this.#mapper = options.nameMapper === undefined ? identityMapper : assertMapper(options.nameMapper)
+    this.#topology = createTopology(resolveTarget(options), settings, emit)
+    this.#commands = new Commands(this.#topology)
+    this.#subscriber = new Subscriber(this.#topology, settings, emit)
+    this.#blocking = new BlockingReads({ topology: this.#topology, settings, sender: this.#commands, emit })
+    this.#transfers = new TransferRegistry({
+      sender: this.#commands,
+      channels: this.#subscriber,
+      settings,
+      emit,
+      onDelivered: (destination) => this.#blocking.prefer(destination),
+    })
+    this.#context = {
+      commands: this.#commands,
+      blocking: this.#blocking,
+      transfers: this.#transfers,
+      hub: this.#hub,
+      settings,
+      ids: new EntryIds(),
+    }
+  }
+
+  /** Redisson's `RQueue`. */
+  getQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): Queue<T> {
+    onlyKnown('options', options, ['codec'])
+    return new Queue(this.#context, this.#identify(name, options))
+  }
+
+  /** Redisson's `RBlockingQueue`. */
+  getBlockingQueue<T = unknown>(name: string, options: BlockingQueueOptions<T> = {}): BlockingQueue<T> {
+    onlyKnown('options', options, ['codec', 'consumersDeliver'])
+    return new BlockingQueue(this.#context, this.#identify(name, options), options)
+  }
+
+  /**
+   * Redisson's `RDelayedQueue` for a destination of this client; it encodes with the destination's codec. From now on this
+   * client delivers the queue's due messages, until as many objects are destroyed as were got.
+   */
+  getDelayedQueue<T>(destination: ListQueue<T>, options: DelayedQueueOptions = {}): DelayedQueue<T> {
+    this.#assertOpen()
+    assertQueue(destination)
+    if (destination.context !== this.#context) {
+      throw new InvalidArgumentError('destination', 'a queue of this client', 'a queue of another client')
+    }
+    return new DelayedQueue(this.#context, destination, options)
+  }
+
+  on<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#hub.client.on(name, listener)
+    return this
+  }
+
+  once<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#hub.client.once(name, listener)
+    return this
+  }
+
+  off<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#hub.client.off(name, listener)
+    return this
+  }
+
+  /**
+   * Lets calls that are under way finish, ends waits with a `ShutdownError`, stops all timers and closes the connections
+   * this client opened. May be called more than once.
+   */
+  shutdown(): Promise<void> {
+    this.#shutdown ??= this.#close()
+    return this.#shutdown
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shutdown()
+  }
+
+  async #close(): Promise<void> {
+    // without a server there is nothing to wait for: closing first ends what waits for a connection
+    if (!this.#topology.connected) await this.#topology.close()
+    await this.#transfers.close()
+    await this.#blocking.close()
+    await this.#subscriber.close()
+    await this.#commands.drain()
+    await this.#topology.close()
+  }
+
+  #identify<T>(name: string, options: QueueOptions<T>): QueueIdentity<T> {
+    this.#assertOpen()
+    const rawName = nonEmptyString('the name that nameMapper returned', this.#mapper.map(nonEmptyString('name', name)))
+    const codec = options.codec === undefined ? (this.#codec as Codec<T>) : assertCodec(options.codec)
+    return { name, keys: queueKeys(rawName), codec }
+  }
+
+  #assertOpen(): void {
+    if (this.#shutdown !== undefined) throw new ShutdownError('the client was shut down')
+  }
+}
+
+/** Makes a client. It connects when it is first used, and reconnects by itself. */
+export function createClient(options: ClientOptions = {}): RedelayedClient {
+  return new RedelayedClient(options)
+}
+
+function assertCodec<T>(codec: Codec<T>): Codec<T> {
+  const fits = typeof codec === 'object' && codec !== null && typeof codec.name === 'string'
+  if (fits && typeof codec.encode === 'function' && typeof codec.decode === 'function') return codec
+  throw new InvalidArgumentError('codec', 'an object with name, encode and decode', codec)
+}
+
+function assertMapper(mapper: NameMapper): NameMapper {
+  if (typeof mapper === 'object' && mapper !== null && typeof mapper.map === 'function') return mapper
+  throw new InvalidArgumentError('nameMapper', 'an object with map and unmap', mapper)
+}

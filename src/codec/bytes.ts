@@ -1,0 +1,20 @@
+import { EncodeError, describe } from '../errors.js'
+import type { Codec } from './codec.js'
+
+const NAME = 'bytes'
+
+/** Raw bytes, as Redisson's `ByteArrayCodec`: takes `Buffer` or `Uint8Array`, gives `Buffer`. */
+export function bytes(): Codec<Uint8Array> {
+  return Object.freeze({
+    name: NAME,
+    encode(value: Uint8Array): Buffer {
+      if (!(value instanceof Uint8Array)) {
+        throw new EncodeError(NAME, '$', `expected a Buffer or Uint8Array, got ${describe(value)}`)
+      }
+      return Buffer.from(value)
+    },
+    decode(encoded: Buffer): Buffer {
+      return Buffer.from(encoded)
+    },
+  })
+}

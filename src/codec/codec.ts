@@ -1,0 +1,14 @@
+/**
+ * Turns values into the bytes that stand in Redis and back. The same codec must be used by everyone on a queue.
+ * `encode` throws an `EncodeError` that names the path of what it cannot represent; `decode` throws on bytes it cannot
+ * read and must bound its work by the length of its input.
+ */
+export interface Codec<T = unknown> {
+  /** Appears in error messages. */
+  readonly name: string
+  encode(value: T): Buffer
+  decode(bytes: Buffer): T
+}
+
+/** How deep arrays and objects may nest, in both directions. */
+export const MAX_DEPTH = 128

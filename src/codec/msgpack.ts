@@ -1,0 +1,51 @@
+import { Packr, type Options } from 'msgpackr'
+import { DecodeError, EncodeError, toError } from '../errors.js'
+import type { Codec } from './codec.js'
+import { assertEncodable } from './encodable.js'
+import { assertMsgpackBounds } from './msgpack-bounds.js'
+
+const NAME = 'msgpack'
+// msgpackr's types lack `skipValues`, which leaves out properties that are undefined
+const OPTIONS: Options & { skipValues: unknown[] } = {
+  useRecords: false,
+  mapsAsObjects: true,
+  int64AsType: 'bigint',
+  skipValues: [undefined],
+}
+const MIN_INT64 = -(2n ** 63n)
+const MAX_UINT64 = 2n ** 64n - 1n
+
+/**
+ * MessagePack by msgpackr: null, booleans, numbers, bigints of 64 bits, strings, `Date`, `Buffer`/`Uint8Array`, arrays and
+ * objects, readable by any MessagePack library. Integers of 64 bits decode as bigint, bytes as `Buffer`, every map as a
+ * plain object.
+ */
+export function msgpack<T = unknown>(): Codec<T> {
+  const packr = new Packr(OPTIONS)
+  return Object.freeze({
+    name: NAME,
+    encode(value: T): Buffer {
+      assertEncodable(NAME, value, { leaf: isLeaf })
+      try {
+        return packr.pack(value) as Buffer
+      } catch (thrown) {
+        throw new EncodeError(NAME, '$', toError(thrown).message, { cause: thrown })
+      }
+    },
+    decode(bytes: Buffer): T {
+      assertMsgpackBounds(bytes)
+      try {
+        return packr.unpack(bytes) as T
+      } catch (thrown) {
+        throw new DecodeError(NAME, toError(thrown).message, { cause: thrown })
+      }
+    },
+  })
+}
+
+function isLeaf(value: unknown): boolean {
+  if (typeof value === 'bigint') return value >= MIN_INT64 && value <= MAX_UINT64
+  if (typeof value === 'number') return true // NaN and the infinities are floats like any other
+  if (value instanceof Date) return !Number.isNaN(value.getTime())
+  return value instanceof Uint8Array
+}

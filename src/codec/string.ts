@@ -1,0 +1,35 @@
+import { DecodeError, EncodeError, describe } from '../errors.js'
+import type { Codec } from './codec.js'
+
+const NAME = 'string'
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The bare text in UTF-8, the bytes of Redisson's `StringCodec`. A lone surrogate, which UTF-8 cannot hold, is refused. */
+export function string(): Codec<string> {
+  return Object.freeze({
+    name: NAME,
+    encode(value: string): Buffer {
+      if (typeof value !== 'string') throw new EncodeError(NAME, '$', `expected a string, got ${describe(value)}`)
+      const bytes = Buffer.from(value)
+      if (bytes.includes(REPLACEMENT) && LONE_SURROGATE.test(value)) {
+        throw new EncodeError(NAME, '$', 'it holds a lone surrogate')
+      }
+      return bytes
+    },
+    decode(bytes: Buffer): string {
+      return decodeUtf8(NAME, bytes)
+    },
+  })
+}
+
+/** What Node writes for half of a surrogate pair; only then is the slower check needed. */
+const REPLACEMENT = Buffer.from('\ufffd')
+const LONE_SURROGATE = /\p{Surrogate}/u
+
+export function decodeUtf8(codec: string, bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes)
+  } catch (thrown) {
+    throw new DecodeError(codec, 'they are not valid UTF-8', { cause: thrown })
+  }
+}

@@ -1,0 +1,65 @@
+import { InvalidTicketError, describe } from '../errors.js'
+import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from './entry.js'
+
+/**
+ * What `offer` returns: 24 or 26 URL-safe characters that name one pending message of one queue. It stays valid until the
+ * message is delivered, cancelled or rescheduled (which gives a new one).
+ */
+export type Ticket = string
+
+export interface TicketContent {
+  readonly id: Buffer
+  /** Due time, epoch milliseconds by the Redis clock. */
+  readonly due: number
+}
+
+const DUE_BYTES = 7
+const CHECK_BYTES = 3
+
+/** base64url of the id, the due time as 56-bit big endian, and a checksum that includes the queue's name. */
+export function encodeTicket(rawName: string, id: Uint8Array, due: number): Ticket {
+  const bytes = Buffer.allocUnsafe(id.length + DUE_BYTES + CHECK_BYTES)
+  bytes.set(id, 0)
+  bytes.writeUIntBE(Math.floor(due / 2 ** 32), id.length, 3)
+  bytes.writeUInt32BE(due % 2 ** 32, id.length + 3)
+  bytes.writeUIntBE(checksum(rawName, bytes, id.length + DUE_BYTES), id.length + DUE_BYTES, CHECK_BYTES)
+  return bytes.toString('base64url')
+}
+
+/** Refuses what is not a ticket of the queue `rawName`. */
+export function decodeTicket(rawName: string, queue: string, ticket: unknown): TicketContent {
+  const bytes = ticketBytes(ticket, queue)
+  const checked = bytes.length - CHECK_BYTES
+  if (bytes.readUIntBE(checked, CHECK_BYTES) !== checksum(rawName, bytes, checked)) {
+    throw new InvalidTicketError('this ticket was issued by another queue, or was damaged', { queue })
+  }
+  return { id: bytes.subarray(0, checked - DUE_BYTES), due: readDue(bytes) }
+}
+
+/** The due time in a ticket, epoch milliseconds by the Redis clock. */
+export function dueOf(ticket: Ticket): number {
+  return readDue(ticketBytes(ticket))
+}
+
+function readDue(bytes: Buffer): number {
+  const at = bytes.length - CHECK_BYTES - DUE_BYTES
+  return bytes.readUIntBE(at, 3) * 2 ** 32 + bytes.readUInt32BE(at + 3)
+}
+
+function ticketBytes(ticket: unknown, queue?: string): Buffer {
+  if (typeof ticket === 'string') {
+    const bytes = Buffer.from(ticket, 'base64url')
+    const idBytes = bytes.length - DUE_BYTES - CHECK_BYTES
+    const known = idBytes === ORDERED_ID_BYTES || idBytes === UNORDERED_ID_BYTES
+    if (known && bytes.toString('base64url') === ticket) return bytes
+  }
+  throw new InvalidTicketError(`expected a ticket as returned by offer, got ${describe(ticket)}`, { queue })
+}
+
+/** FNV-1a over name and content, folded to 24 bits: against mistakes, not against forgery. */
+function checksum(rawName: string, bytes: Buffer, length: number): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < rawName.length; i++) hash = Math.imul(hash ^ rawName.charCodeAt(i), 0x01000193)
+  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193)
+  return ((hash >>> 24) ^ hash) & 0xffffff
+}

@@ -1,0 +1,261 @@
+import type { Redis } from 'ioredis'
+import { ConnectionError, ShutdownError, UnsupportedServerError, type RedelayedError } from '../errors.js'
+import { asArray, asBytes, asBytesArray, asInteger } from '../lua/replies.js'
+import type { Link } from './link.js'
+import { isTransient, translateError } from './server-errors.js'
+import { Waiters, type Waiter } from './waiters.js'
+
+/** How long one blocking command waits at the server before it is sent again. */
+const BLOCK_SECONDS = 10
+/** The same where several groups of keys take turns, or where the server cannot be asked to stop waiting. */
+const SHORT_BLOCK_SECONDS = 1
+/** A reply that is overdue by this much will not come. */
+const OVERDUE_MS = 3_000
+/** After a blocked event loop a timer fires before the socket is read; the reply may be there already. */
+const SECOND_CHANCE_MS = 500
+const MAX_PER_CALL = 1_000
+const RETRY_MS = 100
+
+export interface LaneParams {
+  /** Its `prepare` must have called `Lane.prepare`. */
+  readonly link: Link
+  /** The connection that can unblock the given one. */
+  readonly beside: (redis: Redis) => Promise<Redis>
+  /** Takes more elements without waiting; for servers without BLMPOP. */
+  readonly drain: (key: string, count: number) => Promise<Buffer[]>
+  /** Rejects with what is wrong with a key, e.g. its type. */
+  readonly probe: (key: string) => Promise<void>
+  /** Whether any lane of this client has ever worked. Until then failures are the caller's to know; later they are waited out. */
+  readonly shared: { hasServed: boolean }
+  /** The keys live elsewhere now. */
+  readonly onMoved: (waiters: Waiter[]) => void
+}
+
+interface Call {
+  readonly keys: ReadonlySet<string>
+  readonly redis: Redis
+}
+
+/**
+ * One connection on which many waiting takes of many queues share one blocking command. What it waits for can only change
+ * while it does not wait, so a new key or a cancelled wait interrupts the command with CLIENT UNBLOCK. The command then
+ * ends either empty or with an element, and an element always has somebody to go to: nothing is lost by cancelling.
+ */
+export class BlockingLane {
+  readonly #params: LaneParams
+  readonly #waiters = new Waiters()
+  #loop: Promise<void> | undefined
+  #call: Call | undefined
+  #interrupting = false
+  #multiPop = true
+  #preferred: string | undefined
+
+  constructor(params: LaneParams) {
+    this.#params = params
+  }
+
+  /** How many keys are waited for. */
+  get size(): number {
+    return this.#waiters.keyCount
+  }
+
+  has(key: string): boolean {
+    return this.#waiters.has(key)
+  }
+
+  add(waiter: Waiter): void {
+    this.#waiters.add(waiter)
+    if (this.#call !== undefined && !this.#call.keys.has(waiter.key)) this.#interrupt()
+    // a turn later, so that the takes of one turn share the command
+    this.#loop ??= nextTurn().then(() => this.#run())
+  }
+
+  /** The waiter does not want to wait any longer; it is settled as soon as no element can come any more. */
+  cancel(waiter: Waiter): void {
+    if (this.#call?.keys.has(waiter.key) === true) this.#interrupt()
+    else this.#waiters.settleEnded(waiter.key)
+  }
+
+  /** Something has just arrived at `key`: look there first if the lane is waiting for other keys. */
+  prefer(key: string): void {
+    if (this.#call === undefined || this.#call.keys.has(key)) return
+    this.#preferred = key
+    this.#interrupt()
+  }
+
+  async close(): Promise<void> {
+    this.#waiters.endAll(new ShutdownError('the client was shut down'))
+    const call = this.#call
+    if (call === undefined) this.#waiters.settleAllEnded()
+    else {
+      // the reply is awaited: it may carry an element
+      this.#interrupt()
+      const timer = setTimeout(() => this.#params.link.drop(call.redis), OVERDUE_MS)
+      await this.#loop
+      clearTimeout(timer)
+    }
+    await this.#params.link.close()
+    await this.#loop
+  }
+
+  async #run(): Promise<void> {
+    try {
+      while (this.#waiters.keyCount > 0) {
+        const redis = await this.#connection()
+        if (redis === undefined) continue
+        this.#waiters.settleAllEnded()
+        const keys = this.#waiters.nextGroup(this.#preferred)
+        this.#preferred = undefined
+        if (keys.length > 0) await this.#wait(redis, keys)
+      }
+    } finally {
+      this.#loop = undefined
+    }
+  }
+
+  async #connection(): Promise<Redis | undefined> {
+    const current = this.#params.link.current
+    if (current !== undefined) return current
+    try {
+      return await this.#params.link.get()
+    } catch (thrown) {
+      const error = translateError(thrown)
+      if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
+      else this.#waiters.settleAllEnded()
+      return undefined
+    }
+  }
+
+  async #wait(redis: Redis, keys: string[]): Promise<void> {
+    this.#call = { keys: new Set(keys), redis }
+    const id = clientIds.get(redis)
+    const short = id === undefined || this.#waiters.groupCount > 1
+    const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
+    const stopWatching = this.#watch(redis, seconds * 1000 + OVERDUE_MS)
+    let popped: [key: string, elements: Buffer[]] | null
+    try {
+      popped = await this.#pop(redis, keys, seconds)
+    } catch (thrown) {
+      stopWatching()
+      this.#call = undefined
+      await this.#onError(redis, keys, translateError(thrown))
+      return
+    }
+    stopWatching()
+    this.#params.shared.hasServed = true
+    if (popped !== null) {
+      const [key, elements] = popped
+      if (!this.#multiPop) elements.push(...(await this.#more(key, elements.length)))
+      this.#waiters.deliver(key, elements)
+    }
+    this.#call = undefined
+    this.#waiters.settleAllEnded()
+    // takers in a loop ask again at once; the next command should know them
+    if (popped !== null) await nextTurn()
+  }
+
+  async #pop(redis: Redis, keys: string[], seconds: number): Promise<[string, Buffer[]] | null> {
+    if (this.#multiPop) {
+      const count = Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
+      try {
+        const reply = await redis.callBuffer('BLMPOP', seconds, keys.length, ...keys, 'LEFT', 'COUNT', count)
+        if (reply === null) return null
+        const [key, elements] = asArray(reply)
+        return [asBytes(key).toString(), asBytesArray(elements)]
+      } catch (thrown) {
+        if (!(translateError(thrown) instanceof UnsupportedServerError)) throw thrown
+        this.#multiPop = false
+      }
+    }
+    const reply = await redis.callBuffer('BLPOP', ...keys, seconds)
+    if (reply === null) return null
+    const [key, element] = asBytesArray(reply)
+    return [asBytes(key).toString(), [asBytes(element)]]
+  }
+
+  async #more(key: string, already: number): Promise<Buffer[]> {
+    const count = Math.min(MAX_PER_CALL, this.#waiters.demand(key)) - already
+    if (count <= 0) return []
+    return this.#params.drain(key, count).catch(() => []) // the next round tries again
+  }
+
+  async #onError(redis: Redis, keys: string[], error: RedelayedError): Promise<void> {
+    if (error instanceof ConnectionError) return // the link opens another connection
+    if (isTransient(error)) {
+      if (!this.#params.shared.hasServed) {
+        this.#waiters.failAll(error)
+        return
+      }
+      this.#params.link.drop(redis)
+      await pause(RETRY_MS)
+      this.#params.onMoved(this.#waiters.removeAll(keys))
+      return
+    }
+    // one bad key spoils the command for all of them: find it
+    let found = false
+    for (const key of keys) {
+      try {
+        await this.#params.probe(key)
+      } catch (thrown) {
+        found = true
+        this.#waiters.fail(key, translateError(thrown))
+      }
+    }
+    if (found) return
+    if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
+    else await pause(RETRY_MS)
+  }
+
+  /** Replaces the connection when the reply is so late that the socket must be dead. */
+  #watch(redis: Redis, ms: number): () => void {
+    let timer = setTimeout(() => {
+      timer = setTimeout(() => this.#params.link.drop(redis), SECOND_CHANCE_MS)
+    }, ms)
+    return () => clearTimeout(timer)
+  }
+
+  #interrupt(): void {
+    if (this.#interrupting || this.#call === undefined) return
+    this.#interrupting = true
+    void this.#unblock(this.#call).finally(() => (this.#interrupting = false))
+  }
+
+  /** The command may not have reached the server yet, so this goes on until it ends. */
+  async #unblock(call: Call): Promise<void> {
+    const id = clientIds.get(call.redis)
+    if (id === undefined) return
+    for (let wait = 1; this.#call === call; wait = Math.min(wait * 2, RETRY_MS)) {
+      try {
+        const beside = await this.#params.beside(call.redis)
+        if (asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1) return
+      } catch (thrown) {
+        const error = translateError(thrown)
+        if (!isTransient(error)) {
+          clientIds.delete(call.redis) // the server will not do it: wait shortly from now on
+          return
+        }
+        wait = RETRY_MS
+      }
+      await pause(wait)
+    }
+  }
+}
+
+const clientIds = new WeakMap<Redis, number>()
+
+/** Learns the id by which a connection can be unblocked; servers that do not tell are waited for in short steps. */
+export async function learnClientId(redis: Redis): Promise<void> {
+  try {
+    clientIds.set(redis, asInteger(await redis.call('CLIENT', 'ID')))
+  } catch (error) {
+    if (translateError(error) instanceof ConnectionError) throw error
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

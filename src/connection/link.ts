@@ -1,0 +1,179 @@
+import type { Redis } from 'ioredis'
+import { AuthError, ConnectionError, ShutdownError, UnsupportedServerError, type RedelayedError } from '../errors.js'
+import type { Emit, ReconnectingEvent } from '../events.js'
+import { backoffDelay, type Backoff } from '../timing/backoff.js'
+import { translateError } from './server-errors.js'
+
+const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
+
+export interface LinkParams {
+  readonly role: ReconnectingEvent['connection']
+  /** A new ioredis client that is not connected yet and never reconnects by itself. */
+  readonly open: () => Redis | Promise<Redis>
+  /** What must hold before the connection is used; it is closed when this rejects. */
+  readonly prepare?: (redis: Redis) => Promise<void>
+  readonly connectTimeout: number
+  readonly emit: Emit
+}
+
+interface Waiter {
+  readonly resolve: (redis: Redis) => void
+  readonly reject: (error: RedelayedError) => void
+  readonly timer: NodeJS.Timeout
+}
+
+/**
+ * One connection that is opened when first needed and opened again when it breaks. Every ioredis client serves for one
+ * connection only: with ioredis's own reconnection a command in flight is either sent twice without a word or its promise
+ * never settles, and there is no moment at which a subscription is known to be renewed.
+ */
+export class Link {
+  readonly #params: LinkParams
+  readonly #waiters = new Set<Waiter>()
+  #current: Redis | undefined
+  #opening: Redis | undefined
+  #lastError: Error | undefined
+  #running: Promise<void> | undefined
+  #closed = false
+  #wakeUp: (() => void) | undefined
+
+  constructor(params: LinkParams) {
+    this.#params = params
+  }
+
+  /** The connection when it is ready now. */
+  get current(): Redis | undefined {
+    return this.#current?.status === 'ready' ? this.#current : undefined
+  }
+
+  /** Waits for the connection, at most `connectTimeout`. Wrong credentials reject at once. */
+  get(): Promise<Redis> {
+    if (this.current !== undefined) return Promise.resolve(this.current)
+    if (this.#closed) return Promise.reject(new ShutdownError('the client was shut down'))
+    this.#running ??= this.#run()
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiters.delete(waiter)
+        const seconds = this.#params.connectTimeout / 1000
+        const why = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
+        reject(
+          new ConnectionError(`no connection to Redis within ${seconds} s${why}`, 'not-applied', { cause: this.#lastError }),
+        )
+      }, this.#params.connectTimeout)
+      const waiter: Waiter = { resolve, reject, timer }
+      this.#waiters.add(waiter)
+    })
+  }
+
+  /** Gives up this connection because it misbehaves; another one is opened. */
+  drop(redis: Redis): void {
+    if (this.#current === redis) this.#current = undefined
+    redis.disconnect()
+  }
+
+  /** Ends the connection; `graceful` lets the server answer first what is under way. */
+  async close(graceful = false): Promise<void> {
+    this.#closed = true
+    this.#settle((waiter) => waiter.reject(new ShutdownError('the client was shut down')))
+    this.#wakeUp?.()
+    this.#opening?.disconnect()
+    const redis = this.#current
+    if (redis !== undefined) {
+      this.#current = undefined
+      if (graceful) await quit(redis)
+      redis.disconnect()
+    }
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    for (let attempt = 0; !this.#closed; ) {
+      const redis = await this.#connect()
+      if (redis !== undefined) {
+        attempt = 0
+        await this.#serve(redis)
+      } else if (this.#lastError instanceof AuthError || this.#lastError instanceof UnsupportedServerError) {
+        const error = this.#lastError
+        this.#settle((waiter) => waiter.reject(error))
+      }
+      if (this.#closed) return
+      attempt++
+      const delayMs = Math.round(backoffDelay(BACKOFF, attempt, Math.random()))
+      this.#params.emit('reconnecting', {
+        connection: this.#params.role,
+        attempt,
+        delayMs,
+        error: this.#lastError,
+      })
+      await this.#pause(delayMs)
+    }
+  }
+
+  /** One attempt; `undefined` when it failed, with the reason in `#lastError`. */
+  async #connect(): Promise<Redis | undefined> {
+    let redis: Redis | undefined
+    let reason: RedelayedError | undefined
+    try {
+      redis = this.#opening = await this.#params.open()
+      // ioredis tells the reason of a failed connect only by this event, and prints it when nobody listens
+      redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
+      if (this.#closed) throw new ShutdownError('the client was shut down')
+      await redis.connect()
+      await this.#params.prepare?.(redis)
+      if (this.#closed) throw new ShutdownError('the client was shut down')
+      return redis
+    } catch (thrown) {
+      this.#lastError = reason ?? translateError(thrown)
+      redis?.disconnect()
+      return undefined
+    } finally {
+      this.#opening = undefined
+    }
+  }
+
+  /** Hands the connection out until it ends. */
+  async #serve(redis: Redis): Promise<void> {
+    const ended = new Promise<void>((resolve) => redis.once('end', () => resolve()))
+    this.#lastError = undefined
+    if (redis.status === 'ready') {
+      this.#current = redis
+      this.#settle((waiter) => waiter.resolve(redis))
+      await ended
+    }
+    if (this.#current === redis) this.#current = undefined
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, ms)
+      this.#wakeUp = done
+      function done(): void {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  #settle(how: (waiter: Waiter) => void): void {
+    const waiters = [...this.#waiters]
+    this.#waiters.clear()
+    for (const waiter of waiters) {
+      clearTimeout(waiter.timer)
+      how(waiter)
+    }
+  }
+}
+
+const QUIT_TIMEOUT_MS = 2_000
+
+/** Waits until the server has answered everything sent before; a dead server must not hold up a shutdown. */
+async function quit(redis: Redis): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, QUIT_TIMEOUT_MS)))
+  const quitted = redis.quit().then(
+    () => undefined,
+    () => undefined,
+  )
+  await Promise.race([quitted, timeout])
+  clearTimeout(timer)
+}

@@ -1,0 +1,168 @@
+import type { ConnectionOptions as TlsOptions } from 'node:tls'
+import type { RedisOptions } from 'ioredis'
+import { InvalidArgumentError } from '../errors.js'
+import { boolean, integer, nonEmptyString } from '../options.js'
+
+export interface HostAndPort {
+  readonly host: string
+  readonly port?: number | undefined
+}
+
+/** A client that the user made: ioredis 5.9 or later, single node, Sentinel or Cluster. Structural, as types differ between majors. */
+export interface IoredisClient {
+  readonly status: string
+  readonly isCluster: boolean
+  readonly options: object
+  duplicate(...args: never[]): unknown
+  on(event: string, listener: (...args: never[]) => void): unknown
+}
+
+/** How to reach Redis: exactly one of `url`, `host`, `sentinels`, `cluster` or `redis`. */
+export interface ConnectOptions {
+  /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. */
+  readonly url?: string | URL | undefined
+  readonly host?: string | undefined
+  /** 1 to 65535; default 6379. */
+  readonly port?: number | undefined
+  readonly username?: string | undefined
+  readonly password?: string | undefined
+  /** Database number, default 0; a cluster has only 0. */
+  readonly db?: number | undefined
+  /** `true` for TLS with the system's authorities, or options for `tls.connect`. */
+  readonly tls?: boolean | TlsOptions | undefined
+  /** The sentinels to ask for the master called `name`. */
+  readonly sentinels?: readonly HostAndPort[] | undefined
+  /** The name of the master, with `sentinels`. */
+  readonly name?: string | undefined
+  readonly sentinelUsername?: string | undefined
+  readonly sentinelPassword?: string | undefined
+  /** Some nodes of a cluster; the others are discovered. */
+  readonly cluster?: readonly (HostAndPort | string | URL)[] | undefined
+  /** Further ioredis options, such as `family`, `natMap` or `connectionName`; those that the package relies on are overridden. */
+  readonly ioredis?: Readonly<Record<string, unknown>> | undefined
+  /** Your own ioredis client. It is used for commands and left open at shutdown; other connections are made with its options. */
+  readonly redis?: IoredisClient | undefined
+}
+
+export const CONNECT_OPTIONS = [
+  'url', 'host', 'port', 'username', 'password', 'db', 'tls', 'sentinels', 'name', 'sentinelUsername', 'sentinelPassword',
+  'cluster', 'ioredis', 'redis',
+] as const satisfies readonly (keyof ConnectOptions)[]
+
+/** The checked options in the form that ioredis takes. */
+export type Target =
+  | { readonly kind: 'single'; readonly redis: RedisOptions }
+  | { readonly kind: 'cluster'; readonly nodes: { host: string; port: number }[]; readonly redis: RedisOptions }
+  | { readonly kind: 'borrowed'; readonly client: IoredisClient }
+
+/** Checks where to connect to. Passwords never appear in its errors. */
+export function resolveTarget(options: ConnectOptions): Target {
+  const ways = (['url', 'host', 'sentinels', 'cluster', 'redis'] as const).filter((way) => options[way] !== undefined)
+  if (ways.length > 1) {
+    throw new InvalidArgumentError('options', 'one of url, host, sentinels, cluster, redis', ways.join(' and '))
+  }
+  if (options.redis !== undefined) return { kind: 'borrowed', client: borrowed(options.redis) }
+  const redis: RedisOptions = { ...options.ioredis, ...credentials(options) }
+  if (options.ioredis?.['keyPrefix']) refuseKeyPrefix(options.ioredis['keyPrefix'])
+  if (options.cluster !== undefined) {
+    const nodes = nonEmptyList('cluster', options.cluster).map((node) => clusterNode(node, redis))
+    if (redis.db) throw new InvalidArgumentError('db', '0 with a cluster', redis.db)
+    return { kind: 'cluster', nodes, redis }
+  }
+  if (options.sentinels !== undefined) {
+    const sentinels = nonEmptyList('sentinels', options.sentinels).map((node) => hostAndPort('sentinels', node, 26379))
+    const name = nonEmptyString('name', options.name)
+    return {
+      kind: 'single',
+      redis: {
+        ...redis,
+        sentinels,
+        name,
+        sentinelUsername: options.sentinelUsername,
+        sentinelPassword: options.sentinelPassword,
+      },
+    }
+  }
+  if (options.url !== undefined) return { kind: 'single', redis: { ...redis, ...parseUrl(options.url, redis) } }
+  return { kind: 'single', redis: { ...redis, ...hostAndPort('options', { host: options.host ?? '127.0.0.1', port: options.port }, 6379) } }
+}
+
+function credentials(options: ConnectOptions): RedisOptions {
+  const redis: RedisOptions = {}
+  if (options.username !== undefined) redis.username = nonEmptyString('username', options.username)
+  if (options.password !== undefined) {
+    if (typeof options.password !== 'string') throw new InvalidArgumentError('password', 'a string', typeof options.password)
+    redis.password = options.password
+  }
+  if (options.db !== undefined) redis.db = integer('db', options.db, 0, 1_000_000)
+  if (options.tls !== undefined) {
+    if (typeof options.tls === 'object') redis.tls = { ...options.tls }
+    else if (boolean('tls', options.tls)) redis.tls = {}
+  }
+  return redis
+}
+
+/** What the URL says wins over nothing: a part given in both the URL and the options must not be guessed. */
+function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
+  let url: URL
+  try {
+    url = new URL(given)
+  } catch {
+    throw new InvalidArgumentError('url', 'redis://[user[:password]@]host[:port][/database] or rediss://…', 'something else')
+  }
+  if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
+    throw new InvalidArgumentError('url', 'the scheme redis:// or rediss://', url.protocol)
+  }
+  const redis: RedisOptions = hostAndPort('url', {
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1',
+    port: url.port === '' ? undefined : Number(url.port),
+  }, 6379)
+  if (url.username !== '') redis.username = decodeURIComponent(url.username)
+  if (url.password !== '') redis.password = decodeURIComponent(url.password)
+  const database = url.pathname.slice(1)
+  if (database !== '') {
+    if (!/^\d{1,6}$/.test(database)) throw new InvalidArgumentError('database in url', 'a number', database)
+    redis.db = Number(database)
+  }
+  if (url.search !== '') throw new InvalidArgumentError('url', 'no query; use the options instead', url.search)
+  if (url.protocol === 'rediss:' && already.tls === undefined) redis.tls = {}
+  for (const part of ['username', 'password', 'db'] as const) {
+    if (redis[part] !== undefined && already[part] !== undefined) {
+      throw new InvalidArgumentError(part, 'it either in the url or in the options', 'both')
+    }
+  }
+  return redis
+}
+
+function clusterNode(node: HostAndPort | string | URL, redis: RedisOptions): { host: string; port: number } {
+  if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort('cluster', node, 6379)
+  const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis)
+  Object.assign(redis, shared)
+  return { host, port }
+}
+
+function hostAndPort(what: string, node: HostAndPort, defaultPort: number): { host: string; port: number } {
+  return {
+    host: nonEmptyString(`${what}.host`, node.host),
+    port: integer(`${what}.port`, node.port ?? defaultPort, 1, 65_535),
+  }
+}
+
+function nonEmptyList<T>(what: string, list: readonly T[]): readonly T[] {
+  if (!Array.isArray(list) || list.length === 0) throw new InvalidArgumentError(what, 'a non-empty array', list)
+  return list as readonly T[]
+}
+
+function borrowed(client: IoredisClient): IoredisClient {
+  const looksRight = typeof client === 'object' && client !== null && typeof client.duplicate === 'function'
+  if (!looksRight || typeof client.status !== 'string') throw new InvalidArgumentError('redis', 'an ioredis client', client)
+  const { keyPrefix, redisOptions } = client.options as { keyPrefix?: unknown; redisOptions?: { keyPrefix?: unknown } }
+  if (keyPrefix) refuseKeyPrefix(keyPrefix)
+  if (redisOptions?.keyPrefix) refuseKeyPrefix(redisOptions.keyPrefix)
+  return client
+}
+
+/** ioredis would prefix keys, but not channels nor the names that Redisson uses: wake-ups would be lost without a word. */
+function refuseKeyPrefix(keyPrefix: unknown): never {
+  throw new InvalidArgumentError('keyPrefix', 'none on the ioredis client; use the nameMapper option instead', keyPrefix)
+}

@@ -1,0 +1,145 @@
+import type { Redis } from 'ioredis'
+import { ShutdownError, type RedelayedError } from '../errors.js'
+import type { Emit } from '../events.js'
+import type { Settings } from '../options.js'
+import { Link } from './link.js'
+import { translateError } from './server-errors.js'
+import type { Topology } from './topology.js'
+
+/** What one channel's user is told. */
+export interface ChannelListener {
+  /** The server acknowledged the subscription: from now on no message is missed until the connection breaks. */
+  onSubscribed(): void
+  /** The connection broke; messages are missed until the next `onSubscribed`. */
+  onUnsubscribed(): void
+  onMessage(message: string): void
+  onError(error: RedelayedError): void
+}
+
+/** How many channels one SUBSCRIBE names at most, so that no single command is huge. */
+const CHANNELS_PER_COMMAND = 500
+
+/**
+ * One pub/sub connection for all channels. It subscribes by itself after every reconnect, because only so the moment of
+ * each acknowledgement is known, and pings, so that a half-open socket is noticed.
+ */
+export class Subscriber {
+  readonly #link: Link
+  readonly #pingInterval: number
+  readonly #listeners = new Map<string, ChannelListener>()
+  /** Channels to be subscribed or unsubscribed with the next command; collected over one turn of the event loop. */
+  readonly #changed = new Set<string>()
+  #flushing = false
+  #opening = false
+  #pingTimer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(topology: Topology, settings: Settings, emit: Emit) {
+    this.#pingInterval = settings.pingInterval
+    this.#link = new Link({
+      role: 'subscriber',
+      open: async () => {
+        const redis = await topology.dedicated()
+        redis.on('message', (channel: string, message: string) => this.#listeners.get(channel)?.onMessage(message))
+        redis.once('ready', () => this.#onReady(redis))
+        redis.once('end', () => this.#listeners.forEach((listener) => listener.onUnsubscribed()))
+        return redis
+      },
+      connectTimeout: settings.connectTimeout,
+      emit,
+    })
+  }
+
+  /** Adds the one listener of a channel. */
+  add(channel: string, listener: ChannelListener): void {
+    if (this.#closed) throw new ShutdownError('the client was shut down')
+    this.#listeners.set(channel, listener)
+    this.#change(channel)
+  }
+
+  remove(channel: string): void {
+    if (this.#listeners.delete(channel)) this.#change(channel)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#pingTimer)
+    this.#listeners.clear()
+    await this.#link.close()
+  }
+
+  #onReady(redis: Redis): void {
+    this.#schedulePing(redis)
+    void this.#subscribe(redis, [...this.#listeners.keys()])
+  }
+
+  #change(channel: string): void {
+    this.#changed.add(channel)
+    if (this.#flushing || this.#closed) return
+    this.#flushing = true
+    setImmediate(() => {
+      this.#flushing = false
+      void this.#flush()
+    })
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#closed) return
+    const redis = this.#link.current
+    if (redis === undefined) {
+      // everything is subscribed when the connection is ready; here it only has to be opened
+      this.#changed.clear()
+      if (this.#opening || this.#listeners.size === 0) return
+      this.#opening = true
+      await this.#link.get().catch((error: unknown) => this.#report(error))
+      this.#opening = false
+      return
+    }
+    const changed = [...this.#changed]
+    this.#changed.clear()
+    const gone = changed.filter((channel) => !this.#listeners.has(channel))
+    if (gone.length > 0) redis.unsubscribe(...gone).catch(() => undefined)
+    const wanted = changed.filter((channel) => this.#listeners.has(channel))
+    if (wanted.length > 0) await this.#subscribe(redis, wanted)
+  }
+
+  async #subscribe(redis: Redis, channels: string[]): Promise<void> {
+    for (let i = 0; i < channels.length && !this.#closed; i += CHANNELS_PER_COMMAND) {
+      const chunk = channels.slice(i, i + CHANNELS_PER_COMMAND)
+      try {
+        await redis.subscribe(...chunk)
+      } catch (thrown) {
+        if (this.#closed || redis.status !== 'ready') return // the next connection subscribes again
+        const error = translateError(thrown)
+        for (const channel of chunk) this.#listeners.get(channel)?.onError(error)
+        this.#link.drop(redis)
+        return
+      }
+      for (const channel of chunk) this.#listeners.get(channel)?.onSubscribed()
+    }
+  }
+
+  #schedulePing(redis: Redis): void {
+    clearTimeout(this.#pingTimer)
+    const wait = this.#pingInterval * (0.9 + 0.2 * Math.random())
+    this.#pingTimer = setTimeout(() => this.#ping(redis), wait)
+  }
+
+  /** A socket whose peer is gone without a word swallows the ping; the connection is replaced then. */
+  #ping(redis: Redis): void {
+    if (this.#closed || redis.status !== 'ready') return
+    this.#pingTimer = setTimeout(() => this.#link.drop(redis), Math.min(this.#pingInterval, PONG_TIMEOUT_MS))
+    redis.ping().then(
+      () => this.#schedulePing(redis),
+      () => this.#link.drop(redis),
+    )
+  }
+
+  #report(error: unknown): void {
+    const translated = translateError(error)
+    if (this.#closed) return
+    for (const listener of this.#listeners.values()) listener.onError(translated)
+  }
+}
+
+const PONG_TIMEOUT_MS = 3_000

@@ -1,0 +1,205 @@
+/** What a `RedelayedError` is about, beside its message. */
+export interface ErrorDetails {
+  /** The queue as the caller named it, where the error concerns one. */
+  readonly queue?: string | undefined
+  /** The error underneath: the server's reply, the socket's error, the codec's. */
+  readonly cause?: unknown
+}
+
+/**
+ * The base of every error this package throws or emits. `code` is stable and meant for programs; the message is meant
+ * for people and may change.
+ */
+export class RedelayedError extends Error {
+  override readonly name: string = this.constructor.name
+  readonly code: string
+  /** The queue as the caller named it, where the error concerns one. */
+  queue: string | undefined
+
+  constructor(code: string, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    if (details.queue !== undefined) attributeTo(this, details.queue)
+  }
+}
+
+/** Notes which queue an error is about, when the layer that made it did not know. */
+export function attributeTo<E extends RedelayedError>(error: E, queue: string): E {
+  if (error.queue !== undefined) return error
+  error.queue = queue
+  error.message = `queue ${JSON.stringify(queue)}: ${error.message}`
+  return error
+}
+
+/** An argument or option is not what the call takes. The message says what was expected and what came. */
+export class InvalidArgumentError extends RedelayedError {
+  constructor(what: string, expected: string, received: unknown, details: ErrorDetails = {}) {
+    super('ERR_INVALID_ARGUMENT', `${what}: expected ${expected}, got ${describe(received)}`, details)
+  }
+}
+
+/** A ticket that was not issued by this queue, or was damaged on the way. */
+export class InvalidTicketError extends RedelayedError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('ERR_INVALID_TICKET', message, details)
+  }
+}
+
+/** The codec cannot represent a value. `path` leads to the culprit, e.g. `$.items[3].price`. */
+export class EncodeError extends RedelayedError {
+  readonly path: string
+
+  constructor(codec: string, path: string, message: string, details: ErrorDetails = {}) {
+    super('ERR_ENCODE', `codec ${codec} cannot encode the value at ${path}: ${message}`, details)
+    this.path = path
+  }
+}
+
+/** Bytes that the codec cannot read. */
+export class DecodeError extends RedelayedError {
+  constructor(codec: string, message: string, details: ErrorDetails = {}) {
+    super('ERR_DECODE', `codec ${codec} cannot decode the bytes: ${message}`, details)
+  }
+}
+
+/** The encoded value is larger than `maxPayloadBytes`. */
+export class PayloadTooLargeError extends RedelayedError {
+  constructor(bytes: number, limit: number, details: ErrorDetails = {}) {
+    super('ERR_PAYLOAD_TOO_LARGE', `the encoded value has ${bytes} bytes, the limit is ${limit}`, details)
+  }
+}
+
+/**
+ * The server could not be reached, or went away. `outcome` tells whether the command may have been carried out:
+ * `'not-applied'` when it never left this process, `'unknown'` when the connection broke after it was written.
+ */
+export class ConnectionError extends RedelayedError {
+  readonly outcome: 'not-applied' | 'unknown'
+
+  constructor(message: string, outcome: 'not-applied' | 'unknown', details: ErrorDetails = {}) {
+    super('ERR_CONNECTION', message, details)
+    this.outcome = outcome
+  }
+}
+
+/** Wrong user or password, or a command or key that this user may not touch (`NOAUTH`, `WRONGPASS`, `NOPERM`). */
+export class AuthError extends RedelayedError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('ERR_AUTH', message, details)
+  }
+}
+
+/** A key of the queue holds another type of value (`WRONGTYPE`). */
+export class WrongTypeError extends RedelayedError {
+  constructor(details: ErrorDetails = {}) {
+    super('ERR_WRONG_TYPE', 'a key of this queue holds another type of value; nothing was changed', details)
+  }
+}
+
+/** The server is a read-only replica (`READONLY`). */
+export class ReadOnlyError extends RedelayedError {
+  constructor(details: ErrorDetails = {}) {
+    super('ERR_READ_ONLY', 'the server is a read-only replica; connect to the master', details)
+  }
+}
+
+/** In a cluster, the keys of this queue lie in different slots (`CROSSSLOT`). */
+export class CrossSlotError extends RedelayedError {
+  constructor(details: ErrorDetails = {}) {
+    super('ERR_CROSS_SLOT', 'its keys lie in different cluster slots; a name with "{" needs a non-empty {tag}', details)
+  }
+}
+
+/** The server answered with an error that has no class of its own; `redisCode` is its first word, e.g. `OOM`. */
+export class CommandError extends RedelayedError {
+  readonly redisCode: string
+
+  constructor(redisCode: string, message: string, details: ErrorDetails = {}) {
+    super('ERR_COMMAND', `the server refused the command: ${message}`, details)
+    this.redisCode = redisCode
+  }
+}
+
+/** The server is too old for what was asked. */
+export class UnsupportedServerError extends RedelayedError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('ERR_UNSUPPORTED_SERVER', message, details)
+  }
+}
+
+/** The client was shut down, or this queue object destroyed. */
+export class ShutdownError extends RedelayedError {
+  constructor(what: string, details: ErrorDetails = {}) {
+    super('ERR_SHUTDOWN', `${what}; no further calls are possible`, details)
+  }
+}
+
+/** `remove()` and `element()` on an empty queue, as `NoSuchElementException` in Java. */
+export class NoSuchElementError extends RedelayedError {
+  constructor(details: ErrorDetails = {}) {
+    super('ERR_NO_SUCH_ELEMENT', 'the queue is empty', details)
+  }
+}
+
+/** The operation exists in Java's interface, but makes no sense on this object. */
+export class UnsupportedOperationError extends RedelayedError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('ERR_UNSUPPORTED_OPERATION', message, details)
+  }
+}
+
+/** One item of `offerAll` that was not accepted. */
+export interface OfferFailure {
+  /** Its position in the array given to `offerAll`. */
+  readonly index: number
+  readonly error: RedelayedError
+}
+
+/** Some items of an `offerAll` were not accepted. The others were: `tickets[i]` is `null` exactly for the failed ones. */
+export class OfferAllError extends RedelayedError {
+  readonly tickets: readonly (string | null)[]
+  readonly failures: readonly OfferFailure[]
+
+  constructor(tickets: readonly (string | null)[], failures: readonly OfferFailure[], details: ErrorDetails = {}) {
+    const first = failures[0]
+    const example = first === undefined ? '' : `; item ${first.index}: ${first.error.message}`
+    super('ERR_OFFER_ALL', `${failures.length} of ${tickets.length} items were not accepted${example}`, details)
+    this.tickets = tickets
+    this.failures = failures
+  }
+}
+
+/** Something that cannot happen did. `id` is a fixed text to search the source for. */
+export class InternalError extends RedelayedError {
+  constructor(id: string, message: string, details: ErrorDetails = {}) {
+    super('ERR_INTERNAL', `[${id}] ${message}; please report this`, details)
+  }
+}
+
+/** A short text for a value of any kind, for error messages; never the content of long strings or of objects. */
+export function describe(value: unknown): string {
+  if (value === null) return 'null'
+  switch (typeof value) {
+    case 'string':
+      return value.length <= 40 ? JSON.stringify(value) : `a string of ${value.length} characters`
+    case 'number':
+    case 'boolean':
+    case 'undefined':
+      return String(value)
+    case 'bigint':
+      return `${value}n`
+    case 'function':
+      return 'a function'
+    case 'symbol':
+      return 'a symbol'
+    default:
+      if (Array.isArray(value)) return `an array of ${value.length}`
+      if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : value.toISOString()
+      return `an object (${(Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null)?.constructor?.name ?? 'no prototype'})`
+  }
+}
+
+/** Any thrown thing as an `Error`, so that a listener always gets one. */
+export function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(describe(thrown))
+}

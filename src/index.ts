@@ -1,0 +1,47 @@
+export { createClient, RedelayedClient } from './client.js'
+export type { BlockingQueueOptions, ClientOptions, QueueOptions } from './client.js'
+export { codecs } from './codec/index.js'
+export type { Codec } from './codec/index.js'
+export { dueOf } from './codec/ticket.js'
+export type { Ticket } from './codec/ticket.js'
+export type { ConnectOptions, HostAndPort, IoredisClient } from './connection/options.js'
+export {
+  AuthError,
+  CommandError,
+  ConnectionError,
+  CrossSlotError,
+  DecodeError,
+  EncodeError,
+  InternalError,
+  InvalidArgumentError,
+  InvalidTicketError,
+  NoSuchElementError,
+  OfferAllError,
+  PayloadTooLargeError,
+  ReadOnlyError,
+  RedelayedError,
+  ShutdownError,
+  UnsupportedOperationError,
+  UnsupportedServerError,
+  WrongTypeError,
+} from './errors.js'
+export type { OfferFailure } from './errors.js'
+export type {
+  EventName,
+  Listener,
+  QuarantinedEvent,
+  ReconnectingEvent,
+  RedelayedEvents,
+  SubscribedEvent,
+  TransferredEvent,
+} from './events.js'
+export type { NameMapper } from './keys.js'
+export type { Tuning } from './options.js'
+export { BlockingQueue } from './queues/blocking-queue.js'
+export type { TakeManyOptions, TakeOptions } from './queues/blocking-queue.js'
+export { DelayedQueue } from './queues/delayed-queue.js'
+export type { DelayedQueueOptions, OfferItem } from './queues/delayed-queue.js'
+export { ListQueue } from './queues/list-queue.js'
+export { Queue } from './queues/queue.js'
+export type { QuarantinedEntry } from './queues/queue-object.js'
+export type { TimeUnit } from './timing/units.js'

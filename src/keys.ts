@@ -1,0 +1,46 @@
+/**
+ * Every Redis key and channel this package uses. The names are Redisson's (RedissonDelayedQueue and
+ * RedissonObject.prefixName at 4.7.1), except the quarantine, which Redisson does not have.
+ */
+export interface QueueKeys {
+  /** LIST of delivered elements; left end is taken first. */
+  readonly destination: string
+  /** ZSET of pending entries; score = due time in epoch milliseconds. */
+  readonly timeouts: string
+  /** LIST of the same entries in offer order. */
+  readonly order: string
+  /** Pub/sub channel on which due times of new heads are announced. */
+  readonly channel: string
+  /** LIST of what could not be read: `<reason> <epoch ms> <bytes>`. */
+  readonly quarantine: string
+}
+
+/** The keys of the queue whose destination list has the (already mapped) name `rawName`. */
+export function queueKeys(rawName: string): QueueKeys {
+  return Object.freeze({
+    destination: rawName,
+    timeouts: prefixName('redisson_delay_queue_timeout', rawName),
+    order: prefixName('redisson_delay_queue', rawName),
+    channel: prefixName('redisson_delay_queue_channel', rawName),
+    quarantine: prefixName('redelayed:quarantine', rawName),
+  })
+}
+
+/**
+ * Redisson's rule: a name that contains `{` anywhere is used as it is, any other gets braces, so that all keys of a queue
+ * share one cluster slot. Names such as `x{y` therefore spread over slots, in Redisson as here.
+ */
+export function prefixName(prefix: string, rawName: string): string {
+  return rawName.includes('{') ? `${prefix}:${rawName}` : `${prefix}:{${rawName}}`
+}
+
+/** Translates public names to the names used in Redis, as Redisson's `NameMapper`. */
+export interface NameMapper {
+  map(name: string): string
+  unmap(rawName: string): string
+}
+
+export const identityMapper: NameMapper = Object.freeze({
+  map: (name: string) => name,
+  unmap: (rawName: string) => rawName,
+})

@@ -1,0 +1,65 @@
+-- Find the pending entry of a ticket by its due time and id, and remove it or give it a new due time.
+-- When the head changes, the new head is announced, so that nobody wakes up for the old one.
+-- Entries of one due time stand in the schedule in the order of their bytes, so the id is found by halving: O(log N).
+--
+-- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
+-- KEYS[2] order     list  packed entries in offer order
+--
+-- ARGV[1] channel  text     announces the due time of the new head
+-- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
+-- ARGV[3] due      integer  the due time in the ticket
+-- ARGV[4] prefix   bytes    what the entry starts with: the length of the id, and the id
+-- ARGV[5] delayMs  integer  the new due time is so long after now; -1 removes the entry
+--
+-- returns the new due time, or 0 for a removed entry; nil when there is no such entry; -2 when the new due time exceeds 2^53-1
+local timeouts, order = KEYS[1], KEYS[2]
+local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
+
+-- Below zero when the entry stands before the prefix. Bytes, because Lua compares strings by the server's locale.
+local function compare(entry)
+  for i = 1, #prefix do
+    local difference = (string.byte(entry, i) or -1) - string.byte(prefix, i)
+    if difference ~= 0 then return difference end
+  end
+  return 0
+end
+
+local function find()
+  local low = redis.call('ZCOUNT', timeouts, '-inf', '(' .. due)
+  local high = low + redis.call('ZCOUNT', timeouts, due, due)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local entry = redis.call('ZRANGE', timeouts, middle, middle)[1]
+    local difference = compare(entry)
+    if difference == 0 then return entry end
+    if difference < 0 then low = middle + 1 else high = middle end
+  end
+  return nil
+end
+
+local function announceHead()
+  local head = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
+  if head[2] then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(tonumber(head[2])))) end
+end
+
+local entry = find()
+if not entry then return false end
+local wasHead = redis.call('ZRANGE', timeouts, 0, 0)[1] == entry
+
+if delay < 0 then
+  if string.byte(prefix, 1) ~= 9 then redis.call('LREM', order, 1, entry) end
+  redis.call('ZREM', timeouts, entry)
+  if wasHead then announceHead() end
+  return 0
+end
+
+local now = tonumber(ARGV[2])
+if now < 0 then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local newDue = now + delay
+if newDue > 9007199254740991 then return -2 end
+redis.call('ZADD', timeouts, 'XX', string.format('%.0f', newDue), entry)
+if wasHead or redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then announceHead() end
+return newDue

@@ -1,0 +1,39 @@
+-- Look through one page of the pending entries for a payload, and remove the first match if asked to.
+--
+-- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
+-- KEYS[2] order     list  packed entries in offer order
+--
+-- ARGV[1] tail     bytes    how the entry ends: the payload's length as 64-bit little endian, and the payload
+-- ARGV[2] from     integer  index of the page's first entry
+-- ARGV[3] page     integer  entries to look at
+-- ARGV[4] ordered  flag     walk the order list; otherwise the schedule
+-- ARGV[5] remove   flag     remove the first match
+--
+-- returns {1 when found else 0, index of the next page or -1 when this was the last or the search is over}
+local timeouts, order = KEYS[1], KEYS[2]
+local tail, from, page = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+-- The header before the length: 1 + 8 bytes, 1 + 9 bytes, or 8 bytes of the old format.
+local function matches(entry)
+  local header = #entry - #tail
+  if header < 8 or header > 10 or string.sub(entry, -#tail) ~= tail then return false end
+  return header == 8 or string.byte(entry, 1) == header - 1
+end
+
+local entries
+if ARGV[4] == '1' then
+  entries = redis.call('LRANGE', order, from, from + page - 1)
+else
+  entries = redis.call('ZRANGE', timeouts, from, from + page - 1)
+end
+for _, entry in ipairs(entries) do
+  if matches(entry) then
+    if ARGV[5] == '1' then
+      redis.call('LREM', order, 1, entry)
+      redis.call('ZREM', timeouts, entry)
+    end
+    return {1, -1}
+  end
+end
+if #entries < page then return {0, -1} end
+return {0, from + page}

@@ -1,0 +1,41 @@
+-- Add one entry to the schedule, and announce it when it became the head.
+-- Sending it twice adds it once: the order list is pushed to only when the schedule took the entry.
+--
+-- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
+-- KEYS[2] order     list  packed entries in offer order
+--
+-- ARGV[1] channel  text     announces the due time of a new head
+-- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
+-- ARGV[3] delayMs  integer  due so long after now
+-- ARGV[4] entry    bytes    packed entry
+-- ARGV[5] ordered  flag     whether the entry also stands in the order list
+-- ARGV[6] retry    flag     whether an earlier attempt may have added it already
+--
+-- returns the due time; -1 when another message has the same bytes (draw a new id); -2 when the due time exceeds 2^53-1
+local timeouts, order = KEYS[1], KEYS[2]
+local channel, entry = ARGV[1], ARGV[4]
+
+local now = tonumber(ARGV[2])
+if now < 0 then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local due = now + tonumber(ARGV[3])
+if due > 9007199254740991 then return -2 end
+local dueText = string.format('%.0f', due)
+
+if redis.call('ZADD', timeouts, 'NX', dueText, entry) == 0 then
+  if ARGV[6] == '0' then return -1 end
+  return tonumber(redis.call('ZSCORE', timeouts, entry))
+end
+if ARGV[5] == '1' then
+  local pushed = redis.pcall('RPUSH', order, entry)
+  if type(pushed) == 'table' and pushed.err then
+    redis.call('ZREM', timeouts, entry)
+    return pushed
+  end
+end
+if redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then
+  redis.call('PUBLISH', channel, dueText)
+end
+return due

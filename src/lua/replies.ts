@@ -1,0 +1,46 @@
+import { InternalError, describe } from '../errors.js'
+
+/** Decoders of raw replies. Bulk strings arrive as `Buffer`; a shape that a script cannot return is a bug, not data. */
+
+export function asInteger(reply: unknown): number {
+  if (typeof reply === 'number' && Number.isSafeInteger(reply)) return reply
+  throw unexpected('an integer', reply)
+}
+
+export function asIntegerOrNull(reply: unknown): number | null {
+  return reply === null ? null : asInteger(reply)
+}
+
+export function asBytes(reply: unknown): Buffer {
+  if (Buffer.isBuffer(reply)) return reply
+  throw unexpected('bytes', reply)
+}
+
+export function asBytesOrNull(reply: unknown): Buffer | null {
+  return reply === null ? null : asBytes(reply)
+}
+
+export function asText(reply: unknown): string {
+  return typeof reply === 'string' ? reply : asBytes(reply).toString()
+}
+
+/** A number that was sent as text, such as a score. */
+export function asNumber(reply: unknown): number {
+  const text = asText(reply)
+  const number = Number(text)
+  if (text === '' || Number.isNaN(number)) throw unexpected('a number', text)
+  return number
+}
+
+export function asArray(reply: unknown): unknown[] {
+  if (Array.isArray(reply)) return reply as unknown[]
+  throw unexpected('an array', reply)
+}
+
+export function asBytesArray(reply: unknown): Buffer[] {
+  return asArray(reply).map(asBytes)
+}
+
+function unexpected(expected: string, reply: unknown): InternalError {
+  return new InternalError('unexpected-reply', `expected ${expected}, the server replied ${describe(reply)}`)
+}

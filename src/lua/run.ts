@@ -1,0 +1,58 @@
+import { commandArgs, type ArgsOf, type CommandArg, type KeysOf, type Script, type ScriptSource } from './script.js'
+
+/** What is needed of a connection to run scripts. Rejections are already the package's own errors. */
+export interface Sender {
+  /** `idempotent` commands may be sent again when the connection breaks before their reply came. */
+  call(command: string, args: readonly CommandArg[], options?: { idempotent?: boolean }): Promise<unknown>
+  /** One result or error per command, in order. */
+  pipeline(commands: readonly (readonly [command: string, args: readonly CommandArg[]])[]): Promise<unknown[]>
+}
+
+/** The one place that sends scripts: by hash, and by text when the server does not know the hash (new, flushed, failed over). */
+export async function run<S extends ScriptSource, R>(
+  sender: Sender,
+  script: Script<S, R>,
+  keys: KeysOf<S>,
+  args: ArgsOf<S>,
+  options?: { idempotent?: boolean },
+): Promise<R> {
+  const list = commandArgs(script.source, keys, args)
+  let reply: unknown
+  try {
+    reply = await sender.call('EVALSHA', [script.source.sha1, ...list], options)
+  } catch (error) {
+    if (!isUnknownScript(error)) throw error
+    reply = await sender.call('EVAL', [script.source.source, ...list], options)
+  }
+  return script.decode(reply)
+}
+
+/**
+ * Many runs of one script in one pipeline. A pipeline cannot react to an unknown hash on its way, so the calls that met
+ * one are sent once more, the first of them with the text.
+ */
+export async function runMany<S extends ScriptSource, R>(
+  sender: Sender,
+  script: Script<S, R>,
+  keys: KeysOf<S>,
+  argsOfEach: readonly ArgsOf<S>[],
+): Promise<(R | Error)[]> {
+  const lists = argsOfEach.map((args) => commandArgs(script.source, keys, args))
+  const replies = await sender.pipeline(lists.map((list) => ['EVALSHA', [script.source.sha1, ...list]] as const))
+  const unknown = replies.flatMap((reply, index) => (isUnknownScript(reply) ? [index] : []))
+  if (unknown.length > 0) {
+    const again = await sender.pipeline(
+      unknown.map((index, position) => {
+        const list = lists[index] ?? []
+        if (position === 0) return ['EVAL', [script.source.source, ...list]] as const
+        return ['EVALSHA', [script.source.sha1, ...list]] as const
+      }),
+    )
+    unknown.forEach((index, position) => (replies[index] = again[position]))
+  }
+  return replies.map((reply) => (reply instanceof Error ? reply : script.decode(reply)))
+}
+
+function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && 'redisCode' in error && error.redisCode === 'NOSCRIPT'
+}

@@ -1,0 +1,146 @@
+-- Move due entries to the destination list, in the order of their due times and, within one millisecond, of their ids.
+-- Works for about `budgetUs` and then returns, however many are left; each round of the loop is complete in itself, and
+-- the destination is pushed to first, so that an error leaves everything not yet moved where it was.
+-- What cannot be read goes to the quarantine list and never stops the rest.
+--
+-- KEYS[1] timeouts     zset  packed entry -> due time, epoch ms
+-- KEYS[2] order        list  packed entries in offer order
+-- KEYS[3] destination  list  payloads ready to be taken
+-- KEYS[4] quarantine   list  what could not be read, as "<reason> <epoch ms> <bytes>"
+--
+-- ARGV[1] channel   text     announces when to look next
+-- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
+-- ARGV[3] budgetUs  integer  microseconds to work before returning
+-- ARGV[4] limit     integer  most entries to move
+-- ARGV[5] leaseMs   integer  while more is due, others are told to look again only after this time
+-- ARGV[6] idleMs    integer  when nothing is left, others are told to look again only after this time
+-- ARGV[7] announce  flag     tell the others when to look next even if nothing was moved
+--
+-- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
+--   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
+--   the server's error about the order list or ""}
+local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local channel = ARGV[1]
+local budget, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local function microseconds()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local started = microseconds()
+local nowExact = started / 1000
+if tonumber(ARGV[2]) >= 0 then nowExact = tonumber(ARGV[2]) end
+local now = string.format('%.0f', math.floor(nowExact))
+
+-- Microseconds left to work; a clock that was set back ends the work.
+local function timeLeft()
+  local elapsed = microseconds() - started
+  return elapsed < 0 and 0 or budget - elapsed
+end
+
+-- The unsigned 64-bit little endian number at `at`, or nil where it is too large to be a length or there are no bytes.
+local function length(entry, at)
+  local a, b, c, d, e, f, g, h = string.byte(entry, at, at + 7)
+  if not h or e + f + g + h > 0 then return nil end
+  return a + b * 256 + c * 65536 + d * 16777216
+end
+
+-- Where the payload of an entry starts, and whether the entry stands in the order list; nil for an unreadable entry.
+local function layout(entry)
+  local size = #entry
+  local idLength = string.byte(entry, 1)
+  if idLength and length(entry, idLength + 2) == size - idLength - 9 then return idLength + 10, idLength ~= 9 end
+  if length(entry, 9) == size - 16 then return 17, true end
+  return nil
+end
+
+local function setAside(reason, entry)
+  redis.call('RPUSH', quarantine, reason .. ' ' .. now .. ' ' .. entry)
+  redis.pcall('LREM', order, 1, entry)
+  redis.call('ZREM', timeouts, entry)
+end
+
+local negative = redis.call('ZRANGEBYSCORE', timeouts, '-inf', '(0', 'LIMIT', 0, 100)
+for _, entry in ipairs(negative) do setAside('negative-due', entry) end
+if #negative == 100 then limit = 0 end -- perhaps there are more, and below ranks count from the first due entry
+
+local moved, malformed, lateness = 0, 0, 0
+local orderError = ''
+local size = 10
+while moved < limit do
+  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'WITHSCORES', 'LIMIT', 0, math.min(size, limit - moved))
+  if #due == 0 then break end
+  if moved == 0 then lateness = math.max(0, math.floor(nowExact) - tonumber(due[2])) end
+
+  -- The readable entries up to the first unreadable one, and how many of them stand at the head of the order list.
+  local entries, payloads, ordered, orderedCount = {}, {}, {}, 0
+  for i = 1, #due, 2 do
+    local start, inOrder = layout(due[i])
+    if not start then break end
+    local n = #entries + 1
+    entries[n], payloads[n], ordered[n] = due[i], string.sub(due[i], start), inOrder
+    if inOrder then orderedCount = orderedCount + 1 end
+  end
+
+  if #entries == 0 then
+    setAside('malformed', due[1])
+    malformed = malformed + 1
+  else
+    local head = {}
+    if orderedCount > 0 then
+      head = redis.pcall('LRANGE', order, 0, orderedCount - 1)
+      if head.err then
+        orderError = head.err
+        head = {}
+      end
+    end
+    local run, matched = 0, 0
+    for n = 1, #entries do
+      if ordered[n] then
+        if head[matched + 1] ~= entries[n] then break end
+        matched = matched + 1
+      end
+      run = n
+    end
+    if run > 0 then
+      -- They are the lowest ranks of the schedule and the first of the order list: three commands move all of them.
+      redis.call('RPUSH', destination, unpack(payloads, 1, run))
+      if matched > 0 then redis.call('LTRIM', order, matched, -1) end
+      redis.call('ZREMRANGEBYRANK', timeouts, 0, run - 1)
+      moved = moved + run
+    else
+      -- Out of order: LREM walks the list, so the time is looked at after each one.
+      for n = 1, #entries do
+        redis.call('RPUSH', destination, payloads[n])
+        if ordered[n] then
+          local removed = redis.pcall('LREM', order, 1, entries[n])
+          if type(removed) == 'table' and removed.err then orderError = removed.err end
+        end
+        redis.call('ZREM', timeouts, entries[n])
+        moved = moved + 1
+        if timeLeft() <= 0 then break end
+      end
+    end
+  end
+  local left = timeLeft()
+  if left <= 0 then break end
+  local each = (budget - left) / math.max(1, moved + malformed)
+  size = math.max(1, math.min(size * 4, 640, math.floor(left / each)))
+end
+
+local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+if moved + malformed + #negative > 0 or ARGV[7] == '1' then
+  local look = tonumber(following)
+  if not look then
+    look = nowExact + tonumber(ARGV[6])
+  elseif look <= nowExact then
+    look = nowExact + tonumber(ARGV[5])
+  end
+  if look < 9007199254740992 then redis.call('PUBLISH', channel, string.format('%.0f', math.floor(look))) end
+end
+local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
+return {
+  moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
+  malformed, #negative, subscribers[2] or 0, orderError
+}

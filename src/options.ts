@@ -1,0 +1,75 @@
+import { InvalidArgumentError } from './errors.js'
+
+/** The numbers that can be tuned; every one has a default that suits almost everyone. Durations are milliseconds. */
+export interface Tuning {
+  /**
+   * Whose clock decides when a message is due. `'redis'` (default) compares due times inside Redis with its own clock, so
+   * that clock skew between processes is harmless. `'local'` sends this process's clock, as Redisson does.
+   */
+  readonly clock?: 'redis' | 'local' | undefined
+  /** How often each queue is transferred regardless of messages and timers. 100 to 3,600,000; default 5,000. */
+  readonly sweepInterval?: number | undefined
+  /** How often the subscriber connection is pinged, to notice a half-open socket. 100 to 3,600,000; default 10,000. */
+  readonly pingInterval?: number | undefined
+  /** How long a call may wait for a connection before it rejects. 10 to 600,000; default 10,000. */
+  readonly connectTimeout?: number | undefined
+  /** How long the server may be silent while it owes a reply, before the connection is replaced. 100 to 600,000; default 10,000. */
+  readonly commandTimeout?: number | undefined
+  /** How many connections the waiting takes of all queues share. 1 to 64; default 4. */
+  readonly blockingConnections?: number | undefined
+  /** Whether `take()`, `poll(timeout)` and the iterator also transfer due messages of their queue. Default true. */
+  readonly consumersDeliver?: boolean | undefined
+  /** The largest encoded value that is accepted or decoded, in bytes. 1 to 536,870,912 (512 MiB, Redis's own limit); default 16 MiB. */
+  readonly maxPayloadBytes?: number | undefined
+}
+
+export type Settings = Readonly<{ [K in keyof Tuning]-?: NonNullable<Tuning[K]> }>
+
+/** Checks the tuning options and fills in the defaults; a later change of the caller's object changes nothing. */
+export function resolveSettings(tuning: Tuning): Settings {
+  return Object.freeze({
+    clock: oneOf('clock', tuning.clock ?? 'redis', ['redis', 'local']),
+    sweepInterval: integer('sweepInterval', tuning.sweepInterval ?? 5_000, 100, 3_600_000),
+    pingInterval: integer('pingInterval', tuning.pingInterval ?? 10_000, 100, 3_600_000),
+    connectTimeout: integer('connectTimeout', tuning.connectTimeout ?? 10_000, 10, 600_000),
+    commandTimeout: integer('commandTimeout', tuning.commandTimeout ?? 10_000, 100, 600_000),
+    blockingConnections: integer('blockingConnections', tuning.blockingConnections ?? 4, 1, 64),
+    consumersDeliver: boolean('consumersDeliver', tuning.consumersDeliver ?? true),
+    maxPayloadBytes: integer('maxPayloadBytes', tuning.maxPayloadBytes ?? 16 * 1024 * 1024, 1, 512 * 1024 * 1024),
+  })
+}
+
+export function integer(what: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    throw new InvalidArgumentError(what, `a whole number from ${min} to ${max}`, value)
+  }
+  return value
+}
+
+export function boolean(what: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw new InvalidArgumentError(what, 'true or false', value)
+  return value
+}
+
+export function oneOf<T extends string>(what: string, value: unknown, allowed: readonly T[]): T {
+  const found = allowed.find((candidate) => candidate === value)
+  if (found === undefined) {
+    throw new InvalidArgumentError(what, allowed.map((text) => JSON.stringify(text)).join(' or '), value)
+  }
+  return found
+}
+
+/** Refuses options that this version does not know: a misspelt option that is silently ignored costs an evening. */
+export function onlyKnown(what: string, value: unknown, known: readonly string[]): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InvalidArgumentError(what, 'an object', value)
+  }
+  for (const key of Object.keys(value)) {
+    if (!known.includes(key)) throw new InvalidArgumentError(`${what}.${key}`, `one of ${known.join(', ')}`, key)
+  }
+}
+
+export function nonEmptyString(what: string, value: unknown): string {
+  if (typeof value !== 'string' || value === '') throw new InvalidArgumentError(what, 'a non-empty string', value)
+  return value
+}

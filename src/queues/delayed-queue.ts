@@ -1,0 +1,360 @@
+import { payloadOf } from '../codec/entry.js'
+import { decodeTicket, encodeTicket, type Ticket } from '../codec/ticket.js'
+import {
+  InvalidArgumentError,
+  NoSuchElementError,
+  OfferAllError,
+  RedelayedError,
+  ShutdownError,
+  UnsupportedOperationError,
+  toError,
+  type OfferFailure,
+} from '../errors.js'
+import type { Events, EventName, Listener } from '../events.js'
+import { asArray, asBytes, asInteger } from '../lua/replies.js'
+import { amend, find, poll, type PageReply } from '../lua/scripts.js'
+import { integer, oneOf, onlyKnown } from '../options.js'
+import { toMillis, type TimeUnit } from '../timing/units.js'
+import type { QueueContext } from './context.js'
+import type { ListQueue } from './list-queue.js'
+import { Offers, type PendingOffer } from './offers.js'
+import { QueueObject } from './queue-object.js'
+
+/** How many entries one script moves or looks at. */
+const PAGE = 500
+
+/** `amend` with this delay removes the entry. */
+const REMOVE = -1
+const DUE_TOO_LARGE = -2
+
+export interface DelayedQueueOptions {
+  /**
+   * `'list'` (default) is Redisson's exact layout: all methods of Java's RDelayedQueue see these entries, at the price of a
+   * walk through the order list for every message that is not delivered in offer order. `'none'` leaves that list out:
+   * every operation is O(log N) and takes less memory; Java still delivers and takes the messages, but its `size`,
+   * `readAll` and `poll` on the delayed queue do not see them.
+   */
+  readonly order?: 'list' | 'none' | undefined
+}
+
+/** One message for `offerAll`. */
+export interface OfferItem<T> {
+  readonly value: T
+  readonly delay: number
+  readonly unit?: TimeUnit | undefined
+}
+
+/**
+ * Redisson's `RDelayedQueue`: holds messages back and moves each to its destination queue when it is due. As long as the
+ * object lives, this client takes part in delivering the queue.
+ */
+export class DelayedQueue<T = unknown> extends QueueObject<T> {
+  /** The queue that due messages are moved to. */
+  readonly destination: ListQueue<T>
+  readonly order: 'list' | 'none'
+  readonly #offers: Offers
+  readonly #events: Events
+  readonly #endEvents: () => void
+  readonly #release: () => Promise<void>
+  #destroyed = false
+
+  /** @internal */
+  constructor(context: QueueContext, destination: ListQueue<T>, options: DelayedQueueOptions) {
+    super(context, destination.identity)
+    onlyKnown('options', options, ['order'])
+    this.order = oneOf('order', options.order ?? 'list', ['list', 'none'])
+    this.destination = destination
+    this.#offers = new Offers(context, destination.identity, this.order === 'list')
+    this.#release = context.transfers.acquire(destination.identity)
+    const { events, end } = context.hub.forQueue(this.name)
+    this.#events = events
+    this.#endEvents = end
+  }
+
+  /**
+   * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
+   * accepted it. Resolves with the ticket to cancel or reschedule it with, when Redis has it.
+   *
+   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
+   * @throws ConnectionError its `outcome` says whether the message may have been accepted
+   */
+  async offer(value: T, delay: number, unit?: TimeUnit): Promise<Ticket> {
+    this.#assertUsable()
+    return this.#offerOne(this.#pending(value, delay, unit, ''))
+  }
+
+  /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
+  async offerAt(value: T, date: Date): Promise<Ticket> {
+    this.#assertUsable()
+    if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
+      throw this.named(new InvalidArgumentError('date', 'a valid Date', date))
+    }
+    return this.#offerOne({ payload: this.encode(value), due: { atMs: Math.max(0, date.getTime()) } })
+  }
+
+  /**
+   * Adds many messages in few round trips; resolves with their tickets in order. All items are checked and encoded before
+   * anything is sent. Messages are independent of each other: some may be accepted and others not.
+   *
+   * @throws OfferAllError names the items that were not accepted, and has the tickets of the others
+   */
+  async offerAll(items: Iterable<OfferItem<T>>): Promise<Ticket[]> {
+    this.#assertUsable()
+    const list = [...items]
+    const pending: PendingOffer[] = []
+    const invalid: OfferFailure[] = []
+    list.forEach((item, index) => {
+      try {
+        pending.push(this.#pendingItem(item, index))
+      } catch (error) {
+        invalid.push({ index, error: error as RedelayedError })
+      }
+    })
+    if (invalid.length > 0) throw this.named(new OfferAllError(list.map(() => null), invalid))
+
+    const results = await this.#offers.many(pending)
+    const failures = results.flatMap((error, index) =>
+      error instanceof RedelayedError ? [{ index, error: this.named(error) }] : [],
+    )
+    const tickets = results.map((result) => (typeof result === 'string' ? result : null))
+    if (failures.length > 0) throw this.named(new OfferAllError(tickets, failures))
+    return tickets as Ticket[]
+  }
+
+  /** Removes a pending message. False when it was delivered or cancelled already. */
+  async cancel(ticket: Ticket): Promise<boolean> {
+    return (await this.#amend(ticket, REMOVE)) !== null
+  }
+
+  /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
+  async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
+    const result = await this.#amend(ticket, this.#millis(delay, unit, ''))
+    return result === null ? null : result.ticket
+  }
+
+  /** How many messages are pending. With `order: 'list'` those that stand in the order list, as in Redisson. */
+  async size(): Promise<number> {
+    this.#assertUsable()
+    const { order, timeouts } = this.identity.keys
+    return asInteger(await (this.#ordered ? this.read('LLEN', [order]) : this.read('ZCARD', [timeouts])))
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return (await this.size()) === 0
+  }
+
+  /** The first pending message without taking it: the oldest offered, or with `order: 'none'` the next due. */
+  async peek(): Promise<T | null> {
+    this.#assertUsable()
+    const [entry] = await this.#range(0, 0)
+    return entry === undefined ? null : this.#valueOf(entry)
+  }
+
+  /** Takes the first pending message before it is due; it will not be delivered. `null` when there is none. */
+  poll(): Promise<T | null>
+  /** Takes up to `limit` (0 to 2^53-1) pending messages. */
+  poll(limit: number): Promise<T[]>
+  async poll(limit?: number): Promise<T | null | T[]> {
+    this.#assertUsable()
+    if (limit === undefined) return (await this.#poll(1))[0] ?? null
+    return this.#poll(integer('limit', limit, 0, Number.MAX_SAFE_INTEGER))
+  }
+
+  /** All pending messages, in one reply: in offer order, or with `order: 'none'` by due time. Use `iterate` for many. */
+  async readAll(): Promise<T[]> {
+    this.#assertUsable()
+    return this.#valuesOf(await this.#range(0, -1))
+  }
+
+  /**
+   * Walks the pending messages in pages of `pageSize` (1 to 10,000). While messages come and go, some can be missed or seen
+   * twice.
+   */
+  async *iterate({ pageSize = 100 }: { pageSize?: number } = {}): AsyncGenerator<T, void> {
+    this.#assertUsable()
+    for await (const page of this.pages(pageSize, (first, last) => this.#range(first, last))) yield* this.#valuesOf(page)
+  }
+
+  /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
+  async contains(value: T): Promise<boolean> {
+    return this.#find(value, false)
+  }
+
+  /** Takes the first pending message; rejects with `NoSuchElementError` when there is none. */
+  remove(): Promise<T>
+  /** Removes the first pending message with the same encoded bytes as `value`. A walk: `cancel(ticket)` is O(log N). */
+  remove(value: T): Promise<boolean>
+  async remove(...args: [] | [T]): Promise<T | boolean> {
+    if (args.length > 0) return this.#find(args[0] as T, true)
+    const value = await this.poll()
+    if (value === null) throw this.named(new NoSuchElementError())
+    return value
+  }
+
+  /** Deletes all pending messages; those already delivered stay in the destination. */
+  async clear(): Promise<void> {
+    await this.delete()
+  }
+
+  /** As `clear`; resolves with whether there were any. */
+  async delete(): Promise<boolean> {
+    this.#assertUsable()
+    const { order, timeouts } = this.identity.keys
+    return asInteger(await this.send('UNLINK', [order, timeouts])) > 0
+  }
+
+  /** Not possible without a delay, as in Redisson. */
+  async add(): Promise<never> {
+    throw this.named(new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)'))
+  }
+
+  /**
+   * Gives this object up. Nothing is deleted in Redis. This client stops delivering the queue when all objects that
+   * `getDelayedQueue` returned for it are destroyed and no consumer of the queue has waited lately.
+   */
+  async destroy(): Promise<void> {
+    if (!this.#destroyed) {
+      this.#destroyed = true
+      this.#endEvents()
+    }
+    await this.#release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.destroy()
+  }
+
+  /** Listens to the events of this queue only. */
+  on<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#events.on(name, listener)
+    return this
+  }
+
+  once<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#events.once(name, listener)
+    return this
+  }
+
+  off<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#events.off(name, listener)
+    return this
+  }
+
+  get #ordered(): boolean {
+    return this.order === 'list'
+  }
+
+  #assertUsable(): void {
+    if (this.#destroyed) throw this.named(new ShutdownError('this delayed queue was destroyed'))
+  }
+
+  #millis(delay: unknown, unit: unknown, where: string): number {
+    try {
+      return toMillis(`${where}delay`, delay, unit)
+    } catch (error) {
+      throw error instanceof RedelayedError ? this.named(error) : error
+    }
+  }
+
+  #pending(value: T, delay: unknown, unit: unknown, where: string): PendingOffer {
+    const delayMs = this.#millis(delay, unit, where)
+    return { payload: this.encode(value, `${where}value`), due: { delayMs } }
+  }
+
+  #pendingItem(item: OfferItem<T>, index: number): PendingOffer {
+    if (typeof item !== 'object' || item === null) {
+      throw this.named(new InvalidArgumentError(`items[${index}]`, '{ value, delay, unit? }', item))
+    }
+    return this.#pending(item.value, item.delay, item.unit, `items[${index}].`)
+  }
+
+  async #offerOne(pending: PendingOffer): Promise<Ticket> {
+    try {
+      return await this.#offers.one(pending)
+    } catch (error) {
+      throw error instanceof RedelayedError ? this.named(error) : error
+    }
+  }
+
+  async #amend(ticket: Ticket, delayMs: number): Promise<{ ticket: Ticket | null } | null> {
+    this.#assertUsable()
+    const { timeouts, order, channel, destination } = this.identity.keys
+    const { id, due } = decodeTicket(destination, this.name, ticket)
+    const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
+    const prefix = Buffer.from([id.length, ...id])
+    const result = await this.script(amend, { timeouts, order }, { channel, nowMs, due, prefix, delayMs })
+    if (result === null) return null
+    if (result === DUE_TOO_LARGE) {
+      throw this.named(new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs))
+    }
+    return { ticket: delayMs === REMOVE ? null : encodeTicket(destination, id, result) }
+  }
+
+  /** Entries by index: of the order list, or of the schedule. */
+  async #range(first: number, last: number): Promise<Buffer[]> {
+    const { order, timeouts } = this.identity.keys
+    const [command, key] = this.#ordered ? ['LRANGE', order] : ['ZRANGE', timeouts]
+    return asArray(await this.read(command, [key, String(first), String(last)])).map(asBytes)
+  }
+
+  async #poll(limit: number): Promise<T[]> {
+    const values: T[] = []
+    while (values.length < limit) {
+      const count = Math.min(PAGE, limit - values.length)
+      const entries = await this.script(poll, this.identity.keys, { count, ordered: this.#ordered })
+      if (entries.length === 0) break
+      for (const entry of entries) values.push(...(await this.#acceptEntry(entry)))
+    }
+    return values
+  }
+
+  /** The value of an entry that was taken, or nothing when it had to be set aside. */
+  async #acceptEntry(entry: Buffer): Promise<T[]> {
+    let payload: Buffer
+    try {
+      payload = payloadOf(entry)
+    } catch (thrown) {
+      await this.setAside(entry, toError(thrown))
+      return []
+    }
+    return this.accept([payload])
+  }
+
+  async #find(value: T, remove: boolean): Promise<boolean> {
+    this.#assertUsable()
+    const payload = this.encode(value)
+    const tail = Buffer.alloc(8 + payload.length)
+    tail.writeBigUInt64LE(BigInt(payload.length))
+    tail.set(payload, 8)
+    let from: number | null = 0
+    while (from !== null) {
+      const args = { tail, from, page: PAGE, ordered: this.#ordered, remove }
+      const reply: PageReply = await this.script(find, this.identity.keys, args, { idempotent: !remove })
+      if (reply.found) return true
+      from = reply.next
+    }
+    return false
+  }
+
+  #valueOf(entry: Buffer): T {
+    let payload: Buffer
+    try {
+      payload = payloadOf(entry)
+    } catch (error) {
+      throw error instanceof RedelayedError ? this.named(error) : error
+    }
+    return this.decode(payload)
+  }
+
+  #valuesOf(entries: readonly Buffer[]): T[] {
+    const values: T[] = []
+    for (const entry of entries) {
+      try {
+        values.push(this.#valueOf(entry))
+      } catch (thrown) {
+        this.context.hub.emit('error', thrown as RedelayedError)
+      }
+    }
+    return values
+  }
+}

@@ -1,0 +1,176 @@
+import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES, encodeEntry } from '../codec/entry.js'
+import { encodeTicket, type Ticket } from '../codec/ticket.js'
+import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError } from '../errors.js'
+import { run, runMany } from '../lua/run.js'
+import { offer } from '../lua/scripts.js'
+import type { QueueContext, QueueIdentity } from './context.js'
+
+/** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
+const MAX_ATTEMPTS = 5
+
+/** Bounds of one pipeline: commands, and bytes of entries. */
+const CHUNK_ITEMS = 250
+const CHUNK_BYTES = 1024 * 1024
+/** Pipelines written before the first of them is answered; enough to keep the server busy. */
+const CHUNKS_IN_FLIGHT = 4
+
+/** The script's answers that are no due time. */
+const COLLISION = -1
+const DUE_TOO_LARGE = -2
+
+/** When an entry is due: so long after now, or at a moment; both in milliseconds by the Redis clock. */
+export type Due = { readonly delayMs: number } | { readonly atMs: number }
+
+/** One entry on its way into the schedule. */
+export interface PendingOffer {
+  readonly payload: Buffer
+  readonly due: Due
+}
+
+interface Attempt extends PendingOffer {
+  id: Buffer
+  entry: Buffer
+  count: number
+  /** Whether an earlier attempt may have been carried out: then finding the entry there means success. */
+  retry: boolean
+}
+
+/**
+ * Adds entries to a schedule, each at most once however often it has to be sent: a repeated attempt carries the same id.
+ * An attempt whose reply was lost is repeated only while the entry cannot have been delivered yet; after that nobody can
+ * tell, and the caller learns that the outcome is unknown.
+ */
+export class Offers {
+  readonly #context: QueueContext
+  readonly #identity: QueueIdentity<unknown>
+  readonly #ordered: boolean
+
+  constructor(context: QueueContext, identity: QueueIdentity<unknown>, ordered: boolean) {
+    this.#context = context
+    this.#identity = identity
+    this.#ordered = ordered
+  }
+
+  async one(pending: PendingOffer): Promise<Ticket> {
+    const attempt = this.#attempt(pending)
+    const startedAt = performance.now()
+    for (;;) {
+      const result = await run(this.#context.commands, offer, this.#identity.keys, this.#args(attempt)).catch(asError)
+      const ticket = this.#settle(attempt, result, startedAt)
+      if (typeof ticket === 'string') return ticket
+      if (ticket !== undefined) throw ticket
+    }
+  }
+
+  /** One ticket or error per item, in order. Entries enter the schedule in the order given. */
+  async many(items: readonly PendingOffer[]): Promise<(Ticket | RedelayedError)[]> {
+    const results = new Array<Ticket | RedelayedError>(items.length)
+    const chunks = chunksOf(items)
+    // alone, so that the script is known to the server before several pipelines are under way
+    await this.#chunk(items, chunks.shift() ?? [], results)
+    const worker = async (): Promise<void> => {
+      for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
+        await this.#chunk(items, chunk, results)
+      }
+    }
+    await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
+    return results
+  }
+
+  async #chunk(
+    items: readonly PendingOffer[],
+    indexes: readonly number[],
+    results: (Ticket | RedelayedError)[],
+  ): Promise<void> {
+    const startedAt = performance.now()
+    let open = indexes.map((index) => {
+      const item = items[index]
+      if (item === undefined) throw new InternalError('offer-chunk', 'an index is out of range')
+      return { index, attempt: this.#attempt(item) }
+    })
+    while (open.length > 0) {
+      const args = open.map(({ attempt }) => this.#args(attempt))
+      const replies = await runMany(this.#context.commands, offer, this.#identity.keys, args)
+      open = open.filter(({ index, attempt }, position) => {
+        const settled = this.#settle(attempt, replies[position] ?? new Error('no reply'), startedAt)
+        if (settled !== undefined) results[index] = settled
+        return settled === undefined
+      })
+    }
+  }
+
+  #attempt(pending: PendingOffer): Attempt {
+    return { ...pending, ...this.#identify(pending.payload), count: 1, retry: this.#context.commands.resends }
+  }
+
+  #identify(payload: Buffer): { id: Buffer; entry: Buffer } {
+    const id = this.#context.ids.next(this.#ordered ? ORDERED_ID_BYTES : UNORDERED_ID_BYTES)
+    return { id, entry: encodeEntry(id, payload) }
+  }
+
+  #args(attempt: Attempt) {
+    const local = this.#context.settings.clock === 'local'
+    const { due } = attempt
+    return {
+      channel: this.#identity.keys.channel,
+      nowMs: 'atMs' in due ? due.atMs : local ? Date.now() : -1,
+      delayMs: 'atMs' in due ? 0 : due.delayMs,
+      entry: attempt.entry,
+      ordered: this.#ordered,
+      retry: attempt.retry,
+    }
+  }
+
+  /** A ticket, a final error, or `undefined` when it has to be sent again. */
+  #settle(attempt: Attempt, result: number | Error, startedAt: number): Ticket | RedelayedError | undefined {
+    if (result instanceof Error) return this.#onError(attempt, result, startedAt)
+    if (result === DUE_TOO_LARGE) {
+      const delay = 'delayMs' in attempt.due ? attempt.due.delayMs : attempt.due.atMs
+      return new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delay)
+    }
+    if (result === COLLISION) {
+      if (attempt.count++ >= MAX_ATTEMPTS) return new InternalError('id-collision', 'every id drawn was taken')
+      Object.assign(attempt, this.#identify(attempt.payload))
+      return undefined
+    }
+    this.#context.transfers.onOffered(this.#identity, result)
+    return encodeTicket(this.#identity.keys.destination, attempt.id, result)
+  }
+
+  #onError(attempt: Attempt, error: Error, startedAt: number): RedelayedError | undefined {
+    if (!(error instanceof ConnectionError)) {
+      return error instanceof RedelayedError ? error : new InternalError('offer-error', error.message, { cause: error })
+    }
+    const wasUnknown = attempt.retry && !this.#context.commands.resends
+    if (error.outcome === 'not-applied') {
+      if (!wasUnknown) return error
+      return new ConnectionError(error.message, 'unknown', { cause: error })
+    }
+    const { due } = attempt
+    const remaining = 'atMs' in due ? due.atMs - Date.now() : due.delayMs - (performance.now() - startedAt)
+    if (remaining <= 0 || attempt.count++ >= MAX_ATTEMPTS) return error
+    attempt.retry = true
+    return undefined
+  }
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
+/** Indexes of the items, cut so that no pipeline is too long or too large. */
+function chunksOf(items: readonly PendingOffer[]): number[][] {
+  const chunks: number[][] = []
+  let bytes = Infinity
+  items.forEach((item, index) => {
+    let chunk = chunks.at(-1)
+    if (chunk === undefined || chunk.length >= CHUNK_ITEMS || bytes + item.payload.length > CHUNK_BYTES) {
+      chunk = []
+      chunks.push(chunk)
+      bytes = 0
+    }
+    chunk.push(index)
+    bytes += item.payload.length
+  })
+  return chunks
+}

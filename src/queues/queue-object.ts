@@ -1,0 +1,164 @@
+import type { Codec } from '../codec/codec.js'
+import { DecodeError, EncodeError, InvalidArgumentError, PayloadTooLargeError, RedelayedError, attributeTo, toError } from '../errors.js'
+import { run } from '../lua/run.js'
+import { asArray, asBytes, asBytesArray, asText } from '../lua/replies.js'
+import type { ArgsOf, CommandArg, KeysOf, Script, ScriptSource } from '../lua/script.js'
+import { integer } from '../options.js'
+import type { QueueContext, QueueIdentity } from './context.js'
+
+/** Something that could not be read and was set aside. */
+export interface QuarantinedEntry {
+  readonly reason: string
+  /** When, by the clock of whoever set it aside: Redis for pending entries, the consumer for undecodable elements. */
+  readonly at: Date
+  readonly bytes: Buffer
+}
+
+const DEFAULT_PAGE = 100
+const MAX_PAGE = 10_000
+
+/** What all queue objects do alike: encode, decode, set aside, and put the queue's name on errors. */
+export abstract class QueueObject<T> {
+  /** The queue's name as the application knows it. */
+  readonly name: string
+  readonly codec: Codec<T>
+  /** @internal */
+  readonly identity: QueueIdentity<T>
+  /** @internal */
+  readonly context: QueueContext
+
+  /** @internal */
+  constructor(context: QueueContext, identity: QueueIdentity<T>) {
+    this.context = context
+    this.identity = identity
+    this.name = identity.name
+    this.codec = identity.codec
+  }
+
+  /** The oldest `limit` (1 to 10,000; default 100) entries of the queue's quarantine. They stay there. */
+  async readQuarantine(limit = DEFAULT_PAGE): Promise<QuarantinedEntry[]> {
+    integer('limit', limit, 1, MAX_PAGE)
+    const reply = await this.read('LRANGE', [this.identity.keys.quarantine, '0', String(limit - 1)])
+    return asBytesArray(reply).map(parseQuarantined)
+  }
+
+  /** Deletes the queue's quarantine; resolves with whether there was one. */
+  async clearQuarantine(): Promise<boolean> {
+    return (await this.send('UNLINK', [this.identity.keys.quarantine])) === 1
+  }
+
+  protected encode(value: T, what = 'value'): Buffer {
+    if (value === null || value === undefined) throw this.named(new InvalidArgumentError(what, 'a value', value))
+    let bytes: Buffer
+    try {
+      bytes = this.codec.encode(value)
+    } catch (thrown) {
+      if (thrown instanceof RedelayedError) throw this.named(thrown)
+      throw this.named(new EncodeError(this.codec.name, '$', toError(thrown).message, { cause: thrown }))
+    }
+    const limit = this.context.settings.maxPayloadBytes
+    if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))
+    return bytes
+  }
+
+  protected decode(bytes: Buffer): T {
+    const limit = this.context.settings.maxPayloadBytes
+    if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))
+    let value: T
+    try {
+      value = this.codec.decode(bytes)
+    } catch (thrown) {
+      if (thrown instanceof RedelayedError) throw this.named(thrown)
+      throw this.named(new DecodeError(this.codec.name, toError(thrown).message, { cause: thrown }))
+    }
+    // an empty result means an empty queue, so null cannot be a message
+    if (value === null || value === undefined) throw this.named(new DecodeError(this.codec.name, 'they mean null'))
+    return value
+  }
+
+  /** For elements that stay where they are: what cannot be decoded is left out and reported. */
+  protected decodeAll(elements: readonly Buffer[]): T[] {
+    const values: T[] = []
+    for (const bytes of elements) {
+      try {
+        values.push(this.decode(bytes))
+      } catch (thrown) {
+        this.context.hub.emit('error', thrown as RedelayedError)
+      }
+    }
+    return values
+  }
+
+  /** For elements that were taken: what cannot be decoded goes to the quarantine, and the rest goes on. */
+  protected async accept(elements: readonly Buffer[]): Promise<T[]> {
+    const values: T[] = []
+    for (const bytes of elements) {
+      try {
+        values.push(this.decode(bytes))
+      } catch (thrown) {
+        await this.setAside(bytes, toError(thrown))
+      }
+    }
+    return values
+  }
+
+  protected async setAside(bytes: Buffer, error: Error): Promise<void> {
+    const record = Buffer.concat([Buffer.from(`undecodable ${Date.now()} `), bytes])
+    await this.send('RPUSH', [this.identity.keys.quarantine, record])
+    this.context.hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: 1, error })
+  }
+
+  /** Walks a list or a schedule page by page; `fetch` gets the first and last index of a page. */
+  protected async *pages(
+    pageSize: number,
+    fetch: (first: number, last: number) => Promise<unknown>,
+  ): AsyncGenerator<Buffer[], void> {
+    integer('pageSize', pageSize, 1, MAX_PAGE)
+    for (let first = 0; ; first += pageSize) {
+      const page = asArray(await fetch(first, first + pageSize - 1)).map(asBytes)
+      if (page.length > 0) yield page
+      if (page.length < pageSize) return
+    }
+  }
+
+  /** A command that changes something: sent once. */
+  protected async send(command: string, args: readonly CommandArg[]): Promise<unknown> {
+    return this.#attribute(this.context.commands.call(command, args))
+  }
+
+  /** A command that changes nothing: sent again when the connection breaks. */
+  protected async read(command: string, args: readonly CommandArg[]): Promise<unknown> {
+    return this.#attribute(this.context.commands.call(command, args, { idempotent: true }))
+  }
+
+  protected async script<S extends ScriptSource, R>(
+    script: Script<S, R>,
+    keys: KeysOf<S>,
+    args: ArgsOf<S>,
+    options?: { idempotent?: boolean },
+  ): Promise<R> {
+    return this.#attribute(run(this.context.commands, script, keys, args, options))
+  }
+
+  protected named<E extends RedelayedError>(error: E): E {
+    return attributeTo(error, this.name)
+  }
+
+  async #attribute<R>(promise: Promise<R>): Promise<R> {
+    try {
+      return await promise
+    } catch (error) {
+      throw error instanceof RedelayedError ? this.named(error) : error
+    }
+  }
+}
+
+function parseQuarantined(record: Buffer): QuarantinedEntry {
+  const afterReason = record.indexOf(' ')
+  const afterTime = record.indexOf(' ', afterReason + 1)
+  return {
+    reason: asText(record.subarray(0, afterReason)),
+    at: new Date(Number(record.toString('latin1', afterReason + 1, afterTime))),
+    bytes: record.subarray(afterTime + 1),
+  }
+}

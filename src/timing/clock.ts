@@ -1,0 +1,14 @@
+/** What the timing code needs of time; tests pass one that moves only when told. */
+export interface Clock {
+  /** Milliseconds that only rise, with fractions; not related to any date. */
+  now(): number
+  setTimeout(callback: () => void, ms: number): unknown
+  clearTimeout(handle: unknown): void
+}
+
+/** The process's monotonic clock, so that a jump of the wall clock moves no timer. */
+export const systemClock: Clock = Object.freeze({
+  now: () => performance.now(),
+  setTimeout: (callback: () => void, ms: number) => setTimeout(callback, ms),
+  clearTimeout: (handle: unknown) => clearTimeout(handle as NodeJS.Timeout),
+})

@@ -1,0 +1,61 @@
+import type { Clock } from './clock.js'
+
+/** Node fires at once when a delay exceeds 2^31-1 ms, so longer waits are made of several shorter ones. */
+export const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+/**
+ * One pending deadline on a monotonic clock. It fires once, never early, and knows nothing of Redis. The owner chooses
+ * between two ways of arming it: `lower` keeps the earlier of two deadlines, `replace` forgets the old one.
+ */
+export class DeadlineTimer {
+  readonly #clock: Clock
+  readonly #fire: () => void
+  #deadline = Infinity
+  #handle: unknown = undefined
+
+  constructor(clock: Clock, fire: () => void) {
+    this.#clock = clock
+    this.#fire = fire
+  }
+
+  /** The armed deadline in the clock's milliseconds, `Infinity` when there is none. */
+  get deadline(): number {
+    return this.#deadline
+  }
+
+  /** Arms for `deadline` unless an earlier one is armed already. */
+  lower(deadline: number): void {
+    if (deadline < this.#deadline) this.replace(deadline)
+  }
+
+  /** Arms for `deadline`, whatever was armed before. */
+  replace(deadline: number): void {
+    this.clear()
+    if (!(deadline < Infinity)) return
+    this.#deadline = deadline
+    this.#wait()
+  }
+
+  clear(): void {
+    this.#deadline = Infinity
+    if (this.#handle === undefined) return
+    this.#clock.clearTimeout(this.#handle)
+    this.#handle = undefined
+  }
+
+  /** Rounds up: Node cuts fractions off, and a timer that fires in the millisecond before has to wait once more. */
+  #wait(): void {
+    const remaining = Math.ceil(this.#deadline - this.#clock.now())
+    this.#handle = this.#clock.setTimeout(this.#wake, Math.min(Math.max(remaining, 0), MAX_TIMEOUT_MS))
+  }
+
+  readonly #wake = (): void => {
+    this.#handle = undefined
+    if (this.#clock.now() < this.#deadline) {
+      this.#wait()
+      return
+    }
+    this.#deadline = Infinity
+    this.#fire()
+  }
+}

@@ -1,0 +1,29 @@
+import { InvalidArgumentError, describe } from '../errors.js'
+
+/** The units a duration can be given in; without one it is milliseconds. */
+export type TimeUnit = 'milliseconds' | 'seconds' | 'minutes' | 'hours' | 'days'
+
+const MILLIS: Readonly<Record<TimeUnit, number>> = Object.freeze({
+  milliseconds: 1,
+  seconds: 1_000,
+  minutes: 60_000,
+  hours: 3_600_000,
+  days: 86_400_000,
+})
+
+/**
+ * A delay in whole milliseconds. Fractions are refused, also of larger units when they do not make whole milliseconds
+ * (`1.5` seconds is 1,500 ms and fine); so are negative and non-finite numbers and delays above 2^53-1 ms.
+ */
+export function toMillis(what: string, amount: unknown, unit: unknown = 'milliseconds'): number {
+  if (typeof unit !== 'string' || !Object.hasOwn(MILLIS, unit)) {
+    throw new InvalidArgumentError(`unit of ${what}`, Object.keys(MILLIS).join(', '), unit)
+  }
+  if (typeof amount !== 'number') throw new InvalidArgumentError(what, 'a number', amount)
+  const millis = amount * MILLIS[unit as TimeUnit]
+  if (!Number.isSafeInteger(millis) || millis < 0 || Object.is(millis, -0)) {
+    const expected = 'a whole number of milliseconds from 0 to 2^53-1'
+    throw new InvalidArgumentError(what, expected, unit === 'milliseconds' ? amount : `${describe(amount)} ${unit}`)
+  }
+  return millis
+}

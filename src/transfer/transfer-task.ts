@@ -1,0 +1,157 @@
+import { toError } from '../errors.js'
+import { backoffDelay, type Backoff } from '../timing/backoff.js'
+import type { Clock } from '../timing/clock.js'
+import { DeadlineTimer } from '../timing/deadline-timer.js'
+import type { RemoteClock } from '../timing/remote-clock.js'
+
+/** What one run of the transfer reports; times are milliseconds of the Redis clock. */
+export interface TransferResult {
+  readonly moved: number
+  /** The earliest due time left, `null` when there is none. */
+  readonly next: number | null
+  readonly now: number
+  /** How many clients listen to the queue's channel. */
+  readonly subscribers: number
+}
+
+export interface TransferTaskParams {
+  /** Runs the script once. `announce` tells the other clients when to look next even if nothing was moved. */
+  readonly transfer: (announce: boolean) => Promise<TransferResult>
+  readonly onError: (error: Error) => void
+  readonly clock: Clock
+  readonly remote: RemoteClock
+  /** In [0, 1). */
+  readonly random: () => number
+}
+
+const BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
+
+/**
+ * With several clients on a queue, the one that moved the last messages goes first. The others wait this long, plus a
+ * random part that grows with their number so that few of them collide when the first one is gone, and are called off by
+ * its announcement.
+ */
+const FOLLOW_MS = 3
+const SPREAD_MS_PER_CLIENT = 0.25
+const MAX_SPREAD_MS = 25
+
+/**
+ * Delivers one queue: waits for the earliest due time it knows, runs the transfer, and lets the reply arm the timer again.
+ * There are three sources of due times. A reply may be older than a message that came meanwhile, so it only ever lowers the
+ * deadline. A message on the channel tells the head at that moment, in the order in which Redis changed it, so it replaces
+ * the deadline, also by a later one: that is how one client's transfer spares the others theirs. A failure sets a back-off.
+ */
+export class TransferTask {
+  readonly #params: TransferTaskParams
+  readonly #timer: DeadlineTimer
+  readonly #hold: DeadlineTimer
+  #running: Promise<void> | undefined
+  /** Asked for while a transfer was running: what it saw may be outdated, so it runs once more. */
+  #again = false
+  #announce = false
+  #stopped = false
+  #first = false
+  #subscribers = 1
+  #failures = 0
+  #notBefore = 0
+
+  constructor(params: TransferTaskParams) {
+    this.#params = params
+    this.#timer = new DeadlineTimer(params.clock, () => this.#onDue())
+    this.#hold = new DeadlineTimer(params.clock, () => this.#request(true))
+  }
+
+  /** Runs the transfer now, whatever the timer says: after a subscription, and as a sweep. */
+  wake(): void {
+    this.#request(false)
+  }
+
+  /** As `wake`, and without regard to the back-off of earlier failures: the connection is new. */
+  onSubscribed(): void {
+    this.#notBefore = 0
+    this.#request(false)
+  }
+
+  /** Somebody announced that the next look is at `due`, by the Redis clock. */
+  onAnnounced(due: number): void {
+    if (this.#stopped) return
+    const deadline = this.#params.remote.toLocal(due)
+    if (deadline > this.#params.clock.now()) this.#hold.clear()
+    this.#timer.replace(deadline)
+  }
+
+  /** This client knows of an entry due at `due`, by the Redis clock. */
+  onKnown(due: number): void {
+    if (!this.#stopped) this.#timer.lower(this.#params.remote.toLocal(due))
+  }
+
+  /** Ends all waiting; resolves when a transfer that is under way has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#timer.clear()
+    this.#hold.clear()
+    await this.#running
+  }
+
+  #onDue(): void {
+    if (this.#first || this.#subscribers <= 1) {
+      this.#request(true)
+      return
+    }
+    const spread = Math.min(this.#subscribers * SPREAD_MS_PER_CLIENT, MAX_SPREAD_MS)
+    this.#hold.lower(this.#params.clock.now() + FOLLOW_MS + spread * this.#params.random())
+  }
+
+  #request(announce: boolean): void {
+    if (this.#stopped) return
+    if (this.#params.clock.now() < this.#notBefore) {
+      this.#timer.lower(this.#notBefore)
+      return
+    }
+    this.#announce ||= announce
+    this.#again = true
+    if (this.#running === undefined) this.#start()
+  }
+
+  #start(): void {
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined
+      // asked for between the end of the loop and this moment
+      if (this.#again && !this.#stopped) this.#start()
+    })
+  }
+
+  async #run(): Promise<void> {
+    const { clock, remote } = this.#params
+    while (this.#again && !this.#stopped) {
+      const announce = this.#announce
+      this.#again = this.#announce = false
+      this.#hold.clear()
+      const sentAt = clock.now()
+      let result: TransferResult
+      try {
+        result = await this.#params.transfer(announce)
+      } catch (thrown) {
+        this.#onFailure(toError(thrown))
+        return
+      }
+      this.#failures = 0
+      remote.observe(result.now, sentAt)
+      this.#subscribers = result.subscribers
+      this.#first = result.moved > 0
+      if (result.next === null || this.#stopped) continue
+      if (result.next <= result.now) this.#again = true
+      else this.#timer.lower(remote.toLocal(result.next))
+    }
+  }
+
+  #onFailure(error: Error): void {
+    if (this.#stopped) return
+    const { clock, random, onError } = this.#params
+    this.#again = this.#announce = false
+    this.#first = false
+    this.#notBefore = clock.now() + backoffDelay(BACKOFF, ++this.#failures, random())
+    this.#timer.lower(this.#notBefore)
+    onError(error)
+  }
+}
