@@ -39,6 +39,9 @@ export function parseScript(file, text) {
   if (text.includes('\r')) fail(1, 'carriage returns would change the SHA-1: save the file with plain newlines')
 
   const lines = text.split('\n')
+  lines.forEach((line, index) => {
+    if (/\bflush(all|db)\b/i.test(line)) fail(index + 1, 'a script never wipes a server that others may use')
+  })
   const bodyStart = lines.findIndex((line) => !line.startsWith('--'))
   const header = readHeader(lines.slice(0, bodyStart === -1 ? lines.length : bodyStart), fail)
   checkNames([...header.keys, ...header.args], fail)

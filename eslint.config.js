@@ -1,0 +1,104 @@
+// Type-checked rules for src, test, scripts and benchmarks. Besides the usual ones it guards against an `expect(x)` that
+// asserts nothing, a forgotten `.only`, and commands that would wipe a shared Redis.
+import js from '@eslint/js'
+import { defineConfig } from 'eslint/config'
+import tseslint from 'typescript-eslint'
+
+const wipes = 'A test or script deletes its own keys by name; it never wipes a server that others may use.'
+const wiping = '/^flush(all|db)$/i'
+
+const always = [
+  { selector: `TemplateElement[value.raw=/\\bflush(all|db)\\b/i]`, message: wipes },
+  { selector: `Literal[value=/\\bflush(all|db)\\b/i]`, message: wipes },
+  { selector: `MemberExpression > Identifier.property[name=${wiping}]`, message: wipes },
+]
+
+const inTests = [
+  {
+    selector: 'ExpressionStatement > CallExpression[callee.name="expect"]',
+    message: 'expect() without a matcher asserts nothing.',
+  },
+  {
+    selector: 'ExpressionStatement > AwaitExpression > CallExpression[callee.name="expect"]',
+    message: 'expect() without a matcher asserts nothing.',
+  },
+  {
+    // chai's `expect(x).to.be.true` is a property that a typo turns into nothing: `.to.be.treu`
+    selector: 'ExpressionStatement > MemberExpression',
+    message: 'Use a matcher that is a call, such as .to.equal(true): a misspelt property would assert nothing.',
+  },
+  {
+    selector: 'MemberExpression[object.name=/^(describe|context|it|specify)$/] > Identifier.property[name="only"]',
+    message: '.only leaves the other tests out.',
+  },
+]
+
+export default defineConfig(
+  { ignores: ['dist/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/lua/generated.ts', 'test/compat/jvm/'] },
+  js.configs.recommended,
+  ...tseslint.configs.strictTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: {
+        projectService: { allowDefaultProject: ['*.js', '*.cjs'] },
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      'no-restricted-syntax': ['error', ...always],
+      eqeqeq: 'error',
+      'prefer-const': 'error',
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/no-floating-promises': ['error', { checkThenables: true }],
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/explicit-module-boundary-types': 'error',
+      '@typescript-eslint/no-unused-expressions': 'error',
+      // `() => void list.push(x)` and `void promise` are meant
+      '@typescript-eslint/no-meaningless-void-operator': 'off',
+      '@typescript-eslint/no-confusing-void-expression': [
+        'error',
+        { ignoreArrowShorthand: true, ignoreVoidOperator: true, ignoreVoidReturningFunctions: true },
+      ],
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      // after every await a flag such as `stopped` may have changed, which this rule cannot see
+      '@typescript-eslint/no-unnecessary-condition': 'off',
+      '@typescript-eslint/use-unknown-in-catch-callback-variable': 'off',
+      // two overloads are documented apart
+      '@typescript-eslint/unified-signatures': 'off',
+      // async without await turns what a function throws into a rejection
+      '@typescript-eslint/require-await': 'off',
+      // tsc says these (noUnusedLocals), and knows `_`
+      '@typescript-eslint/no-unused-vars': 'off',
+    },
+  },
+  {
+    files: ['test/**', 'benchmarks/**'],
+    rules: {
+      'no-restricted-syntax': ['error', ...always, ...inTests],
+      // in a test a wrong guess fails the test
+      '@typescript-eslint/no-non-null-assertion': 'off',
+      '@typescript-eslint/no-empty-function': 'off',
+      '@typescript-eslint/no-confusing-void-expression': 'off',
+      '@typescript-eslint/explicit-module-boundary-types': 'off',
+    },
+  },
+  {
+    files: ['scripts/**', '*.js', '*.cjs'],
+    languageOptions: { globals: { module: 'writable' } },
+    rules: {
+      // JSON and command output are untyped here, and `tsc` checks the JSDoc types
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+      '@typescript-eslint/restrict-plus-operands': 'off',
+      '@typescript-eslint/explicit-module-boundary-types': 'off',
+      '@typescript-eslint/no-empty-function': 'off',
+      'no-undef': 'off',
+    },
+  },
+)

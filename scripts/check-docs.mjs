@@ -1,0 +1,59 @@
+// Type-checks every TypeScript block in README.md, docs/ and benchmarks/README.md against the library's source, and checks
+// that links between the pages lead somewhere. It guards against examples that nobody can run any more.
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import ts from 'typescript'
+import { root } from './ensure-installed.mjs'
+
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'benchmarks/README.md',
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+]
+/** @type {string[]} */
+const problems = []
+const dir = join(root, '.cache/docs')
+rmSync(dir, { recursive: true, force: true })
+mkdirSync(dir, { recursive: true })
+
+/** @type {Map<string, { page: string, line: number }>} */
+const blocks = new Map()
+for (const page of pages) {
+  const text = readFileSync(join(root, page), 'utf8')
+  for (const match of text.matchAll(/^```ts\n(.*?)^```/gms)) {
+    const line = text.slice(0, match.index).split('\n').length
+    const file = join(dir, `${page.replace(/\W+/g, '-')}-${line}.ts`)
+    writeFileSync(file, `${match[1]}\nexport {}\n`)
+    blocks.set(file, { page, line })
+  }
+  for (const [, target] of text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+    if (!/^https?:/.test(target) && !existsSync(resolve(root, dirname(page), target))) {
+      problems.push(`${page}: no such file: ${target}`)
+    }
+  }
+}
+
+const config = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config
+const { options } = ts.convertCompilerOptionsFromJson(
+  { ...config.compilerOptions, rootDir: root, noEmit: true, paths: { redelayed: ['./src/index.ts'] } },
+  root,
+)
+const program = ts.createProgram([...blocks.keys()], options)
+for (const diagnostic of ts.getPreEmitDiagnostics(program)) {
+  const file = diagnostic.file?.fileName
+  const block = file === undefined ? undefined : blocks.get(resolve(file))
+  const message = ts.flattenDiagnosticMessageText(diagnostic.messageText, ' ')
+  if (block === undefined || diagnostic.file === undefined) {
+    problems.push(`${file === undefined ? '' : `${relative(root, file)}: `}${message}`)
+    continue
+  }
+  const { line } = diagnostic.file.getLineAndCharacterOfPosition(diagnostic.start ?? 0)
+  problems.push(`${block.page}:${block.line + line + 1}: ${message}`)
+}
+
+for (const problem of problems) console.error(problem)
+console.log(`${blocks.size} code blocks and the links of ${pages.length} pages: ${problems.length} problems`)
+process.exitCode = problems.length === 0 && blocks.size > 0 ? 0 : 1

@@ -1,0 +1,179 @@
+// `npm run test:pack`: what a user gets. Packs the library, installs the tarball into an empty project, and tries what
+// the source tree cannot show: the exports, the types as a consumer sees them, the command line, a missing optional
+// dependency, and the files inside.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, posix } from 'node:path'
+import { ensureInstalled, npm, root } from './ensure-installed.mjs'
+
+ensureInstalled()
+
+const project = mkdtempSync(join(tmpdir(), 'redelayed-pack-'))
+process.on('exit', () => rmSync(project, { recursive: true, force: true }))
+const installed = join(project, 'node_modules/redelayed')
+let passed = 0
+let failed = 0
+
+/** @param {string} what @param {() => void} action throws with a reason when the check fails */
+function check(what, action) {
+  try {
+    action()
+    passed++
+    console.log(`ok      ${what}`)
+  } catch (error) {
+    failed++
+    console.log(
+      `FAILED  ${what}\n        ${String(error instanceof Error ? error.message : error).replaceAll('\n', '\n        ')}`,
+    )
+  }
+}
+
+/** @param {boolean} holds @param {string} otherwise @returns {asserts holds} */
+function assert(holds, otherwise) {
+  if (!holds) throw new Error(otherwise)
+}
+
+/** @param {string} command @param {string[]} args */
+function run(command, args) {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: project, encoding: 'utf8', env: cleanEnv() })
+  return { status, stdout, stderr, output: `${stdout}${stderr}`.trim() }
+}
+
+/** Without what `npm run` sets, which would point the npm below at this repository. */
+function cleanEnv() {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(npm_(lifecycle|package)_|INIT_CWD|NODE_PATH)/.test(name)),
+  )
+}
+
+/** @param {string} code an ES module */
+const runModule = (code) => run(process.execPath, ['--input-type=module', '-e', code])
+/** @param {string} code CommonJS */
+const runCommonJs = (code) => run(process.execPath, ['--input-type=commonjs', '-e', code])
+
+/** @type {string[]} */
+let files = []
+check('it builds and packs', () => {
+  const build = spawnSync(process.execPath, ['scripts/build.mjs'], { cwd: root, encoding: 'utf8' })
+  assert(build.status === 0, `${build.stdout}${build.stderr}`)
+  const pack = npm(['pack', '--json', '--ignore-scripts', '--pack-destination', project], {
+    cwd: root,
+    stdio: 'pipe',
+    encoding: 'utf8',
+  })
+  assert(pack.status === 0, String(pack.stderr))
+  const report = JSON.parse(String(pack.stdout))
+  const packed = Array.isArray(report) ? report[0] : Object.values(report)[0]
+  files = packed.files.map((/** @type {{ path: string }} */ file) => file.path)
+  console.log(`        ${packed.filename}: ${files.length} files, ${Math.round(packed.size / 1024)} KiB packed`)
+
+  writeFileSync(join(project, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }\n')
+  const install = npm(
+    ['install', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', join(project, packed.filename)],
+    {
+      cwd: project,
+      stdio: 'pipe',
+      encoding: 'utf8',
+      env: cleanEnv(),
+    },
+  )
+  assert(install.status === 0, String(install.stderr))
+})
+
+const surface = 'console.log(typeof m.createClient, typeof m.codecs.msgpack, typeof m.codecs.jsonJackson)'
+const functions = 'function function function'
+
+check('import() gives createClient and codecs', () => {
+  const { stdout, output } = runModule(`const m = await import('redelayed'); ${surface}`)
+  assert(stdout.trim() === functions, output)
+})
+check('require() gives the same', () => {
+  const { stdout, output } = runCommonJs(`const m = require('redelayed'); ${surface}`)
+  assert(stdout.trim() === functions, output)
+})
+check('a deep import is refused', () => {
+  assert(existsSync(join(installed, 'dist/keys.js')), 'dist/keys.js is not there, so this would prove nothing')
+  const { status, output } = runModule("await import('redelayed/dist/keys.js')")
+  assert(status !== 0 && output.includes('ERR_PACKAGE_PATH_NOT_EXPORTED'), `it was not refused: ${output}`)
+})
+check('package.json can be read', () => {
+  const { status, output } = runCommonJs("require('redelayed/package.json')")
+  assert(status === 0, output)
+})
+
+writeFileSync(
+  join(project, 'consumer.ts'),
+  `import { createClient, codecs } from 'redelayed'
+interface Order { id: number }
+const client = createClient({ url: 'redis://127.0.0.1:6379' })
+const orders = client.getBlockingQueue<Order>('orders', { codec: codecs.jsonJackson() })
+const ticket: Promise<string> = client.getDelayedQueue(orders).offer({ id: 1 }, 5, 'seconds')
+// @ts-expect-error an order has a number; without this error the types would be any
+void client.getDelayedQueue(orders).offer({ id: 'one' }, 5000)
+const next: Promise<Order | null> = orders.poll()
+export { next, ticket }
+`,
+)
+for (const [module, moduleResolution] of [
+  ['nodenext', 'nodenext'],
+  ['esnext', 'bundler'],
+]) {
+  check(`types resolve in a strict consumer (${moduleResolution})`, () => {
+    const { status, output } = run(process.execPath, [
+      join(root, 'node_modules/typescript/bin/tsc'),
+      ...[
+        '--noEmit',
+        '--strict',
+        '--exactOptionalPropertyTypes',
+        '--target',
+        'es2022',
+        '--lib',
+        'es2023,esnext.disposable',
+      ],
+      ...['--module', String(module), '--moduleResolution', String(moduleResolution)],
+      ...['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node', 'consumer.ts'],
+    ])
+    assert(status === 0, output)
+  })
+}
+
+check('npx redelayed --help works', () => {
+  const { status, stdout, output } = run('npx', ['--no-install', 'redelayed', '--help'])
+  assert(status === 0 && /redelayed/.test(stdout) && /doctor/.test(stdout), `exit code ${status}: ${output}`)
+})
+check('without cac the command says so in one line', () => {
+  assert(existsSync(join(project, 'node_modules/cac')), 'cac was not installed, so this would prove nothing')
+  rmSync(join(project, 'node_modules/cac'), { recursive: true })
+  const { status, output } = run(process.execPath, [join(installed, 'dist/service/cli/main.js'), '--help'])
+  assert(status !== 0 && output.includes('cac') && !output.includes('\n'), `exit code ${status}: ${output}`)
+})
+check('without cac the library works', () => {
+  const { stdout, output } = runModule(`const m = await import('redelayed'); ${surface}`)
+  assert(stdout.trim() === functions, output)
+})
+
+check('the tarball has no tests, scripts or other leftovers', () => {
+  const allowed = /^(dist|src|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
+  const strays = files.filter((file) => !allowed.test(file) || /(^|\/)tests?\/|\.test\.|\.tsbuildinfo$/.test(file))
+  assert(files.length > 0 && strays.length === 0, strays.join('\n') || 'it is empty')
+})
+check('the tarball has README.md and LICENSE', () => {
+  const missing = ['README.md', 'LICENSE'].filter((file) => !files.includes(file))
+  assert(missing.length === 0, `missing: ${missing.join(', ')}`)
+})
+check('source maps point at sources that are in the tarball', () => {
+  const maps = files.filter((file) => file.endsWith('.map'))
+  assert(maps.length > 0, 'there are no source maps')
+  for (const map of maps) {
+    /** @type {{ sources: string[] }} */
+    const { sources } = JSON.parse(readFileSync(join(installed, map), 'utf8'))
+    for (const source of sources) {
+      const path = posix.join(posix.dirname(map), source)
+      assert(files.includes(path), `${map} points at ${path}`)
+    }
+  }
+})
+
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed > 0 ? 1 : 0)

@@ -1,0 +1,355 @@
+// Finds or starts the Redis that tests, demo and benchmarks run against, so that a newcomer needs to set up nothing.
+// Order for tests: a given URL, a server on PATH, Docker, apt as root. For the demo: a given URL, a server on PATH, the
+// in-process emulator, Docker. It starts everything on a free loopback port with a directory of its own, and stops only
+// what it started.
+import { spawn, spawnSync } from 'node:child_process'
+import { accessSync, constants, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { Redis } from 'ioredis'
+
+const HOST = '127.0.0.1'
+const READY_TIMEOUT_MS = 10_000
+const STOP_TIMEOUT_MS = 5_000
+
+/** @type {Set<import('node:child_process').ChildProcess>} */
+const running = new Set()
+
+/**
+ * @typedef {'given' | 'server' | 'emulator' | 'docker'} RedisKind
+ * @typedef {{ url: string, kind: RedisKind, version: string, serverBin?: string, protocol?: 2, stop(): Promise<void> }} FoundRedis
+ * @typedef {'url' | 'server' | 'docker' | 'emulator'} Only
+ * @typedef {{ bin: string, args?: string[], dir?: string, port?: number }} ServerOptions
+ * @typedef {{
+ *   url: string, port: number, dir: string,
+ *   readonly pid: number, readonly process: import('node:child_process').ChildProcess,
+ *   stop(): Promise<void>, kill(signal?: NodeJS.Signals): Promise<void>, restart(): Promise<void>
+ * }} RedisServer
+ */
+
+/**
+ * @param {{ allowEmulator?: boolean, url?: string, only?: Only, log?: (line: string) => void }} [options]
+ *   `only` forces one way (`server` includes apt); `url` goes before REDIS_URL.
+ * @returns {Promise<FoundRedis>}
+ */
+export async function findRedis({ allowEmulator = false, url, only, log = console.log } = {}) {
+  /** @type {string[]} */
+  const tried = []
+  const given = url ?? process.env.REDIS_URL
+  const wanted = (/** @type {Only} */ way) => only === undefined || only === way
+  const serverBin = findServerBin()
+
+  if (wanted('url') && given) return useGiven(given, serverBin)
+  if (wanted('url')) tried.push('REDIS_URL is not set')
+
+  if (wanted('server') && serverBin) return useServer(serverBin)
+  if (wanted('server')) tried.push('there is no redis-server or valkey-server on PATH')
+
+  if (only === 'emulator' || (allowEmulator && only === undefined)) {
+    const found = await useEmulator(log).catch(
+      (error) => void tried.push(`the emulator did not start: ${firstLine(error)}`),
+    )
+    if (found) return found
+  }
+  if (wanted('docker')) {
+    const found = await useDocker(serverBin).catch((error) => void tried.push(`Docker: ${firstLine(error)}`))
+    if (found) return found
+  }
+  if (wanted('server') && !allowEmulator) {
+    const installed = installWithApt(log)
+    if (installed) return useServer(installed)
+  }
+  throw new Error(`No Redis to run against: ${tried.join('; ')}.\n${installHint()}`)
+}
+
+/**
+ * Starts one server on its own port and directory, and waits until it answers.
+ * @param {ServerOptions} options `args` stand last, so they win; without `dir` a temporary one is made and deleted.
+ * @returns {Promise<RedisServer>}
+ */
+export async function startServer({ bin, args = [], dir, port }) {
+  const ownDir = dir === undefined
+  const home = dir ?? mkdtempSync(join(tmpdir(), 'redelayed-redis-'))
+  mkdirSync(home, { recursive: true })
+  const usedPort = port ?? (await freePort())
+  const url = `redis://${HOST}:${usedPort}`
+  let child = await launch(bin, args, home, usedPort).catch((error) => {
+    if (ownDir) rmSync(home, { recursive: true, force: true })
+    throw error
+  })
+
+  const kill = async (/** @type {NodeJS.Signals} */ signal = 'SIGKILL') => {
+    if (hasEnded(child)) return
+    child.kill(signal)
+    if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await ended(child)
+  }
+  return {
+    url,
+    port: usedPort,
+    dir: home,
+    get pid() {
+      return /** @type {number} */ (child.pid)
+    },
+    get process() {
+      return child
+    },
+    kill,
+    async stop() {
+      if (!hasEnded(child)) {
+        child.kill('SIGCONT')
+        const lastResort = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+        await kill('SIGTERM')
+        clearTimeout(lastResort)
+      }
+      if (ownDir) rmSync(home, { recursive: true, force: true })
+    },
+    async restart() {
+      if (!hasEnded(child)) {
+        child.kill('SIGCONT')
+        await kill('SIGTERM')
+      }
+      child = await launch(bin, args, home, usedPort)
+    },
+  }
+}
+
+/**
+ * The path of a program on PATH.
+ * @param {string} name
+ * @returns {string | undefined}
+ */
+export function which(name) {
+  for (const dir of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
+    const path = join(dir, name)
+    try {
+      accessSync(path, constants.X_OK)
+      return path
+    } catch {
+      // not in this folder
+    }
+  }
+  return undefined
+}
+
+/** @returns {string | undefined} the server to spawn: REDIS_SERVER_BIN, or the first one on PATH */
+export function findServerBin() {
+  return process.env.REDIS_SERVER_BIN || which('redis-server') || which('valkey-server')
+}
+
+/**
+ * A port that nobody listens on now.
+ * @returns {Promise<number>}
+ */
+export function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, HOST, () => {
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** @param {FoundRedis} found @returns {string} one line for people */
+export function describe({ kind, version, url, serverBin }) {
+  const where = withoutPassword(url)
+  if (kind === 'given') return `Redis: ${version} at ${where}, as given`
+  if (kind === 'server') return `Redis: ${version}, own ${serverBin} at ${where}`
+  if (kind === 'docker') return `Redis: ${version}, own container at ${where}`
+  return `Redis: js-redis-server (emulator) at ${where}`
+}
+
+/** @param {string} url @param {string | undefined} serverBin @returns {Promise<FoundRedis>} */
+async function useGiven(url, serverBin) {
+  const version = await ping(url, READY_TIMEOUT_MS).catch((error) => {
+    throw new Error(`The given Redis ${withoutPassword(url)} does not answer: ${firstLine(error)}`)
+  })
+  return { url, kind: 'given', version, ...(serverBin && { serverBin }), stop: async () => {} }
+}
+
+/** @param {string} serverBin @returns {Promise<FoundRedis>} */
+async function useServer(serverBin) {
+  const server = await startServer({ bin: serverBin })
+  return { url: server.url, kind: 'server', version: await ping(server.url), serverBin, stop: () => server.stop() }
+}
+
+/** @param {(line: string) => void} log @returns {Promise<FoundRedis>} */
+async function useEmulator(log) {
+  const { createRedisServer } = await import('js-redis-server')
+  const server = await createRedisServer({ port: 0 })
+  log(
+    'Using js-redis-server, an emulator in this process: good for a look, not for measurements or data you want to keep.',
+  )
+  const url = `redis://${HOST}:${server.port}`
+  return { url, kind: 'emulator', version: await ping(url), protocol: 2, stop: () => server.close() }
+}
+
+/** @param {string | undefined} serverBin @returns {Promise<FoundRedis>} */
+async function useDocker(serverBin) {
+  const { GenericContainer, Wait } = await import('testcontainers')
+  const container = await new GenericContainer(process.env.REDIS_IMAGE || 'redis:7-alpine')
+    .withExposedPorts(6379)
+    .withWaitStrategy(Wait.forLogMessage(/Ready to accept connections/))
+    .start()
+  const stop = async () => void (await container.stop())
+  const url = `redis://${container.getHost()}:${container.getMappedPort(6379)}`
+  try {
+    return { url, kind: 'docker', version: await ping(url), ...(serverBin && { serverBin }), stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** @param {(line: string) => void} log @returns {string | undefined} */
+function installWithApt(log) {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0 || !which('apt-get')) return undefined
+  log('No redis-server found: installing it with apt-get')
+  // RUNLEVEL=1 keeps the package from starting a system-wide server
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  for (const args of [['update'], ['install', '-y', '--no-install-recommends', 'redis-server']]) {
+    const { status } = spawnSync('apt-get', ['-qq', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+    if (status !== 0) return undefined
+  }
+  return findServerBin()
+}
+
+/**
+ * @param {string} bin @param {string[]} args @param {string} dir @param {number} port
+ * @returns {Promise<import('node:child_process').ChildProcess>}
+ */
+async function launch(bin, args, dir, port) {
+  const defaults = ['--port', `${port}`, '--bind', HOST, '--dir', dir, '--save', '', '--appendonly', 'no']
+  // A sentinel reads a file, which must be the first argument, and knows none of the options above but the port.
+  const sentinel = args.includes('--sentinel')
+  const child = spawn(bin, sentinel ? [...args, '--port', `${port}`] : [...defaults, ...args], {
+    cwd: dir,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const keep = (/** @type {Buffer} */ chunk) => (output = (output + chunk.toString()).slice(-4000))
+  child.stdout?.on('data', keep)
+  child.stderr?.on('data', keep)
+  unref(child)
+
+  const failed = new Promise((_, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`${bin} ended with code ${code}:\n${output.trim()}`)))
+  })
+  const giveUp = new AbortController()
+  failed.catch(() => giveUp.abort())
+  try {
+    await Promise.race([ping(`redis://${HOST}:${port}`, READY_TIMEOUT_MS, giveUp.signal), failed])
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  }
+  return child
+}
+
+/**
+ * Lets this process end while the server still runs (it is killed on the way out), and keeps it from counting as a leak.
+ * @param {import('node:child_process').ChildProcess} child
+ */
+function unref(child) {
+  child.unref()
+  for (const stream of [child.stdout, child.stderr]) /** @type {import('node:net').Socket | null} */ (stream)?.unref()
+  if (running.size === 0) process.once('exit', killAll)
+  running.add(child)
+  child.once('exit', () => {
+    running.delete(child)
+    if (running.size === 0) process.removeListener('exit', killAll)
+  })
+}
+
+function killAll() {
+  for (const child of running) child.kill('SIGKILL')
+}
+
+/** @param {import('node:child_process').ChildProcess} child */
+function hasEnded(child) {
+  return child.exitCode !== null || child.signalCode !== null
+}
+
+/** @param {import('node:child_process').ChildProcess} child @returns {Promise<void>} */
+function ended(child) {
+  child.ref()
+  return new Promise((resolve) => {
+    if (hasEnded(child)) resolve()
+    else child.once('exit', () => resolve())
+  })
+}
+
+/**
+ * Waits until a server answers and has loaded its data; gives its version.
+ * @param {string} url
+ * @param {number} [timeoutMs]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<string>}
+ */
+async function ping(url, timeoutMs = READY_TIMEOUT_MS, signal) {
+  const deadline = performance.now() + timeoutMs
+  const redis = new Redis(url, {
+    protocol: 2,
+    lazyConnect: true,
+    connectTimeout: timeoutMs,
+    maxRetriesPerRequest: null,
+    retryStrategy: () => (performance.now() < deadline && !signal?.aborted ? 10 : null),
+  })
+  /** @type {Error | undefined} */
+  let lastError
+  redis.on('error', (error) => (lastError = error))
+  try {
+    await redis.connect().catch(() => {})
+    const info = await withTimeout(redis.info('server'), deadline - performance.now(), () => lastError).catch(
+      (error) => {
+        if (/NOAUTH/.test(error.message)) return '' // it is up, and wants a password that only the caller knows
+        throw error
+      },
+    )
+    const version = /^valkey_version:(\S+)/m.exec(info)?.[1] ?? /^redis_version:(\S+)/m.exec(info)?.[1]
+    return version ?? 'unknown'
+  } finally {
+    // On a connection that has ended, disconnect() would only leave a timer of two seconds behind.
+    if (redis.status !== 'end') redis.disconnect()
+  }
+}
+
+/**
+ * @template T
+ * @param {Promise<T>} promise @param {number} ms @param {() => Error | undefined} reason
+ * @returns {Promise<T>}
+ */
+async function withTimeout(promise, ms, reason) {
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+  const timeout = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(reason() ?? new Error(`no answer within ${Math.round(ms)} ms`)), Math.max(0, ms))
+  })
+  try {
+    return await Promise.race([promise, /** @type {Promise<never>} */ (timeout)])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** @param {unknown} error */
+function firstLine(error) {
+  return (error instanceof Error ? error.message || error.name : String(error)).split('\n')[0]
+}
+
+/** @param {string} url */
+function withoutPassword(url) {
+  return url.replace(/\/\/[^@/]*@/, '//')
+}
+
+function installHint() {
+  if (process.platform === 'darwin') return 'Install one with `brew install redis`, start Docker, or set REDIS_URL.'
+  if (process.platform === 'win32') return 'Start Docker Desktop or a Redis in WSL, or set REDIS_URL.'
+  if (which('apt-get')) return 'Install one with `sudo apt-get install redis-server`, start Docker, or set REDIS_URL.'
+  if (which('dnf')) return 'Install one with `sudo dnf install redis` (or valkey), start Docker, or set REDIS_URL.'
+  if (which('apk')) return 'Install one with `apk add redis`, start Docker, or set REDIS_URL.'
+  return 'Install redis-server or valkey-server, start Docker, or set REDIS_URL.'
+}

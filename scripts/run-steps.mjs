@@ -1,0 +1,35 @@
+// Runs the checks of lint one after another, all of them even when one fails, and prints a line per step; the output of
+// a step is shown only when it fails.
+import { spawn } from 'node:child_process'
+import { root } from './ensure-installed.mjs'
+
+/** @typedef {{ name: string, script: string, args?: string[] }} Step `script` is a JavaScript file, below the repository */
+
+/** @param {Step[]} steps @returns {Promise<boolean>} whether all passed */
+export async function runSteps(steps) {
+  let allPassed = true
+  for (const { name, script, args = [] } of steps) {
+    const started = performance.now()
+    const { code, output } = await run([script, ...args])
+    const seconds = ((performance.now() - started) / 1000).toFixed(1)
+    console.log(`${code === 0 ? 'ok    ' : 'FAILED'}  ${name}  (${seconds} s)`)
+    if (code !== 0) {
+      allPassed = false
+      console.log(`${output.trimEnd()}\n`)
+    }
+  }
+  return allPassed
+}
+
+/** @param {string[]} args @returns {Promise<{ code: number | null, output: string }>} */
+function run(args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    const keep = (/** @type {Buffer} */ bytes) => (output += bytes.toString())
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    child.once('error', reject)
+    child.once('close', (code) => resolve({ code, output }))
+  })
+}

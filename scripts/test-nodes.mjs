@@ -1,0 +1,83 @@
+// `npm run test:nodes`: the whole suite on every Node line that package.json promises, against one Redis. The npm package
+// `node` carries the binaries, so nothing but the npm registry is needed.
+//
+//   npm run test:nodes -- --only 22,24
+import { tmpdir } from 'node:os'
+import { ensureInstalled, npm } from './ensure-installed.mjs'
+
+ensureInstalled()
+const { describe, findRedis } = await import('./redis.mjs')
+const { runMocha, summary } = await import('./mocha.mjs')
+
+const LINES = ['20', '22', '24', '26']
+const only = process.argv.includes('--only')
+  ? (process.argv[process.argv.indexOf('--only') + 1] ?? '').split(',')
+  : LINES
+const unknown = only.filter((line) => !LINES.includes(line))
+if (unknown.length > 0) {
+  console.error(`--only takes some of ${LINES.join(',')}, not "${unknown.join(',')}"`)
+  process.exit(2)
+}
+
+const redis = await findRedis()
+console.log(describe(redis))
+const total = { passed: 0, failed: 0, skipped: 0 }
+const rows = []
+try {
+  for (const line of only) {
+    const { node, version, problem } = nodeOf(line)
+    if (!node) {
+      console.log(`node ${line}: ${problem}`)
+      total.failed++
+      rows.push(`node ${line.padEnd(10)} not found`)
+      continue
+    }
+    const started = performance.now()
+    let output = ''
+    const counts = await runMocha({
+      node,
+      env: { REDIS_URL: redis.url, ...(redis.serverBin && { REDIS_SERVER_BIN: redis.serverBin }) },
+      onOutput: (text) => (output += text),
+    })
+    if (counts.failed > 0) console.log(`\n--- node ${version}\n${failures(output)}`)
+    total.passed += counts.passed
+    total.failed += counts.failed
+    total.skipped += counts.skipped
+    rows.push(`node ${version.padEnd(10)} ${summary(counts)}  (${Math.round((performance.now() - started) / 1000)} s)`)
+    console.log(rows.at(-1))
+  }
+} finally {
+  await redis.stop()
+}
+console.log(`\n${rows.join('\n')}\n`)
+console.log(summary(total))
+process.exit(total.failed > 0 ? 1 : 0)
+
+/**
+ * The path of a Node binary of this line, fetched into npm's cache the first time.
+ * @param {string} line
+ */
+function nodeOf(line) {
+  // from a folder without a package.json, so that npm does not look for the package in this repository
+  const args = [
+    'exec',
+    '--yes',
+    `--package=node@${line}`,
+    '--',
+    'node',
+    '-p',
+    'process.execPath + " " + process.version',
+  ]
+  const { stdout, stderr } = npm(args, { cwd: tmpdir(), stdio: 'pipe', encoding: 'utf8' })
+  const [node, version] = String(stdout)
+    .trim()
+    .split(/ (?=v\d+\.\d+\.\d+$)/)
+  if (node && version?.startsWith(`v${line}.`)) return { node, version }
+  return { node: undefined, version: '', problem: `no binary: ${String(stderr || stdout).trim()}` }
+}
+
+/** What mocha says of the failed tests, or the end of the output when it did not come to that. */
+function failures(/** @type {string} */ output) {
+  const at = output.search(/^ {2}\d+ failing$/m)
+  return at === -1 ? output.slice(-4000) : output.slice(at)
+}

@@ -1,0 +1,76 @@
+/**
+ * Root hooks: a test that leaves a socket, a server, a child process or a timer behind, or lets the library warn without
+ * expecting it, fails the run. All such tests are listed together at the end, because mocha gives up the rest of the run
+ * when a root `afterEach` throws. An unhandled rejection is listed too: mocha 12 lets it pass once anyone listens.
+ */
+import { relative } from 'node:path'
+import { closeShared, openShared } from './redis.js'
+import { listenForWarnings, takeWarningProblems } from './warnings.js'
+
+export { expectWarning } from './warnings.js'
+
+const WATCHED = new Set(['TCPSocketWrap', 'TCPServerWrap', 'TLSWrap', 'ProcessWrap', 'Timeout'])
+const SETTLE_MS = 500
+
+type Counts = Map<string, number>
+
+const problems: string[] = []
+const rejections: string[] = []
+let atStart: Counts = new Map()
+let beforeTest: Counts = new Map()
+
+// Every hook counts after an await: by then mocha has armed the timeout of the hook itself, in all of them alike.
+export const mochaHooks = {
+  async beforeAll(): Promise<void> {
+    listenForWarnings()
+    process.on('unhandledRejection', (reason) => {
+      rejections.push(`unhandled rejection: ${(reason instanceof Error && reason.stack) || String(reason)}`)
+    })
+    await Promise.resolve()
+    atStart = resources()
+    await openShared()
+  },
+
+  async beforeEach(): Promise<void> {
+    await Promise.resolve()
+    beforeTest = resources()
+  },
+
+  async afterEach(this: Mocha.Context): Promise<void> {
+    const test = this.currentTest
+    await Promise.resolve()
+    const found = [...(await leaksSince(beforeTest)), ...takeWarningProblems(), ...rejections.splice(0)]
+    for (const problem of found) {
+      const line = `${relative(process.cwd(), test?.file ?? '')}: "${test?.fullTitle() ?? ''}": ${problem}`
+      console.error(`      ✘ ${line}`)
+      problems.push(line)
+    }
+  },
+
+  async afterAll(): Promise<void> {
+    await closeShared()
+    const late = [...(await leaksSince(atStart)), ...takeWarningProblems(), ...rejections.splice(0)]
+    problems.push(...late.map((problem) => `after the last test: ${problem}`))
+    if (problems.length > 0) throw new Error(`left behind by tests:\n  ${problems.join('\n  ')}`)
+  },
+}
+
+/** What keeps the process alive now: referenced handles and timers only. */
+function resources(): Counts {
+  const counts: Counts = new Map()
+  for (const kind of process.getActiveResourcesInfo())
+    if (WATCHED.has(kind)) counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  return counts
+}
+
+/** Gives closing sockets a moment, then names what there is more of than before. */
+async function leaksSince(before: Counts): Promise<string[]> {
+  const deadline = performance.now() + SETTLE_MS
+  for (;;) {
+    const more = [...resources()].filter(([kind, count]) => count > (before.get(kind) ?? 0))
+    if (more.length === 0) return []
+    if (performance.now() >= deadline)
+      return more.map(([kind, count]) => `left ${count - (before.get(kind) ?? 0)} ${kind} open`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Private servers for tests that kill, restart, fail over or change the configuration: each on its own port and in its
+ * own directory. Tests that only need a Redis use `redisUrl()` of redis.ts.
+ */
+import { Redis } from 'ioredis'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findServerBin, freePort, startServer, type RedisServer } from '../../scripts/redis.mjs'
+import { eventually } from './events.js'
+
+export type { RedisServer }
+export { freePort }
+
+const bin = findServerBin()
+
+/** Skips the test or suite where there is no server program to spawn (a given URL or Docker only). */
+export function requireServerBin(context: Mocha.Context): void {
+  if (bin === undefined) context.skip()
+}
+
+/**
+ * One server. `args` are redis-server options, for example `['--appendonly', 'yes', '--appendfsync', 'always']`;
+ * persistence is off unless they turn it on.
+ */
+export function startRedis({ args = [], port }: { args?: string[]; port?: number } = {}): Promise<RedisServer> {
+  return startServer({ bin: serverBin(), args, ...(port !== undefined && { port }) })
+}
+
+export interface SentinelSetup {
+  /** The name of the group of master and replica. */
+  name: string
+  sentinels: { host: string; port: number }[]
+  /** What was started as master and as replica; after a failover the roles are swapped. */
+  master: RedisServer
+  replica: RedisServer
+  sentinelServers: RedisServer[]
+  /** Who is the master now, in the eyes of the sentinels. */
+  masterPort(): Promise<number>
+  /** Asks for a failover and waits until the roles are swapped. */
+  failover(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** One master, one replica and three sentinels that notice a dead master within half a second. */
+export async function startSentinel({ name = 'redelayed-test' } = {}): Promise<SentinelSetup> {
+  const fast = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
+  const started: RedisServer[] = []
+  const stop = () => stopAll(started)
+  try {
+    const master = await keep(started, startRedis({ args: fast }))
+    const replica = await keep(started, startRedis({ args: [...fast, '--replicaof', '127.0.0.1', `${master.port}`] }))
+    await eventually(async () => {
+      const info = await ask(replica.port, 'INFO', 'replication')
+      if (!String(info).includes('master_link_status:up')) throw new Error('the replica has no link to its master')
+    })
+
+    const sentinelServers: RedisServer[] = []
+    for (let i = 0; i < 3; i++) sentinelServers.push(await keep(started, startOneSentinel(name, master.port)))
+    await eventually(async () => {
+      for (const { port } of sentinelServers) {
+        const state = pairs(await ask(port, 'SENTINEL', 'MASTER', name))
+        if (state['num-other-sentinels'] !== '2' || state['num-slaves'] !== '1' || state.flags !== 'master')
+          throw new Error(`sentinel ${port} does not see all the others yet: ${JSON.stringify(state)}`)
+      }
+    }, 15_000)
+
+    const masterPort = async () => {
+      for (const { port, process } of sentinelServers) {
+        if (process.exitCode !== null || process.signalCode !== null) continue
+        const address = (await ask(port, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name)) as [string, string]
+        return Number(address[1])
+      }
+      throw new Error('no sentinel is left')
+    }
+    const failover = async () => {
+      const before = await masterPort()
+      await eventually(() => ask(sentinelServers[0]!.port, 'SENTINEL', 'FAILOVER', name), 10_000)
+      await eventually(async () => {
+        const now = await masterPort()
+        if (now === before || !String(await ask(now, 'ROLE')).startsWith('master')) throw new Error('no failover yet')
+      }, 15_000)
+      // A sentinel takes ten seconds to tell a master that came back; until then it takes writes that it will lose.
+      await ask(before, 'REPLICAOF', '127.0.0.1', await masterPort())
+      await ask(before, 'CLIENT', 'KILL', 'TYPE', 'normal')
+      await ask(before, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
+    }
+    return {
+      name,
+      master,
+      replica,
+      sentinelServers,
+      sentinels: sentinelServers.map(({ port }) => ({ host: '127.0.0.1', port })),
+      masterPort,
+      failover,
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+export interface ClusterSetup {
+  nodes: { host: string; port: number }[]
+  servers: RedisServer[]
+  stop(): Promise<void>
+}
+
+/** Three masters without replicas, with all slots given out. */
+export async function startCluster(): Promise<ClusterSetup> {
+  const servers: RedisServer[] = []
+  const stop = () => stopAll(servers)
+  try {
+    const slots = [0, 5461, 10923, 16384]
+    for (let i = 0; i < 3; i++) {
+      const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000']
+      const server = await keep(servers, startRedis({ args, port: await clusterPort() }))
+      const own = Array.from({ length: slots[i + 1]! - slots[i]! }, (_, n) => slots[i]! + n)
+      await ask(server.port, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
+      await ask(server.port, 'CLUSTER', 'ADDSLOTS', ...own)
+    }
+    for (const { port } of servers.slice(1)) await ask(servers[0]!.port, 'CLUSTER', 'MEET', '127.0.0.1', port)
+    await eventually(async () => {
+      for (const { port } of servers) {
+        const info = String(await ask(port, 'CLUSTER', 'INFO'))
+        if (!info.includes('cluster_state:ok') || !info.includes('cluster_known_nodes:3')) throw new Error(info)
+        const known = String(await ask(port, 'CLUSTER', 'NODES'))
+        if ((known.match(/ connected \d/g) ?? []).length !== 3) throw new Error(known)
+      }
+    }, 15_000)
+    return { servers, nodes: servers.map(({ port }) => ({ host: '127.0.0.1', port })), stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** The cluster bus listens on port + 10000, so the port must leave room for that below 65536. */
+async function clusterPort(): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    if (port < 55_536) return port
+  }
+}
+
+async function startOneSentinel(name: string, masterPort: number): Promise<RedisServer> {
+  const dir = mkdtempSync(join(tmpdir(), 'redelayed-sentinel-'))
+  const config = join(dir, 'sentinel.conf')
+  const lines = [
+    `dir ${dir}`,
+    'bind 127.0.0.1',
+    `sentinel monitor ${name} 127.0.0.1 ${masterPort} 2`,
+    `sentinel down-after-milliseconds ${name} 500`,
+    `sentinel failover-timeout ${name} 2000`,
+  ]
+  writeFileSync(config, `${lines.join('\n')}\n`)
+  const server = await startServer({ bin: serverBin(), args: [config, '--sentinel'], dir })
+  const stop = async () => {
+    await server.stop()
+    rmSync(dir, { recursive: true, force: true })
+  }
+  return Object.create(server, { stop: { value: stop } }) as RedisServer
+}
+
+/** One command over a connection of its own. */
+async function ask(port: number, command: string, ...args: (string | number)[]): Promise<unknown> {
+  const redis = new Redis({ host: '127.0.0.1', port, protocol: 2, lazyConnect: true, retryStrategy: () => null })
+  redis.on('error', () => {}) // the call below rejects with it
+  try {
+    await redis.connect()
+    return await redis.call(command, ...args)
+  } finally {
+    if (redis.status !== 'end') redis.disconnect() // an ended one would leave a timer behind
+  }
+}
+
+function pairs(flat: unknown): Record<string, string | undefined> {
+  const list = flat as string[]
+  return Object.fromEntries(list.flatMap((key, i) => (i % 2 === 0 ? [[key, list[i + 1]]] : [])))
+}
+
+async function keep(list: RedisServer[], starting: Promise<RedisServer>): Promise<RedisServer> {
+  const server = await starting
+  list.push(server)
+  return server
+}
+
+async function stopAll(servers: RedisServer[]): Promise<void> {
+  await Promise.all(
+    servers
+      .splice(0)
+      .reverse()
+      .map((server) => server.stop()),
+  )
+}
+
+function serverBin(): string {
+  if (bin === undefined)
+    throw new Error(
+      'This test needs a redis-server or valkey-server of its own: put one on PATH or set REDIS_SERVER_BIN',
+    )
+  return bin
+}
