@@ -1,0 +1,22 @@
+// One process of the scenario many-clients: holds the queue with several clients and reports how late their transfers are.
+import { createClient } from '../../dist/index.js'
+
+const [url, name, count] = process.argv.slice(2)
+const clients = Array.from({ length: Number(count) }, () => createClient({ url, sweepInterval: 3_600_000 }))
+await Promise.all(
+  clients.map(
+    (client) =>
+      new Promise((resolve) => {
+        client.once('subscribed', resolve)
+        client.on('transferred', ({ count: moved, maxLatenessMs }) => {
+          for (let i = 0; i < moved; i++) process.send?.(maxLatenessMs)
+        })
+        client.getDelayedQueue(client.getBlockingQueue(name), { order: 'none' })
+      }),
+  ),
+)
+process.send?.('ready')
+process.on('message', async () => {
+  await Promise.all(clients.map((client) => client.shutdown()))
+  process.disconnect()
+})

@@ -1,0 +1,129 @@
+import { createClient, type RedelayedClient } from '../../dist/index.js'
+import { queueKeys } from '../../dist/keys.js'
+import * as lua from '../../dist/lua/generated.js'
+import { atLeast, atMost, medianOf, rounds, type Bench, type Goal, type Scenario } from '../lib/scenario.js'
+
+const PAYLOAD = 'x'.repeat(110)
+const OVERDUE = 50_000
+
+/** Fills a queue through the library: `pending` messages due in 1 to 10 hours, in random order of their due times. */
+async function fill(bench: Bench, name: string, order: 'list' | 'none', pending: number, due: 'mixed' | 'in-order'): Promise<void> {
+  await using client = createClient({ url: bench.url })
+  const delayed = client.getDelayedQueue(client.getBlockingQueue<string>(name), { order })
+  const hour = 3_600_000
+  for (let done = 0; done < pending; done += 50_000) {
+    bench.progress(`${order}: ${done.toLocaleString('en-US')} of ${pending.toLocaleString('en-US')} pending`)
+    const items = Array.from({ length: Math.min(50_000, pending - done) }, (_, index) => ({
+      value: PAYLOAD,
+      delay: due === 'mixed' ? hour + Math.floor(Math.random() * 9 * hour) : hour + done + index,
+    }))
+    await delayed.offerAll(items)
+  }
+}
+
+/** Makes the first `count` by due time overdue, by lowering their scores: the same members in the same order list. */
+async function makeOverdue(bench: Bench, name: string, count: number): Promise<void> {
+  const { timeouts } = queueKeys(name)
+  for (let done = 0; done < count; done += 5_000) {
+    const members = await bench.raw.zrangeBuffer(timeouts, done, Math.min(done + 5_000, count) - 1)
+    await bench.raw.zadd(timeouts, ...members.flatMap((member, index) => [String(done + index), member]))
+  }
+}
+
+/** Lets a client deliver everything overdue; its consumers stay away, so that only the transfer is measured. */
+async function drain(bench: Bench, name: string, count: number): Promise<Record<string, number>> {
+  await bench.raw.config('RESETSTAT')
+  await bench.raw.config('SET', 'slowlog-log-slower-than', '500')
+  await bench.raw.slowlog('RESET')
+  const client: RedelayedClient = createClient({ url: bench.url })
+  const seconds = await new Promise<number>((resolve, reject) => {
+    let left = count
+    let started = 0
+    client.on('error', reject)
+    client.on('subscribed', () => (started = performance.now()))
+    client.on('transferred', (event) => {
+      left -= event.count
+      if (left <= 0) resolve((performance.now() - started) / 1000)
+    })
+    client.getDelayedQueue(client.getBlockingQueue(name))
+  })
+  await client.shutdown()
+  await bench.raw.unlink(name)
+  return { 'transfers/s': count / seconds, 'longest script ms': await longestScript(bench) }
+}
+
+/** The same work by the bare script in a loop, without the library. */
+async function bareDrain(bench: Bench, name: string, count: number): Promise<Record<string, number>> {
+  const { timeouts, order, destination, quarantine, channel } = queueKeys(name)
+  const sha = (await bench.raw.script('LOAD', lua.transfer.source)) as string
+  const started = performance.now()
+  for (let left = count; left > 0; ) {
+    const args = [timeouts, order, destination, quarantine, channel, -1, 2_000, 10_000, 25, 3_600_000, 0]
+    const [moved] = (await bench.raw.evalsha(sha, 4, ...args)) as [number]
+    left -= moved
+  }
+  const seconds = (performance.now() - started) / 1000
+  await bench.raw.unlink(name)
+  return { 'transfers/s': count / seconds }
+}
+
+async function longestScript(bench: Bench): Promise<number> {
+  const log = (await bench.raw.slowlog('GET', 128)) as [number, number, number, string[]][]
+  const scripts = log.filter(([, , , [command]]) => /^evalsha?$/i.test(command ?? ''))
+  return Math.max(0, ...scripts.map(([, , micros]) => micros / 1000))
+}
+
+async function measure(
+  bench: Bench,
+  options: { order: 'list' | 'none'; pending: number; due: 'mixed' | 'in-order'; overdue: number; bare?: boolean },
+): Promise<Record<string, number>> {
+  const name = `bench-transfers-${process.pid}-${Math.random().toString(36).slice(2)}`
+  await fill(bench, name, options.order, options.pending, options.due)
+  await makeOverdue(bench, name, options.overdue)
+  const figures = await (options.bare === true ? bareDrain : drain)(bench, name, options.overdue)
+  const { timeouts, order } = queueKeys(name)
+  await bench.raw.unlink(timeouts, order)
+  return figures
+}
+
+export const transfersNone: Scenario = {
+  name: 'transfers-none',
+  description: `How fast one client moves ${OVERDUE.toLocaleString('en-US')} overdue messages of mixed delays (fewer at 60,000 pending) with \`order: 'none'\`.`,
+  async run(bench) {
+    const large = bench.quick ? 100_000 : 1_000_000
+    const small = 'at 60,000 pending'
+    const big = `at ${large.toLocaleString('en-US')} pending`
+    const rows = await rounds(bench, {
+      [small]: () => measure(bench, { order: 'none', pending: 60_000, due: 'mixed', overdue: OVERDUE }),
+      [big]: () => measure(bench, { order: 'none', pending: large, due: 'mixed', overdue: OVERDUE }),
+    })
+    const ratio = medianOf(rows, big, 'transfers/s') / medianOf(rows, small, 'transfers/s')
+    const goals: Goal[] = [
+      atLeast(`transfers/s ${big} as a share of those ${small}`, ratio, 0.8, ''),
+      atMost('longest script', Math.max(...[small, big].map((row) => medianOf(rows, row, 'longest script ms'))), 5, 'ms'),
+    ]
+    return { rows, goals }
+  },
+}
+
+export const transfersList: Scenario = {
+  name: 'transfers-list',
+  description: `How fast ${OVERDUE.toLocaleString('en-US')} overdue messages move with \`order: 'list'\`, 100,000 pending; in offer order, and of mixed delays.`,
+  async run(bench) {
+    const pending = 100_000
+    const mixed = bench.quick ? 500 : 2_000
+    const rows = await rounds(bench, {
+      'in offer order, the bare script in a loop': () =>
+        measure(bench, { order: 'list', pending, due: 'in-order', overdue: OVERDUE, bare: true }),
+      'in offer order, the library': () => measure(bench, { order: 'list', pending, due: 'in-order', overdue: OVERDUE }),
+      'mixed delays, the library': () => measure(bench, { order: 'list', pending, due: 'mixed', overdue: mixed }),
+    })
+    const library = medianOf(rows, 'in offer order, the library', 'transfers/s')
+    const bare = medianOf(rows, 'in offer order, the bare script in a loop', 'transfers/s')
+    const goals: Goal[] = [
+      atLeast('in offer order, transfers/s', library, 100_000, ''),
+      atLeast('in offer order, share of the bare script', library / bare, 0.75, ''),
+    ]
+    return { rows, goals, notes: ['Mixed delays cost one LREM, O(pending), for each message: this is Redisson\'s layout, and why `order: \'none\'` exists.'] }
+  },
+}
