@@ -82,13 +82,13 @@ export class RedelayedClient {
   }
 
   /** Redisson's `RQueue`. */
-  getQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): Queue<T> {
+  getQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): Queue<NoInfer<T>> {
     onlyKnown('options', options, ['codec'])
     return new Queue(this.#context, this.#identify(name, options))
   }
 
   /** Redisson's `RBlockingQueue`. */
-  getBlockingQueue<T = unknown>(name: string, options: BlockingQueueOptions<T> = {}): BlockingQueue<T> {
+  getBlockingQueue<T = unknown>(name: string, options: BlockingQueueOptions<T> = {}): BlockingQueue<NoInfer<T>> {
     onlyKnown('options', options, ['codec', 'consumersDeliver'])
     return new BlockingQueue(this.#context, this.#identify(name, options), options)
   }
@@ -135,8 +135,9 @@ export class RedelayedClient {
   }
 
   async #close(): Promise<void> {
-    // without a server there is nothing to wait for: closing first ends what waits for a connection
-    if (!this.#topology.connected) await this.#topology.close()
+    // without a server there is nothing to wait for: closing first ends what waits for a connection. A blocked take is
+    // different: it needs the command connection to be unblocked, also when that was never opened
+    if (!this.#topology.connected && !this.#blocking.blocked) await this.#topology.close()
     await this.#transfers.close()
     await this.#blocking.close()
     await this.#subscriber.close()

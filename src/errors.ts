@@ -31,6 +31,13 @@ export function attributeTo<E extends RedelayedError>(error: E, queue: string): 
   return error
 }
 
+/** The same error for one more caller: each gets its own, because each notes its own queue on it. */
+export function copyOf<E extends RedelayedError>(error: E): E {
+  const properties = Object.getOwnPropertyDescriptors<Error>(error)
+  const stack = { value: error.stack, writable: true, configurable: true, enumerable: false }
+  return Object.create(Object.getPrototypeOf(error) as object, { ...properties, stack }) as E
+}
+
 /** An argument or option is not what the call takes. The message says what was expected and what came. */
 export class InvalidArgumentError extends RedelayedError {
   constructor(what: string, expected: string, received: unknown, details: ErrorDetails = {}) {

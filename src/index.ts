@@ -1,5 +1,5 @@
-export { createClient, RedelayedClient } from './client.js'
-export type { BlockingQueueOptions, ClientOptions, QueueOptions } from './client.js'
+export { createClient } from './client.js'
+export type { BlockingQueueOptions, ClientOptions, QueueOptions, RedelayedClient } from './client.js'
 export { codecs } from './codec/index.js'
 export type { Codec } from './codec/index.js'
 export { dueOf } from './codec/ticket.js'
@@ -25,7 +25,7 @@ export {
   UnsupportedServerError,
   WrongTypeError,
 } from './errors.js'
-export type { OfferFailure } from './errors.js'
+export type { ErrorDetails, OfferFailure } from './errors.js'
 export type {
   EventName,
   Listener,
@@ -37,11 +37,10 @@ export type {
 } from './events.js'
 export type { NameMapper } from './keys.js'
 export type { Tuning } from './options.js'
-export { BlockingQueue } from './queues/blocking-queue.js'
-export type { TakeManyOptions, TakeOptions } from './queues/blocking-queue.js'
-export { DelayedQueue } from './queues/delayed-queue.js'
-export type { DelayedQueueOptions, OfferItem } from './queues/delayed-queue.js'
-export { ListQueue } from './queues/list-queue.js'
-export { Queue } from './queues/queue.js'
+export type { BlockingQueue, TakeManyOptions, TakeOptions } from './queues/blocking-queue.js'
+export type { DelayedQueue, DelayedQueueOptions, OfferItem } from './queues/delayed-queue.js'
+export type { DelayedQueueStats, ScheduledMessage } from './queues/inspection.js'
+export type { ListQueue } from './queues/list-queue.js'
+export type { Queue } from './queues/queue.js'
 export type { QuarantinedEntry } from './queues/queue-object.js'
 export type { TimeUnit } from './timing/units.js'

@@ -12,36 +12,46 @@ export interface Accepts {
  * symbols, NaN, Map, Set, holes, cycles. Properties that are `undefined` are left out, as `JSON.stringify` does.
  */
 export function assertEncodable(codec: string, value: unknown, accepts: Accepts): void {
-  walk(value, [])
+  if (typeof value !== 'string') new Walk(codec, accepts).part(value)
+}
 
-  function walk(part: unknown, path: (string | number)[]): void {
+class Walk {
+  readonly #codec: string
+  readonly #accepts: Accepts
+  readonly #path: (string | number)[] = []
+
+  constructor(codec: string, accepts: Accepts) {
+    this.#codec = codec
+    this.#accepts = accepts
+  }
+
+  part(part: unknown): void {
     if (part === null || typeof part === 'string' || typeof part === 'boolean') return
-    if (typeof part === 'number') {
-      if (!Number.isFinite(part) && !accepts.leaf(part)) fail(path, describe(part))
-      return
+    if (typeof part === 'number' && Number.isFinite(part)) return
+    if (this.#accepts.leaf(part)) return
+    if (typeof part !== 'object') this.#fail(describe(part))
+    if (this.#path.length >= MAX_DEPTH) {
+      this.#path.length = 8
+      this.#fail(`it nests deeper than ${MAX_DEPTH} levels or contains itself`)
     }
-    if (accepts.leaf(part)) return
-    if (typeof part !== 'object') fail(path, describe(part))
-    if (path.length >= MAX_DEPTH) fail(path.slice(0, 8), `it nests deeper than ${MAX_DEPTH} levels or contains itself`)
     if (Array.isArray(part)) {
-      for (let i = 0; i < part.length; i++) step(part[i], i, path)
-      return
-    }
-    if (!isObjectOfProperties(part)) fail(path, describe(part))
-    for (const key of Object.keys(part)) {
-      const property = (part as Record<string, unknown>)[key]
-      if (property !== undefined) step(property, key, path)
-    }
+      for (let i = 0; i < part.length; i++) this.#step(part[i], i)
+    } else if (isObjectOfProperties(part)) {
+      for (const key of Object.keys(part)) {
+        const property = (part as Record<string, unknown>)[key]
+        if (property !== undefined) this.#step(property, key)
+      }
+    } else this.#fail(describe(part))
   }
 
-  function step(part: unknown, key: string | number, path: (string | number)[]): void {
-    path.push(key)
-    walk(part, path)
-    path.pop()
+  #step(part: unknown, key: string | number): void {
+    this.#path.push(key)
+    this.part(part)
+    this.#path.pop()
   }
 
-  function fail(path: readonly (string | number)[], message: string): never {
-    throw new EncodeError(codec, formatPath(path), message)
+  #fail(message: string): never {
+    throw new EncodeError(this.#codec, formatPath(this.#path), message)
   }
 }
 

@@ -3,11 +3,11 @@ import { DecodeError } from '../errors.js'
 /**
  * The bytes of a pending entry, the same as member of the timeout ZSET and as element of the order LIST:
  * one byte with the length of the id, the id, the payload's length as 64-bit little endian, the payload.
- * Redisson since 3.21.1 writes an 8-byte id; entries that stand in no order LIST carry a 9-byte id, which tells the
- * transfer that there is nothing to remove from that list. Before 3.21.1: an 8-byte double as id, the length, the payload.
+ * Redisson since 3.21.1 writes an 8-byte id; an id of another length tells the transfer that the entry stands in no order
+ * LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
  */
 export const ORDERED_ID_BYTES = 8
-export const UNORDERED_ID_BYTES = 9
+export const UNORDERED_ID_BYTES = 5
 
 const LENGTH_BYTES = 8
 
@@ -26,6 +26,13 @@ export function payloadOf(entry: Buffer): Buffer {
   const offset = payloadOffset(entry)
   if (offset === undefined) throw new DecodeError('entry', `${entry.length} bytes without a readable header`)
   return entry.subarray(offset)
+}
+
+/** The id of a readable entry; `null` for the old format, whose id does not tell one message from another for certain. */
+export function entryId(entry: Buffer): Buffer | null {
+  const idBytes = entry[0]
+  if (idBytes !== ORDERED_ID_BYTES && idBytes !== UNORDERED_ID_BYTES) return null
+  return payloadOffset(entry) === 1 + idBytes + LENGTH_BYTES ? entry.subarray(1, 1 + idBytes) : null
 }
 
 function payloadOffset(entry: Buffer): number | undefined {

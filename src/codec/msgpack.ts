@@ -27,7 +27,7 @@ export function msgpack<T = unknown>(): Codec<T> {
     encode(value: T): Buffer {
       assertEncodable(NAME, value, { leaf: isLeaf })
       try {
-        return packr.pack(value) as Buffer
+        return packr.pack(value)
       } catch (thrown) {
         throw new EncodeError(NAME, '$', toError(thrown).message, { cause: thrown })
       }

@@ -2,7 +2,7 @@ import { InvalidTicketError, describe } from '../errors.js'
 import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from './entry.js'
 
 /**
- * What `offer` returns: 24 or 26 URL-safe characters that name one pending message of one queue. It stays valid until the
+ * What `offer` returns: 20 or 24 URL-safe characters that name one pending message of one queue. It stays valid until the
  * message is delivered, cancelled or rescheduled (which gives a new one).
  */
 export type Ticket = string

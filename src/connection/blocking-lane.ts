@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { ConnectionError, ShutdownError, UnsupportedServerError, type RedelayedError } from '../errors.js'
+import { CommandError, ConnectionError, ShutdownError, UnsupportedServerError, type RedelayedError } from '../errors.js'
 import { asArray, asBytes, asBytesArray, asInteger } from '../lua/replies.js'
 import type { Link } from './link.js'
 import { isTransient, translateError } from './server-errors.js'
@@ -57,6 +57,11 @@ export class BlockingLane {
   /** How many keys are waited for. */
   get size(): number {
     return this.#waiters.keyCount
+  }
+
+  /** Whether its command waits at the server now. */
+  get blocked(): boolean {
+    return this.#call !== undefined
   }
 
   has(key: string): boolean {
@@ -180,6 +185,8 @@ export class BlockingLane {
   }
 
   async #onError(redis: Redis, keys: string[], error: RedelayedError): Promise<void> {
+    // the command was accepted and waited, so what follows is a fault to be waited out
+    if (error instanceof ConnectionError || isUnblocked(error)) this.#params.shared.hasServed = true
     if (error instanceof ConnectionError) return // the link opens another connection
     if (isTransient(error)) {
       if (!this.#params.shared.hasServed) {
@@ -239,6 +246,11 @@ export class BlockingLane {
       await pause(wait)
     }
   }
+}
+
+/** What a server that becomes a replica tells those who wait at it. */
+function isUnblocked(error: RedelayedError): boolean {
+  return error instanceof CommandError && error.redisCode === 'UNBLOCKED'
 }
 
 const clientIds = new WeakMap<Redis, number>()

@@ -4,6 +4,7 @@ import type { Sender } from '../lua/run.js'
 import { run } from '../lua/run.js'
 import { drain } from '../lua/scripts.js'
 import type { Settings } from '../options.js'
+import { onAbort } from './abort-signals.js'
 import { BlockingLane, learnClientId } from './blocking-lane.js'
 import { Link } from './link.js'
 import { translateError } from './server-errors.js'
@@ -41,12 +42,11 @@ export class BlockingReads {
     if (signal?.aborted === true) throw toError(signal.reason)
     return new Promise((resolve, reject) => {
       const timer = timeoutMs === undefined ? undefined : setTimeout(() => end(null), timeoutMs)
-      const onAbort = (): void => end(toError(signal?.reason))
-      signal?.addEventListener('abort', onAbort, { once: true })
+      const unlisten = signal && onAbort(signal, () => end(toError(signal.reason)))
       let lane: BlockingLane | undefined
       const settled = (): void => {
         clearTimeout(timer)
-        signal?.removeEventListener('abort', onAbort)
+        unlisten?.()
       }
       const waiter: Waiter = {
         key,
@@ -75,6 +75,11 @@ export class BlockingReads {
     for (const lanes of this.#lanes.values()) {
       for (const lane of lanes) if (lane.has(key)) lane.prefer(key)
     }
+  }
+
+  /** Whether a command waits at a server now. */
+  get blocked(): boolean {
+    return [...this.#lanes.values()].flat().some((lane) => lane.blocked)
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import { ConnectionError, ShutdownError } from '../errors.js'
+import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
 import type { CommandArg } from '../lua/script.js'
 import type { Sender } from '../lua/run.js'
 import { translateError } from './server-errors.js'
@@ -12,6 +12,7 @@ const MAX_RETRIES = 3
 export class Commands implements Sender {
   readonly #topology: Topology
   #underWay = 0
+  #wholes = 0
   #idle: (() => void) | undefined
   #closed = false
 
@@ -24,38 +25,50 @@ export class Commands implements Sender {
     return this.#topology.resends
   }
 
-  call(command: string, args: readonly CommandArg[], options: { idempotent?: boolean } = {}): Promise<unknown> {
-    return this.#track(async () => {
-      for (let attempt = 0; ; attempt++) {
-        try {
-          const client = await this.#topology.commands()
-          return await client.callBuffer(command, ...args)
-        } catch (thrown) {
-          const error = translateError(thrown)
-          if (!(error instanceof ConnectionError) || attempt >= MAX_RETRIES || this.#closed) throw error
-          if (!mayRetry(thrown, error, options.idempotent === true)) throw error
-        }
-      }
-    })
+  /** One async frame for the usual case: this is where every offer passes. */
+  async call(command: string, args: readonly CommandArg[], options?: { idempotent?: boolean }): Promise<unknown> {
+    this.#enter()
+    try {
+      const connected = this.#topology.commands()
+      const client = connected instanceof Promise ? await connected : connected
+      if (!client.isCluster) writeTogether(client as Redis)
+      return await client.callBuffer(command, ...args)
+    } catch (thrown) {
+      return await this.#again(thrown, command, args, options?.idempotent === true)
+    } finally {
+      this.#leave()
+    }
   }
 
-  pipeline(commands: readonly (readonly [command: string, args: readonly CommandArg[]])[]): Promise<unknown[]> {
-    return this.#track(async () => {
-      let results: [error: Error | null, result: unknown][] | null
-      try {
-        const client: Redis | Cluster = await this.#topology.commands()
-        const pipeline = client.pipeline()
-        for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-        results = await pipeline.exec()
-      } catch (thrown) {
-        const error = translateError(thrown)
-        return commands.map(() => error)
-      }
+  async pipeline(commands: readonly (readonly [command: string, args: readonly CommandArg[]])[]): Promise<unknown[]> {
+    this.#enter()
+    try {
+      const client: Redis | Cluster = await this.#topology.commands()
+      const pipeline = client.pipeline()
+      for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
+      const results = await pipeline.exec()
       return commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
         return error === null ? result : translateError(error)
       })
-    })
+    } catch (thrown) {
+      const error = translateError(thrown)
+      return commands.map(() => error)
+    } finally {
+      this.#leave()
+    }
+  }
+
+  /** Something that takes several commands: a shutdown lets all of them finish. */
+  async whole<T>(action: () => Promise<T>): Promise<T> {
+    this.#enter()
+    this.#wholes++
+    try {
+      return await action()
+    } finally {
+      this.#wholes--
+      this.#leave()
+    }
   }
 
   /** Refuses new commands and resolves when those under way have ended. */
@@ -65,19 +78,57 @@ export class Commands implements Sender {
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
-  async #track<T>(action: () => Promise<T>): Promise<T> {
-    if (this.#closed) throw new ShutdownError('the client was shut down')
-    this.#underWay++
-    try {
-      return await action()
-    } finally {
-      if (--this.#underWay === 0) this.#idle?.()
+  async #again(
+    thrown: unknown,
+    command: string,
+    args: readonly CommandArg[],
+    idempotent: boolean,
+  ): Promise<unknown> {
+    for (let retries = 0; ; retries++) {
+      const error = translateError(thrown)
+      if (this.#closed || retries >= MAX_RETRIES || !mayRetry(thrown, error, idempotent)) throw error
+      try {
+        const client = await this.#topology.commands()
+        return await client.callBuffer(command, ...args)
+      } catch (again) {
+        thrown = again
+      }
     }
+  }
+
+  #enter(): void {
+    if (this.#closed && this.#wholes === 0) throw new ShutdownError('the client was shut down')
+    this.#underWay++
+  }
+
+  #leave(): void {
+    if (--this.#underWay === 0) this.#idle?.()
   }
 }
 
+/**
+ * Commands of one turn leave in few writes, because with many callers at once writing is what costs most; not in a single
+ * one, so that the server starts on the first while the others are still being made.
+ */
+function writeTogether({ stream }: Redis): void {
+  if (stream === undefined) return
+  if (stream.writableCorked === 0) {
+    stream.cork()
+    process.nextTick(uncork, stream)
+  } else if (stream.writableLength > WRITE_BYTES) {
+    stream.uncork()
+    stream.cork()
+  }
+}
+
+const WRITE_BYTES = 4_096
+
+function uncork(stream: Redis['stream']): void {
+  stream.uncork()
+}
+
 /** A failed wait for a connection is final; a command that met a closing socket, or may be repeated, gets another try. */
-function mayRetry(thrown: unknown, error: ConnectionError, idempotent: boolean): boolean {
-  if (thrown === error) return false
+function mayRetry(thrown: unknown, error: RedelayedError, idempotent: boolean): boolean {
+  if (thrown === error || !(error instanceof ConnectionError)) return false
   return idempotent || error.outcome === 'not-applied'
 }

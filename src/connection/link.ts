@@ -1,10 +1,12 @@
 import type { Redis } from 'ioredis'
-import { AuthError, ConnectionError, ShutdownError, UnsupportedServerError, type RedelayedError } from '../errors.js'
+import { AuthError, ConnectionError, ShutdownError, UnsupportedServerError, copyOf, type RedelayedError } from '../errors.js'
 import type { Emit, ReconnectingEvent } from '../events.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import { translateError } from './server-errors.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
+/** A connection that lived this long was a success. */
+const STABLE_MS = 1_000
 
 export interface LinkParams {
   readonly role: ReconnectingEvent['connection']
@@ -68,7 +70,9 @@ export class Link {
   /** Gives up this connection because it misbehaves; another one is opened. */
   drop(redis: Redis): void {
     if (this.#current === redis) this.#current = undefined
-    redis.disconnect()
+    disconnect(redis)
+    // a peer that is gone never answers the end of the stream, and ioredis would wait two seconds for that
+    ;(redis.stream as Redis['stream'] | undefined)?.destroy()
   }
 
   /** Ends the connection; `graceful` lets the server answer first what is under way. */
@@ -76,12 +80,12 @@ export class Link {
     this.#closed = true
     this.#settle((waiter) => waiter.reject(new ShutdownError('the client was shut down')))
     this.#wakeUp?.()
-    this.#opening?.disconnect()
+    if (this.#opening !== undefined) disconnect(this.#opening)
     const redis = this.#current
     if (redis !== undefined) {
       this.#current = undefined
       if (graceful) await quit(redis)
-      redis.disconnect()
+      disconnect(redis)
     }
     await this.#running
   }
@@ -90,11 +94,13 @@ export class Link {
     for (let attempt = 0; !this.#closed; ) {
       const redis = await this.#connect()
       if (redis !== undefined) {
-        attempt = 0
+        const since = performance.now()
         await this.#serve(redis)
+        // a connection that is given up again and again must not be opened in a hot loop
+        if (performance.now() - since > STABLE_MS) attempt = 0
       } else if (this.#lastError instanceof AuthError || this.#lastError instanceof UnsupportedServerError) {
         const error = this.#lastError
-        this.#settle((waiter) => waiter.reject(error))
+        this.#settle((waiter) => waiter.reject(copyOf(error)))
       }
       if (this.#closed) return
       attempt++
@@ -124,7 +130,7 @@ export class Link {
       return redis
     } catch (thrown) {
       this.#lastError = reason ?? translateError(thrown)
-      redis?.disconnect()
+      if (redis !== undefined) disconnect(redis)
       return undefined
     } finally {
       this.#opening = undefined
@@ -162,6 +168,11 @@ export class Link {
       how(waiter)
     }
   }
+}
+
+/** For a connection that has ended, ioredis would set a timer of two seconds that nothing clears. */
+function disconnect(redis: Redis): void {
+  if (redis.status !== 'end') redis.disconnect()
 }
 
 const QUIT_TIMEOUT_MS = 2_000

@@ -14,7 +14,7 @@ export interface IoredisClient {
   readonly isCluster: boolean
   readonly options: object
   duplicate(...args: never[]): unknown
-  on(event: string, listener: (...args: never[]) => void): unknown
+  on(event: string, listener: () => void): unknown
 }
 
 /** How to reach Redis: exactly one of `url`, `host`, `sentinels`, `cluster` or `redis`. */
@@ -117,8 +117,8 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
     host: url.hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1',
     port: url.port === '' ? undefined : Number(url.port),
   }, 6379)
-  if (url.username !== '') redis.username = decodeURIComponent(url.username)
-  if (url.password !== '') redis.password = decodeURIComponent(url.password)
+  if (url.username !== '') redis.username = unescaped('user', url.username)
+  if (url.password !== '') redis.password = unescaped('password', url.password)
   const database = url.pathname.slice(1)
   if (database !== '') {
     if (!/^\d{1,6}$/.test(database)) throw new InvalidArgumentError('database in url', 'a number', database)
@@ -132,6 +132,14 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
     }
   }
   return redis
+}
+
+function unescaped(what: string, text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new InvalidArgumentError(`${what} in url`, 'every percent sign escaped as %25', 'one that is not')
+  }
 }
 
 function clusterNode(node: HostAndPort | string | URL, redis: RedisOptions): { host: string; port: number } {

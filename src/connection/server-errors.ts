@@ -19,7 +19,7 @@ export function translateError(thrown: unknown): RedelayedError {
   const error = toError(thrown)
   if (error.name !== 'ReplyError') {
     const outcome = error.message.startsWith(NOT_SENT) ? 'not-applied' : 'unknown'
-    return new ConnectionError(`the connection to Redis broke: ${error.message}`, outcome, { cause: withoutCommand(error) })
+    return new ConnectionError(`the connection to Redis broke: ${reasonOf(error)}`, outcome, { cause: withoutCommand(error) })
   }
   const cause = withoutCommand(error)
   const message = withoutScriptTrace(error.message)
@@ -39,6 +39,12 @@ export function translateError(thrown: unknown): RedelayedError {
       if (/unknown command/i.test(message)) return new UnsupportedServerError(message, { cause })
       return new CommandError(redisCodeOf(message), message, { cause })
   }
+}
+
+/** Where a name has several addresses (`localhost` with ::1 and 127.0.0.1), the error of all has no message of its own. */
+function reasonOf(error: Error): string {
+  if (error.message !== '' || !(error instanceof AggregateError)) return error.message
+  return error.errors.map((each) => toError(each).message).join('; ')
 }
 
 /** Whether the server is expected to recover by itself, or another one to take over. */

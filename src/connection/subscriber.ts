@@ -69,6 +69,7 @@ export class Subscriber {
   }
 
   #onReady(redis: Redis): void {
+    if (this.#closed) return // the handshake was faster than the end
     this.#schedulePing(redis)
     void this.#subscribe(redis, [...this.#listeners.keys()])
   }

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { ConnectionError, InternalError, UnsupportedServerError } from '../errors.js'
+import { ConnectionError, InternalError, RedelayedError, UnsupportedServerError, copyOf } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { Link } from './link.js'
@@ -229,11 +229,23 @@ class ClusterTopology implements Topology {
   }
 }
 
-/** Waits for a client that connects by itself, for a bounded time, and looks at the server once. */
+interface Waiting {
+  readonly resolve: () => void
+  readonly reject: (error: RedelayedError) => void
+  readonly timer: NodeJS.Timeout
+}
+
+/**
+ * Waits for a client that connects by itself, for a bounded time, and looks at the server once. However many calls wait,
+ * the client gets one listener per event.
+ */
 class Readiness {
   readonly #client: Redis | Cluster
   readonly #timeout: number
   readonly #inspect: () => Promise<void>
+  readonly #waiting = new Set<Waiting>()
+  #lastError: Error | undefined
+  #inspecting: Promise<void> | undefined
   #inspected = false
 
   constructor(client: Redis | Cluster, timeout: number, inspect: () => Promise<void>) {
@@ -249,7 +261,12 @@ class Readiness {
   async wait(): Promise<void> {
     if (this.#client.status !== 'ready') await this.#connected()
     if (this.#inspected) return
-    await this.#inspect()
+    this.#inspecting ??= this.#inspect().finally(() => (this.#inspecting = undefined))
+    try {
+      await this.#inspecting
+    } catch (error) {
+      throw error instanceof RedelayedError ? copyOf(error) : error
+    }
     this.#inspected = true
   }
 
@@ -257,31 +274,49 @@ class Readiness {
     const client = this.#client
     if (client.status === 'wait') client.connect().catch(() => undefined)
     return new Promise((resolve, reject) => {
-      let lastError: Error | undefined
       const timer = setTimeout(() => {
-        const why = lastError === undefined ? '' : `: ${lastError.message}`
+        this.#remove(waiting)
+        const why = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
         const message = `no connection to Redis within ${this.#timeout / 1000} s${why}`
-        finish(() => reject(new ConnectionError(message, 'not-applied', { cause: lastError })))
+        reject(new ConnectionError(message, 'not-applied', { cause: this.#lastError }))
       }, this.#timeout)
-      const onReady = (): void => finish(resolve)
-      const onError = (error: Error): void => void (lastError = error)
-      const onEnd = (): void => {
-        const error = new ConnectionError('the ioredis client has ended', 'not-applied', { cause: lastError })
-        finish(() => reject(error))
+      const waiting: Waiting = { resolve, reject, timer }
+      if (this.#waiting.size === 0) {
+        this.#lastError = undefined
+        client.on('ready', this.#onReady)
+        client.on('error', this.#onError)
+        client.on('end', this.#onEnd)
       }
-      client.on('ready', onReady)
-      client.on('error', onError)
-      client.on('end', onEnd)
-      if (client.status === 'end') onEnd()
-
-      function finish(settle: () => void): void {
-        clearTimeout(timer)
-        client.off('ready', onReady)
-        client.off('error', onError)
-        client.off('end', onEnd)
-        settle()
-      }
+      this.#waiting.add(waiting)
+      if (client.status === 'end') this.#onEnd()
     })
+  }
+
+  readonly #onReady = (): void => {
+    for (const waiting of this.#waiting) {
+      this.#remove(waiting)
+      waiting.resolve()
+    }
+  }
+
+  readonly #onError = (error: Error): void => {
+    this.#lastError = error
+  }
+
+  readonly #onEnd = (): void => {
+    for (const waiting of this.#waiting) {
+      this.#remove(waiting)
+      waiting.reject(new ConnectionError('the ioredis client has ended', 'not-applied', { cause: this.#lastError }))
+    }
+  }
+
+  #remove(waiting: Waiting): void {
+    clearTimeout(waiting.timer)
+    this.#waiting.delete(waiting)
+    if (this.#waiting.size > 0) return
+    this.#client.off('ready', this.#onReady)
+    this.#client.off('error', this.#onError)
+    this.#client.off('end', this.#onEnd)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { RedelayedError } from '../errors.js'
+import { copyOf, type RedelayedError } from '../errors.js'
 
 /** One take that waits for elements of one key. */
 export interface Waiter {
@@ -85,11 +85,11 @@ export class Waiters {
   }
 
   endAll(error: RedelayedError): void {
-    for (const list of this.#byKey.values()) for (const waiter of list) if (waiter.ended === undefined) waiter.ended = error
+    for (const key of this.#byKey.keys()) this.#end(key, error)
   }
 
   fail(key: string, error: RedelayedError): void {
-    for (const waiter of this.#byKey.get(key) ?? []) if (waiter.ended === undefined) waiter.ended = error
+    this.#end(key, error)
     this.settleEnded(key)
   }
 
@@ -101,6 +101,10 @@ export class Waiters {
     const removed = keys.flatMap((key) => this.#byKey.get(key) ?? [])
     for (const key of keys) this.#byKey.delete(key)
     return removed
+  }
+
+  #end(key: string, error: RedelayedError): void {
+    for (const waiter of this.#byKey.get(key) ?? []) if (waiter.ended === undefined) waiter.ended = copyOf(error)
   }
 
   #toBack(key: string): void {

@@ -11,7 +11,8 @@
 -- ARGV[4] prefix   bytes    what the entry starts with: the length of the id, and the id
 -- ARGV[5] delayMs  integer  the new due time is so long after now; -1 removes the entry
 --
--- returns the new due time, or 0 for a removed entry; nil when there is no such entry; -2 when the new due time exceeds 2^53-1
+-- returns the new due time as text, or 0 for a removed entry; nil when there is no such entry; -2 when the new due time
+--   exceeds 2^53-1
 local timeouts, order = KEYS[1], KEYS[2]
 local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
 
@@ -47,7 +48,7 @@ if not entry then return false end
 local wasHead = redis.call('ZRANGE', timeouts, 0, 0)[1] == entry
 
 if delay < 0 then
-  if string.byte(prefix, 1) ~= 9 then redis.call('LREM', order, 1, entry) end
+  if string.byte(prefix, 1) == 8 then redis.call('LREM', order, 1, entry) end
   redis.call('ZREM', timeouts, entry)
   if wasHead then announceHead() end
   return 0
@@ -60,6 +61,7 @@ if now < 0 then
 end
 local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
-redis.call('ZADD', timeouts, 'XX', string.format('%.0f', newDue), entry)
+local newDueText = string.format('%.0f', newDue)
+redis.call('ZADD', timeouts, 'XX', newDueText, entry)
 if wasHead or redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then announceHead() end
-return newDue
+return newDueText

@@ -13,10 +13,10 @@
 local timeouts, order = KEYS[1], KEYS[2]
 local tail, from, page = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- The header before the length: 1 + 8 bytes, 1 + 9 bytes, or 8 bytes of the old format.
+-- Before the length stand the id and a byte with its length, or 8 bytes of the old format.
 local function matches(entry)
+  if string.sub(entry, -#tail) ~= tail then return false end
   local header = #entry - #tail
-  if header < 8 or header > 10 or string.sub(entry, -#tail) ~= tail then return false end
   return header == 8 or string.byte(entry, 1) == header - 1
 end
 

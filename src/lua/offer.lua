@@ -11,7 +11,8 @@
 -- ARGV[5] ordered  flag     whether the entry also stands in the order list
 -- ARGV[6] retry    flag     whether an earlier attempt may have added it already
 --
--- returns the due time; -1 when another message has the same bytes (draw a new id); -2 when the due time exceeds 2^53-1
+-- returns the due time as text, because clients round integers just below 2^53; -1 when another message has the same
+--   bytes (draw a new id); -2 when the due time exceeds 2^53-1
 local timeouts, order = KEYS[1], KEYS[2]
 local channel, entry = ARGV[1], ARGV[4]
 
@@ -26,7 +27,7 @@ local dueText = string.format('%.0f', due)
 
 if redis.call('ZADD', timeouts, 'NX', dueText, entry) == 0 then
   if ARGV[6] == '0' then return -1 end
-  return tonumber(redis.call('ZSCORE', timeouts, entry))
+  return redis.call('ZSCORE', timeouts, entry)
 end
 if ARGV[5] == '1' then
   local pushed = redis.pcall('RPUSH', order, entry)
@@ -38,4 +39,4 @@ end
 if redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then
   redis.call('PUBLISH', channel, dueText)
 end
-return due
+return dueText

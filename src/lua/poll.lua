@@ -12,8 +12,9 @@ local count = tonumber(ARGV[1])
 
 if ARGV[2] == '0' then
   local entries = redis.call('ZRANGE', timeouts, 0, count - 1)
+  local listed = redis.call('EXISTS', order) == 1
   for _, entry in ipairs(entries) do
-    if string.byte(entry, 1) ~= 9 then redis.call('LREM', order, 1, entry) end
+    if listed then redis.call('LREM', order, 1, entry) end
     redis.call('ZREM', timeouts, entry)
   end
   return entries

@@ -7,8 +7,13 @@ export function asInteger(reply: unknown): number {
   throw unexpected('an integer', reply)
 }
 
-export function asIntegerOrNull(reply: unknown): number | null {
-  return reply === null ? null : asInteger(reply)
+/** An integer that can be so large that it is sent as text: the client's parser rounds integers just below 2^53. */
+export function asLargeInteger(reply: unknown): number {
+  return asInteger(typeof reply === 'number' ? reply : asNumber(reply))
+}
+
+export function asLargeIntegerOrNull(reply: unknown): number | null {
+  return reply === null ? null : asLargeInteger(reply)
 }
 
 export function asBytes(reply: unknown): Buffer {
@@ -24,10 +29,10 @@ export function asText(reply: unknown): string {
   return typeof reply === 'string' ? reply : asBytes(reply).toString()
 }
 
-/** A number that was sent as text, such as a score. */
+/** A number that was sent as text, such as a score, which can be infinite. */
 export function asNumber(reply: unknown): number {
   const text = asText(reply)
-  const number = Number(text)
+  const number = Number(text.replace(/^([+-]?)inf$/, '$1Infinity'))
   if (text === '' || Number.isNaN(number)) throw unexpected('a number', text)
   return number
 }

@@ -1,5 +1,5 @@
 import * as generated from './generated.js'
-import { asArray, asBytesArray, asInteger, asIntegerOrNull, asNumber, asText } from './replies.js'
+import { asArray, asBytesArray, asInteger, asLargeInteger, asLargeIntegerOrNull, asNumber, asText } from './replies.js'
 import { script } from './script.js'
 
 /** The reply of the transfer script. */
@@ -29,18 +29,43 @@ export interface PageReply {
   readonly next: number | null
 }
 
+/** The reply of the stats script; times are epoch milliseconds. */
+export interface StatsReply {
+  readonly now: number
+  readonly pending: number
+  readonly overdue: number
+  readonly nextDue: number | null
+  readonly delivered: number
+  readonly quarantined: number
+  readonly subscribers: number
+}
+
 /** The catalogue: every script with the decoder of its reply. */
-export const amend = script(generated.amend, asIntegerOrNull)
+export const amend = script(generated.amend, asLargeIntegerOrNull)
 export const contains = script(generated.contains, asPage)
 export const drain = script(generated.drain, asBytesArray)
 export const find = script(generated.find, asPage)
-export const offer = script(generated.offer, asInteger)
+export const offer = script(generated.offer, asLargeInteger)
 export const poll = script(generated.poll, asBytesArray)
+export const stats = script(generated.stats, asStatsReply)
 export const transfer = script(generated.transfer, asTransferReply)
 
 function asPage(reply: unknown): PageReply {
   const [found, next] = asArray(reply).map(asInteger)
   return { found: found === 1, next: next === undefined || next < 0 ? null : next }
+}
+
+function asStatsReply(reply: unknown): StatsReply {
+  const [now, pending, overdue, nextDue, delivered, quarantined, subscribers] = asArray(reply)
+  return {
+    now: asNumber(now),
+    pending: asInteger(pending),
+    overdue: asInteger(overdue),
+    nextDue: asText(nextDue) === '' ? null : asNumber(nextDue),
+    delivered: asInteger(delivered),
+    quarantined: asInteger(quarantined),
+    subscribers: asInteger(subscribers),
+  }
 }
 
 function asTransferReply(reply: unknown): TransferReply {

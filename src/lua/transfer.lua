@@ -50,7 +50,7 @@ end
 local function layout(entry)
   local size = #entry
   local idLength = string.byte(entry, 1)
-  if idLength and length(entry, idLength + 2) == size - idLength - 9 then return idLength + 10, idLength ~= 9 end
+  if idLength and length(entry, idLength + 2) == size - idLength - 9 then return idLength + 10, idLength == 8 end
   if length(entry, 9) == size - 16 then return 17, true end
   return nil
 end
@@ -71,7 +71,6 @@ local size = 10
 while moved < limit do
   local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'WITHSCORES', 'LIMIT', 0, math.min(size, limit - moved))
   if #due == 0 then break end
-  if moved == 0 then lateness = math.max(0, math.floor(nowExact) - tonumber(due[2])) end
 
   -- The readable entries up to the first unreadable one, and how many of them stand at the head of the order list.
   local entries, payloads, ordered, orderedCount = {}, {}, {}, 0
@@ -87,6 +86,7 @@ while moved < limit do
     setAside('malformed', due[1])
     malformed = malformed + 1
   else
+    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - tonumber(due[2])) end
     local head = {}
     if orderedCount > 0 then
       head = redis.pcall('LRANGE', order, 0, orderedCount - 1)

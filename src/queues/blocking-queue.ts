@@ -52,15 +52,17 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   async poll(timeout?: number, unit?: TimeUnit | TakeOptions, options?: TakeOptions): Promise<T | null> {
     if (timeout === undefined) return this.pollNow()
-    const millis = toMillis('timeout', timeout, typeof unit === 'object' ? undefined : unit)
+    const millis = this.checked(() => toMillis('timeout', timeout, typeof unit === 'object' ? undefined : unit))
     return this.#first(millis, typeof unit === 'object' ? unit : (options ?? {}))
   }
 
   /** Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. */
   async takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
-    integer('max', max, 1, MAX_TAKE)
-    onlyKnown('options', options, ['timeout', 'signal'])
-    const timeoutMs = options.timeout === undefined ? undefined : toMillis('timeout', options.timeout)
+    const timeoutMs = this.checked(() => {
+      integer('max', max, 1, MAX_TAKE)
+      onlyKnown('options', options, ['timeout', 'signal'])
+      return options.timeout === undefined ? undefined : toMillis('timeout', options.timeout)
+    })
     return this.#wait(max, timeoutMs, options.signal)
   }
 
@@ -133,8 +135,9 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     if (signal?.aborted === true) throw toError(signal.reason)
     if (timeoutMs === 0) return this.drainTo(max)
     const deadline = timeoutMs === undefined ? Infinity : performance.now() + timeoutMs
-    const release = this.#delivers ? this.context.transfers.consume(this.identity) : undefined
+    let release: (() => void) | undefined
     try {
+      if (this.#delivers) release = this.context.transfers.consume(this.identity)
       for (;;) {
         const remaining = deadline === Infinity ? undefined : Math.max(1, deadline - performance.now())
         const elements = await this.context.blocking.wait(this.key, { max, timeoutMs: remaining, signal })

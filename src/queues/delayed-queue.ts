@@ -12,16 +12,24 @@ import {
 } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
 import { asArray, asBytes, asInteger } from '../lua/replies.js'
-import { amend, find, poll, type PageReply } from '../lua/scripts.js'
-import { integer, oneOf, onlyKnown } from '../options.js'
+import { amend, find, poll, stats, type PageReply } from '../lua/scripts.js'
+import { boolean, integer, oneOf, onlyKnown } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext } from './context.js'
+import {
+  toScheduledEntries,
+  toScheduledMessage,
+  toStats,
+  type DelayedQueueStats,
+  type ScheduledMessage,
+} from './inspection.js'
 import type { ListQueue } from './list-queue.js'
 import { Offers, type PendingOffer } from './offers.js'
 import { QueueObject } from './queue-object.js'
 
 /** How many entries one script moves or looks at. */
 const PAGE = 500
+const MAX_SCHEDULE = 10_000
 
 /** `amend` with this delay removes the entry. */
 const REMOVE = -1
@@ -35,6 +43,11 @@ export interface DelayedQueueOptions {
    * `readAll` and `poll` on the delayed queue do not see them.
    */
   readonly order?: 'list' | 'none' | undefined
+  /**
+   * Whether this client takes part in delivering the queue. Default true. `false` is for processes that only offer, cancel
+   * or look: they open no subscriber connection, and somebody else delivers, such as any consumer of the queue.
+   */
+  readonly deliver?: boolean | undefined
 }
 
 /** One message for `offerAll`. */
@@ -61,11 +74,12 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
   /** @internal */
   constructor(context: QueueContext, destination: ListQueue<T>, options: DelayedQueueOptions) {
     super(context, destination.identity)
-    onlyKnown('options', options, ['order'])
+    onlyKnown('options', options, ['order', 'deliver'])
     this.order = oneOf('order', options.order ?? 'list', ['list', 'none'])
     this.destination = destination
     this.#offers = new Offers(context, destination.identity, this.order === 'list')
-    this.#release = context.transfers.acquire(destination.identity)
+    const deliver = boolean('deliver', options.deliver ?? true)
+    this.#release = deliver ? context.transfers.acquire(destination.identity) : () => Promise.resolve()
     const { events, end } = context.hub.forQueue(this.name)
     this.#events = events
     this.#endEvents = end
@@ -80,7 +94,12 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
    */
   async offer(value: T, delay: number, unit?: TimeUnit): Promise<Ticket> {
     this.#assertUsable()
-    return this.#offerOne(this.#pending(value, delay, unit, ''))
+    try {
+      const delayMs = toMillis('delay', delay, unit)
+      return await this.#offers.one({ payload: this.encode(value), due: { delayMs } })
+    } catch (error) {
+      throw this.#attributed(error)
+    }
   }
 
   /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
@@ -89,7 +108,11 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
     if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
       throw this.named(new InvalidArgumentError('date', 'a valid Date', date))
     }
-    return this.#offerOne({ payload: this.encode(value), due: { atMs: Math.max(0, date.getTime()) } })
+    try {
+      return await this.#offers.one({ payload: this.encode(value), due: { atMs: Math.max(0, date.getTime()) } })
+    } catch (error) {
+      throw this.#attributed(error)
+    }
   }
 
   /**
@@ -107,12 +130,12 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
       try {
         pending.push(this.#pendingItem(item, index))
       } catch (error) {
-        invalid.push({ index, error: error as RedelayedError })
+        invalid.push({ index, error: this.#attributed(error) as RedelayedError })
       }
     })
     if (invalid.length > 0) throw this.named(new OfferAllError(list.map(() => null), invalid))
 
-    const results = await this.#offers.many(pending)
+    const results = await this.whole(() => this.#offers.many(pending))
     const failures = results.flatMap((error, index) =>
       error instanceof RedelayedError ? [{ index, error: this.named(error) }] : [],
     )
@@ -128,7 +151,13 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
 
   /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
   async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
-    const result = await this.#amend(ticket, this.#millis(delay, unit, ''))
+    let delayMs: number
+    try {
+      delayMs = toMillis('delay', delay, unit)
+    } catch (error) {
+      throw this.#attributed(error)
+    }
+    const result = await this.#amend(ticket, delayMs)
     return result === null ? null : result.ticket
   }
 
@@ -157,7 +186,7 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
   async poll(limit?: number): Promise<T | null | T[]> {
     this.#assertUsable()
     if (limit === undefined) return (await this.#poll(1))[0] ?? null
-    return this.#poll(integer('limit', limit, 0, Number.MAX_SAFE_INTEGER))
+    return this.#poll(this.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
   }
 
   /** All pending messages, in one reply: in offer order, or with `order: 'none'` by due time. Use `iterate` for many. */
@@ -173,6 +202,34 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
   async *iterate({ pageSize = 100 }: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     this.#assertUsable()
     for await (const page of this.pages(pageSize, (first, last) => this.#range(first, last))) yield* this.#valuesOf(page)
+  }
+
+  /** What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. */
+  async stats(): Promise<DelayedQueueStats> {
+    this.#assertUsable()
+    const { channel } = this.identity.keys
+    const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
+    return toStats(await this.script(stats, this.identity.keys, { channel, nowMs }, { idempotent: true }))
+  }
+
+  /**
+   * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
+   * With both values of `order`. Unreadable ones are left out and reported by an `error` event.
+   */
+  async schedule({ limit = 100 }: { limit?: number } = {}): Promise<ScheduledMessage<T>[]> {
+    this.#assertUsable()
+    integer('limit', limit, 1, MAX_SCHEDULE)
+    const { timeouts, destination } = this.identity.keys
+    const reply = await this.read('ZRANGE', [timeouts, '0', String(limit - 1), 'WITHSCORES'])
+    const messages: ScheduledMessage<T>[] = []
+    for (const entry of toScheduledEntries(reply)) {
+      try {
+        messages.push(toScheduledMessage(destination, entry, (payload) => this.decode(payload)))
+      } catch (thrown) {
+        this.context.hub.emit('error', this.#attributed(thrown) as RedelayedError)
+      }
+    }
+    return messages
   }
 
   /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
@@ -248,32 +305,17 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
     if (this.#destroyed) throw this.named(new ShutdownError('this delayed queue was destroyed'))
   }
 
-  #millis(delay: unknown, unit: unknown, where: string): number {
-    try {
-      return toMillis(`${where}delay`, delay, unit)
-    } catch (error) {
-      throw error instanceof RedelayedError ? this.named(error) : error
-    }
-  }
-
-  #pending(value: T, delay: unknown, unit: unknown, where: string): PendingOffer {
-    const delayMs = this.#millis(delay, unit, where)
-    return { payload: this.encode(value, `${where}value`), due: { delayMs } }
-  }
-
   #pendingItem(item: OfferItem<T>, index: number): PendingOffer {
+    const what = `items[${index}]`
     if (typeof item !== 'object' || item === null) {
-      throw this.named(new InvalidArgumentError(`items[${index}]`, '{ value, delay, unit? }', item))
+      throw new InvalidArgumentError(what, '{ value, delay, unit? }', item)
     }
-    return this.#pending(item.value, item.delay, item.unit, `items[${index}].`)
+    const delayMs = toMillis(`${what}.delay`, item.delay, item.unit)
+    return { payload: this.encode(item.value, `${what}.value`), due: { delayMs } }
   }
 
-  async #offerOne(pending: PendingOffer): Promise<Ticket> {
-    try {
-      return await this.#offers.one(pending)
-    } catch (error) {
-      throw error instanceof RedelayedError ? this.named(error) : error
-    }
+  #attributed(error: unknown): unknown {
+    return error instanceof RedelayedError ? this.named(error) : error
   }
 
   async #amend(ticket: Ticket, delayMs: number): Promise<{ ticket: Ticket | null } | null> {
@@ -298,14 +340,19 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
   }
 
   async #poll(limit: number): Promise<T[]> {
-    const values: T[] = []
-    while (values.length < limit) {
-      const count = Math.min(PAGE, limit - values.length)
-      const entries = await this.script(poll, this.identity.keys, { count, ordered: this.#ordered })
-      if (entries.length === 0) break
-      for (const entry of entries) values.push(...(await this.#acceptEntry(entry)))
-    }
-    return values
+    return this.whole(async () => {
+      const values: T[] = []
+      while (values.length < limit) {
+        const args = { count: Math.min(PAGE, limit - values.length), ordered: this.#ordered }
+        const entries = await this.script(poll, this.identity.keys, args).catch((error: unknown) => {
+          if (values.length === 0) throw error
+          return [] // what was taken before must reach the caller
+        })
+        if (entries.length === 0) break
+        for (const entry of entries) values.push(...(await this.#acceptEntry(entry)))
+      }
+      return values
+    })
   }
 
   /** The value of an entry that was taken, or nothing when it had to be set aside. */
@@ -341,7 +388,7 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
     try {
       payload = payloadOf(entry)
     } catch (error) {
-      throw error instanceof RedelayedError ? this.named(error) : error
+      throw this.#attributed(error)
     }
     return this.decode(payload)
   }

@@ -77,15 +77,20 @@ export abstract class ListQueue<T> extends QueueObject<T> {
 
   /** Takes up to `max` elements without waiting, at most all that are there. `max` is at least 0; without it, all. */
   async drainTo(max = Infinity): Promise<T[]> {
-    if (max !== Infinity) integer('max', max, 0, Number.MAX_SAFE_INTEGER)
-    const values: T[] = []
-    while (values.length < max) {
-      const count = Math.min(PAGE, max - values.length)
-      const elements = await this.script(drain, { destination: this.key }, { count })
-      values.push(...(await this.accept(elements)))
-      if (elements.length < count) break
-    }
-    return values
+    if (max !== Infinity) this.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
+    return this.whole(async () => {
+      const values: T[] = []
+      while (values.length < max) {
+        const count = Math.min(PAGE, max - values.length)
+        const elements = await this.script(drain, { destination: this.key }, { count }).catch((error: unknown) => {
+          if (values.length === 0) throw error
+          return [] // what was taken before must reach the caller
+        })
+        values.push(...(await this.accept(elements)))
+        if (elements.length < count) break
+      }
+      return values
+    })
   }
 
   /** All elements in order, in one reply; use `iterate` for long lists. Unreadable ones are left out and reported by an `error` event. */

@@ -1,6 +1,6 @@
 import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES, encodeEntry } from '../codec/entry.js'
 import { encodeTicket, type Ticket } from '../codec/ticket.js'
-import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError } from '../errors.js'
+import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
 import { run, runMany } from '../lua/run.js'
 import { offer } from '../lua/scripts.js'
 import type { QueueContext, QueueIdentity } from './context.js'
@@ -55,7 +55,12 @@ export class Offers {
     const attempt = this.#attempt(pending)
     const startedAt = performance.now()
     for (;;) {
-      const result = await run(this.#context.commands, offer, this.#identity.keys, this.#args(attempt)).catch(asError)
+      let result: number | Error
+      try {
+        result = await run(this.#context.commands, offer, this.#identity.keys, this.#args(attempt))
+      } catch (thrown) {
+        result = toError(thrown)
+      }
       const ticket = this.#settle(attempt, result, startedAt)
       if (typeof ticket === 'string') return ticket
       if (ticket !== undefined) throw ticket
@@ -99,13 +104,13 @@ export class Offers {
     }
   }
 
-  #attempt(pending: PendingOffer): Attempt {
-    return { ...pending, ...this.#identify(pending.payload), count: 1, retry: this.#context.commands.resends }
+  #attempt({ payload, due }: PendingOffer): Attempt {
+    const id = this.#newId()
+    return { payload, due, id, entry: encodeEntry(id, payload), count: 1, retry: this.#context.commands.resends }
   }
 
-  #identify(payload: Buffer): { id: Buffer; entry: Buffer } {
-    const id = this.#context.ids.next(this.#ordered ? ORDERED_ID_BYTES : UNORDERED_ID_BYTES)
-    return { id, entry: encodeEntry(id, payload) }
+  #newId(): Buffer {
+    return this.#context.ids.next(this.#ordered ? ORDERED_ID_BYTES : UNORDERED_ID_BYTES)
   }
 
   #args(attempt: Attempt) {
@@ -130,7 +135,8 @@ export class Offers {
     }
     if (result === COLLISION) {
       if (attempt.count++ >= MAX_ATTEMPTS) return new InternalError('id-collision', 'every id drawn was taken')
-      Object.assign(attempt, this.#identify(attempt.payload))
+      attempt.id = this.#newId()
+      attempt.entry = encodeEntry(attempt.id, attempt.payload)
       return undefined
     }
     this.#context.transfers.onOffered(this.#identity, result)
@@ -152,10 +158,6 @@ export class Offers {
     attempt.retry = true
     return undefined
   }
-}
-
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown))
 }
 
 /** Indexes of the items, cut so that no pipeline is too long or too large. */

@@ -1,5 +1,14 @@
 import type { Codec } from '../codec/codec.js'
-import { DecodeError, EncodeError, InvalidArgumentError, PayloadTooLargeError, RedelayedError, attributeTo, toError } from '../errors.js'
+import {
+  DecodeError,
+  EncodeError,
+  InvalidArgumentError,
+  PayloadTooLargeError,
+  RedelayedError,
+  attributeTo,
+  describe,
+  toError,
+} from '../errors.js'
 import { run } from '../lua/run.js'
 import { asArray, asBytes, asBytesArray, asText } from '../lua/replies.js'
 import type { ArgsOf, CommandArg, KeysOf, Script, ScriptSource } from '../lua/script.js'
@@ -37,7 +46,7 @@ export abstract class QueueObject<T> {
 
   /** The oldest `limit` (1 to 10,000; default 100) entries of the queue's quarantine. They stay there. */
   async readQuarantine(limit = DEFAULT_PAGE): Promise<QuarantinedEntry[]> {
-    integer('limit', limit, 1, MAX_PAGE)
+    this.checked(() => integer('limit', limit, 1, MAX_PAGE))
     const reply = await this.read('LRANGE', [this.identity.keys.quarantine, '0', String(limit - 1)])
     return asBytesArray(reply).map(parseQuarantined)
   }
@@ -55,6 +64,9 @@ export abstract class QueueObject<T> {
     } catch (thrown) {
       if (thrown instanceof RedelayedError) throw this.named(thrown)
       throw this.named(new EncodeError(this.codec.name, '$', toError(thrown).message, { cause: thrown }))
+    }
+    if (!Buffer.isBuffer(bytes)) {
+      throw this.named(new EncodeError(this.codec.name, '$', `its encode returned ${describe(bytes)} instead of a Buffer`))
     }
     const limit = this.context.settings.maxPayloadBytes
     if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))
@@ -104,7 +116,17 @@ export abstract class QueueObject<T> {
 
   protected async setAside(bytes: Buffer, error: Error): Promise<void> {
     const record = Buffer.concat([Buffer.from(`undecodable ${Date.now()} `), bytes])
-    await this.send('RPUSH', [this.identity.keys.quarantine, record])
+    try {
+      // sent again when the connection breaks: twice is better than not at all
+      await this.read('RPUSH', [this.identity.keys.quarantine, record])
+    } catch (thrown) {
+      // no reason to keep from the caller what was taken together with it
+      const cause = toError(thrown)
+      const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
+      const message = `an element that cannot be decoded is lost, as it could not be set aside: ${cause.message}`
+      this.context.hub.emit('error', new RedelayedError(code, message, { queue: this.name, cause }))
+      return
+    }
     this.context.hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: 1, error })
   }
 
@@ -113,7 +135,7 @@ export abstract class QueueObject<T> {
     pageSize: number,
     fetch: (first: number, last: number) => Promise<unknown>,
   ): AsyncGenerator<Buffer[], void> {
-    integer('pageSize', pageSize, 1, MAX_PAGE)
+    this.checked(() => integer('pageSize', pageSize, 1, MAX_PAGE))
     for (let first = 0; ; first += pageSize) {
       const page = asArray(await fetch(first, first + pageSize - 1)).map(asBytes)
       if (page.length > 0) yield page
@@ -138,6 +160,20 @@ export abstract class QueueObject<T> {
     options?: { idempotent?: boolean },
   ): Promise<R> {
     return this.#attribute(run(this.context.commands, script, keys, args, options))
+  }
+
+  /** Something that takes several commands: a shutdown lets all of them finish. */
+  protected whole<R>(action: () => Promise<R>): Promise<R> {
+    return this.#attribute(this.context.commands.whole(action))
+  }
+
+  /** An argument check whose error names the queue. */
+  protected checked<R>(check: () => R): R {
+    try {
+      return check()
+    } catch (error) {
+      throw error instanceof RedelayedError ? this.named(error) : error
+    }
   }
 
   protected named<E extends RedelayedError>(error: E): E {

@@ -44,22 +44,27 @@ export class Sweeper<T> {
   #schedule(): void {
     const count = Math.max(1, this.#members.size)
     const period = Math.max(this.#interval, (count / MAX_SWEEPS_PER_SECOND) * 1000)
-    const tick = Math.max(period / count, MIN_TICK_MS)
-    const batch = Math.ceil((tick * count) / period)
+    const batch = Math.ceil((MIN_TICK_MS * count) / period)
+    const tick = (batch * period) / count
     this.#handle = this.#clock.setTimeout(() => this.#tick(batch), tick * (0.8 + 0.4 * this.#random()))
   }
 
   #tick(batch: number): void {
     this.#handle = undefined
-    for (let i = 0; i < batch; i++) {
-      this.#round ??= this.#members.values()
-      const { value, done } = this.#round.next()
-      if (done === true) {
-        this.#round = undefined
-        break
-      }
-      this.#sweep(value)
+    for (let left = Math.min(batch, this.#members.size); left > 0; left--) {
+      const member = this.#next()
+      if (member === undefined) break
+      this.#sweep(member)
     }
     if (this.#members.size > 0) this.#schedule()
+  }
+
+  /** The next member of the round; a round that is over is followed by another without a pause. */
+  #next(): T | undefined {
+    const going = this.#round?.next()
+    if (going?.done === false) return going.value
+    this.#round = this.#members.values()
+    const first = this.#round.next()
+    return first.done === true ? undefined : first.value
   }
 }

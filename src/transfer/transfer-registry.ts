@@ -196,7 +196,7 @@ export class TransferRegistry {
   }
 
   #report(target: TransferTarget, cause: Error): void {
-    if (this.#closed) return
+    if (this.#closed || cause instanceof ShutdownError) return
     const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
     this.#emit('error', new RedelayedError(code, `transfer: ${cause.message}`, { queue: target.name, cause }))
   }

@@ -1,0 +1,27 @@
+/**
+ * The parser of cac reads everything that begins with `-` as options, numbers as numbers, and lets the word after a flag
+ * count as its value. Queue names, values and tickets are text and may look like any of that (a ticket may begin with
+ * `-`), so such words are marked before and unmarked after the parsing.
+ */
+const MARK = '\0'
+
+const FLAGS = new Set(['--json', '--cluster', '--help', '-h', '--version', '-v'])
+const NEGATIVE_NUMBER = /^-[\d.]/
+/** Longer than any option. */
+const TICKET = /^-[\w-]{17,}$/
+
+export function protect(argv: readonly string[]): string[] {
+  const end = argv.indexOf('--')
+  const [before, after] = end === -1 ? [argv, []] : [argv.slice(0, end), argv.slice(end + 1)]
+  return [...before.map(protectWord), ...after.map((word) => MARK + word)]
+}
+
+function protectWord(word: string): string {
+  if (FLAGS.has(word)) return `${word}=true`
+  return NEGATIVE_NUMBER.test(word) || TICKET.test(word) ? MARK + word : word
+}
+
+export function unprotect(word: unknown): string {
+  const text = String(word)
+  return text.startsWith(MARK) ? text.slice(MARK.length) : text
+}

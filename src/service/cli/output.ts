@@ -1,0 +1,66 @@
+import { printable } from './failure.js'
+
+const PREVIEW_LENGTH = 80
+
+/** Columns as wide as their widest cell, two spaces apart. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const columns = Math.max(0, ...rows.map((row) => row.length))
+  const widths = Array.from({ length: columns }, (_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length)))
+  return rows.map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** ISO text and how far away it is: `2026-01-31T12:00:00.000Z (in 4.2 s)`. */
+export function moment(time: number, now: number): string {
+  const distance = time - now
+  const relative = distance < 0 ? `${duration(-distance)} ago` : `in ${duration(distance)}`
+  return `${isoTime(time) ?? `${time} ms after 1970`} (${relative})`
+}
+
+/** `null` beyond what a `Date` can hold, which is less than a due time can be. */
+export function isoTime(time: number | null): string | null {
+  const date = new Date(time ?? NaN)
+  return Number.isNaN(date.getTime()) ? null : date.toISOString()
+}
+
+const STEPS = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1_000, 's'],
+] as const
+
+/** In the largest unit that is full once, with one decimal. */
+export function duration(ms: number): string {
+  const [size, unit] = STEPS.find(([step]) => ms >= step) ?? [1, 'ms']
+  return `${size === 1 ? Math.round(ms) : Math.round(ms / (size / 10)) / 10} ${unit}`
+}
+
+/** A value in one line that fits a terminal. */
+export function preview(value: unknown): string {
+  const text = printable(jsonText(value, 0))
+  return text.length <= PREVIEW_LENGTH ? text : `${text.slice(0, PREVIEW_LENGTH - 1)}…`
+}
+
+/** JSON for programs; what JSON does not know (bigint, bytes, Map, Set) is given in the nearest form that it does. */
+export function jsonText(document: unknown, indent = 2): string {
+  const text = JSON.stringify(
+    document,
+    function (this: Readonly<Record<string, unknown>>, key, value: unknown): unknown {
+      const original = this[key] // before toJSON, which turns a Buffer into a list of numbers
+      if (typeof original === 'bigint') return original.toString()
+      if (original instanceof Uint8Array) return Buffer.from(original).toString('base64')
+      if (original instanceof Map) return Object.fromEntries(original as Map<unknown, unknown>) as unknown
+      if (original instanceof Set) return [...(original as Set<unknown>)]
+      if (typeof original === 'number' && !Number.isFinite(original)) return String(original)
+      return value
+    },
+    indent,
+  ) as string | undefined
+  // DEL and the C1 controls are allowed in JSON text and not welcome in a terminal
+  return (text ?? 'null').replace(/[\x7f-\x9f]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`)
+}
