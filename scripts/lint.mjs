@@ -21,6 +21,7 @@ const passed = await runSteps([
   tsc('test/tsconfig.json'),
   tsc('scripts/tsconfig.json'),
   tsc('benchmarks/tsconfig.json'),
+  { name: 'API reference', script: 'node_modules/typedoc/bin/typedoc', args: ['--emit', 'none', '--logLevel', 'Warn', '--treatWarningsAsErrors', '--disableGit', '--sourceLinkTemplate', 'src/{path}#L{line}', '--gitRevision', 'main'] },
   { name: 'code blocks and links in the docs', script: 'scripts/check-docs.mjs' },
   { name: 'eslint', script: 'node_modules/eslint/bin/eslint.js', args: ['.'] },
   { name: 'prettier', script: 'node_modules/prettier/bin/prettier.cjs', args: ['--check', '--log-level=warn', '.'] },

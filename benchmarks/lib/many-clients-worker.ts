@@ -1,12 +1,12 @@
 // One process of the scenario many-clients: holds the queue with several clients and reports how late their transfers are.
 import { createClient } from '../../dist/index.js'
 
-const [url, name, count] = process.argv.slice(2)
+const [url = '', name = '', count = '1'] = process.argv.slice(2)
 const clients = Array.from({ length: Number(count) }, () => createClient({ url, sweepInterval: 3_600_000 }))
 await Promise.all(
   clients.map(
     (client) =>
-      new Promise((resolve) => {
+      new Promise<unknown>((resolve) => {
         client.once('subscribed', resolve)
         client.on('transferred', ({ count: moved, maxLatenessMs }) => {
           for (let i = 0; i < moved; i++) process.send?.(maxLatenessMs)
@@ -16,7 +16,6 @@ await Promise.all(
   ),
 )
 process.send?.('ready')
-process.on('message', async () => {
-  await Promise.all(clients.map((client) => client.shutdown()))
-  process.disconnect()
+process.once('message', () => {
+  void Promise.all(clients.map((client) => client.shutdown())).then(() => process.disconnect())
 })

@@ -5,7 +5,7 @@ import { build } from 'hdr-histogram-js'
 import { createClient } from '../../dist/index.js'
 import { atMost, medianOf, rounds, type Bench, type Scenario } from '../lib/scenario.js'
 
-const WORKER = fileURLToPath(new URL('../lib/many-clients-worker.js', import.meta.url))
+const WORKER = fileURLToPath(new URL('../lib/many-clients-worker.ts', import.meta.url))
 const GAP_MS = 40
 
 /** `processes` x `clients` clients hold one queue; sparse messages become due; how many scripts does each cost? */

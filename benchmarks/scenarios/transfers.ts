@@ -25,7 +25,7 @@ async function fill(bench: Bench, name: string, order: 'list' | 'none', pending:
 async function makeOverdue(bench: Bench, name: string, count: number): Promise<void> {
   const { timeouts } = queueKeys(name)
   for (let done = 0; done < count; done += 5_000) {
-    const members = await bench.raw.zrangeBuffer(timeouts, done, Math.min(done + 5_000, count) - 1)
+    const members = await bench.raw.zrangeBuffer(timeouts, String(done), String(Math.min(done + 5_000, count) - 1))
     await bench.raw.zadd(timeouts, ...members.flatMap((member, index) => [String(done + index), member]))
   }
 }

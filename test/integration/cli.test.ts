@@ -1,0 +1,392 @@
+/** The command line as a user has it: a process of its own, its output, and its exit code. */
+import { cac } from 'cac'
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { codecs, dueOf } from '../../src/index.js'
+import { runProgram } from '../../src/service/cli/program.js'
+import { freePort, requireServerBin, startCluster, startRedis } from '../support/redis-server.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { cleanUp, javaEntry, javaOffer, onCleanup, rawKeys, rawState, redisNow } from './fixtures.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const COMMANDS = ['offer', 'peek', 'stats', 'cancel']
+
+interface Result {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+async function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/service/cli/main.ts', ...args], {
+    cwd: root,
+    env: { ...process.env, REDIS_URL: redisUrl(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [out, err] = ['', '']
+  child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
+  child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, out, err }
+}
+
+/** The same without a process of its own, where there are many to try. */
+async function inProcess(args: readonly string[]): Promise<Result> {
+  const { log, info, error } = console
+  let [out, err] = ['', '']
+  console.log = console.info = (line: string) => void (out += `${line}\n`)
+  console.error = (line: string) => void (err += `${line}\n`)
+  try {
+    return { code: await runProgram(cac('redelayed'), args), out, err }
+  } finally {
+    Object.assign(console, { log, info, error })
+  }
+}
+
+/** The JSON document of a command that succeeds. */
+async function json([command = '', ...args]: readonly string[], run = inProcess): Promise<unknown> {
+  const { code, out, err } = await run([command, '--json', ...args])
+  expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+  return JSON.parse(out)
+}
+
+/** Nothing on stdout, and one line for people on stderr. */
+function expectFailure({ code, out, err }: Result, exitCode: number, says: RegExp): void {
+  expect(err).to.match(/^redelayed: [^\n]+\n$/)
+  expect(err).to.match(says)
+  expect({ code, out }).to.deep.equal({ code: exitCode, out: '' })
+}
+
+/** Several processes at once, but not all. */
+async function inParallel<T>(items: readonly T[], action: (item: T) => Promise<void>): Promise<void> {
+  const rest = [...items]
+  const worker = async (): Promise<void> => {
+    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await action(item)
+  }
+  await Promise.all(Array.from({ length: 6 }, worker))
+}
+
+describe('the command line', function () {
+  this.timeout(60_000)
+  afterEach(cleanUp)
+
+  it('has help for the program and for every command, and a version', async () => {
+    const { code, out, err } = await cli(['--help'])
+    expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+    for (const word of [...COMMANDS, '--url', '--json', 'REDIS_URL']) expect(out).to.include(word)
+    await inParallel(COMMANDS, async (command) => {
+      const help = await cli([command, '--help'])
+      expect({ code: help.code, err: help.err }).to.deep.equal({ code: 0, err: '' })
+      expect(help.out).to.match(new RegExp(`Usage:\\n +\\$ redelayed ${command} <`))
+      expect(help.out).to.include('--url <url>').and.include('Examples:')
+    })
+    const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { version: string }
+    expect((await cli(['--version'])).out).to.match(new RegExp(`^redelayed/${version} `))
+  })
+
+  it('refuses wrong usage with exit code 2 and one line', async () => {
+    const queue = uniqueName('usage')
+    const ticketOfOther = await offered(uniqueName('other'), '1', '1h')
+    const cases: [args: string[], says: RegExp][] = [
+      [[], /no command given; expected one of offer, peek, stats, cancel/],
+      [['nonsense'], /unknown command "nonsense"/],
+      [['nonsense', '--help'], /unknown command "nonsense"/],
+      [['offer', queue, '1'], /missing required args/],
+      [['offer', queue, '1', '5s', 'more'], /Unused args: `more`/],
+      [['offer', queue, '1', '5x'], /delay: expected .* got "5x"/],
+      [['offer', queue, '1', '-5'], /delay: expected .* got "-5"/],
+      [['offer', queue, '1', '1.5ms'], /delay: expected whole milliseconds/],
+      [['offer', queue, '1', '9007199254740993'], /delay/],
+      [['offer', queue, '1', '9007199254740991'], /due time is at most/],
+      [['offer', queue, 'not json', '5s'], /value: expected JSON/],
+      [['offer', queue, 'null', '5s'], /value: expected a value, got null/],
+      [['offer', queue, '1', '5s', '--codec', 'xml'], /--codec: expected msgpack, json, string, got "xml"/],
+      [['offer', queue, '1', '5s', '--order', 'both'], /--order: expected list, none, got "both"/],
+      [['offer', '', '1', '5s'], /name: expected a non-empty string/],
+      [['peek', queue, '--limit', '0'], /--limit: expected a whole number from 1 to 1000, got "0"/],
+      [['peek', queue, '--limit', '-3'], /got "-3"/],
+      [['peek', queue, '--limit', '1e2x'], /got "1e2x"/],
+      [['peek', queue, '--limit'], /value is missing/],
+      [['peek', queue, '--frobnicate'], /Unknown option `--frobnicate`/],
+      [['peek', queue, queue], /Unused args/],
+      [['stats'], /missing required args/],
+      [['stats', queue, '--limit', '3'], /Unknown option `--limit`/],
+      [['stats', queue, '--url'], /value is missing/],
+      [['stats', queue, '--url', 'http://127.0.0.1'], /url: expected the scheme redis/],
+      [['stats', queue, '--url', redisUrl(), '--url', redisUrl()], /--url: given more than once/],
+      [['cancel', queue], /missing required args/],
+      [['cancel', queue, 'abc'], /expected a ticket as returned by offer, got "abc"/],
+      [['cancel', queue, ticketOfOther], /issued by another queue, or was damaged/],
+    ]
+    for (const [args, says] of cases) expectFailure(await inProcess(args), 2, says)
+    await inParallel(cases.slice(0, 6), async ([args, says]) => expectFailure(await cli(args), 2, says))
+    expect(await rawClient().exists(rawKeys(queue).timeouts)).to.equal(0)
+  })
+
+  describe('offer', () => {
+    it('adds a message to the schedule and to the order list, and prints ticket and due time', async () => {
+      const queue = uniqueName('offer')
+      const before = Math.floor(await redisNow())
+      const { code, out, err } = await cli(['offer', queue, '{"id":17,"tags":["é"]}', '90s'])
+      expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+      const [, ticket = '', due = ''] = /^ticket +(\S+)\ndue +(\S+) \(in 1.5 min\)\n$/.exec(out) ?? []
+      expect(Date.parse(due)).to.equal(dueOf(ticket))
+      expect(dueOf(ticket)).to.be.within(before + 90_000, (await redisNow()) + 90_000)
+
+      const { timeouts, order } = rawKeys(queue)
+      const [entry, score] = await rawClient().zrangeBuffer(timeouts, '0', '-1', 'WITHSCORES')
+      expect(Number(score)).to.equal(dueOf(ticket))
+      expect(await rawClient().lrangeBuffer(order, 0, -1)).to.deep.equal([entry])
+      expect(codecs.msgpack().decode(entry!.subarray(17))).to.deep.equal({ id: 17, tags: ['é'] })
+    })
+
+    it('prints JSON, stores with other codecs, and leaves the order list out', async () => {
+      const stored: [args: string[], payload: string][] = [
+        [['{"a": 1}', '1h', '--codec', 'json'], '{"a":1}'],
+        [['plain text', '1h', '--codec', 'string'], 'plain text'],
+        [['--codec=string', '--', '--json', '1h'], '--json'],
+      ]
+      await inParallel(stored, async ([args, payload]) => {
+        const queue = uniqueName('codec')
+        const { code, out, err } = await cli(['offer', '--json', queue, '--order', 'none', ...args])
+        expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+        expect(JSON.parse(out)).to.have.keys('queue', 'ticket', 'due', 'dueAt')
+        const { timeouts, order } = rawKeys(queue)
+        const [entry] = await rawClient().zrangeBuffer(timeouts, '0', '-1')
+        expect(entry!.subarray(1 + entry![0]! + 8).toString()).to.equal(payload)
+        expect(await rawClient().exists(order)).to.equal(0)
+      })
+    })
+
+    it('takes delays in all units', async () => {
+      const delays: [text: string, ms: number][] = [
+        ['60000', 60_000],
+        ['70000ms', 70_000],
+        ['64.35s', 64_350],
+        ['2m', 120_000],
+        ['1.5h', 5_400_000],
+        ['2d', 172_800_000],
+      ]
+      for (const [text, ms] of delays) {
+        const before = Math.floor(await redisNow())
+        const { due, dueAt } = (await json(['offer', uniqueName('delay'), '-5', text])) as {
+          due: number
+          dueAt: string
+        }
+        expect(due - ms).to.be.within(before, await redisNow())
+        expect(Date.parse(dueAt)).to.equal(due)
+      }
+    })
+  })
+
+  describe('peek', () => {
+    it('shows what is due next and what waits to be taken, and takes nothing', async () => {
+      const queue = uniqueName('peek')
+      const now = Math.floor(await redisNow())
+      await javaOffer(queue, text('later'), now + 7_200_500)
+      await javaOffer(queue, text('soon\x1b[31m\u202e'), now + 3_600_500)
+      await javaOffer(queue, text('last'), now + 9_900_000)
+      await rawClient().rpush(queue, text('one'), text('two'), text('three'))
+      const state = await rawState(queue)
+
+      const { code, out, err } = await cli(['peek', queue, '--limit', '2'])
+      expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+      const lines = out.trimEnd().split('\n')
+      expect(lines[0]).to.equal('3 pending (2 shown, next due first)')
+      expect(lines[1]).to.match(/^ {2}DUE +TICKET +VALUE$/)
+      expect(lines[2]).to.match(
+        /^ {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \(in 1 h\) {2}[\w-]{24} {2}"soon\\u001b\[31m\\u202e"$/,
+      )
+      expect(lines[3]).to.match(/\(in 2 h\) {2}[\w-]{24} {2}"later"$/)
+      expect(lines.slice(4)).to.deep.equal([
+        '3 delivered and not taken yet (2 shown, next taken first)',
+        '  "one"',
+        '  "two"',
+      ])
+      expect(await rawState(queue)).to.deep.equal(state)
+    })
+
+    it('prints JSON with tickets that cancel takes, also those of Java that begin with a hyphen', async () => {
+      const queue = uniqueName('peek')
+      const { timeouts, order } = rawKeys(queue)
+      const entry = javaEntry(text('from Java'))
+      entry[1] = 0xfb
+      const due = Math.floor(await redisNow()) + 3_600_000
+      await rawClient().multi().zadd(timeouts, due, entry).rpush(order, entry).exec()
+
+      const document = (await json(['peek', queue])) as { scheduled: { ticket: string }[] }
+      const { ticket } = document.scheduled[0]!
+      expect(document).to.deep.include({ queue, pending: 1, delivered: 0, ready: [] })
+      expect(document.scheduled).to.deep.equal([
+        { value: 'from Java', due, ticket, dueAt: new Date(due).toISOString() },
+      ])
+      expect(ticket).to.match(/^-/)
+
+      expect(await json(['cancel', queue, ticket], cli)).to.deep.equal({ queue, ticket, cancelled: true })
+      expect(await rawClient().exists(timeouts, order)).to.equal(0)
+    })
+
+    it('leaves out what it cannot read, and says so once', async () => {
+      const queue = uniqueName('peek')
+      await javaOffer(queue, '{"not":"msgpack"}', Date.now() + 3_600_000)
+      await javaOffer(queue, '{"not":"either"}', Date.now() + 3_600_000)
+      await rawClient().rpush(queue, text('readable'))
+      const { code, out, err } = await cli(['peek', queue])
+      expect(code).to.equal(0)
+      expect(err).to.match(
+        /^redelayed: [^\n]*codec msgpack cannot decode[^\n]*what cannot be read is left out \(see --codec\)\n$/,
+      )
+      expect(out).to.equal(
+        '2 pending (0 shown, next due first)\n1 delivered and not taken yet (next taken first)\n  "readable"\n',
+      )
+      expect((await cli(['peek', queue, '--codec', 'json'])).out).to.include('{"not":"msgpack"}')
+    })
+  })
+
+  describe('stats', () => {
+    it('counts pending and overdue messages, and says when nobody delivers', async () => {
+      const [queue, empty] = [uniqueName('stats'), uniqueName('stats')]
+      const now = Math.floor(await redisNow())
+      await javaOffer(queue, text('overdue'), now - 7_200_500)
+      await javaOffer(queue, text('overdue too'), now - 100)
+      await javaOffer(queue, text('later'), now + 3_600_000)
+      await rawClient().rpush(queue, text('one'), text('two'))
+      await rawClient().rpush(rawKeys(queue).quarantine, 'malformed 1 x')
+      const state = await rawState(queue)
+
+      const { code, out, err } = await cli(['stats', queue, empty])
+      expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+      const [headings, first, second, ...advice] = out
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(/ {2,}/))
+      expect(headings).to.deep.equal([
+        'QUEUE',
+        'PENDING',
+        'OVERDUE',
+        'NEXT DUE',
+        'DELIVERED',
+        'QUARANTINED',
+        'SUBSCRIBERS',
+      ])
+      expect(first!.map((cell) => cell.replace(/^\S+Z/, 'Z'))).to.deep.equal([
+        queue,
+        '3',
+        '2 (by up to 2 h)',
+        'Z (2 h ago)',
+        '2',
+        '1',
+        '0',
+      ])
+      expect(second).to.deep.equal([empty, '0', '0', '-', '0', '0', '0'])
+      expect(advice.flat()).to.deep.equal([
+        `${queue}: nobody delivers this queue now; a consumer of it, or any getDelayedQueue on it, does.`,
+      ])
+      // the commands themselves must not become the ones who deliver
+      expect(await rawState(queue)).to.deep.equal(state)
+    })
+
+    it('prints JSON, one object for each queue, with the number of subscribers', async () => {
+      const queue = uniqueName('stats')
+      const subscriber = rawClient().duplicate()
+      onCleanup(() => subscriber.quit())
+      await subscriber.subscribe(rawKeys(queue).channel)
+      const due = Math.floor(await redisNow()) - 5_000
+      await javaOffer(queue, text('x'), due)
+      const [stats] = (await json(['stats', queue])) as { now: number }[]
+      expect(stats).to.deep.equal({
+        queue,
+        now: stats!.now,
+        pending: 1,
+        overdue: 1,
+        oldestOverdueMs: stats!.now - due,
+        nextDue: due,
+        delivered: 0,
+        quarantined: 0,
+        subscribers: 1,
+        nextDueAt: new Date(due).toISOString(),
+      })
+      expect((await cli(['stats', queue])).out).not.to.include('nobody delivers')
+    })
+
+    it('takes names that look like numbers as they are', async () => {
+      const [first, second] = (await json(['stats', '007', '--', '-1'], cli)) as { queue: string }[]
+      expect([first!.queue, second!.queue]).to.deep.equal(['007', '-1'])
+    })
+  })
+
+  describe('cancel', () => {
+    it('removes a pending message; a second time it is a failure', async () => {
+      const queue = uniqueName('cancel')
+      const [first, second] = [await offered(queue, '1', '1h'), await offered(queue, '2', '1h')]
+      expect(await cli(['cancel', queue, first])).to.deep.equal({ code: 0, out: 'cancelled\n', err: '' })
+      expect(await rawClient().zcard(rawKeys(queue).timeouts)).to.equal(1)
+      expectFailure(await cli(['cancel', queue, first]), 1, /nothing was cancelled/)
+
+      const again = await cli(['cancel', queue, first, '--json'])
+      expect(again.code).to.equal(1)
+      expect(JSON.parse(again.out)).to.deep.equal({ queue, ticket: first, cancelled: false })
+      expect(await json(['cancel', queue, second])).to.deep.equal({ queue, ticket: second, cancelled: true })
+      expect(await rawClient().exists(rawKeys(queue).timeouts)).to.equal(0)
+    })
+  })
+
+  describe('when something is wrong with the server', () => {
+    it('gives up soon when there is none, and does not show the password', async () => {
+      const started = performance.now()
+      const url = `redis://user:sec@ret@127.0.0.1:${await freePort()}`
+      const result = await cli(['stats', 'q', '--url', url])
+      expect(performance.now() - started).to.be.below(10_000)
+      expectFailure(result, 1, /no connection to Redis within 3 s.*ECONNREFUSED/)
+      expect(result.err).not.to.include('ret')
+      expectFailure(await cli(['stats', 'q'], { REDIS_URL: url }), 1, /ECONNREFUSED/)
+    })
+
+    it('never shows a password that stands in the wrong place', async () => {
+      const result = await cli(['peek', 'q', 'redis://:sec@ret@127.0.0.1'])
+      expectFailure(result, 2, /Unused args: `redis:\/\/\*\*\*@127\.0\.0\.1`/)
+    })
+
+    it('says that the password is wrong', async function () {
+      requireServerBin(this)
+      const server = await startRedis({ args: ['--requirepass', 'right'] })
+      onCleanup(() => server.stop())
+      const at = (password: string) => `redis://:${password}@127.0.0.1:${server.port}`
+      const wrong = await cli(['stats', 'q', '--url', at('wr0ng')])
+      expectFailure(wrong, 1, /WRONGPASS/)
+      expect(wrong.err).not.to.include('wr0ng')
+      expectFailure(await cli(['stats', 'q', '--url', server.url]), 1, /NOAUTH/)
+      expect((await cli(['stats', 'q', '--url', at('right')])).code).to.equal(0)
+    })
+
+    it('says that a key is of another type', async () => {
+      const queue = uniqueName('wrongtype')
+      await rawClient().set(queue, 'in the way')
+      for (const command of ['stats', 'peek']) expectFailure(await cli([command, queue]), 1, /another type of value/)
+    })
+  })
+
+  it('works on a cluster', async function () {
+    requireServerBin(this)
+    const cluster = await startCluster()
+    onCleanup(() => cluster.stop())
+    const global = ['--cluster', '--url', `redis://127.0.0.1:${cluster.nodes[0]!.port}`]
+    for (const queue of ['a', 'b', 'c']) {
+      const { ticket } = (await json(['offer', ...global, queue, '1', '1h'])) as { ticket: string }
+      expect(await json(['stats', ...global, queue])).to.have.nested.property('[0].pending', 1)
+      expect(await json(['cancel', ...global, queue, ticket])).to.deep.include({ cancelled: true })
+    }
+  })
+})
+
+/** The bytes of a text in MessagePack, the default codec. */
+function text(value: string): Buffer {
+  return codecs.msgpack().encode(value)
+}
+
+async function offered(queue: string, value: string, delay: string): Promise<string> {
+  return ((await json(['offer', queue, value, delay])) as { ticket: string }).ticket
+}

@@ -1,0 +1,301 @@
+import { expect } from 'chai'
+import { Redis } from 'ioredis'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  AuthError,
+  ConnectionError,
+  InvalidArgumentError,
+  ReadOnlyError,
+  UnsupportedServerError,
+  type ClientOptions,
+  type RedelayedError,
+} from '../../src/index.js'
+import { eventually, once } from '../support/events.js'
+import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import {
+  cleanUp,
+  expectError,
+  javaOffer,
+  makeClient,
+  makePair,
+  onCleanup,
+  rawState,
+  rawTo,
+  type Pair,
+} from './fixtures.js'
+
+async function expectRoundTrip({ delayed, queue }: Pair): Promise<void> {
+  const waiting = queue.poll(5_000)
+  await delayed.offer('there and back', 20)
+  expect(await waiting).to.equal('there and back')
+}
+
+describe('connections', () => {
+  afterEach(cleanUp)
+
+  describe('to a server with passwords', function () {
+    let server: RedisServer
+    const odd = 'p@ss/w:rd%?#'
+
+    before(async function () {
+      requireServerBin(this)
+      server = await startRedis({ args: ['--requirepass', odd] })
+      const admin = new Redis({ port: server.port, password: odd, protocol: 2 })
+      await admin.acl('SETUSER', 'app', 'on', `>${odd}`, '~*', '&*', '+@all')
+      await admin.acl('SETUSER', 'poor', 'on', '>poor', '~other*', '&*', '+@all')
+      await admin.quit()
+    })
+    after(() => server.stop())
+
+    const encoded = encodeURIComponent(odd)
+    const ways: [what: string, options: (port: number) => ClientOptions, db: number][] = [
+      ['a password in the url', (port) => ({ url: `redis://:${encoded}@127.0.0.1:${port}` }), 0],
+      ['user, password and database in the url', (port) => ({ url: `redis://app:${encoded}@127.0.0.1:${port}/3` }), 3],
+      ['a URL object', (port) => ({ url: new URL(`redis://app:${encoded}@127.0.0.1:${port}/0`) }), 0],
+      ['host options', (port) => ({ host: '127.0.0.1', port, username: 'app', password: odd, db: 5 }), 5],
+      ['a url and options', (port) => ({ url: `redis://127.0.0.1:${port}`, password: odd, db: 7 }), 7],
+      ['RESP2', (port) => ({ host: '127.0.0.1', port, password: odd, ioredis: { protocol: 2 } }), 0],
+      ['RESP3', (port) => ({ host: '127.0.0.1', port, password: odd, ioredis: { protocol: 3 } }), 0],
+    ]
+    for (const [what, options, db] of ways) {
+      it(`works with ${what}`, async () => {
+        const pair = makePair('list', options(server.port))
+        await expectRoundTrip(pair)
+        await pair.delayed.offer('pending', 600_000)
+        const plain = rawTo(server.port, { password: odd, db })
+        expect(await plain.zcard(pair.keys.timeouts), `in database ${db}`).to.equal(1)
+      })
+    }
+
+    for (const [what, credentials] of [
+      ['no password', {}],
+      ['a wrong password', { password: 'wrong' }],
+      ['an unknown user', { username: 'nobody', password: odd }],
+    ] as const) {
+      it(`${what}: an AuthError at once, on every connection, without the password in it`, async () => {
+        const started = performance.now()
+        const pair = makePair('list', { host: '127.0.0.1', port: server.port, ...credentials })
+        const heard = once<RedelayedError>(pair.client, 'error')
+        const wanted = { code: 'ERR_AUTH', queue: pair.name }
+        for (const call of [
+          () => pair.delayed.offer('x', 5),
+          () =>
+            pair.delayed
+              .offerAll([{ value: 'x', delay: 5 }])
+              .catch((error: { failures: [{ error: Error }] }) => Promise.reject(error.failures[0].error)),
+          () => pair.queue.size(),
+          () => pair.queue.take(),
+          () => pair.queue.poll(9_000),
+        ]) {
+          const error = await expectError([AuthError, wanted], call)
+          expect(JSON.stringify([error.message, String((error.cause as Error | undefined)?.stack)])).to.not.include(
+            'wrong',
+          )
+        }
+        expect(await heard).to.have.property('code', 'ERR_AUTH')
+        expect(performance.now() - started).to.be.below(2_000)
+      })
+    }
+
+    it('a user who may not touch the keys: an AuthError that names the queue', async () => {
+      const pair = makePair('list', { host: '127.0.0.1', port: server.port, username: 'poor', password: 'poor' })
+      pair.client.on('error', () => {})
+      await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.delayed.offer('x', 5))
+      await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.queue.take())
+    })
+  })
+
+  describe('with TLS', function () {
+    let server: RedisServer
+    let tlsPort: number
+    let dir: string
+    let ca: string
+
+    before(async function () {
+      requireServerBin(this)
+      dir = mkdtempSync(join(tmpdir(), 'redelayed-tls-'))
+      try {
+        const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' })
+        const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=redelayed-test']
+        openssl(...request, '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'cert.pem')
+        tlsPort = await freePort()
+        const files = ['cert', 'key', 'ca-cert'].flatMap((kind) => [
+          `--tls-${kind}-file`,
+          join(dir, kind === 'key' ? 'key.pem' : 'cert.pem'),
+        ])
+        server = await startRedis({ args: ['--tls-port', `${tlsPort}`, '--tls-auth-clients', 'no', ...files] })
+      } catch {
+        rmSync(dir, { recursive: true, force: true })
+        this.skip() // no openssl, or a server built without TLS
+      }
+      ca = readFileSync(join(dir, 'cert.pem'), 'utf8')
+    })
+    after(async () => {
+      await server?.stop()
+      rmSync(dir, { recursive: true, force: true })
+    })
+
+    it('rediss:// with the right authority works, on all connections', async () => {
+      await expectRoundTrip(makePair('list', { url: `rediss://127.0.0.1:${tlsPort}`, tls: { ca } }))
+      await expectRoundTrip(makePair('list', { host: '127.0.0.1', port: tlsPort, tls: { ca } }))
+    })
+
+    for (const [what, options] of [
+      ['an unknown authority', () => ({ url: `rediss://127.0.0.1:${tlsPort}` })],
+      ['plain text to the TLS port', () => ({ url: `redis://127.0.0.1:${tlsPort}` })],
+      ['TLS to the plain port', () => ({ url: `rediss://127.0.0.1:${server.port}`, tls: { ca } })],
+    ] as const) {
+      it(`${what}: a ConnectionError with the reason`, async () => {
+        const pair = makePair('list', { ...options(), connectTimeout: 200 })
+        pair.client.on('error', () => {})
+        const error = await expectError(
+          [ConnectionError, { code: 'ERR_CONNECTION', queue: pair.name, says: ['0.2 s'] }],
+          () => pair.delayed.offer('x', 5),
+        )
+        expect(error.outcome).to.equal('not-applied')
+        if (what === 'an unknown authority') expect(error.message).to.match(/self[- ]signed/)
+      })
+    }
+  })
+
+  describe('on a client of the user', () => {
+    function listeners(redis: Redis): Record<string, number> {
+      return Object.fromEntries(redis.eventNames().map((name) => [String(name), redis.listenerCount(name)]))
+    }
+
+    for (const protocol of [2, 3] as const) {
+      it(`works, and leaves it open and as it was (RESP${protocol})`, async () => {
+        const redis = new Redis(redisUrl(), { protocol })
+        onCleanup(() => redis.disconnect())
+        await redis.ping()
+        const before = listeners(redis)
+        const pair = makePair('list', { redis })
+        await expectRoundTrip(pair)
+        await pair.client.shutdown()
+        expect(listeners(redis)).to.deep.equal(before)
+        expect(await redis.ping()).to.equal('PONG')
+        expect(redis.status).to.equal('ready')
+      })
+    }
+
+    it('connects one that was lazy, and waits for one that connects', async () => {
+      const lazy = new Redis(redisUrl(), { lazyConnect: true, enableOfflineQueue: false })
+      const connecting = new Redis(redisUrl())
+      for (const redis of [lazy, connecting]) {
+        onCleanup(() => redis.disconnect())
+        const pair = makePair('none', { redis })
+        // more calls than listeners that Node takes for a leak
+        const sizes = await Promise.all(Array.from({ length: 30 }, () => pair.queue.size()))
+        expect(new Set(sizes)).to.deep.equal(new Set([0]))
+        await expectRoundTrip(pair)
+        await pair.client.shutdown()
+      }
+    })
+
+    it('one that has ended: a ConnectionError, and a shutdown that ends', async () => {
+      const redis = new Redis(redisUrl())
+      await redis.quit()
+      const pair = makePair('list', { redis, connectTimeout: 200 })
+      pair.client.on('error', () => {})
+      const wanted = { code: 'ERR_CONNECTION', queue: pair.name }
+      await expectError([ConnectionError, wanted], () => pair.delayed.offer('x', 5))
+      await pair.client.shutdown()
+    })
+
+    it('with a keyPrefix it is refused, with the name of what to use', async () => {
+      const wanted = { code: 'ERR_INVALID_ARGUMENT', says: ['keyPrefix', 'nameMapper', '"app:"'] }
+      const redis = new Redis({ keyPrefix: 'app:', lazyConnect: true })
+      await expectError([InvalidArgumentError, wanted], () => makeClient({ redis }))
+      await expectError([InvalidArgumentError, wanted], () => makeClient({ host: 'h', ioredis: { keyPrefix: 'app:' } }))
+    })
+  })
+
+  it('without a server every call rejects within its bounded wait', async () => {
+    const pair = makePair('list', { host: '127.0.0.1', port: await freePort(), connectTimeout: 300 })
+    const heard = once<RedelayedError>(pair.client, 'error')
+    const started = performance.now()
+    const wanted = { code: 'ERR_CONNECTION', queue: pair.name, says: ['0.3 s', 'ECONNREFUSED'] }
+    const calls = [
+      pair.delayed.offer('x', 5),
+      pair.delayed.size(),
+      pair.queue.take(),
+      pair.queue.poll(60_000),
+      pair.queue.offer('x'),
+    ]
+    const errors = await Promise.all(calls.map((call) => expectError([ConnectionError, wanted], () => call)))
+    expect(performance.now() - started).to.be.within(295, 1_500)
+    for (const error of errors) expect(error).to.have.property('outcome', 'not-applied')
+    expect(await heard).to.have.property('code', 'ERR_CONNECTION')
+  })
+
+  it('a server that comes up late is found, also by what waits already', async function () {
+    requireServerBin(this)
+    const port = await freePort()
+    const pair = makePair('list', { host: '127.0.0.1', port })
+    const trip = expectRoundTrip(pair)
+    const attempts = [once(pair.client, 'reconnecting', ({ attempt }: { attempt: number }) => attempt === 3)]
+    await Promise.all(attempts)
+    const server = await startRedis({ port })
+    onCleanup(() => server.stop())
+    await trip
+  })
+
+  it('a read-only replica: a ReadOnlyError, error events of the transfer, and nothing lost', async function () {
+    requireServerBin(this)
+    const server = await startRedis()
+    onCleanup(() => server.stop())
+    const plain = rawTo(server.port)
+    const name = uniqueName()
+    await javaOffer(name, 'pending', 1, { redis: plain })
+    await plain.replicaof('127.0.0.1', await freePort())
+    const before = await rawState(name, plain)
+
+    const pair = makePair('list', { url: server.url, queueName: name })
+    const heard = once<RedelayedError>(pair.delayed, 'error')
+    const wanted = { code: 'ERR_READ_ONLY', queue: pair.name, says: ['replica', 'master'] }
+    await expectError([ReadOnlyError, wanted], () => pair.delayed.offer('x', 5))
+    await expectError([ReadOnlyError, wanted], () => pair.queue.offer('x'))
+    await expectError([ReadOnlyError, wanted], () => pair.queue.take())
+    expect(await heard).to.include({ code: 'ERR_READ_ONLY', queue: pair.name })
+    expect(await pair.delayed.size(), 'reading is possible').to.equal(1)
+    expect(await rawState(name, plain)).to.deep.equal(before)
+
+    await plain.replicaof('NO', 'ONE')
+    expect(await pair.queue.poll(5_000)).to.equal('pending')
+  })
+
+  it('a Redis older than 5.0 is refused at the first call', async () => {
+    const info = '# Server\r\nredis_version:4.0.9\r\n'
+    const stub = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (bytes) => {
+        for (const [, command] of bytes.toString('latin1').matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g)) {
+          if (command?.toLowerCase() === 'info') socket.write(`$${info.length}\r\n${info}\r\n`)
+          else if (command?.toLowerCase() === 'hello') socket.write("-ERR unknown command 'HELLO'\r\n")
+          else socket.write('+OK\r\n')
+        }
+      })
+    })
+    await new Promise<void>((resolve) => stub.listen(0, '127.0.0.1', resolve))
+    onCleanup(() => new Promise((resolve) => stub.close(resolve)))
+    const pair = makePair('list', { host: '127.0.0.1', port: (stub.address() as AddressInfo).port })
+    pair.client.on('error', () => {})
+    const wanted = { code: 'ERR_UNSUPPORTED_SERVER', queue: pair.name, says: ['4.0.9', '5.0'] }
+    await expectError([UnsupportedServerError, wanted], () => pair.delayed.offer('x', 5))
+    await expectError([UnsupportedServerError, wanted], () => pair.queue.size())
+  })
+
+  it('names of the connections come from the ioredis options', async () => {
+    const connectionName = uniqueName('named').replaceAll(':', '-')
+    await expectRoundTrip(makePair('list', { ioredis: { connectionName } }))
+    await eventually(async () => {
+      const list = (await rawClient().call('CLIENT', 'LIST')) as string
+      expect(list.split('\n').filter((line) => line.includes(` name=${connectionName} `))).to.have.lengthOf(3)
+    })
+  })
+})

@@ -1,0 +1,220 @@
+import { expect } from 'chai'
+import { Cluster, Redis } from 'ioredis'
+import { ConnectionError, CrossSlotError, InvalidArgumentError, codecs, type ClientOptions } from '../../src/index.js'
+import { eventually, once } from '../support/events.js'
+import {
+  requireServerBin,
+  startCluster,
+  startSentinel,
+  type ClusterSetup,
+  type SentinelSetup,
+} from '../support/redis-server.js'
+import { uniqueName } from '../support/redis.js'
+import {
+  ORDERS,
+  cleanUp,
+  expectError,
+  makeClient,
+  makePair,
+  numbers,
+  onCleanup,
+  rawTo,
+  takeAll,
+  track,
+} from './fixtures.js'
+
+describe('Sentinel', function () {
+  let setup: SentinelSetup
+
+  before(async function () {
+    this.timeout(30_000)
+    requireServerBin(this)
+    setup = await startSentinel()
+  })
+  after(() => setup?.stop())
+  afterEach(cleanUp)
+
+  const options = (): ClientOptions => ({ sentinels: setup.sentinels, name: setup.name })
+
+  it('finds the master', async () => {
+    const { delayed, queue, name } = makePair('list', options())
+    const waiting = queue.take()
+    await delayed.offer('a', 30)
+    expect(await waiting).to.equal('a')
+    await queue.offer('stays')
+    expect(await rawTo(await setup.masterPort()).lrange(name, 0, -1)).to.deep.equal(['stays'])
+  })
+
+  it('an unknown name of a master: a ConnectionError within the bounded wait', async () => {
+    const pair = makePair('list', { ...options(), name: 'nobody', connectTimeout: 300 })
+    pair.client.on('error', () => {})
+    const wanted = { code: 'ERR_CONNECTION', queue: pair.name, says: ['0.3 s'] }
+    await expectError([ConnectionError, wanted], () => pair.delayed.offer('x', 5))
+  })
+
+  it('after a failover pending messages are delivered, and the takes that wait go on', async () => {
+    const { delayed, queue, client } = makePair('list', options())
+    const errors: unknown[] = []
+    client.on('error', (error) => errors.push(error))
+    const waiting = track(queue.take())
+    await delayed.offerAll(numbers(100).map((value) => ({ value: `pending ${value}`, delay: 3_600_000 })))
+    const early = await delayed.offer('pending at the failover', 3_600_000)
+    // what the replica did not get yet is lost with the master: that is Redis's promise, not ours
+    expect(await rawTo(await setup.masterPort()).call('WAIT', 1, 5_000)).to.equal(1)
+    const lost = once(client, 'reconnecting', () => true, 20_000)
+    await setup.failover()
+    await lost
+
+    const plain = rawTo(await setup.masterPort())
+    expect((await plain.role())[0]).to.equal('master')
+    expect(waiting.settled).to.equal(false)
+    expect(await delayed.size()).to.equal(101)
+    expect(await delayed.reschedule(early, 20)).to.be.a('string')
+    expect(await waiting.promise).to.equal('pending at the failover')
+    await delayed.offer('after', 20)
+    expect(await queue.take()).to.equal('after')
+    await delayed.clear()
+  }).timeout(30_000)
+
+  it('works on a Sentinel client of the user', async () => {
+    const redis = new Redis({ sentinels: setup.sentinels, name: setup.name })
+    onCleanup(() => redis.disconnect())
+    const { delayed, queue, client } = makePair('none', { redis })
+    const waiting = queue.take()
+    await delayed.offer('a', 30)
+    expect(await waiting).to.equal('a')
+    await client.shutdown()
+    expect(await redis.ping()).to.equal('PONG')
+  })
+}).timeout(20_000)
+
+describe('Cluster', function () {
+  let setup: ClusterSetup
+
+  before(async function () {
+    this.timeout(30_000)
+    requireServerBin(this)
+    setup = await startCluster()
+  })
+  after(() => setup?.stop())
+  afterEach(cleanUp)
+
+  const options = (): ClientOptions => ({ cluster: setup.nodes })
+  const string = { codec: codecs.string() }
+
+  /** The port of the node that holds a key. */
+  async function holderOf(key: string): Promise<number | undefined> {
+    for (const { port } of setup.nodes) if ((await rawTo(port).keys('*')).includes(key)) return port
+    return undefined
+  }
+
+  for (const order of ORDERS) {
+    it(`order '${order}': twelve queues over all nodes: offer, transfer, take, tickets`, async () => {
+      const client = makeClient({ ...options(), blockingConnections: 2 })
+      const names = numbers(12).map(() => uniqueName('slot'))
+      const takes = names.map((name) => client.getBlockingQueue<string>(name, string).take())
+      const holders = new Set<number | undefined>()
+      for (const name of names) {
+        const delayed = client.getDelayedQueue(client.getQueue<string>(name, string), { order })
+        const cancelled = await delayed.offer('cancelled', 600_000)
+        const moved = await delayed.offer(`for ${name}`, 600_000)
+        holders.add(await holderOf(`redisson_delay_queue_timeout:{${name}}`))
+        expect(await delayed.size()).to.equal(2)
+        expect(await delayed.cancel(cancelled)).to.equal(true)
+        expect(await delayed.contains(`for ${name}`)).to.equal(true)
+        expect(await delayed.reschedule(moved, 20)).to.be.a('string')
+      }
+      expect(await Promise.all(takes)).to.deep.equal(names.map((name) => `for ${name}`))
+      expect(holders.size, 'nodes used').to.equal(3)
+    })
+  }
+
+  it('takes of many queues that get nothing can be aborted, and lose nothing', async () => {
+    const client = makeClient({ ...options(), blockingConnections: 1 })
+    const queues = numbers(30).map(() => client.getBlockingQueue<string>(uniqueName('abort'), string))
+    const controller = new AbortController()
+    const ended = Promise.allSettled(queues.map((queue) => queue.take({ signal: controller.signal })))
+    await queues[0]!.size()
+    controller.abort()
+    for (const { status } of await ended) expect(status).to.equal('rejected')
+    await Promise.all(queues.map((queue) => queue.offer('a')))
+    expect(await Promise.all(queues.map((queue) => queue.poll(5_000)))).to.deep.equal(queues.map(() => 'a'))
+  })
+
+  it('offerAll of thousands, and takeMany of them in order', async () => {
+    const { delayed, queue } = makePair('list', options())
+    const tickets = await delayed.offerAll(numbers(2_000).map((value) => ({ value, delay: 100 })))
+    expect(new Set(tickets).size).to.equal(2_000)
+    expect(await takeAll(queue, 2_000)).to.deep.equal(numbers(2_000))
+  })
+
+  it('nodes can be given as urls, and a queue is found from any of them', async () => {
+    const name = uniqueName()
+    for (const { port } of setup.nodes) {
+      const { delayed, queue } = makePair('list', { cluster: [`redis://127.0.0.1:${port}`], queueName: name })
+      await delayed.offer('a', 10)
+      expect(await queue.poll(5_000)).to.equal('a')
+    }
+    const wanted = { code: 'ERR_INVALID_ARGUMENT', says: ['db', '0 with a cluster', '3'] }
+    await expectError([InvalidArgumentError, wanted], () => makeClient({ ...options(), db: 3 }))
+  })
+
+  for (const name of ['x{y', 'a{}b']) {
+    it(`the name ${name}, whose keys lie in different slots: a CrossSlotError`, async () => {
+      const pair = makePair('list', { ...options(), queueName: `${name}${uniqueName()}` })
+      const heard = once(pair.delayed, 'error')
+      const wanted = { code: 'ERR_CROSS_SLOT', queue: pair.name, says: ['{tag}'] }
+      await expectError([CrossSlotError, wanted], () => pair.delayed.offer('x', 5))
+      expect(await heard).to.have.property('code', 'ERR_CROSS_SLOT')
+    })
+  }
+
+  it('a slot that moves to another node while a take waits: the same take gets what comes', async () => {
+    const { queue, delayed, name, client } = makePair('list', { ...options(), sweepInterval: 300 })
+    client.on('error', () => {})
+    const waiting = track(queue.take())
+    await delayed.offer('there', 0)
+    expect(await waiting.promise).to.equal('there')
+    const again = track(queue.take())
+    const ports = setup.nodes.map(({ port }) => port)
+    const nodes = ports.map((port) => rawTo(port))
+    const slot = await nodes[0]!.cluster('KEYSLOT', name)
+    await eventually(async () => {
+      const blocked = await Promise.all(nodes.map((node) => node.info('clients')))
+      expect(blocked.join()).to.match(/blocked_clients:1\r?\n/)
+    })
+    const ids = await Promise.all(nodes.map((node) => node.cluster('MYID') as Promise<string>))
+    const owner = ids.indexOf(await ownerOf(nodes[0]!, slot))
+    const target = (owner + 1) % 3
+    for (const node of nodes) await node.cluster('SETSLOT', slot, 'NODE', ids[target]!)
+    await eventually(async () => {
+      for (const node of nodes) expect(await ownerOf(node, slot)).to.equal(ids[target])
+    })
+    expect(again.settled).to.equal(false)
+    await delayed.offer('on the new node', 20)
+    expect(await again.promise).to.equal('on the new node')
+  })
+
+  it('works on a Cluster client of the user, which stays open', async () => {
+    const cluster = new Cluster(setup.nodes)
+    onCleanup(() => cluster.disconnect())
+    await once(cluster, 'ready')
+    const before = cluster.eventNames().map((event) => [event, cluster.listenerCount(event)])
+    const { delayed, queue, client } = makePair('list', { redis: cluster })
+    const waiting = queue.take()
+    await delayed.offer('a', 30)
+    expect(await waiting).to.equal('a')
+    await client.shutdown()
+    expect(cluster.eventNames().map((event) => [event, cluster.listenerCount(event)])).to.deep.equal(before)
+    expect(await cluster.ping()).to.equal('PONG')
+  })
+}).timeout(20_000)
+
+async function ownerOf(node: Redis, slot: number): Promise<string> {
+  const lines = String(await node.cluster('NODES')).split('\n')
+  const owns = (range: string) => {
+    const [first, last = first] = range.split('-').map(Number)
+    return first !== undefined && last !== undefined && first <= slot && slot <= last
+  }
+  return lines.find((line) => line.split(' ').slice(8).some(owns))?.split(' ')[0] ?? ''
+}

@@ -1,0 +1,743 @@
+import { expect } from 'chai'
+import { run } from '../../src/lua/run.js'
+import type { ArgsOf } from '../../src/lua/script.js'
+import { transfer, type TransferReply } from '../../src/lua/scripts.js'
+import {
+  ALL_BYTES,
+  commandCalls,
+  expected,
+  hex,
+  old,
+  ordered,
+  rejection,
+  unordered,
+  useRedis,
+  type Fixture,
+  type Rig,
+  type State,
+} from './support.js'
+
+type Args = ArgsOf<(typeof transfer)['source']>
+
+const NOW = 1_000_000
+const LEASE = 25
+const IDLE = 3_600_000
+
+const NOTHING: TransferReply = {
+  moved: 0,
+  next: null,
+  now: NOW,
+  latenessMs: 0,
+  malformed: 0,
+  negative: 0,
+  subscribers: 1,
+  orderError: '',
+}
+
+function transferOf(rig: Rig, queue: Fixture, args: Partial<Args> = {}): Promise<TransferReply> {
+  return run(rig.sender, transfer, queue.keys, {
+    channel: queue.keys.channel,
+    nowMs: NOW,
+    budgetUs: 1_000_000,
+    limit: 10_000,
+    leaseMs: LEASE,
+    idleMs: IDLE,
+    announce: false,
+    ...args,
+  })
+}
+
+interface Case {
+  what: string
+  before: State
+  args?: Partial<Args>
+  reply: Partial<TransferReply>
+  after: State
+  published: number[]
+}
+
+function table(rig: Rig, cases: Case[]): void {
+  for (const { what, before, args, reply, after, published } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(before)
+      expect(await transferOf(rig, queue, args)).to.deep.equal({ ...NOTHING, ...reply })
+      expect(await queue.read()).to.deep.equal(expected(after))
+      expect(await queue.published()).to.deep.equal(published.map(String))
+    })
+  }
+}
+
+describe('transfer.lua', () => {
+  const rig = useRedis()
+
+  describe('entries', () => {
+    const [a, b, c, d] = [ordered('a', 'A'), unordered('b', 'B'), old('c', 'C'), ordered('d', 'D')]
+    const redisson = hex('08 4142434445464748 0400000000000000 22686922')
+    const redissonOld = hex('81e97df41022b143 0400000000000000 22686922')
+    table(rig, [
+      { what: 'moves nothing from an empty queue', before: {}, reply: {}, after: {}, published: [] },
+      {
+        what: 'moves the bytes that Redisson writes, of both versions',
+        before: {
+          timeouts: [
+            [redisson, 5],
+            [redissonOld, 6],
+          ],
+          order: [redisson, redissonOld],
+        },
+        reply: { moved: 2, latenessMs: NOW - 5 },
+        after: { destination: ['"hi"', '"hi"'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'moves all three formats from one schedule, in the order of due times, behind what is there',
+        before: {
+          timeouts: [
+            [d, 4],
+            [b, 3],
+            [c, 2],
+            [a, 1],
+          ],
+          order: [a, c, d],
+          destination: ['there'],
+        },
+        reply: { moved: 4, latenessMs: NOW - 1 },
+        after: { destination: ['there', 'A', 'C', 'B', 'D'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'moves all three formats out of offer order too',
+        before: {
+          timeouts: [
+            [a, 4],
+            [b, 3],
+            [c, 2],
+            [d, 1],
+          ],
+          order: [a, c, d],
+        },
+        reply: { moved: 4, latenessMs: NOW - 1 },
+        after: { destination: ['D', 'C', 'B', 'A'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'moves entries with ids of any length, and expects none but those of 8 bytes in the order list',
+        before: {
+          timeouts: [1, 5, 7, 8, 9, 16, 255].map((size) => [unordered('x', `${size}`, size), size]),
+          order: [unordered('x', '8', 8)],
+        },
+        reply: { moved: 7, latenessMs: NOW - 1 },
+        after: { destination: ['1', '5', '7', '8', '9', '16', '255'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'moves empty payloads',
+        before: {
+          timeouts: [
+            [old('x', ''), 1],
+            [ordered('y', ''), 2],
+            [unordered('z', ''), 3],
+          ],
+          order: [old('x', ''), ordered('y', '')],
+        },
+        reply: { moved: 3, latenessMs: NOW - 1 },
+        after: { destination: ['', '', ''] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'keeps all 256 byte values in ids and payloads',
+        before: {
+          timeouts: [
+            [ordered('\x00\xff\r\n\x80\x08\x09"', ALL_BYTES), 1],
+            [unordered('\xff\x00\xfe\x01\x7f\x80\r\n\x09', ALL_BYTES), 2],
+            [old('\x80\xff\xff\x00\x00\r\n\x43', ALL_BYTES), 3],
+          ],
+          order: [ordered('\x00\xff\r\n\x80\x08\x09"', ALL_BYTES), old('\x80\xff\xff\x00\x00\r\n\x43', ALL_BYTES)],
+        },
+        reply: { moved: 3, latenessMs: NOW - 1 },
+        after: { destination: [ALL_BYTES, ALL_BYTES, ALL_BYTES] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'reads a length of more than two bytes',
+        before: {
+          timeouts: [[ordered('a', Buffer.alloc(70_000, 'x')), 1]],
+          order: [ordered('a', Buffer.alloc(70_000, 'x'))],
+        },
+        reply: { moved: 1, latenessMs: NOW - 1 },
+        after: { destination: [Buffer.alloc(70_000, 'x')] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'delivers entries of one millisecond in the order of their ids, compared as unsigned bytes',
+        before: {
+          timeouts: [
+            [ordered('\x00\x00\x00\x03', '3'), 7],
+            [ordered('\x00\x00\x00\xff', '255'), 7],
+            [ordered('\x00\x00\x01\x00', '256'), 7],
+            [ordered('\x00\x00\x00\x7f', '127'), 7],
+            [ordered('\x00\x00\x00\x01', '1'), 7],
+            [ordered('\xff\x00\x00\x00', 'last'), 7],
+          ],
+        },
+        reply: { moved: 6, latenessMs: NOW - 7 },
+        after: { destination: ['1', '3', '127', '255', '256', 'last'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'delivers an entry that the order list does not know',
+        before: {
+          timeouts: [
+            [a, 1],
+            [d, 2],
+          ],
+          order: [d],
+        },
+        reply: { moved: 2, latenessMs: NOW - 1 },
+        after: { destination: ['A', 'D'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'leaves elements of the order list alone that are not due',
+        before: {
+          timeouts: [
+            [a, 1],
+            [d, 2],
+          ],
+          order: [ordered('stale', 'S'), a, d],
+        },
+        reply: { moved: 2, latenessMs: NOW - 1 },
+        after: { destination: ['A', 'D'], order: [ordered('stale', 'S')] },
+        published: [NOW + IDLE],
+      },
+    ])
+  })
+
+  describe('due times', () => {
+    const [a, b] = [ordered('a', 'A'), ordered('b', 'B')]
+    table(rig, [
+      {
+        what: 'takes what is due exactly now, and not what is due a millisecond later',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 1],
+          ],
+          order: [a, b],
+        },
+        reply: { moved: 1, next: NOW + 1 },
+        after: { timeouts: [[b, NOW + 1]], order: [b], destination: ['A'] },
+        published: [NOW + 1],
+      },
+      {
+        what: 'takes a due time of 0',
+        before: { timeouts: [[a, 0]], order: [a] },
+        reply: { moved: 1, latenessMs: NOW },
+        after: { destination: ['A'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'moves nothing early, and says nothing about it',
+        before: { timeouts: [[b, NOW + 1]], order: [b] },
+        reply: { next: NOW + 1 },
+        after: { timeouts: [[b, NOW + 1]], order: [b] },
+        published: [],
+      },
+      {
+        what: 'tells the next due time after a vain run when asked to',
+        before: { timeouts: [[b, NOW + 1]], order: [b] },
+        args: { announce: true },
+        reply: { next: NOW + 1 },
+        after: { timeouts: [[b, NOW + 1]], order: [b] },
+        published: [NOW + 1],
+      },
+      {
+        what: 'tells that there is nothing to look for after a vain run on an empty queue when asked to',
+        before: {},
+        args: { announce: true },
+        reply: {},
+        after: {},
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'moves as many as the limit allows, and leases the rest',
+        before: {
+          timeouts: [
+            [a, 1],
+            [b, 2],
+          ],
+          order: [a, b],
+        },
+        args: { limit: 1 },
+        reply: { moved: 1, next: 2, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, 2]], order: [b], destination: ['A'] },
+        published: [NOW + LEASE],
+      },
+      {
+        what: 'moves as many as the limit allows out of order too',
+        before: {
+          timeouts: [
+            [b, 1],
+            [a, 2],
+          ],
+          order: [a, b],
+        },
+        args: { limit: 1 },
+        reply: { moved: 1, next: 2, latenessMs: NOW - 1 },
+        after: { timeouts: [[a, 2]], order: [a], destination: ['B'] },
+        published: [NOW + LEASE],
+      },
+      {
+        what: 'moves nothing with a limit of 0',
+        before: { timeouts: [[a, 1]], order: [a] },
+        args: { limit: 0 },
+        reply: { next: 1 },
+        after: { timeouts: [[a, 1]], order: [a] },
+        published: [],
+      },
+      {
+        what: 'announces whole milliseconds',
+        before: {
+          timeouts: [
+            [a, 1],
+            [b, NOW + 1.5],
+          ],
+          order: [a, b],
+        },
+        reply: { moved: 1, next: NOW + 1.5, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, NOW + 1.5]], order: [b], destination: ['A'] },
+        published: [NOW + 1],
+      },
+      {
+        what: 'announces the last due time that is a whole number',
+        before: {
+          timeouts: [
+            [a, 1],
+            [b, '9007199254740991'],
+          ],
+        },
+        reply: { moved: 1, next: 9007199254740991, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, '9007199254740991']], destination: ['A'] },
+        published: [9007199254740991],
+      },
+      {
+        what: 'announces no due time that is too large for a whole number',
+        before: {
+          timeouts: [
+            [a, 1],
+            [b, '1e300'],
+          ],
+        },
+        reply: { moved: 1, next: 1e300, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, '1.0000000000000001e+300']], destination: ['A'] },
+        published: [],
+      },
+      {
+        what: 'survives an infinite due time',
+        before: {
+          timeouts: [
+            [a, 1],
+            [b, '+inf'],
+          ],
+        },
+        reply: { moved: 1, next: Infinity, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, 'inf']], destination: ['A'] },
+        published: [],
+      },
+    ])
+
+    it('goes by the server clock when given none', async () => {
+      const queue = await rig.queue()
+      const [seconds, micros] = (await rig.redis.time()) as unknown as [string, string]
+      const before = Number(seconds) * 1000 + Number(micros) / 1000
+      await queue.write({
+        timeouts: [
+          [a, Math.floor(before) - 50],
+          [b, Math.floor(before) + 60_000],
+        ],
+      })
+
+      const reply = await transferOf(rig, queue, { nowMs: -1 })
+
+      expect(reply.now).to.be.within(before, before + 5_000)
+      expect(reply).to.include({ moved: 1, next: Math.floor(before) + 60_000 })
+      expect(reply.latenessMs).to.equal(Math.floor(reply.now) - (Math.floor(before) - 50))
+    })
+
+    it('gives the server clock with fractions of a millisecond', async () => {
+      const queue = await rig.queue()
+      const fractions = new Set<number>()
+      for (let i = 0; i < 20; i++) fractions.add((await transferOf(rig, queue, { nowMs: -1 })).now % 1)
+      expect(Math.max(...fractions)).to.be.greaterThan(0)
+    })
+
+    it('counts the subscribers of the channel', async () => {
+      const queue = await rig.queue()
+      const other = rig.redis.duplicate()
+      try {
+        await other.subscribe(queue.keys.channel)
+        expect(await transferOf(rig, queue)).to.include({ subscribers: 2 })
+      } finally {
+        await other.quit()
+      }
+      expect(await transferOf(rig, queue, { channel: `${queue.keys.channel}:unheard` })).to.include({ subscribers: 0 })
+    })
+  })
+
+  describe('poison entries', () => {
+    const [good1, good2] = [ordered('a', 'G1'), ordered('b', 'G2')]
+    const shapes: [what: string, bytes: Buffer][] = [
+      ['an empty member', Buffer.alloc(0)],
+      ['one byte', hex('08')],
+      ['one byte that says there is no id', hex('00')],
+      ['a truncated id', hex('08 41424344')],
+      ['an id without a length', hex('08 4142434445464748')],
+      ['a truncated length', hex('08 4142434445464748 04000000')],
+      ['a payload that is too short', hex('08 4142434445464748 0500000000000000 22686922')],
+      ['a payload that is too long', hex('08 4142434445464748 0300000000000000 22686922')],
+      ['a huge length', hex('08 4142434445464748 ffffffffffffffff 22686922')],
+      ['a length that is right in its low 32 bits', hex('08 4142434445464748 0400000001000000 22686922')],
+      ['a length that is right in its low 56 bits', hex('08 4142434445464748 0400000000000080 22686922')],
+      ['a big endian length', hex('08 4142434445464748 0000000000000004 22686922')],
+      ['an old entry with a wrong length', hex('81e97df41022b143 0500000000000000 22686922')],
+      ['15 bytes of an old entry', hex('81e97df41022b143 00000000000000')],
+      ['the 9-byte header without its id', hex('09 0000000000000000')],
+      ['text', Buffer.from('an element that somebody added by hand')],
+      ['all byte values', ALL_BYTES],
+    ]
+    for (const [what, poison] of shapes) {
+      it(`sets aside ${what}, and delivers the good ones around it once`, async () => {
+        const quarantined = Buffer.concat([Buffer.from(`malformed ${NOW} `), poison])
+        const queue = await rig.queue({
+          timeouts: [
+            [good1, 1],
+            [poison, 2],
+            [good2, 3],
+          ],
+          order: [good1, poison, good2],
+        })
+        const done = expected({ destination: ['G1', 'G2'], quarantine: [quarantined] })
+
+        expect(await transferOf(rig, queue)).to.deep.equal({ ...NOTHING, moved: 2, malformed: 1, latenessMs: NOW - 1 })
+        expect(await queue.read()).to.deep.equal(done)
+        expect(await queue.published()).to.deep.equal([String(NOW + IDLE)])
+
+        expect(await transferOf(rig, queue)).to.deep.equal(NOTHING)
+        expect(await queue.read()).to.deep.equal(done)
+        expect(await queue.published()).to.deep.equal([])
+      })
+    }
+
+    const bad = (n: number) => Buffer.from(`bad${n}`)
+    const aside = (n: number, reason = 'malformed') => `${reason} ${NOW} bad${n}`
+    table(rig, [
+      {
+        what: 'sets aside several in a row, at the head and at the end',
+        before: {
+          timeouts: [
+            [bad(1), 1],
+            [bad(2), 1],
+            [good1, 2],
+            [bad(3), 3],
+            [bad(4), 3],
+            [good2, 4],
+            [bad(5), 5],
+          ],
+          order: [bad(5), good2, bad(4), bad(3), good1, bad(2), bad(1)],
+        },
+        reply: { moved: 2, malformed: 5, latenessMs: NOW - 2 },
+        after: { destination: ['G1', 'G2'], quarantine: [1, 2, 3, 4, 5].map((n) => aside(n)) },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'adds to what is in quarantine already, and leaves poison alone that is not due yet',
+        before: {
+          timeouts: [
+            [bad(1), 1],
+            [bad(2), NOW + 9],
+          ],
+          quarantine: ['earlier'],
+        },
+        reply: { malformed: 1, next: NOW + 9 },
+        after: { timeouts: [[bad(2), NOW + 9]], quarantine: ['earlier', aside(1)] },
+        published: [NOW + 9],
+      },
+      {
+        what: 'sets aside entries with a negative due time, also well-formed ones',
+        before: {
+          timeouts: [
+            [bad(1), '-inf'],
+            [good1, '-9.2233703047609999e+18'],
+            [bad(2), -1],
+            [good2, 3],
+          ],
+          order: [good1, good2],
+        },
+        reply: { moved: 1, negative: 3, latenessMs: NOW - 3 },
+        after: {
+          destination: ['G2'],
+          quarantine: [
+            aside(1, 'negative-due'),
+            Buffer.concat([Buffer.from(`negative-due ${NOW} `), good1]),
+            aside(2, 'negative-due'),
+          ],
+        },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'takes a due time of -0 for 0',
+        before: { timeouts: [[good1, '-0']] },
+        reply: { moved: 1, latenessMs: NOW },
+        after: { destination: ['G1'] },
+        published: [NOW + IDLE],
+      },
+    ])
+
+    it('sets aside more than 100 entries with a negative due time, and delivers the good one behind them once', async () => {
+      const many = Array.from({ length: 250 }, (_, n) => [Buffer.from(`bad${n}`), -1000 + n] as const)
+      const queue = await rig.queue({ timeouts: [...many, [good1, 1]] })
+
+      const replies = [await transferOf(rig, queue), await transferOf(rig, queue), await transferOf(rig, queue)]
+
+      expect(replies.map(({ moved, negative, next }) => ({ moved, negative, next }))).to.deep.equal([
+        { moved: 0, negative: 100, next: 1 },
+        { moved: 0, negative: 100, next: 1 },
+        { moved: 1, negative: 50, next: null },
+      ])
+      const quarantine = many.map(([, due]) => aside(due + 1000, 'negative-due'))
+      expect(await queue.read()).to.deep.equal(expected({ destination: ['G1'], quarantine }))
+      expect(await queue.published()).to.deep.equal([NOW + LEASE, NOW + LEASE, NOW + IDLE].map(String))
+    })
+
+    it('sets aside the rest of more than 100 negative due times with the next run, though nothing else is left', async () => {
+      const queue = await rig.queue({ timeouts: Array.from({ length: 101 }, (_, n) => [`bad${n}`, -1] as const) })
+      await transferOf(rig, queue)
+      expect(await transferOf(rig, queue)).to.include({ negative: 1, next: null })
+      expect((await queue.read()).quarantine).to.have.length(101)
+    })
+
+    it('gets through a heap of poison in bounded scripts', async () => {
+      const many = Array.from({ length: 1000 }, (_, n) => [`bad${n}`, n] as const)
+      const queue = await rig.queue({ timeouts: [...many, [good1, 2000]], order: [good1] })
+      let malformed = 0
+      let calls = 0
+      for (let next: number | null = 0; next !== null; calls++) {
+        const reply = await transferOf(rig, queue, { budgetUs: 200 })
+        malformed += reply.malformed
+        next = reply.next
+      }
+      expect(malformed).to.equal(1000)
+      expect(calls).to.be.greaterThan(1)
+      expect(await queue.read()).to.deep.equal(
+        expected({ destination: ['G1'], quarantine: many.map(([, n]) => aside(n)) }),
+      )
+    })
+  })
+
+  describe('keys of another type', () => {
+    const [a, b] = [ordered('a', 'A'), ordered('b', 'B')]
+    const pending: State = {
+      timeouts: [
+        [a, 1],
+        [b, 2],
+      ],
+      order: [a, b],
+    }
+
+    it('changes nothing when the destination is no list', async () => {
+      const queue = await rig.queue(pending)
+      await rig.redis.set(queue.keys.destination, 'in the way')
+
+      for (let i = 0; i < 2; i++) expect(await rejection(transferOf(rig, queue))).to.include({ code: 'ERR_WRONG_TYPE' })
+
+      expect(await rig.redis.get(queue.keys.destination)).to.equal('in the way')
+      await rig.redis.del(queue.keys.destination)
+      expect(await queue.read()).to.deep.equal(expected(pending))
+      expect(await queue.published()).to.deep.equal([])
+    })
+
+    it('changes nothing when the destination is no list and the entries are out of order', async () => {
+      const before: State = {
+        timeouts: [
+          [b, 1],
+          [a, 2],
+        ],
+        order: [a, b],
+      }
+      const queue = await rig.queue(before)
+      await rig.redis.set(queue.keys.destination, 'in the way')
+      expect(await rejection(transferOf(rig, queue))).to.include({ code: 'ERR_WRONG_TYPE' })
+      await rig.redis.del(queue.keys.destination)
+      expect(await queue.read()).to.deep.equal(expected(before))
+    })
+
+    it('delivers once and tells of it when the order list is no list', async () => {
+      const queue = await rig.queue({
+        timeouts: [
+          [a, 1],
+          [unordered('c', 'C'), 2],
+          [b, 3],
+          ['poison', 4],
+        ],
+      })
+      await rig.redis.set(queue.keys.order, 'in the way')
+
+      const reply = await transferOf(rig, queue)
+
+      expect(reply).to.include({ moved: 3, malformed: 1, next: null })
+      expect(reply.orderError).to.match(/^WRONGTYPE /)
+      expect(await transferOf(rig, queue)).to.deep.equal(NOTHING)
+      expect(await rig.redis.get(queue.keys.order)).to.equal('in the way')
+      await rig.redis.del(queue.keys.order)
+      const after = expected({ destination: ['A', 'C', 'B'], quarantine: [`malformed ${NOW} poison`] })
+      expect(await queue.read()).to.deep.equal(after)
+    })
+
+    it('does not look at the order list for entries that stand in none', async () => {
+      const queue = await rig.queue({ timeouts: [[unordered('c', 'C'), 2]] })
+      await rig.redis.set(queue.keys.order, 'in the way')
+      expect(await transferOf(rig, queue)).to.deep.equal({ ...NOTHING, moved: 1, latenessMs: NOW - 2 })
+      expect(await rig.redis.lrange(queue.keys.destination, 0, -1)).to.deep.equal(['C'])
+    })
+
+    it('changes nothing when the schedule is no sorted set', async () => {
+      const queue = await rig.queue({ order: [a], destination: ['there'] })
+      await rig.redis.set(queue.keys.timeouts, 'in the way')
+      expect(await rejection(transferOf(rig, queue))).to.include({ code: 'ERR_WRONG_TYPE' })
+      await rig.redis.del(queue.keys.timeouts)
+      expect(await queue.read()).to.deep.equal(expected({ order: [a], destination: ['there'] }))
+    })
+  })
+
+  describe('a backlog', () => {
+    const LAYOUTS: [count: number, what: string, entry: typeof ordered, order: 'sorted' | 'reversed' | 'none'][] = [
+      [20_000, 'in offer order', ordered, 'sorted'],
+      [20_000, 'without an order list', unordered, 'none'],
+      [5_000, 'in the reverse of the offer order', ordered, 'reversed'],
+    ]
+    for (const [count, what, entry, order] of LAYOUTS) {
+      it(`of ${count} ${what} is moved piece by piece, each message once and in order`, async function () {
+        this.timeout(60_000)
+        const entries = Array.from({ length: count }, (_, n) => entry(String(n).padStart(8, '0'), `p${n}`))
+        const queue = await rig.queue()
+        await fill(queue, entries, order)
+
+        const first = await transferOf(rig, queue, { budgetUs: 1 })
+        expect(first.moved).to.be.within(1, 10)
+        expect(first.next).to.equal(NOW - count + first.moved)
+        // one microsecond is used up by the first round; a larger budget shows that the rounds grow
+        let moved = first.moved
+        let calls = 0
+        for (let next = first.next; next !== null; calls++) {
+          const reply = await transferOf(rig, queue, { budgetUs: calls < 20 ? 1 : 2_000 })
+          expect(reply.moved).to.be.greaterThan(0)
+          moved += reply.moved
+          next = reply.next
+          expect(await rig.redis.zcard(queue.keys.timeouts)).to.equal(count - moved)
+        }
+
+        expect(moved).to.equal(count)
+        expect(calls).to.be.greaterThan(20)
+        const state = await queue.read()
+        expect(state.destination).to.deep.equal(Array.from({ length: count }, (_, n) => `p${n}`))
+        expect(state).to.deep.include({ timeouts: [], order: [], quarantine: [] })
+      })
+    }
+
+    async function fill(queue: Fixture, entries: readonly Buffer[], order: 'sorted' | 'reversed' | 'none') {
+      for (let from = 0; from < entries.length; from += 1000) {
+        const page = entries.slice(from, from + 1000)
+        await rig.redis.zadd(
+          queue.keys.timeouts,
+          ...page.flatMap((entry, n) => [NOW - entries.length + from + n, entry]),
+        )
+        if (order === 'sorted') await rig.redis.rpush(queue.keys.order, ...page)
+        if (order === 'reversed') await rig.redis.lpush(queue.keys.order, ...page)
+      }
+    }
+
+    it('never moves more than the limit, whatever the size of the rounds', async () => {
+      const queue = await rig.queue()
+      await fill(
+        queue,
+        Array.from({ length: 1000 }, (_, n) => unordered(String(n).padStart(8, '0'), `p${n}`)),
+        'none',
+      )
+      for (const limit of [1, 9, 10, 11, 49, 51, 333]) {
+        expect(await transferOf(rig, queue, { limit })).to.include({ moved: limit })
+      }
+    })
+  })
+
+  describe('on a server of its own', () => {
+    const own = useRedis([])
+
+    it('moves entries in offer order, or without an order list, without walking the list', async () => {
+      const sorted = Array.from({ length: 500 }, (_, n) => ordered(String(n).padStart(8, '0'), `p${n}`))
+      const free = Array.from({ length: 500 }, (_, n) => unordered(String(n).padStart(8, '0'), `p${n}`))
+      const queue = await own.queue({
+        timeouts: [...sorted, ...free].map((entry, n) => [entry, n] as const),
+        order: sorted,
+      })
+
+      const calls = await commandCalls(own.redis, () => transferOf(own, queue))
+
+      expect((await queue.read()).destination).to.have.length(1000)
+      expect(calls).to.not.have.property('lrem')
+      expect(calls.rpush).to.be.lessThan(20)
+    })
+
+    it('changes nothing when memory is out, and goes on when it is back', async () => {
+      const before: State = {
+        timeouts: [
+          [ordered('a', 'A'), 1],
+          [ordered('b', 'B'), 2],
+        ],
+        order: [ordered('a', 'A'), ordered('b', 'B')],
+      }
+      const queue = await own.queue(before)
+      await own.redis.config('SET', 'maxmemory', '1')
+      try {
+        expect(await rejection(transferOf(own, queue))).to.include({ code: 'ERR_COMMAND', redisCode: 'OOM' })
+        expect(await queue.read()).to.deep.equal(expected(before))
+        expect(await queue.published()).to.deep.equal([])
+      } finally {
+        await own.redis.config('SET', 'maxmemory', '0')
+      }
+      expect(await transferOf(own, queue)).to.include({ moved: 2 })
+      expect(await queue.read()).to.deep.equal(expected({ destination: ['A', 'B'] }))
+    })
+
+    it('changes nothing when memory is out and poison is at the head', async () => {
+      const before: State = {
+        timeouts: [
+          ['negative', -1],
+          ['poison', 1],
+          [ordered('a', 'A'), 2],
+        ],
+      }
+      const queue = await own.queue(before)
+      await own.redis.config('SET', 'maxmemory', '1')
+      try {
+        expect(await rejection(transferOf(own, queue))).to.include({ redisCode: 'OOM' })
+        expect(await queue.read()).to.deep.equal(expected(before))
+      } finally {
+        await own.redis.config('SET', 'maxmemory', '0')
+      }
+    })
+
+    it('works for about its budget', async () => {
+      const reversed = Array.from({ length: 3000 }, (_, n) => ordered(String(n).padStart(8, '0'), `p${n}`))
+      const queue = await own.queue({
+        timeouts: reversed.map((entry, n) => [entry, n] as const),
+        order: reversed.toReversed(),
+      })
+      await own.redis.config('RESETSTAT')
+      const { moved } = await transferOf(own, queue, { budgetUs: 1_000 })
+      const micros = Number(/cmdstat_evalsha:.*?usec=(\d+)/.exec(await own.redis.info('commandstats'))?.[1] ?? NaN)
+      expect(moved).to.be.within(1, 2999)
+      // generous: another process may have had the processor meanwhile
+      expect(micros).to.be.within(1_000, 100_000)
+    })
+  })
+})

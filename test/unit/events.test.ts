@@ -1,0 +1,179 @@
+import { expect } from 'chai'
+import { ReadOnlyError, RedelayedError, WrongTypeError } from '../../src/errors.js'
+import { EventHub, type TransferredEvent } from '../../src/events.js'
+import { expectWarning } from '../support/hooks.js'
+
+const transferred = (queue: string): TransferredEvent => ({ queue, count: 1, maxLatenessMs: 0 })
+
+describe('EventHub', () => {
+  it('gives events to all listeners of the client, with the event as the only argument', () => {
+    const hub = new EventHub()
+    const heard: unknown[][] = []
+    hub.client.on('transferred', (...args) => heard.push(args))
+    hub.client.on('transferred', (...args) => heard.push(args))
+    const event = transferred('a')
+    hub.emit('transferred', event)
+    expect(heard).to.deep.equal([[event], [event]])
+    expect(heard[0]![0]).to.equal(event)
+  })
+
+  it('gives a queue what concerns it, and nothing else', () => {
+    const hub = new EventHub()
+    const heard: string[] = []
+    const note = (who: string) => (event: { queue?: string | undefined }) => void heard.push(`${who} ${event.queue}`)
+    const [a1, a2, b] = [hub.forQueue('a'), hub.forQueue('a'), hub.forQueue('b')]
+    hub.client.on('transferred', note('client'))
+    a1.events.on('transferred', note('a1'))
+    a2.events.on('transferred', note('a2'))
+    b.events.on('transferred', note('b'))
+    a1.events.on('error', note('a1 error'))
+
+    hub.emit('transferred', transferred('a'))
+    hub.emit('transferred', transferred('b'))
+    hub.emit('transferred', transferred('c'))
+    hub.emit('error', new ReadOnlyError({ queue: 'a' }))
+
+    expect(heard).to.deep.equal(['client a', 'a1 a', 'a2 a', 'client b', 'b b', 'client c', 'a1 error a'])
+  })
+
+  it('gives events without a queue to the client only', () => {
+    const hub = new EventHub()
+    const heard: string[] = []
+    const { events } = hub.forQueue('a')
+    hub.client.on('reconnecting', () => heard.push('client'))
+    events.on('reconnecting', () => heard.push('queue'))
+    hub.emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 5 })
+    expect(heard).to.deep.equal(['client'])
+  })
+
+  it('ends the events of one queue object without those of another', () => {
+    const hub = new EventHub()
+    const heard: string[] = []
+    const [first, second] = [hub.forQueue('a'), hub.forQueue('a')]
+    first.events.on('transferred', () => heard.push('first'))
+    second.events.on('transferred', () => heard.push('second'))
+    first.end()
+    first.end()
+    hub.emit('transferred', transferred('a'))
+    second.end()
+    hub.emit('transferred', transferred('a'))
+    const third = hub.forQueue('a')
+    third.events.on('transferred', () => heard.push('third'))
+    first.end()
+    hub.emit('transferred', transferred('a'))
+    expect(heard).to.deep.equal(['second', 'third'])
+  })
+
+  it('calls a once-listener once, and a removed one never', () => {
+    const hub = new EventHub()
+    const heard: string[] = []
+    const listener = () => void heard.push('removed')
+    hub.client.once('transferred', () => heard.push('once'))
+    hub.client.on('transferred', listener)
+    hub.client.off('transferred', listener)
+    hub.emit('transferred', transferred('a'))
+    hub.emit('transferred', transferred('a'))
+    expect(heard).to.deep.equal(['once'])
+  })
+
+  it('lets a listener remove itself without skipping the next', () => {
+    const hub = new EventHub()
+    const heard: string[] = []
+    const first = () => {
+      heard.push('first')
+      hub.client.off('transferred', first)
+    }
+    hub.client.on('transferred', first)
+    hub.client.on('transferred', () => heard.push('second'))
+    hub.emit('transferred', transferred('a'))
+    expect(heard).to.deep.equal(['first', 'second'])
+  })
+
+  it('goes on when a listener throws, and warns of it once', async () => {
+    const warned = expectWarning(/ERR_LISTENER a listener threw \(broken\); listen to 'error' to see every one/)
+    const hub = new EventHub()
+    const heard: string[] = []
+    const { events } = hub.forQueue('a')
+    hub.client.on('transferred', () => {
+      throw new Error('broken')
+    })
+    hub.client.on('transferred', () => heard.push('client'))
+    events.on('transferred', () => {
+      throw new Error('broken too')
+    })
+    events.on('transferred', () => heard.push('queue'))
+    hub.emit('transferred', transferred('a'))
+    hub.emit('transferred', transferred('a'))
+    expect(heard).to.deep.equal(['client', 'queue', 'client', 'queue'])
+    expect(await warned).to.include({ name: 'RedelayedWarning', code: 'ERR_LISTENER' })
+  })
+
+  it('survives an error listener that throws', async () => {
+    const warned = expectWarning(/a listener threw/)
+    const hub = new EventHub()
+    hub.client.on('error', (error) => {
+      throw error
+    })
+    hub.emit('error', new ReadOnlyError())
+    await warned
+  })
+
+  it('warns of an error that nobody hears, once per code and queue', async () => {
+    const hub = new EventHub()
+    const warnings = [
+      expectWarning(
+        /^RedelayedWarning ERR_READ_ONLY the server is a read-only replica.* \(underneath\); listen to 'error'/,
+      ),
+      expectWarning(/^RedelayedWarning ERR_READ_ONLY queue "a": /),
+      expectWarning(/^RedelayedWarning ERR_READ_ONLY queue "b": /),
+      expectWarning(/^RedelayedWarning ERR_WRONG_TYPE queue "a": /),
+    ]
+    for (let i = 0; i < 3; i++) {
+      hub.emit('error', new ReadOnlyError({ cause: new Error('underneath') }))
+      hub.emit('error', new ReadOnlyError({ queue: 'a' }))
+      hub.emit('error', new ReadOnlyError({ queue: 'b' }))
+      hub.emit('error', new WrongTypeError({ queue: 'a' }))
+    }
+    const arrived = await Promise.all(warnings)
+    expect(arrived.map((warning) => (warning as Error & { code?: string }).code)).to.deep.equal([
+      'ERR_READ_ONLY',
+      'ERR_READ_ONLY',
+      'ERR_READ_ONLY',
+      'ERR_WRONG_TYPE',
+    ])
+  })
+
+  it('does not warn of an error that the client or the queue hears', () => {
+    const hub = new EventHub()
+    const { events } = hub.forQueue('a')
+    events.on('error', () => {})
+    hub.emit('error', new ReadOnlyError({ queue: 'a' }))
+    hub.client.on('error', () => {})
+    hub.emit('error', new ReadOnlyError())
+    hub.emit('error', new ReadOnlyError({ queue: 'b' }))
+  })
+
+  it('does not warn of other events that nobody hears', () => {
+    const hub = new EventHub()
+    hub.emit('transferred', transferred('a'))
+    hub.emit('quarantined', { queue: 'a', reason: 'malformed', count: 1 })
+    hub.emit('subscribed', { queue: 'a' })
+    hub.emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 1 })
+  })
+
+  it('warns of a bounded number of different errors', async () => {
+    const hub = new EventHub()
+    const warnings = Array.from({ length: 100 }, () => expectWarning(/ERR_MANY queue "\d+"/))
+    for (let i = 0; i < 150; i++) hub.emit('error', new RedelayedError('ERR_MANY', 'text', { queue: String(i) }))
+    const arrived = await Promise.all(warnings)
+    expect(arrived.at(-1)!.message).to.include('queue "99"')
+  })
+
+  it('takes any number of listeners without a warning of Node', () => {
+    const hub = new EventHub()
+    let heard = 0
+    for (let i = 0; i < 50; i++) hub.client.on('transferred', () => heard++)
+    hub.emit('transferred', transferred('a'))
+    expect(heard).to.equal(50)
+  })
+})

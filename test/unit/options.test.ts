@@ -1,0 +1,119 @@
+import { expect } from 'chai'
+import { InvalidArgumentError } from '../../src/errors.js'
+import { boolean, integer, nonEmptyString, oneOf, onlyKnown, resolveSettings, type Tuning } from '../../src/options.js'
+
+describe('options', () => {
+  const defaults = {
+    clock: 'redis',
+    sweepInterval: 5_000,
+    pingInterval: 10_000,
+    connectTimeout: 10_000,
+    commandTimeout: 10_000,
+    blockingConnections: 4,
+    consumersDeliver: true,
+    maxPayloadBytes: 16_777_216,
+  }
+
+  it('have defaults', () => {
+    expect(resolveSettings({})).to.deep.equal(defaults)
+  })
+
+  it('that are undefined count as not given', () => {
+    const tuning = Object.fromEntries(Object.keys(defaults).map((key) => [key, undefined]))
+    expect(resolveSettings(tuning)).to.deep.equal(defaults)
+  })
+
+  it('are copied and frozen', () => {
+    const tuning = { sweepInterval: 100 }
+    const settings = resolveSettings(tuning)
+    tuning.sweepInterval = 200
+    expect(settings.sweepInterval).to.equal(100)
+    expect(Object.isFrozen(settings)).to.equal(true)
+  })
+
+  const bounds: [name: keyof Tuning, min: number, max: number][] = [
+    ['sweepInterval', 100, 3_600_000],
+    ['pingInterval', 100, 3_600_000],
+    ['connectTimeout', 10, 600_000],
+    ['commandTimeout', 100, 600_000],
+    ['blockingConnections', 1, 64],
+    ['maxPayloadBytes', 1, 536_870_912],
+  ]
+  for (const [name, min, max] of bounds) {
+    it(`take ${name} from ${min} to ${max}`, () => {
+      expect(resolveSettings({ [name]: min })).to.include({ [name]: min })
+      expect(resolveSettings({ [name]: max })).to.include({ [name]: max })
+      for (const [wrong, got] of [
+        [min - 1, String(min - 1)],
+        [max + 1, String(max + 1)],
+        [min + 0.5, String(min + 0.5)],
+        [NaN, 'NaN'],
+        [Infinity, 'Infinity'],
+        [String(min), `"${min}"`],
+        [BigInt(min), `${min}n`],
+        [true, 'true'],
+        [null, String(min)],
+      ] as const) {
+        if (wrong === null) continue // null counts as not given
+        expect(() => resolveSettings({ [name]: wrong }))
+          .to.throw(InvalidArgumentError)
+          .that.includes({
+            code: 'ERR_INVALID_ARGUMENT',
+            message: `${name}: expected a whole number from ${min} to ${max}, got ${got}`,
+          })
+      }
+    })
+  }
+
+  const wrong: [tuning: unknown, message: string][] = [
+    [{ clock: 'server' }, 'clock: expected "redis" or "local", got "server"'],
+    [{ clock: 1 }, 'clock: expected "redis" or "local", got 1'],
+    [{ clock: ['redis'] }, 'clock: expected "redis" or "local", got an array of 1'],
+    [{ consumersDeliver: 'yes' }, 'consumersDeliver: expected true or false, got "yes"'],
+    [{ consumersDeliver: 0 }, 'consumersDeliver: expected true or false, got 0'],
+  ]
+  for (const [tuning, message] of wrong) {
+    it(`say what is wrong: ${message}`, () => {
+      expect(() => resolveSettings(tuning as Tuning))
+        .to.throw(InvalidArgumentError)
+        .with.property('message', message)
+    })
+  }
+
+  it('take the local clock, and consumers that do not deliver', () => {
+    expect(resolveSettings({ clock: 'local', consumersDeliver: false })).to.include({
+      clock: 'local',
+      consumersDeliver: false,
+    })
+  })
+
+  it('that are not known are refused, and what is no object', () => {
+    expect(() => onlyKnown('options', { a: 1, b: 2 }, ['a', 'b'])).to.not.throw()
+    expect(() => onlyKnown('options', {}, [])).to.not.throw()
+    for (const [value, message] of [
+      [{ a: 1, sweepIntervall: 2 }, 'options.sweepIntervall: expected one of a, b, got "sweepIntervall"'],
+      [null, 'options: expected an object, got null'],
+      [undefined, 'options: expected an object, got undefined'],
+      [[], 'options: expected an object, got an array of 0'],
+      ['redis://host', 'options: expected an object, got "redis://host"'],
+      [() => {}, 'options: expected an object, got a function'],
+    ] as const) {
+      expect(() => onlyKnown('options', value, ['a', 'b']))
+        .to.throw(InvalidArgumentError)
+        .with.property('message', message)
+    }
+  })
+
+  it('are checked one by one', () => {
+    expect(integer('n', 3, 3, 3)).to.equal(3)
+    expect(boolean('b', false)).to.equal(false)
+    expect(oneOf('o', 'b', ['a', 'b'])).to.equal('b')
+    expect(nonEmptyString('s', 'x')).to.equal('x')
+    expect(() => nonEmptyString('s', '')).to.throw(InvalidArgumentError, 's: expected a non-empty string, got ""')
+    expect(() => nonEmptyString('s', 5)).to.throw(InvalidArgumentError, 's: expected a non-empty string, got 5')
+    expect(() => oneOf('o', 'toString', ['a', 'b'])).to.throw(
+      InvalidArgumentError,
+      'o: expected "a" or "b", got "toString"',
+    )
+  })
+})

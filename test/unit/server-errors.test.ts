@@ -1,0 +1,161 @@
+import { expect } from 'chai'
+import { inspect } from 'node:util'
+import { isTransient, translateError } from '../../src/connection/server-errors.js'
+import {
+  AuthError,
+  CommandError,
+  ConnectionError,
+  CrossSlotError,
+  ReadOnlyError,
+  RedelayedError,
+  ShutdownError,
+  UnsupportedServerError,
+  WrongTypeError,
+} from '../../src/errors.js'
+
+/** As ioredis rejects: the whole command hangs on the error. */
+function serverError(message: string): Error {
+  const error = new Error(message)
+  error.name = 'ReplyError'
+  return Object.assign(error, { command: { name: 'evalsha', args: ['sha', 'the payload', 'the password'] } })
+}
+
+function connectionError(message: string, name = 'Error'): Error {
+  return Object.assign(new Error(message), { name, command: { name: 'auth', args: ['the password'] } })
+}
+
+describe('errors of the server', () => {
+  const wrongType = 'WRONGTYPE Operation against a key holding the wrong kind of value'
+  const cases: [message: string, kind: new (...args: never[]) => RedelayedError, properties?: object][] = [
+    [wrongType, WrongTypeError],
+    [`${wrongType} script: 54f1, on @user_script:30.`, WrongTypeError],
+    [`ERR Error running script (call to f_54f1): @user_script:30: ${wrongType}`, WrongTypeError],
+    [`ERR Error running script (call to f_54f1): @user_script:30: @user_script: 30: -${wrongType}`, WrongTypeError],
+    ["READONLY You can't write against a read only replica.", ReadOnlyError],
+    [
+      "ERR Error running script (call to f_54f1): @user_script:30: @user_script: 30: -READONLY You can't write against a read only replica.",
+      ReadOnlyError,
+    ],
+    ["CROSSSLOT Keys in request don't hash to the same slot", CrossSlotError],
+    ['NOAUTH Authentication required.', AuthError],
+    ['WRONGPASS invalid username-password pair or user is disabled.', AuthError],
+    ["NOPERM this user has no permissions to run the 'eval' command", AuthError],
+    ['ERR invalid password', AuthError],
+    ['ERR invalid username-password pair', AuthError],
+    ["ERR unknown command 'BLMPOP', with args beginning with: 'x'", UnsupportedServerError],
+    ['ERR unknown command `BLMPOP`', UnsupportedServerError],
+    ["OOM command not allowed when used memory > 'maxmemory'.", CommandError, { redisCode: 'OOM' }],
+    [
+      "ERR Error running script (call to f_54f1): @user_script:30: @user_script: 30: -OOM command not allowed when used memory > 'maxmemory'.",
+      CommandError,
+      { redisCode: 'OOM' },
+    ],
+    ['NOSCRIPT No matching script. Please use EVAL.', CommandError, { redisCode: 'NOSCRIPT' }],
+    ['LOADING Redis is loading the dataset in memory', CommandError, { redisCode: 'LOADING' }],
+    ['UNBLOCKED client unblocked via CLIENT UNBLOCK', CommandError, { redisCode: 'UNBLOCKED' }],
+    ['ERR value is not an integer or out of range', CommandError, { redisCode: 'ERR' }],
+    ['something without a code', CommandError, { redisCode: 'ERR' }],
+    ['', CommandError, { redisCode: 'ERR' }],
+  ]
+  for (const [message, kind, properties = {}] of cases) {
+    it(`become ${kind.name}: ${message.slice(0, 90)}`, () => {
+      const thrown = serverError(message)
+      const error = translateError(thrown)
+      expect(error.constructor).to.equal(kind)
+      expect(error).to.include({ cause: thrown, ...properties })
+    })
+  }
+
+  it('do not show where in the script they came from', () => {
+    const message =
+      "ERR Error running script (call to f_54f1): @user_script:30: @user_script: 30: -OOM command not allowed when used memory > 'maxmemory'."
+    expect(translateError(serverError(message)).message).to.equal(
+      "the server refused the command: OOM command not allowed when used memory > 'maxmemory'.",
+    )
+  })
+
+  it('carry neither payloads nor passwords', () => {
+    for (const thrown of [
+      serverError(wrongType),
+      serverError('ERR x'),
+      serverError('NOAUTH x'),
+      connectionError('read ECONNRESET'),
+    ]) {
+      const text = inspect(translateError(thrown), { depth: 9, showHidden: true })
+      expect(text).to.not.include('the payload')
+      expect(text).to.not.include('the password')
+    }
+  })
+})
+
+describe('errors of the connection', () => {
+  it('leave open whether the command was carried out', () => {
+    for (const message of [
+      'read ECONNRESET',
+      'Connection is closed.',
+      'Command timed out',
+      'connect ECONNREFUSED 127.0.0.1:1',
+    ]) {
+      const error = translateError(connectionError(message))
+      expect(error).to.be.instanceOf(ConnectionError)
+      expect(error).to.include({ outcome: 'unknown', message: `the connection to Redis broke: ${message}` })
+    }
+  })
+
+  it('say that nothing was sent where ioredis refused to', () => {
+    const error = translateError(connectionError("Stream isn't writeable and enableOfflineQueue options is false"))
+    expect(error).to.be.instanceOf(ConnectionError).with.property('outcome', 'not-applied')
+  })
+
+  it('say what happened with each address of a name', () => {
+    const each = [new Error('connect ECONNREFUSED ::1:1'), new Error('connect ECONNREFUSED 127.0.0.1:1')]
+    expect(translateError(new AggregateError(each, '')).message).to.equal(
+      'the connection to Redis broke: connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1',
+    )
+  })
+
+  it('may be anything that is thrown', () => {
+    expect(translateError('text')).to.be.instanceOf(ConnectionError).with.property('outcome', 'unknown')
+    expect(translateError(undefined)).to.be.instanceOf(ConnectionError)
+  })
+
+  it('that are translated already stay as they are', () => {
+    const error = new ShutdownError('the client was shut down')
+    expect(translateError(error)).to.equal(error)
+  })
+})
+
+describe('errors that pass', () => {
+  const passing = [
+    'LOADING',
+    'MASTERDOWN',
+    'CLUSTERDOWN',
+    'BUSY',
+    'TRYAGAIN',
+    'MOVED',
+    'ASK',
+    'UNBLOCKED',
+    'NOREPLICAS',
+  ]
+  it('are those of a server that is starting, moving or gone', () => {
+    for (const code of passing) expect(isTransient(translateError(serverError(`${code} text`))), code).to.equal(true)
+    expect(isTransient(translateError(serverError('READONLY text')))).to.equal(true)
+    expect(isTransient(translateError(connectionError('read ECONNRESET')))).to.equal(true)
+  })
+
+  it('are not those of a wrong call', () => {
+    for (const message of [
+      'ERR syntax error',
+      'OOM text',
+      'NOSCRIPT text',
+      'WRONGTYPE text',
+      'NOAUTH text',
+      'CROSSSLOT text',
+      'BUSYGROUP text',
+      'ERR unknown command',
+    ]) {
+      expect(isTransient(translateError(serverError(message))), message).to.equal(false)
+    }
+    expect(isTransient(new RedelayedError('ERR_X', 'text'))).to.equal(false)
+  })
+})

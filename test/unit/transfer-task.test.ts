@@ -1,0 +1,691 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { RemoteClock } from '../../src/timing/remote-clock.js'
+import { TransferTask, type TransferResult } from '../../src/transfer/transfer-task.js'
+import { FakeClock } from '../support/fake-clock.js'
+
+/** How far the Redis clock is ahead of the local one. */
+const AHEAD = 1_700_000_000_000.5
+
+interface Call {
+  readonly announce: boolean
+  readonly at: number
+  reply(result?: Partial<TransferResult>): Promise<void>
+  fail(error?: Error): Promise<void>
+}
+
+/** A task whose transfers the test answers one by one. */
+function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
+  const clock = new FakeClock(1000.25)
+  const calls: Call[] = []
+  const errors: Error[] = []
+  const state = { random: 0.5, running: 0, mostRunning: 0 }
+  const redisNow = () => clock.now() + AHEAD
+  const settled = () => clock.advance(0)
+  const task = new TransferTask({
+    transfer: (announce) => {
+      state.mostRunning = Math.max(state.mostRunning, ++state.running)
+      return new Promise((resolve, reject) => {
+        const call: Call = {
+          announce,
+          at: clock.now(),
+          async reply(result = {}) {
+            state.running--
+            const defaults = { moved: 0, next: null, now: redisNow(), subscribers: 1 }
+            // not spread: a getter must stay one
+            resolve(Object.defineProperties(defaults, Object.getOwnPropertyDescriptors(result)))
+            await settled()
+          },
+          async fail(error = new Error('the server is away')) {
+            state.running--
+            reject(error)
+            await settled()
+          },
+        }
+        calls.push(call)
+        auto?.(call)
+      })
+    },
+    onError: (error) => errors.push(error),
+    clock,
+    remote: new RemoteClock(clock),
+    random: () => state.random,
+  })
+  return { task, clock, calls, errors, state, redisNow, settled }
+}
+
+/** As `setUp`, after a first transfer that told the Redis clock and how many clients there are. */
+async function started(result: Partial<TransferResult> = {}) {
+  const setup = setUp()
+  setup.task.onSubscribed()
+  await setup.calls[0]!.reply(result)
+  expect(setup.calls).to.have.length(1)
+  setup.calls.length = 0
+  return setup
+}
+
+describe('TransferTask', () => {
+  it('does nothing before it is told to', async () => {
+    const { clock, calls } = setUp()
+    await clock.advance(100_000)
+    expect(calls).to.deep.equal([])
+    expect(clock.pending).to.deep.equal([])
+  })
+
+  it('runs at once after a subscription, and as a sweep', async () => {
+    const { task, calls } = setUp()
+    task.onSubscribed()
+    expect(calls).to.have.length(1)
+    await calls[0]!.reply()
+    task.wake()
+    expect(calls).to.have.length(2)
+  })
+
+  it('announces what it finds when its timer fired, and not when it was only told to look', async () => {
+    const { task, clock, calls, redisNow } = await started({})
+    task.onKnown(redisNow() + 10)
+    await clock.advance(10)
+    expect(calls.map(({ announce }) => announce)).to.deep.equal([true])
+    await calls[0]!.reply()
+    task.wake()
+    expect(calls.map(({ announce }) => announce)).to.deep.equal([true, false])
+  })
+
+  it('looks at once for a due time that it cannot place yet', async () => {
+    const { task, clock, calls } = setUp()
+    task.onAnnounced(AHEAD + 5_000_000)
+    await clock.advance(1)
+    expect(calls).to.have.length(1)
+  })
+
+  describe('due times', () => {
+    it('waits for the due time in the reply, by the Redis clock', async () => {
+      const { clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 100 })
+      await clock.advance(99.9)
+      expect(calls).to.deep.equal([])
+      await clock.advance(0.1)
+      expect(calls).to.have.length(1)
+      expect(redisNow()).to.equal(AHEAD + 1000.25 + 100)
+    })
+
+    it('is not early, and not later than the reply took', async () => {
+      const { task, clock, calls, redisNow } = setUp()
+      task.wake()
+      const ranAt = redisNow() + 3
+      await clock.advance(7)
+      await calls[0]!.reply({ now: ranAt, next: ranAt + 100 })
+      await clock.advance(99.9)
+      expect(calls).to.have.length(1)
+      await clock.advance(1.1)
+      expect(calls).to.have.length(2)
+      expect(calls[1]!.at + AHEAD).to.be.within(ranAt + 100, ranAt + 105)
+    })
+
+    it('runs exactly once for a due time 5 ms ahead', async () => {
+      const { clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 5 })
+      for (let i = 0; i < 100; i++) await clock.advance(0.1)
+      expect(calls).to.have.length(1)
+      await calls[0]!.reply({ moved: 1 })
+      for (let i = 0; i < 100; i++) await clock.advance(0.1)
+      expect(calls).to.have.length(1)
+      expect(calls[0]!.at + AHEAD).to.be.within(AHEAD + 1005.25, redisNow())
+    })
+
+    it('goes on at once while more is due', async () => {
+      const { task, clock, calls, redisNow } = setUp()
+      task.wake()
+      for (let i = 0; i < 5; i++) await calls[i]!.reply({ moved: 100, next: redisNow() - i })
+      expect(calls).to.have.length(6)
+      await calls[5]!.reply({ moved: 1, next: null })
+      await clock.advance(10_000)
+      expect(calls).to.have.length(6)
+    })
+
+    it('goes on at once when the next one is due exactly now', async () => {
+      const { task, calls, redisNow } = setUp()
+      task.wake()
+      await calls[0]!.reply({ moved: 1, next: redisNow() })
+      expect(calls).to.have.length(2)
+    })
+
+    it('keeps an earlier due time that it knows when a reply tells a later one', async () => {
+      const { task, clock, calls, redisNow } = await started()
+      task.wake()
+      const ranAt = redisNow()
+      await clock.advance(2)
+      task.onAnnounced(ranAt + 20) // an offer that the reply under way does not know
+      await clock.advance(2)
+      await calls[0]!.reply({ now: ranAt + 1, next: ranAt + 5000 })
+      await clock.advance(20)
+      expect(calls).to.have.length(2)
+    })
+
+    it('keeps an earlier due time when a reply tells that nothing is left', async () => {
+      const { task, clock, calls, redisNow } = await started()
+      task.wake()
+      task.onAnnounced(redisNow() + 20)
+      await calls[0]!.reply({ next: null })
+      await clock.advance(21)
+      expect(calls).to.have.length(2)
+    })
+
+    it('takes an earlier due time from a reply', async () => {
+      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 5000 })
+      task.wake()
+      await calls[0]!.reply({ next: redisNow() + 10 })
+      await clock.advance(10)
+      expect(calls).to.have.length(2)
+    })
+
+    it('follows a message to a later due time: the head is gone', async () => {
+      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 20 })
+      task.onAnnounced(redisNow() + 500)
+      await clock.advance(499)
+      expect(calls).to.deep.equal([])
+      await clock.advance(1)
+      expect(calls).to.have.length(1)
+    })
+
+    it('follows a message to an earlier due time: there is a new head', async () => {
+      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 500 })
+      task.onAnnounced(redisNow() + 20)
+      await clock.advance(20)
+      expect(calls).to.have.length(1)
+    })
+
+    it('does not let an own offer raise an earlier due time', async () => {
+      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 20 })
+      task.onKnown(redisNow() + 500)
+      await clock.advance(20)
+      expect(calls).to.have.length(1)
+    })
+
+    it('waits for days without an early look, in steps that Node can wait', async () => {
+      const DAY = 86_400_000
+      for (const days of [24, 25, 30, 60, 365]) {
+        const { clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + days * DAY })
+        for (let day = 0; day < days; day++) {
+          expect(Math.max(...clock.pending)).to.be.at.most(2 ** 31 - 1)
+          expect(calls).to.deep.equal([])
+          await clock.advance(DAY)
+        }
+        expect(calls).to.have.length(1)
+        expect(redisNow()).to.equal(AHEAD + 1000.25 + days * DAY)
+      }
+    })
+
+    it('arms nothing for an infinite due time', async () => {
+      const { clock } = await started({ next: Infinity })
+      expect(clock.pending).to.deep.equal([])
+    })
+  })
+
+  describe('one at a time', () => {
+    it('runs once more, and only once, when told to while a transfer is under way', async () => {
+      const { task, calls, state } = setUp()
+      task.wake()
+      for (let i = 0; i < 5; i++) task.wake()
+      task.onSubscribed()
+      expect(calls).to.have.length(1)
+      await calls[0]!.reply()
+      expect(calls).to.have.length(2)
+      await calls[1]!.reply()
+      expect(calls).to.have.length(2)
+      expect(state.mostRunning).to.equal(1)
+    })
+
+    it('runs once more when the timer fires while a transfer is under way, and announces that time', async () => {
+      const { task, clock, calls, redisNow } = await started()
+      task.wake()
+      task.onAnnounced(redisNow() + 5)
+      await clock.advance(10)
+      expect(calls).to.have.length(1)
+      await calls[0]!.reply()
+      expect(calls.map(({ announce }) => announce)).to.deep.equal([false, true])
+      await calls[1]!.reply()
+      expect(calls).to.have.length(2)
+    })
+
+    it('does not lose a wake-up between the end of the loop and the end of the promise', async () => {
+      const { task, calls, redisNow } = setUp()
+      task.wake()
+      await calls[0]!.reply({
+        // the loop reads it last, so the microtask runs when the loop is over
+        get next() {
+          queueMicrotask(() => task.wake())
+          return redisNow() + 1000
+        },
+      })
+      expect(calls).to.have.length(2)
+    })
+
+    it('never overlaps, whatever happens', async () => {
+      const action = fc.oneof(
+        fc.constant('wake' as const),
+        fc.constant('subscribed' as const),
+        fc.constant('reply' as const),
+        fc.constant('more' as const),
+        fc.constant('fail' as const),
+        fc.constant('announce' as const),
+        fc.constant('known' as const),
+        fc.constant('advance' as const),
+      )
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(action, { maxLength: 80, size: 'max' }),
+          fc.integer({ min: 1, max: 9 }),
+          async (actions, subscribers) => {
+            const { task, clock, calls, state, redisNow } = setUp()
+            let answered = 0
+            for (const name of actions) {
+              const open = calls[answered]
+              if (name === 'wake') task.wake()
+              else if (name === 'subscribed') task.onSubscribed()
+              else if (name === 'announce') task.onAnnounced(redisNow() + 5)
+              else if (name === 'known') task.onKnown(redisNow() + 7)
+              else if (name === 'advance') await clock.advance(13)
+              else if (open !== undefined) {
+                answered++
+                if (name === 'fail') await open.fail()
+                else await open.reply({ subscribers, next: name === 'more' ? redisNow() : redisNow() + 11 })
+              }
+              expect(state.mostRunning).to.be.at.most(1)
+            }
+          },
+        ),
+        { numRuns: 200 },
+      )
+    })
+  })
+
+  describe('failures', () => {
+    it('are reported, and followed by another attempt after a growing wait up to 5 s', async () => {
+      for (const [random, waits] of [
+        [0, [50, 100, 200, 400, 800, 1600, 2500, 2500, 2500]],
+        [0.5, [75, 150, 300, 600, 1200, 2400, 3750, 3750, 3750]],
+      ] as const) {
+        const { task, clock, calls, errors, state } = setUp()
+        state.random = random
+        task.wake()
+        for (const [n, wait] of waits.entries()) {
+          const error = new Error(`failure ${n}`)
+          await calls[n]!.fail(error)
+          expect(errors.at(-1)).to.equal(error)
+          await clock.advance(wait - 0.5)
+          expect(calls).to.have.length(n + 1)
+          await clock.advance(0.5)
+          expect(calls).to.have.length(n + 2)
+        }
+      }
+    })
+
+    it('start from the shortest wait again after a success', async () => {
+      const { task, clock, calls } = setUp()
+      task.wake()
+      for (let n = 0; n < 4; n++) {
+        await calls[n]!.fail()
+        await clock.advance(5000)
+      }
+      await calls[4]!.reply()
+      task.wake()
+      await calls[5]!.fail()
+      await clock.advance(75)
+      expect(calls).to.have.length(7)
+    })
+
+    it('hold back wake-ups, messages and known due times until the wait is over', async () => {
+      const { task, clock, calls, redisNow } = await started()
+      task.wake()
+      await calls[0]!.fail()
+      await clock.advance(10)
+      task.wake()
+      task.onAnnounced(redisNow() - 5)
+      await clock.advance(10)
+      task.onAnnounced(redisNow() + 5)
+      task.onKnown(redisNow() + 3)
+      await clock.advance(54)
+      expect(calls).to.have.length(1)
+      await clock.advance(1)
+      expect(calls).to.have.length(2)
+    })
+
+    it('drop a wake-up that came while the transfer failed: the next attempt comes after the wait', async () => {
+      const { task, clock, calls } = setUp()
+      task.wake()
+      task.wake()
+      await calls[0]!.fail()
+      await clock.advance(74)
+      expect(calls).to.have.length(1)
+      await clock.advance(1)
+      expect(calls).to.have.length(2)
+      await calls[1]!.reply()
+      expect(calls).to.have.length(2)
+    })
+
+    it('are forgotten when the channel is subscribed again', async () => {
+      const { task, clock, calls } = setUp()
+      task.wake()
+      for (let n = 0; n < 6; n++) {
+        await calls[n]!.fail()
+        await clock.advance(n < 5 ? 5000 : 1)
+      }
+      expect(calls).to.have.length(6)
+      task.onSubscribed()
+      expect(calls).to.have.length(7)
+    })
+
+    it('do not hold back a subscription that comes in the middle of one', async () => {
+      const { task, calls, errors } = setUp()
+      task.wake()
+      const reported = errors.push.bind(errors)
+      errors.push = (error) => {
+        task.onSubscribed()
+        return reported(error)
+      }
+      await calls[0]!.fail()
+      expect(calls).to.have.length(2)
+    })
+
+    it('of any kind reach the listener as errors', async () => {
+      const { task, calls, errors } = setUp()
+      task.wake()
+      await calls[0]!.fail('just text' as unknown as Error)
+      expect(errors[0]).to.be.an('error')
+    })
+  })
+
+  describe('with other clients', () => {
+    const due = AHEAD + 1000.25 + 100
+
+    it('waits 3 ms and a random part that grows with their number before it follows', async () => {
+      for (const [subscribers, random, wait] of [
+        [2, 0, 3],
+        [2, 0.5, 3.25],
+        [20, 0.5, 5.5],
+        [20, 0.999, 7.995],
+        [100, 0.5, 15.5],
+        [5000, 0.5, 15.5],
+        [5000, 0.999, 27.975],
+      ] as const) {
+        const { clock, calls, state } = await started({ subscribers, next: due })
+        state.random = random
+        await clock.advance(100 + wait - 0.1)
+        expect(calls, `${subscribers} clients`).to.deep.equal([])
+        await clock.advance(1.2) // a timer waits for whole milliseconds
+        expect(calls, `${subscribers} clients`).to.have.length(1)
+        expect(calls[0]!.announce).to.equal(true)
+      }
+    })
+
+    it('does not wait when it is alone', async () => {
+      const { clock, calls } = await started({ subscribers: 1, next: due })
+      await clock.advance(100)
+      expect(calls).to.have.length(1)
+    })
+
+    it('does not wait when the server counts no subscriber', async () => {
+      const { clock, calls } = await started({ subscribers: 0, next: due })
+      await clock.advance(100)
+      expect(calls).to.have.length(1)
+    })
+
+    it('is called off by the announcement of the one that was faster', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
+      await clock.advance(102)
+      task.onAnnounced(redisNow() + 200)
+      await clock.advance(199)
+      expect(calls).to.deep.equal([])
+      await clock.advance(10)
+      expect(calls).to.have.length(1)
+    })
+
+    it('is not called off by an announcement of what is due already', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
+      await clock.advance(102)
+      task.onAnnounced(redisNow() - 1)
+      await clock.advance(8)
+      expect(calls).to.have.length(1)
+    })
+
+    it('goes first when it moved something last time', async () => {
+      const { clock, calls } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      expect(calls).to.have.length(1)
+    })
+
+    it('yields when another one was faster', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      await calls[0]!.reply({ subscribers: 20, moved: 0, next: redisNow() + 100 })
+      await clock.advance(102)
+      expect(calls).to.have.length(1)
+      task.onAnnounced(redisNow() + 100)
+      await clock.advance(99)
+      expect(calls).to.have.length(1)
+    })
+
+    it('yields after a failure', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      task.wake()
+      await calls[0]!.fail()
+      task.onAnnounced(redisNow() + 200)
+      await clock.advance(202)
+      expect(calls).to.have.length(1)
+      await clock.advance(10)
+      expect(calls).to.have.length(2)
+    })
+
+    it('does not follow when a sweep has looked meanwhile', async () => {
+      const { task, clock, calls } = await started({ subscribers: 20, next: due })
+      await clock.advance(101)
+      task.wake()
+      await calls[0]!.reply({ subscribers: 20 })
+      await clock.advance(1000)
+      expect(calls).to.have.length(1)
+    })
+  })
+
+  describe('stop', () => {
+    it('waits for the transfer under way, and nothing comes after', async () => {
+      const { task, clock, calls, redisNow, settled } = await started({ next: AHEAD + 1000.25 + 50 })
+      task.wake()
+      task.wake()
+      let stopped = false
+      void task.stop().then(() => (stopped = true))
+      await settled()
+      expect(stopped).to.equal(false)
+      await calls[0]!.reply({ moved: 1, next: redisNow() - 1 })
+      expect(stopped).to.equal(true)
+
+      task.wake()
+      task.onSubscribed()
+      task.onAnnounced(redisNow() + 1)
+      task.onKnown(redisNow() + 1)
+      expect(clock.pending).to.deep.equal([])
+      await clock.advance(100_000)
+      expect(calls).to.have.length(1)
+    })
+
+    it('says nothing about a transfer that fails afterwards, and does not try again', async () => {
+      const { task, clock, calls, errors } = setUp()
+      task.wake()
+      const stopping = task.stop()
+      await calls[0]!.fail()
+      await stopping
+      expect(errors).to.deep.equal([])
+      expect(clock.pending).to.deep.equal([])
+    })
+
+    it('ends the waits for a due time, for others, and after a failure', async () => {
+      for (const wait of [50, 101]) {
+        const { task, clock, calls } = await started({ subscribers: 9, next: AHEAD + 1000.25 + 100 })
+        await clock.advance(wait)
+        await task.stop()
+        expect(clock.pending).to.deep.equal([])
+        await clock.advance(1000)
+        expect(calls).to.deep.equal([])
+      }
+      const { task, clock, calls } = setUp()
+      task.wake()
+      await calls[0]!.fail()
+      await task.stop()
+      await clock.advance(10_000)
+      expect(calls).to.have.length(1)
+    })
+
+    it('can be called twice', async () => {
+      const { task } = await started()
+      await task.stop()
+      await task.stop()
+    })
+  })
+
+  describe('many clients on one queue', () => {
+    /** One Redis with one queue; requests and messages take a millisecond or so. */
+    class Redis {
+      readonly #random: () => number
+      readonly #clock: FakeClock
+      readonly #deliver: (due: number) => void
+      pending: number[] = []
+      scripts = 0
+      readonly lateness: number[] = []
+      subscribers = 0
+      down = false
+
+      constructor(clock: FakeClock, random: () => number, deliver: (due: number) => void) {
+        this.#clock = clock
+        this.#random = random
+        this.#deliver = deliver
+      }
+
+      get now(): number {
+        return this.#clock.now() + AHEAD
+      }
+
+      offer(due: number): void {
+        this.pending.push(due)
+        this.pending.sort((x, y) => x - y)
+        if (this.pending[0] === due) this.#deliver(due)
+      }
+
+      /** What transfer.lua does, in short. */
+      async transfer(announce: boolean): Promise<TransferResult> {
+        await this.#latency()
+        if (this.down) throw new Error('down')
+        this.scripts++
+        let moved = 0
+        while (this.pending[0] !== undefined && this.pending[0] <= this.now) {
+          this.lateness.push(this.now - this.pending.shift()!)
+          moved++
+        }
+        const result = { moved, next: this.pending[0] ?? null, now: this.now, subscribers: this.subscribers }
+        if (moved > 0 || announce) this.#deliver(Math.floor(result.next ?? this.now + 3_600_000))
+        await this.#latency()
+        return result
+      }
+
+      #latency(): Promise<void> {
+        return new Promise((resolve) => this.#clock.setTimeout(resolve, 1 + 0.4 * this.#random()))
+      }
+    }
+
+    function crowd(size: number, seed: number, { announcements = true } = {}) {
+      const clock = new FakeClock(0.75)
+      const random = randomFrom(seed)
+      const tasks = new Set<TransferTask>()
+      const redis = new Redis(clock, random, (due) => {
+        if (!announcements) return
+        for (const task of tasks) clock.setTimeout(() => task.onAnnounced(due), 1 + 0.4 * random())
+      })
+      const errors: Error[] = []
+      for (let i = 0; i < size; i++) {
+        const task = new TransferTask({
+          transfer: (announce) => redis.transfer(announce),
+          onError: (error) => errors.push(error),
+          clock,
+          remote: new RemoteClock(clock),
+          random,
+        })
+        tasks.add(task)
+      }
+      redis.subscribers = size
+      return { clock, redis, tasks, random, errors }
+    }
+
+    /** Due times far enough apart that each is an event of its own. */
+    async function run(seed: number, options: { announcements?: boolean } = {}) {
+      const { clock, redis, tasks, random } = crowd(20, seed, options)
+      const start = redis.now
+      for (let i = 1; i <= 50; i++) redis.offer(Math.floor(start) + i * 100 + Math.floor(40 * random()))
+      for (const task of tasks) task.onSubscribed()
+      await clock.advance(50)
+      redis.scripts = 0
+      await clock.advance(51 * 100)
+      return redis
+    }
+
+    it('need at most 4 scripts per due time, and 20 or more without announcements', async () => {
+      const seed = Date.now() % 1_000_000
+      const told = await run(seed)
+      const untold = await run(seed, { announcements: false })
+      const scripts = { seed, told: told.scripts / 50, untold: untold.scripts / 50 }
+      expect(told.lateness, JSON.stringify(scripts)).to.have.length(50)
+      expect(untold.lateness, JSON.stringify(scripts)).to.have.length(50)
+      expect(scripts.told, JSON.stringify(scripts)).to.be.within(1, 4)
+      expect(scripts.untold, JSON.stringify(scripts)).to.be.at.least(20)
+    })
+
+    it('deliver in time, never early, also when the first one goes away', async () => {
+      const seed = Date.now() % 1_000_000
+      const { clock, redis, tasks } = crowd(20, seed)
+      const start = Math.floor(redis.now)
+      for (let i = 1; i <= 18; i++) redis.offer(start + i * 100)
+      for (const task of tasks) task.onSubscribed()
+      for (let i = 1; i <= 18; i++) {
+        await clock.advance(100)
+        // whichever went first is among those that stop sooner or later
+        const [gone] = tasks
+        tasks.delete(gone!)
+        void gone!.stop()
+        redis.subscribers--
+      }
+      await clock.advance(100)
+      expect(redis.lateness, `seed ${seed}`).to.have.length(18)
+      // 3 ms and the spread of 20 clients, two ways of 1.4 ms, and rounding up
+      expect(Math.max(...redis.lateness), `seed ${seed}`).to.be.below(3 + 5 + 2 * 1.4 + 2)
+      expect(Math.min(...redis.lateness), `seed ${seed}`).to.be.at.least(0)
+    })
+
+    it('get everything out after failures and lost messages, with the help of sweeps', async () => {
+      const seed = Date.now() % 1_000_000
+      const { clock, redis, tasks, random, errors } = crowd(5, seed)
+      for (const task of tasks) task.onSubscribed()
+      let offered = 0
+      for (let second = 0; second < 60; second++) {
+        redis.down = random() < 0.3
+        for (let i = 0; i < 5; i++, offered++) redis.offer(Math.floor(redis.now + 3000 * random()))
+        if (second % 5 === 0) for (const task of tasks) task.wake()
+        await clock.advance(1000)
+      }
+      redis.down = false
+      for (let i = 0; i < 3; i++) {
+        await clock.advance(5000)
+        for (const task of tasks) task.wake()
+      }
+      expect(errors.length, `seed ${seed}`).to.be.greaterThan(0)
+      expect(redis.lateness, `seed ${seed}`).to.have.length(offered)
+      expect(redis.pending, `seed ${seed}`).to.deep.equal([])
+    })
+  })
+})
+
+/** mulberry32 */
+function randomFrom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
