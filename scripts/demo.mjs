@@ -1,0 +1,92 @@
+// `npm run demo`: closes unpaid orders. Works from a fresh clone with only Node: installs, builds, finds or starts a Redis
+// (an emulator in this process when there is none), replays the recorded orders of scripts/demo/orders.ndjson, and checks
+// that exactly the unpaid ones were closed. Exit code 0 when they were, 1 when not, 2 for wrong options.
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { ensureInstalled, root } from './ensure-installed.mjs'
+
+const USAGE = `npm run demo -- [options]
+  --url <url>         the Redis to use (or REDIS_URL); else a server on PATH, else an emulator, else Docker
+  --order list|none   the layout of the delayed queue (default list, Redisson's)
+  --minute <ms>       how long a recorded minute takes (default 150)
+  --orders <file>     replay these events (default scripts/demo/orders.ndjson)
+  --expect <file>     check against these events instead`
+
+const options = readOptions()
+ensureInstalled()
+if (process.env.REDELAYED_DEMO_LIBRARY === undefined) build()
+const { describe, findRedis } = await import('./redis.mjs')
+const { runDemo } = await import('./demo/run.mjs')
+
+const interrupted = new AbortController()
+let interruptedBy = 0
+for (const [signal, number] of /** @type {const} */ ([
+  ['SIGINT', 2],
+  ['SIGTERM', 15],
+])) {
+  process.on(signal, () => {
+    interruptedBy ||= number
+    interrupted.abort(new Error('interrupted'))
+  })
+}
+
+process.exit(await main())
+
+async function main() {
+  /** @type {import('./redis.mjs').FoundRedis | undefined} */
+  let redis
+  try {
+    redis = await findRedis({ allowEmulator: true, ...(options.url !== undefined && { url: options.url }) })
+    // the emulator has said what it is
+    if (redis.kind !== 'emulator') console.log(describe(redis))
+    const ok = await runDemo(redis, { ...options, signal: interrupted.signal })
+    return ok ? 0 : 1
+  } catch (error) {
+    if (interruptedBy > 0) return 128 + interruptedBy
+    console.error(error instanceof Error ? error.message : error)
+    return 1
+  } finally {
+    await redis?.stop()
+  }
+}
+
+function build() {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/build.mjs'], { cwd: root, encoding: 'utf8' })
+  if (status === 0) return
+  console.error(`${stdout}${stderr}`.trimEnd())
+  process.exit(1)
+}
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        url: { type: 'string' },
+        order: { type: 'string', default: 'list' },
+        minute: { type: 'string', default: '150' },
+        orders: { type: 'string', default: fileURLToPath(new URL('demo/orders.ndjson', import.meta.url)) },
+        expect: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+    if (values.help) {
+      console.log(USAGE)
+      process.exit(0)
+    }
+    const { order } = values
+    const minuteMs = Number(values.minute)
+    if (order !== 'list' && order !== 'none') throw new Error(`--order takes list or none, not "${order}"`)
+    if (!(minuteMs >= 1 && minuteMs <= 60_000)) throw new Error(`--minute takes 1 to 60000, not "${values.minute}"`)
+    return {
+      url: values.url,
+      order: /** @type {'list' | 'none'} */ (order),
+      minuteMs,
+      file: values.orders,
+      expectFile: values.expect ?? values.orders,
+    }
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)
+    process.exit(2)
+  }
+}

@@ -1,0 +1,56 @@
+// What producer and consumer have in common: settings in the command line, messages to and from the parent, and an end
+// that loses no message.
+import { createClient } from './library.mjs'
+
+/**
+ * @typedef {{ url: string, protocol?: 2, queue: string, order: 'list' | 'none', file: string, minuteMs: number, number: number }} Settings
+ * @typedef {import('./generate-orders.mjs').Placed} Placed
+ * @typedef {Omit<Placed, 'at' | 'type'>} Order the message
+ */
+
+/** @type {Settings} */
+export const settings = JSON.parse(process.argv[2] ?? '{}')
+
+export const client = createClient({
+  url: settings.url,
+  ...(settings.protocol && { ioredis: { protocol: settings.protocol } }),
+})
+
+// Ctrl-C reaches the children too; it is the parent that ends them, in order.
+const stopping = new AbortController()
+/** Aborted when the parent wants an end or is gone. @type {AbortSignal} */
+export const stopped = stopping.signal
+process.on('SIGINT', () => {})
+process.on('disconnect', () => stopping.abort())
+
+/** Resolves at the parent's word. */
+export const started = new Promise((resolve) => {
+  process.on('message', (message) => {
+    if (message === 'start') resolve(undefined)
+    if (message === 'stop') stopping.abort()
+  })
+})
+
+/** @type {Promise<unknown>} */
+let lastReport = Promise.resolve()
+
+/** @param {import('./tally.mjs').Report} message */
+export function report(message) {
+  lastReport = new Promise((resolve) => process.send?.(message, resolve))
+}
+
+/** Runs `work`, then closes the connections and lets the process end. @param {() => Promise<void>} work */
+export async function runChild(work) {
+  client.on('error', (error) => report({ type: 'problem', text: error.message }))
+  try {
+    await work()
+  } catch (error) {
+    if (!stopped.aborted) {
+      report({ type: 'problem', text: error instanceof Error ? error.message : String(error) })
+      process.exitCode = 1
+    }
+  }
+  await client.shutdown()
+  await lastReport
+  if (process.connected) process.disconnect()
+}
