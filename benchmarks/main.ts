@@ -45,12 +45,16 @@ try {
   const info = await raw.info('server')
   const packageVersion = (name: string): string =>
     (createRequire(import.meta.url)(`${name}/package.json`) as { version: string }).version
-  const env = environment(`npm run bench${process.argv.slice(2).length === 0 ? '' : ` -- ${process.argv.slice(2).join(' ')}`}`, runs, {
-    redis: /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
-    ioredis: packageVersion('ioredis'),
-    bullmq: packageVersion('bullmq'),
-    'bee-queue': packageVersion('bee-queue'),
-  })
+  const env = environment(
+    `npm run bench${process.argv.slice(2).length === 0 ? '' : ` -- ${process.argv.slice(2).join(' ')}`}`,
+    runs,
+    {
+      redis: /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
+      ioredis: packageVersion('ioredis'),
+      bullmq: packageVersion('bullmq'),
+      'bee-queue': packageVersion('bee-queue'),
+    },
+  )
   const finished: Finished[] = []
   for (const scenario of chosen) {
     const bench: Bench = {

@@ -29,14 +29,14 @@ for (const page of pages) {
     writeFileSync(file, `${match[1]}\nexport {}\n`)
     blocks.set(file, { page, line })
   }
-  for (const [, target] of text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+  for (const [, target = ''] of text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
     if (!/^https?:/.test(target) && !existsSync(resolve(root, dirname(page), target))) {
       problems.push(`${page}: no such file: ${target}`)
     }
   }
 }
 
-const config = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config
+const config = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => ts.sys.readFile(file)).config
 const { options } = ts.convertCompilerOptionsFromJson(
   { ...config.compilerOptions, rootDir: root, noEmit: true, paths: { redelayed: ['./src/index.ts'] } },
   root,

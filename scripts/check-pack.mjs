@@ -140,7 +140,7 @@ for (const [module, moduleResolution] of [
 
 check('npx redelayed --help works', () => {
   const { status, stdout, output } = run('npx', ['--no-install', 'redelayed', '--help'])
-  assert(status === 0 && /redelayed/.test(stdout) && /doctor/.test(stdout), `exit code ${status}: ${output}`)
+  assert(status === 0 && /redelayed/.test(stdout) && /offer/.test(stdout), `exit code ${status}: ${output}`)
 })
 check('without cac the command says so in one line', () => {
   assert(existsSync(join(project, 'node_modules/cac')), 'cac was not installed, so this would prove nothing')

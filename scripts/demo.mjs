@@ -9,7 +9,7 @@ import { ensureInstalled, root } from './ensure-installed.mjs'
 const USAGE = `npm run demo -- [options]
   --url <url>         the Redis to use (or REDIS_URL); else a server on PATH, else an emulator, else Docker
   --order list|none   the layout of the delayed queue (default list, Redisson's)
-  --minute <ms>       how long a recorded minute takes (default 150)
+  --minute <ms>       how long a recorded minute takes (default 180)
   --orders <file>     replay these events (default scripts/demo/orders.ndjson)
   --expect <file>     check against these events instead`
 
@@ -64,7 +64,7 @@ function readOptions() {
       options: {
         url: { type: 'string' },
         order: { type: 'string', default: 'list' },
-        minute: { type: 'string', default: '150' },
+        minute: { type: 'string', default: '180' },
         orders: { type: 'string', default: fileURLToPath(new URL('demo/orders.ndjson', import.meta.url)) },
         expect: { type: 'string' },
         help: { type: 'boolean', short: 'h' },

@@ -5,7 +5,8 @@ import { BlockingReads } from './connection/blocking-reads.js'
 import { Commands } from './connection/commands.js'
 import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './connection/options.js'
 import { Subscriber } from './connection/subscriber.js'
-import { createTopology, type Topology } from './connection/topology.js'
+import { createTopology } from './connection/connect.js'
+import type { Topology } from './connection/topology.js'
 import { InvalidArgumentError, ShutdownError } from './errors.js'
 import { EventHub, type EventName, type Listener } from './events.js'
 import { identityMapper, queueKeys, type NameMapper } from './keys.js'
@@ -36,7 +37,13 @@ export interface BlockingQueueOptions<T> extends QueueOptions<T> {
 }
 
 const TUNING = [
-  'clock', 'sweepInterval', 'pingInterval', 'connectTimeout', 'commandTimeout', 'blockingConnections', 'consumersDeliver',
+  'clock',
+  'sweepInterval',
+  'pingInterval',
+  'connectTimeout',
+  'commandTimeout',
+  'blockingConnections',
+  'consumersDeliver',
   'maxPayloadBytes',
 ] as const satisfies readonly (keyof Tuning)[]
 

@@ -18,7 +18,9 @@ export function environment(command: string, runs: number, versions: Record<stri
     command,
     date: new Date().toISOString(),
     machine: `${platform()} ${arch()}, ${cpus().length} x ${cpu?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
-    loadBefore: loadavg().map((load) => load.toFixed(2)).join(' '),
+    loadBefore: loadavg()
+      .map((load) => load.toFixed(2))
+      .join(' '),
     versions: { node: process.version, ...versions },
     runs,
   }
@@ -32,13 +34,17 @@ export function markdown(env: Environment, finished: readonly Finished[]): strin
     '',
     `Made by \`${env.command}\` on ${env.date}.`,
     `${env.machine}; load before the start ${env.loadBefore}.`,
-    `${Object.entries(env.versions).map(([name, version]) => `${name} ${version}`).join(', ')}.`,
+    `${Object.entries(env.versions)
+      .map(([name, version]) => `${name} ${version}`)
+      .join(', ')}.`,
     `Medians of ${env.runs} runs; in brackets the lowest and the highest.`,
   ]
   for (const [scenario, result] of finished) {
     lines.push('', `## ${scenario.name}`, '', scenario.description, '', ...table(result))
     for (const goal of result.goals ?? []) {
-      lines.push(`- ${goal.reached ? 'reached' : '**NOT reached**'}: ${goal.what} ${format(goal.measured)} (goal ${goal.goal})`)
+      lines.push(
+        `- ${goal.reached ? 'reached' : '**NOT reached**'}: ${goal.what} ${format(goal.measured)} (goal ${goal.goal})`,
+      )
     }
     for (const note of result.notes ?? []) lines.push(`- ${note}`)
   }

@@ -50,7 +50,9 @@ async function redelayed(bench: Bench, load: Load, order: 'list' | 'none'): Prom
   const lateness = new Lateness(load.length)
   const dues = new Map<number, number>()
   const start = Date.now() + LEAD_MS
-  const tickets = await delayed.offerAll(load.map((at, value) => ({ value, delay: Math.max(0, Math.round(start + at - Date.now())) })))
+  const tickets = await delayed.offerAll(
+    load.map((at, value) => ({ value, delay: Math.max(0, Math.round(start + at - Date.now())) })),
+  )
   tickets.forEach((ticket, index) => dues.set(index, dueOf(ticket)))
   const controller = new AbortController()
   const consumer = (async () => {

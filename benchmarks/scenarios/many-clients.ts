@@ -31,7 +31,9 @@ async function measure(bench: Bench, processes: number, clients: number): Promis
   const delayed = client.getDelayedQueue(client.getBlockingQueue<number>(name), { order: 'none', deliver: false })
   await delayed.offer(0, 3_600_000) // connects, and makes the script known
   await bench.raw.config('RESETSTAT')
-  await delayed.offerAll(Array.from({ length: messages }, (_, index) => ({ value: index, delay: 500 + index * GAP_MS })))
+  await delayed.offerAll(
+    Array.from({ length: messages }, (_, index) => ({ value: index, delay: 500 + index * GAP_MS })),
+  )
   await done
   const stats = await bench.raw.info('commandstats')
   const scripts = Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? NaN) - messages
@@ -62,7 +64,12 @@ export const manyClients: Scenario = {
     })
     const alone = medianOf(rows, '1 client', 'p99 ms')
     const goals = [
-      atMost('scripts per due time, 100 clients', medianOf(rows, '100 clients in 4 processes', 'scripts per due time'), 4, ''),
+      atMost(
+        'scripts per due time, 100 clients',
+        medianOf(rows, '100 clients in 4 processes', 'scripts per due time'),
+        4,
+        '',
+      ),
       atMost('p99 with 100 clients', medianOf(rows, '100 clients in 4 processes', 'p99 ms'), alone + 3, 'ms'),
     ]
     return { rows, goals }

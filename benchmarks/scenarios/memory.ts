@@ -6,8 +6,15 @@ async function bytesPerMessage(bench: Bench, order: 'list' | 'none', size: numbe
   const count = bench.quick ? 50_000 : 200_000
   await using client = createClient({ url: bench.url })
   const name = `bench-memory-${process.pid}-${Math.random().toString(36).slice(2)}`
-  const delayed = client.getDelayedQueue(client.getBlockingQueue<Uint8Array>(name, { codec: codecs.bytes() }), { order })
-  await delayed.offerAll(Array.from({ length: count }, () => ({ value: Buffer.alloc(size, 'x'), delay: 3_600_000 + Math.floor(Math.random() * 3_600_000) })))
+  const delayed = client.getDelayedQueue(client.getBlockingQueue<Uint8Array>(name, { codec: codecs.bytes() }), {
+    order,
+  })
+  await delayed.offerAll(
+    Array.from({ length: count }, () => ({
+      value: Buffer.alloc(size, 'x'),
+      delay: 3_600_000 + Math.floor(Math.random() * 3_600_000),
+    })),
+  )
   const { timeouts, order: orderKey } = queueKeys(name)
   const bytes = (await memoryUsage(bench, timeouts)) + (await memoryUsage(bench, orderKey))
   await delayed.delete()
@@ -21,7 +28,8 @@ async function memoryUsage(bench: Bench, key: string): Promise<number> {
 
 export const memory: Scenario = {
   name: 'memory',
-  description: 'What one pending message takes in Redis (`MEMORY USAGE` of its keys, every element counted), mixed delays.',
+  description:
+    'What one pending message takes in Redis (`MEMORY USAGE` of its keys, every element counted), mixed delays.',
   async run(bench) {
     const rows = await rounds(bench, {
       "order 'none', 110-byte payload": () => bytesPerMessage(bench, 'none', 110),

@@ -100,7 +100,8 @@ async function bulk(bench: Bench): Promise<Record<string, number>> {
 
 export const offers: Scenario = {
   name: 'offers',
-  description: 'Messages added per second, beside the same script sent by bare ioredis with ready-made entry bytes, in turns.',
+  description:
+    'Messages added per second, beside the same script sent by bare ioredis with ready-made entry bytes, in turns.',
   async run(bench) {
     const rows = await rounds(bench, {
       'one at a time': () => single(bench, 1),

@@ -7,7 +7,13 @@ const PAYLOAD = 'x'.repeat(110)
 const OVERDUE = 50_000
 
 /** Fills a queue through the library: `pending` messages due in 1 to 10 hours, in random order of their due times. */
-async function fill(bench: Bench, name: string, order: 'list' | 'none', pending: number, due: 'mixed' | 'in-order'): Promise<void> {
+async function fill(
+  bench: Bench,
+  name: string,
+  order: 'list' | 'none',
+  pending: number,
+  due: 'mixed' | 'in-order',
+): Promise<void> {
   await using client = createClient({ url: bench.url })
   const delayed = client.getDelayedQueue(client.getBlockingQueue<string>(name), { order })
   const hour = 3_600_000
@@ -57,7 +63,7 @@ async function bareDrain(bench: Bench, name: string, count: number): Promise<Rec
   const { timeouts, order, destination, quarantine, channel } = queueKeys(name)
   const sha = (await bench.raw.script('LOAD', lua.transfer.source)) as string
   const started = performance.now()
-  for (let left = count; left > 0; ) {
+  for (let left = count; left > 0;) {
     const args = [timeouts, order, destination, quarantine, channel, -1, 2_000, 10_000, 25, 3_600_000, 0]
     const [moved] = (await bench.raw.evalsha(sha, 4, ...args)) as [number]
     left -= moved
@@ -100,7 +106,12 @@ export const transfersNone: Scenario = {
     const ratio = medianOf(rows, big, 'transfers/s') / medianOf(rows, small, 'transfers/s')
     const goals: Goal[] = [
       atLeast(`transfers/s ${big} as a share of those ${small}`, ratio, 0.8, ''),
-      atMost('longest script', Math.max(...[small, big].map((row) => medianOf(rows, row, 'longest script ms'))), 5, 'ms'),
+      atMost(
+        'longest script',
+        Math.max(...[small, big].map((row) => medianOf(rows, row, 'longest script ms'))),
+        5,
+        'ms',
+      ),
     ]
     return { rows, goals }
   },
@@ -115,7 +126,8 @@ export const transfersList: Scenario = {
     const rows = await rounds(bench, {
       'in offer order, the bare script in a loop': () =>
         measure(bench, { order: 'list', pending, due: 'in-order', overdue: OVERDUE, bare: true }),
-      'in offer order, the library': () => measure(bench, { order: 'list', pending, due: 'in-order', overdue: OVERDUE }),
+      'in offer order, the library': () =>
+        measure(bench, { order: 'list', pending, due: 'in-order', overdue: OVERDUE }),
       'mixed delays, the library': () => measure(bench, { order: 'list', pending, due: 'mixed', overdue: mixed }),
     })
     const library = medianOf(rows, 'in offer order, the library', 'transfers/s')
@@ -124,6 +136,12 @@ export const transfersList: Scenario = {
       atLeast('in offer order, transfers/s', library, 100_000, ''),
       atLeast('in offer order, share of the bare script', library / bare, 0.75, ''),
     ]
-    return { rows, goals, notes: ['Mixed delays cost one LREM, O(pending), for each message: this is Redisson\'s layout, and why `order: \'none\'` exists.'] }
+    return {
+      rows,
+      goals,
+      notes: [
+        "Mixed delays cost one LREM, O(pending), for each message: this is Redisson's layout, and why `order: 'none'` exists.",
+      ],
+    }
   },
 }

@@ -13,8 +13,8 @@ import { pick, seededRandom, weighted } from './random.mjs'
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-/** No payment or extension is this close to a deadline, so that a replay 400 times as fast is not a matter of luck. */
-export const MARGIN_MS = 45 * SECOND
+/** No payment or extension is this close to a deadline, so that a replay 300 times as fast is not a matter of luck. */
+export const MARGIN_MS = 75 * SECOND
 const MIN_GAP_MS = 20 * SECOND
 
 const FIRST_NAMES =

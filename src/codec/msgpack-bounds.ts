@@ -33,28 +33,78 @@ export function assertMsgpackBounds(bytes: Buffer): void {
     else if (tag <= 0xbf) skip(tag & 0x1f)
     else {
       switch (tag) {
-        case 0xc0: case 0xc2: case 0xc3: // nil, false, true
+        case 0xc0:
+        case 0xc2:
+        case 0xc3: // nil, false, true
           continue
-        case 0xc4: case 0xd9: skip(uint(1)); break // bin8, str8
-        case 0xc5: case 0xda: skip(uint(2)); break
-        case 0xc6: case 0xdb: skip(uint(4)); break
-        case 0xc7: extension(uint(1)); break
-        case 0xc8: extension(uint(2)); break
-        case 0xc9: extension(uint(4)); break
-        case 0xca: case 0xce: case 0xd2: skip(4); break // float32, uint32, int32
-        case 0xcb: case 0xcf: case 0xd3: skip(8); break
-        case 0xcc: case 0xd0: skip(1); break
-        case 0xcd: case 0xd1: skip(2); break
-        case 0xd4: extension(1); break
-        case 0xd5: extension(2); break
-        case 0xd6: extension(4); break
-        case 0xd7: extension(8); break
-        case 0xd8: extension(16); break
-        case 0xdc: children = uint(2); break
-        case 0xdd: children = uint(4); break
-        case 0xde: children = 2 * uint(2); break
-        case 0xdf: children = 2 * uint(4); break
-        default: throw new DecodeError(NAME, `byte 0x${tag.toString(16)} at ${at - 1} starts no value`)
+        case 0xc4:
+        case 0xd9:
+          skip(uint(1))
+          break // bin8, str8
+        case 0xc5:
+        case 0xda:
+          skip(uint(2))
+          break
+        case 0xc6:
+        case 0xdb:
+          skip(uint(4))
+          break
+        case 0xc7:
+          extension(uint(1))
+          break
+        case 0xc8:
+          extension(uint(2))
+          break
+        case 0xc9:
+          extension(uint(4))
+          break
+        case 0xca:
+        case 0xce:
+        case 0xd2:
+          skip(4)
+          break // float32, uint32, int32
+        case 0xcb:
+        case 0xcf:
+        case 0xd3:
+          skip(8)
+          break
+        case 0xcc:
+        case 0xd0:
+          skip(1)
+          break
+        case 0xcd:
+        case 0xd1:
+          skip(2)
+          break
+        case 0xd4:
+          extension(1)
+          break
+        case 0xd5:
+          extension(2)
+          break
+        case 0xd6:
+          extension(4)
+          break
+        case 0xd7:
+          extension(8)
+          break
+        case 0xd8:
+          extension(16)
+          break
+        case 0xdc:
+          children = uint(2)
+          break
+        case 0xdd:
+          children = uint(4)
+          break
+        case 0xde:
+          children = 2 * uint(2)
+          break
+        case 0xdf:
+          children = 2 * uint(4)
+          break
+        default:
+          throw new DecodeError(NAME, `byte 0x${tag.toString(16)} at ${at - 1} starts no value`)
       }
     }
     if (children === 0) continue

@@ -34,6 +34,8 @@ export interface LaneParams {
 interface Call {
   readonly keys: ReadonlySet<string>
   readonly redis: Redis
+  /** Per call: an interruption still under way for the last one must not swallow the one this call needs. */
+  interrupted: boolean
 }
 
 /**
@@ -46,7 +48,6 @@ export class BlockingLane {
   readonly #waiters = new Waiters()
   #loop: Promise<void> | undefined
   #call: Call | undefined
-  #interrupting = false
   #multiPop = true
   #preferred: string | undefined
 
@@ -132,7 +133,7 @@ export class BlockingLane {
   }
 
   async #wait(redis: Redis, keys: string[]): Promise<void> {
-    this.#call = { keys: new Set(keys), redis }
+    this.#call = { keys: new Set(keys), redis, interrupted: false }
     const id = clientIds.get(redis)
     const short = id === undefined || this.#waiters.groupCount > 1
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
@@ -222,9 +223,10 @@ export class BlockingLane {
   }
 
   #interrupt(): void {
-    if (this.#interrupting || this.#call === undefined) return
-    this.#interrupting = true
-    void this.#unblock(this.#call).finally(() => (this.#interrupting = false))
+    const call = this.#call
+    if (call === undefined || call.interrupted) return
+    call.interrupted = true
+    void this.#unblock(call)
   }
 
   /** The command may not have reached the server yet, so this goes on until it ends. */

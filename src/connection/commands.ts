@@ -78,12 +78,7 @@ export class Commands implements Sender {
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
-  async #again(
-    thrown: unknown,
-    command: string,
-    args: readonly CommandArg[],
-    idempotent: boolean,
-  ): Promise<unknown> {
+  async #again(thrown: unknown, command: string, args: readonly CommandArg[], idempotent: boolean): Promise<unknown> {
     for (let retries = 0; ; retries++) {
       const error = translateError(thrown)
       if (this.#closed || retries >= MAX_RETRIES || !mayRetry(thrown, error, idempotent)) throw error

@@ -1,5 +1,12 @@
 import type { Redis } from 'ioredis'
-import { AuthError, ConnectionError, ShutdownError, UnsupportedServerError, copyOf, type RedelayedError } from '../errors.js'
+import {
+  AuthError,
+  ConnectionError,
+  ShutdownError,
+  UnsupportedServerError,
+  copyOf,
+  type RedelayedError,
+} from '../errors.js'
 import type { Emit, ReconnectingEvent } from '../events.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import { translateError } from './server-errors.js'
@@ -59,7 +66,9 @@ export class Link {
         const seconds = this.#params.connectTimeout / 1000
         const why = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
         reject(
-          new ConnectionError(`no connection to Redis within ${seconds} s${why}`, 'not-applied', { cause: this.#lastError }),
+          new ConnectionError(`no connection to Redis within ${seconds} s${why}`, 'not-applied', {
+            cause: this.#lastError,
+          }),
         )
       }, this.#params.connectTimeout)
       const waiter: Waiter = { resolve, reject, timer }
@@ -91,7 +100,7 @@ export class Link {
   }
 
   async #run(): Promise<void> {
-    for (let attempt = 0; !this.#closed; ) {
+    for (let attempt = 0; !this.#closed;) {
       const redis = await this.#connect()
       if (redis !== undefined) {
         const since = performance.now()

@@ -45,8 +45,20 @@ export interface ConnectOptions {
 }
 
 export const CONNECT_OPTIONS = [
-  'url', 'host', 'port', 'username', 'password', 'db', 'tls', 'sentinels', 'name', 'sentinelUsername', 'sentinelPassword',
-  'cluster', 'ioredis', 'redis',
+  'url',
+  'host',
+  'port',
+  'username',
+  'password',
+  'db',
+  'tls',
+  'sentinels',
+  'name',
+  'sentinelUsername',
+  'sentinelPassword',
+  'cluster',
+  'ioredis',
+  'redis',
 ] as const satisfies readonly (keyof ConnectOptions)[]
 
 /** The checked options in the form that ioredis takes. */
@@ -84,14 +96,18 @@ export function resolveTarget(options: ConnectOptions): Target {
     }
   }
   if (options.url !== undefined) return { kind: 'single', redis: { ...redis, ...parseUrl(options.url, redis) } }
-  return { kind: 'single', redis: { ...redis, ...hostAndPort('options', { host: options.host ?? '127.0.0.1', port: options.port }, 6379) } }
+  return {
+    kind: 'single',
+    redis: { ...redis, ...hostAndPort('options', { host: options.host ?? '127.0.0.1', port: options.port }, 6379) },
+  }
 }
 
 function credentials(options: ConnectOptions): RedisOptions {
   const redis: RedisOptions = {}
   if (options.username !== undefined) redis.username = nonEmptyString('username', options.username)
   if (options.password !== undefined) {
-    if (typeof options.password !== 'string') throw new InvalidArgumentError('password', 'a string', typeof options.password)
+    if (typeof options.password !== 'string')
+      throw new InvalidArgumentError('password', 'a string', typeof options.password)
     redis.password = options.password
   }
   if (options.db !== undefined) redis.db = integer('db', options.db, 0, 1_000_000)
@@ -108,15 +124,23 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
   try {
     url = new URL(given)
   } catch {
-    throw new InvalidArgumentError('url', 'redis://[user[:password]@]host[:port][/database] or rediss://…', 'something else')
+    throw new InvalidArgumentError(
+      'url',
+      'redis://[user[:password]@]host[:port][/database] or rediss://…',
+      'something else',
+    )
   }
   if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
     throw new InvalidArgumentError('url', 'the scheme redis:// or rediss://', url.protocol)
   }
-  const redis: RedisOptions = hostAndPort('url', {
-    host: url.hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1',
-    port: url.port === '' ? undefined : Number(url.port),
-  }, 6379)
+  const redis: RedisOptions = hostAndPort(
+    'url',
+    {
+      host: url.hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1',
+      port: url.port === '' ? undefined : Number(url.port),
+    },
+    6379,
+  )
   if (url.username !== '') redis.username = unescaped('user', url.username)
   if (url.password !== '') redis.password = unescaped('password', url.password)
   const database = url.pathname.slice(1)
@@ -163,7 +187,8 @@ function nonEmptyList<T>(what: string, list: readonly T[]): readonly T[] {
 
 function borrowed(client: IoredisClient): IoredisClient {
   const looksRight = typeof client === 'object' && client !== null && typeof client.duplicate === 'function'
-  if (!looksRight || typeof client.status !== 'string') throw new InvalidArgumentError('redis', 'an ioredis client', client)
+  if (!looksRight || typeof client.status !== 'string')
+    throw new InvalidArgumentError('redis', 'an ioredis client', client)
   const { keyPrefix, redisOptions } = client.options as { keyPrefix?: unknown; redisOptions?: { keyPrefix?: unknown } }
   if (keyPrefix) refuseKeyPrefix(keyPrefix)
   if (redisOptions?.keyPrefix) refuseKeyPrefix(redisOptions.keyPrefix)
@@ -172,5 +197,9 @@ function borrowed(client: IoredisClient): IoredisClient {
 
 /** ioredis would prefix keys, but not channels nor the names that Redisson uses: wake-ups would be lost without a word. */
 function refuseKeyPrefix(keyPrefix: unknown): never {
-  throw new InvalidArgumentError('keyPrefix', 'none on the ioredis client; use the nameMapper option instead', keyPrefix)
+  throw new InvalidArgumentError(
+    'keyPrefix',
+    'none on the ioredis client; use the nameMapper option instead',
+    keyPrefix,
+  )
 }

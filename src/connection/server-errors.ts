@@ -19,7 +19,9 @@ export function translateError(thrown: unknown): RedelayedError {
   const error = toError(thrown)
   if (error.name !== 'ReplyError') {
     const outcome = error.message.startsWith(NOT_SENT) ? 'not-applied' : 'unknown'
-    return new ConnectionError(`the connection to Redis broke: ${reasonOf(error)}`, outcome, { cause: withoutCommand(error) })
+    return new ConnectionError(`the connection to Redis broke: ${reasonOf(error)}`, outcome, {
+      cause: withoutCommand(error),
+    })
   }
   const cause = withoutCommand(error)
   const message = withoutScriptTrace(error.message)
@@ -53,7 +55,17 @@ export function isTransient(error: RedelayedError): boolean {
   return error instanceof CommandError && TRANSIENT.has(error.redisCode)
 }
 
-const TRANSIENT = new Set(['LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'BUSY', 'TRYAGAIN', 'MOVED', 'ASK', 'UNBLOCKED', 'NOREPLICAS'])
+const TRANSIENT = new Set([
+  'LOADING',
+  'MASTERDOWN',
+  'CLUSTERDOWN',
+  'BUSY',
+  'TRYAGAIN',
+  'MOVED',
+  'ASK',
+  'UNBLOCKED',
+  'NOREPLICAS',
+])
 
 /** The first word of a server error, e.g. `OOM`. */
 function redisCodeOf(message: string): string {

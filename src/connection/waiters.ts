@@ -55,7 +55,10 @@ export class Waiters {
   /** Hands elements to the waiters of a key; those that have ended get one only if nobody else wants it. */
   deliver(key: string, elements: Buffer[]): void {
     const list = this.#byKey.get(key) ?? []
-    const byUrgency = [...list.filter((waiter) => waiter.ended === undefined), ...list.filter((waiter) => waiter.ended !== undefined)]
+    const byUrgency = [
+      ...list.filter((waiter) => waiter.ended === undefined),
+      ...list.filter((waiter) => waiter.ended !== undefined),
+    ]
     let given = 0
     for (const waiter of byUrgency) {
       if (given >= elements.length) break

@@ -28,7 +28,11 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   #lastSubscription = 0
 
   /** @internal */
-  constructor(context: QueueContext, identity: QueueIdentity<T>, options: { consumersDeliver?: boolean | undefined } = {}) {
+  constructor(
+    context: QueueContext,
+    identity: QueueIdentity<T>,
+    options: { consumersDeliver?: boolean | undefined } = {},
+  ) {
     super(context, identity)
     this.#delivers = boolean('consumersDeliver', options.consumersDeliver ?? context.settings.consumersDeliver)
   }

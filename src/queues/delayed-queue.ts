@@ -11,25 +11,17 @@ import {
   type OfferFailure,
 } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
-import { asArray, asBytes, asInteger } from '../lua/replies.js'
-import { amend, find, poll, stats, type PageReply } from '../lua/scripts.js'
-import { boolean, integer, oneOf, onlyKnown } from '../options.js'
+import { asInteger } from '../lua/replies.js'
+import { amend, poll } from '../lua/scripts.js'
+import { boolean, integer, onlyKnown } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext } from './context.js'
-import {
-  toScheduledEntries,
-  toScheduledMessage,
-  toStats,
-  type DelayedQueueStats,
-  type ScheduledMessage,
-} from './inspection.js'
 import type { ListQueue } from './list-queue.js'
 import { Offers, type PendingOffer } from './offers.js'
-import { QueueObject } from './queue-object.js'
+import { PendingMessages } from './pending-messages.js'
 
-/** How many entries one script moves or looks at. */
+/** How many entries one script takes. */
 const PAGE = 500
-const MAX_SCHEDULE = 10_000
 
 /** `amend` with this delay removes the entry. */
 const REMOVE = -1
@@ -61,10 +53,9 @@ export interface OfferItem<T> {
  * Redisson's `RDelayedQueue`: holds messages back and moves each to its destination queue when it is due. As long as the
  * object lives, this client takes part in delivering the queue.
  */
-export class DelayedQueue<T = unknown> extends QueueObject<T> {
+export class DelayedQueue<T = unknown> extends PendingMessages<T> {
   /** The queue that due messages are moved to. */
   readonly destination: ListQueue<T>
-  readonly order: 'list' | 'none'
   readonly #offers: Offers
   readonly #events: Events
   readonly #endEvents: () => void
@@ -73,9 +64,8 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
 
   /** @internal */
   constructor(context: QueueContext, destination: ListQueue<T>, options: DelayedQueueOptions) {
-    super(context, destination.identity)
     onlyKnown('options', options, ['order', 'deliver'])
-    this.order = oneOf('order', options.order ?? 'list', ['list', 'none'])
+    super(context, destination.identity, options.order)
     this.destination = destination
     this.#offers = new Offers(context, destination.identity, this.order === 'list')
     const deliver = boolean('deliver', options.deliver ?? true)
@@ -93,25 +83,25 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
    * @throws ConnectionError its `outcome` says whether the message may have been accepted
    */
   async offer(value: T, delay: number, unit?: TimeUnit): Promise<Ticket> {
-    this.#assertUsable()
+    this.assertUsable()
     try {
       const delayMs = toMillis('delay', delay, unit)
       return await this.#offers.one({ payload: this.encode(value), due: { delayMs } })
     } catch (error) {
-      throw this.#attributed(error)
+      throw this.attributed(error)
     }
   }
 
   /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
   async offerAt(value: T, date: Date): Promise<Ticket> {
-    this.#assertUsable()
+    this.assertUsable()
     if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
       throw this.named(new InvalidArgumentError('date', 'a valid Date', date))
     }
     try {
       return await this.#offers.one({ payload: this.encode(value), due: { atMs: Math.max(0, date.getTime()) } })
     } catch (error) {
-      throw this.#attributed(error)
+      throw this.attributed(error)
     }
   }
 
@@ -122,7 +112,7 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
    * @throws OfferAllError names the items that were not accepted, and has the tickets of the others
    */
   async offerAll(items: Iterable<OfferItem<T>>): Promise<Ticket[]> {
-    this.#assertUsable()
+    this.assertUsable()
     const list = [...items]
     const pending: PendingOffer[] = []
     const invalid: OfferFailure[] = []
@@ -130,10 +120,16 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
       try {
         pending.push(this.#pendingItem(item, index))
       } catch (error) {
-        invalid.push({ index, error: this.#attributed(error) as RedelayedError })
+        invalid.push({ index, error: this.attributed(error) as RedelayedError })
       }
     })
-    if (invalid.length > 0) throw this.named(new OfferAllError(list.map(() => null), invalid))
+    if (invalid.length > 0)
+      throw this.named(
+        new OfferAllError(
+          list.map(() => null),
+          invalid,
+        ),
+      )
 
     const results = await this.whole(() => this.#offers.many(pending))
     const failures = results.flatMap((error, index) =>
@@ -155,28 +151,10 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
     try {
       delayMs = toMillis('delay', delay, unit)
     } catch (error) {
-      throw this.#attributed(error)
+      throw this.attributed(error)
     }
     const result = await this.#amend(ticket, delayMs)
     return result === null ? null : result.ticket
-  }
-
-  /** How many messages are pending. With `order: 'list'` those that stand in the order list, as in Redisson. */
-  async size(): Promise<number> {
-    this.#assertUsable()
-    const { order, timeouts } = this.identity.keys
-    return asInteger(await (this.#ordered ? this.read('LLEN', [order]) : this.read('ZCARD', [timeouts])))
-  }
-
-  async isEmpty(): Promise<boolean> {
-    return (await this.size()) === 0
-  }
-
-  /** The first pending message without taking it: the oldest offered, or with `order: 'none'` the next due. */
-  async peek(): Promise<T | null> {
-    this.#assertUsable()
-    const [entry] = await this.#range(0, 0)
-    return entry === undefined ? null : this.#valueOf(entry)
   }
 
   /** Takes the first pending message before it is due; it will not be delivered. `null` when there is none. */
@@ -184,57 +162,9 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
   /** Takes up to `limit` (0 to 2^53-1) pending messages. */
   poll(limit: number): Promise<T[]>
   async poll(limit?: number): Promise<T | null | T[]> {
-    this.#assertUsable()
+    this.assertUsable()
     if (limit === undefined) return (await this.#poll(1))[0] ?? null
     return this.#poll(this.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
-  }
-
-  /** All pending messages, in one reply: in offer order, or with `order: 'none'` by due time. Use `iterate` for many. */
-  async readAll(): Promise<T[]> {
-    this.#assertUsable()
-    return this.#valuesOf(await this.#range(0, -1))
-  }
-
-  /**
-   * Walks the pending messages in pages of `pageSize` (1 to 10,000). While messages come and go, some can be missed or seen
-   * twice.
-   */
-  async *iterate({ pageSize = 100 }: { pageSize?: number } = {}): AsyncGenerator<T, void> {
-    this.#assertUsable()
-    for await (const page of this.pages(pageSize, (first, last) => this.#range(first, last))) yield* this.#valuesOf(page)
-  }
-
-  /** What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. */
-  async stats(): Promise<DelayedQueueStats> {
-    this.#assertUsable()
-    const { channel } = this.identity.keys
-    const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
-    return toStats(await this.script(stats, this.identity.keys, { channel, nowMs }, { idempotent: true }))
-  }
-
-  /**
-   * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
-   * With both values of `order`. Unreadable ones are left out and reported by an `error` event.
-   */
-  async schedule({ limit = 100 }: { limit?: number } = {}): Promise<ScheduledMessage<T>[]> {
-    this.#assertUsable()
-    integer('limit', limit, 1, MAX_SCHEDULE)
-    const { timeouts, destination } = this.identity.keys
-    const reply = await this.read('ZRANGE', [timeouts, '0', String(limit - 1), 'WITHSCORES'])
-    const messages: ScheduledMessage<T>[] = []
-    for (const entry of toScheduledEntries(reply)) {
-      try {
-        messages.push(toScheduledMessage(destination, entry, (payload) => this.decode(payload)))
-      } catch (thrown) {
-        this.context.hub.emit('error', this.#attributed(thrown) as RedelayedError)
-      }
-    }
-    return messages
-  }
-
-  /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
-  async contains(value: T): Promise<boolean> {
-    return this.#find(value, false)
   }
 
   /** Takes the first pending message; rejects with `NoSuchElementError` when there is none. */
@@ -242,7 +172,7 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
   /** Removes the first pending message with the same encoded bytes as `value`. A walk: `cancel(ticket)` is O(log N). */
   remove(value: T): Promise<boolean>
   async remove(...args: [] | [T]): Promise<T | boolean> {
-    if (args.length > 0) return this.#find(args[0] as T, true)
+    if (args.length > 0) return this.find(args[0] as T, true)
     const value = await this.poll()
     if (value === null) throw this.named(new NoSuchElementError())
     return value
@@ -255,7 +185,7 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
 
   /** As `clear`; resolves with whether there were any. */
   async delete(): Promise<boolean> {
-    this.#assertUsable()
+    this.assertUsable()
     const { order, timeouts } = this.identity.keys
     return asInteger(await this.send('UNLINK', [order, timeouts])) > 0
   }
@@ -297,11 +227,7 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
     return this
   }
 
-  get #ordered(): boolean {
-    return this.order === 'list'
-  }
-
-  #assertUsable(): void {
+  protected assertUsable(): void {
     if (this.#destroyed) throw this.named(new ShutdownError('this delayed queue was destroyed'))
   }
 
@@ -314,12 +240,8 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
     return { payload: this.encode(item.value, `${what}.value`), due: { delayMs } }
   }
 
-  #attributed(error: unknown): unknown {
-    return error instanceof RedelayedError ? this.named(error) : error
-  }
-
   async #amend(ticket: Ticket, delayMs: number): Promise<{ ticket: Ticket | null } | null> {
-    this.#assertUsable()
+    this.assertUsable()
     const { timeouts, order, channel, destination } = this.identity.keys
     const { id, due } = decodeTicket(destination, this.name, ticket)
     const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
@@ -332,18 +254,11 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
     return { ticket: delayMs === REMOVE ? null : encodeTicket(destination, id, result) }
   }
 
-  /** Entries by index: of the order list, or of the schedule. */
-  async #range(first: number, last: number): Promise<Buffer[]> {
-    const { order, timeouts } = this.identity.keys
-    const [command, key] = this.#ordered ? ['LRANGE', order] : ['ZRANGE', timeouts]
-    return asArray(await this.read(command, [key, String(first), String(last)])).map(asBytes)
-  }
-
   async #poll(limit: number): Promise<T[]> {
     return this.whole(async () => {
       const values: T[] = []
       while (values.length < limit) {
-        const args = { count: Math.min(PAGE, limit - values.length), ordered: this.#ordered }
+        const args = { count: Math.min(PAGE, limit - values.length), ordered: this.ordered }
         const entries = await this.script(poll, this.identity.keys, args).catch((error: unknown) => {
           if (values.length === 0) throw error
           return [] // what was taken before must reach the caller
@@ -365,43 +280,5 @@ export class DelayedQueue<T = unknown> extends QueueObject<T> {
       return []
     }
     return this.accept([payload])
-  }
-
-  async #find(value: T, remove: boolean): Promise<boolean> {
-    this.#assertUsable()
-    const payload = this.encode(value)
-    const tail = Buffer.alloc(8 + payload.length)
-    tail.writeBigUInt64LE(BigInt(payload.length))
-    tail.set(payload, 8)
-    let from: number | null = 0
-    while (from !== null) {
-      const args = { tail, from, page: PAGE, ordered: this.#ordered, remove }
-      const reply: PageReply = await this.script(find, this.identity.keys, args, { idempotent: !remove })
-      if (reply.found) return true
-      from = reply.next
-    }
-    return false
-  }
-
-  #valueOf(entry: Buffer): T {
-    let payload: Buffer
-    try {
-      payload = payloadOf(entry)
-    } catch (error) {
-      throw this.#attributed(error)
-    }
-    return this.decode(payload)
-  }
-
-  #valuesOf(entries: readonly Buffer[]): T[] {
-    const values: T[] = []
-    for (const entry of entries) {
-      try {
-        values.push(this.#valueOf(entry))
-      } catch (thrown) {
-        this.context.hub.emit('error', thrown as RedelayedError)
-      }
-    }
-    return values
   }
 }

@@ -54,7 +54,12 @@ export abstract class ListQueue<T> extends QueueObject<T> {
     const element = this.encode(value)
     let from: number | null = 0
     while (from !== null) {
-      const reply: PageReply = await this.script(contains, { destination: this.key }, { element, from, page: PAGE }, { idempotent: true })
+      const reply: PageReply = await this.script(
+        contains,
+        { destination: this.key },
+        { element, from, page: PAGE },
+        { idempotent: true },
+      )
       if (reply.found) return true
       from = reply.next
     }
@@ -103,7 +108,8 @@ export abstract class ListQueue<T> extends QueueObject<T> {
    * missed or seen twice.
    */
   async *iterate({ pageSize = 100 }: { pageSize?: number } = {}): AsyncGenerator<T, void> {
-    const fetch = (first: number, last: number): Promise<unknown> => this.read('LRANGE', [this.key, String(first), String(last)])
+    const fetch = (first: number, last: number): Promise<unknown> =>
+      this.read('LRANGE', [this.key, String(first), String(last)])
     for await (const page of this.pages(pageSize, fetch)) yield* this.decodeAll(page)
   }
 
@@ -134,4 +140,3 @@ export function assertQueue(queue: unknown): asserts queue is ListQueue<unknown>
     throw new InvalidArgumentError('destination', 'a queue from getQueue or getBlockingQueue of this client', queue)
   }
 }
-

@@ -66,7 +66,9 @@ export abstract class QueueObject<T> {
       throw this.named(new EncodeError(this.codec.name, '$', toError(thrown).message, { cause: thrown }))
     }
     if (!Buffer.isBuffer(bytes)) {
-      throw this.named(new EncodeError(this.codec.name, '$', `its encode returned ${describe(bytes)} instead of a Buffer`))
+      throw this.named(
+        new EncodeError(this.codec.name, '$', `its encode returned ${describe(bytes)} instead of a Buffer`),
+      )
     }
     const limit = this.context.settings.maxPayloadBytes
     if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))

@@ -138,7 +138,8 @@ export class TransferTask {
       this.#failures = 0
       remote.observe(result.now, sentAt)
       this.#subscribers = result.subscribers
-      this.#first = result.moved > 0
+      if (result.moved > 0) this.#first = true
+      else if (announce) this.#first = false // somebody else was there before; a sweep that finds nothing proves nothing
       if (result.next === null || this.#stopped) continue
       if (result.next <= result.now) this.#again = true
       else this.#timer.lower(remote.toLocal(result.next))

@@ -186,8 +186,8 @@ describe('the command line', function () {
     it('shows what is due next and what waits to be taken, and takes nothing', async () => {
       const queue = uniqueName('peek')
       const now = Math.floor(await redisNow())
-      await javaOffer(queue, text('later'), now + 7_200_500)
-      await javaOffer(queue, text('soon\x1b[31m\u202e'), now + 3_600_500)
+      await javaOffer(queue, text('later'), now + 7_260_000)
+      await javaOffer(queue, text('soon\x1b[31m\u202e'), now + 3_660_000)
       await javaOffer(queue, text('last'), now + 9_900_000)
       await rawClient().rpush(queue, text('one'), text('two'), text('three'))
       const state = await rawState(queue)

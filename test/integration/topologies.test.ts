@@ -183,7 +183,7 @@ describe('Cluster', function () {
       const blocked = await Promise.all(nodes.map((node) => node.info('clients')))
       expect(blocked.join()).to.match(/blocked_clients:1\r?\n/)
     })
-    const ids = await Promise.all(nodes.map((node) => node.cluster('MYID') as Promise<string>))
+    const ids = await Promise.all(nodes.map((node) => node.cluster('MYID')))
     const owner = ids.indexOf(await ownerOf(nodes[0]!, slot))
     const target = (owner + 1) % 3
     for (const node of nodes) await node.cluster('SETSLOT', slot, 'NODE', ids[target]!)

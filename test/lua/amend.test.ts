@@ -41,6 +41,7 @@ describe('amend.lua', () => {
     unordered('d', 'D'),
     old('e', 'E'),
   ]
+  const zeros = ordered('z\0\0\0\0\0\0\0', 'Z')
   const all: State = {
     timeouts: [
       [a, 10],
@@ -232,6 +233,18 @@ describe('amend.lua', () => {
       args: { due: MAX, prefix: prefixOf(b) },
       reply: 0,
       after: { timeouts: [[a, '9007199254740991']], order: [a] },
+    },
+    {
+      what: 'does not take poison for an id that goes on with zeros',
+      before: {
+        timeouts: [
+          ['\x08z', 10],
+          [zeros, 10],
+        ],
+      },
+      args: { due: 10, prefix: prefixOf(zeros) },
+      reply: 0,
+      after: { timeouts: [['\x08z', 10]] },
     },
     {
       what: 'is not led astray by poison of the same millisecond',

@@ -478,6 +478,7 @@ describe('TransferRegistry', () => {
       expect(closed).to.equal(false)
       open()
       await closing
+      expect(clock.pending).to.deep.equal([])
       expect(changes.slice(2)).to.deep.equal([`-${ORDERS.keys.channel}`, `-${OTHER.keys.channel}`])
       expect(() => registry.acquire(ORDERS))
         .to.throw(RedelayedError)
@@ -488,6 +489,7 @@ describe('TransferRegistry', () => {
       registry.onOffered(ORDERS, NOW)
       await release()
       await registry.close()
+      expect(changes).to.have.length(4)
       await clock.advance(100_000)
       expect(sent).to.have.length(1)
       expect(clock.pending).to.deep.equal([])

@@ -246,6 +246,16 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
+    it('still announces when a sweep asks after the timer', async () => {
+      const { task, clock, calls, redisNow } = await started()
+      task.wake()
+      task.onAnnounced(redisNow() + 5)
+      await clock.advance(10)
+      task.wake()
+      await calls[0]!.reply()
+      expect(calls.map(({ announce }) => announce)).to.deep.equal([false, true])
+    })
+
     it('does not lose a wake-up between the end of the loop and the end of the promise', async () => {
       const { task, calls, redisNow } = setUp()
       task.wake()
@@ -443,7 +453,7 @@ describe('TransferTask', () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
       await clock.advance(102)
       task.onAnnounced(redisNow() - 1)
-      await clock.advance(8)
+      await clock.advance(4)
       expect(calls).to.have.length(1)
     })
 
@@ -451,6 +461,14 @@ describe('TransferTask', () => {
       const { clock, calls } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       expect(calls).to.have.length(1)
+    })
+
+    it('still goes first after a sweep that found nothing', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      task.wake()
+      await calls[0]!.reply({ subscribers: 20, moved: 0, next: redisNow() + 100 })
+      await clock.advance(100)
+      expect(calls).to.have.length(2)
     })
 
     it('yields when another one was faster', async () => {
@@ -504,6 +522,15 @@ describe('TransferTask', () => {
       expect(clock.pending).to.deep.equal([])
       await clock.advance(100_000)
       expect(calls).to.have.length(1)
+    })
+
+    it('arms nothing with the reply of the transfer under way', async () => {
+      const { task, clock, calls, redisNow } = await started()
+      task.wake()
+      const stopping = task.stop()
+      await calls[0]!.reply({ next: redisNow() + 50 })
+      await stopping
+      expect(clock.pending).to.deep.equal([])
     })
 
     it('says nothing about a transfer that fails afterwards, and does not try again', async () => {

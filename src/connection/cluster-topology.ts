@@ -1,0 +1,89 @@
+import type { Cluster, Redis } from 'ioredis'
+import { ConnectionError, InternalError } from '../errors.js'
+import type { Settings } from '../options.js'
+import { OVERRIDES } from './overrides.js'
+import { Readiness } from './readiness.js'
+import { assertVersion } from './server-version.js'
+import type { Place, Topology } from './topology.js'
+
+const MAX_KNOWN_SLOTS = 100_000
+
+/** A cluster; ioredis follows its redirections and failovers, also by sending a command twice. */
+export class ClusterTopology implements Topology {
+  readonly resends = true
+  readonly #cluster: Cluster
+  readonly #owned: boolean
+  readonly #ready: Readiness
+  readonly #slots = new Map<string, number>()
+  readonly #onError = (): void => {}
+
+  constructor(cluster: Cluster, owned: boolean, settings: Settings) {
+    this.#cluster = cluster
+    this.#owned = owned
+    // calls report what fails; without a listener ioredis prints it
+    if (owned) cluster.on('error', this.#onError)
+    this.#ready = new Readiness(cluster, settings.connectTimeout, async () => {
+      const [node] = cluster.nodes('master')
+      if (node !== undefined) await assertVersion(node)
+    })
+  }
+
+  get connected(): boolean {
+    return this.#ready.now
+  }
+
+  commands(): Cluster | Promise<Cluster> {
+    return this.#ready.now ? this.#cluster : this.#ready.wait().then(() => this.#cluster)
+  }
+
+  async dedicated(node?: string): Promise<Redis> {
+    await this.#ready.wait()
+    const masters = this.#cluster.nodes('master')
+    const chosen =
+      node === undefined
+        ? masters[Math.floor(Math.random() * masters.length)]
+        : masters.find((master) => addressOf(master) === node)
+    if (chosen === undefined)
+      throw new ConnectionError(`no master ${node ?? ''} is known in the cluster`, 'not-applied')
+    return chosen.duplicate(OVERRIDES)
+  }
+
+  async beside(dedicated: Redis): Promise<Redis> {
+    await this.#ready.wait()
+    const node = this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))
+    if (node === undefined) throw new ConnectionError('the node left the cluster', 'not-applied')
+    return node
+  }
+
+  async place(key: string): Promise<Place> {
+    await this.#ready.wait()
+    const slot = await this.#slotOf(key)
+    const node = this.#cluster.slots[slot]?.[0]
+    if (node === undefined) throw new ConnectionError(`no master serves slot ${slot}`, 'not-applied')
+    return { node, slot }
+  }
+
+  async #slotOf(key: string): Promise<number> {
+    const known = this.#slots.get(key)
+    if (known !== undefined) return known
+    const slot = await this.#cluster.call('CLUSTER', 'KEYSLOT', key)
+    if (typeof slot !== 'number') throw new InternalError('keyslot', 'CLUSTER KEYSLOT gave no number')
+    if (this.#slots.size >= MAX_KNOWN_SLOTS) this.#slots.clear()
+    this.#slots.set(key, slot)
+    return slot
+  }
+
+  refresh(): Promise<void> {
+    return new Promise((resolve) => this.#cluster.refreshSlotsCache(() => resolve()))
+  }
+
+  async close(): Promise<void> {
+    if (!this.#owned) return
+    await this.#cluster.quit().catch(() => undefined)
+    this.#cluster.disconnect()
+  }
+}
+
+function addressOf(redis: Redis): string {
+  return `${redis.options.host}:${redis.options.port}`
+}

@@ -1,0 +1,25 @@
+import { Cluster, type Redis } from 'ioredis'
+import type { Emit } from '../events.js'
+import type { Settings } from '../options.js'
+import { ClusterTopology } from './cluster-topology.js'
+import type { Target } from './options.js'
+import { BorrowedTopology, SingleTopology } from './single-topology.js'
+import type { Topology } from './topology.js'
+
+export function createTopology(target: Target, settings: Settings, emit: Emit): Topology {
+  switch (target.kind) {
+    case 'single':
+      return new SingleTopology(target.redis, settings, emit)
+    case 'cluster': {
+      const cluster = new Cluster(target.nodes, {
+        lazyConnect: true,
+        redisOptions: { ...target.redis, connectTimeout: settings.connectTimeout },
+        ...(target.redis.tls === undefined ? {} : { dnsLookup: (address, callback) => callback(null, address) }),
+      })
+      return new ClusterTopology(cluster, true, settings)
+    }
+    case 'borrowed':
+      if (target.client.isCluster) return new ClusterTopology(target.client as unknown as Cluster, false, settings)
+      return new BorrowedTopology(target.client as unknown as Redis, settings)
+  }
+}

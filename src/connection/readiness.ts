@@ -1,0 +1,93 @@
+import type { Cluster, Redis } from 'ioredis'
+import { ConnectionError, RedelayedError, copyOf } from '../errors.js'
+
+interface Waiting {
+  readonly resolve: () => void
+  readonly reject: (error: RedelayedError) => void
+  readonly timer: NodeJS.Timeout
+}
+
+/**
+ * Waits for a client that connects by itself, for a bounded time, and looks at the server once. However many calls wait,
+ * the client gets one listener per event.
+ */
+export class Readiness {
+  readonly #client: Redis | Cluster
+  readonly #timeout: number
+  readonly #inspect: () => Promise<void>
+  readonly #waiting = new Set<Waiting>()
+  #lastError: Error | undefined
+  #inspecting: Promise<void> | undefined
+  #inspected = false
+
+  constructor(client: Redis | Cluster, timeout: number, inspect: () => Promise<void>) {
+    this.#client = client
+    this.#timeout = timeout
+    this.#inspect = inspect
+  }
+
+  get now(): boolean {
+    return this.#inspected && this.#client.status === 'ready'
+  }
+
+  async wait(): Promise<void> {
+    if (this.#client.status !== 'ready') await this.#connected()
+    if (this.#inspected) return
+    this.#inspecting ??= this.#inspect().finally(() => (this.#inspecting = undefined))
+    try {
+      await this.#inspecting
+    } catch (error) {
+      throw error instanceof RedelayedError ? copyOf(error) : error
+    }
+    this.#inspected = true
+  }
+
+  #connected(): Promise<void> {
+    const client = this.#client
+    if (client.status === 'wait') client.connect().catch(() => undefined)
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#remove(waiting)
+        const why = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
+        const message = `no connection to Redis within ${this.#timeout / 1000} s${why}`
+        reject(new ConnectionError(message, 'not-applied', { cause: this.#lastError }))
+      }, this.#timeout)
+      const waiting: Waiting = { resolve, reject, timer }
+      if (this.#waiting.size === 0) {
+        this.#lastError = undefined
+        client.on('ready', this.#onReady)
+        client.on('error', this.#onError)
+        client.on('end', this.#onEnd)
+      }
+      this.#waiting.add(waiting)
+      if (client.status === 'end') this.#onEnd()
+    })
+  }
+
+  readonly #onReady = (): void => {
+    for (const waiting of this.#waiting) {
+      this.#remove(waiting)
+      waiting.resolve()
+    }
+  }
+
+  readonly #onError = (error: Error): void => {
+    this.#lastError = error
+  }
+
+  readonly #onEnd = (): void => {
+    for (const waiting of this.#waiting) {
+      this.#remove(waiting)
+      waiting.reject(new ConnectionError('the ioredis client has ended', 'not-applied', { cause: this.#lastError }))
+    }
+  }
+
+  #remove(waiting: Waiting): void {
+    clearTimeout(waiting.timer)
+    this.#waiting.delete(waiting)
+    if (this.#waiting.size > 0) return
+    this.#client.off('ready', this.#onReady)
+    this.#client.off('error', this.#onError)
+    this.#client.off('end', this.#onEnd)
+  }
+}

@@ -1,0 +1,95 @@
+import { Redis, type RedisOptions } from 'ioredis'
+import type { Emit } from '../events.js'
+import type { Settings } from '../options.js'
+import { Link } from './link.js'
+import { OVERRIDES } from './overrides.js'
+import { Readiness } from './readiness.js'
+import { assertVersion } from './server-version.js'
+import { ONE_PLACE, type Place, type Topology } from './topology.js'
+
+/** One server, or the master that sentinels name. */
+export class SingleTopology implements Topology {
+  readonly resends = false
+  readonly #options: RedisOptions
+  readonly #link: Link
+
+  constructor(options: RedisOptions, settings: Settings, emit: Emit) {
+    this.#options = {
+      ...options,
+      ...OVERRIDES,
+      sentinelRetryStrategy: () => null,
+      connectTimeout: settings.connectTimeout,
+    }
+    this.#link = new Link({
+      role: 'commands',
+      open: () => new Redis({ ...this.#options, socketTimeout: settings.commandTimeout }),
+      prepare: assertVersion,
+      connectTimeout: settings.connectTimeout,
+      emit,
+    })
+  }
+
+  get connected(): boolean {
+    return this.#link.current !== undefined
+  }
+
+  commands(): Redis | Promise<Redis> {
+    return this.#link.current ?? this.#link.get()
+  }
+
+  dedicated(): Redis {
+    return new Redis(this.#options)
+  }
+
+  beside(): Promise<Redis> {
+    return this.#link.get()
+  }
+
+  place(): Place {
+    return ONE_PLACE
+  }
+
+  async refresh(): Promise<void> {}
+
+  close(): Promise<void> {
+    return this.#link.close(true)
+  }
+}
+
+/** A single-node client of the user's: its reconnection and its end are the user's. */
+export class BorrowedTopology implements Topology {
+  readonly resends: boolean
+  readonly #client: Redis
+  readonly #ready: Readiness
+
+  constructor(client: Redis, settings: Settings) {
+    this.#client = client
+    this.resends = client.options.autoResendUnfulfilledCommands !== false
+    this.#ready = new Readiness(client, settings.connectTimeout, () => assertVersion(client))
+  }
+
+  get connected(): boolean {
+    return this.#ready.now
+  }
+
+  commands(): Redis | Promise<Redis> {
+    return this.#ready.now ? this.#client : this.#ready.wait().then(() => this.#client)
+  }
+
+  dedicated(): Redis {
+    return this.#client.duplicate({ ...OVERRIDES, sentinelRetryStrategy: () => null })
+  }
+
+  async beside(): Promise<Redis> {
+    await this.#ready.wait()
+    return this.#client
+  }
+
+  place(): Place {
+    return ONE_PLACE
+  }
+
+  async refresh(): Promise<void> {}
+
+  async close(): Promise<void> {}
+}

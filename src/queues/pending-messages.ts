@@ -1,0 +1,155 @@
+import { payloadOf } from '../codec/entry.js'
+import { RedelayedError } from '../errors.js'
+import { asArray, asBytes, asInteger } from '../lua/replies.js'
+import { find, stats, type PageReply } from '../lua/scripts.js'
+import { integer, oneOf } from '../options.js'
+import type { QueueContext, QueueIdentity } from './context.js'
+import {
+  toScheduledEntries,
+  toScheduledMessage,
+  toStats,
+  type DelayedQueueStats,
+  type ScheduledMessage,
+} from './inspection.js'
+import { QueueObject } from './queue-object.js'
+
+/** How many entries one script looks at. */
+const PAGE = 500
+const MAX_SCHEDULE = 10_000
+
+/**
+ * Looking at the pending messages of a delayed queue. With `order: 'list'` the order list is looked at, as in Redisson; with
+ * `'none'` the schedule.
+ */
+export abstract class PendingMessages<T> extends QueueObject<T> {
+  readonly order: 'list' | 'none'
+
+  /** @internal */
+  protected constructor(context: QueueContext, identity: QueueIdentity<T>, order: 'list' | 'none' | undefined) {
+    super(context, identity)
+    this.order = oneOf('order', order ?? 'list', ['list', 'none'])
+  }
+
+  /** Throws when the object was destroyed. */
+  protected abstract assertUsable(): void
+
+  /** How many messages are pending. With `order: 'list'` those that stand in the order list, as in Redisson. */
+  async size(): Promise<number> {
+    this.assertUsable()
+    const { order, timeouts } = this.identity.keys
+    return asInteger(await (this.ordered ? this.read('LLEN', [order]) : this.read('ZCARD', [timeouts])))
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return (await this.size()) === 0
+  }
+
+  /** The first pending message without taking it: the oldest offered, or with `order: 'none'` the next due. */
+  async peek(): Promise<T | null> {
+    this.assertUsable()
+    const [entry] = await this.#range(0, 0)
+    return entry === undefined ? null : this.#valueOf(entry)
+  }
+
+  /** All pending messages, in one reply: in offer order, or with `order: 'none'` by due time. Use `iterate` for many. */
+  async readAll(): Promise<T[]> {
+    this.assertUsable()
+    return this.#valuesOf(await this.#range(0, -1))
+  }
+
+  /**
+   * Walks the pending messages in pages of `pageSize` (1 to 10,000). While messages come and go, some can be missed or seen
+   * twice.
+   */
+  async *iterate({ pageSize = 100 }: { pageSize?: number } = {}): AsyncGenerator<T, void> {
+    this.assertUsable()
+    for await (const page of this.pages(pageSize, (first, last) => this.#range(first, last)))
+      yield* this.#valuesOf(page)
+  }
+
+  /** What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. */
+  async stats(): Promise<DelayedQueueStats> {
+    this.assertUsable()
+    const { channel } = this.identity.keys
+    const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
+    return toStats(await this.script(stats, this.identity.keys, { channel, nowMs }, { idempotent: true }))
+  }
+
+  /**
+   * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
+   * With both values of `order`. Unreadable ones are left out and reported by an `error` event.
+   */
+  async schedule({ limit = 100 }: { limit?: number } = {}): Promise<ScheduledMessage<T>[]> {
+    this.assertUsable()
+    integer('limit', limit, 1, MAX_SCHEDULE)
+    const { timeouts, destination } = this.identity.keys
+    const reply = await this.read('ZRANGE', [timeouts, '0', String(limit - 1), 'WITHSCORES'])
+    const messages: ScheduledMessage<T>[] = []
+    for (const entry of toScheduledEntries(reply)) {
+      try {
+        messages.push(toScheduledMessage(destination, entry, (payload) => this.decode(payload)))
+      } catch (thrown) {
+        this.context.hub.emit('error', this.attributed(thrown) as RedelayedError)
+      }
+    }
+    return messages
+  }
+
+  /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
+  async contains(value: T): Promise<boolean> {
+    return this.find(value, false)
+  }
+
+  protected get ordered(): boolean {
+    return this.order === 'list'
+  }
+
+  /** Entries by index: of the order list, or of the schedule. */
+  async #range(first: number, last: number): Promise<Buffer[]> {
+    const { order, timeouts } = this.identity.keys
+    const [command, key] = this.ordered ? ['LRANGE', order] : ['ZRANGE', timeouts]
+    return asArray(await this.read(command, [key, String(first), String(last)])).map(asBytes)
+  }
+
+  protected async find(value: T, remove: boolean): Promise<boolean> {
+    this.assertUsable()
+    const payload = this.encode(value)
+    const tail = Buffer.alloc(8 + payload.length)
+    tail.writeBigUInt64LE(BigInt(payload.length))
+    tail.set(payload, 8)
+    let from: number | null = 0
+    while (from !== null) {
+      const args = { tail, from, page: PAGE, ordered: this.ordered, remove }
+      const reply: PageReply = await this.script(find, this.identity.keys, args, { idempotent: !remove })
+      if (reply.found) return true
+      from = reply.next
+    }
+    return false
+  }
+
+  protected attributed(error: unknown): unknown {
+    return error instanceof RedelayedError ? this.named(error) : error
+  }
+
+  #valueOf(entry: Buffer): T {
+    let payload: Buffer
+    try {
+      payload = payloadOf(entry)
+    } catch (error) {
+      throw this.attributed(error)
+    }
+    return this.decode(payload)
+  }
+
+  #valuesOf(entries: readonly Buffer[]): T[] {
+    const values: T[] = []
+    for (const entry of entries) {
+      try {
+        values.push(this.#valueOf(entry))
+      } catch (thrown) {
+        this.context.hub.emit('error', thrown as RedelayedError)
+      }
+    }
+    return values
+  }
+}

@@ -1,0 +1,5 @@
+package com.example.shop;
+
+public enum Color {
+    RED, GREEN, BLUE
+}
