@@ -81,7 +81,7 @@ check('it builds and packs', () => {
   assert(install.status === 0, String(install.stderr))
 })
 
-const surface = 'console.log(typeof m.createClient, typeof m.codecs.msgpack, typeof m.codecs.jsonJackson)'
+const surface = 'console.log(typeof m.createClient, typeof m.codecs.msgpack, typeof m.codecs.json)'
 const functions = 'function function function'
 
 check('import() gives createClient and codecs', () => {
@@ -107,7 +107,7 @@ writeFileSync(
   `import { createClient, codecs } from 'redelayed'
 interface Order { id: number }
 const client = createClient({ url: 'redis://127.0.0.1:6379' })
-const orders = client.getBlockingQueue<Order>('orders', { codec: codecs.jsonJackson() })
+const orders = client.getBlockingQueue<Order>('orders', { codec: codecs.json() })
 const ticket: Promise<string> = client.getDelayedQueue(orders).offer({ id: 1 }, 5, 'seconds')
 // @ts-expect-error an order has a number; without this error the types would be any
 void client.getDelayedQueue(orders).offer({ id: 'one' }, 5000)
