@@ -34,7 +34,17 @@ const inTests = [
 ]
 
 export default defineConfig(
-  { ignores: ['dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/lua/generated.ts', 'test/compat/jvm/'] },
+  {
+    ignores: [
+      'dist/',
+      '.cache/',
+      'coverage/',
+      'docs/',
+      'benchmarks/results/',
+      'src/lua/generated.ts',
+      'test/compat/jvm/',
+    ],
+  },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Redis } from 'ioredis'
 import { findServerBin, startServer } from '../scripts/redis.mjs'
+import { codecSpeed } from './codecs/main.js'
 import { environment, markdown, save, type Finished } from './lib/report.js'
 import type { Bench } from './lib/scenario.js'
 import { sparse, uniform } from './scenarios/lateness.js'
@@ -13,7 +14,7 @@ import { memory } from './scenarios/memory.js'
 import { offers } from './scenarios/offers.js'
 import { transfersList, transfersNone } from './scenarios/transfers.js'
 
-const SCENARIOS = [sparse, uniform, manyClients, transfersNone, transfersList, offers, memory]
+const SCENARIOS = [sparse, uniform, manyClients, transfersNone, transfersList, offers, memory, codecSpeed]
 
 const { values: options } = parseArgs({
   options: {

@@ -9,11 +9,13 @@ import { createTopology } from './connection/connect.js'
 import type { Topology } from './connection/topology.js'
 import { InvalidArgumentError, ShutdownError } from './errors.js'
 import { EventHub, type EventName, type Listener } from './events.js'
-import { identityMapper, queueKeys, type NameMapper } from './keys.js'
+import { identityMapper, queueKeys, type NameMapper, type QueueKeys } from './keys.js'
 import { nonEmptyString, onlyKnown, resolveSettings, type Tuning } from './options.js'
+import { BlockingDeque } from './queues/blocking-deque.js'
 import { BlockingQueue } from './queues/blocking-queue.js'
 import type { QueueContext, QueueIdentity } from './queues/context.js'
 import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.js'
+import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
 import { TransferRegistry } from './transfer/transfer-registry.js'
@@ -43,6 +45,7 @@ const TUNING = [
   'connectTimeout',
   'commandTimeout',
   'blockingConnections',
+  'entryFormat',
   'consumersDeliver',
   'maxPayloadBytes',
 ] as const satisfies readonly (keyof Tuning)[]
@@ -85,6 +88,7 @@ export class RedelayedClient {
       hub: this.#hub,
       settings,
       ids: new EntryIds(),
+      keysOf: (name) => this.#keysOf(name),
     }
   }
 
@@ -98,6 +102,18 @@ export class RedelayedClient {
   getBlockingQueue<T = unknown>(name: string, options: BlockingQueueOptions<T> = {}): BlockingQueue<NoInfer<T>> {
     onlyKnown('options', options, ['codec', 'consumersDeliver'])
     return new BlockingQueue(this.#context, this.#identify(name, options), options)
+  }
+
+  /** Redisson's `RDeque`. */
+  getDeque<T = unknown>(name: string, options: QueueOptions<T> = {}): Deque<NoInfer<T>> {
+    onlyKnown('options', options, ['codec'])
+    return new Deque(this.#context, this.#identify(name, options))
+  }
+
+  /** Redisson's `RBlockingDeque`. */
+  getBlockingDeque<T = unknown>(name: string, options: BlockingQueueOptions<T> = {}): BlockingDeque<NoInfer<T>> {
+    onlyKnown('options', options, ['codec', 'consumersDeliver'])
+    return new BlockingDeque(this.#context, this.#identify(name, options), options)
   }
 
   /**
@@ -154,9 +170,15 @@ export class RedelayedClient {
 
   #identify<T>(name: string, options: QueueOptions<T>): QueueIdentity<T> {
     this.#assertOpen()
-    const rawName = nonEmptyString('the name that nameMapper returned', this.#mapper.map(nonEmptyString('name', name)))
+    const keys = this.#keysOf(name)
     const codec = options.codec === undefined ? (this.#codec as Codec<T>) : assertCodec(options.codec)
-    return { name, keys: queueKeys(rawName), codec }
+    return { name, keys, codec }
+  }
+
+  #keysOf(name: string): QueueKeys {
+    return queueKeys(
+      nonEmptyString('the name that nameMapper returned', this.#mapper.map(nonEmptyString('name', name))),
+    )
   }
 
   #assertOpen(): void {

@@ -1,7 +1,19 @@
 export { createClient } from './client.js'
 export type { BlockingQueueOptions, ClientOptions, QueueOptions, RedelayedClient } from './client.js'
-export { codecs } from './codec/index.js'
-export type { Codec } from './codec/index.js'
+export { codecs, java, JavaEnum, JavaValue } from './codec/index.js'
+export type {
+  ClassDeclaration,
+  Codec,
+  CompositeParts,
+  CompressionOptions,
+  FieldType,
+  JacksonOptions,
+  JavaClass,
+  Kryo5Options,
+  TypedJacksonOptions,
+  ZstdImplementation,
+  ZstdOptions,
+} from './codec/index.js'
 export { dueOf } from './codec/ticket.js'
 export type { Ticket } from './codec/ticket.js'
 export type { ConnectOptions, HostAndPort, IoredisClient } from './connection/options.js'
@@ -37,10 +49,14 @@ export type {
 } from './events.js'
 export type { NameMapper } from './keys.js'
 export type { Tuning } from './options.js'
-export type { BlockingQueue, TakeManyOptions, TakeOptions } from './queues/blocking-queue.js'
+export type { BlockingDeque } from './queues/blocking-deque.js'
+export type { BlockingQueue } from './queues/blocking-queue.js'
 export type { DelayedQueue, DelayedQueueOptions, OfferItem } from './queues/delayed-queue.js'
 export type { DelayedQueueStats, ScheduledMessage } from './queues/inspection.js'
-export type { ListQueue } from './queues/list-queue.js'
+export type { Deque, DequeMove } from './queues/deque.js'
+export type { KeyedObject } from './queues/keyed-object.js'
+export type { ListQueue, QueueMove } from './queues/list-queue.js'
 export type { Queue } from './queues/queue.js'
 export type { QuarantinedEntry } from './queues/queue-object.js'
+export type { FurtherQueues, NamedElement, TakeManyOptions, TakeOptions } from './queues/waiting-queue.js'
 export type { TimeUnit } from './timing/units.js'

@@ -17,6 +17,11 @@ export interface Tuning {
   readonly commandTimeout?: number | undefined
   /** How many connections the waiting takes of all queues share. 1 to 64; default 4. */
   readonly blockingConnections?: number | undefined
+  /**
+   * How offers are written: `'Bc0Lc0'` (default) as Redisson from 3.21.1 on, `'dLc0'` as Redisson before, for services that are
+   * older and cannot read the other. Entries of both are read and delivered always. Not with `order: 'none'`.
+   */
+  readonly entryFormat?: 'Bc0Lc0' | 'dLc0' | undefined
   /** Whether `take()`, `poll(timeout)` and the iterator also transfer due messages of their queue. Default true. */
   readonly consumersDeliver?: boolean | undefined
   /** The largest encoded value that is accepted or decoded, in bytes. 1 to 536,870,912 (512 MiB, Redis's own limit); default 16 MiB. */
@@ -34,6 +39,7 @@ export function resolveSettings(tuning: Tuning): Settings {
     connectTimeout: integer('connectTimeout', tuning.connectTimeout ?? 10_000, 10, 600_000),
     commandTimeout: integer('commandTimeout', tuning.commandTimeout ?? 10_000, 100, 600_000),
     blockingConnections: integer('blockingConnections', tuning.blockingConnections ?? 4, 1, 64),
+    entryFormat: oneOf('entryFormat', tuning.entryFormat ?? 'Bc0Lc0', ['Bc0Lc0', 'dLc0']),
     consumersDeliver: boolean('consumersDeliver', tuning.consumersDeliver ?? true),
     maxPayloadBytes: integer('maxPayloadBytes', tuning.maxPayloadBytes ?? 16 * 1024 * 1024, 1, 512 * 1024 * 1024),
   })

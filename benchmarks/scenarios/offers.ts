@@ -24,7 +24,7 @@ async function floorOf(bench: Bench, name: string): Promise<Floor> {
   return {
     sha: (await bench.raw.script('LOAD', lua.offer.source)) as string,
     keys: [timeouts, order],
-    entry: () => encodeEntry(ids.next(9), payload),
+    entry: () => encodeEntry(ids.next(5), payload),
   }
 }
 

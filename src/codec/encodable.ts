@@ -5,6 +5,10 @@ import { MAX_DEPTH } from './codec.js'
 export interface Accepts {
   /** Returns true for a leaf value that the codec represents without loss. */
   leaf(value: unknown): boolean
+  /** Why a text would be changed, also as the name of a property; `undefined` when it would not. */
+  text?(text: string): string | undefined
+  /** Names that a property cannot have. */
+  readonly refusedNames?: readonly string[]
 }
 
 /**
@@ -12,7 +16,7 @@ export interface Accepts {
  * symbols, NaN, Map, Set, holes, cycles. Properties that are `undefined` are left out, as `JSON.stringify` does.
  */
 export function assertEncodable(codec: string, value: unknown, accepts: Accepts): void {
-  if (typeof value !== 'string') new Walk(codec, accepts).part(value)
+  new Walk(codec, accepts).part(value)
 }
 
 class Walk {
@@ -26,7 +30,11 @@ class Walk {
   }
 
   part(part: unknown): void {
-    if (part === null || typeof part === 'string' || typeof part === 'boolean') return
+    if (part === null || typeof part === 'boolean') return
+    if (typeof part === 'string') {
+      this.#text(part)
+      return
+    }
     if (typeof part === 'number' && Number.isFinite(part)) return
     if (this.#accepts.leaf(part)) return
     if (typeof part !== 'object') this.#fail(describe(part))
@@ -39,9 +47,17 @@ class Walk {
     } else if (isObjectOfProperties(part)) {
       for (const key of Object.keys(part)) {
         const property = (part as Record<string, unknown>)[key]
-        if (property !== undefined) this.#step(property, key)
+        if (property === undefined) continue
+        if (this.#accepts.refusedNames?.includes(key) === true) this.#fail(`a property called ${key}`)
+        this.#text(key)
+        this.#step(property, key)
       }
     } else this.#fail(describe(part))
+  }
+
+  #text(text: string): void {
+    const problem = this.#accepts.text?.(text)
+    if (problem !== undefined) this.#fail(problem)
   }
 
   #step(part: unknown, key: string | number): void {
@@ -60,7 +76,7 @@ function isObjectOfProperties(value: object): boolean {
   return Object.prototype.toString.call(value) === '[object Object]'
 }
 
-function formatPath(path: readonly (string | number)[]): string {
+export function formatPath(path: readonly (string | number)[]): string {
   return path.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`
     return /^[A-Za-z_$][\w$]*$/.test(key) ? `${text}.${key}` : `${text}[${JSON.stringify(key)}]`

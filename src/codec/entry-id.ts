@@ -18,6 +18,18 @@ export class EntryIds {
     this.#counter = start
   }
 
+  /**
+   * A new id for the old format, with the mark `d` before it: the bytes of a finite double, as Java reads them, that also
+   * rise with each offer. The lowest byte comes first in them and in Redis's order, so the counter stands there big endian;
+   * exponent and sign are the last two bytes. The first byte is 0, because an entry that begins with a number below 7
+   * cannot be taken for one of today's format, whatever its payload is.
+   */
+  nextOld(): Buffer {
+    const counterAndRandom = this.next(COUNTER_BYTES + 1)
+    const exponent = 0xe0 | ((counterAndRandom[COUNTER_BYTES] ?? 0) & 0x0f)
+    return Buffer.from([0x64, 0, ...counterAndRandom.subarray(0, COUNTER_BYTES), exponent, 0x43])
+  }
+
   /** A new id of `length` bytes, at least five. */
   next(length: number): Buffer {
     const id = Buffer.allocUnsafe(length)

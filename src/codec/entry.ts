@@ -8,10 +8,14 @@ import { DecodeError } from '../errors.js'
  */
 export const ORDERED_ID_BYTES = 8
 export const UNORDERED_ID_BYTES = 5
+/** An id of the old format, with the byte before it that tells it from an id of today's. The byte is not in Redis. */
+export const OLD_ID_BYTES = 9
+const OLD_MARK = 0x64 // the `d` of `dLc0`
 
 const LENGTH_BYTES = 8
 
 export function encodeEntry(id: Uint8Array, payload: Uint8Array): Buffer {
+  if (id.length === OLD_ID_BYTES) return encodeOld(id, payload)
   const entry = Buffer.allocUnsafe(1 + id.length + LENGTH_BYTES + payload.length)
   entry[0] = id.length
   entry.set(id, 1)
@@ -21,6 +25,18 @@ export function encodeEntry(id: Uint8Array, payload: Uint8Array): Buffer {
   return entry
 }
 
+/** What Redisson before 3.21.1 reads. */
+function encodeOld(id: Uint8Array, payload: Uint8Array): Buffer {
+  const length = Buffer.alloc(LENGTH_BYTES)
+  length.writeUInt32LE(payload.length)
+  return Buffer.concat([id.subarray(1), length, payload])
+}
+
+/** What an entry begins with: the id with its length before it, or the id alone in the old format. */
+export function entryPrefix(id: Uint8Array): Buffer {
+  return id.length === OLD_ID_BYTES ? Buffer.from(id.subarray(1)) : Buffer.from([id.length, ...id])
+}
+
 /** The payload of an entry in either format; the lengths are exact, so that one cannot be taken for the other. */
 export function payloadOf(entry: Buffer): Buffer {
   const offset = payloadOffset(entry)
@@ -28,11 +44,14 @@ export function payloadOf(entry: Buffer): Buffer {
   return entry.subarray(offset)
 }
 
-/** The id of a readable entry; `null` for the old format, whose id does not tell one message from another for certain. */
+/** The id of an entry that this package can name in a ticket; `null` for others. That of the old format has a mark before it. */
 export function entryId(entry: Buffer): Buffer | null {
+  const offset = payloadOffset(entry)
   const idBytes = entry[0]
-  if (idBytes !== ORDERED_ID_BYTES && idBytes !== UNORDERED_ID_BYTES) return null
-  return payloadOffset(entry) === 1 + idBytes + LENGTH_BYTES ? entry.subarray(1, 1 + idBytes) : null
+  if (idBytes !== undefined && offset === 1 + idBytes + LENGTH_BYTES) {
+    return idBytes === ORDERED_ID_BYTES || idBytes === UNORDERED_ID_BYTES ? entry.subarray(1, 1 + idBytes) : null
+  }
+  return offset === undefined ? null : Buffer.concat([Buffer.of(OLD_MARK), entry.subarray(0, 8)])
 }
 
 function payloadOffset(entry: Buffer): number | undefined {

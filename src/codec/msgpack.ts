@@ -1,7 +1,7 @@
 import { Packr, type Options } from 'msgpackr'
 import { DecodeError, EncodeError, toError } from '../errors.js'
 import type { Codec } from './codec.js'
-import { assertEncodable } from './encodable.js'
+import { assertEncodable, type Accepts } from './encodable.js'
 import { assertMsgpackBounds } from './msgpack-bounds.js'
 
 const NAME = 'msgpack'
@@ -11,6 +11,12 @@ const OPTIONS: Options & { skipValues: unknown[] } = {
   mapsAsObjects: true,
   int64AsType: 'bigint',
   skipValues: [undefined],
+}
+/** msgpackr would write half of a surrogate pair as bytes that are no UTF-8, and rename `__proto__`. */
+const ACCEPTS: Accepts = {
+  leaf: isLeaf,
+  text: (text) => (text.isWellFormed() ? undefined : 'a text with a lone surrogate'),
+  refusedNames: ['__proto__'],
 }
 const MIN_INT64 = -(2n ** 63n)
 const MAX_UINT64 = 2n ** 64n - 1n
@@ -25,7 +31,7 @@ export function msgpack<T = unknown>(): Codec<T> {
   return Object.freeze({
     name: NAME,
     encode(value: T): Buffer {
-      assertEncodable(NAME, value, { leaf: isLeaf })
+      assertEncodable(NAME, value, ACCEPTS)
       try {
         return packr.pack(value)
       } catch (thrown) {

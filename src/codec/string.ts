@@ -11,7 +11,7 @@ export function string(): Codec<string> {
     encode(value: string): Buffer {
       if (typeof value !== 'string') throw new EncodeError(NAME, '$', `expected a string, got ${describe(value)}`)
       const bytes = Buffer.from(value)
-      if (bytes.includes(REPLACEMENT) && LONE_SURROGATE.test(value)) {
+      if (bytes.includes(REPLACEMENT) && !value.isWellFormed()) {
         throw new EncodeError(NAME, '$', 'it holds a lone surrogate')
       }
       return bytes
@@ -24,7 +24,6 @@ export function string(): Codec<string> {
 
 /** What Node writes for half of a surrogate pair; only then is the slower check needed. */
 const REPLACEMENT = Buffer.from('\ufffd')
-const LONE_SURROGATE = /\p{Surrogate}/u
 
 export function decodeUtf8(codec: string, bytes: Buffer): string {
   try {

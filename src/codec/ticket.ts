@@ -1,8 +1,8 @@
 import { InvalidTicketError, describe } from '../errors.js'
-import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from './entry.js'
+import { OLD_ID_BYTES, ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from './entry.js'
 
 /**
- * What `offer` returns: 20 or 24 URL-safe characters that name one pending message of one queue. It stays valid until the
+ * What `offer` returns: 20, 24 or (old entries) 26 URL-safe characters that name one pending message of one queue. It stays valid until the
  * message is delivered, cancelled or rescheduled (which gives a new one).
  */
 export type Ticket = string
@@ -15,6 +15,7 @@ export interface TicketContent {
 
 const DUE_BYTES = 7
 const CHECK_BYTES = 3
+const ID_BYTES: readonly number[] = [UNORDERED_ID_BYTES, ORDERED_ID_BYTES, OLD_ID_BYTES]
 
 /** base64url of the id, the due time as 56-bit big endian, and a checksum that includes the queue's name. */
 export function encodeTicket(rawName: string, id: Uint8Array, due: number): Ticket {
@@ -50,7 +51,7 @@ function ticketBytes(ticket: unknown, queue?: string): Buffer {
   if (typeof ticket === 'string') {
     const bytes = Buffer.from(ticket, 'base64url')
     const idBytes = bytes.length - DUE_BYTES - CHECK_BYTES
-    const known = idBytes === ORDERED_ID_BYTES || idBytes === UNORDERED_ID_BYTES
+    const known = ID_BYTES.includes(idBytes)
     if (known && bytes.toString('base64url') === ticket) return bytes
   }
   throw new InvalidTicketError(`expected a ticket as returned by offer, got ${describe(ticket)}`, { queue })

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { CommandError, ConnectionError, ShutdownError, UnsupportedServerError, type RedelayedError } from '../errors.js'
-import { asArray, asBytes, asBytesArray, asInteger } from '../lua/replies.js'
+import { asInteger } from '../lua/replies.js'
+import type { BlockingCommand, Popped } from './blocking-commands.js'
 import type { Link } from './link.js'
 import { isTransient, translateError } from './server-errors.js'
 import { Waiters, type Waiter } from './waiters.js'
@@ -21,11 +22,9 @@ export interface LaneParams {
   readonly link: Link
   /** The connection that can unblock the given one. */
   readonly beside: (redis: Redis) => Promise<Redis>
-  /** Takes more elements without waiting; for servers without BLMPOP. */
-  readonly drain: (key: string, count: number) => Promise<Buffer[]>
-  /** Rejects with what is wrong with a key, e.g. its type. */
-  readonly probe: (key: string) => Promise<void>
-  /** Whether any lane of this client has ever worked. Until then failures are the caller's to know; later they are waited out. */
+  /** What it waits with. */
+  readonly command: BlockingCommand
+  /** Whether any lane of this kind has ever worked. Until then failures are the caller's to know; later they are waited out. */
   readonly shared: { hasServed: boolean }
   /** The keys live elsewhere now. */
   readonly onMoved: (waiters: Waiter[]) => void
@@ -48,7 +47,6 @@ export class BlockingLane {
   readonly #waiters = new Waiters()
   #loop: Promise<void> | undefined
   #call: Call | undefined
-  #multiPop = true
   #preferred: string | undefined
 
   constructor(params: LaneParams) {
@@ -71,15 +69,17 @@ export class BlockingLane {
 
   add(waiter: Waiter): void {
     this.#waiters.add(waiter)
-    if (this.#call !== undefined && !this.#call.keys.has(waiter.key)) this.#interrupt()
+    const call = this.#call
+    if (call !== undefined && waiter.keys.some((key) => !call.keys.has(key))) this.#interrupt()
     // a turn later, so that the takes of one turn share the command
     this.#loop ??= nextTurn().then(() => this.#run())
   }
 
   /** The waiter does not want to wait any longer; it is settled as soon as no element can come any more. */
   cancel(waiter: Waiter): void {
-    if (this.#call?.keys.has(waiter.key) === true) this.#interrupt()
-    else this.#waiters.settleEnded(waiter.key)
+    const call = this.#call
+    if (call !== undefined && waiter.keys.some((key) => call.keys.has(key))) this.#interrupt()
+    else for (const key of waiter.keys) this.#waiters.settleEnded(key)
   }
 
   /** Something has just arrived at `key`: look there first if the lane is waiting for other keys. */
@@ -138,9 +138,9 @@ export class BlockingLane {
     const short = id === undefined || this.#waiters.groupCount > 1
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
     const stopWatching = this.#watch(redis, seconds * 1000 + OVERDUE_MS)
-    let popped: [key: string, elements: Buffer[]] | null
+    let popped: Popped | null
     try {
-      popped = await this.#pop(redis, keys, seconds)
+      popped = await this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
     } catch (thrown) {
       stopWatching()
       this.#call = undefined
@@ -151,7 +151,7 @@ export class BlockingLane {
     this.#params.shared.hasServed = true
     if (popped !== null) {
       const [key, elements] = popped
-      if (!this.#multiPop) elements.push(...(await this.#more(key, elements.length)))
+      elements.push(...(await this.#more(key, elements.length)))
       this.#waiters.deliver(key, elements)
     }
     this.#call = undefined
@@ -160,34 +160,20 @@ export class BlockingLane {
     if (popped !== null) await nextTurn()
   }
 
-  async #pop(redis: Redis, keys: string[], seconds: number): Promise<[string, Buffer[]] | null> {
-    if (this.#multiPop) {
-      const count = Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
-      try {
-        const reply = await redis.callBuffer('BLMPOP', seconds, keys.length, ...keys, 'LEFT', 'COUNT', count)
-        if (reply === null) return null
-        const [key, elements] = asArray(reply)
-        return [asBytes(key).toString(), asBytesArray(elements)]
-      } catch (thrown) {
-        if (!(translateError(thrown) instanceof UnsupportedServerError)) throw thrown
-        this.#multiPop = false
-      }
-    }
-    const reply = await redis.callBuffer('BLPOP', ...keys, seconds)
-    if (reply === null) return null
-    const [key, element] = asBytesArray(reply)
-    return [asBytes(key).toString(), [asBytes(element)]]
+  /** So many that all of them have a taker, whichever key they come from. */
+  #demand(keys: readonly string[]): number {
+    return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
   }
 
   async #more(key: string, already: number): Promise<Buffer[]> {
-    const count = Math.min(MAX_PER_CALL, this.#waiters.demand(key)) - already
+    const count = this.#demand([key]) - already
     if (count <= 0) return []
-    return this.#params.drain(key, count).catch(() => []) // the next round tries again
+    return this.#params.command.more(key, count).catch(() => []) // the next round tries again
   }
 
   async #onError(redis: Redis, keys: string[], error: RedelayedError): Promise<void> {
-    // the command was accepted and waited, so what follows is a fault to be waited out
-    if (error instanceof ConnectionError || isUnblocked(error)) this.#params.shared.hasServed = true
+    // the server works or did a moment ago, so what follows is a fault to be waited out
+    if (error instanceof ConnectionError || isElsewhere(error)) this.#params.shared.hasServed = true
     if (error instanceof ConnectionError) return // the link opens another connection
     if (isTransient(error)) {
       if (!this.#params.shared.hasServed) {
@@ -203,14 +189,15 @@ export class BlockingLane {
     let found = false
     for (const key of keys) {
       try {
-        await this.#params.probe(key)
+        await this.#params.command.probe(key)
       } catch (thrown) {
         found = true
         this.#waiters.fail(key, translateError(thrown))
       }
     }
     if (found) return
-    if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
+    if (error instanceof UnsupportedServerError) for (const key of keys) this.#waiters.fail(key, error)
+    else if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
     else await pause(RETRY_MS)
   }
 
@@ -250,10 +237,12 @@ export class BlockingLane {
   }
 }
 
-/** What a server that becomes a replica tells those who wait at it. */
-function isUnblocked(error: RedelayedError): boolean {
-  return error instanceof CommandError && error.redisCode === 'UNBLOCKED'
+/** What a server tells those who wait at it when it becomes a replica, or a slot has another place. */
+function isElsewhere(error: RedelayedError): boolean {
+  return error instanceof CommandError && ELSEWHERE.includes(error.redisCode)
 }
+
+const ELSEWHERE = ['UNBLOCKED', 'MOVED', 'ASK']
 
 const clientIds = new WeakMap<Redis, number>()
 

@@ -1,14 +1,21 @@
-import { ShutdownError, toError } from '../errors.js'
+import { CrossSlotError, ShutdownError, toError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Sender } from '../lua/run.js'
-import { run } from '../lua/run.js'
-import { drain } from '../lua/scripts.js'
 import type { Settings } from '../options.js'
 import { onAbort } from './abort-signals.js'
+import {
+  BlockingMove,
+  BlockingPop,
+  moveKey,
+  parseMoveKey,
+  type BlockingCommand,
+  type End,
+  type ListMove,
+} from './blocking-commands.js'
 import { BlockingLane, learnClientId } from './blocking-lane.js'
 import { Link } from './link.js'
 import { translateError } from './server-errors.js'
-import type { Topology } from './topology.js'
+import type { Place, Topology } from './topology.js'
 import type { Waiter } from './waiters.js'
 
 export interface WaitOptions {
@@ -19,14 +26,29 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+/** What came, and where from. */
+export interface Taken {
+  readonly key: string
+  readonly elements: Buffer[]
+}
+
+/** What a lane does; lanes of different kinds cannot share a command, so each kind has its own. */
+type Kind = End | 'move'
+
+/** How long one of several groups of keys is waited for before the next one has its turn. */
+const TURN_MS = 100
+
 /** All waiting takes of a client, on a few connections (per node, in a cluster). */
 export class BlockingReads {
   readonly #topology: Topology
   readonly #settings: Settings
   readonly #sender: Sender
   readonly #emit: Emit
+  /** By kind and node. */
   readonly #lanes = new Map<string, BlockingLane[]>()
-  readonly #shared = { hasServed: false }
+  readonly #laneOf = new WeakMap<Waiter, BlockingLane>()
+  readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
+  readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
   #closed = false
 
   constructor(params: { topology: Topology; settings: Settings; sender: Sender; emit: Emit }) {
@@ -34,40 +56,38 @@ export class BlockingReads {
     this.#settings = params.settings
     this.#sender = params.sender
     this.#emit = params.emit
+    this.#commands = {
+      left: () => new BlockingPop(this.#sender, 'left'),
+      right: () => new BlockingPop(this.#sender, 'right'),
+      move: () => new BlockingMove(this.#sender),
+    }
   }
 
-  /** Waits for at least one element at the left end of a list; `null` when the time is over. */
-  async wait(key: string, options: WaitOptions): Promise<Buffer[] | null> {
-    const { signal, timeoutMs } = options
-    if (signal?.aborted === true) throw toError(signal.reason)
-    return new Promise((resolve, reject) => {
-      const timer = timeoutMs === undefined ? undefined : setTimeout(() => end(null), timeoutMs)
-      const unlisten = signal && onAbort(signal, () => end(toError(signal.reason)))
-      let lane: BlockingLane | undefined
-      const settled = (): void => {
-        clearTimeout(timer)
-        unlisten?.()
-      }
-      const waiter: Waiter = {
-        key,
-        slot: 0,
-        max: options.max,
-        resolve: (elements) => {
-          settled()
-          resolve(elements)
-        },
-        reject: (error) => {
-          settled()
-          reject(error)
-        },
-      }
-      const end = (how: Error | null): void => {
-        if (waiter.ended === undefined) waiter.ended = how
-        lane = this.#laneOf(waiter)
-        lane?.cancel(waiter)
-      }
-      void this.#assign(waiter)
-    })
+  /**
+   * Waits for at least one element at one end of the first of some lists that has any; `null` when the time is over.
+   * In a cluster one command can name keys of one slot only. Keys of several slots take turns, never two at a time: so no
+   * two elements can come for one wait, and none has to be given back.
+   */
+  async wait(keys: readonly string[], end: End, options: WaitOptions): Promise<Taken | null> {
+    const groups = await this.#groups(keys)
+    const [only] = groups
+    if (groups.length === 1 && only !== undefined) return this.#wait(end, only, options)
+    const deadline = options.timeoutMs === undefined ? Infinity : performance.now() + options.timeoutMs
+    for (let turn = 0; ; turn++) {
+      const remaining = deadline - performance.now()
+      if (remaining <= 0) return null
+      const timeoutMs = Math.min(TURN_MS, remaining)
+      const taken = await this.#wait(end, groups[turn % groups.length] ?? [], { ...options, timeoutMs })
+      if (taken !== null) return taken
+    }
+  }
+
+  /** Waits for an element to move from one list to another; `null` when the time is over. */
+  async move(move: ListMove, options: Omit<WaitOptions, 'max'>): Promise<Buffer | null> {
+    const [source, target] = await Promise.all([this.#place(move.source), this.#place(move.target)])
+    if (source.slot !== target.slot) throw new CrossSlotError()
+    const taken = await this.#wait('move', [moveKey(move)], { ...options, max: 1 })
+    return taken?.elements[0] ?? null
   }
 
   /** Something has just been moved to `key` by this client. */
@@ -87,35 +107,71 @@ export class BlockingReads {
     await Promise.all([...this.#lanes.values()].flat().map((lane) => lane.close()))
   }
 
-  async #assign(waiter: Waiter): Promise<void> {
+  async #wait(kind: Kind, keys: readonly string[], options: WaitOptions): Promise<Taken | null> {
+    const { signal, timeoutMs } = options
+    if (signal?.aborted === true) throw toError(signal.reason)
+    return new Promise((resolve, reject) => {
+      const timer = timeoutMs === undefined ? undefined : setTimeout(() => end(null), timeoutMs)
+      const unlisten = signal && onAbort(signal, () => end(toError(signal.reason)))
+      const settled = (): void => {
+        clearTimeout(timer)
+        unlisten?.()
+      }
+      const waiter: Waiter = {
+        keys,
+        group: 0,
+        max: options.max,
+        resolve: (elements, key = '') => {
+          settled()
+          resolve(elements === null ? null : { key, elements })
+        },
+        reject: (error) => {
+          settled()
+          reject(error)
+        },
+      }
+      const end = (how: Error | null): void => {
+        if (waiter.ended === undefined) waiter.ended = how
+        this.#laneOf.get(waiter)?.cancel(waiter)
+      }
+      void this.#assign(kind, waiter)
+    })
+  }
+
+  async #assign(kind: Kind, waiter: Waiter): Promise<void> {
     try {
-      const place = this.#topology.place(waiter.key)
-      const { node, slot } = place instanceof Promise ? await place : place
-      waiter.slot = slot
+      const [key = ''] = waiter.keys
+      const { node, slot } = await this.#place(kind === 'move' ? parseMoveKey(key).source : key)
+      waiter.group = kind === 'move' ? key : slot
       if (this.#closed) throw new ShutdownError('the client was shut down')
       if (waiter.ended === null) waiter.resolve(null)
       else if (waiter.ended !== undefined) waiter.reject(waiter.ended)
-      else this.#choose(node, waiter.key).add(waiter)
+      else {
+        const lane = this.#choose(kind, node, waiter.keys)
+        this.#laneOf.set(waiter, lane)
+        lane.add(waiter)
+      }
     } catch (thrown) {
       waiter.reject(translateError(thrown))
     }
   }
 
-  /** The lane that waits for the key already, or a free one, or a new one, or the one with the fewest keys. */
-  #choose(node: string, key: string): BlockingLane {
-    const lanes = this.#lanes.get(node) ?? []
-    this.#lanes.set(node, lanes)
-    const found = lanes.find((lane) => lane.has(key)) ?? lanes.find((lane) => lane.size === 0)
+  /** The lane that waits for the keys already, or a free one, or a new one, or the one with the fewest keys. */
+  #choose(kind: Kind, node: string, keys: readonly string[]): BlockingLane {
+    const place = `${kind} ${node}`
+    const lanes = this.#lanes.get(place) ?? []
+    this.#lanes.set(place, lanes)
+    const found = lanes.find((lane) => keys.every((key) => lane.has(key))) ?? lanes.find((lane) => lane.size === 0)
     if (found !== undefined) return found
     if (lanes.length >= this.#settings.blockingConnections) {
       return lanes.reduce((least, lane) => (lane.size < least.size ? lane : least))
     }
-    const lane = this.#open(node)
+    const lane = this.#open(kind, node)
     lanes.push(lane)
     return lane
   }
 
-  #open(node: string): BlockingLane {
+  #open(kind: Kind, node: string): BlockingLane {
     const link = new Link({
       role: 'blocking',
       open: () => this.#topology.dedicated(node === '' ? undefined : node),
@@ -126,20 +182,35 @@ export class BlockingReads {
     return new BlockingLane({
       link,
       beside: (redis) => this.#topology.beside(redis),
-      drain: (key, count) => run(this.#sender, drain, { destination: key }, { count }),
-      probe: async (key) => void (await this.#sender.call('LLEN', [key])),
-      shared: this.#shared,
-      onMoved: (waiters) => void this.#reassign(waiters),
+      command: this.#commands[kind](),
+      shared: this.#shared[kind],
+      onMoved: (waiters) => void this.#reassign(kind, waiters),
     })
   }
 
-  async #reassign(waiters: Waiter[]): Promise<void> {
+  async #reassign(kind: Kind, waiters: Waiter[]): Promise<void> {
+    for (const waiter of waiters) this.#laneOf.delete(waiter)
     await this.#topology.refresh().catch(() => undefined)
-    for (const waiter of waiters) await this.#assign(waiter)
+    for (const waiter of waiters) await this.#assign(kind, waiter)
   }
 
-  #laneOf(waiter: Waiter): BlockingLane | undefined {
-    for (const lanes of this.#lanes.values()) for (const lane of lanes) if (lane.has(waiter.key)) return lane
-    return undefined
+  /** The keys in the order given, those of one slot together. */
+  async #groups(keys: readonly string[]): Promise<string[][]> {
+    const first = keys[0]
+    if (keys.length === 1 && first !== undefined) return [[first]]
+    const bySlot = new Map<number, string[]>()
+    for (const key of keys) {
+      const { slot } = await this.#place(key)
+      bySlot.set(slot, [...(bySlot.get(slot) ?? []), key])
+    }
+    return [...bySlot.values()]
+  }
+
+  async #place(key: string): Promise<Place> {
+    try {
+      return await this.#topology.place(key)
+    } catch (thrown) {
+      throw translateError(thrown)
+    }
   }
 }

@@ -1,15 +1,15 @@
 import { copyOf, type RedelayedError } from '../errors.js'
 
-/** One take that waits for elements of one key. */
+/** One take that waits for elements of one key, or of the first of several that has any. */
 export interface Waiter {
-  readonly key: string
-  /** Where the key lives in a cluster; keys of one slot can share a command. */
-  slot: number
+  readonly keys: readonly string[]
+  /** Only keys of one group can share a command; in a cluster those of one slot. All keys of a waiter are in one. */
+  group: number | string
   /** The most elements it wants. */
   readonly max: number
   /** Set when it wants to wait no longer: an error to reject with, or `null` for an empty result. */
   ended?: RedelayedError | Error | null
-  readonly resolve: (elements: Buffer[] | null) => void
+  readonly resolve: (elements: Buffer[] | null, key?: string) => void
   readonly reject: (error: Error) => void
 }
 
@@ -21,9 +21,9 @@ export class Waiters {
     return this.#byKey.size
   }
 
-  /** How many different slots the keys lie in. */
+  /** How many different groups the keys are in. */
   get groupCount(): number {
-    return new Set(Array.from(this.#byKey.values(), (list) => list[0]?.slot)).size
+    return new Set(Array.from(this.#byKey.values(), (list) => list[0]?.group)).size
   }
 
   has(key: string): boolean {
@@ -31,9 +31,11 @@ export class Waiters {
   }
 
   add(waiter: Waiter): void {
-    const list = this.#byKey.get(waiter.key)
-    if (list === undefined) this.#byKey.set(waiter.key, [waiter])
-    else list.push(waiter)
+    for (const key of waiter.keys) {
+      const list = this.#byKey.get(key)
+      if (list === undefined) this.#byKey.set(key, [waiter])
+      else list.push(waiter)
+    }
   }
 
   /** How many elements are wanted of a key. */
@@ -41,13 +43,13 @@ export class Waiters {
     return (this.#byKey.get(key) ?? []).reduce((sum, waiter) => sum + waiter.max, 0)
   }
 
-  /** The keys of one slot: that of `preferred`, or of the key that has waited longest for its turn. They go to the back. */
+  /** The keys of one group: that of `preferred`, or of the key that has waited longest for its turn. They go to the back. */
   nextGroup(preferred: string | undefined): string[] {
     const first = preferred !== undefined && this.#byKey.has(preferred) ? preferred : this.#byKey.keys().next().value
     if (first === undefined) return []
-    const slot = this.#byKey.get(first)?.[0]?.slot
+    const group = this.#byKey.get(first)?.[0]?.group
     const keys: string[] = []
-    for (const [key, list] of this.#byKey) if (list[0]?.slot === slot) keys.push(key)
+    for (const [key, list] of this.#byKey) if (list[0]?.group === group) keys.push(key)
     if (keys.length < this.#byKey.size) for (const key of keys) this.#toBack(key)
     return keys
   }
@@ -60,24 +62,23 @@ export class Waiters {
       ...list.filter((waiter) => waiter.ended !== undefined),
     ]
     let given = 0
+    const served = new Map<Waiter, Buffer[]>()
     for (const waiter of byUrgency) {
       if (given >= elements.length) break
       const share = elements.slice(given, given + waiter.max)
       given += share.length
-      list.splice(list.indexOf(waiter), 1)
-      waiter.resolve(share)
+      served.set(waiter, share)
     }
-    this.#byKey.delete(key)
-    if (list.length > 0) this.#byKey.set(key, list)
+    this.#remove(served)
+    this.#toBack(key)
+    for (const [waiter, share] of served) waiter.resolve(share, key)
   }
 
   settleEnded(key: string): void {
-    const list = this.#byKey.get(key)
-    if (list?.some((waiter) => waiter.ended !== undefined) !== true) return
-    const staying = list.filter((waiter) => waiter.ended === undefined)
-    if (staying.length > 0) this.#byKey.set(key, staying)
-    else this.#byKey.delete(key)
-    for (const waiter of list) {
+    const ended = new Set((this.#byKey.get(key) ?? []).filter((waiter) => waiter.ended !== undefined))
+    if (ended.size === 0) return
+    this.#remove(ended)
+    for (const waiter of ended) {
       if (waiter.ended === null) waiter.resolve(null)
       else if (waiter.ended !== undefined) waiter.reject(waiter.ended)
     }
@@ -101,13 +102,24 @@ export class Waiters {
   }
 
   removeAll(keys: readonly string[]): Waiter[] {
-    const removed = keys.flatMap((key) => this.#byKey.get(key) ?? [])
-    for (const key of keys) this.#byKey.delete(key)
-    return removed
+    const removed = new Set(keys.flatMap((key) => this.#byKey.get(key) ?? []))
+    this.#remove(removed)
+    return [...removed]
   }
 
   #end(key: string, error: RedelayedError): void {
     for (const waiter of this.#byKey.get(key) ?? []) if (waiter.ended === undefined) waiter.ended = copyOf(error)
+  }
+
+  /** Takes waiters away from all their keys; each list is gone through once, however many go. */
+  #remove(leaving: ReadonlyMap<Waiter, unknown> | ReadonlySet<Waiter>): void {
+    const keys = new Set<string>()
+    for (const waiter of leaving.keys()) for (const key of waiter.keys) keys.add(key)
+    for (const key of keys) {
+      const staying = (this.#byKey.get(key) ?? []).filter((waiter) => !leaving.has(waiter))
+      if (staying.length > 0) this.#byKey.set(key, staying)
+      else this.#byKey.delete(key)
+    }
   }
 
   #toBack(key: string): void {

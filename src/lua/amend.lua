@@ -8,7 +8,7 @@
 -- ARGV[1] channel  text     announces the due time of the new head
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] due      integer  the due time in the ticket
--- ARGV[4] prefix   bytes    what the entry starts with: the length of the id, and the id
+-- ARGV[4] prefix   bytes    what the entry starts with: the length of the id, and the id; or 8 bytes of the old format
 -- ARGV[5] delayMs  integer  the new due time is so long after now; -1 removes the entry
 --
 -- returns the new due time as text, or 0 for a removed entry; nil when there is no such entry; -2 when the new due time
@@ -48,7 +48,8 @@ if not entry then return false end
 local wasHead = redis.call('ZRANGE', timeouts, 0, 0)[1] == entry
 
 if delay < 0 then
-  if string.byte(prefix, 1) == 8 then redis.call('LREM', order, 1, entry) end
+  -- an id of 8 bytes, with its length before it or in the old format, stands in the order list
+  if #prefix == 8 or string.byte(prefix, 1) == 8 then redis.call('LREM', order, 1, entry) end
   redis.call('ZREM', timeouts, entry)
   if wasHead then announceHead() end
   return 0

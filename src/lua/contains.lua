@@ -6,11 +6,11 @@
 -- ARGV[2] from     integer  index of the page's first element
 -- ARGV[3] page     integer  elements to look at
 --
--- returns {1 when found else 0, index of the next page or -1 when this was the last or the search is over}
+-- returns {index of the first match or -1, index of the next page or -1 when this was the last or the search is over}
 local from, page = tonumber(ARGV[2]), tonumber(ARGV[3])
 local elements = redis.call('LRANGE', KEYS[1], from, from + page - 1)
-for _, element in ipairs(elements) do
-  if element == ARGV[1] then return {1, -1} end
+for i, element in ipairs(elements) do
+  if element == ARGV[1] then return {from + i - 1, -1} end
 end
-if #elements < page then return {0, -1} end
-return {0, from + page}
+if #elements < page then return {-1, -1} end
+return {-1, from + page}

@@ -20,6 +20,7 @@ if ARGV[2] == '0' then
   return entries
 end
 
+redis.call('ZCARD', timeouts) -- a schedule of another type is noticed before anything is taken
 local entries = {}
 for _ = 1, count + 1000 do -- an element that the schedule does not know was delivered already; some may be passed over
   if #entries == count then break end

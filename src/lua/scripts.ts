@@ -1,5 +1,15 @@
 import * as generated from './generated.js'
-import { asArray, asBytesArray, asInteger, asLargeInteger, asLargeIntegerOrNull, asNumber, asText } from './replies.js'
+import {
+  asArray,
+  asBytes,
+  asBytesArray,
+  asBytesOrNull,
+  asInteger,
+  asLargeInteger,
+  asLargeIntegerOrNull,
+  asNumber,
+  asText,
+} from './replies.js'
 import { script } from './script.js'
 
 /** The reply of the transfer script. */
@@ -29,6 +39,31 @@ export interface PageReply {
   readonly next: number | null
 }
 
+/** Where an element is in a list, as far as one page tells. */
+export interface IndexReply {
+  /** `null` when it is not on this page. */
+  readonly index: number | null
+  /** Where to go on, `null` when the search is over. */
+  readonly next: number | null
+}
+
+/** What one page of a list held. */
+export interface SiftReply {
+  readonly removed: number
+  /** How many elements at the right end to pass over next, `null` when this was the last page. */
+  readonly next: number | null
+  /** Which of the elements were found, by their positions in the arguments. */
+  readonly found: readonly number[]
+}
+
+/** What one page of a schedule held. */
+export interface SiftPendingReply {
+  readonly removed: number
+  /** Behind which entry the next page starts, `null` when this was the last one. */
+  readonly next: { readonly afterScore: string; readonly after: Buffer } | null
+  readonly found: readonly number[]
+}
+
 /** The reply of the stats script; times are epoch milliseconds. */
 export interface StatsReply {
   readonly now: number
@@ -42,17 +77,46 @@ export interface StatsReply {
 
 /** The catalogue: every script with the decoder of its reply. */
 export const amend = script(generated.amend, asLargeIntegerOrNull)
-export const contains = script(generated.contains, asPage)
+export const contains = script(generated.contains, asIndex)
+export const copy = script(generated.copy, asFlag)
 export const drain = script(generated.drain, asBytesArray)
+export const expire = script(generated.expire, asFlag)
+export const expireTime = script(generated.expireTime, asLargeInteger)
 export const find = script(generated.find, asPage)
+export const move = script(generated.move, asBytesArray)
 export const offer = script(generated.offer, asLargeInteger)
+export const persist = script(generated.persist, asFlag)
 export const poll = script(generated.poll, asBytesArray)
+export const pollLast = script(generated.pollLast, asBytesOrNull)
+export const rename = script(generated.rename, asInteger)
+export const sift = script(generated.sift, asSiftReply)
+export const siftPending = script(generated.siftPending, asSiftPendingReply)
 export const stats = script(generated.stats, asStatsReply)
 export const transfer = script(generated.transfer, asTransferReply)
 
 function asPage(reply: unknown): PageReply {
   const [found, next] = asArray(reply).map(asInteger)
   return { found: found === 1, next: next === undefined || next < 0 ? null : next }
+}
+
+function asFlag(reply: unknown): boolean {
+  return asInteger(reply) === 1
+}
+
+function asIndex(reply: unknown): IndexReply {
+  const [index = -1, next = -1] = asArray(reply).map(asInteger)
+  return { index: index < 0 ? null : index, next: next < 0 ? null : next }
+}
+
+function asSiftReply(reply: unknown): SiftReply {
+  const [removed = 0, next = -1, ...found] = asArray(reply).map(asInteger)
+  return { removed, next: next < 0 ? null : next, found }
+}
+
+function asSiftPendingReply(reply: unknown): SiftPendingReply {
+  const [removed, over, score, after, ...found] = asArray(reply)
+  const next = asInteger(over) === 1 ? null : { afterScore: asText(score), after: asBytes(after) }
+  return { removed: asInteger(removed), next, found: found.map(asInteger) }
 }
 
 function asStatsReply(reply: unknown): StatsReply {

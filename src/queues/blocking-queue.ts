@@ -1,31 +1,26 @@
-import { InvalidArgumentError, RedelayedError, ShutdownError, toError } from '../errors.js'
-import { boolean, integer, onlyKnown } from '../options.js'
-import { toMillis, type TimeUnit } from '../timing/units.js'
+import type { End } from '../connection/blocking-commands.js'
+import { integer, onlyKnown } from '../options.js'
+import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'
-import { ListQueue } from './list-queue.js'
-
-/** Options of a wait. An abort rejects with the signal's reason, unless an element was popped already: that is returned. */
-export interface TakeOptions {
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface TakeManyOptions extends TakeOptions {
-  /** How long to wait for the first element, in milliseconds; without it, without end. */
-  readonly timeout?: number | undefined
-}
+import { Subscriptions } from './subscriptions.js'
+import {
+  WaitingQueue,
+  type FurtherQueues,
+  type NamedElement,
+  type TakeManyOptions,
+  type TakeOptions,
+} from './waiting-queue.js'
 
 const MAX_TAKE = 10_000
-const RETRY_AFTER_ERROR_MS = 1_000
+/** What Java says for "no limit". */
+const INTEGER_MAX = 2_147_483_647
 
 /**
  * Redisson's `RBlockingQueue`: a queue whose consumers can wait. Taking is at most once, as in Redisson: an element whose
  * consumer dies is gone. While it waits, this client also transfers the due messages of the delayed queue on it.
  */
-export class BlockingQueue<T = unknown> extends ListQueue<T> {
-  readonly #delivers: boolean
-  readonly #subscriptions = new Map<number, AbortController>()
-  readonly #consumers = new Map<(value: T) => unknown, number>()
-  #lastSubscription = 0
+export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
+  readonly #subscriptions: Subscriptions<T>
 
   /** @internal */
   constructor(
@@ -33,8 +28,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     identity: QueueIdentity<T>,
     options: { consumersDeliver?: boolean | undefined } = {},
   ) {
-    super(context, identity)
-    this.#delivers = boolean('consumersDeliver', options.consumersDeliver ?? context.settings.consumersDeliver)
+    super(context, identity, options)
+    this.#subscriptions = new Subscriptions(this.name, context.hub.emit)
   }
 
   /** Appends a value. */
@@ -44,9 +39,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
 
   /** Takes the first element, waiting for one as long as it takes. */
   async take(options: TakeOptions = {}): Promise<T> {
-    const value = await this.#first(undefined, options)
-    if (value === null) throw new ShutdownError('the wait ended', { queue: this.name })
-    return value
+    return this.takeAt('left', options)
   }
 
   /** Takes the first element if there is one, without waiting; else `null`. */
@@ -55,9 +48,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   poll(timeout: number, options?: TakeOptions): Promise<T | null>
   poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   async poll(timeout?: number, unit?: TimeUnit | TakeOptions, options?: TakeOptions): Promise<T | null> {
-    if (timeout === undefined) return this.pollNow()
-    const millis = this.checked(() => toMillis('timeout', timeout, typeof unit === 'object' ? undefined : unit))
-    return this.#first(millis, typeof unit === 'object' ? unit : (options ?? {}))
+    return this.pollAt('left', timeout, unit, options)
   }
 
   /** Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. */
@@ -65,9 +56,9 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     const timeoutMs = this.checked(() => {
       integer('max', max, 1, MAX_TAKE)
       onlyKnown('options', options, ['timeout', 'signal'])
-      return options.timeout === undefined ? undefined : toMillis('timeout', options.timeout)
+      return options.timeout === undefined ? undefined : this.millis(options.timeout, undefined)
     })
-    return this.#wait(max, timeoutMs, options.signal)
+    return this.waitHere({ end: 'left', max, timeoutMs, signal: options.signal })
   }
 
   /** Takes elements for ever; the loop's body is done with one before the next is taken. */
@@ -81,97 +72,125 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   }
 
   /**
+   * Takes the first element of this queue or of those named, waiting at most `timeout`; `null` when the time is over. Of
+   * queues that have elements already, this one comes first, then the others as named. They must use the same codec.
+   * With the names in an array, options with a signal can follow.
+   */
+  async pollFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null> {
+    return (await this.anyOne('left', timeout, unit, names))?.value ?? null
+  }
+
+  /** As `pollFromAny`; tells also which queue gave the element. */
+  async pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+    return this.anyOne('left', timeout, unit, names)
+  }
+
+  /** As `pollFromAnyWithName` for the last element. */
+  async pollLastFromAnyWithName(
+    timeout: number,
+    unit: TimeUnit,
+    ...names: FurtherQueues
+  ): Promise<NamedElement<T> | null> {
+    return this.anyOne('right', timeout, unit, names)
+  }
+
+  /**
+   * Takes between 1 and `count` (1 to 10,000) elements from the front of the first of the queues that has any, waiting at most
+   * `timeout`; a map with that queue's name, or `null` when the time is over.
+   */
+  async pollFirstFromAny(
+    timeout: number,
+    unit: TimeUnit,
+    count: number,
+    ...names: FurtherQueues
+  ): Promise<Map<string, T[]> | null> {
+    return this.anyMany('left', timeout, unit, count, names)
+  }
+
+  /** As `pollFirstFromAny` from the end of the queue, the last element first. */
+  async pollLastFromAny(
+    timeout: number,
+    unit: TimeUnit,
+    count: number,
+    ...names: FurtherQueues
+  ): Promise<Map<string, T[]> | null> {
+    return this.anyMany('right', timeout, unit, count, names)
+  }
+
+  /** Moves the last element to the front of the queue `name` without waiting; `null` when there is none. */
+  override pollLastAndOfferFirstTo(name: string): Promise<T | null>
+  /** The same, waiting at most `timeout`. An element that was moved before an abort is returned. */
+  override pollLastAndOfferFirstTo(
+    name: string,
+    timeout: number,
+    unit?: TimeUnit,
+    options?: TakeOptions,
+  ): Promise<T | null>
+  override async pollLastAndOfferFirstTo(
+    name: string,
+    timeout?: number,
+    unit?: TimeUnit,
+    options: TakeOptions = {},
+  ): Promise<T | null> {
+    if (timeout === undefined) return super.pollLastAndOfferFirstTo(name)
+    const millis = this.millis(timeout, unit)
+    if (millis === 0) return super.pollLastAndOfferFirstTo(name)
+    return this.waitAndMove({ from: 'right', to: 'left', name }, millis, options)
+  }
+
+  /** Moves the last element to the front of the queue `name`, waiting for one as long as it takes. */
+  async takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
+    return this.required(await this.waitAndMove({ from: 'right', to: 'left', name }, undefined, options))
+  }
+
+  /** How many more elements fit: there is no limit, so this is Java's `Integer.MAX_VALUE`. */
+  remainingCapacity(): number {
+    return INTEGER_MAX
+  }
+
+  /**
    * Calls `consumer` with each element; the next one is taken when the promise it returns has settled. What it throws is
-   * reported by an `error` event, and the element is gone, as in Redisson. Resolves with nothing: the id for `unsubscribe`
-   * is returned at once.
+   * reported by an `error` event, and the element is gone, as in Redisson. Returns the id for
+   * `unsubscribe`, at once.
    */
   subscribeOnElements(consumer: (value: T) => unknown): number {
-    if (typeof consumer !== 'function') throw this.named(new InvalidArgumentError('consumer', 'a function', consumer))
-    if (this.#consumers.has(consumer)) {
-      throw this.named(new InvalidArgumentError('consumer', 'a function that is not subscribed yet', consumer))
-    }
-    const id = ++this.#lastSubscription
-    const controller = new AbortController()
-    this.#subscriptions.set(id, controller)
-    this.#consumers.set(consumer, id)
-    void this.#consume(consumer, controller.signal).finally(() => {
-      this.#subscriptions.delete(id)
-      this.#consumers.delete(consumer)
-    })
-    return id
+    return this.subscribe('left', consumer)
   }
 
   /** Ends a subscription; an element popped already still reaches the consumer. False when there is none of this id. */
   unsubscribe(id: number): boolean {
-    const controller = this.#subscriptions.get(id)
-    this.#subscriptions.delete(id)
-    for (const [consumer, other] of this.#consumers) if (other === id) this.#consumers.delete(consumer)
-    controller?.abort()
-    return controller !== undefined
+    return this.#subscriptions.remove(id)
   }
 
-  async #consume(consumer: (value: T) => unknown, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      let value: T
-      try {
-        value = await this.take({ signal })
-      } catch (thrown) {
-        if (signal.aborted || thrown instanceof ShutdownError) return
-        this.#report('taking for a subscription failed', thrown)
-        await pause(RETRY_AFTER_ERROR_MS, signal)
-        continue
-      }
-      try {
-        await consumer(value)
-      } catch (thrown) {
-        this.#report('the consumer of a subscription threw', thrown)
-      }
-    }
+  protected subscribe(end: End, consumer: (value: T) => unknown): number {
+    return this.#subscriptions.add(consumer, (signal) => this.takeAt(end, { signal }))
   }
 
-  async #first(timeoutMs: number | undefined, { signal }: TakeOptions): Promise<T | null> {
-    const [value] = await this.#wait(1, timeoutMs, signal)
-    return value ?? null
+  protected async anyOne(
+    end: End,
+    timeout: number,
+    unit: TimeUnit,
+    names: FurtherQueues,
+  ): Promise<NamedElement<T> | null> {
+    const taken = await this.waitAny(names, { end, max: 1, timeoutMs: this.millis(timeout, unit) })
+    const [value] = taken?.values ?? []
+    return taken === null || value === undefined ? null : { name: taken.queue.name, value }
   }
 
-  /** Waits until at least one readable element came; empty when the time is over. */
-  async #wait(max: number, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<T[]> {
-    if (signal?.aborted === true) throw toError(signal.reason)
-    if (timeoutMs === 0) return this.drainTo(max)
-    const deadline = timeoutMs === undefined ? Infinity : performance.now() + timeoutMs
-    let release: (() => void) | undefined
-    try {
-      if (this.#delivers) release = this.context.transfers.consume(this.identity)
-      for (;;) {
-        const remaining = deadline === Infinity ? undefined : Math.max(1, deadline - performance.now())
-        const elements = await this.context.blocking.wait(this.key, { max, timeoutMs: remaining, signal })
-        if (elements === null) return []
-        const values = await this.accept(elements)
-        if (values.length > 0) return values
-      }
-    } catch (thrown) {
-      throw thrown instanceof RedelayedError ? this.named(thrown) : thrown
-    } finally {
-      release?.()
-    }
+  protected async anyMany(
+    end: End,
+    timeout: number,
+    unit: TimeUnit,
+    count: number,
+    names: FurtherQueues,
+  ): Promise<Map<string, T[]> | null> {
+    const timeoutMs = this.millis(timeout, unit)
+    const max = this.checked(() => integer('count', count, 1, MAX_TAKE))
+    const taken = await this.waitAny(names, { end, max, timeoutMs })
+    return taken === null ? null : new Map([[taken.queue.name, taken.values]])
   }
 
-  #report(what: string, thrown: unknown): void {
-    const cause = toError(thrown)
-    const code = cause instanceof RedelayedError ? cause.code : 'ERR_CONSUMER'
-    this.context.hub.emit('error', new RedelayedError(code, `${what}: ${cause.message}`, { queue: this.name, cause }))
+  protected override sibling(identity: QueueIdentity<T>, consumersDeliver: boolean): BlockingQueue<T> {
+    return new BlockingQueue(this.context, identity, { consumersDeliver })
   }
-}
-
-/** Ends early, without an error, when the signal aborts. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done, { once: true })
-    function done(): void {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-  })
 }

@@ -15,6 +15,8 @@ export interface QueueContext {
   readonly hub: EventHub
   readonly settings: Settings
   readonly ids: EntryIds
+  /** The keys of the queue that the application calls so. */
+  readonly keysOf: (name: string) => QueueKeys
 }
 
 /** What identifies one queue. */

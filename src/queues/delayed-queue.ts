@@ -1,31 +1,19 @@
-import { payloadOf } from '../codec/entry.js'
-import { decodeTicket, encodeTicket, type Ticket } from '../codec/ticket.js'
+import type { Ticket } from '../codec/ticket.js'
 import {
   InvalidArgumentError,
-  NoSuchElementError,
   OfferAllError,
   RedelayedError,
   ShutdownError,
   UnsupportedOperationError,
-  toError,
   type OfferFailure,
 } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
-import { asInteger } from '../lua/replies.js'
-import { amend, poll } from '../lua/scripts.js'
-import { boolean, integer, onlyKnown } from '../options.js'
+import { boolean, onlyKnown } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext } from './context.js'
 import type { ListQueue } from './list-queue.js'
 import { Offers, type PendingOffer } from './offers.js'
-import { PendingMessages } from './pending-messages.js'
-
-/** How many entries one script takes. */
-const PAGE = 500
-
-/** `amend` with this delay removes the entry. */
-const REMOVE = -1
-const DUE_TOO_LARGE = -2
+import { PendingChanges } from './pending-changes.js'
 
 export interface DelayedQueueOptions {
   /**
@@ -53,7 +41,7 @@ export interface OfferItem<T> {
  * Redisson's `RDelayedQueue`: holds messages back and moves each to its destination queue when it is due. As long as the
  * object lives, this client takes part in delivering the queue.
  */
-export class DelayedQueue<T = unknown> extends PendingMessages<T> {
+export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   /** The queue that due messages are moved to. */
   readonly destination: ListQueue<T>
   readonly #offers: Offers
@@ -65,6 +53,10 @@ export class DelayedQueue<T = unknown> extends PendingMessages<T> {
   /** @internal */
   constructor(context: QueueContext, destination: ListQueue<T>, options: DelayedQueueOptions) {
     onlyKnown('options', options, ['order', 'deliver'])
+    if (options.order === 'none' && context.settings.entryFormat === 'dLc0') {
+      const expected = `'list' with entryFormat 'dLc0', whose entries always stand in the order list`
+      throw new InvalidArgumentError('order', expected, options.order, { queue: destination.name })
+    }
     super(context, destination.identity, options.order)
     this.destination = destination
     this.#offers = new Offers(context, destination.identity, this.order === 'list')
@@ -140,56 +132,6 @@ export class DelayedQueue<T = unknown> extends PendingMessages<T> {
     return tickets as Ticket[]
   }
 
-  /** Removes a pending message. False when it was delivered or cancelled already. */
-  async cancel(ticket: Ticket): Promise<boolean> {
-    return (await this.#amend(ticket, REMOVE)) !== null
-  }
-
-  /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
-  async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
-    let delayMs: number
-    try {
-      delayMs = toMillis('delay', delay, unit)
-    } catch (error) {
-      throw this.attributed(error)
-    }
-    const result = await this.#amend(ticket, delayMs)
-    return result === null ? null : result.ticket
-  }
-
-  /** Takes the first pending message before it is due; it will not be delivered. `null` when there is none. */
-  poll(): Promise<T | null>
-  /** Takes up to `limit` (0 to 2^53-1) pending messages. */
-  poll(limit: number): Promise<T[]>
-  async poll(limit?: number): Promise<T | null | T[]> {
-    this.assertUsable()
-    if (limit === undefined) return (await this.#poll(1))[0] ?? null
-    return this.#poll(this.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
-  }
-
-  /** Takes the first pending message; rejects with `NoSuchElementError` when there is none. */
-  remove(): Promise<T>
-  /** Removes the first pending message with the same encoded bytes as `value`. A walk: `cancel(ticket)` is O(log N). */
-  remove(value: T): Promise<boolean>
-  async remove(...args: [] | [T]): Promise<T | boolean> {
-    if (args.length > 0) return this.find(args[0] as T, true)
-    const value = await this.poll()
-    if (value === null) throw this.named(new NoSuchElementError())
-    return value
-  }
-
-  /** Deletes all pending messages; those already delivered stay in the destination. */
-  async clear(): Promise<void> {
-    await this.delete()
-  }
-
-  /** As `clear`; resolves with whether there were any. */
-  async delete(): Promise<boolean> {
-    this.assertUsable()
-    const { order, timeouts } = this.identity.keys
-    return asInteger(await this.send('UNLINK', [order, timeouts])) > 0
-  }
-
   /** Not possible without a delay, as in Redisson. */
   async add(): Promise<never> {
     throw this.named(new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)'))
@@ -227,7 +169,7 @@ export class DelayedQueue<T = unknown> extends PendingMessages<T> {
     return this
   }
 
-  protected assertUsable(): void {
+  protected override assertUsable(): void {
     if (this.#destroyed) throw this.named(new ShutdownError('this delayed queue was destroyed'))
   }
 
@@ -238,47 +180,5 @@ export class DelayedQueue<T = unknown> extends PendingMessages<T> {
     }
     const delayMs = toMillis(`${what}.delay`, item.delay, item.unit)
     return { payload: this.encode(item.value, `${what}.value`), due: { delayMs } }
-  }
-
-  async #amend(ticket: Ticket, delayMs: number): Promise<{ ticket: Ticket | null } | null> {
-    this.assertUsable()
-    const { timeouts, order, channel, destination } = this.identity.keys
-    const { id, due } = decodeTicket(destination, this.name, ticket)
-    const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
-    const prefix = Buffer.from([id.length, ...id])
-    const result = await this.script(amend, { timeouts, order }, { channel, nowMs, due, prefix, delayMs })
-    if (result === null) return null
-    if (result === DUE_TOO_LARGE) {
-      throw this.named(new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs))
-    }
-    return { ticket: delayMs === REMOVE ? null : encodeTicket(destination, id, result) }
-  }
-
-  async #poll(limit: number): Promise<T[]> {
-    return this.whole(async () => {
-      const values: T[] = []
-      while (values.length < limit) {
-        const args = { count: Math.min(PAGE, limit - values.length), ordered: this.ordered }
-        const entries = await this.script(poll, this.identity.keys, args).catch((error: unknown) => {
-          if (values.length === 0) throw error
-          return [] // what was taken before must reach the caller
-        })
-        if (entries.length === 0) break
-        for (const entry of entries) values.push(...(await this.#acceptEntry(entry)))
-      }
-      return values
-    })
-  }
-
-  /** The value of an entry that was taken, or nothing when it had to be set aside. */
-  async #acceptEntry(entry: Buffer): Promise<T[]> {
-    let payload: Buffer
-    try {
-      payload = payloadOf(entry)
-    } catch (thrown) {
-      await this.setAside(entry, toError(thrown))
-      return []
-    }
-    return this.accept([payload])
   }
 }

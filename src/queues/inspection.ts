@@ -28,7 +28,7 @@ export interface ScheduledMessage<T> {
   readonly value: T
   /** Epoch milliseconds by the Redis clock. */
   readonly due: number
-  /** To cancel or reschedule it with, also when Java offered it; `null` for the entries of Redisson before 3.21.1. */
+  /** To cancel or reschedule it with, also when Java offered it; `null` for entries with odd ids or due times. */
   readonly ticket: Ticket | null
 }
 

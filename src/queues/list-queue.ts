@@ -1,15 +1,32 @@
-import { InvalidArgumentError, NoSuchElementError } from '../errors.js'
+import { randomBytes } from 'node:crypto'
+import { InvalidArgumentError } from '../errors.js'
+import type { End } from '../connection/blocking-commands.js'
+import type { QueueKeys } from '../keys.js'
 import { asBytesArray, asBytesOrNull, asInteger } from '../lua/replies.js'
-import { contains, drain, type PageReply } from '../lua/scripts.js'
-import { integer } from '../options.js'
-import { QueueObject } from './queue-object.js'
+import { contains, drain, move, sift, type IndexReply, type SiftReply } from '../lua/scripts.js'
+import { boolean, integer, onlyKnown } from '../options.js'
+import { KeyedObject } from './keyed-object.js'
+import { MAX_RETAINED } from './queue-object.js'
 
 /** How many elements one command or script moves or looks at, so that none of them holds up the server. */
 const PAGE = 1_000
+/** Bytes that no element consists of, drawn for each call. */
+const MARK_BYTES = 20
 
-/** The operations that queue and blocking queue share: a Redis LIST, elements pushed right and taken left. */
-export abstract class ListQueue<T> extends QueueObject<T> {
-  protected get key(): string {
+/** What a queue moves to the end of another. */
+export interface QueueMove {
+  /** The name of the other queue. */
+  readonly to: string
+  /** At most so many elements, from the first on. 1 to 1,000; default 1. */
+  readonly count?: number | undefined
+  /** Move none when there are fewer than `count`. Default false. */
+  readonly exactly?: boolean | undefined
+}
+
+/** The operations that all queues and deques share: a Redis LIST, elements pushed right and taken left. */
+export abstract class ListQueue<T> extends KeyedObject<T> {
+  /** @internal */
+  get key(): string {
     return this.identity.keys.destination
   }
 
@@ -49,21 +66,56 @@ export abstract class ListQueue<T> extends QueueObject<T> {
     return (await this.size()) === 0
   }
 
+  /** As `peek`, but rejects with `NoSuchElementError` when there is none. */
+  async element(): Promise<T> {
+    return this.required(await this.peek())
+  }
+
   /** Whether an element has the same encoded bytes as `value`. Walks the list, page by page. */
   async contains(value: T): Promise<boolean> {
+    return (await this.indexOf(value)) >= 0
+  }
+
+  /** How many elements stand before the first with the same encoded bytes as `value`; -1 when there is none. */
+  async indexOf(value: T): Promise<number> {
     const element = this.encode(value)
     let from: number | null = 0
     while (from !== null) {
-      const reply: PageReply = await this.script(
-        contains,
-        { destination: this.key },
-        { element, from, page: PAGE },
-        { idempotent: true },
-      )
-      if (reply.found) return true
+      const args = { element, from, page: PAGE }
+      const reply: IndexReply = await this.script(contains, { destination: this.key }, args, { idempotent: true })
+      if (reply.index !== null) return reply.index
       from = reply.next
     }
-    return false
+    return -1
+  }
+
+  /** Whether each of `values` is there; one element is enough for equal ones, and of no values all are there. */
+  async containsAll(values: Iterable<T>): Promise<boolean> {
+    const distinct = this.encodeDistinct(values)
+    for (let i = 0; i < distinct.length; i += PAGE) {
+      if ((await this.#sift(distinct.slice(i, i + PAGE), false)).missing > 0) return false
+    }
+    return true
+  }
+
+  /** Removes every element that equals one of `values`, value by value; resolves with whether there was any. */
+  async removeAll(values: Iterable<T>): Promise<boolean> {
+    const distinct = this.encodeDistinct(values)
+    return this.whole(async () => {
+      let removed = 0
+      for (const bytes of distinct) removed += asInteger(await this.send('LREM', [this.key, '0', bytes]))
+      return removed > 0
+    })
+  }
+
+  /**
+   * Removes every element that equals none of `values` (at most 10,000 different ones), page by page; resolves with whether
+   * there was any. What is appended meanwhile stays.
+   */
+  async retainAll(values: Iterable<T>): Promise<boolean> {
+    const distinct = this.encodeDistinct(values, MAX_RETAINED)
+    if (distinct.length === 0) return this.delete()
+    return this.whole(async () => (await this.#sift(distinct, true)).removed > 0)
   }
 
   /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
@@ -72,9 +124,8 @@ export abstract class ListQueue<T> extends QueueObject<T> {
   remove(value: T): Promise<boolean>
   async remove(...args: [] | [T]): Promise<T | boolean> {
     if (args.length === 0) {
-      const [value] = await this.drainTo(1)
-      if (value === undefined) throw this.named(new NoSuchElementError())
-      return value
+      const [value = null] = await this.takeNow('left', 1)
+      return this.required(value)
     }
     const bytes = this.encode(args[0])
     return asInteger(await this.send('LREM', [this.key, '1', bytes])) > 0
@@ -83,24 +134,42 @@ export abstract class ListQueue<T> extends QueueObject<T> {
   /** Takes up to `max` elements without waiting, at most all that are there. `max` is at least 0; without it, all. */
   async drainTo(max = Infinity): Promise<T[]> {
     if (max !== Infinity) this.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
-    return this.whole(async () => {
-      const values: T[] = []
-      while (values.length < max) {
-        const count = Math.min(PAGE, max - values.length)
-        const elements = await this.script(drain, { destination: this.key }, { count }).catch((error: unknown) => {
-          if (values.length === 0) throw error
-          return [] // what was taken before must reach the caller
-        })
-        values.push(...(await this.accept(elements)))
-        if (elements.length < count) break
-      }
-      return values
+    return this.takeNow('left', max)
+  }
+
+  /**
+   * Moves the last element to the front of the queue `name`, in one step at the server; resolves with it, or with `null` when
+   * there is none. Throws a `DecodeError` when its bytes cannot be read; then it is in the other queue.
+   */
+  async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
+    const target = this.checked(() => this.context.keysOf(name).destination)
+    const bytes = asBytesOrNull(await this.send('RPOPLPUSH', [this.key, target]))
+    return bytes === null ? null : this.decode(bytes)
+  }
+
+  /**
+   * Moves the first elements to the end of another queue, in their order and in one step at the server; resolves with those
+   * that were moved. One whose bytes cannot be read is moved too, but left out and reported by an `error` event.
+   */
+  async move(options: QueueMove): Promise<T[]> {
+    const { keys, args } = this.checked(() => {
+      onlyKnown('options', options, ['to', 'count', 'exactly'])
+      const count = integer('count', options.count ?? 1, 1, PAGE)
+      const exactly = boolean('exactly', options.exactly ?? false)
+      const target = this.context.keysOf(options.to).destination
+      return { keys: { source: this.key, target }, args: { count, exactly } }
     })
+    return this.decodeAll(await this.script(move, keys, args))
   }
 
   /** All elements in order, in one reply; use `iterate` for long lists. Unreadable ones are left out and reported by an `error` event. */
   async readAll(): Promise<T[]> {
     return this.decodeAll(asBytesArray(await this.read('LRANGE', [this.key, '0', '-1'])))
+  }
+
+  /** The same as `readAll`. */
+  toArray(): Promise<T[]> {
+    return this.readAll()
   }
 
   /**
@@ -113,30 +182,61 @@ export abstract class ListQueue<T> extends QueueObject<T> {
     for await (const page of this.pages(pageSize, fetch)) yield* this.decodeAll(page)
   }
 
-  /** Deletes all elements. Pending entries of a delayed queue on it stay. */
-  async clear(): Promise<void> {
-    await this.delete()
+  protected keysOf({ destination }: QueueKeys): readonly [string, string] {
+    return [destination, destination]
   }
 
-  /** As `clear`; resolves with whether the list existed. */
-  async delete(): Promise<boolean> {
-    return (await this.send('UNLINK', [this.key])) === 1
+  protected channelOf(): string {
+    return ''
   }
 
-  /** Takes the first readable element, without waiting. */
-  protected async pollNow(): Promise<T | null> {
+  /** Takes the first readable element at an end, without waiting. */
+  protected async pollNow(end: End = 'left'): Promise<T | null> {
     for (;;) {
-      const bytes = asBytesOrNull(await this.send('LPOP', [this.key]))
+      const bytes = asBytesOrNull(await this.send(end === 'left' ? 'LPOP' : 'RPOP', [this.key]))
       if (bytes === null) return null
       const [value] = await this.accept([bytes])
       if (value !== undefined) return value
     }
+  }
+
+  /** Takes up to `max` elements at an end, the nearest to it first, without waiting. */
+  protected takeNow(end: End, max: number): Promise<T[]> {
+    return this.whole(async () => {
+      const values: T[] = []
+      while (values.length < max) {
+        const args = { count: Math.min(PAGE, max - values.length), right: end === 'right' }
+        const elements = await this.script(drain, { destination: this.key }, args).catch((error: unknown) => {
+          if (values.length === 0) throw error
+          return [] // what was taken before must reach the caller
+        })
+        values.push(...(await this.accept(elements)))
+        if (elements.length < args.count) break
+      }
+      return values
+    })
+  }
+
+  /** How many of the elements are not in the list, and how many others were removed. */
+  async #sift(elements: readonly Buffer[], retain: boolean): Promise<{ missing: number; removed: number }> {
+    const mark = randomBytes(MARK_BYTES)
+    const missing = new Set(elements.keys())
+    let removed = 0
+    let skip: number | null = 0
+    while (skip !== null && (retain || missing.size > 0)) {
+      const args = { skip, page: PAGE, retain, mark, elements }
+      const reply: SiftReply = await this.script(sift, { destination: this.key }, args, { idempotent: !retain })
+      for (const position of reply.found) missing.delete(position)
+      removed += reply.removed
+      skip = reply.next
+    }
+    return { missing: missing.size, removed }
   }
 }
 
 /** For callers that give something else than one of our queues. */
 export function assertQueue(queue: unknown): asserts queue is ListQueue<unknown> {
   if (!(queue instanceof ListQueue)) {
-    throw new InvalidArgumentError('destination', 'a queue from getQueue or getBlockingQueue of this client', queue)
+    throw new InvalidArgumentError('destination', 'a queue or deque of this client', queue)
   }
 }

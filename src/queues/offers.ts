@@ -110,6 +110,7 @@ export class Offers {
   }
 
   #newId(): Buffer {
+    if (this.#context.settings.entryFormat === 'dLc0') return this.#context.ids.nextOld()
     return this.#context.ids.next(this.#ordered ? ORDERED_ID_BYTES : UNORDERED_ID_BYTES)
   }
 

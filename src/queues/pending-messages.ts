@@ -1,7 +1,8 @@
 import { payloadOf } from '../codec/entry.js'
 import { RedelayedError } from '../errors.js'
+import type { QueueKeys } from '../keys.js'
 import { asArray, asBytes, asInteger } from '../lua/replies.js'
-import { find, stats, type PageReply } from '../lua/scripts.js'
+import { find, siftPending, stats, type PageReply, type SiftPendingReply } from '../lua/scripts.js'
 import { integer, oneOf } from '../options.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import {
@@ -11,17 +12,19 @@ import {
   type DelayedQueueStats,
   type ScheduledMessage,
 } from './inspection.js'
-import { QueueObject } from './queue-object.js'
+import { KeyedObject } from './keyed-object.js'
 
 /** How many entries one script looks at. */
 const PAGE = 500
+/** How long one script may remove before others have their turn; one removal can take longer. */
+const BUDGET_US = 2_000
 const MAX_SCHEDULE = 10_000
 
 /**
  * Looking at the pending messages of a delayed queue. With `order: 'list'` the order list is looked at, as in Redisson; with
  * `'none'` the schedule.
  */
-export abstract class PendingMessages<T> extends QueueObject<T> {
+export abstract class PendingMessages<T> extends KeyedObject<T> {
   readonly order: 'list' | 'none'
 
   /** @internal */
@@ -29,9 +32,6 @@ export abstract class PendingMessages<T> extends QueueObject<T> {
     super(context, identity)
     this.order = oneOf('order', order ?? 'list', ['list', 'none'])
   }
-
-  /** Throws when the object was destroyed. */
-  protected abstract assertUsable(): void
 
   /** How many messages are pending. With `order: 'list'` those that stand in the order list, as in Redisson. */
   async size(): Promise<number> {
@@ -51,10 +51,20 @@ export abstract class PendingMessages<T> extends QueueObject<T> {
     return entry === undefined ? null : this.#valueOf(entry)
   }
 
+  /** As `peek`, but rejects with `NoSuchElementError` when there is none. */
+  async element(): Promise<T> {
+    return this.required(await this.peek())
+  }
+
   /** All pending messages, in one reply: in offer order, or with `order: 'none'` by due time. Use `iterate` for many. */
   async readAll(): Promise<T[]> {
     this.assertUsable()
     return this.#valuesOf(await this.#range(0, -1))
+  }
+
+  /** The same as `readAll`. */
+  toArray(): Promise<T[]> {
+    return this.readAll()
   }
 
   /**
@@ -98,6 +108,49 @@ export abstract class PendingMessages<T> extends QueueObject<T> {
   /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
   async contains(value: T): Promise<boolean> {
     return this.find(value, false)
+  }
+
+  /**
+   * Whether a message of each of `values` is pending; one is enough for equal ones, and of no values all are there. Walks
+   * the schedule, page by page.
+   */
+  async containsAll(values: Iterable<T>): Promise<boolean> {
+    this.assertUsable()
+    const distinct = this.encodeDistinct(values)
+    for (let i = 0; i < distinct.length; i += PAGE) {
+      if ((await this.sift(distinct.slice(i, i + PAGE), 'nothing')).missing > 0) return false
+    }
+    return true
+  }
+
+  protected keysOf({ timeouts, order }: QueueKeys): readonly [string, string] {
+    return [timeouts, order]
+  }
+
+  protected channelOf({ channel }: QueueKeys): string {
+    return channel
+  }
+
+  /**
+   * Looks for payloads in the whole schedule and removes the entries that carry one of them, or all others. Messages that
+   * are pending all the time are looked at, whatever is added and removed meanwhile.
+   */
+  protected async sift(
+    payloads: readonly Buffer[],
+    remove: 'nothing' | 'matches' | 'others',
+  ): Promise<{ missing: number; removed: number }> {
+    const missing = new Set(payloads.keys())
+    let removed = 0
+    let next: SiftPendingReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
+    while (next !== null && (remove !== 'nothing' || missing.size > 0)) {
+      const args = { ...next, page: PAGE, ordered: this.ordered, remove, budgetUs: BUDGET_US, payloads }
+      const idempotent = remove === 'nothing'
+      const reply: SiftPendingReply = await this.script(siftPending, this.identity.keys, args, { idempotent })
+      for (const position of reply.found) missing.delete(position)
+      removed += reply.removed
+      next = reply.next
+    }
+    return { missing: missing.size, removed }
   }
 
   protected get ordered(): boolean {

@@ -3,6 +3,7 @@ import {
   DecodeError,
   EncodeError,
   InvalidArgumentError,
+  NoSuchElementError,
   PayloadTooLargeError,
   RedelayedError,
   attributeTo,
@@ -25,6 +26,8 @@ export interface QuarantinedEntry {
 
 const DEFAULT_PAGE = 100
 const MAX_PAGE = 10_000
+/** They are sent with every page of the walk. */
+export const MAX_RETAINED = 10_000
 
 /** What all queue objects do alike: encode, decode, set aside, and put the queue's name on errors. */
 export abstract class QueueObject<T> {
@@ -73,6 +76,26 @@ export abstract class QueueObject<T> {
     const limit = this.context.settings.maxPayloadBytes
     if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))
     return bytes
+  }
+
+  /** The bytes of each different value once. */
+  protected encodeDistinct(values: Iterable<T>, limit = Infinity): Buffer[] {
+    const distinct = new Map<string, Buffer>()
+    let index = 0
+    for (const value of values) {
+      const bytes = this.encode(value, `values[${index++}]`)
+      distinct.set(bytes.toString('latin1'), bytes)
+    }
+    if (distinct.size > limit) {
+      throw this.named(new InvalidArgumentError('values', `at most ${limit} different ones`, [...distinct.keys()]))
+    }
+    return [...distinct.values()]
+  }
+
+  /** What must be there. */
+  protected required<V>(value: V | null): V {
+    if (value === null) throw this.named(new NoSuchElementError())
+    return value
   }
 
   protected decode(bytes: Buffer): T {

@@ -1,5 +1,8 @@
 import type { Clock } from './clock.js'
 
+/** Dates in milliseconds are doubles with steps of 0.00024: a bound that is missed by so little is met. */
+const ROUNDING_MS = 0.01
+
 /**
  * Estimates the Redis clock from the times in script replies. The script ran between sending and reading, so each reply
  * bounds the offset between the two clocks from both sides. Within the bounds the estimate is kept; outside them (drift,
@@ -17,7 +20,8 @@ export class RemoteClock {
   observe(remoteNow: number, sentAt: number): void {
     const lower = remoteNow - this.#clock.now()
     const upper = remoteNow - sentAt
-    if (this.#offset === undefined || this.#offset < lower || this.#offset > upper) this.#offset = lower
+    const offset = this.#offset
+    if (offset === undefined || offset < lower - ROUNDING_MS || offset > upper + ROUNDING_MS) this.#offset = lower
   }
 
   /** The moment on the local clock at which the remote clock shows `remoteTime`; now, when nothing was observed yet. */

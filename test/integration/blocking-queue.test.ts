@@ -1,22 +1,15 @@
 import { expect } from 'chai'
-import {
-  InvalidArgumentError,
-  NoSuchElementError,
-  codecs,
-  type BlockingQueue,
-  type Queue,
-  type RedelayedError,
-} from '../../src/index.js'
+import { codecs, type BlockingQueue, type RedelayedError } from '../../src/index.js'
 import { eventually } from '../support/events.js'
 import { rawClient, uniqueName } from '../support/redis.js'
 import {
   cleanUp,
   connectionsNamed,
-  expectError,
   javaOffer,
   makeClient,
   numbers,
   rawKeys,
+  rejection,
   redisNow,
   takeAll,
   track,
@@ -26,109 +19,6 @@ import {
 
 const string = { codec: codecs.string() }
 const raw = rawClient
-
-const kinds: [kind: string, make: (name: string) => Queue<string> | BlockingQueue<string>][] = [
-  ['Queue', (name) => makeClient().getQueue(name, string)],
-  ['BlockingQueue', (name) => makeClient().getBlockingQueue(name, string)],
-]
-
-for (const [kind, make] of kinds) {
-  describe(kind, () => {
-    let name: string
-    let queue: Queue<string> | BlockingQueue<string>
-    const stored = () => raw().lrange(name, 0, -1)
-
-    beforeEach(() => {
-      name = uniqueName()
-      queue = make(name)
-    })
-    afterEach(cleanUp)
-
-    it('offer and add append, poll takes from the front', async () => {
-      expect(await queue.offer('a')).to.equal(true)
-      expect(await queue.add('b')).to.equal(true)
-      expect(await stored()).to.deep.equal(['a', 'b'])
-      expect(await queue.poll()).to.equal('a')
-      expect(await queue.poll()).to.equal('b')
-      expect(await queue.poll()).to.equal(null)
-    })
-
-    it('addAll keeps the order, also of thousands', async () => {
-      expect(await queue.addAll([])).to.equal(false)
-      expect(await queue.addAll(new Set(numbers(2_500)))).to.equal(true)
-      expect(await stored()).to.deep.equal(numbers(2_500))
-    })
-
-    it('addAll with one bad value adds none', async () => {
-      const wanted = { code: 'ERR_INVALID_ARGUMENT', queue: name, says: ['values[1]', 'null'] }
-      await expectError([InvalidArgumentError, wanted], () => queue.addAll(['a', null as unknown as string]))
-      expect(await stored()).to.deep.equal([])
-    })
-
-    it('size, isEmpty, peek, readAll and iterate take nothing', async () => {
-      expect([await queue.size(), await queue.isEmpty(), await queue.peek(), await queue.readAll()]).to.deep.equal([
-        0,
-        true,
-        null,
-        [],
-      ])
-      await queue.addAll(numbers(250))
-      expect([await queue.size(), await queue.isEmpty(), await queue.peek()]).to.deep.equal([250, false, '0'])
-      expect(await queue.readAll()).to.deep.equal(numbers(250))
-      for (const pageSize of [100, 125, 1_000]) {
-        const seen: string[] = []
-        for await (const value of queue.iterate({ pageSize })) seen.push(value)
-        expect(seen, `pages of ${pageSize}`).to.deep.equal(numbers(250))
-      }
-      expect(await stored()).to.deep.equal(numbers(250))
-    })
-
-    it('contains and remove go by value', async () => {
-      await queue.addAll([...numbers(1_500), 'twice', 'twice'])
-      expect(await queue.contains('1499')).to.equal(true)
-      expect(await queue.contains('1500')).to.equal(false)
-      expect(await queue.remove('twice')).to.equal(true)
-      expect(await queue.remove('1500')).to.equal(false)
-      expect(await stored()).to.deep.equal([...numbers(1_500), 'twice'])
-    })
-
-    it('remove() takes the first, and rejects on an empty queue', async () => {
-      await queue.offer('a')
-      expect(await queue.remove()).to.equal('a')
-      await expectError([NoSuchElementError, { code: 'ERR_NO_SUCH_ELEMENT', queue: name }], () => queue.remove())
-    })
-
-    it('drainTo takes up to max, or all', async () => {
-      await queue.addAll(numbers(2_010))
-      expect(await queue.drainTo(0)).to.deep.equal([])
-      expect(await queue.drainTo(10)).to.deep.equal(numbers(10))
-      expect(await queue.size()).to.equal(2_000)
-      expect(await queue.drainTo()).to.deep.equal(numbers(2_000, 10))
-      expect(await queue.drainTo()).to.deep.equal([])
-    })
-
-    it('clear and delete drop the elements', async () => {
-      await queue.offer('a')
-      expect(await queue.delete()).to.equal(true)
-      expect(await queue.delete()).to.equal(false)
-      await queue.offer('b')
-      await queue.clear()
-      expect(await raw().exists(name)).to.equal(0)
-    })
-  })
-}
-
-describe('Queue', () => {
-  afterEach(cleanUp)
-
-  it('poll(limit) takes so many', async () => {
-    const queue = makeClient().getQueue<string>(uniqueName(), string)
-    await queue.addAll(numbers(5))
-    expect(await queue.poll(3)).to.deep.equal(['0', '1', '2'])
-    expect(await queue.poll(0)).to.deep.equal([])
-    expect(await queue.poll(9)).to.deep.equal(['3', '4'])
-  })
-})
 
 describe('BlockingQueue waits', () => {
   let name: string
@@ -164,13 +54,17 @@ describe('BlockingQueue waits', () => {
 
   // Redis ends blocked commands at most `hz` times a second: the timeout must not be left to it
   for (const timeout of [1, 30, 150]) {
-    it(`poll(${timeout}) ends on time`, async () => {
-      await queue.poll(1) // the connections are open now
-      const started = performance.now()
-      expect(await queue.poll(timeout)).to.equal(null)
-      const took = performance.now() - started
-      expect(took).to.be.at.least(timeout - 1)
-      expect(took).to.be.below(timeout + 60)
+    it(`poll(${timeout}) ends on time, and takeMany too`, async () => {
+      for (const wait of [() => queue.poll(timeout), () => queue.takeMany(3, { timeout })]) {
+        const took: number[] = []
+        for (let i = 0; i < 3; i++) {
+          const started = performance.now()
+          expect(await wait()).to.satisfy((result: string | string[] | null) => !result?.length)
+          took.push(performance.now() - started)
+        }
+        // a timer of Node may be early by what it rounds off
+        expect(Math.min(...took)).to.be.within(timeout - 2, timeout + 60)
+      }
     })
   }
 
@@ -225,21 +119,49 @@ describe('BlockingQueue waits', () => {
     expect(rest.map((error) => error && [error.code, error.queue])).to.deep.equal(wanted)
   }).timeout(20_000)
 
+  it('a take that joins a connection which waits for others is served at once', async () => {
+    const client = makeClient({
+      blockingConnections: 1,
+      consumersDeliver: false,
+      ioredis: { connectionName: connection },
+    })
+    const others = numbers(3).map(() => client.getBlockingQueue<string>(uniqueName(), string))
+    const waits = others.map((other) => rejection(other.take()))
+    await untilBlocked(connection)
+    const joining = client.getBlockingQueue<string>(name, string).take()
+    await raw().rpush(name, 'a')
+    const started = performance.now()
+    expect(await joining).to.equal('a')
+    expect(performance.now() - started).to.be.below(1_000)
+    await client.shutdown()
+    for (const error of await Promise.all(waits)) expect(error).to.have.property('code', 'ERR_SHUTDOWN')
+  })
+
   it('a queue that is never empty does not starve another on the same connection', async () => {
     const client = makeClient({ blockingConnections: 1, consumersDeliver: false })
     const [busy, quiet] = [uniqueName('busy'), uniqueName('quiet')].map((one) =>
       client.getBlockingQueue<string>(one, string),
     ) as [BlockingQueue<string>, BlockingQueue<string>]
     await busy.addAll(numbers(3_000))
+    // one that wants a single element and gets none: so the command asks for one at a time
+    const idle = rejection(client.getBlockingQueue<string>(uniqueName('idle'), string).take())
     let taken = 0
-    const flood = (async () => {
-      for (; taken < 3_000; taken++) await busy.take()
-    })()
+    // several takes at a time, so that there is always one waiting when another is served
+    const flood = Promise.all(
+      numbers(4).map(async () => {
+        for (let i = 0; i < 750; i++) {
+          await busy.take()
+          taken++
+        }
+      }),
+    )
     await eventually(() => expect(taken).to.be.greaterThan(10))
     await quiet.offer('a')
     expect(await quiet.take()).to.equal('a')
     expect(taken).to.be.below(2_000)
     await flood
+    await client.shutdown()
+    expect(await idle).to.have.property('code', 'ERR_SHUTDOWN')
   })
 
   describe('takeMany', () => {
@@ -254,9 +176,7 @@ describe('BlockingQueue waits', () => {
       await untilBlocked(connection)
       await raw().rpush(name, 'a', 'b')
       expect(await waiting).to.deep.equal(['a', 'b'])
-      const started = performance.now()
       expect(await queue.takeMany(3, { timeout: 30 })).to.deep.equal([])
-      expect(performance.now() - started).to.be.within(29, 95)
       expect(await queue.takeMany(3, { timeout: 0 })).to.deep.equal([])
     })
 
@@ -277,7 +197,7 @@ describe('BlockingQueue waits', () => {
       await javaOffer(name, 'before it', due - 50)
       expect(await waiting).to.equal('before it')
       expect(await takeAll(queue, 1)).to.deep.equal(['first'])
-      expect((await redisNow()) - due).to.be.within(0, 100)
+      expect((await redisNow()) - due).to.be.within(0, 500)
     })
 
     it('unless consumersDeliver is false', async () => {

@@ -50,6 +50,14 @@ describe('cancelling a wait', () => {
     })
   }
 
+  it('a poll that does not wait takes nothing either when the signal is aborted', async () => {
+    await queue.put('a')
+    const signal = AbortSignal.abort(new Reason('before'))
+    expect(await rejection(queue.poll(0, { signal }))).to.be.an.instanceOf(Reason)
+    expect(await rejection(queue.takeMany(1, { timeout: 0, signal }))).to.be.an.instanceOf(Reason)
+    expect(await raw().lrange(name, 0, -1)).to.deep.equal(['a'])
+  })
+
   it('an abort within the turn of the call, and one while the connection is opened, take nothing', async () => {
     for (const turns of numbers(12).map(Number)) {
       const fresh = makeClient().getBlockingQueue<string>(name, string)

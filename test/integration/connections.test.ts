@@ -5,10 +5,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import {
   AuthError,
   ConnectionError,
-  InvalidArgumentError,
   ReadOnlyError,
   UnsupportedServerError,
   type ClientOptions,
@@ -16,24 +16,8 @@ import {
 } from '../../src/index.js'
 import { eventually, once } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
-import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import {
-  cleanUp,
-  expectError,
-  javaOffer,
-  makeClient,
-  makePair,
-  onCleanup,
-  rawState,
-  rawTo,
-  type Pair,
-} from './fixtures.js'
-
-async function expectRoundTrip({ delayed, queue }: Pair): Promise<void> {
-  const waiting = queue.poll(5_000)
-  await delayed.offer('there and back', 20)
-  expect(await waiting).to.equal('there and back')
-}
+import { rawClient, uniqueName } from '../support/redis.js'
+import { cleanUp, expectError, expectRoundTrip, javaOffer, makePair, onCleanup, rawState, rawTo } from './fixtures.js'
 
 describe('connections', () => {
   afterEach(cleanUp)
@@ -41,23 +25,26 @@ describe('connections', () => {
   describe('to a server with passwords', function () {
     let server: RedisServer
     const odd = 'p@ss/w:rd%?#'
+    /** Of the user `app`; not that of the default user, so that a user who is left out is noticed. */
+    const own = `own ${odd}`
 
     before(async function () {
       requireServerBin(this)
       server = await startRedis({ args: ['--requirepass', odd] })
       const admin = new Redis({ port: server.port, password: odd, protocol: 2 })
-      await admin.acl('SETUSER', 'app', 'on', `>${odd}`, '~*', '&*', '+@all')
+      await admin.acl('SETUSER', 'app', 'on', `>${own}`, '~*', '&*', '+@all')
       await admin.acl('SETUSER', 'poor', 'on', '>poor', '~other*', '&*', '+@all')
       await admin.quit()
     })
     after(() => server.stop())
 
     const encoded = encodeURIComponent(odd)
+    const app = `app:${encodeURIComponent(own)}`
     const ways: [what: string, options: (port: number) => ClientOptions, db: number][] = [
       ['a password in the url', (port) => ({ url: `redis://:${encoded}@127.0.0.1:${port}` }), 0],
-      ['user, password and database in the url', (port) => ({ url: `redis://app:${encoded}@127.0.0.1:${port}/3` }), 3],
-      ['a URL object', (port) => ({ url: new URL(`redis://app:${encoded}@127.0.0.1:${port}/0`) }), 0],
-      ['host options', (port) => ({ host: '127.0.0.1', port, username: 'app', password: odd, db: 5 }), 5],
+      ['user, password and database in the url', (port) => ({ url: `redis://${app}@127.0.0.1:${port}/3` }), 3],
+      ['a URL object', (port) => ({ url: new URL(`redis://${app}@127.0.0.1:${port}/0`) }), 0],
+      ['host options', (port) => ({ host: '127.0.0.1', port, username: 'app', password: own, db: 5 }), 5],
       ['a url and options', (port) => ({ url: `redis://127.0.0.1:${port}`, password: odd, db: 7 }), 7],
       ['RESP2', (port) => ({ host: '127.0.0.1', port, password: odd, ioredis: { protocol: 2 } }), 0],
       ['RESP3', (port) => ({ host: '127.0.0.1', port, password: odd, ioredis: { protocol: 3 } }), 0],
@@ -74,7 +61,7 @@ describe('connections', () => {
 
     for (const [what, credentials] of [
       ['no password', {}],
-      ['a wrong password', { password: 'wrong' }],
+      ['a wrong password', { password: 'top-secret' }],
       ['an unknown user', { username: 'nobody', password: odd }],
     ] as const) {
       it(`${what}: an AuthError at once, on every connection, without the password in it`, async () => {
@@ -93,9 +80,7 @@ describe('connections', () => {
           () => pair.queue.poll(9_000),
         ]) {
           const error = await expectError([AuthError, wanted], call)
-          expect(JSON.stringify([error.message, String((error.cause as Error | undefined)?.stack)])).to.not.include(
-            'wrong',
-          )
+          expect(inspect(error, { depth: 10, showHidden: true })).to.not.include('top-secret')
         }
         expect(await heard).to.have.property('code', 'ERR_AUTH')
         expect(performance.now() - started).to.be.below(2_000)
@@ -161,58 +146,6 @@ describe('connections', () => {
         if (what === 'an unknown authority') expect(error.message).to.match(/self[- ]signed/)
       })
     }
-  })
-
-  describe('on a client of the user', () => {
-    function listeners(redis: Redis): Record<string, number> {
-      return Object.fromEntries(redis.eventNames().map((name) => [String(name), redis.listenerCount(name)]))
-    }
-
-    for (const protocol of [2, 3] as const) {
-      it(`works, and leaves it open and as it was (RESP${protocol})`, async () => {
-        const redis = new Redis(redisUrl(), { protocol })
-        onCleanup(() => redis.disconnect())
-        await redis.ping()
-        const before = listeners(redis)
-        const pair = makePair('list', { redis })
-        await expectRoundTrip(pair)
-        await pair.client.shutdown()
-        expect(listeners(redis)).to.deep.equal(before)
-        expect(await redis.ping()).to.equal('PONG')
-        expect(redis.status).to.equal('ready')
-      })
-    }
-
-    it('connects one that was lazy, and waits for one that connects', async () => {
-      const lazy = new Redis(redisUrl(), { lazyConnect: true, enableOfflineQueue: false })
-      const connecting = new Redis(redisUrl())
-      for (const redis of [lazy, connecting]) {
-        onCleanup(() => redis.disconnect())
-        const pair = makePair('none', { redis })
-        // more calls than listeners that Node takes for a leak
-        const sizes = await Promise.all(Array.from({ length: 30 }, () => pair.queue.size()))
-        expect(new Set(sizes)).to.deep.equal(new Set([0]))
-        await expectRoundTrip(pair)
-        await pair.client.shutdown()
-      }
-    })
-
-    it('one that has ended: a ConnectionError, and a shutdown that ends', async () => {
-      const redis = new Redis(redisUrl())
-      await redis.quit()
-      const pair = makePair('list', { redis, connectTimeout: 200 })
-      pair.client.on('error', () => {})
-      const wanted = { code: 'ERR_CONNECTION', queue: pair.name }
-      await expectError([ConnectionError, wanted], () => pair.delayed.offer('x', 5))
-      await pair.client.shutdown()
-    })
-
-    it('with a keyPrefix it is refused, with the name of what to use', async () => {
-      const wanted = { code: 'ERR_INVALID_ARGUMENT', says: ['keyPrefix', 'nameMapper', '"app:"'] }
-      const redis = new Redis({ keyPrefix: 'app:', lazyConnect: true })
-      await expectError([InvalidArgumentError, wanted], () => makeClient({ redis }))
-      await expectError([InvalidArgumentError, wanted], () => makeClient({ host: 'h', ioredis: { keyPrefix: 'app:' } }))
-    })
   })
 
   it('without a server every call rejects within its bounded wait', async () => {

@@ -200,3 +200,10 @@ export async function untilBlocked(name: string, count = 1, redis: Redis = rawCl
     expect(blocked.length).to.be.at.least(count)
   })
 }
+
+/** An offer reaches a take that waits, so all kinds of connections work. */
+export async function expectRoundTrip({ delayed, queue }: Pair): Promise<void> {
+  const waiting = queue.poll(5_000)
+  await delayed.offer('there and back', 20)
+  expect(await waiting).to.equal('there and back')
+}

@@ -156,7 +156,7 @@ describe('shutdown', () => {
     const started = performance.now()
     await client.shutdown()
     for (const error of await Promise.all(calls)) expect(error).to.have.property('code', 'ERR_SHUTDOWN')
-    expect(performance.now() - started).to.be.below(500)
+    expect(performance.now() - started).to.be.below(1_000)
   })
 
   it('of a client that never did anything ends', async () => {
@@ -192,6 +192,7 @@ describe('shutdown', () => {
     writeFileSync(file, EVERYTHING)
     const env = { ...process.env, REDIS_URL: redisUrl(), QUEUE: uniqueName() }
     const child = spawn(process.execPath, ['--import', 'tsx', file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    onCleanup(() => child.kill('SIGKILL'))
     let output = ''
     let shutDownAt = Infinity
     child.stderr.on('data', (bytes: Buffer) => (output += bytes.toString()))
@@ -214,12 +215,13 @@ const delayed = client.getDelayedQueue(queue)
 const iterated = (async () => {
   for await (const value of queue) console.log('took ' + value)
 })().catch((error: Error) => console.log(error.name))
-await delayed.offer('a', 20)
-await delayed.offerAll([{ value: 'b', delay: 60 }, { value: 'never', delay: 600_000 }])
-await new Promise<void>((resolve) => {
+const bothMoved = new Promise<void>((resolve) => {
   let moved = 0
   delayed.on('transferred', ({ count }) => (moved += count) === 2 && setTimeout(resolve, 100))
 })
+await delayed.offer('a', 20)
+await delayed.offerAll([{ value: 'b', delay: 60 }, { value: 'never', delay: 600_000 }])
+await bothMoved
 queue.subscribeOnElements(() => {})
 await client.shutdown()
 await iterated

@@ -5,7 +5,8 @@ import { rawClient, uniqueName } from '../support/redis.js'
 import { ORDERS, cleanUp, makePair, numbers, onCleanup, redisNow, takeAll } from './fixtures.js'
 
 /** Generous, for a loaded CI machine; the benchmarks measure what is reached really. */
-const LATE_MS = 50
+const MEDIAN_MS = 20
+const P99_MS = 250
 const MESSAGES = 300
 
 /**
@@ -27,7 +28,7 @@ describe('on time by the Redis clock', () => {
   afterEach(cleanUp)
 
   for (const order of ORDERS) {
-    it(`order '${order}': ${MESSAGES} random delays, none early, none twice, p99 below ${LATE_MS} ms`, async () => {
+    it(`order '${order}': ${MESSAGES} random delays, none early, none twice, none late`, async () => {
       const name = uniqueName()
       const arrivals = await watchArrivals(name)
       const producer = makePair(order, { queueName: name })
@@ -46,7 +47,8 @@ describe('on time by the Redis clock', () => {
       })
       expect(Math.min(...lateness), 'earliest').to.be.at.least(0)
       lateness.sort((a, b) => a - b)
-      expect(lateness[Math.floor(MESSAGES * 0.99)], 'p99').to.be.below(LATE_MS)
+      expect(lateness[MESSAGES / 2], 'median').to.be.below(MEDIAN_MS)
+      expect(lateness[Math.floor(MESSAGES * 0.99)], 'p99').to.be.below(P99_MS)
     })
 
     it(`order '${order}': a message that comes before an armed timer is not held up by it`, async () => {
@@ -55,7 +57,7 @@ describe('on time by the Redis clock', () => {
       for (const value of ['a', 'b', 'c']) {
         const ticket = await delayed.offer(value, 40)
         expect(await queue.poll(2000)).to.equal(value)
-        expect((await redisNow()) - dueOf(ticket)).to.be.within(0, LATE_MS * 2)
+        expect((await redisNow()) - dueOf(ticket)).to.be.within(0, 500)
       }
     })
   }

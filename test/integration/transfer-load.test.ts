@@ -55,20 +55,25 @@ describe('transfer on a server of its own', function () {
     for (const index of numbers(dueTimes)) await delayed.offerAt(index, new Date(start + Number(index) * 40))
     for (const index of numbers(dueTimes)) {
       expect(await queue.poll(5_000)).to.equal(index)
-      expect((await redisNow(plain)) - (start + Number(index) * 40)).to.be.within(0, 100)
+      expect((await redisNow(plain)) - (start + Number(index) * 40)).to.be.within(0, 500)
     }
     const scripts = (await scriptCalls()) - before - dueTimes
-    expect(scripts / dueTimes, 'scripts per due time').to.be.within(1, 5)
+    expect(scripts / dueTimes, 'scripts per due time').to.be.at.most(3)
   })
 
   it('a delay beyond the longest timer of Node arms nothing early, and is not in the way', async () => {
     const { delayed, queue, keys } = makePair('list', { url: server.url, ...NO_SWEEP })
+    const warnings: Error[] = []
+    const onWarning = (warning: Error): void => void warnings.push(warning)
+    process.on('warning', onWarning)
+    onCleanup(() => process.off('warning', onWarning))
     const ticket = await delayed.offer('in 30 days', 30, 'days')
     await delayed.offer('before', 0)
     expect(await queue.poll(2_000)).to.equal('before')
     const before = await scriptCalls()
     await delayed.offer('later', 250)
     expect(await queue.poll(2_000)).to.equal('later')
+    expect(warnings, 'Node warns of a timer that fires at once').to.deep.equal([])
     // one for the offer, one or two for its delivery: a timer that fires at once would have run hundreds
     expect((await scriptCalls()) - before).to.be.at.most(4)
     expect(await plain.zrange(keys.timeouts, 0, '-1', 'WITHSCORES'))
@@ -110,7 +115,7 @@ describe('transfer on a server of its own', function () {
   })
 
   for (const order of ORDERS) {
-    it(`order '${order}': 20,000 overdue in mixed order are drained while other commands get through`, async () => {
+    it(`order '${order}': 20,000 overdue in mixed order are drained in due order, by short scripts`, async () => {
       const name = uniqueName()
       const { timeouts, order: list } = rawKeys(name)
       const due = Math.floor(await redisNow(plain)) - 100_000
@@ -123,21 +128,15 @@ describe('transfer on a server of its own', function () {
       }
       await command.exec()
 
-      const { queue } = makePair(order, { queueName: name, url: server.url })
-      let longest = 0
-      const probe = (async () => {
-        while ((await plain.exists(timeouts)) === 1) {
-          const started = performance.now()
-          await plain.ping()
-          longest = Math.max(longest, performance.now() - started)
-        }
-      })()
+      const { queue, client } = makePair(order, { queueName: name, url: server.url })
+      const batches: number[] = []
+      client.on('transferred', ({ count }) => batches.push(count))
       const values = await takeAll(queue, 20_000)
-      await probe
       expect(new Set(values).size).to.equal(20_000)
       const byDue = numbers(20_000).sort((a, b) => ((Number(a) * 7_919) % 20_000) - ((Number(b) * 7_919) % 20_000))
       expect(values).to.deep.equal(byDue)
-      expect(longest, 'longest wait of another client').to.be.below(100)
+      // what 2 ms of work are on a machine that is several times faster than any we know; a slow one moves less
+      expect(Math.max(...batches), 'moved by one script').to.be.below(5_000)
       expect(await plain.exists(list, timeouts)).to.equal(0)
     }).timeout(30_000)
   }

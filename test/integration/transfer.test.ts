@@ -27,7 +27,8 @@ import {
 const raw = rawClient
 /** So that nothing but what the test is about can deliver. */
 const NO_SWEEP = { sweepInterval: 3_600_000 }
-const LATE_MS = 100
+/** Far below what a retry or a sweep would take, and far above what a loaded machine needs. */
+const LATE_MS = 500
 
 /** A pair whose subscription and first transfer are over. */
 async function settledPair(...[order, options]: Parameters<typeof makePair>): Promise<Pair> {
@@ -112,7 +113,7 @@ describe('transfer', () => {
     const due = await inMillis(50)
     for (const { name } of [swept, control]) await javaOffer(name, 'unannounced', due, { publish: false })
     expect(await swept.queue.poll(2_000)).to.equal('unannounced')
-    expect((await redisNow()) - due).to.be.below(800)
+    expect((await redisNow()) - due).to.be.below(2_000)
     await untilRedisClock(due + 800)
     expect(await control.queue.poll()).to.equal(null)
     expect(await raw().zcard(control.keys.timeouts)).to.equal(1)
@@ -137,19 +138,6 @@ describe('transfer', () => {
       if (ms > 0) await expectOnTime(due)
     })
   }
-
-  it('a client whose subscriber is down delivers its own offers', async () => {
-    const connectionName = uniqueName('down').replaceAll(':', '-')
-    const pair = await settledPair('list', { ...NO_SWEEP, ioredis: { connectionName } })
-    const [subscriber] = (await connectionsNamed(connectionName)).filter((line) => / sub=1 /.test(line))
-    const lost = once(pair.client, 'reconnecting')
-    await raw().client('KILL', 'ID', /^id=(\d+)/.exec(subscriber!)![1]!)
-    await lost // the next attempt comes after a pause
-    const due = await inMillis(60)
-    await pair.delayed.offerAt('a', new Date(due))
-    expect(await pair.queue.poll(2_000)).to.equal('a')
-    await expectOnTime(due)
-  })
 
   for (const order of ORDERS) {
     it(`order '${order}': a destination of another type: an error, a back-off, nothing lost`, async () => {

@@ -1,7 +1,9 @@
 /** Redisson itself on the other side, in every version that scripts/test-jvm.mjs has built. */
 import { cleanUp } from '../integration/fixtures.js'
+import { codecTests } from './codecs.js'
 import { amendingScenarios } from './scenarios/amending.js'
 import { deliveryScenarios } from './scenarios/delivery.js'
+import { fleetScenario } from './scenarios/fleet.js'
 import { lifecycleScenarios } from './scenarios/lifecycle.js'
 import { nameAndPayloadScenarios } from './scenarios/names.js'
 import { oldEntryScenarios } from './scenarios/old-entries.js'
@@ -11,7 +13,12 @@ import { builds } from './support/builds.js'
 import { Jvm } from './support/jvm.js'
 import { makeSide } from './support/side.js'
 
-for (const build of builds()) {
+const FULL = { messages: 20_000, overMs: 15_000, kills: 16 }
+const SHORT = { messages: 2_000, overMs: 4_000, kills: 4 }
+const all = builds()
+const newest = all.at(-1)
+
+for (const build of all) {
   describe(`Redisson ${build.version}`, () => {
     let jvm: Jvm
     const side = makeSide(build, () => jvm)
@@ -27,6 +34,7 @@ for (const build of builds()) {
       if (this.currentTest?.state === 'failed' && jvm.log !== '') console.error(`Redisson's log:\n${jvm.log}`)
     })
 
+    describe('codecs', () => codecTests(side))
     describe('delivery', () => deliveryScenarios(side))
     describe('pending messages', () => pendingScenarios(side))
     describe('cancel and reschedule', () => amendingScenarios(side))
@@ -34,5 +42,7 @@ for (const build of builds()) {
     describe('leaving', () => lifecycleScenarios(side))
     describe('without the order list', () => unorderedScenarios(side))
     describe('old entries', () => oldEntryScenarios(side))
+    // in full on the newest version only: it takes half a minute
+    describe('mixed fleet', () => fleetScenario(side, build === newest ? FULL : SHORT))
   })
 }

@@ -112,6 +112,20 @@ describe('amend.lua', () => {
       after: {},
     },
     {
+      what: 'removes an entry of the old format, by its first 8 bytes',
+      args: { due: 20, prefix: e.subarray(0, 8) },
+      reply: 0,
+      after: {
+        timeouts: [
+          [a, 10],
+          [b, 20],
+          [c, 20],
+          [d, 30],
+        ],
+        order: [b, a],
+      },
+    },
+    {
       what: 'finds nothing in an empty queue',
       before: {},
       args: { due: 10, prefix: prefixOf(a) },
@@ -238,13 +252,19 @@ describe('amend.lua', () => {
       what: 'does not take poison for an id that goes on with zeros',
       before: {
         timeouts: [
+          [b, 10],
           ['\x08z', 10],
           [zeros, 10],
         ],
       },
       args: { due: 10, prefix: prefixOf(zeros) },
       reply: 0,
-      after: { timeouts: [['\x08z', 10]] },
+      after: {
+        timeouts: [
+          [b, 10],
+          ['\x08z', 10],
+        ],
+      },
     },
     {
       what: 'is not led astray by poison of the same millisecond',

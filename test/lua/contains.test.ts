@@ -1,28 +1,30 @@
 import { expect } from 'chai'
 import { run } from '../../src/lua/run.js'
-import { contains, type PageReply } from '../../src/lua/scripts.js'
+import { contains, type IndexReply } from '../../src/lua/scripts.js'
 import { ALL_BYTES, expected, raw, rejection, useRedis, type Bytes } from './support.js'
 
 describe('contains.lua', () => {
   const rig = useRedis()
-  const destination = ['one', 'two', '', ALL_BYTES, 'five', 'six']
-  const FOUND = { found: true, next: null }
-  const NOT_FOUND = { found: false, next: null }
+  const destination = ['one', 'two', '', ALL_BYTES, 'five', 'six', 'two']
+  const at = (index: number) => ({ index, next: null })
+  const NOT_FOUND = { index: null, next: null }
 
-  const cases: [what: string, element: Bytes, from: number, page: number, reply: PageReply][] = [
-    ['finds the first element', 'one', 0, 100, FOUND],
-    ['finds the last element', 'six', 0, 100, FOUND],
-    ['finds an empty element', '', 0, 100, FOUND],
-    ['finds all byte values', ALL_BYTES, 0, 100, FOUND],
+  const cases: [what: string, element: Bytes, from: number, page: number, reply: IndexReply][] = [
+    ['finds the first element', 'one', 0, 100, at(0)],
+    ['finds a later element', 'six', 0, 100, at(5)],
+    ['finds the first of equal elements', 'two', 0, 100, at(1)],
+    ['tells of the first of several', 'one', 0, 2, at(0)],
+    ['finds an empty element', '', 0, 100, at(2)],
+    ['finds all byte values', ALL_BYTES, 0, 100, at(3)],
     ['does not find part of an element', 'fiv', 0, 100, NOT_FOUND],
     ['does not find something longer', 'fives', 0, 100, NOT_FOUND],
-    ['tells where the next page starts', 'five', 0, 2, { found: false, next: 2 }],
-    ['tells where the page after that starts', 'five', 2, 2, { found: false, next: 4 }],
-    ['finds it on the last page', 'five', 4, 2, FOUND],
+    ['tells where the next page starts', 'five', 0, 2, { index: null, next: 2 }],
+    ['tells where the page after that starts', 'five', 2, 2, { index: null, next: 4 }],
+    ['finds it on the last page', 'five', 4, 2, at(4)],
     ['looks at no element before the page', 'one', 1, 100, NOT_FOUND],
-    ['looks at no element behind the page', 'two', 0, 1, { found: false, next: 1 }],
-    ['ends after a full last page with an empty one', 'seven', 6, 2, NOT_FOUND],
-    ['ends with a page that is not full', 'seven', 4, 3, NOT_FOUND],
+    ['looks at no element behind the page', 'two', 0, 1, { index: null, next: 1 }],
+    ['ends after a full last page with an empty one', 'seven', 7, 7, NOT_FOUND],
+    ['ends with a page that is not full', 'seven', 4, 4, NOT_FOUND],
   ]
   for (const [what, element, from, page, reply] of cases) {
     it(what, async () => {

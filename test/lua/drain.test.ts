@@ -7,17 +7,22 @@ describe('drain.lua', () => {
   const rig = useRedis()
   const destination = ['one', '', ALL_BYTES, 'four']
 
-  const cases: [what: string, before: Bytes[], count: number, reply: Bytes[], after: Bytes[]][] = [
-    ['takes from the left end', destination, 1, ['one'], ['', ALL_BYTES, 'four']],
-    ['takes several in order, with all byte values', destination, 3, ['one', '', ALL_BYTES], ['four']],
-    ['takes exactly all', destination, 4, destination, []],
-    ['takes all when asked for more', destination, 100, destination, []],
-    ['gives nothing from an empty list', [], 3, [], []],
+  const cases: [what: string, before: Bytes[], count: number, right: boolean, reply: Bytes[], after: Bytes[]][] = [
+    ['takes from the left end', destination, 1, false, ['one'], ['', ALL_BYTES, 'four']],
+    ['takes several in order, with all byte values', destination, 3, false, ['one', '', ALL_BYTES], ['four']],
+    ['takes exactly all', destination, 4, false, destination, []],
+    ['takes all when asked for more', destination, 100, false, destination, []],
+    ['gives nothing from an empty list', [], 3, false, [], []],
+    ['takes from the right end', destination, 1, true, ['four'], ['one', '', ALL_BYTES]],
+    ['takes several from the right end, the last one first', destination, 3, true, ['four', ALL_BYTES, ''], ['one']],
+    ['takes exactly all from the right end', destination, 4, true, ['four', ALL_BYTES, '', 'one'], []],
+    ['takes all from the right end when asked for more', destination, 9, true, ['four', ALL_BYTES, '', 'one'], []],
+    ['gives nothing from the right end of an empty list', [], 3, true, [], []],
   ]
-  for (const [what, before, count, reply, after] of cases) {
+  for (const [what, before, count, right, reply, after] of cases) {
     it(what, async () => {
       const queue = await rig.queue({ destination: before, order: ['stays'], timeouts: [['stays', 1]] })
-      const elements = await run(rig.sender, drain, queue.keys, { count })
+      const elements = await run(rig.sender, drain, queue.keys, { count, right })
       expect(elements.map(readable)).to.deep.equal(reply.map(readable))
       expect(await queue.read()).to.deep.equal(
         expected({ destination: after, order: ['stays'], timeouts: [['stays', 1]] }),
@@ -28,7 +33,9 @@ describe('drain.lua', () => {
   it('changes nothing when the key is no list', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.destination, 'in the way')
-    expect(await rejection(run(rig.sender, drain, queue.keys, { count: 1 }))).to.include({ code: 'ERR_WRONG_TYPE' })
+    expect(await rejection(run(rig.sender, drain, queue.keys, { count: 1, right: false }))).to.include({
+      code: 'ERR_WRONG_TYPE',
+    })
     expect(await rig.redis.get(queue.keys.destination)).to.equal('in the way')
   })
 })

@@ -138,4 +138,15 @@ describe('poll.lua', () => {
       }),
     )
   })
+
+  it('changes nothing when the schedule is no sorted set', async () => {
+    const queue = await rig.queue({ order: [a] })
+    await rig.redis.set(queue.keys.timeouts, 'in the way')
+    for (const inOrder of [true, false]) {
+      const polled = run(rig.sender, poll, queue.keys, { count: 1, ordered: inOrder })
+      expect(await rejection(polled)).to.include({ code: 'ERR_WRONG_TYPE' })
+    }
+    await rig.redis.del(queue.keys.timeouts)
+    expect(await queue.read()).to.deep.equal(expected({ order: [a] }))
+  })
 })

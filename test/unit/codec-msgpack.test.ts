@@ -97,7 +97,11 @@ describe('msgpack codec', () => {
     ['d6ff 00000001', new Date(1000)],
     ['d7ff 003d0900 00000001', new Date(1001)],
     ['c70cff 000f4240 ffffffffffffffff', new Date(-999)],
+    ['c8 000c ff 000f4240 ffffffffffffffff', new Date(-999)],
+    ['c9 0000000c ff 000f4240 ffffffffffffffff', new Date(-999)],
     ['d40000', undefined],
+    ['92 d5 00 0101 05', [undefined, 5]],
+    ['92 d8 00 01010101010101010101010101010101 05', [undefined, 5]],
   ]
   for (const [text, value] of vectors) {
     it(`reads ${text}`, () => {
@@ -310,5 +314,25 @@ describe('msgpack codec', () => {
     const copy = Buffer.from(first)
     for (let i = 0; i < 5000; i++) codec.encode(`another value ${i}`)
     expect(first).to.deep.equal(copy)
+  })
+})
+
+describe('msgpack codec, texts it would change', () => {
+  const codec = codecs.msgpack()
+  for (const [what, value, path] of [
+    ['half of a surrogate pair', 'a\ud800', '$'],
+    ['half of a pair in a property', { a: ['\udc00'] }, '$.a[0]'],
+    ['half of a pair in a name', { 'x\ud800': 1 }, '$'],
+    ['a property called __proto__', { nested: JSON.parse('{"__proto__": 1}') as unknown }, '$.nested'],
+  ] as const) {
+    it(`refuses ${what}`, () => {
+      expect(() => codec.encode(value))
+        .to.throw(EncodeError)
+        .with.property('path', path)
+    })
+  }
+
+  it('takes whole pairs', () => {
+    expect(codec.decode(codec.encode({ '😀': '😀' }))).to.deep.equal({ '😀': '😀' })
   })
 })

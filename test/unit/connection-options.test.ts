@@ -239,6 +239,10 @@ describe('connection options', () => {
     })
   })
 
+  it('do not show a password of the wrong type', () => {
+    expect(failure({ password: 5318008 }).message).to.equal('password: expected a string, got "number"')
+  })
+
   it('read every password from a url as it was', () => {
     fc.assert(
       fc.property(

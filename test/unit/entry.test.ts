@@ -1,6 +1,13 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES, encodeEntry, entryId, payloadOf } from '../../src/codec/entry.js'
+import {
+  ORDERED_ID_BYTES,
+  UNORDERED_ID_BYTES,
+  encodeEntry,
+  entryPrefix,
+  entryId,
+  payloadOf,
+} from '../../src/codec/entry.js'
 import { EntryIds } from '../../src/codec/entry-id.js'
 import { DecodeError } from '../../src/errors.js'
 
@@ -42,7 +49,7 @@ describe('entry bytes', () => {
     const id = (size: number) => fc.uint8Array({ minLength: size, maxLength: size })
     fc.assert(
       fc.property(
-        fc.oneof(id(8), id(UNORDERED_ID_BYTES), id(9)),
+        fc.oneof(id(8), id(UNORDERED_ID_BYTES), id(10)),
         fc.uint8Array({ maxLength: 600 }),
         (bytes, payload) => {
           const entry = encodeEntry(bytes, payload)
@@ -92,16 +99,55 @@ describe('entry bytes', () => {
     )
   })
 
-  it('give their id, except in the old format', () => {
+  it('give their id, in the old format with a mark before it', () => {
     expect(entryId(redisson)?.toString()).to.equal('ABCDEFGH')
     const id = Buffer.alloc(UNORDERED_ID_BYTES, 'x')
     expect(entryId(encodeEntry(id, Buffer.from('p')))).to.deep.equal(id)
-    expect(entryId(redissonOld)).to.equal(null)
+    expect(entryId(redissonOld)).to.deep.equal(Buffer.concat([Buffer.from('d'), redissonOld.subarray(0, 8)]))
+    const otherLength = Buffer.concat([Buffer.of(3, 1, 2, 3, 1), Buffer.alloc(7), Buffer.from('x')])
+    expect(entryId(otherLength)).to.equal(null)
     expect(entryId(redisson.subarray(0, 20))).to.equal(null)
     expect(entryId(Buffer.alloc(0))).to.equal(null)
     const looksNew = Buffer.from(redissonOld)
     looksNew[0] = 8
-    expect(entryId(looksNew)).to.equal(null)
+    expect(entryId(looksNew)).to.deep.equal(Buffer.concat([Buffer.from('d'), looksNew.subarray(0, 8)]))
+  })
+})
+
+describe('entries of the old format', () => {
+  it('are an 8-byte double, the length, the payload, and give back their id', () => {
+    const id = new EntryIds(0x0102030405).nextOld()
+    const entry = encodeEntry(id, Buffer.from('"hi"'))
+    expect(entry.toString('hex')).to.match(/^000102030405e[0-9a-f]43040000000000000022686922$/)
+    expect(Number.isFinite(entry.readDoubleLE(0))).to.equal(true)
+    expect(entryId(entry)).to.deep.equal(id)
+    expect(entryPrefix(id)).to.deep.equal(entry.subarray(0, 8))
+    expect(entryPrefix(Buffer.from('ABCDE')).toString('latin1')).to.equal('\x05ABCDE')
+  })
+
+  it('are never taken for the new one, whatever the payload is', () => {
+    const ids = new EntryIds()
+    const tricky = fc
+      .array(fc.constantFrom(0, 1, 5, 8, 9, 67, 255), { maxLength: 40 })
+      .map((bytes) => Buffer.from(bytes))
+    fc.assert(
+      fc.property(fc.oneof(tricky, fc.uint8Array({ maxLength: 600 })), (payload) => {
+        const entry = encodeEntry(ids.nextOld(), payload)
+        expect(entry).to.have.length(16 + payload.length)
+        expect(payloadOf(entry)).to.deep.equal(Buffer.from(payload))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('rise with each offer, also where the counter carries', () => {
+    const ids = new EntryIds(0xfffe)
+    let last = ids.nextOld()
+    for (let i = 0; i < 1_000; i++) {
+      const next = ids.nextOld()
+      expect(Buffer.compare(last, next)).to.equal(-1)
+      last = next
+    }
   })
 })
 

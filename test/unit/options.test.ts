@@ -10,6 +10,7 @@ describe('options', () => {
     connectTimeout: 10_000,
     commandTimeout: 10_000,
     blockingConnections: 4,
+    entryFormat: 'Bc0Lc0',
     consumersDeliver: true,
     maxPayloadBytes: 16_777_216,
   }

@@ -84,8 +84,9 @@ describe('RemoteClock', () => {
           ask(clock, remote, there, back)
           quickest = Math.min(quickest, there + back)
           const late = remote.toLocal(AHEAD + 10_000) - 10_000
-          expect(late).to.be.at.least(-0.001)
-          expect(late).to.be.at.most(quickest + 0.001)
+          // dates in milliseconds are doubles with steps of 0.00024, and each observation can round by some of them
+          expect(late).to.be.at.least(-0.02)
+          expect(late).to.be.at.most(quickest + 0.02)
         }
       }),
     )

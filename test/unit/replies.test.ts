@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { InternalError } from '../../src/errors.js'
 import * as replies from '../../src/lua/replies.js'
 import { commandArgs, script } from '../../src/lua/script.js'
-import { contains, transfer } from '../../src/lua/scripts.js'
+import { contains, find, transfer } from '../../src/lua/scripts.js'
 
 describe('decoders of replies', () => {
   const bytes = Buffer.from('12')
@@ -112,9 +112,12 @@ describe('decoders of replies', () => {
   })
 
   it('tell where a search goes on', () => {
-    expect(contains.decode([0, 100])).to.deep.equal({ found: false, next: 100 })
-    expect(contains.decode([1, -1])).to.deep.equal({ found: true, next: null })
-    expect(contains.decode([0, -1])).to.deep.equal({ found: false, next: null })
+    expect(find.decode([0, 100])).to.deep.equal({ found: false, next: 100 })
+    expect(find.decode([1, -1])).to.deep.equal({ found: true, next: null })
+    expect(find.decode([0, -1])).to.deep.equal({ found: false, next: null })
+    expect(contains.decode([-1, 100])).to.deep.equal({ index: null, next: 100 })
+    expect(contains.decode([0, -1])).to.deep.equal({ index: 0, next: null })
+    expect(() => find.decode('OK')).to.throw(InternalError)
     expect(() => contains.decode('OK')).to.throw(InternalError)
   })
 

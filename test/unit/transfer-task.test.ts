@@ -471,6 +471,22 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
+    it('keeps the first place over a sweep that finds nothing', async () => {
+      const { task, clock, calls } = await started({ subscribers: 20, moved: 1, next: due })
+      task.wake()
+      await calls[0]!.reply({ subscribers: 20, next: due })
+      await clock.advance(100)
+      expect(calls).to.have.length(2)
+    })
+
+    it('gets the first place by a sweep that moved something', async () => {
+      const { task, clock, calls } = await started({ subscribers: 20 })
+      task.wake()
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      expect(calls).to.have.length(2)
+    })
+
     it('yields when another one was faster', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)

@@ -6,13 +6,15 @@ describe('Waiters', () => {
   function setUp() {
     const waiters = new Waiters()
     const settled: string[] = []
-    function add(name: string, key = 'k', { max = 1, slot = 0 } = {}): Waiter {
+    function add(name: string, key: string | string[] = 'k', { max = 1, group = 0 } = {}): Waiter {
       const waiter: Waiter = {
-        key,
-        slot,
+        keys: [key].flat(),
+        group,
         max,
-        resolve: (elements) =>
-          void settled.push(`${name}=${elements === null ? 'null' : elements.map(String).join(',')}`),
+        resolve: (elements, from) => {
+          const given = elements === null ? 'null' : elements.map(String).join(',')
+          settled.push(`${name}=${given}${Array.isArray(key) && from !== undefined ? ` from ${from}` : ''}`)
+        },
         reject: (error) => void settled.push(`${name}!${(error as { code?: string }).code ?? error.message}`),
       }
       waiters.add(waiter)
@@ -26,7 +28,7 @@ describe('Waiters', () => {
     return { waiters, settled, add, deliver }
   }
 
-  it('knows its keys, slots and demand', () => {
+  it('knows its keys, groups and demand', () => {
     const { waiters, add, deliver } = setUp()
     expect([waiters.keyCount, waiters.groupCount, waiters.has('k'), waiters.demand('k')]).to.deep.equal([
       0,
@@ -34,10 +36,10 @@ describe('Waiters', () => {
       false,
       0,
     ])
-    add('a', 'k', { max: 2, slot: 1 })
-    add('b', 'k', { max: 3, slot: 1 })
-    add('c', 'l', { slot: 1 })
-    add('d', 'm', { slot: 2 })
+    add('a', 'k', { max: 2, group: 1 })
+    add('b', 'k', { max: 3, group: 1 })
+    add('c', 'l', { group: 1 })
+    add('d', 'm', { group: 2 })
     expect([waiters.keyCount, waiters.groupCount, waiters.has('k'), waiters.demand('k')]).to.deep.equal([3, 2, true, 5])
     deliver('m', '1')
     expect([waiters.keyCount, waiters.groupCount, waiters.has('m')]).to.deep.equal([2, 1, false])
@@ -95,6 +97,15 @@ describe('Waiters', () => {
     expect(settled.at(-1)).to.equal('a=1')
   })
 
+  it('a key that was served goes to the back, so that it does not starve others', () => {
+    const { waiters, add, deliver } = setUp()
+    add('a', 'busy')
+    add('b', 'busy')
+    add('c', 'quiet')
+    deliver('busy', '1')
+    expect(waiters.nextGroup(undefined)).to.deep.equal(['quiet', 'busy'])
+  })
+
   it('forgets a key when all of it have ended', () => {
     const { waiters, add } = setUp()
     add('a').ended = null
@@ -144,33 +155,83 @@ describe('Waiters', () => {
     expect(settled).to.deep.equal([])
   })
 
-  describe('gives out groups', () => {
-    it('of keys in one slot', () => {
+  describe('on several keys', () => {
+    it('takes from the first that has something, once', () => {
+      const { waiters, settled, add, deliver } = setUp()
+      add('both', ['k', 'l'])
+      add('a', 'l')
+      expect([waiters.demand('k'), waiters.demand('l')]).to.deep.equal([1, 2])
+      deliver('l', '1')
+      expect(settled).to.deep.equal(['both=1 from l'])
+      expect([waiters.has('k'), waiters.demand('l')]).to.deep.equal([false, 1])
+      deliver('k', '2')
+      deliver('l', '3')
+      expect(settled).to.deep.equal(['both=1 from l', 'a=3'])
+      expect(waiters.keyCount).to.equal(0)
+    })
+
+    it('is settled once when it has ended', () => {
+      const { waiters, settled, add } = setUp()
+      add('both', ['k', 'l']).ended = null
+      add('other', ['k', 'l'])
+      waiters.settleAllEnded()
+      expect(settled).to.deep.equal(['both=null'])
+      expect([waiters.demand('k'), waiters.demand('l')]).to.deep.equal([1, 1])
+    })
+
+    it('fails with the first of them, and is gone from all', () => {
+      const { waiters, settled, add } = setUp()
+      add('both', ['k', 'l'])
+      waiters.fail('l', new ReadOnlyError())
+      expect(settled).to.deep.equal(['both!ERR_READ_ONLY'])
+      expect(waiters.keyCount).to.equal(0)
+    })
+
+    it('fails once with all', () => {
+      const { waiters, settled, add } = setUp()
+      const both = add('both', ['k', 'l'])
+      waiters.endAll(new ReadOnlyError())
+      const first = both.ended
+      waiters.failAll(new ConnectionError('gone', 'unknown'))
+      expect(both.ended).to.equal(first)
+      expect(settled).to.deep.equal(['both!ERR_READ_ONLY'])
+    })
+
+    it('is handed over once, with all its keys', () => {
       const { waiters, add } = setUp()
-      add('a', 'k', { slot: 1 })
-      add('b', 'l', { slot: 2 })
-      add('c', 'm', { slot: 1 })
+      const both = add('both', ['k', 'l', 'm'])
+      expect(waiters.removeAll(['k', 'l'])).to.deep.equal([both])
+      expect(waiters.keyCount).to.equal(0)
+    })
+  })
+
+  describe('gives out groups', () => {
+    it('of keys that can share a command', () => {
+      const { waiters, add } = setUp()
+      add('a', 'k', { group: 1 })
+      add('b', 'l', { group: 2 })
+      add('c', 'm', { group: 1 })
       expect(waiters.nextGroup(undefined)).to.deep.equal(['k', 'm'])
     })
 
     it('in turn', () => {
       const { waiters, add } = setUp()
-      add('a', 'k', { slot: 1 })
-      add('b', 'l', { slot: 2 })
-      add('c', 'm', { slot: 3 })
+      add('a', 'k', { group: 1 })
+      add('b', 'l', { group: 2 })
+      add('c', 'm', { group: 3 })
       const turns = Array.from({ length: 6 }, () => waiters.nextGroup(undefined).join())
       expect(turns).to.deep.equal(['k', 'l', 'm', 'k', 'l', 'm'])
     })
 
     it('beginning with the one that is asked for', () => {
       const { waiters, add } = setUp()
-      add('a', 'k', { slot: 1 })
-      add('b', 'l', { slot: 2 })
+      add('a', 'k', { group: 1 })
+      add('b', 'l', { group: 2 })
       expect(waiters.nextGroup('l')).to.deep.equal(['l'])
       expect(waiters.nextGroup('nobody')).to.deep.equal(['k'])
     })
 
-    it('of everything when there is one slot, in the order of arrival', () => {
+    it('of everything when there is one group, in the order of arrival', () => {
       const { waiters, add } = setUp()
       for (const key of ['k', 'l', 'm']) add(key, key)
       expect(waiters.nextGroup(undefined)).to.deep.equal(['k', 'l', 'm'])

@@ -37,5 +37,5 @@ export function lifecycleScenarios(side: Side): void {
     delayed()
     expect(await queue.take()).to.equal('overdue')
     expect(await delayed({ deliver: false }).readAll()).to.deep.equal(['far'])
-  }, { needsNewEntries: false })
+  })
 }

@@ -25,9 +25,9 @@ export function nameAndPayloadScenarios(side: Side): void {
     scenario(side, `a name with ${kind}`, async () => {
       const pair = both(side, { name: nameOf(uniqueName('jvm')) })
       onCleanup(() => deleteKeys(pair.name))
-      await roundTrips(side, pair, ['by name'], (value) => s(value))
-      if (!side.old) await sameKeys(pair)
-    }, { needsNewEntries: false })
+      await roundTrips(pair, ['by name'], (value) => s(value))
+      await sameKeys(pair)
+    })
   }
 
   scenario(side, 'a name mapper on both sides', async () => {
@@ -38,13 +38,17 @@ export function nameAndPayloadScenarios(side: Side): void {
     onCleanup(() => side.jvm().close('mapped'))
     onCleanup(() => deleteKeys(prefix + name))
     const mapped = both(side, { name, javaClient: 'mapped', options: { nameMapper } })
-    await roundTrips(side, mapped, ['by mapped name'], (value) => s(value))
+    await roundTrips(mapped, ['by mapped name'], (value) => s(value))
     // somebody without a mapper finds it under the full name
     await mapped.java.hold()
     await mapped.java.offer(s('pending'), LATER)
-    expect(await both(side, { name: prefix + name }).delayed({ deliver: false }).readAll()).to.deep.equal(['pending'])
+    expect(
+      await both(side, { name: prefix + name })
+        .delayed({ deliver: false })
+        .readAll(),
+    ).to.deep.equal(['pending'])
     await mapped.java.pollPending()
-  }, { needsNewEntries: false })
+  })
 
   const texts: [kind: string, values: string[]][] = [
     ['an empty string', ['']],
@@ -54,8 +58,8 @@ export function nameAndPayloadScenarios(side: Side): void {
   ]
   for (const [kind, values] of texts) {
     scenario(side, `a payload of ${kind}`, async () => {
-      await roundTrips(side, both(side), values, (value) => s(value))
-    }, { needsNewEntries: false })
+      await roundTrips(both(side), values, (value) => s(value))
+    })
   }
 
   const blobs: [kind: string, values: Buffer[]][] = [
@@ -68,13 +72,13 @@ export function nameAndPayloadScenarios(side: Side): void {
     scenario(side, `a payload of ${kind}`, async () => {
       const codec = codecs.bytes() as Codec<Buffer>
       const javaCodec: JavaCodec = { name: 'ByteArray' }
-      await roundTrips(side, both<Buffer>(side, { codec, javaCodec }), values, (value) => j.bytes(value))
-    }, { needsNewEntries: false })
+      await roundTrips(both<Buffer>(side, { codec, javaCodec }), values, (value) => j.bytes(value))
+    })
   }
 }
 
-/** Java offers and Node delivers; and where Java understands Node's entries, the reverse. */
-async function roundTrips<T>(side: Side, pair: Both<T>, values: T[], toJava: (value: T) => Typed): Promise<void> {
+/** Java offers and Node delivers, and the reverse. */
+async function roundTrips<T>(pair: Both<T>, values: T[], toJava: (value: T) => Typed): Promise<void> {
   const { java, delayed, queue } = pair
   const delivering = delayed()
   for (const value of values) {
@@ -82,7 +86,6 @@ async function roundTrips<T>(side: Side, pair: Both<T>, values: T[], toJava: (va
     expect(await queue.take()).to.deep.equal(value)
   }
   await delivering.destroy()
-  if (side.old) return
   const node = delayed({ deliver: false })
   await java.hold()
   for (const value of values) {

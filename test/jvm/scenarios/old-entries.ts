@@ -1,7 +1,8 @@
 /** Redisson before 3.21.1 writes `dLc0` entries; what it left behind is delivered, beside what Node writes. */
 import { expect } from 'chai'
+import { rawClient } from '../../support/redis.js'
 import { cell } from '../support/results.js'
-import { LATER, both, s, type Side } from '../support/side.js'
+import { LATER, NEW_ENTRIES, both, expectConsistent, s, type Side } from '../support/side.js'
 
 export function oldEntryScenarios(side: Side): void {
   const absent = side.old ? undefined : 'it writes the new format'
@@ -9,7 +10,7 @@ export function oldEntryScenarios(side: Side): void {
     cell({ table: 'scenarios', row, version: side.build.version }, { absent, timeout: 20_000 }, test)
 
   oldOnly('old entries beside new ones of both orders: Node delivers each once, none early', async () => {
-    const { java, delayed, queue } = both(side)
+    const { java, delayed, queue } = both(side, { options: NEW_ENTRIES })
     const list = delayed({ deliver: false })
     const none = delayed({ order: 'none', deliver: false })
     const dues = new Map<string, number>()
@@ -36,27 +37,49 @@ export function oldEntryScenarios(side: Side): void {
     expect([await list.size(), await none.size()]).to.deep.equal([0, 0])
   })
 
-  oldOnly('old entries are seen in offer order, and have no ticket', async () => {
-    const { java, delayed } = both(side)
+  oldOnly('old and new entries are seen in offer order, and Node cancels and removes old ones', async () => {
+    const { java, delayed, name } = both(side, { options: NEW_ENTRIES })
     await java.offerAndLeave(s('old'), LATER)
+    await java.offerAndLeave(s('older still'), LATER + 1000)
     const node = delayed({ deliver: false })
     await node.offer('new', LATER)
-    expect(await node.readAll()).to.deep.equal(['old', 'new'])
+    expect(await node.readAll()).to.deep.equal(['old', 'older still', 'new'])
     expect(await node.contains('old')).to.equal(true)
-    const [old, recent] = await node.schedule()
-    expect([old?.value, old?.ticket]).to.deep.equal(['old', null])
-    expect(recent?.ticket).to.be.a('string')
-    expect(await node.remove('old')).to.equal(true)
+    const old = (await node.schedule()).find(({ value }) => value === 'old')
+    expect(await node.cancel(old!.ticket!)).to.equal(true)
+    expect(await node.remove('older still')).to.equal(true)
     expect(await node.readAll()).to.deep.equal(['new'])
+    await expectConsistent(name)
   })
 
+  oldOnly(
+    '2,000 old entries, whatever their ids begin with: Node delivers each once and leaves nothing behind',
+    async () => {
+      const { java, delayed, queue, name } = both(side, { options: NEW_ENTRIES })
+      await java.hold()
+      const values = Array.from({ length: 2_000 }, (_, i) => `old ${i}`)
+      await Promise.all(values.map((value) => java.offer(s(value), 5_000)))
+      await java.destroy()
+      // the first byte of an id is random: some begin like the length of an id of the later format
+      const entries = await rawClient().lrangeBuffer(`redisson_delay_queue:{${name}}`, 0, -1)
+      expect(new Set(entries.map(([first]) => first)).size).to.be.greaterThan(200)
+      const node = delayed()
+      const taken: string[] = []
+      while (taken.length < values.length) taken.push(...(await queue.takeMany(1_000)))
+      expect(taken.sort()).to.deep.equal(values.sort())
+      expect(await queue.poll(300)).to.equal(null)
+      expect(await node.readAll()).to.deep.equal([])
+      await expectConsistent(name)
+    },
+  )
+
   oldOnly('Java of that time takes what Node has delivered', async () => {
-    const { java, delayed } = both(side)
-    const taken = [java.take(), java.take()]
+    const { java, delayed } = both(side, { options: NEW_ENTRIES })
     const node = delayed()
     await node.offer('new', 100)
-    expect(await taken[0]).to.deep.equal(s('new'))
+    expect(await java.take()).to.deep.equal(s('new'))
+    const waiting = java.take()
     await node.offer('newer', 100)
-    expect(await taken[1]).to.deep.equal(s('newer'))
+    expect(await waiting).to.deep.equal(s('newer'))
   })
 }

@@ -80,7 +80,7 @@ export function pendingScenarios(side: Side): void {
     expect(await java.remove(s('c'))).to.equal(true)
     await expectSameView(node, java, ['d'])
     await expectConsistent(name)
-  }, { needsNewEntries: false })
+  })
 }
 
 async function expectSameView(

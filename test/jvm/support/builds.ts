@@ -11,8 +11,13 @@ export function builds(): Build[] {
   return JSON.parse(json) as Build[]
 }
 
+export function isBefore({ version }: Build, other: string): boolean {
+  const [ours = [], theirs = []] = [version, other].map((text) => text.split('.').map(Number))
+  const at = theirs.findIndex((part, i) => part !== ours[i])
+  return at !== -1 && (ours[at] ?? 0) < (theirs[at] ?? 0)
+}
+
 /** Redisson before 3.21.1 writes and reads another entry format, and gets stuck on this one. */
-export function writesOldEntries({ version }: Build): boolean {
-  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
-  return major < 3 || (major === 3 && (minor < 21 || (minor === 21 && patch < 1)))
+export function writesOldEntries(build: Build): boolean {
+  return isBefore(build, '3.21.1')
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { redisUrl } from '../../support/redis.js'
 import type { Build } from './builds.js'
+import type { FleetEvent } from './fleet-job.js'
 import type { Typed } from './values.js'
 
 /** A codec of Redisson: the name of its class without "Codec", and what its constructor takes. See Codecs.java. */
@@ -15,11 +16,6 @@ export interface JavaCodec {
 }
 
 export const STRING: JavaCodec = { name: 'String' }
-
-export interface FleetEvent {
-  readonly event: 'offering' | 'offered' | 'unknown' | 'taken'
-  readonly [key: string]: unknown
-}
 
 interface Reply {
   readonly id: number
@@ -55,7 +51,7 @@ export class Jvm {
     lines.on('line', (line) => this.#receive(line))
     // "close" comes when everything it wrote has been read
     this.#exited = Promise.all([once(lines, 'close'), once(this.#child, 'close')]).then(() => {
-      for (const { reject } of this.#waiting.values()) reject(new Error(`the JVM has ended\n${this.#log}`))
+      for (const waiting of this.#waiting.values()) waiting.reject(new Error(`the JVM has ended\n${this.#log}`))
       this.#waiting.clear()
     })
   }
@@ -74,7 +70,7 @@ export class Jvm {
   async request<T = unknown>(op: string, args: object = {}): Promise<T> {
     const id = ++this.#lastId
     const reply = new Promise<T>((resolve, reject) => {
-      this.#waiting.set(id, { resolve: resolve as (result: unknown) => void, reject })
+      this.#waiting.set(id, { resolve: resolve, reject })
     })
     this.#child.stdin.write(`${JSON.stringify({ id, op, ...args })}\n`)
     return reply
@@ -134,6 +130,7 @@ export class JavaQueue {
 
   /** Gets an RDelayedQueue, with which this JVM begins to deliver. */
   async hold(): Promise<void> {
+    if (this.#held) return
     await this.#call('hold')
     this.#held = true
   }

@@ -12,7 +12,7 @@ type Entry = readonly [key: Typed, value: Typed]
 
 /** One maker per class; what would not survive JSON travels as text. */
 export const java = Object.freeze({
-  nothing: Object.freeze({ t: 'null' }) as Typed,
+  nothing: Object.freeze({ t: 'null' }),
   string: of<string>('String'),
   boolean: of<boolean>('Boolean'),
   byte: of<number>('Byte'),

@@ -26,7 +26,7 @@ final class Clients {
         config.setNettyThreads(4);
         SingleServerConfig server = config.useSingleServer().setAddress(request.get("url").asText());
         server.setConnectionPoolSize(16).setConnectionMinimumIdleSize(1);
-        if (request.has("prefix")) setNameMapper(server, request.get("prefix").asText());
+        if (request.has("prefix")) setNameMapper(config, server, request.get("prefix").asText());
         clients.put(clientOf(request), Redisson.create(config));
     }
 
@@ -64,12 +64,12 @@ final class Clients {
         return clientOf(request) + "\n" + request.get("queue").asText() + "\n" + request.get("codec");
     }
 
-    /** The interface has moved to another package in Redisson 4. */
-    private static void setNameMapper(SingleServerConfig server, String prefix) throws ReflectiveOperationException {
-        for (Method method : server.getClass().getMethods()) {
+    /** The setting moved to Config, and the interface to another package. */
+    private static void setNameMapper(Config config, SingleServerConfig server, String prefix) throws ReflectiveOperationException {
+        for (Object holder : new Object[] {config, server}) for (Method method : holder.getClass().getMethods()) {
             if (!method.getName().equals("setNameMapper")) continue;
             Class<?> type = method.getParameterTypes()[0];
-            method.invoke(server, Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, (proxy, called, args) -> {
+            method.invoke(holder, Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, (proxy, called, args) -> {
                 switch (called.getName()) {
                     case "map": return prefix + args[0];
                     case "unmap": return ((String) args[0]).substring(prefix.length());

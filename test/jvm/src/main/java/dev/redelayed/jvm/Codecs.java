@@ -8,7 +8,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.redisson.client.codec.Codec;
 
-/** Codecs by the name of their class without "Codec", found by reflection, because not every Redisson has all of them. */
+/** Codecs by the name of their class, with or without "Codec" at its end, found by reflection, because not every Redisson has all of them. */
 final class Codecs {
     private static final String[] PACKAGES = {"org.redisson.client.codec.", "org.redisson.codec."};
     private static final Map<String, Codec> CACHE = new TreeMap<>();
@@ -57,7 +57,7 @@ final class Codecs {
     private static Class<?> find(String name) throws ClassNotFoundException {
         for (String prefix : PACKAGES) {
             try {
-                return Class.forName(prefix + name + "Codec");
+                return Class.forName(prefix + (name.contains("Codec") ? name : name + "Codec"));
             } catch (ClassNotFoundException next) {
                 // the other package
             }

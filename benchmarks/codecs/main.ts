@@ -1,0 +1,81 @@
+import { codecs, type Codec } from '../../dist/index.js'
+import { atMost, medianOf, rounds, type Row, type Scenario } from '../lib/scenario.js'
+import { order } from './order.js'
+
+/** A batch is short, and the fastest of many counts: what interrupts the process makes others slower, never one faster. */
+const BATCH = 500
+const WARM_UP = 20
+
+const text: Codec = {
+  name: 'JSON.stringify and JSON.parse',
+  encode: (value) => Buffer.from(JSON.stringify(value)),
+  decode: (bytes) => JSON.parse(bytes.toString()) as unknown,
+}
+
+const subjects: readonly Codec[] = [
+  text,
+  codecs.json(),
+  codecs.jsonJackson(),
+  codecs.typedJsonJackson(),
+  codecs.msgpack(),
+  codecs.msgpackJackson(),
+  codecs.cborJackson(),
+  codecs.kryo5(),
+  named('lz4 of json', codecs.lz4(codecs.json())),
+  named('snappyV2 of json', codecs.snappyV2(codecs.json())),
+]
+
+function named(name: string, codec: Codec): Codec {
+  return { ...codec, name }
+}
+
+/** Microseconds of one call in the fastest batch. */
+function fastest(batches: number, call: () => void): number {
+  let best = Infinity
+  for (let batch = -WARM_UP; batch < batches; batch++) {
+    const started = performance.now()
+    for (let i = 0; i < BATCH; i++) call()
+    if (batch >= 0) best = Math.min(best, performance.now() - started)
+  }
+  return (best * 1000) / BATCH
+}
+
+function measure(codec: Codec, batches: number): Promise<Record<string, number>> {
+  const bytes = codec.encode(order)
+  const encode = fastest(batches, () => void codec.encode(order))
+  const decode = fastest(batches, () => void codec.decode(bytes))
+  return Promise.resolve({
+    bytes: bytes.length,
+    'encode/s': 1e6 / encode,
+    'decode/s': 1e6 / decode,
+    'both, us': encode + decode,
+  })
+}
+
+function ratio(rows: readonly Row[], subject: string, base: string): number {
+  return medianOf(rows, subject, 'both, us') / medianOf(rows, base, 'both, us')
+}
+
+export const codecSpeed: Scenario = {
+  name: 'codecs',
+  description:
+    'Encoding and decoding of an order of about 1 kB, in this process and without Redis. The base is `JSON.stringify` and ' +
+    '`JSON.parse` with the conversion to bytes and back that every codec has to do.',
+  async run(bench) {
+    const batches = bench.quick ? 60 : 300
+    const rows = await rounds(
+      bench,
+      Object.fromEntries(subjects.map((codec) => [codec.name, () => measure(codec, batches)])),
+    )
+    return {
+      rows: rows.map((row) => ({
+        ...row,
+        figures: { ...row.figures, 'times JSON': [ratio(rows, row.subject, text.name)] },
+      })),
+      goals: [
+        atMost('jsonJackson, times JSON', ratio(rows, 'jsonJackson', text.name), 2, 'x'),
+        atMost('kryo5, times msgpackr', ratio(rows, 'kryo5', 'msgpack'), 3, 'x'),
+      ],
+    }
+  },
+}

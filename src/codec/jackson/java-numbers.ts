@@ -1,0 +1,22 @@
+import { formatDecimal, parseDecimal } from '../kryo/decimal.js'
+
+/** Jackson refuses numbers of more characters, and a bound keeps the arithmetic on them cheap. */
+export const MAX_NUMBER_LENGTH = 1000
+
+const LIMIT = 10n ** BigInt(MAX_NUMBER_LENGTH - 1)
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+export function isBigInteger(value: unknown): value is bigint {
+  return typeof value === 'bigint' && value < LIMIT && value > -LIMIT
+}
+
+export function isUuid(value: unknown): value is string {
+  return typeof value === 'string' && UUID.test(value)
+}
+
+/** The text of a BigDecimal in the form that `BigDecimal.toString` has and JSON takes; undefined when it is none. */
+export function decimalText(value: unknown): string | undefined {
+  if (typeof value !== 'string' || value.length > MAX_NUMBER_LENGTH) return undefined
+  const decimal = parseDecimal(value)
+  return decimal === undefined ? undefined : formatDecimal(decimal)
+}

@@ -1,0 +1,114 @@
+import { javaDouble } from './java-double.js'
+import { JsonOut } from './json-out.js'
+import { Writer } from './writer.js'
+
+/** Messages of one kind have the same keys and classes again and again. */
+const MAX_KNOWN = 2000
+const MAX_KNOWN_LENGTH = 64
+
+const PLAIN = /^[ !#-[\]-~]*$/
+
+/** Text that was quoted before, between fixed parts. */
+class Known {
+  readonly #known = new Map<string, string>()
+  readonly #before: string
+  readonly #after: string
+
+  constructor(before: string, after: string) {
+    this.#before = before
+    this.#after = after
+  }
+
+  write(out: JsonOut, text: string): void {
+    const known = this.#known.get(text)
+    if (known !== undefined) return out.ascii(known)
+    out.ascii(this.#before)
+    out.quoted(text)
+    out.ascii(this.#after)
+    if (this.#known.size >= MAX_KNOWN || text.length > MAX_KNOWN_LENGTH || !PLAIN.test(text)) return
+    this.#known.set(text, `${this.#before}"${text}"${this.#after}`)
+  }
+}
+
+const firstKeys = new Known('', ':')
+const furtherKeys = new Known(',', ':')
+const pairs = new Known('[', ',')
+const classes = new Known('{"@class":', '')
+
+/** JSON text, byte for byte as Jackson writes it. */
+export class JsonWriter extends Writer {
+  protected readonly out = new JsonOut()
+
+  protected nil(): void {
+    this.out.ascii('null')
+  }
+
+  protected text(value: string): void {
+    this.out.quoted(value)
+  }
+
+  protected bool(value: boolean): void {
+    this.out.ascii(value ? 'true' : 'false')
+  }
+
+  protected int(value: number): void {
+    this.out.ascii(String(value))
+  }
+
+  protected bigint(value: bigint): void {
+    this.out.ascii(String(value))
+  }
+
+  protected decimal(text: string): void {
+    this.out.ascii(text)
+  }
+
+  protected double(value: number, declared: boolean): void {
+    if (Number.isFinite(value)) this.out.ascii(javaDouble(value))
+    else if (declared) this.out.ascii(`"${value}"`)
+    else this.fail(`${value}, which Java would read as a string`)
+  }
+
+  protected float(value: number): void {
+    this.double(value, true)
+  }
+
+  protected bytes(value: Uint8Array): void {
+    const bytes = Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+    this.out.text(`"${bytes.toString('base64')}"`)
+  }
+
+  protected openPair(className: string): void {
+    pairs.write(this.out, className)
+  }
+
+  protected closePair(): void {
+    this.out.byte(0x5d)
+  }
+
+  protected openArray(): void {
+    this.out.byte(0x5b)
+  }
+
+  protected item(index: number): void {
+    if (index > 0) this.out.byte(0x2c)
+  }
+
+  protected closeArray(): void {
+    this.out.byte(0x5d)
+  }
+
+  protected openObject(className: string | undefined): void {
+    if (className === undefined) this.out.byte(0x7b)
+    else classes.write(this.out, className)
+  }
+
+  protected key(key: string, first: boolean): void {
+    if (first) firstKeys.write(this.out, key)
+    else furtherKeys.write(this.out, key)
+  }
+
+  protected closeObject(): void {
+    this.out.byte(0x7d)
+  }
+}

@@ -1,0 +1,212 @@
+import { InvalidArgumentError } from '../../errors.js'
+import { onlyKnown } from '../../options.js'
+import { ARRAYS, arrayOf } from './arrays.js'
+import { COLLECTIONS } from './collections.js'
+import { JavaEnum, JavaValue } from './java-values.js'
+import { MAPS } from './maps.js'
+import { CLASS_KEY, EnumSerializer, PojoSerializer } from './pojo.js'
+import { SCALARS } from './scalars.js'
+import type { Classes, Serializer } from './serializer.js'
+import { TIMES } from './time.js'
+import { parseType, type NamedClass } from './types.js'
+
+/** What a Java class looks like, for the classes that the wire alone does not describe. */
+export interface ClassDeclaration {
+  /** Decoded objects get its prototype (its constructor is not called), and its instances are written as this class. */
+  readonly type?: abstract new (...args: never[]) => object
+  /** All fields, also those of superclasses, that are neither static nor transient, with their Java types. */
+  readonly fields?: Readonly<Record<string, string>>
+  /** The class is final, so that fields of this type leave the class out. */
+  readonly final?: boolean
+  /** The class is a record: final, and type arguments of its components mean nothing. */
+  readonly record?: boolean
+  /** An enum: the names of its constants, in order. With `final: false` when constants have bodies of their own. */
+  readonly enum?: readonly string[]
+}
+
+const BUILT_IN: ReadonlyMap<string, Serializer> = new Map(
+  [...SCALARS, ...TIMES, ...COLLECTIONS, ...MAPS, ...ARRAYS].map((serializer) => [serializer.name, serializer]),
+)
+const PRIMITIVES = { int: 'Integer', char: 'Character' } as Record<string, string>
+for (const name of ['long', 'double', 'float', 'boolean', 'byte', 'short']) {
+  PRIMITIVES[name] = name.charAt(0).toUpperCase() + name.slice(1)
+}
+const CODES: Record<string, string> = {
+  int: 'I',
+  long: 'J',
+  short: 'S',
+  byte: 'B',
+  char: 'C',
+  float: 'F',
+  double: 'D',
+  boolean: 'Z',
+}
+const PACKAGES = ['java.lang.', 'java.util.', 'java.math.', 'java.time.', '']
+/** Built-in classes that can have subclasses; all others here are final in Java. */
+const OPEN = /^java\.(?:util\.(?!UUID$|Optional$|Currency$)|sql\.|math\.)/
+/** Interfaces and abstract classes, with the class that stands for a JavaScript value there. */
+const INTERFACES: Readonly<Record<string, string>> = {
+  'java.util.List': 'java.util.ArrayList',
+  'java.util.Set': 'java.util.LinkedHashSet',
+  'java.util.Map': 'java.util.LinkedHashMap',
+  'java.util.Collection': '',
+  'java.lang.Iterable': '',
+  'java.lang.Object': '',
+  'java.lang.Number': '',
+  'java.lang.CharSequence': '',
+  'java.lang.Comparable': '',
+  'java.io.Serializable': '',
+}
+
+/** The class that a JavaScript value becomes by its own. */
+const PROTOTYPES = new Map<object, Serializer>()
+const natural: readonly [object, string][] = [
+  [Object.prototype, 'java.util.LinkedHashMap'],
+  [Map.prototype, 'java.util.LinkedHashMap'],
+  [Set.prototype, 'java.util.LinkedHashSet'],
+  [Array.prototype, 'java.util.ArrayList'],
+  [Date.prototype, 'java.util.Date'],
+  [Buffer.prototype, '[B'],
+  [Uint8Array.prototype, '[B'],
+  [Int16Array.prototype, '[S'],
+  [Int32Array.prototype, '[I'],
+  [BigInt64Array.prototype, '[J'],
+  [Float32Array.prototype, '[F'],
+  [Float64Array.prototype, '[D'],
+]
+for (const [prototype, name] of natural) {
+  const serializer = BUILT_IN.get(name)
+  if (serializer !== undefined) PROTOTYPES.set(prototype, serializer)
+}
+const NUMBERED = SCALARS.slice(0, 9)
+/** Kryo's own classes have the numbers before. */
+const FIRST_ID = 9
+
+/** A class found by the name that a declaration or the wire gives it. */
+interface Found extends NamedClass {
+  readonly full: string
+}
+
+/** The classes of one codec. */
+export class Registry implements Classes {
+  readonly ids: ReadonlyMap<string, number> | undefined
+  readonly #allowed: readonly string[]
+  readonly #declared = new Map<string, Found & { readonly serializer: Serializer }>()
+  readonly #prototypes = new Map(PROTOTYPES)
+  /** Arrays, and enums that only values name, as they come up. */
+  readonly #met = new Map<string, Serializer>()
+
+  constructor(declarations: Readonly<Record<string, ClassDeclaration>>, allowed: readonly string[] | undefined) {
+    this.#allowed = [...new Set(allowed)].filter((name) => BUILT_IN.get(name)?.id === undefined).sort()
+    if (allowed !== undefined && allowed.length > 0) {
+      this.ids = new Map(this.#allowed.map((name, index) => [name, FIRST_ID + index]))
+    }
+    const pojos = Object.entries(declarations).map(([name, declaration]) => this.#declare(name, declaration))
+    for (const fill of pojos) fill()
+  }
+
+  #declare(name: string, declaration: ClassDeclaration): () => void {
+    const what = `kryo5.classes[${JSON.stringify(name)}]`
+    onlyKnown(what, declaration, ['type', 'fields', 'final', 'record', 'enum'])
+    if (BUILT_IN.has(name)) throw new InvalidArgumentError(what, 'a class that is not built in', declaration)
+    if (declaration.enum !== undefined) {
+      const final = declaration.final ?? true
+      this.#declared.set(name, { full: name, serializer: new EnumSerializer(name, declaration.enum), final })
+      return () => {}
+    }
+    const prototype = declaration.type?.prototype as object | undefined
+    const pojo = new PojoSerializer(name, prototype)
+    const final = declaration.final ?? declaration.record ?? false
+    this.#declared.set(name, { full: name, serializer: pojo, final })
+    if (prototype !== undefined) {
+      if (this.#prototypes.has(prototype))
+        throw new InvalidArgumentError(`${what}.type`, 'a class of its own', prototype)
+      this.#prototypes.set(prototype, pojo)
+    }
+    return () => {
+      const fields = Object.entries(declaration.fields ?? {}).map(([field, type]) => {
+        if (field === '__proto__') throw new InvalidArgumentError(what, 'fields with other names', field)
+        const slot = parseType(`${what}.fields.${field}`, type, (each) => this.#find(each))
+        return { name: field, slot: declaration.record ? { ...slot, args: undefined } : slot }
+      })
+      pojo.declare(fields)
+    }
+  }
+
+  of(value: object): Serializer | undefined {
+    const prototype = Object.getPrototypeOf(value) as object | null
+    if (prototype === Object.prototype || prototype === null) return this.#object(value)
+    const serializer = this.#prototypes.get(prototype)
+    if (serializer !== undefined) return serializer
+    if (value instanceof JavaValue) return this.#ofJavaValue(value)
+    if (Array.isArray(value)) return PROTOTYPES.get(Array.prototype)
+    if (value instanceof Uint8Array) return PROTOTYPES.get(Uint8Array.prototype)
+    for (const type of [Date, Map, Set]) if (value instanceof type) return PROTOTYPES.get(type.prototype as object)
+    return Object.prototype.toString.call(value) === '[object Object]' ? this.#object(value) : undefined
+  }
+
+  #object(value: object): Serializer | undefined {
+    const name = (value as Record<string, unknown>)[CLASS_KEY]
+    return typeof name === 'string' ? this.#declared.get(name)?.serializer : PROTOTYPES.get(Object.prototype)
+  }
+
+  #ofJavaValue(value: JavaValue): Serializer | undefined {
+    const found = this.#known(value.type)
+    if (found !== undefined || !(value instanceof JavaEnum)) return found
+    const serializer = new EnumSerializer(value.type)
+    this.#met.set(value.type, serializer)
+    return serializer
+  }
+
+  named(name: string): Serializer | undefined {
+    if (this.ids !== undefined && !this.ids.has(name)) return undefined
+    return this.#known(name)
+  }
+
+  numbered(id: number): Serializer | undefined {
+    const name = this.#allowed[id - FIRST_ID]
+    if (id >= FIRST_ID) return name === undefined || this.ids === undefined ? undefined : this.#known(name)
+    return NUMBERED[id]
+  }
+
+  #known(name: string): Serializer | undefined {
+    const known = this.#declared.get(name)?.serializer ?? BUILT_IN.get(name) ?? this.#met.get(name)
+    if (known !== undefined) return known
+    const serializer = name.startsWith('[') ? arrayOf(name, (element) => this.#find(element)) : this.#constant(name)
+    if (serializer !== undefined) this.#met.set(name, serializer)
+    return serializer
+  }
+
+  /** The constant of an enum that has a body is of a class of its own, which Kryo names, and reads as the enum. */
+  #constant(name: string): Serializer | undefined {
+    const serializer = this.#declared.get(name.replace(/\$\d+$/, ''))?.serializer
+    return serializer instanceof EnumSerializer ? serializer : undefined
+  }
+
+  #find(name: string): Found | undefined {
+    const declared = this.#declared.get(name)
+    if (declared !== undefined) return declared
+    if (name.endsWith('[]')) return this.#array(name.slice(0, -2))
+    const primitive = PRIMITIVES[name]
+    if (primitive !== undefined) {
+      return { full: name, serializer: BUILT_IN.get(`java.lang.${primitive}`), final: true, primitive: true }
+    }
+    for (const start of PACKAGES) {
+      const full = start + name
+      const serializer = BUILT_IN.get(full)
+      if (serializer !== undefined) return { full, serializer, final: !OPEN.test(full) }
+      if (Object.hasOwn(INTERFACES, full))
+        return { full, serializer: BUILT_IN.get(INTERFACES[full] ?? ''), final: false }
+    }
+    return undefined
+  }
+
+  #array(component: string): Found | undefined {
+    const found = this.#find(component)
+    if (found === undefined) return undefined
+    let full = `[L${found.full};`
+    if (found.primitive) full = `[${CODES[found.full] ?? ''}`
+    else if (found.full.startsWith('[')) full = `[${found.full}`
+    return { full, serializer: this.#known(full), final: found.final }
+  }
+}

@@ -1,0 +1,78 @@
+import type { Reader } from './reader.js'
+import type { Writer } from './writer.js'
+
+/** What the declaration of a field or of a type argument says of the values there. */
+export interface Slot {
+  /** As it was declared, for messages. */
+  readonly text: string
+  /** The class, where the declaration names one that has instances; not for interfaces and Object. */
+  readonly serializer: Serializer | undefined
+  /** No subclass is possible, so the wire leaves the class out. */
+  readonly final: boolean
+  /** A Java primitive: never null, no marker. */
+  readonly primitive: boolean
+  readonly args: Args
+}
+
+/** The type arguments that a collection knows from the declaration of the field it is in. */
+export type Args = readonly Slot[] | undefined
+
+/** How the values of one Java class stand on the wire, after Kryo's serializer for that class. */
+export interface Serializer {
+  /** The binary name of the Java class. */
+  readonly name: string
+  /** Kryo's own classes have a number instead of a name. */
+  readonly id?: number
+  /** The byte that stands for null, for serializers that write null themselves. */
+  readonly nullByte?: number
+  /** Values can be referred to again in references mode; boxes of primitives and enum constants cannot. */
+  readonly referable: boolean
+  /** A decoded value alone tells its class when it is encoded again. */
+  readonly natural: boolean
+  write(out: Output, value: unknown, args?: Args): void
+  read(input: Input, args?: Args): unknown
+}
+
+export interface Output extends Writer {
+  /** Notes where the next value stands, for error messages. */
+  key(key: string | number): void
+  refuse(message: string): never
+  enter(): void
+  leave(): void
+  classOf(value: unknown): Serializer
+  writeClass(serializer: Serializer): void
+  /** A value after its class, or null. */
+  any(value: unknown, args?: Args): void
+  /** A value whose class the reader knows, and that is not null. */
+  object(serializer: Serializer, value: unknown, args?: Args): void
+  /** A value whose class the reader knows, or null. */
+  nullable(serializer: Serializer, value: unknown, args?: Args): void
+}
+
+export interface Input extends Reader {
+  /** Every value comes back so that encoding it again gives the same bytes. */
+  readonly exact: boolean
+  /** Longs are always bigints. */
+  readonly bigints: boolean
+  enter(): void
+  leave(): void
+  readClass(): Serializer | null
+  any(args?: Args): unknown
+  object(serializer: Serializer, args?: Args): unknown
+  nullable(serializer: Serializer, args?: Args): unknown
+  /** Notes the value that is being read, so that what it holds can refer to it. */
+  started(value: unknown): void
+  /** Another object takes the place of one that `started` noted. */
+  replaced(value: unknown, other: unknown): void
+  /** The value, with its class where it would lose it. */
+  wrap(serializer: Serializer, value: unknown): unknown
+}
+
+/** What a codec knows of classes. */
+export interface Classes {
+  of(value: object): Serializer | undefined
+  named(name: string): Serializer | undefined
+  numbered(id: number): Serializer | undefined
+  /** Numbers of registered classes; undefined when classes go by name. */
+  readonly ids: ReadonlyMap<string, number> | undefined
+}

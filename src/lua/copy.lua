@@ -1,0 +1,32 @@
+-- Copy the keys of one object to other names, together, with their expiry. Without COPY (before Redis 6.2) by way of DUMP.
+--
+-- KEYS[1] first      any  a key of the object
+-- KEYS[2] second     any  the other one; the same again where the object has one key
+-- KEYS[3] newFirst   any  the name of the first one's copy
+-- KEYS[4] newSecond  any  the name of the second one's copy
+--
+-- ARGV[1] replace  flag  also when one of the new names is taken
+-- ARGV[2] channel  text  where the head of the copied schedule is announced; empty for a list
+--
+-- returns 1 when copied, 0 when there is nothing to copy, a new name is taken, or the names are the same
+if redis.call('EXISTS', KEYS[1]) + redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+if KEYS[1] == KEYS[3] then return 0 end
+if ARGV[1] == '0' and redis.call('EXISTS', KEYS[3]) + redis.call('EXISTS', KEYS[4]) > 0 then return 0 end
+
+local function copy(key, newKey)
+  if redis.call('EXISTS', key) == 0 then
+    redis.call('UNLINK', newKey)
+    return
+  end
+  local copied = redis.pcall('COPY', key, newKey, 'REPLACE')
+  if type(copied) == 'number' then return end
+  local remaining = redis.call('PTTL', key)
+  redis.call('RESTORE', newKey, remaining < 0 and 0 or math.max(1, remaining), redis.call('DUMP', key), 'REPLACE')
+end
+copy(KEYS[1], KEYS[3])
+if KEYS[2] ~= KEYS[1] then copy(KEYS[2], KEYS[4]) end
+if ARGV[2] ~= '' then
+  local head = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+  if head[2] then redis.call('PUBLISH', ARGV[2], string.format('%.0f', math.floor(tonumber(head[2])))) end
+end
+return 1

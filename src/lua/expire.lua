@@ -1,0 +1,33 @@
+-- Let the keys of one object expire, if a condition holds. The first of them that exists decides for both, so that they go
+-- together. Needs no options of PEXPIRE, which Redis has only from 7.0 on.
+--
+-- KEYS[1] first   any  a key of the object
+-- KEYS[2] second  any  the other one; the same again where the object has one key
+--
+-- ARGV[1] millis     integer  when: so long from now, or since the epoch
+-- ARGV[2] absolute   flag     since the epoch
+-- ARGV[3] condition  text     `always`; `unset`: there is no expiry yet; `set`: there is one; `greater`, `less`: than the
+--   present one, none counting as endless
+--
+-- returns 1 when an expiry was set else 0
+local command = ARGV[2] == '1' and 'PEXPIREAT' or 'PEXPIRE'
+local condition = ARGV[3]
+
+local remaining = redis.call('PTTL', KEYS[1])
+if remaining == -2 then remaining = redis.call('PTTL', KEYS[2]) end
+if remaining == -2 then return 0 end
+
+local wanted = tonumber(ARGV[1])
+if ARGV[2] == '1' then
+  local time = redis.call('TIME')
+  wanted = wanted - (time[1] * 1000 + math.floor(time[2] / 1000))
+end
+local endless = remaining == -1
+if condition == 'unset' and not endless then return 0 end
+if condition == 'set' and endless then return 0 end
+if condition == 'greater' and (endless or wanted <= remaining) then return 0 end
+if condition == 'less' and not endless and wanted >= remaining then return 0 end
+
+redis.call(command, KEYS[1], ARGV[1])
+redis.call(command, KEYS[2], ARGV[1])
+return 1

@@ -1,0 +1,17 @@
+-- Move elements from the left end of a list to the right end of another, in their order.
+-- The other list is pushed to first, so that an error leaves everything where it was.
+--
+-- KEYS[1] source  list  elements ready to be taken
+-- KEYS[2] target  list  where they go
+--
+-- ARGV[1] count    integer  most elements to move
+-- ARGV[2] exactly  flag     move nothing when there are fewer
+--
+-- returns the elements that were moved
+local source, target, count = KEYS[1], KEYS[2], tonumber(ARGV[1])
+if ARGV[2] == '1' and redis.call('LLEN', source) < count then return {} end
+local elements = redis.call('LRANGE', source, 0, count - 1)
+if #elements == 0 then return elements end
+redis.call('RPUSH', target, unpack(elements))
+redis.call('LTRIM', source, #elements, -1)
+return elements

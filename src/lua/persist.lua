@@ -1,0 +1,9 @@
+-- Let the keys of one object expire no more.
+--
+-- KEYS[1] first   any  a key of the object
+-- KEYS[2] second  any  the other one; the same again where the object has one key
+--
+-- returns 1 when one of them would have expired else 0
+local first = redis.call('PERSIST', KEYS[1])
+local second = redis.call('PERSIST', KEYS[2])
+return math.max(first, second)

@@ -1,0 +1,86 @@
+-- Look through one page of the schedule for entries that carry one of some payloads, and remove these or all others of
+-- the page if asked to. The next page starts behind an entry that stays, so that what others add or remove meanwhile
+-- shifts nothing: an entry that is there all the time is looked at.
+-- A removal can walk the order list, so the time is looked at after each one.
+--
+-- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
+-- KEYS[2] order     list  packed entries in offer order
+--
+-- ARGV[1] afterScore  text     the score of the entry behind which the page starts
+-- ARGV[2] after       bytes    that entry; empty for the first page
+-- ARGV[3] page        integer  entries to look at
+-- ARGV[4] ordered     flag     look only at entries that stand in the order list
+-- ARGV[5] remove      text     `matches`, `others`, or `nothing`
+-- ARGV[6] budgetUs    integer  microseconds to work before returning
+-- ARGV[7..] payloads  bytes*   what to look for
+--
+-- returns {entries removed, 1 when this was the last page else 0, score and bytes of the entry behind which the next page
+--   starts, and from 0 on the positions in `payloads` of those that were found}
+local timeouts, order = KEYS[1], KEYS[2]
+local score, after = ARGV[1], ARGV[2]
+local page, ordered, remove, budget = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], tonumber(ARGV[6])
+
+local function microseconds()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local started = microseconds()
+
+-- The unsigned 64-bit little endian number at `at`, or nil where it is too large to be a length or there are no bytes.
+local function length(entry, at)
+  local a, b, c, d, e, f, g, h = string.byte(entry, at, at + 7)
+  if not h or e + f + g + h > 0 then return nil end
+  return a + b * 256 + c * 65536 + d * 16777216
+end
+
+-- Where the payload of an entry starts, and whether the entry stands in the order list; nil for an unreadable entry.
+local function layout(entry)
+  local size = #entry
+  local idLength = string.byte(entry, 1)
+  if idLength and length(entry, idLength + 2) == size - idLength - 9 then return idLength + 10, idLength == 8 end
+  if length(entry, 9) == size - 16 then return 17, true end
+  return nil
+end
+
+local wanted = {}
+for i = 7, #ARGV do wanted[ARGV[i]] = i - 7 end
+
+local from = 0
+if after ~= '' then
+  if redis.call('ZSCORE', timeouts, after) == score then
+    from = redis.call('ZRANK', timeouts, after) + 1
+  else
+    from = redis.call('ZCOUNT', timeouts, '-inf', '(' .. score)
+  end
+end
+local entries = redis.call('ZRANGE', timeouts, from, from + page - 1, 'WITHSCORES')
+local removed, found, seen = 0, {}, {}
+local over = #entries < page * 2
+for i = 1, #entries, 2 do
+  local entry = entries[i]
+  local start, inOrder = layout(entry)
+  local position = start and wanted[string.sub(entry, start)]
+  local leave = not start or (ordered and not inOrder)
+  if not leave then
+    if position and not seen[position] then
+      seen[position] = true
+      found[#found + 1] = position
+    end
+    leave = remove == 'nothing' or (remove == 'matches') ~= (position ~= nil)
+  end
+  if leave then
+    score, after = entries[i + 1], entry
+  else
+    if inOrder then redis.call('LREM', order, 1, entry) end
+    redis.call('ZREM', timeouts, entry)
+    removed = removed + 1
+    local elapsed = microseconds() - started
+    if elapsed < 0 or elapsed >= budget then
+      over = over and i + 1 == #entries
+      break
+    end
+  end
+end
+local reply = {removed, over and 1 or 0, score, after}
+for _, position in ipairs(found) do reply[#reply + 1] = position end
+return reply

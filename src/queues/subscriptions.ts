@@ -1,0 +1,88 @@
+import { InvalidArgumentError, RedelayedError, ShutdownError, toError } from '../errors.js'
+import type { Emit } from '../events.js'
+
+const RETRY_AFTER_ERROR_MS = 1_000
+
+/** The functions that get a queue's elements one after the other, as `subscribeOnElements` of Redisson. */
+export class Subscriptions<T> {
+  readonly #queue: string
+  readonly #emit: Emit
+  readonly #controllers = new Map<number, AbortController>()
+  readonly #consumers = new Map<(value: T) => unknown, number>()
+  #last = 0
+
+  constructor(queue: string, emit: Emit) {
+    this.#queue = queue
+    this.#emit = emit
+  }
+
+  /** Calls `consumer` with what `take` gives, until it is removed; returns the id for that. */
+  add(consumer: (value: T) => unknown, take: (signal: AbortSignal) => Promise<T>): number {
+    if (typeof consumer !== 'function') throw this.#invalid('a function', consumer)
+    if (this.#consumers.has(consumer)) throw this.#invalid('a function that is not subscribed yet', consumer)
+    const id = ++this.#last
+    const controller = new AbortController()
+    this.#controllers.set(id, controller)
+    this.#consumers.set(consumer, id)
+    void this.#consume(consumer, take, controller.signal).finally(() => {
+      this.#controllers.delete(id)
+      if (this.#consumers.get(consumer) === id) this.#consumers.delete(consumer)
+    })
+    return id
+  }
+
+  /** False when there is no subscription of this id. */
+  remove(id: number): boolean {
+    const controller = this.#controllers.get(id)
+    this.#controllers.delete(id)
+    for (const [consumer, other] of this.#consumers) if (other === id) this.#consumers.delete(consumer)
+    controller?.abort()
+    return controller !== undefined
+  }
+
+  async #consume(
+    consumer: (value: T) => unknown,
+    take: (signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    while (!signal.aborted) {
+      let value: T
+      try {
+        value = await take(signal)
+      } catch (thrown) {
+        if (signal.aborted || thrown instanceof ShutdownError) return
+        this.#report('taking for a subscription failed', thrown)
+        await pause(RETRY_AFTER_ERROR_MS, signal)
+        continue
+      }
+      try {
+        await consumer(value)
+      } catch (thrown) {
+        this.#report('the consumer of a subscription threw', thrown)
+      }
+    }
+  }
+
+  #invalid(expected: string, received: unknown): InvalidArgumentError {
+    return new InvalidArgumentError('consumer', expected, received, { queue: this.#queue })
+  }
+
+  #report(what: string, thrown: unknown): void {
+    const cause = toError(thrown)
+    const code = cause instanceof RedelayedError ? cause.code : 'ERR_CONSUMER'
+    this.#emit('error', new RedelayedError(code, `${what}: ${cause.message}`, { queue: this.#queue, cause }))
+  }
+}
+
+/** Ends early, without an error, when the signal aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done, { once: true })
+    function done(): void {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+  })
+}

@@ -1,0 +1,38 @@
+// A Node process of the mixed fleet: offers and delivers until it is killed or its stdin ends. Writing to a pipe is
+// synchronous in Node, so what it has told is known even when it is killed in the next instant.
+import { codecs, createClient, dueOf } from '../../../src/index.js'
+import type { FleetJob, ProducerEvent } from './fleet-job.js'
+
+const { url, order, entryFormat, queue, name, from, to, everyMs, maxDelay } = JSON.parse(
+  process.argv[2] ?? '',
+) as FleetJob & {
+  readonly url: string
+  readonly order: 'list' | 'none'
+  readonly entryFormat?: 'Bc0Lc0' | 'dLc0'
+}
+
+const client = createClient({ url, entryFormat })
+const delayed = client.getDelayedQueue(client.getBlockingQueue(queue, { codec: codecs.string() }), { order })
+const tell = (event: ProducerEvent): void => void process.stdout.write(`${JSON.stringify(event)}\n`)
+
+process.stdin.resume().on('end', () => void client.shutdown())
+
+const offers: Promise<void>[] = []
+const started = performance.now()
+for (let i = from; i < to; i++) {
+  const ahead = (i - from) * everyMs - (performance.now() - started)
+  if (ahead > 1) await new Promise((resolve) => setTimeout(resolve, ahead))
+  offers.push(offer(i))
+}
+await Promise.all(offers)
+process.stdout.write('{"done":true}\n')
+
+async function offer(i: number): Promise<void> {
+  const delay = Math.floor(Math.random() * maxDelay)
+  tell({ event: 'offering', name, i, due: Date.now() + delay })
+  try {
+    tell({ event: 'offered', name, i, due: dueOf(await delayed.offer(`${name}:${i}`, delay)) })
+  } catch (error) {
+    tell({ event: 'unknown', name, i, why: String(error) })
+  }
+}
