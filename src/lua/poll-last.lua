@@ -1,5 +1,5 @@
 -- Take the last pending entry before it is due, and put its payload first into another list.
--- The other list is looked at before anything changes, so that one of another type leaves everything where it was.
+-- The other list is pushed to first, so that an error leaves the entry where it was.
 --
 -- KEYS[1] timeouts    zset  packed entry -> due time, epoch ms
 -- KEYS[2] order       list  packed entries in offer order
@@ -10,8 +10,7 @@
 --
 -- returns the payload, or nil when nothing is pending
 local timeouts, order, target, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-redis.call('LLEN', target)
-redis.call('LLEN', order)
+redis.call('LLEN', order) -- one of another type is noticed before anything changes
 
 -- The unsigned 64-bit little endian number at `at`, or nil where it is too large to be a length or there are no bytes.
 local function length(entry, at)

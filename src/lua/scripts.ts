@@ -30,6 +30,8 @@ export interface TransferReply {
   readonly subscribers: number
   /** What the server said about the order list while messages were moved regardless. */
   readonly orderError: string
+  /** How long the script worked by the server's clock; 0 where that stands still during a script. */
+  readonly workedUs: number
 }
 
 /** The result of a search that walks page by page. */
@@ -133,7 +135,7 @@ function asStatsReply(reply: unknown): StatsReply {
 }
 
 function asTransferReply(reply: unknown): TransferReply {
-  const [moved, next, now, lateness, malformed, negative, subscribers, orderError] = asArray(reply)
+  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs] = asArray(reply)
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
@@ -143,5 +145,6 @@ function asTransferReply(reply: unknown): TransferReply {
     negative: asInteger(negative),
     subscribers: asInteger(subscribers),
     orderError: asText(orderError),
+    workedUs: asInteger(workedUs),
   }
 }

@@ -1,5 +1,5 @@
 -- Move due entries to the destination list, in the order of their due times and, within one millisecond, of their ids.
--- Works for about `budgetUs` and then returns, however many are left; each round of the loop is complete in itself, and
+-- Works for about `budgetUs` and then returns, however many are left (by `limit` where the clock stands still in scripts); each round of the loop is complete in itself, and
 -- the destination is pushed to first, so that an error leaves everything not yet moved where it was.
 -- What cannot be read goes to the quarantine list and never stops the rest.
 --
@@ -11,14 +11,14 @@
 -- ARGV[1] channel   text     announces when to look next
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] budgetUs  integer  microseconds to work before returning
--- ARGV[4] limit     integer  most entries to move
+-- ARGV[4] limit     integer  most entries to move or set aside
 -- ARGV[5] leaseMs   integer  while more is due, others are told to look again only after this time
 -- ARGV[6] idleMs    integer  when nothing is left, others are told to look again only after this time
 -- ARGV[7] announce  flag     tell the others when to look next even if nothing was moved
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
---   the server's error about the order list or ""}
+--   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
 local budget, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -68,8 +68,8 @@ if #negative == 100 then limit = 0 end -- perhaps there are more, and below rank
 local moved, malformed, lateness = 0, 0, 0
 local orderError = ''
 local size = 10
-while moved < limit do
-  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'WITHSCORES', 'LIMIT', 0, math.min(size, limit - moved))
+while moved + malformed < limit do
+  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'WITHSCORES', 'LIMIT', 0, math.min(size, limit - moved - malformed))
   if #due == 0 then break end
 
   -- The readable entries up to the first unreadable one, and how many of them stand at the head of the order list.
@@ -142,5 +142,5 @@ end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, #negative, subscribers[2] or 0, orderError
+  malformed, #negative, subscribers[2] or 0, orderError, budget - timeLeft()
 }

@@ -7,12 +7,12 @@ import { transfer, type TransferReply } from '../lua/scripts.js'
 import type { Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
+import { BatchLimit } from './batch-limit.js'
 import { Sweeper } from './sweeper.js'
 import { TransferTask } from './transfer-task.js'
 
 /** A script works for about this long, so that other clients' commands wait no longer. */
 const SCRIPT_BUDGET_US = 2_000
-const MAX_PER_SCRIPT = 10_000
 
 /** While one client drains a backlog the others look again after this time, and take over if it is gone. */
 const LEASE_MS = 25
@@ -120,8 +120,9 @@ export class TransferRegistry {
     const id = target.keys.destination
     const existing = this.#entries.get(id)
     if (existing !== undefined) return existing
+    const limit = new BatchLimit()
     const task = new TransferTask({
-      transfer: (announce) => this.#transfer(target, announce),
+      transfer: (announce) => this.#transfer(target, limit, announce),
       onError: (error) => this.#report(target, error),
       clock: systemClock,
       remote: this.#remote,
@@ -165,7 +166,8 @@ export class TransferRegistry {
     else void this.#stop(entry)
   }
 
-  async #transfer(target: TransferTarget, announce: boolean): Promise<TransferReply> {
+  async #transfer(target: TransferTarget, limit: BatchLimit, announce: boolean): Promise<TransferReply> {
+    const sentAt = systemClock.now()
     const { timeouts, order, destination, quarantine, channel } = target.keys
     const reply = await run(
       this.#sender,
@@ -175,13 +177,14 @@ export class TransferRegistry {
         channel,
         nowMs: this.#settings.clock === 'local' ? Date.now() : -1,
         budgetUs: SCRIPT_BUDGET_US,
-        limit: MAX_PER_SCRIPT,
+        limit: limit.value,
         leaseMs: LEASE_MS,
         idleMs: IDLE_MS,
         announce,
       },
       { idempotent: true },
     )
+    limit.observe(reply, systemClock.now() - sentAt)
     this.#announceResult(target, reply)
     return reply
   }

@@ -1,6 +1,6 @@
 /** Waiting at the right end, on several queues, and for moves; after RedissonBlockingDequeTest and RedissonBlockingQueueTest. */
 import { expect } from 'chai'
-import { InvalidArgumentError, WrongTypeError, codecs, type BlockingDeque } from '../../src/index.js'
+import { CrossSlotError, InvalidArgumentError, WrongTypeError, codecs, type BlockingDeque } from '../../src/index.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type ClusterSetup } from '../support/redis-server.js'
 import { rawClient, uniqueName } from '../support/redis.js'
@@ -12,6 +12,7 @@ import {
   makeClient,
   numbers,
   onCleanup,
+  rawTo,
   redisNow,
   rejection,
   track,
@@ -280,8 +281,11 @@ describe('BlockingDeque waits', () => {
       requireServerBin(this)
       const server = await startRedis({ args: ['--rename-command', 'BLMPOP', ''] })
       onCleanup(() => server.stop())
-      const old = makeClient({ url: server.url }).getBlockingDeque<string>('one', string)
+      const plain = rawTo(server.port)
+      const named = { url: server.url, ioredis: { connectionName: 'old' } }
+      const old = makeClient(named).getBlockingDeque<string>('one', string)
       const waiting = old.pollLastFromAny(5, 'seconds', 3, 'two')
+      await untilBlocked('old', 1, plain)
       const two = makeClient({ url: server.url }).getQueue<string>('two', string)
       await two.addAll(numbers(5))
       expect([...((await waiting) ?? [])]).to.deep.equal([['two', ['4', '3', '2']]])
@@ -341,8 +345,13 @@ describe('BlockingDeque waits', () => {
       const client = makeClient({ blockingConnections: 2 })
       const queues = numbers(6).map(() => client.getBlockingQueue<string>(uniqueName('from'), string))
       const waits = queues.map((queue) => queue.takeLastAndOfferFirstTo(other))
-      for (const queue of queues) await raw().rpush(queue.name, queue.name)
-      expect(await Promise.all(waits)).to.deep.equal(queues.map((queue) => queue.name))
+      // the last first: none may have to wait until those before it are served
+      for (const [index, queue] of [...queues.entries()].reverse()) {
+        const started = performance.now()
+        await raw().rpush(queue.name, queue.name)
+        expect(await waits[index]).to.equal(queue.name)
+        expect(performance.now() - started).to.be.below(6_000)
+      }
       expect((await stored(other)).sort()).to.deep.equal(queues.map((queue) => queue.name).sort())
     }).timeout(20_000)
 
@@ -435,5 +444,8 @@ describe('waiting on several queues in a cluster', function () {
     const moved = queue.takeLastAndOfferFirstTo(`three{${tag}}`)
     await queue.offer('x')
     expect(await moved).to.equal('x')
+    // also when moves have worked before, so that what fails is waited out
+    const wanted = { code: 'ERR_CROSS_SLOT', queue: queue.name }
+    await expectError([CrossSlotError, wanted], () => queue.takeLastAndOfferFirstTo(uniqueName()))
   })
 }).timeout(20_000)

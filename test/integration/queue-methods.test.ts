@@ -12,7 +12,7 @@ import {
 } from '../../src/index.js'
 import { requireServerBin, startCluster, type ClusterSetup } from '../support/redis-server.js'
 import { rawClient, uniqueName } from '../support/redis.js'
-import { cleanUp, expectError, makeClient, numbers, rawKeys } from './fixtures.js'
+import { cleanUp, expectError, makeClient, numbers, rawKeys, untilBlocked } from './fixtures.js'
 
 const string = { codec: codecs.string() }
 const raw = rawClient
@@ -246,7 +246,8 @@ describe('Redisson’s RedissonBlockingQueueTest.testSingleCharAsKeyName', () =>
 
   it('an element of another queue that cannot be decoded goes to that queue’s quarantine', async () => {
     const [own, other] = [uniqueName('own'), uniqueName('other')]
-    const client = makeClient()
+    const connection = own.replaceAll(':', '-')
+    const client = makeClient({ ioredis: { connectionName: connection } })
     const heard: QuarantinedEvent[] = []
     client.on('quarantined', (event) => heard.push(event))
     const queue = client.getBlockingQueue(own, { codec: codecs.json() })
@@ -255,8 +256,12 @@ describe('Redisson’s RedissonBlockingQueueTest.testSingleCharAsKeyName', () =>
       name: other,
       value: { ok: true },
     })
-    expect(heard.map((event) => event.queue)).to.deep.equal([other])
-    expect(await raw().llen(rawKeys(other).quarantine)).to.equal(1)
+    const waiting = queue.pollFromAnyWithName(5, 'seconds', other)
+    await untilBlocked(connection)
+    await raw().rpush(other, '[', '2')
+    expect(await waiting).to.deep.equal({ name: other, value: 2 })
+    expect(heard.map((event) => event.queue)).to.deep.equal([other, other])
+    expect(await raw().llen(rawKeys(other).quarantine)).to.equal(2)
   })
 })
 

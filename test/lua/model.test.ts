@@ -231,7 +231,8 @@ describe('all scripts together', () => {
               idleMs: 1,
               announce: false,
             }
-            const reply = await run(rig.sender, transfer, queue.keys, args)
+            const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, args)
+            expect(workedUs).to.be.at.least(0)
             const { order, ...rest } = await queue.read()
             return { reply, ...rest, order: [...order].sort(), published: await queue.published() }
           }),

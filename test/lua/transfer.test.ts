@@ -23,7 +23,7 @@ const NOW = 1_000_000
 const LEASE = 25
 const IDLE = 3_600_000
 
-const NOTHING: TransferReply = {
+const NOTHING: Omit<TransferReply, 'workedUs'> = {
   moved: 0,
   next: null,
   now: NOW,
@@ -34,8 +34,13 @@ const NOTHING: TransferReply = {
   orderError: '',
 }
 
-function transferOf(rig: Rig, queue: Fixture, args: Partial<Args> = {}): Promise<TransferReply> {
-  return run(rig.sender, transfer, queue.keys, {
+/** How long it took is left out: no two runs agree. */
+async function transferOf(
+  rig: Rig,
+  queue: Fixture,
+  args: Partial<Args> = {},
+): Promise<Omit<TransferReply, 'workedUs'>> {
+  const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, {
     channel: queue.keys.channel,
     nowMs: NOW,
     budgetUs: 1_000_000,
@@ -45,6 +50,18 @@ function transferOf(rig: Rig, queue: Fixture, args: Partial<Args> = {}): Promise
     announce: false,
     ...args,
   })
+  expect(workedUs).to.be.at.least(0)
+  return reply
+}
+
+/** Whether the server's clock moves while a script runs: on Redis up to 7.0 it does, on Valkey 8 not. */
+async function clockMoves(rig: Rig): Promise<boolean> {
+  const source = `
+    local before = redis.call('TIME')
+    for _ = 1, 100000 do redis.sha1hex('') end
+    local after = redis.call('TIME')
+    return before[2] == after[2] and 0 or 1`
+  return (await rig.redis.eval(source, 0)) === 1
 }
 
 interface Case {
@@ -537,7 +554,8 @@ describe('transfer.lua', () => {
       let malformed = 0
       let calls = 0
       for (let next: number | null = 0; next !== null; calls++) {
-        const reply = await transferOf(rig, queue, { budgetUs: 200 })
+        const reply = await transferOf(rig, queue, { budgetUs: 200, limit: 300 })
+        expect(reply.malformed).to.be.at.most(300)
         malformed += reply.malformed
         next = reply.next
       }
@@ -633,6 +651,7 @@ describe('transfer.lua', () => {
     for (const [count, what, entry, order] of LAYOUTS) {
       it(`of ${count} ${what} is moved piece by piece, each message once and in order`, async function () {
         this.timeout(60_000)
+        if (!(await clockMoves(rig))) this.skip() // there the client limits the entries: see batch-limit.test.ts
         const entries = Array.from({ length: count }, (_, n) => entry(String(n).padStart(8, '0'), `p${n}`))
         const queue = await rig.queue()
         await fill(queue, entries, order)
@@ -741,7 +760,8 @@ describe('transfer.lua', () => {
       }
     })
 
-    it('works for about its budget', async () => {
+    it('works for about its budget', async function () {
+      if (!(await clockMoves(own))) this.skip()
       const reversed = Array.from({ length: 3000 }, (_, n) => ordered(String(n).padStart(8, '0'), `p${n}`))
       const queue = await own.queue({
         timeouts: reversed.map((entry, n) => [entry, n] as const),

@@ -131,6 +131,7 @@ describe('decoders of replies', () => {
       2,
       20,
       Buffer.from(''),
+      40,
     ]
     const value = {
       moved: 3,
@@ -141,6 +142,7 @@ describe('decoders of replies', () => {
       negative: 2,
       subscribers: 20,
       orderError: '',
+      workedUs: 40,
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })

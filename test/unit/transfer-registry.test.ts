@@ -21,6 +21,7 @@ interface Reply {
   negative?: number
   subscribers?: number
   orderError?: string
+  workedUs?: number
 }
 
 describe('TransferRegistry', () => {
@@ -63,8 +64,10 @@ describe('TransferRegistry', () => {
           negative = 0,
           subscribers = 1,
           orderError = '',
+          workedUs = 0,
         } = reply
-        return [moved, next, (NOW + clock.now()).toFixed(3), lateness, malformed, negative, subscribers, orderError]
+        const now = (NOW + clock.now()).toFixed(3)
+        return [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs]
       },
       pipeline: () => expect.fail('there is nothing to pipeline'),
     }
@@ -109,7 +112,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([
         {
           destination: 'mapped:orders',
-          args: [ORDERS.keys.channel, '-1', '2000', '10000', '25', '3600000', '0'],
+          args: [ORDERS.keys.channel, '-1', '2000', '100', '25', '3600000', '0'],
           idempotent: true,
           at: 5000,
         },

@@ -1,28 +1,20 @@
 const FIRST = 4096
 const MAX_KEPT = 1024 * 1024
 
-/** One buffer to write in is kept: fresh memory for every value would take longer than writing it. */
-let idle: Buffer | undefined
-
 /** Bytes that grow as they are written. All numbers are big endian. */
 export class BytesOut {
-  protected bytes: Buffer
+  protected bytes = Buffer.allocUnsafeSlow(FIRST)
   protected length = 0
-
-  constructor() {
-    this.bytes = idle ?? Buffer.allocUnsafeSlow(FIRST)
-    // a getter of the value that is being encoded may encode something itself
-    idle = undefined
-  }
 
   /** A copy of what was written. */
   copy(): Buffer {
     return Buffer.from(this.bytes.subarray(0, this.length))
   }
 
-  /** Must be the last call. */
-  release(): void {
-    if (this.bytes.length <= MAX_KEPT) idle = this.bytes
+  /** Makes ready for the next value, in the same memory. */
+  reset(): void {
+    this.length = 0
+    if (this.bytes.length > MAX_KEPT) this.bytes = Buffer.allocUnsafeSlow(FIRST)
   }
 
   byte(value: number): void {

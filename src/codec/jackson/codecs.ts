@@ -2,6 +2,7 @@ import { DecodeError, toError } from '../../errors.js'
 import type { Codec } from '../codec.js'
 import { parseCbor } from './cbor-parser.js'
 import { CborWriter } from './cbor-writer.js'
+import { speedUpStrings } from './fast-strings.js'
 import { parseJson, parseJsonExactly } from './json-parser.js'
 import { JsonWriter } from './json-writer.js'
 import { parseMsgpack } from './msgpack-parser.js'
@@ -78,10 +79,21 @@ function jsonCodec<T>(plan: Plan): Codec<T> {
   )
 }
 
-function codec<T>(plan: Plan, writer: () => Writer, read: (bytes: Buffer) => unknown): Codec<T> {
+function codec<T>(plan: Plan, make: () => Writer, read: (bytes: Buffer) => unknown): Codec<T> {
+  speedUpStrings()
+  let idle: Writer | undefined
   return Object.freeze({
     name: plan.codec,
-    encode: (value: T): Buffer => writer().encode(value),
+    encode(value: T): Buffer {
+      // a getter of the value may encode something itself
+      const writer = idle ?? make()
+      idle = undefined
+      try {
+        return writer.encode(value)
+      } finally {
+        idle = writer
+      }
+    },
     decode(bytes: Buffer): T {
       try {
         return read(bytes) as T

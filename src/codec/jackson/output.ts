@@ -77,6 +77,10 @@ export abstract class Output {
     this.#depth--
   }
 
+  protected reset(): void {
+    this.#depth = 0
+  }
+
   /** Integers beyond 32 bits are Java Longs; what is no safe integer is a double. */
   protected number(value: number, wrapLong: boolean): void {
     if ((value | 0) === value && (value !== 0 || 1 / value > 0)) this.int(value)

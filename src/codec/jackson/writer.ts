@@ -17,12 +17,14 @@ type Properties = Readonly<Record<string, unknown>>
 export abstract class Writer extends Output {
   protected abstract readonly out: BytesOut
 
+  /** One value at a time. */
   encode(value: unknown): Buffer {
     try {
       this.#typed(value, this.plan.root)
       return this.out.copy()
     } finally {
-      this.out.release()
+      this.out.reset()
+      this.reset()
     }
   }
 

@@ -1,0 +1,34 @@
+/** How long one script should work. */
+const TARGET_MS = 2
+const FIRST = 100
+const LEAST = 10
+const MOST = 10_000
+/** How fast the limit may change from one script to the next. */
+const STEP = 4
+
+/**
+ * How many entries one transfer may move. Where the server's clock moves during a script (Redis up to 7.0), the script itself
+ * stops in time and the limit is out of the way. Where it stands still (Valkey 8), the limit follows what the last scripts
+ * took, by the time until their replies less that of the quickest reply seen.
+ */
+export class BatchLimit {
+  #limit = FIRST
+  #quickest = Infinity
+
+  get value(): number {
+    return this.#limit
+  }
+
+  observe(reply: { readonly moved: number; readonly workedUs: number }, roundTripMs: number): void {
+    if (reply.workedUs > 0) {
+      this.#limit = MOST
+      return
+    }
+    this.#quickest = Math.min(this.#quickest, roundTripMs)
+    const worked = Math.max(roundTripMs - this.#quickest, TARGET_MS / STEP)
+    const isFull = reply.moved >= this.#limit
+    if (!isFull && worked <= TARGET_MS) return
+    const factor = Math.min(STEP, Math.max(1 / STEP, TARGET_MS / worked))
+    this.#limit = Math.min(MOST, Math.max(LEAST, Math.round(this.#limit * factor)))
+  }
+}

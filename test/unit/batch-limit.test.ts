@@ -1,0 +1,55 @@
+import { expect } from 'chai'
+import { BatchLimit } from '../../src/transfer/batch-limit.js'
+
+/** A server whose clock stands still in scripts: `each` milliseconds per entry, `latency` for the way there and back. */
+function drain(limit: BatchLimit, entries: number, each: number, latency: number): number[] {
+  const worked: number[] = []
+  for (let left = entries; left > 0;) {
+    const moved = Math.min(left, limit.value)
+    left -= moved
+    worked.push(moved * each)
+    limit.observe({ moved, workedUs: 0 }, latency + moved * each)
+  }
+  return worked
+}
+
+describe('BatchLimit', () => {
+  it('starts at 100 and leaves the limit to the script where the clock moves', () => {
+    const limit = new BatchLimit()
+    expect(limit.value).to.equal(100)
+    limit.observe({ moved: 1, workedUs: 40 }, 0.3)
+    expect(limit.value).to.equal(10_000)
+  })
+
+  for (const [what, each, latency] of [
+    ['quick entries', 0.002, 0.2],
+    ['quick entries and a slow network', 0.002, 40],
+    ['slow entries', 0.6, 0.2],
+    ['slow entries and a slow network', 0.6, 40],
+  ] as const) {
+    it(`comes near 2 ms a script and stays there with ${what}`, () => {
+      const limit = new BatchLimit()
+      drain(limit, 1, each, latency) // the quickest reply
+      const worked = drain(limit, 100_000, each, latency).slice(5, -1)
+      expect(Math.max(...worked)).to.be.at.most(Math.max(4.1, 10 * each))
+      const mean = worked.reduce((sum, ms) => sum + ms, 0) / worked.length
+      expect(mean).to.be.at.least(1)
+    })
+  }
+
+  it('does not grow while there is little to move', () => {
+    const limit = new BatchLimit()
+    for (let i = 0; i < 100; i++) limit.observe({ moved: 1, workedUs: 0 }, 0.2 + (i % 3) * 0.1)
+    expect(limit.value).to.equal(100)
+  })
+
+  it('never falls below 10 nor rises above 10,000', () => {
+    const slow = new BatchLimit()
+    drain(slow, 1, 1, 0)
+    drain(slow, 1_000, 100, 0)
+    expect(slow.value).to.equal(10)
+    const quick = new BatchLimit()
+    drain(quick, 1_000_000, 0, 0)
+    expect(quick.value).to.equal(10_000)
+  })
+})
