@@ -1,8 +1,9 @@
 // `npm run lint`: everything that is wrong without running the code. All steps run; one that fails makes the exit code 1.
-import { ensureInstalled } from './ensure-installed.mjs'
+import { ensureInstalled, root } from './ensure-installed.mjs'
 import { runSteps } from './run-steps.mjs'
 
 ensureInstalled()
+ensureInstalled(`${root}benchmarks`) // the types of what they compare with
 
 const tsc = (/** @type {string} */ project) => ({
   name: `types of ${project}`,
@@ -37,6 +38,7 @@ const passed = await runSteps([
       'main',
     ],
   },
+  { name: 'parity with Redisson', script: 'scripts/parity.mjs', args: ['--check'] },
   { name: 'code blocks and links in the docs', script: 'scripts/check-docs.mjs' },
   { name: 'eslint', script: 'node_modules/eslint/bin/eslint.js', args: ['.'] },
   { name: 'prettier', script: 'node_modules/prettier/bin/prettier.cjs', args: ['--check', '--log-level=warn', '.'] },
