@@ -48,7 +48,8 @@ export function payloadOf(entry: Buffer): Buffer {
 export function entryId(entry: Buffer): Buffer | null {
   const offset = payloadOffset(entry)
   const idBytes = entry[0]
-  if (idBytes !== undefined && offset === 1 + idBytes + LENGTH_BYTES) {
+  // with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
+  if (idBytes !== undefined && idBytes !== 7 && offset === 1 + idBytes + LENGTH_BYTES) {
     return idBytes === ORDERED_ID_BYTES || idBytes === UNORDERED_ID_BYTES ? entry.subarray(1, 1 + idBytes) : null
   }
   return offset === undefined ? null : Buffer.concat([Buffer.of(OLD_MARK), entry.subarray(0, 8)])

@@ -23,7 +23,8 @@ end
 local function read(entry)
   local size = #entry
   local idLength = string.byte(entry, 1)
-  if idLength and length(entry, idLength + 2) == size - idLength - 9 then
+  -- with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
+  if idLength and idLength ~= 7 and length(entry, idLength + 2) == size - idLength - 9 then
     return string.sub(entry, idLength + 10), idLength == 8
   end
   if length(entry, 9) == size - 16 then return string.sub(entry, 17), true end

@@ -50,7 +50,9 @@ end
 local function layout(entry)
   local size = #entry
   local idLength = string.byte(entry, 1)
-  if idLength and length(entry, idLength + 2) == size - idLength - 9 then return idLength + 10, idLength == 8 end
+  -- with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
+  local isNew = idLength and idLength ~= 7 and length(entry, idLength + 2) == size - idLength - 9
+  if isNew then return idLength + 10, idLength == 8 end
   if length(entry, 9) == size - 16 then return 17, true end
   return nil
 end

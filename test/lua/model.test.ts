@@ -43,11 +43,12 @@ describe('all scripts together', () => {
 
     transfer(limit: number): { moved: number; published: number[] } {
       let [moved, aside] = [0, 0]
-      for (const negative of this.pending.filter(({ due }) => due < 0)) {
-        this.#setAside('negative-due', negative)
+      for (const one of this.pending.filter(({ due }) => due < 0)) {
+        this.#setAside('negative-due', one)
         aside++
       }
-      while (moved < limit && this.pending[0] !== undefined && this.pending[0].due <= this.now) {
+      const negative = aside
+      while (moved + aside - negative < limit && this.pending[0] !== undefined && this.pending[0].due <= this.now) {
         const [head] = this.pending
         if (head.payload === null) {
           this.#setAside('malformed', head)

@@ -155,11 +155,24 @@ describe('transfer.lua', () => {
       {
         what: 'moves entries with ids of any length, and expects none but those of 8 bytes in the order list',
         before: {
-          timeouts: [1, 5, 7, 8, 9, 16, 255].map((size) => [unordered('x', `${size}`, size), size]),
+          timeouts: [1, 5, 6, 8, 9, 16, 255].map((size) => [unordered('x', `${size}`, size), size]),
           order: [unordered('x', '8', 8)],
         },
         reply: { moved: 7, latenessMs: NOW - 1 },
-        after: { destination: ['1', '5', '7', '8', '9', '16', '255'] },
+        after: { destination: ['1', '5', '6', '8', '9', '16', '255'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'takes an old entry that begins with 07 for what it is, and removes it from the order list',
+        before: {
+          timeouts: [
+            [ordered('a', 'A'), 2],
+            [old('\x07b', 'B'), 1],
+          ],
+          order: [ordered('a', 'A'), old('\x07b', 'B')],
+        },
+        reply: { moved: 2, latenessMs: NOW - 1 },
+        after: { destination: ['B', 'A'] },
         published: [NOW + IDLE],
       },
       {

@@ -197,6 +197,28 @@ describe('msgpackJackson codec, given odd bytes', () => {
     expect(performance.now() - started).to.be.below(2_000)
   })
 
+  it('writes integers as short as they can be', () => {
+    const shortest: [value: number, bytes: string][] = [
+      [127, '7f'],
+      [128, 'cc80'],
+      [255, 'ccff'],
+      [256, 'cd0100'],
+      [65_535, 'cdffff'],
+      [65_536, 'ce00010000'],
+      [-32, 'e0'],
+      [-33, 'd0df'],
+      [-128, 'd080'],
+      [-129, 'd1ff7f'],
+      [-32_768, 'd18000'],
+      [-32_769, 'd2ffff7fff'],
+    ]
+    for (const [value, bytes] of shortest) expect(codec.encode(value).toString('hex')).to.equal(bytes)
+  })
+
+  it('says what nests too deep', () => {
+    expect(() => codec.decode(hex('91'.repeat(100_000)))).to.throw(DecodeError, /nest deeper than 257/)
+  })
+
   for (const bytes of ['c1', 'd4 01 00', 'c7 00 ff', '81 90 01', 'a1 ff', '92 a1 61']) {
     it(`refuses ${bytes}`, () => expect(() => codec.decode(hex(bytes))).to.throw(DecodeError))
   }
@@ -246,6 +268,12 @@ describe('cborJackson codec, given odd bytes', () => {
       }
     }
     expect(performance.now() - started).to.be.below(2_000)
+  })
+
+  it('says what nests too deep', () => {
+    for (const open of ['9f', '81', 'bf6161', 'd9d9f7']) {
+      expect(() => codec.decode(hex(open.repeat(100_000)))).to.throw(DecodeError, /nest deeper than 257/)
+    }
   })
 
   // from RFC 8949, appendix A: what Jackson may write, or another writer on the same queue

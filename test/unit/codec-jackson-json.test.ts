@@ -274,6 +274,34 @@ describe('jsonJackson codec', () => {
     expect(performance.now() - started).to.be.below(5_000)
   })
 
+  it('bounds the slower parser, too', () => {
+    const big = 9_007_199_254_740_993n
+    expect(() => parse(`${`[${big},`.repeat(300)}1${']'.repeat(300)}`)).to.throw(DecodeError, /nest deeper than 257/)
+    const exact = codecs.jsonJackson({ exact: true })
+    expect(() => parse('"a\u0001b"', exact)).to.throw(DecodeError, /not JSON/)
+    expect(() => parse('["a', exact)).to.throw(DecodeError, /unexpected end/)
+  })
+
+  it('may be called while it encodes', () => {
+    const value = {
+      before: 1,
+      get inside() {
+        expect(() => codec.encode(NaN)).to.throw(EncodeError)
+        return text({ inner: [1, 2] })
+      },
+      after: 2,
+    }
+    const inner = JSON.stringify(text({ inner: [1, 2] }))
+    const json = `{"@class":"java.util.LinkedHashMap","before":1,"inside":${inner},"after":2}`
+    expect([text(value), text(value)]).to.deep.equal([json, json])
+  })
+
+  it('gives bytes of its own', () => {
+    const first = codec.encode('first')
+    codec.encode('other')
+    expect(first.toString()).to.equal('"first"')
+  })
+
   it('never fails in another way than with a DecodeError', () => {
     const wires = Object.values(jacksonVectors).map(({ json }) => json)
     const damaged = fc

@@ -26,7 +26,8 @@ export const MAX_WIRE_DEPTH = 2 * MAX_DEPTH + 1
 
 /** Sets an own property of a plain object, whatever the name: `__proto__` is a key like any other. */
 export function setProperty(target: Record<string, unknown>, key: string, value: unknown): void {
-  target[key] = value
+  if (key === '__proto__') defineProperty(target, key, value)
+  else target[key] = value
 }
 
 /** Sets an own property where a prototype may have one of that name: no setter is called. */
