@@ -83,7 +83,17 @@ describe('compression codecs', () => {
         for (const { label, inner, bytes } of own) {
           const codec = wrapper(inner)
           for (let length = 0; length < bytes.length; length += Math.ceil(bytes.length / 200)) {
-            expect(() => codec.decode(bytes.subarray(0, length)), `${label}, ${length} bytes`).to.throw(DecodeError)
+            const what = `${label}, ${length} bytes`
+            let value: unknown
+            try {
+              value = codec.decode(bytes.subarray(0, length))
+            } catch (error) {
+              expect(error, what).to.be.instanceOf(DecodeError)
+              continue
+            }
+            // Node 22 takes a Zstandard frame of which only the end is missing: then everything is there
+            expect(name, what).to.equal('zstd')
+            expect(value, what).to.deep.equal(codec.decode(bytes))
           }
         }
       })
