@@ -36,18 +36,23 @@ export interface Scenario {
   run(bench: Bench): Promise<ScenarioResult>
 }
 
-/** Runs every subject once per round, so that a slow minute of the machine hits all of them, and collects their figures. */
+/**
+ * Runs every subject once per round, so that a slow minute of the machine hits all of them, and collects their figures.
+ * Each round begins with another one, so that no subject always meets the cold process.
+ */
 export async function rounds(
   bench: Bench,
   subjects: Readonly<Record<string, () => Promise<Record<string, number>>>>,
 ): Promise<Row[]> {
   const collected = new Map<string, Record<string, number[]>>()
+  const entries = Object.entries(subjects)
+  for (const [subject] of entries) collected.set(subject, {})
   for (let round = 1; round <= bench.runs; round++) {
-    for (const [subject, measure] of Object.entries(subjects)) {
+    const first = (round - 1) % entries.length
+    for (const [subject, measure] of [...entries.slice(first), ...entries.slice(0, first)]) {
       bench.progress(`round ${round} of ${bench.runs}: ${subject}`)
       const figures = await measure()
       const sofar = collected.get(subject) ?? {}
-      collected.set(subject, sofar)
       for (const [name, value] of Object.entries(figures)) (sofar[name] ??= []).push(value)
     }
   }

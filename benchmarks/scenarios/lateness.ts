@@ -147,7 +147,7 @@ function scenario(name: string, description: string, load: (bench: Bench) => Loa
 const hz = 'The server is untuned (hz 10). Lateness is from the due time to the moment the consumer has the message.'
 
 export const sparse = scenario('lateness-sparse', `One message about every 90 ms. ${hz}`, (bench) =>
-  Array.from({ length: bench.quick ? 40 : 100 }, (_, index) => index * 90 + Math.random() * 60),
+  Array.from({ length: bench.quick ? 40 : 200 }, (_, index) => index * 90 + Math.random() * 60),
 )
 
 export const uniform = scenario('lateness-uniform', `1,000 messages a second at random moments. ${hz}`, (bench) => {

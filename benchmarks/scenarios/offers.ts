@@ -38,7 +38,9 @@ async function timed(count: number, concurrency: number, action: () => Promise<u
   return count / ((performance.now() - begin) / 1000)
 }
 
-/** Both sides right after one another, turn about, so that the ratio of a round is of one moment. */
+/** Short turns: a machine's speed changes from one second to the next, and both sides should meet the same. */
+const TURNS = 20
+
 async function single(bench: Bench, concurrency: number): Promise<Record<string, number>> {
   const count = (concurrency === 1 ? 5_000 : 40_000) / (bench.quick ? 4 : 1)
   const name = `bench-offers-${process.pid}-${Math.random().toString(36).slice(2)}`
@@ -51,9 +53,9 @@ async function single(bench: Bench, concurrency: number): Promise<Record<string,
   const rates = { bare: 0, offer: 0 }
   await timed(count / 4, concurrency, bare)
   await timed(count / 4, concurrency, offer)
-  for (let turn = 0; turn < 4; turn++) {
-    rates.bare += (await timed(count / 4, concurrency, bare)) / 4
-    rates.offer += (await timed(count / 4, concurrency, offer)) / 4
+  for (let turn = 0; turn < TURNS; turn++) {
+    rates.bare += (await timed(count / TURNS, concurrency, bare)) / TURNS
+    rates.offer += (await timed(count / TURNS, concurrency, offer)) / TURNS
   }
   await delayed.delete()
   await bench.raw.unlink(...floor.keys)
@@ -85,13 +87,13 @@ async function bulk(bench: Bench): Promise<Record<string, number>> {
   const rates = { bare: 0, offerAll: 0 }
   await bare(count / 4)
   await offerAll(count / 4)
-  for (let turn = 0; turn < 4; turn++) {
+  for (let turn = 0; turn < TURNS; turn++) {
     const t0 = performance.now()
-    await bare(count / 4)
+    await bare(count / TURNS)
     const t1 = performance.now()
-    await offerAll(count / 4)
-    rates.bare += count / 16 / ((t1 - t0) / 1000)
-    rates.offerAll += count / 16 / ((performance.now() - t1) / 1000)
+    await offerAll(count / TURNS)
+    rates.bare += count / TURNS ** 2 / ((t1 - t0) / 1000)
+    rates.offerAll += count / TURNS ** 2 / ((performance.now() - t1) / 1000)
   }
   await delayed.delete()
   await bench.raw.unlink(...floor.keys)

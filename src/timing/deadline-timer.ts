@@ -4,6 +4,13 @@ import type { Clock } from './clock.js'
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 /**
+ * Linux lets a wait end late by a thousandth of its length (up to 100 ms), so a longer one stops this far before the
+ * deadline, as a part of what remains, and the next one does the rest.
+ */
+const SHORT_MS = 100
+const SLACK = 0.01
+
+/**
  * One pending deadline on a monotonic clock. It fires once, never early, and knows nothing of Redis. The owner chooses
  * between two ways of arming it: `lower` keeps the earlier of two deadlines, `replace` forgets the old one.
  */
@@ -43,10 +50,11 @@ export class DeadlineTimer {
     this.#handle = undefined
   }
 
-  /** Rounds up: Node cuts fractions off, and a timer that fires in the millisecond before has to wait once more. */
   #wait(): void {
-    const remaining = Math.ceil(this.#deadline - this.#clock.now())
-    this.#handle = this.#clock.setTimeout(this.#wake, Math.min(Math.max(remaining, 0), MAX_TIMEOUT_MS))
+    const remaining = Math.max(0, this.#deadline - this.#clock.now())
+    // rounded up: Node cuts fractions off, and a timer that fires in the millisecond before has to wait once more
+    const ms = remaining > SHORT_MS ? Math.floor(remaining * (1 - SLACK)) : Math.ceil(remaining)
+    this.#handle = this.#clock.setTimeout(this.#wake, Math.min(ms, MAX_TIMEOUT_MS))
   }
 
   readonly #wake = (): void => {

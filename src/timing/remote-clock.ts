@@ -4,9 +4,10 @@ import type { Clock } from './clock.js'
 const ROUNDING_MS = 0.01
 
 /**
- * Estimates the Redis clock from the times in script replies. The script ran between sending and reading, so each reply
- * bounds the offset between the two clocks from both sides. Within the bounds the estimate is kept; outside them (drift,
- * or a clock that was set) it moves to the lower bound, which lets a timer fire a little late rather than early.
+ * Estimates the Redis clock from the times in script replies, as seen by a sender: the question is always when a command
+ * has to leave so that it runs at a given time. A reply tells that a command sent at `sentAt` ran at `remoteNow`; the
+ * fastest such command is kept, so what leaves at the estimated moment arrives at that time or a little later, never
+ * earlier. A reply that contradicts the estimate (drift, or a clock that was set) replaces it.
  */
 export class RemoteClock {
   readonly #clock: Clock
@@ -21,10 +22,10 @@ export class RemoteClock {
     const lower = remoteNow - this.#clock.now()
     const upper = remoteNow - sentAt
     const offset = this.#offset
-    if (offset === undefined || offset < lower - ROUNDING_MS || offset > upper + ROUNDING_MS) this.#offset = lower
+    if (offset === undefined || offset < lower - ROUNDING_MS || offset > upper + ROUNDING_MS) this.#offset = upper
   }
 
-  /** The moment on the local clock at which the remote clock shows `remoteTime`; now, when nothing was observed yet. */
+  /** When to send, on the local clock, what is to run at `remoteTime`; now, when nothing was observed yet. */
   toLocal(remoteTime: number): number {
     return this.#offset === undefined ? this.#clock.now() : remoteTime - this.#offset
   }

@@ -141,8 +141,10 @@ export class TransferTask {
       if (result.moved > 0) this.#first = true
       else if (announce) this.#first = false // somebody else was there before; a sweep that finds nothing proves nothing
       if (result.next === null || this.#stopped) continue
-      if (result.next <= result.now) this.#again = true
-      else this.#timer.lower(remote.toLocal(result.next))
+      const deadline = remote.toLocal(result.next)
+      // also when it arrived a moment early: what is sent now will not
+      if (deadline <= clock.now()) this.#again = true
+      else this.#timer.lower(deadline)
     }
   }
 

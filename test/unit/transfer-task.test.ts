@@ -108,17 +108,28 @@ describe('TransferTask', () => {
       expect(redisNow()).to.equal(AHEAD + 1000.25 + 100)
     })
 
-    it('is not early, and not later than the reply took', async () => {
+    it('sends so that it arrives at the due time when it takes as long as the last one', async () => {
       const { task, clock, calls, redisNow } = setUp()
       task.wake()
-      const ranAt = redisNow() + 3
-      await clock.advance(7)
+      await clock.advance(3)
+      const ranAt = redisNow()
+      await clock.advance(4)
       await calls[0]!.reply({ now: ranAt, next: ranAt + 100 })
-      await clock.advance(99.9)
+      await clock.advance(92.9)
       expect(calls).to.have.length(1)
-      await clock.advance(1.1)
+      await clock.advance(0.1)
       expect(calls).to.have.length(2)
-      expect(calls[1]!.at + AHEAD).to.be.within(ranAt + 100, ranAt + 105)
+      expect(calls[1]!.at + 3 + AHEAD).to.equal(ranAt + 100)
+    })
+
+    it('sends again at once when it arrived a moment early', async () => {
+      const { clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 100 })
+      await clock.advance(100)
+      const due = redisNow()
+      await clock.advance(0.5)
+      await calls[0]!.reply({ now: due - 0.25, next: due })
+      expect(calls).to.have.length(2)
+      expect(clock.pending).to.deep.equal([])
     })
 
     it('runs exactly once for a due time 5 ms ahead', async () => {
