@@ -153,7 +153,8 @@ describe('DeadlineTimer', () => {
       const clock = new FakeClock(0.6)
       const slack: Clock = {
         now: () => clock.now(),
-        setTimeout: (callback, wait) => clock.setTimeout(callback, Math.min(wait + Math.min(wait / 1000, 100), MAX_TIMEOUT_MS)),
+        setTimeout: (callback, wait) =>
+          clock.setTimeout(callback, Math.min(wait + Math.min(wait / 1000, 100), MAX_TIMEOUT_MS)),
         clearTimeout: (handle) => clock.clearTimeout(handle),
       }
       const { timer, fired } = setUp(clock, slack)
