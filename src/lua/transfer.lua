@@ -1,6 +1,7 @@
 -- Move due entries to the destination list, in the order of their due times and, within one millisecond, of their ids.
--- Works for about `budgetUs` and then returns, however many are left (by `limit` where the clock stands still in scripts); each round of the loop is complete in itself, and
--- the destination is pushed to first, so that an error leaves everything not yet moved where it was.
+-- Works for about `budgetUs` and then returns, however many are left (by `limit` where the clock stands still in
+-- scripts); each round of the loop is complete in itself, and the destination is pushed to first, so that an error
+-- leaves everything not yet moved where it was.
 -- What cannot be read goes to the quarantine list and never stops the rest.
 --
 -- KEYS[1] timeouts     zset  packed entry -> due time, epoch ms
@@ -71,16 +72,15 @@ local moved, malformed, lateness = 0, 0, 0
 local orderError = ''
 local size = 10
 while moved + malformed < limit do
-  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'WITHSCORES', 'LIMIT', 0, math.min(size, limit - moved - malformed))
+  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'LIMIT', 0, math.min(size, limit - moved - malformed))
   if #due == 0 then break end
 
   -- The readable entries up to the first unreadable one, and how many of them stand at the head of the order list.
   local entries, payloads, ordered, orderedCount = {}, {}, {}, 0
-  for i = 1, #due, 2 do
-    local start, inOrder = layout(due[i])
+  for n, entry in ipairs(due) do
+    local start, inOrder = layout(entry)
     if not start then break end
-    local n = #entries + 1
-    entries[n], payloads[n], ordered[n] = due[i], string.sub(due[i], start), inOrder
+    entries[n], payloads[n], ordered[n] = entry, string.sub(entry, start), inOrder
     if inOrder then orderedCount = orderedCount + 1 end
   end
 
@@ -88,7 +88,8 @@ while moved + malformed < limit do
     setAside('malformed', due[1])
     malformed = malformed + 1
   else
-    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - tonumber(due[2])) end
+    -- asked for the first only: the server takes long to write a score as text
+    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, entries[1])) end
     local head = {}
     if orderedCount > 0 then
       head = redis.pcall('LRANGE', order, 0, orderedCount - 1)
