@@ -12,6 +12,7 @@ const layers = {
   queues: ['src/queues/'],
   reliable: ['src/reliable/'],
   workers: ['src/workers/'],
+  redisson: ['src/redisson/'],
   client: ['src/client\\.ts$'],
   index: ['src/index\\.ts$'],
   service: ['src/service/'],
@@ -84,6 +85,7 @@ module.exports = {
     onlyIn('msgpackr', 'src/codec/msgpack\\.ts$'),
     onlyIn('ioredis', 'src/connection/'),
     onlyIn('cac', 'src/service/'),
+    onlyIn('yaml', 'src/redisson/'),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -153,6 +153,16 @@ check('without cac the library works', () => {
   assert(stdout.trim() === functions, output)
 })
 
+const readsYaml =
+  "const { createClient } = await import('redelayed'); createClient.fromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }'); console.log('read')"
+check('a YAML configuration is read, and without yaml the error says what to install', () => {
+  const { stdout, output } = runModule(readsYaml)
+  assert(stdout.trim() === 'read', output)
+  rmSync(join(project, 'node_modules/yaml'), { recursive: true })
+  const missing = runModule(readsYaml)
+  assert(missing.status !== 0 && missing.output.includes('npm install yaml'), missing.output)
+})
+
 check('the tarball has no tests, scripts or other leftovers', () => {
   const allowed = /^(dist|src|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
   const strays = files.filter((file) => !allowed.test(file) || /(^|\/)tests?\/|\.test\.|\.tsbuildinfo$/.test(file))

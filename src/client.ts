@@ -18,6 +18,7 @@ import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.j
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
+import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
 import { TransferRegistry } from './transfer/transfer-registry.js'
 
 /** Everything `createClient` takes; without any option it connects to `redis://127.0.0.1:6379`. */
@@ -190,6 +191,14 @@ export class RedelayedClient {
 export function createClient(options: ClientOptions = {}): RedelayedClient {
   return new RedelayedClient(options)
 }
+
+/**
+ * Makes a client from Redisson's YAML (or JSON), given as the path of a file or as text: single server, Sentinel, cluster,
+ * replicated and master-slave; needs the package `yaml`. Without a `codec` in the file it is Kryo 5, as in Redisson since
+ * 3.19. Settings without a meaning here are ignored with one warning each; what cannot be honoured is an error.
+ */
+createClient.fromRedissonYaml = (pathOrText: string | URL, options: RedissonYamlOptions = {}): RedelayedClient =>
+  new RedelayedClient(readRedissonYaml(pathOrText, options, TUNING))
 
 function assertCodec<T>(codec: Codec<T>): Codec<T> {
   const fits = typeof codec === 'object' && codec !== null && typeof codec.name === 'string'

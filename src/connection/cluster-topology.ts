@@ -77,6 +77,10 @@ export class ClusterTopology implements Topology {
     return new Promise((resolve) => this.#cluster.refreshSlotsCache(() => resolve()))
   }
 
+  onReadOnly(): boolean {
+    return false // ioredis follows the redirections
+  }
+
   async close(): Promise<void> {
     if (!this.#owned) return
     await this.#cluster.quit().catch(() => undefined)

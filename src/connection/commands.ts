@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
+import { ConnectionError, ReadOnlyError, ShutdownError, type RedelayedError } from '../errors.js'
 import type { CommandArg } from '../lua/script.js'
 import type { Sender } from '../lua/run.js'
 import { translateError } from './server-errors.js'
@@ -28,13 +28,14 @@ export class Commands implements Sender {
   /** One async frame for the usual case: this is where every offer passes. */
   async call(command: string, args: readonly CommandArg[], options?: { idempotent?: boolean }): Promise<unknown> {
     this.#enter()
+    let client: Redis | Cluster | undefined
     try {
       const connected = this.#topology.commands()
-      const client = connected instanceof Promise ? await connected : connected
+      client = connected instanceof Promise ? await connected : connected
       if (!client.isCluster) writeTogether(client as Redis)
       return await client.callBuffer(command, ...args)
     } catch (thrown) {
-      return await this.#again(thrown, command, args, options?.idempotent === true)
+      return await this.#again(thrown, client, command, args, options?.idempotent === true)
     } finally {
       this.#leave()
     }
@@ -47,10 +48,12 @@ export class Commands implements Sender {
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
       const results = await pipeline.exec()
-      return commands.map((_, index) => {
+      const replies = commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
         return error === null ? result : translateError(error)
       })
+      if (replies.some((reply) => reply instanceof ReadOnlyError)) this.#topology.onReadOnly(client)
+      return replies
     } catch (thrown) {
       const error = translateError(thrown)
       return commands.map(() => error)
@@ -78,12 +81,20 @@ export class Commands implements Sender {
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
-  async #again(thrown: unknown, command: string, args: readonly CommandArg[], idempotent: boolean): Promise<unknown> {
+  async #again(
+    thrown: unknown,
+    client: Redis | Cluster | undefined,
+    command: string,
+    args: readonly CommandArg[],
+    idempotent: boolean,
+  ): Promise<unknown> {
     for (let retries = 0; ; retries++) {
       const error = translateError(thrown)
-      if (this.#closed || retries >= MAX_RETRIES || !mayRetry(thrown, error, idempotent)) throw error
+      const demoted = error instanceof ReadOnlyError && client !== undefined && this.#topology.onReadOnly(client)
+      const mayRetry = demoted || mayRepeat(thrown, error, idempotent)
+      if (this.#closed || retries >= MAX_RETRIES || !mayRetry) throw error
       try {
-        const client = await this.#topology.commands()
+        client = await this.#topology.commands()
         return await client.callBuffer(command, ...args)
       } catch (again) {
         thrown = again
@@ -123,7 +134,7 @@ function uncork(stream: Redis['stream']): void {
 }
 
 /** A failed wait for a connection is final; a command that met a closing socket, or may be repeated, gets another try. */
-function mayRetry(thrown: unknown, error: RedelayedError, idempotent: boolean): boolean {
+function mayRepeat(thrown: unknown, error: RedelayedError, idempotent: boolean): boolean {
   if (thrown === error || !(error instanceof ConnectionError)) return false
   return idempotent || error.outcome === 'not-applied'
 }

@@ -2,6 +2,7 @@ import { Cluster, type Redis } from 'ioredis'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { ClusterTopology } from './cluster-topology.js'
+import { MasterFinder } from './master-finder.js'
 import type { Target } from './options.js'
 import { BorrowedTopology, SingleTopology } from './single-topology.js'
 import type { Topology } from './topology.js'
@@ -10,10 +11,14 @@ export function createTopology(target: Target, settings: Settings, emit: Emit): 
   switch (target.kind) {
     case 'single':
       return new SingleTopology(target.redis, settings, emit)
+    case 'replicated':
+      return new SingleTopology(target.redis, settings, emit, new MasterFinder(target.nodes, target.redis, settings))
     case 'cluster': {
       const cluster = new Cluster(target.nodes, {
         lazyConnect: true,
         redisOptions: { ...target.redis, connectTimeout: settings.connectTimeout },
+        // an option of the cluster, though it is given among those of its nodes
+        ...(target.redis.natMap === undefined ? {} : { natMap: target.redis.natMap }),
         ...(target.redis.tls === undefined ? {} : { dnsLookup: (address, callback) => callback(null, address) }),
       })
       return new ClusterTopology(cluster, true, settings)

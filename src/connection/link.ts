@@ -9,6 +9,7 @@ import {
 } from '../errors.js'
 import type { Emit, ReconnectingEvent } from '../events.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
+import { disconnect } from './disconnect.js'
 import { translateError } from './server-errors.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
@@ -177,11 +178,6 @@ export class Link {
       how(waiter)
     }
   }
-}
-
-/** For a connection that has ended, ioredis would set a timer of two seconds that nothing clears. */
-function disconnect(redis: Redis): void {
-  if (redis.status !== 'end') redis.disconnect()
 }
 
 const QUIT_TIMEOUT_MS = 2_000

@@ -17,7 +17,7 @@ export interface IoredisClient {
   on(event: string, listener: () => void): unknown
 }
 
-/** How to reach Redis: exactly one of `url`, `host`, `sentinels`, `cluster` or `redis`. */
+/** How to reach Redis: exactly one of `url`, `host`, `sentinels`, `cluster`, `replicated` or `redis`. */
 export interface ConnectOptions {
   /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. */
   readonly url?: string | URL | undefined
@@ -38,6 +38,8 @@ export interface ConnectOptions {
   readonly sentinelPassword?: string | undefined
   /** Some nodes of a cluster; the others are discovered. */
   readonly cluster?: readonly (HostAndPort | string | URL)[] | undefined
+  /** A master and its replicas without sentinels, as some hosted services offer: the node that calls itself master is used. */
+  readonly replicated?: readonly (HostAndPort | string | URL)[] | undefined
   /** Further ioredis options, such as `family`, `natMap` or `connectionName`; those that the package relies on are overridden. */
   readonly ioredis?: Readonly<Record<string, unknown>> | undefined
   /** Your own ioredis client. It is used for commands and left open at shutdown; other connections are made with its options. */
@@ -57,29 +59,42 @@ export const CONNECT_OPTIONS = [
   'sentinelUsername',
   'sentinelPassword',
   'cluster',
+  'replicated',
   'ioredis',
   'redis',
 ] as const satisfies readonly (keyof ConnectOptions)[]
 
+export interface Node {
+  readonly host: string
+  readonly port: number
+}
+
 /** The checked options in the form that ioredis takes. */
 export type Target =
   | { readonly kind: 'single'; readonly redis: RedisOptions }
-  | { readonly kind: 'cluster'; readonly nodes: { host: string; port: number }[]; readonly redis: RedisOptions }
+  | { readonly kind: 'cluster'; readonly nodes: Node[]; readonly redis: RedisOptions }
+  | { readonly kind: 'replicated'; readonly nodes: Node[]; readonly redis: RedisOptions }
   | { readonly kind: 'borrowed'; readonly client: IoredisClient }
+
+const WAYS = ['url', 'host', 'sentinels', 'cluster', 'replicated', 'redis'] as const
 
 /** Checks where to connect to. Passwords never appear in its errors. */
 export function resolveTarget(options: ConnectOptions): Target {
-  const ways = (['url', 'host', 'sentinels', 'cluster', 'redis'] as const).filter((way) => options[way] !== undefined)
+  const ways = WAYS.filter((way) => options[way] !== undefined)
   if (ways.length > 1) {
-    throw new InvalidArgumentError('options', 'one of url, host, sentinels, cluster, redis', ways.join(' and '))
+    throw new InvalidArgumentError('options', `one of ${WAYS.join(', ')}`, ways.join(' and '))
   }
   if (options.redis !== undefined) return { kind: 'borrowed', client: borrowed(options.redis) }
   const redis: RedisOptions = { ...options.ioredis, ...credentials(options) }
   if (options.ioredis?.['keyPrefix']) refuseKeyPrefix(options.ioredis['keyPrefix'])
   if (options.cluster !== undefined) {
-    const nodes = nonEmptyList('cluster', options.cluster).map((node) => clusterNode(node, redis))
+    const nodes = nonEmptyList('cluster', options.cluster).map((node) => nodeOf('cluster', node, redis))
     if (redis.db) throw new InvalidArgumentError('db', '0 with a cluster', redis.db)
     return { kind: 'cluster', nodes, redis }
+  }
+  if (options.replicated !== undefined) {
+    const nodes = nonEmptyList('replicated', options.replicated).map((node) => nodeOf('replicated', node, redis))
+    return { kind: 'replicated', nodes, redis }
   }
   if (options.sentinels !== undefined) {
     const sentinels = nonEmptyList('sentinels', options.sentinels).map((node) => hostAndPort('sentinels', node, 26379))
@@ -166,14 +181,14 @@ function unescaped(what: string, text: string): string {
   }
 }
 
-function clusterNode(node: HostAndPort | string | URL, redis: RedisOptions): { host: string; port: number } {
-  if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort('cluster', node, 6379)
+function nodeOf(what: string, node: HostAndPort | string | URL, redis: RedisOptions): Node {
+  if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort(what, node, 6379)
   const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis)
   Object.assign(redis, shared)
   return { host, port }
 }
 
-function hostAndPort(what: string, node: HostAndPort, defaultPort: number): { host: string; port: number } {
+function hostAndPort(what: string, node: HostAndPort, defaultPort: number): Node {
   return {
     host: nonEmptyString(`${what}.host`, node.host),
     port: integer(`${what}.port`, node.port ?? defaultPort, 1, 65_535),

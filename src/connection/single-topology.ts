@@ -2,18 +2,21 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { Link } from './link.js'
+import type { MasterFinder } from './master-finder.js'
 import { OVERRIDES } from './overrides.js'
 import { Readiness } from './readiness.js'
 import { assertVersion } from './server-version.js'
 import { ONE_PLACE, type Place, type Topology } from './topology.js'
 
-/** One server, or the master that sentinels name. */
+/** One server, or the master that sentinels name or a finder finds. */
 export class SingleTopology implements Topology {
   readonly resends = false
   readonly #options: RedisOptions
   readonly #link: Link
+  readonly #finder: MasterFinder | undefined
 
-  constructor(options: RedisOptions, settings: Settings, emit: Emit) {
+  constructor(options: RedisOptions, settings: Settings, emit: Emit, finder?: MasterFinder) {
+    this.#finder = finder
     this.#options = {
       ...options,
       ...OVERRIDES,
@@ -22,7 +25,7 @@ export class SingleTopology implements Topology {
     }
     this.#link = new Link({
       role: 'commands',
-      open: () => new Redis({ ...this.#options, socketTimeout: settings.commandTimeout }),
+      open: async () => new Redis({ ...(await this.#target()), socketTimeout: settings.commandTimeout }),
       prepare: assertVersion,
       connectTimeout: settings.connectTimeout,
       emit,
@@ -37,8 +40,8 @@ export class SingleTopology implements Topology {
     return this.#link.current ?? this.#link.get()
   }
 
-  dedicated(): Redis {
-    return new Redis(this.#options)
+  async dedicated(): Promise<Redis> {
+    return new Redis(await this.#target())
   }
 
   beside(): Promise<Redis> {
@@ -51,8 +54,19 @@ export class SingleTopology implements Topology {
 
   async refresh(): Promise<void> {}
 
+  onReadOnly(client: Redis): boolean {
+    const elsewhere = this.#finder !== undefined || Boolean(this.#options.sentinels)
+    if (elsewhere) this.#link.drop(client)
+    return elsewhere
+  }
+
   close(): Promise<void> {
+    this.#finder?.close()
     return this.#link.close(true)
+  }
+
+  async #target(): Promise<RedisOptions> {
+    return this.#finder === undefined ? this.#options : { ...this.#options, ...(await this.#finder.find()) }
   }
 }
 
@@ -90,6 +104,10 @@ export class BorrowedTopology implements Topology {
   }
 
   async refresh(): Promise<void> {}
+
+  onReadOnly(): boolean {
+    return false
+  }
 
   async close(): Promise<void> {}
 }

@@ -19,6 +19,11 @@ export interface Topology {
   beside(dedicated: Redis): Promise<Redis>
   /** Called when a dedicated client met a server that is not the right one any more. */
   refresh(): Promise<void>
+  /**
+   * The server behind the commands' client is a replica now. Such a server keeps its connections, so where the master can
+   * be looked for the connection is given up. Whether it was: then the command, which was refused, can be sent again.
+   */
+  onReadOnly(client: Redis | Cluster): boolean
   close(): Promise<void>
 }
 

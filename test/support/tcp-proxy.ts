@@ -97,7 +97,11 @@ export async function startProxy(target: {
   const { port } = server.address() as AddressInfo
 
   const cut = () => {
-    for (const socket of sockets) socket.resetAndDestroy()
+    for (const socket of sockets) {
+      // a reset of a socket that is being ended leaves its handle open for ever (Node 20)
+      if (socket.writableEnded) socket.destroy()
+      else socket.resetAndDestroy()
+    }
   }
   return {
     port,

@@ -1,0 +1,36 @@
+import { codecs } from '../codec/index.js'
+import type { Codec } from '../codec/codec.js'
+import { UnsupportedOperationError } from '../errors.js'
+import type { Section } from './section.js'
+
+/** Those that need nothing but their name. The wrappers compress Kryo 5, as Redisson's do when they are given no other. */
+const BY_CLASS: Readonly<Record<string, () => Codec>> = {
+  'org.redisson.client.codec.StringCodec': () => codecs.string(),
+  'org.redisson.client.codec.LongCodec': () => codecs.long(),
+  'org.redisson.client.codec.IntegerCodec': () => codecs.integer(),
+  'org.redisson.client.codec.DoubleCodec': () => codecs.double(),
+  'org.redisson.client.codec.ByteArrayCodec': () => codecs.byteArray(),
+  'org.redisson.codec.JsonJacksonCodec': () => codecs.jsonJackson(),
+  'org.redisson.codec.MsgPackJacksonCodec': () => codecs.msgpackJackson(),
+  'org.redisson.codec.CborJacksonCodec': () => codecs.cborJackson(),
+  'org.redisson.codec.Kryo5Codec': () => codecs.kryo5(),
+  'org.redisson.codec.LZ4Codec': () => codecs.lz4(codecs.kryo5()),
+  'org.redisson.codec.LZ4CodecV2': () => codecs.lz4V2(codecs.kryo5()),
+  'org.redisson.codec.ZStdCodec': () => codecs.zstd(codecs.kryo5()),
+  'org.redisson.codec.SnappyCodecV2': () => codecs.snappyV2(codecs.kryo5()),
+}
+
+/** Redisson's own default since 3.19. */
+const DEFAULT = 'org.redisson.codec.Kryo5Codec'
+
+/** The codec that the file names, from those given in code or by itself. */
+export function codecFor(config: Section, given: Readonly<Record<string, Codec>>): Codec {
+  const { javaClass, settings } = config.object('codec') ?? { javaClass: DEFAULT, settings: undefined }
+  if (Object.hasOwn(given, javaClass) && given[javaClass] !== undefined) return given[javaClass]
+  const make = Object.hasOwn(BY_CLASS, javaClass) ? BY_CLASS[javaClass] : undefined
+  if (make !== undefined && (settings?.rest.length ?? 0) === 0) return make()
+  const known = Object.keys(BY_CLASS).join(', ')
+  throw new UnsupportedOperationError(
+    `${config.at('codec')}: ${javaClass} is not one of those that need no settings (${known}); give it in code: { codecs: { ${JSON.stringify(javaClass)}: … } }`,
+  )
+}

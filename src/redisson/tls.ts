@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { ConnectionOptions as TlsOptions, SecureVersion } from 'node:tls'
+import { InvalidArgumentError, UnsupportedOperationError } from '../errors.js'
+import type { Section } from './section.js'
+
+export const TLS_SETTINGS = [
+  'sslVerificationMode',
+  'sslEnableEndpointIdentification',
+  'sslProtocols',
+  'sslCiphers',
+  'sslTruststore',
+  'sslTruststorePassword',
+  'sslKeystore',
+  'sslKeystoreType',
+  'sslKeystorePassword',
+] as const
+const VERSIONS: readonly string[] = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
+/** How a Java key store of the old type begins; nothing but Java reads it. */
+const JKS_MAGIC = 0xfeedfeed
+
+/** Java's TLS settings in Node's terms; `given` in code stands for all of them. */
+export function tlsOptions(config: Section, given: TlsOptions | undefined): TlsOptions {
+  if (given !== undefined) {
+    for (const name of TLS_SETTINGS) config.take(name)
+    return given
+  }
+  return { ...verification(config), ...versions(config), ...trusted(config), ...identity(config), ...ciphers(config) }
+}
+
+function verification(config: Section): TlsOptions {
+  const identified = config.flag('sslEnableEndpointIdentification') ?? true
+  const mode = config.text('sslVerificationMode') ?? (identified ? 'STRICT' : 'CA_ONLY')
+  switch (mode) {
+    case 'STRICT':
+      return {}
+    case 'CA_ONLY':
+      return { checkServerIdentity: () => undefined }
+    case 'NONE':
+      return { rejectUnauthorized: false }
+    default:
+      throw new InvalidArgumentError(config.at('sslVerificationMode'), 'STRICT, CA_ONLY or NONE', mode)
+  }
+}
+
+function versions(config: Section): TlsOptions {
+  const wanted = config.list('sslProtocols')
+  if (wanted === undefined || wanted.length === 0) return {}
+  const indexes = wanted.map((version) => VERSIONS.indexOf(version)).sort((a, b) => a - b)
+  const [lowest = -1] = indexes
+  if (lowest < 0) throw new InvalidArgumentError(config.at('sslProtocols'), VERSIONS.join(', '), wanted)
+  return {
+    minVersion: VERSIONS[lowest] as SecureVersion,
+    maxVersion: VERSIONS[indexes.at(-1) ?? lowest] as SecureVersion,
+  }
+}
+
+function ciphers(config: Section): TlsOptions {
+  if (!config.has('sslCiphers')) return {}
+  throw inCode(config, 'sslCiphers', 'Java and OpenSSL name ciphers differently', '{ ciphers }')
+}
+
+function trusted(config: Section): TlsOptions {
+  config.take('sslTruststorePassword')
+  if (!config.has('sslTruststore')) return {}
+  const bytes = fileAt(config, 'sslTruststore')
+  if (bytes.includes('-----BEGIN CERTIFICATE-----')) return { ca: bytes }
+  const command = 'keytool -exportcert -rfc -keystore … -alias … > ca.pem'
+  throw inCode(
+    config,
+    'sslTruststore',
+    `only certificates in PEM can be read (${command})`,
+    "{ ca: readFileSync('ca.pem') }",
+  )
+}
+
+function identity(config: Section): TlsOptions {
+  config.take('sslKeystoreType')
+  const passphrase = config.text('sslKeystorePassword')
+  if (!config.has('sslKeystore')) return {}
+  const pfx = fileAt(config, 'sslKeystore')
+  if (pfx.length >= 4 && pfx.readUInt32BE(0) === JKS_MAGIC) {
+    const command = 'keytool -importkeystore -srckeystore … -destkeystore key.p12 -deststoretype PKCS12'
+    throw inCode(
+      config,
+      'sslKeystore',
+      `JKS cannot be read; convert it (${command})`,
+      "{ pfx: readFileSync('key.p12') }",
+    )
+  }
+  return passphrase === undefined ? { pfx } : { pfx, passphrase }
+}
+
+/** The stores are URLs; those of the class path are somewhere in a jar. */
+function fileAt(config: Section, name: string): Buffer {
+  const url = config.required(name)
+  const path = config.at(name)
+  const found = /^file:(.*)$/s.exec(url)
+  if (found === null) throw new InvalidArgumentError(path, 'a URL file:…', url.replace(/:.*$/s, ':…'))
+  try {
+    return readFileSync(found[1]?.startsWith('//') === true ? fileURLToPath(url) : (found[1] ?? ''))
+  } catch (cause) {
+    throw new InvalidArgumentError(path, 'a file that can be read', url, { cause })
+  }
+}
+
+function inCode(config: Section, name: string, why: string, how: string): UnsupportedOperationError {
+  return new UnsupportedOperationError(`${config.at(name)}: ${why}, or give the TLS options in code: { tls: ${how} }`)
+}

@@ -1,0 +1,77 @@
+import { createRequire } from 'node:module'
+import type * as Yaml from 'yaml'
+import { InvalidArgumentError, UnsupportedOperationError } from '../errors.js'
+
+/** A value of the file, with the name of the Java class that stood before it as a tag (`!<org.redisson…> {}`), if any. */
+export interface Tree {
+  /** Where it stands, as `singleServerConfig.address`. */
+  readonly path: string
+  readonly javaClass: string | undefined
+  readonly value: string | number | boolean | null | readonly Tree[] | ReadonlyMap<string, Tree>
+}
+
+/** Redisson's own files are three levels deep. */
+const MAX_DEPTH = 8
+const MAX_CHARS = 1_000_000
+/** Tags that only say of what type a value is anyway. */
+const PLAIN_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/
+const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u
+
+/** Reads YAML into plain data. A tag is kept as the name it is; nothing is ever made of it. */
+export function readTree(text: string, resolve: (text: string, path: string) => string): Tree {
+  if (text.length > MAX_CHARS)
+    throw new InvalidArgumentError('the YAML', `at most ${MAX_CHARS} characters`, text.length)
+  const { parseDocument, isAlias, isMap, isScalar, isSeq, LineCounter } = library()
+  const lines = new LineCounter()
+  // a pretty error would show the line, and that may hold a password
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const [error] = document.errors
+  if (error !== undefined) {
+    const { line, col } = lines.linePos(error.pos[0])
+    throw new InvalidArgumentError('the YAML', 'valid syntax', `${error.code} in line ${line}, column ${col}`)
+  }
+  return convert(document.contents, '', 0)
+
+  function convert(node: Yaml.Node | null, path: string, depth: number): Tree {
+    if (depth > MAX_DEPTH) throw new InvalidArgumentError(path, `at most ${MAX_DEPTH} levels`, 'more')
+    if (node === null) return { path, javaClass: undefined, value: null }
+    if (isAlias(node)) {
+      const target = node.resolve(document)
+      if (target === undefined) throw new InvalidArgumentError(path, 'an anchor for the alias', 'none')
+      return convert(target, path, depth + 1)
+    }
+    const javaClass = classOf(node.tag, path)
+    if (isMap(node)) {
+      const entries = new Map<string, Tree>()
+      for (const pair of node.items as Yaml.Pair<Yaml.Node, Yaml.Node | null>[]) {
+        const key = isScalar(pair.key) ? String(pair.key.value) : ''
+        const at = path === '' ? key : `${path}.${key}`
+        entries.set(key, convert(pair.value, at, depth + 1))
+      }
+      return { path, javaClass, value: entries }
+    }
+    if (isSeq(node)) {
+      const items = node.items as Yaml.Node[]
+      return { path, javaClass, value: items.map((item, index) => convert(item, `${path}[${index}]`, depth + 1)) }
+    }
+    const value: unknown = isScalar(node) ? node.value : null
+    if (typeof value === 'string') return { path, javaClass, value: resolve(value, path) }
+    if (typeof value === 'number' || typeof value === 'boolean' || value === null) return { path, javaClass, value }
+    throw new InvalidArgumentError(path, 'text, a number, true or false', typeof value)
+  }
+}
+
+function classOf(tag: string | undefined, path: string): string | undefined {
+  if (tag === undefined || PLAIN_TAG.test(tag)) return undefined
+  if (CLASS_NAME.test(tag)) return tag
+  throw new InvalidArgumentError(path || 'the YAML', 'no tag but the name of a Java class, as !<org.redisson…>', tag)
+}
+
+/** `yaml` is optional: only those who read such a file need it. */
+function library(): typeof Yaml {
+  try {
+    return createRequire(import.meta.url)('yaml') as typeof Yaml
+  } catch (cause) {
+    throw new UnsupportedOperationError('reading YAML needs the package "yaml": npm install yaml', { cause })
+  }
+}
