@@ -42,7 +42,6 @@ export default defineConfig(
       'docs/',
       'benchmarks/results/',
       'src/lua/generated.ts',
-      'test/compat/jvm/',
     ],
   },
   js.configs.recommended,
