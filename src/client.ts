@@ -72,7 +72,7 @@ export class RedelayedClient {
     this.#codec = options.codec === undefined ? codecs.msgpack() : assertCodec(options.codec)
     this.#mapper = options.nameMapper === undefined ? identityMapper : assertMapper(options.nameMapper)
     this.#topology = createTopology(resolveTarget(options), settings, emit)
-    this.#commands = new Commands(this.#topology)
+    this.#commands = new Commands(this.#topology, () => this.#subscriber.reconnect())
     this.#subscriber = new Subscriber(this.#topology, settings, emit)
     this.#blocking = new BlockingReads({ topology: this.#topology, settings, sender: this.#commands, emit })
     this.#transfers = new TransferRegistry({

@@ -153,6 +153,7 @@ export const transfersNone: Scenario = {
     })
     const shareOf = (figure: string): number => medianOf(rows, big, figure) / medianOf(rows, small, figure)
     const goals: Goal[] = [
+      atLeast(`transfers/s ${big} as a share of those ${small}`, shareOf('transfers/s'), 0.8, ''),
       atMost(
         'longest script',
         Math.max(...[small, big].map((row) => medianOf(rows, row, 'longest script ms'))),

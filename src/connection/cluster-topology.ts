@@ -77,7 +77,7 @@ export class ClusterTopology implements Topology {
     return new Promise((resolve) => this.#cluster.refreshSlotsCache(() => resolve()))
   }
 
-  onReadOnly(): boolean {
+  onDemoted(): boolean {
     return false // ioredis follows the redirections
   }
 

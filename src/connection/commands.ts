@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import { ConnectionError, ReadOnlyError, ShutdownError, type RedelayedError } from '../errors.js'
+import { CommandError, ConnectionError, ReadOnlyError, ShutdownError, type RedelayedError } from '../errors.js'
 import type { CommandArg } from '../lua/script.js'
 import type { Sender } from '../lua/run.js'
 import { translateError } from './server-errors.js'
@@ -8,16 +8,21 @@ import type { Topology } from './topology.js'
 /** How often an idempotent command is sent again when connections break one after the other. */
 const MAX_RETRIES = 3
 
+type Command = readonly [command: string, args: readonly CommandArg[]]
+
 /** Sends commands and counts those under way, so that a shutdown can let them finish. Replies carry bytes as `Buffer`. */
 export class Commands implements Sender {
   readonly #topology: Topology
+  readonly #onDemoted: () => void
   #underWay = 0
   #wholes = 0
   #idle: (() => void) | undefined
   #closed = false
 
-  constructor(topology: Topology) {
+  /** `onDemoted` is told when another server has to be looked for. */
+  constructor(topology: Topology, onDemoted: () => void) {
     this.#topology = topology
+    this.#onDemoted = onDemoted
   }
 
   /** See `Topology.resends`. */
@@ -41,18 +46,18 @@ export class Commands implements Sender {
     }
   }
 
-  async pipeline(commands: readonly (readonly [command: string, args: readonly CommandArg[]])[]): Promise<unknown[]> {
+  async pipeline(commands: readonly Command[]): Promise<unknown[]> {
     this.#enter()
     try {
-      const client: Redis | Cluster = await this.#topology.commands()
-      const pipeline = client.pipeline()
-      for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-      const results = await pipeline.exec()
-      const replies = commands.map((_, index) => {
-        const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
-        return error === null ? result : translateError(error)
-      })
-      if (replies.some((reply) => reply instanceof ReadOnlyError)) this.#topology.onReadOnly(client)
+      let [client, replies] = await this.#pipeline(commands)
+      for (let retries = 0; retries < MAX_RETRIES && !this.#closed; retries++) {
+        const refused = replies.flatMap((reply, index) => (isRefusedByReplica(reply) ? [index] : []))
+        const [first] = refused
+        if (first === undefined || !this.#isDemoted(client, replies[first])) break
+        const [next, again] = await this.#pipeline(refused.map((index) => commands[index] as Command))
+        client = next
+        replies = replies.map((reply, index) => (refused.includes(index) ? again[refused.indexOf(index)] : reply))
+      }
       return replies
     } catch (thrown) {
       const error = translateError(thrown)
@@ -81,6 +86,25 @@ export class Commands implements Sender {
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
+  async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster, replies: unknown[]]> {
+    const client: Redis | Cluster = await this.#topology.commands()
+    const pipeline = client.pipeline()
+    for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
+    const results = await pipeline.exec()
+    const replies = commands.map((_, index) => {
+      const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
+      return error === null ? result : translateError(error)
+    })
+    return [client, replies]
+  }
+
+  /** Whether the server refused because it is not the master any more, and another one can be found. */
+  #isDemoted(client: Redis | Cluster, error: unknown): boolean {
+    if (!isRefusedByReplica(error) || !this.#topology.onDemoted(client)) return false
+    this.#onDemoted()
+    return true
+  }
+
   async #again(
     thrown: unknown,
     client: Redis | Cluster | undefined,
@@ -90,7 +114,7 @@ export class Commands implements Sender {
   ): Promise<unknown> {
     for (let retries = 0; ; retries++) {
       const error = translateError(thrown)
-      const demoted = error instanceof ReadOnlyError && client !== undefined && this.#topology.onReadOnly(client)
+      const demoted = client !== undefined && this.#isDemoted(client, error)
       const mayRetry = demoted || mayRepeat(thrown, error, idempotent)
       if (this.#closed || retries >= MAX_RETRIES || !mayRetry) throw error
       try {
@@ -131,6 +155,12 @@ const WRITE_BYTES = 4_096
 
 function uncork(stream: Redis['stream']): void {
   stream.uncork()
+}
+
+/** What a replica says, and one that still copies the data of its new master; nothing was carried out then. */
+function isRefusedByReplica(error: unknown): boolean {
+  if (error instanceof ReadOnlyError) return true
+  return error instanceof CommandError && (error.redisCode === 'MASTERDOWN' || error.redisCode === 'LOADING')
 }
 
 /** A failed wait for a connection is final; a command that met a closing socket, or may be repeated, gets another try. */

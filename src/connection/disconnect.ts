@@ -4,3 +4,9 @@ import type { Redis } from 'ioredis'
 export function disconnect(redis: Redis): void {
   if (redis.status !== 'end') redis.disconnect()
 }
+
+/** For a peer that may be gone without a word: it never answers the end of the stream, and ioredis would wait two seconds. */
+export function abandon(redis: Redis): void {
+  disconnect(redis)
+  ;(redis.stream as Redis['stream'] | undefined)?.destroy()
+}

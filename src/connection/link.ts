@@ -9,7 +9,7 @@ import {
 } from '../errors.js'
 import type { Emit, ReconnectingEvent } from '../events.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
-import { disconnect } from './disconnect.js'
+import { abandon, disconnect } from './disconnect.js'
 import { translateError } from './server-errors.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
@@ -80,9 +80,7 @@ export class Link {
   /** Gives up this connection because it misbehaves; another one is opened. */
   drop(redis: Redis): void {
     if (this.#current === redis) this.#current = undefined
-    disconnect(redis)
-    // a peer that is gone never answers the end of the stream, and ioredis would wait two seconds for that
-    ;(redis.stream as Redis['stream'] | undefined)?.destroy()
+    abandon(redis)
   }
 
   /** Ends the connection; `graceful` lets the server answer first what is under way. */

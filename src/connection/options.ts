@@ -1,4 +1,5 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
 import type { RedisOptions } from 'ioredis'
 import { InvalidArgumentError } from '../errors.js'
 import { boolean, integer, nonEmptyString } from '../options.js'
@@ -88,12 +89,12 @@ export function resolveTarget(options: ConnectOptions): Target {
   const redis: RedisOptions = { ...options.ioredis, ...credentials(options) }
   if (options.ioredis?.['keyPrefix']) refuseKeyPrefix(options.ioredis['keyPrefix'])
   if (options.cluster !== undefined) {
-    const nodes = nonEmptyList('cluster', options.cluster).map((node) => nodeOf('cluster', node, redis))
+    const nodes = nodesOf('cluster', options.cluster, redis)
     if (redis.db) throw new InvalidArgumentError('db', '0 with a cluster', redis.db)
     return { kind: 'cluster', nodes, redis }
   }
   if (options.replicated !== undefined) {
-    const nodes = nonEmptyList('replicated', options.replicated).map((node) => nodeOf('replicated', node, redis))
+    const nodes = nodesOf('replicated', options.replicated, redis)
     return { kind: 'replicated', nodes, redis }
   }
   if (options.sentinels !== undefined) {
@@ -102,6 +103,8 @@ export function resolveTarget(options: ConnectOptions): Target {
     return {
       kind: 'single',
       redis: {
+        // without these ioredis would encrypt nothing, whatever `tls` says; further options can except the sentinels
+        ...(redis.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: redis.tls }),
         ...redis,
         sentinels,
         name,
@@ -181,11 +184,20 @@ function unescaped(what: string, text: string): string {
   }
 }
 
-function nodeOf(what: string, node: HostAndPort | string | URL, redis: RedisOptions): Node {
-  if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort(what, node, 6379)
-  const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis)
-  Object.assign(redis, shared)
-  return { host, port }
+/** What the URLs say beside host and port holds for all nodes, so they must say the same. */
+function nodesOf(what: string, list: readonly (HostAndPort | string | URL)[], redis: RedisOptions): Node[] {
+  let common: RedisOptions | undefined
+  const nodes = nonEmptyList(what, list).map((node) => {
+    if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort(what, node, 6379)
+    const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis)
+    common ??= shared
+    if (!isDeepStrictEqual(common, shared)) {
+      throw new InvalidArgumentError(what, 'the same scheme, user, password and database in all URLs', 'different ones')
+    }
+    return { host, port }
+  })
+  Object.assign(redis, common)
+  return nodes
 }
 
 function hostAndPort(what: string, node: HostAndPort, defaultPort: number): Node {

@@ -54,10 +54,9 @@ export class SingleTopology implements Topology {
 
   async refresh(): Promise<void> {}
 
-  onReadOnly(client: Redis): boolean {
-    const elsewhere = this.#finder !== undefined || Boolean(this.#options.sentinels)
-    if (elsewhere) this.#link.drop(client)
-    return elsewhere
+  onDemoted(client: Redis): boolean {
+    this.#link.drop(client) // the name may lead to another server by now
+    return this.#finder !== undefined || Boolean(this.#options.sentinels)
   }
 
   close(): Promise<void> {
@@ -105,7 +104,7 @@ export class BorrowedTopology implements Topology {
 
   async refresh(): Promise<void> {}
 
-  onReadOnly(): boolean {
+  onDemoted(): boolean {
     return false
   }
 

@@ -61,6 +61,12 @@ export class Subscriber {
     if (this.#listeners.delete(channel)) this.#change(channel)
   }
 
+  /** The master is elsewhere: subscribe there. A replica would pass messages on, but count its subscribers for itself. */
+  reconnect(): void {
+    const { current } = this.#link
+    if (current !== undefined) this.#link.drop(current)
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#pingTimer)

@@ -20,10 +20,10 @@ export interface Topology {
   /** Called when a dedicated client met a server that is not the right one any more. */
   refresh(): Promise<void>
   /**
-   * The server behind the commands' client is a replica now. Such a server keeps its connections, so where the master can
-   * be looked for the connection is given up. Whether it was: then the command, which was refused, can be sent again.
+   * The server behind the commands' client is not the master any more. Such a server keeps its connections, so this one is
+   * given up. Whether the master can be looked for: then the command, which was refused, can be sent again.
    */
-  onReadOnly(client: Redis | Cluster): boolean
+  onDemoted(client: Redis | Cluster): boolean
   close(): Promise<void>
 }
 

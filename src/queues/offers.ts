@@ -145,13 +145,12 @@ export class Offers {
   }
 
   #onError(attempt: Attempt, error: Error, startedAt: number): RedelayedError | undefined {
-    if (!(error instanceof ConnectionError)) {
-      return error instanceof RedelayedError ? error : new InternalError('offer-error', error.message, { cause: error })
-    }
+    const refused = !(error instanceof ConnectionError) || error.outcome === 'not-applied'
+    // this attempt was refused, but an earlier one may have been carried out
     const wasUnknown = attempt.retry && !this.#context.commands.resends
-    if (error.outcome === 'not-applied') {
-      if (!wasUnknown) return error
-      return new ConnectionError(error.message, 'unknown', { cause: error })
+    if (refused && wasUnknown) return new ConnectionError(error.message, 'unknown', { cause: error })
+    if (refused) {
+      return error instanceof RedelayedError ? error : new InternalError('offer-error', error.message, { cause: error })
     }
     const { due } = attempt
     const remaining = 'atMs' in due ? due.atMs - Date.now() : due.delayMs - (performance.now() - startedAt)

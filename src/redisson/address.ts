@@ -22,7 +22,7 @@ export function parseAddress(path: string, text: string): Address {
   } catch {
     throw new InvalidArgumentError(path, expected, withoutRest(text))
   }
-  if (url.hostname === '' || url.pathname.length > 1 || url.search !== '') {
+  if (url.hostname === '' || url.pathname.length > 1 || url.search !== '' || url.hash !== '') {
     throw new InvalidArgumentError(path, expected, withoutRest(text))
   }
   return {

@@ -10,7 +10,8 @@ const REASONS: Readonly<Record<string, string>> = {
   'reconnecting follows rules of its own':
     'retryAttempts retryInterval retryDelay reconnectionDelay subscriptionTimeout',
   'names are resolved at every connect': 'dnsMonitoring dnsMonitoringInterval dnsMonitoringTimes monitorIPChanges',
-  'ioredis follows the topology': 'scanInterval checkSlotsCoverage checkSentinelsList sentinelsDiscovery',
+  'the topology is followed without asking every second':
+    'scanInterval checkSlotsCoverage checkSentinelsList sentinelsDiscovery',
   'the operating system and ioredis decide': `keepAlive tcpKeepAlive tcpKeepAliveCount tcpKeepAliveIdle
     tcpKeepAliveInterval tcpUserTimeout`,
   'it is about threads and Netty': `threads nettyThreads executor nettyExecutor eventLoopGroup transportMode nettyHook

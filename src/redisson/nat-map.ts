@@ -7,9 +7,17 @@ interface Node {
 }
 
 /** How addresses that nodes tell of each other are translated, in ioredis's terms. */
-export function natMapOf(server: Section): { natMap?: (address: string) => Node | null } {
+export function natMapOf(mode: string, server: Section): { natMap?: (address: string) => Node | null } {
+  if (mode === 'singleServerConfig' || mode === 'masterSlaveServersConfig') return {} // they have no such settings
   const mapper = server.object('natMapper')
   const plain = server.texts('natMap')
+  if (mode === 'replicatedServersConfig') {
+    // the nodes are reached by the addresses given
+    if (mapper === undefined || mapper.javaClass.endsWith('.DefaultNatMapper')) return {}
+    throw new UnsupportedOperationError(
+      `${server.at('natMapper')}: not with replicated nodes; give the outer addresses`,
+    )
+  }
   if (mapper === undefined) return plain.size === 0 ? {} : byAddress(server.at('natMap'), plain)
   const { javaClass, settings } = mapper
   switch (javaClass.slice(javaClass.lastIndexOf('.') + 1)) {

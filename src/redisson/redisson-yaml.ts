@@ -85,7 +85,7 @@ export function readRedissonYaml(
     codec: codecFor(config, options.codecs ?? {}),
     nameMapper: both.map((section) => mapperOf(section, options.nameMappers ?? {})).find(Boolean) ?? identityMapper,
   }
-  const extras = { ...natMapOf(server), ...socket(both), ...target.ioredis, ...options.ioredis }
+  const extras = { ...natMapOf(mode, server), ...socket(both), ...target.ioredis, ...options.ioredis }
   for (const section of both) refuse(section)
   for (const section of both) ignoreRest(section, warn)
   const chosen = Object.fromEntries(tuning.map((name) => [name, options[name as keyof Tuning]]))
@@ -96,6 +96,9 @@ export function readRedissonYaml(
 /** A text has settings in it; anything else is the path of a file. */
 function textOf(pathOrText: string | URL): string {
   if (typeof pathOrText === 'string' && /[\n{]|:\s/.test(pathOrText)) return pathOrText
+  if (typeof pathOrText === 'string' && /^\w+:\/\//.test(pathOrText)) {
+    throw new InvalidArgumentError('pathOrText', 'a path, a file URL as an object, or YAML', 'a URL')
+  }
   if (typeof pathOrText !== 'string' && !(pathOrText instanceof URL)) {
     throw new InvalidArgumentError('pathOrText', 'a path or YAML', pathOrText)
   }
@@ -154,11 +157,14 @@ function credentials(
   addresses: readonly Address[],
   options: RedissonYamlOptions,
 ): ConnectOptions {
-  const pick = (name: 'username' | 'password'): string | undefined => {
-    const [inner, outer] = [server.text(name), config.text(name)]
-    return options[name] ?? inner ?? outer ?? addresses[0]?.[name]
+  const said = [options, read(server), read(config), ...addresses]
+  // user and password come from one place: those of two places need not fit together
+  const { username, password } =
+    said.find((place) => place.username !== undefined || place.password !== undefined) ?? {}
+  for (const address of addresses) {
+    if (address.username === addresses[0]?.username && address.password === addresses[0]?.password) continue
+    throw new InvalidArgumentError(server.path, 'the same user and password in all addresses', 'different ones')
   }
-  const [username, password] = [pick('username'), pick('password')]
   for (const section of [server, config]) {
     const resolver = section.object('credentialsResolver')?.javaClass
     if (resolver === undefined || resolver.endsWith('.DefaultCredentialsResolver')) continue
@@ -171,11 +177,15 @@ function credentials(
   if (password?.startsWith('{aes}') === true) {
     throw new UnsupportedOperationError('encrypted passwords are for Redisson PRO; give { password } in code instead')
   }
+  if (server.path !== 'sentinelServersConfig') return definedOnly({ username, password })
   const sentinelUsername = server.text('sentinelUsername')
   // as in Redisson: it is set only where it differs
   const sentinelPassword = server.text('sentinelPassword') ?? password
-  const forSentinels = server.path === 'sentinelServersConfig' ? { sentinelUsername, sentinelPassword } : {}
-  return definedOnly({ username, password, ...forSentinels })
+  return definedOnly({ username, password, sentinelUsername, sentinelPassword })
+}
+
+function read(section: Section): { username: string | undefined; password: string | undefined } {
+  return { username: section.text('username'), password: section.text('password') }
 }
 
 function security(

@@ -96,9 +96,9 @@ export class Section {
 
 function textOf(tree: Tree): string {
   const { value, path, javaClass } = tree
-  if (javaClass !== undefined) throw new InvalidArgumentError(path, 'no tag', javaClass)
+  if (javaClass !== undefined) throw new InvalidArgumentError(path, 'text without a tag', 'a tag') // perhaps a password
   if (typeof value === 'string') return value
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'number' || typeof value === 'boolean') return tree.source ?? String(value)
   throw new InvalidArgumentError(path, 'text', kindOf(tree))
 }
 

@@ -8,11 +8,15 @@ export interface Tree {
   readonly path: string
   readonly javaClass: string | undefined
   readonly value: string | number | boolean | null | readonly Tree[] | ReadonlyMap<string, Tree>
+  /** A number or word as it is written: a password can be 0123 or 1e5. */
+  readonly source?: string | undefined
 }
 
 /** Redisson's own files are three levels deep. */
 const MAX_DEPTH = 8
 const MAX_CHARS = 1_000_000
+/** Aliases can make much of little. */
+const MAX_VALUES = 10_000
 /** Tags that only say of what type a value is anyway. */
 const PLAIN_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/
 const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u
@@ -30,10 +34,12 @@ export function readTree(text: string, resolve: (text: string, path: string) => 
     const { line, col } = lines.linePos(error.pos[0])
     throw new InvalidArgumentError('the YAML', 'valid syntax', `${error.code} in line ${line}, column ${col}`)
   }
+  let values = 0
   return convert(document.contents, '', 0)
 
   function convert(node: Yaml.Node | null, path: string, depth: number): Tree {
     if (depth > MAX_DEPTH) throw new InvalidArgumentError(path, `at most ${MAX_DEPTH} levels`, 'more')
+    if (++values > MAX_VALUES) throw new InvalidArgumentError('the YAML', `at most ${MAX_VALUES} values`, 'more')
     if (node === null) return { path, javaClass: undefined, value: null }
     if (isAlias(node)) {
       const target = node.resolve(document)
@@ -56,7 +62,9 @@ export function readTree(text: string, resolve: (text: string, path: string) => 
     }
     const value: unknown = isScalar(node) ? node.value : null
     if (typeof value === 'string') return { path, javaClass, value: resolve(value, path) }
-    if (typeof value === 'number' || typeof value === 'boolean' || value === null) return { path, javaClass, value }
+    if (typeof value === 'number' || typeof value === 'boolean' || value === null) {
+      return { path, javaClass, value, source: isScalar(node) ? node.source : undefined }
+    }
     throw new InvalidArgumentError(path, 'text, a number, true or false', typeof value)
   }
 }
@@ -64,7 +72,11 @@ export function readTree(text: string, resolve: (text: string, path: string) => 
 function classOf(tag: string | undefined, path: string): string | undefined {
   if (tag === undefined || PLAIN_TAG.test(tag)) return undefined
   if (CLASS_NAME.test(tag)) return tag
-  throw new InvalidArgumentError(path || 'the YAML', 'no tag but the name of a Java class, as !<org.redisson…>', tag)
+  throw new InvalidArgumentError(
+    path || 'the YAML',
+    'no tag but the name of a Java class, as !<org.redisson…>',
+    'a tag',
+  )
 }
 
 /** `yaml` is optional: only those who read such a file need it. */

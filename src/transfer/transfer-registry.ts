@@ -52,7 +52,6 @@ export class TransferRegistry {
   readonly #settings: Settings
   readonly #emit: Emit
   readonly #onDelivered: (destination: string) => void
-  readonly #remote = new RemoteClock(systemClock)
   readonly #entries = new Map<string, Entry>()
   readonly #stopping = new Set<Promise<void>>()
   readonly #sweeper: Sweeper<Entry>
@@ -125,7 +124,7 @@ export class TransferRegistry {
       transfer: (announce) => this.#transfer(target, limit, announce),
       onError: (error) => this.#report(target, error),
       clock: systemClock,
-      remote: this.#remote,
+      remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
       random: Math.random,
     })
     const entry: Entry = { target, task, owners: 0, consumers: 0, lastConsumed: -Infinity, subscribed: false }

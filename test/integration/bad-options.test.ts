@@ -23,7 +23,7 @@ describe('bad input for the client', () => {
     [
       'two ways to connect',
       { url: 'redis://h', host: 'h' },
-      'one of url, host, sentinels, cluster, redis',
+      'one of url, host, sentinels, cluster, replicated, redis',
       'url and host',
     ],
     ['a url of another kind', { url: 'http://h' }, 'url', 'redis://', '"http:"'],

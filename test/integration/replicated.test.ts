@@ -1,8 +1,9 @@
 import { expect } from 'chai'
-import { AuthError, ConnectionError, InvalidArgumentError } from '../../src/index.js'
+import { AuthError, ConnectionError, InvalidArgumentError, RedelayedError } from '../../src/index.js'
 import { eventually } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
-import { cleanUp, expectError, makeClient, makePair, onCleanup, rawTo, track } from './fixtures.js'
+import { startProxy } from '../support/tcp-proxy.js'
+import { cleanUp, expectError, makeClient, makePair, numbers, onCleanup, rawTo, rejection, track } from './fixtures.js'
 
 describe('Replicated nodes without sentinels', function () {
   let servers: RedisServer[]
@@ -30,6 +31,10 @@ describe('Replicated nodes without sentinels', function () {
     const [first, second] = servers.map(({ port }) => port) as [number, number]
     const [role] = await rawTo(first).role()
     return role === 'master' ? { master: first, replica: second } : { master: second, replica: first }
+  }
+
+  async function subscribersAt(port: number, channel: string): Promise<number> {
+    return Number(((await rawTo(port).pubsub('NUMSUB', channel)) as [string, number])[1])
   }
 
   const nodes = () => servers.map(({ port }) => ({ host: '127.0.0.1', port }))
@@ -71,6 +76,58 @@ describe('Replicated nodes without sentinels', function () {
     expect(await delayed.size()).to.equal(1)
     await delayed.clear()
   }).timeout(20_000)
+
+  it('also the bulk that comes first after the change, and the subscription', async () => {
+    const { master, replica } = await roles()
+    const { client, delayed, queue, keys } = makePair('none', { replicated: nodes() })
+    client.on('error', () => {})
+    const waiting = track(queue.take())
+    await delayed.offer('before', 3_600_000)
+    await eventually(async () => expect(await subscribersAt(master, keys.channel)).to.equal(1))
+    await become(master, replica)
+    const tickets = await delayed.offerAll(numbers(300).map((value) => ({ value, delay: 3_600_000 })))
+    expect(tickets).to.have.length(300)
+    expect(await delayed.size()).to.be.at.least(300)
+    await eventually(async () => expect(await subscribersAt(replica, keys.channel)).to.equal(1), 8_000)
+    await delayed.offer('now', 5)
+    expect(await waiting.promise).to.equal('now')
+    await delayed.clear()
+  }).timeout(20_000)
+
+  it('a node that is silent holds nobody up for long', async () => {
+    const { master, replica } = await roles()
+    const proxy = await startProxy({ targetPort: master })
+    onCleanup(() => proxy.stop())
+    proxy.blackhole(true)
+    const pair = makePair('list', {
+      replicated: [
+        { host: '127.0.0.1', port: proxy.port },
+        { host: '127.0.0.1', port: replica },
+      ],
+      connectTimeout: 4_000,
+    })
+    pair.client.on('error', () => {})
+    const offered = pair.delayed.offer('x', 3_600_000)
+    // the first search has found a replica and silence; the next one finds the master that the silent node is
+    await eventually(() => expect(proxy.accepted).to.be.greaterThan(0))
+    proxy.blackhole(false)
+    expect(await offered).to.be.a('string')
+    await pair.delayed.clear()
+  })
+
+  it('a shutdown in the middle of the search ends it', async () => {
+    const proxy = await startProxy({ targetPort: servers[0]!.port })
+    onCleanup(() => proxy.stop())
+    proxy.blackhole(true)
+    const { client, delayed } = makePair('list', { replicated: [{ host: '127.0.0.1', port: proxy.port }] })
+    client.on('error', () => {})
+    const offered = rejection(delayed.offer('x', 5))
+    await eventually(() => expect(proxy.accepted).to.be.greaterThan(0))
+    const started = performance.now()
+    await client.shutdown()
+    expect(performance.now() - started).to.be.below(1_000)
+    expect(await offered).to.be.instanceOf(RedelayedError)
+  })
 
   it('no master among them: a ConnectionError that says what each is', async () => {
     const { replica } = await roles()

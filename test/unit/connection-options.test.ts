@@ -15,6 +15,21 @@ function failure(options: unknown): Error {
 }
 
 describe('connection options', () => {
+  it('with Sentinel, TLS is for the master and for the sentinels, unless they are excepted', () => {
+    const sentinels = { sentinels: [{ host: 's' }], name: 'm' }
+    const tls = { ca: 'x' }
+    expect(resolveTarget({ ...sentinels, tls })).to.deep.nested.include({
+      'redis.tls': tls,
+      'redis.sentinelTLS': tls,
+      'redis.enableTLSForSentinelMode': true,
+    })
+    expect(resolveTarget({ ...sentinels, tls, ioredis: { sentinelTLS: undefined } })).to.deep.nested.include({
+      'redis.tls': tls,
+      'redis.sentinelTLS': undefined,
+    })
+    expect(resolveTarget(sentinels)).not.to.have.nested.property('redis.enableTLSForSentinelMode')
+  })
+
   describe('of a single server', () => {
     const cases: [what: string, options: ConnectOptions, redis: object][] = [
       ['nothing at all', {}, { host: '127.0.0.1', port: 6379 }],
@@ -138,7 +153,7 @@ describe('connection options', () => {
       [
         'two ways at once',
         { url: 'redis://h', host: 'h' },
-        /one of url, host, sentinels, cluster, redis, got "url and host"/,
+        /one of url, host, sentinels, cluster, replicated, redis, got "url and host"/,
       ],
       ['a url and a client', { url: 'redis://h', redis: client }, /got "url and redis"/],
       [
@@ -214,6 +229,16 @@ describe('connection options', () => {
         expect(failure(options).message).to.match(message)
       })
     }
+
+    it('when the URLs of a cluster do not agree, and not when they do', () => {
+      const urls = ['redis://u:p@a:1', 'redis://u:p@b:2']
+      for (const way of ['cluster', 'replicated'] as const) {
+        expect(resolveTarget({ [way]: urls })).to.deep.include({ redis: { username: 'u', password: 'p' } })
+        for (const other of ['redis://u:other@b:2', 'redis://b:2', 'rediss://u:p@b:2', 'redis://u:p@b:2/1']) {
+          expect(failure({ [way]: [urls[0], other] }).message).to.match(/the same .* in all URLs/)
+        }
+      }
+    })
 
     it('without a word about passwords', () => {
       const secret = 'pw5ecret'

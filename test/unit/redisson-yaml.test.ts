@@ -190,6 +190,7 @@ clusterServersConfig:
     })
 
     for (const address of [
+      'redis://user:12#34@host:6379',
       'host:6379',
       'http://host:1',
       'redis://',
@@ -205,6 +206,28 @@ clusterServersConfig:
     it('are not repeated in errors: they may hold a password', () => {
       expect(failure('singleServerConfig: { address: "redis://u:geheim@:x" }').message).not.to.include('geheim')
       expect(failure('singleServerConfig: { address: "u:geheim@host" }').message).not.to.include('geheim')
+    })
+  })
+
+  describe('users and passwords', () => {
+    it('come from one place together', () => {
+      const text = 'singleServerConfig: { address: "redis://url-user:url-pw@h:1", password: file-pw }'
+      expect(read(text)).to.include({ password: 'file-pw' }).and.not.have.property('username')
+      expect(read(text, { username: 'code', password: 'code-pw' })).to.include({
+        username: 'code',
+        password: 'code-pw',
+      })
+    })
+    it('must be the same in all addresses', () => {
+      const text = 'clusterServersConfig: { nodeAddresses: ["redis://:a@h:1", "redis://:b@h:2"] }'
+      expect(failure(text).message).to.include('same user and password')
+    })
+    it('of sentinels, and NAT maps, stand where they have a meaning', () => {
+      expect(failure(single('  sentinelPassword: x')).message).to.include('"sentinelPassword"')
+      expect(failure(single('  natMap: { a: b }')).message).to.include('"natMap"')
+      const text =
+        'replicatedServersConfig: { nodeAddresses: ["redis://a:1"], natMapper: !<org.redisson.config.HostNatMapper> {} }'
+      expect(failure(text)).to.be.instanceOf(UnsupportedOperationError)
     })
   })
 
@@ -465,6 +488,25 @@ clusterServersConfig:
     it('takes anchors and plain tags', () => {
       const text = 'singleServerConfig: { address: &a !!str "redis://h:1", clientName: *a }'
       expect(read(text)).to.deep.include({ host: 'h', ioredis: { connectionName: 'redis://h:1' } })
+    })
+    it('takes numbers and words as they are written, where text stands', () => {
+      for (const password of ['0123456', '1e5', '12345678901234567890', 'true', '0x1F']) {
+        expect(read(single(`  password: ${password}`)).password).to.equal(password)
+      }
+      expect(read(single('  clientName: 007')).ioredis).to.deep.equal({ connectionName: '007' })
+    })
+    it('does not repeat what may be a password', () => {
+      for (const text of ['  password: !hunter2', '  password: !hunter2.abc x', '  username: !!hunter2 x']) {
+        expect(failure(single(text)).message).not.to.include('hunter2')
+      }
+      expect(failure('redis://:hunter2@host:6379').message).not.to.include('hunter2')
+    })
+    it('is not blown up by aliases', () => {
+      const lists = Array.from(
+        { length: 6 },
+        (_, n) => `l${n + 1}: &l${n + 1} [${Array(20).fill(`*l${n}`).join(', ')}]`,
+      )
+      expect(failure(`l0: &l0 [x]\n${lists.join('\n')}\n${single()}`).message).to.match(/levels|values/)
     })
     it('survives a name that objects have', () => {
       for (const name of ['__proto__', 'constructor', 'toString']) {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { RemoteClock } from '../../src/timing/remote-clock.js'
 import { TransferTask, type TransferResult } from '../../src/transfer/transfer-task.js'
 import { FakeClock } from '../support/fake-clock.js'
+import { randomFrom } from '../support/random.js'
 
 /** How far the Redis clock is ahead of the local one. */
 const AHEAD = 1_700_000_000_000.5
@@ -732,14 +733,3 @@ describe('TransferTask', () => {
     })
   })
 })
-
-/** mulberry32 */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}

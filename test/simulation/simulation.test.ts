@@ -1,0 +1,50 @@
+import { expect } from 'chai'
+import { BROKEN_VARIANTS, loadBroken } from './broken-variants.js'
+import { loadCode, type Code } from './code.js'
+import { simulate } from './simulate.js'
+
+/** A tenth of a second each thousand or so; `npm run test:simulation` plays many more. */
+const SEEDS = 4_000
+/** Every broken variant shows within so many; most within ten. */
+const SEEDS_TO_FIND = 20_000
+
+describe('Simulation of many clients, with faults', function () {
+  this.timeout(60_000)
+
+  it(`${SEEDS} seeds: nothing early, nothing stuck, nothing late, no spin, no timer left`, async () => {
+    const code = await loadCode(new URL('../../src/', import.meta.url))
+    const first = Date.now() % 1_000_000_000
+    let [delivered, calm] = [0, 0]
+    for (let seed = first; seed < first + SEEDS; seed++) {
+      const outcome = await simulate(seed, code)
+      expect(outcome.violation, `seed ${seed}`).to.equal(undefined)
+      delivered += outcome.delivered
+      calm += outcome.calm ? 1 : 0
+    }
+    // it would be easy to find nothing wrong where nothing happens
+    expect(delivered).to.be.greaterThan(10 * SEEDS)
+    expect(calm).to.be.within(0.2 * SEEDS, 0.3 * SEEDS)
+  })
+
+  it('a seed gives the same again', async () => {
+    const code = await loadCode(new URL('../../src/', import.meta.url))
+    for (const seed of [1, 7, 4711]) expect(await simulate(seed, code)).to.deep.equal(await simulate(seed, code))
+  })
+
+  describe('finds out when the code is broken', () => {
+    for (const variant of BROKEN_VARIANTS) {
+      it(variant.what, async () => {
+        const found = await firstViolation(await loadBroken(variant))
+        expect(found, 'not found').to.be.a('string')
+      })
+    }
+  })
+
+  async function firstViolation(code: Code): Promise<string | undefined> {
+    for (let seed = 1; seed <= SEEDS_TO_FIND; seed++) {
+      const { violation } = await simulate(seed, code)
+      if (violation !== undefined) return violation
+    }
+    return undefined
+  }
+})
