@@ -65,11 +65,12 @@ async function work() {
   const { simulate } = await import(`${root}test/simulation/simulate.ts`)
   const { loadCode } = await import(`${root}test/simulation/code.ts`)
   const code = await loadCode(new URL(`file://${root}src/`))
-  process.on('message', async (/** @type {{ from: number, to: number } | 'end'} */ slice) => {
-    if (slice === 'end') return process.disconnect()
+
+  /** @param {{ from: number, to: number }} slice */
+  const play = async ({ from, to }) => {
     /** @type {Report} */
     const report = { seeds: 0, delivered: 0, scripts: 0, violations: [] }
-    for (let seed = slice.from; seed < slice.to; seed++) {
+    for (let seed = from; seed < to; seed++) {
       const outcome = await simulate(seed, code)
       report.seeds++
       report.delivered += outcome.delivered
@@ -77,6 +78,10 @@ async function work() {
       if (outcome.violation) report.violations.push(`seed ${seed}: ${outcome.violation}`)
     }
     process.send?.(report)
+  }
+  process.on('message', (/** @type {{ from: number, to: number } | 'end'} */ slice) => {
+    if (slice === 'end') process.disconnect()
+    else void play(slice)
   })
   process.send?.('ready')
 }

@@ -34,7 +34,8 @@ describe('Replicated nodes without sentinels', function () {
   }
 
   async function subscribersAt(port: number, channel: string): Promise<number> {
-    return Number(((await rawTo(port).pubsub('NUMSUB', channel)) as [string, number])[1])
+    const [, count] = (await rawTo(port).pubsub('NUMSUB', channel)) as [string, number]
+    return count
   }
 
   const nodes = () => servers.map(({ port }) => ({ host: '127.0.0.1', port }))
