@@ -3,7 +3,8 @@
 // The header comment of each .lua file is its contract: what KEYS[n] and ARGV[n] are, and what comes back. This script
 // reads it, holds it against the body, and turns it into names and types that `tsc` then checks at every call. It guards
 // against the mistake Redis cannot see: two keys or arguments swapped, forgotten, or left over. The text is kept
-// verbatim, comments included, so that the SHA-1 is that of the file.
+// verbatim, comments included. What several scripts need stands in a file of `shared/`; the line `-- include shared/x.lua`
+// is replaced by it.
 //
 //   node scripts/generate-lua.mjs           writes src/lua/generated.ts
 //   node scripts/generate-lua.mjs --check   writes nothing; exits 1 when it is stale or a header is wrong
@@ -190,6 +191,28 @@ function emitScript({ exportName, name, keys, args, source }) {
 }
 
 /**
+ * Puts shared code where a script asks for it. It gets what it needs as arguments of its functions, because the header that
+ * says what KEYS and ARGV are is not its own.
+ * @param {string} dir
+ * @param {string} source
+ * @param {string[]} problems
+ */
+function withIncludes(dir, source, problems) {
+  return source.replace(/^-- include (.*)$/gm, (line, /** @type {string} */ name) => {
+    const path = join(dir, name)
+    const shown = relative(process.cwd(), path)
+    if (!/^shared\/[a-z-]+\.lua$/.test(name) || !existsSync(path)) {
+      problems.push(`${shown}: there is no such file to include in shared/`)
+      return line
+    }
+    const text = readFileSync(path, 'utf8').trimEnd()
+    if (/\b(KEYS|ARGV)\b/.test(blankOut(text))) problems.push(`${shown}: shared code must not use KEYS or ARGV`)
+    if (/^-- include /m.test(text)) problems.push(`${shown}: shared code includes nothing`)
+    return text
+  })
+}
+
+/**
  * Compiles every .lua file of a folder.
  * @param {string} dir
  * @returns {{ code: string, problems: string[], count: number }}
@@ -202,7 +225,8 @@ export function compileFolder(dir) {
     : []
   const parsed = files.map((file) => {
     const path = join(dir, file)
-    return parseScript(relative(process.cwd(), path), readFileSync(path, 'utf8'))
+    const { script, problems } = parseScript(relative(process.cwd(), path), readFileSync(path, 'utf8'))
+    return { script: { ...script, source: withIncludes(dir, script.source, problems) }, problems }
   })
   const problems = parsed.flatMap((one) => one.problems)
   if (files.length === 0) problems.push(`${relative(process.cwd(), dir)}: no .lua files found`)

@@ -40,23 +40,7 @@ local function timeLeft()
   return elapsed < 0 and 0 or budget - elapsed
 end
 
--- The unsigned 64-bit little endian number at `at`, or nil where it is too large to be a length or there are no bytes.
-local function length(entry, at)
-  local a, b, c, d, e, f, g, h = string.byte(entry, at, at + 7)
-  if not h or e + f + g + h > 0 then return nil end
-  return a + b * 256 + c * 65536 + d * 16777216
-end
-
--- Where the payload of an entry starts, and whether the entry stands in the order list; nil for an unreadable entry.
-local function layout(entry)
-  local size = #entry
-  local idLength = string.byte(entry, 1)
-  -- with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
-  local isNew = idLength and idLength ~= 7 and length(entry, idLength + 2) == size - idLength - 9
-  if isNew then return idLength + 10, idLength == 8 end
-  if length(entry, 9) == size - 16 then return 17, true end
-  return nil
-end
+-- include shared/entry-layout.lua
 
 local function setAside(reason, entry)
   redis.call('RPUSH', quarantine, reason .. ' ' .. now .. ' ' .. entry)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -49,6 +49,36 @@ describe('generate-lua', () => {
       source: good,
     })
     expect(Object.keys((generated.moveOne as { args: object }).args)).to.deep.equal(['channel', 'delayMs', 'values'])
+  })
+
+  describe('shared code', () => {
+    const asking = (name: string) => `-- Asks.\n--\n-- returns integer\n-- include ${name}\nreturn one()\n`
+    const shared = (text: string) => {
+      mkdirSync(join(dir, 'shared'))
+      writeFileSync(join(dir, 'shared/one.lua'), text)
+    }
+
+    it('stands where the script asks for it, and counts for the SHA-1', async () => {
+      shared('local function one() return 1 end\n')
+      writeFileSync(join(dir, 'ask.lua'), asking('shared/one.lua'))
+      expect(generate({ dir }).problems).to.deep.equal([])
+      const { ask } = (await import(pathToFileURL(join(dir, 'generated.ts')).href)) as { ask: Record<string, string> }
+      const source = '-- Asks.\n--\n-- returns integer\nlocal function one() return 1 end\nreturn one()\n'
+      expect(ask).to.include({ source, sha1: createHash('sha1').update(source).digest('hex') })
+    })
+
+    for (const [what, name, text, problem] of [
+      ['is missing', 'shared/two.lua', '', 'no such file'],
+      ['is elsewhere', '../one.lua', '', 'no such file'],
+      ['reads keys of its own', 'shared/one.lua', 'local function one() return KEYS[1] end', 'must not use KEYS'],
+      ['includes more', 'shared/one.lua', '-- include shared/one.lua', 'includes nothing'],
+    ] as const) {
+      it(`is refused when it ${what}`, () => {
+        shared(text)
+        writeFileSync(join(dir, 'ask.lua'), asking(name))
+        expect(generate({ dir }).problems.join('\n')).to.include(problem)
+      })
+    }
   })
 
   it('finds a stale module, and leaves it as it is', () => {
