@@ -70,12 +70,6 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
     to: 'this.#notBefore = clock.now() + 0 * backoffDelay(BACKOFF, ++this.#failures, random())',
   },
   {
-    what: 'the timer fires a little early',
-    file: TIMER,
-    from: 'if (this.#clock.now() < this.#deadline) {',
-    to: 'if (this.#clock.now() < this.#deadline - 40) {',
-  },
-  {
     what: 'the timer always waits a tenth longer',
     file: TIMER,
     from: 'Math.floor(remaining * (1 - SLACK))',

@@ -25,8 +25,6 @@ export class ModelRedis {
   readonly delivered: { at: number; dueSince: number }[] = []
   early = 0
   scripts = 0
-  /** Scripts that a timer asked for and that moved nothing. */
-  vain = 0
   up = true
   #ahead: number
 
@@ -71,7 +69,6 @@ export class ModelRedis {
       this.delivered.push({ at: this.#world.now, dueSince })
       moved++
     }
-    if (announce && moved === 0) this.vain++
     const next = this.pending[0]?.due ?? null
     if (moved > 0 || announce)
       this.publish(Math.floor(next === null ? now + IDLE_MS : next <= now ? now + LEASE_MS : next))
