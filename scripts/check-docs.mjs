@@ -1,5 +1,6 @@
 // Type-checks every TypeScript block in README.md, docs/ and benchmarks/README.md against the library's source, and checks
-// that links between the pages lead somewhere. It guards against examples that nobody can run any more.
+// that links between the pages lead somewhere, and that a test that is named as `test/x.test.ts` "title" is there. It guards
+// against examples that nobody can run any more, and promises that nobody tests any more.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'
@@ -36,6 +37,20 @@ for (const page of pages) {
   }
 }
 
+/** What stands between quotes in a source, without its escapes. */
+const unescaped = (/** @type {string} */ source) => source.replaceAll(/\\(['"`])/g, '$1')
+
+let tests = 0
+for (const page of pages) {
+  for (const [, file = '', title = ''] of readFileSync(join(root, page), 'utf8').matchAll(
+    /`(test\/[^`]+\.ts)` "([^"]+)"/g,
+  )) {
+    tests++
+    const found = existsSync(join(root, file)) && unescaped(readFileSync(join(root, file), 'utf8')).includes(title)
+    if (!found) problems.push(`${page}: no such test: ${file} "${title}"`)
+  }
+}
+
 const config = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => ts.sys.readFile(file)).config
 const { options } = ts.convertCompilerOptionsFromJson(
   { ...config.compilerOptions, rootDir: root, noEmit: true, paths: { redelayed: ['./src/index.ts'] } },
@@ -55,5 +70,7 @@ for (const diagnostic of ts.getPreEmitDiagnostics(program)) {
 }
 
 for (const problem of problems) console.error(problem)
-console.log(`${blocks.size} code blocks and the links of ${pages.length} pages: ${problems.length} problems`)
+console.log(
+  `${blocks.size} code blocks, ${tests} tests named, the links of ${pages.length} pages: ${problems.length} problems`,
+)
 process.exitCode = problems.length === 0 && blocks.size > 0 ? 0 : 1

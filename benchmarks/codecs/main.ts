@@ -1,3 +1,4 @@
+import * as zlib from 'node:zlib'
 import { codecs, type Codec } from '../../dist/index.js'
 import { atMost, medianOf, rounds, type Row, type Scenario } from '../lib/scenario.js'
 import { order } from './order.js'
@@ -12,6 +13,9 @@ const text: Codec = {
   decode: (bytes) => JSON.parse(bytes.toString()) as unknown,
 }
 
+/** Node has it from 22.15 on. */
+const hasZstd = 'zstdCompressSync' in zlib
+
 const subjects: readonly Codec[] = [
   text,
   codecs.json(),
@@ -21,8 +25,11 @@ const subjects: readonly Codec[] = [
   codecs.msgpackJackson(),
   codecs.cborJackson(),
   codecs.kryo5(),
+  named('kryo5, references', codecs.kryo5({ references: true })),
   named('lz4 of json', codecs.lz4(codecs.json())),
+  named('lz4V2 of json', codecs.lz4V2(codecs.json())),
   named('snappyV2 of json', codecs.snappyV2(codecs.json())),
+  ...(hasZstd ? [named('zstd of json', codecs.zstd(codecs.json()))] : []),
 ]
 
 function named(name: string, codec: Codec): Codec {
@@ -68,6 +75,7 @@ export const codecSpeed: Scenario = {
       Object.fromEntries(subjects.map((codec) => [codec.name, () => measure(codec, batches)])),
     )
     return {
+      notes: hasZstd ? [] : ['zstd needs Node 22.15 or an implementation given in code; see the figure of a newer Node.'],
       rows: rows.map((row) => ({
         ...row,
         figures: { ...row.figures, 'times JSON': [ratio(rows, row.subject, text.name)] },
