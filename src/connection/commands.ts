@@ -49,19 +49,17 @@ export class Commands implements Sender {
   async pipeline(commands: readonly Command[]): Promise<unknown[]> {
     this.#enter()
     try {
-      let [client, replies] = await this.#pipeline(commands)
+      const [first, replies] = await this.#pipeline(commands)
+      let client = first
       for (let retries = 0; retries < MAX_RETRIES && !this.#closed; retries++) {
-        const refused = replies.flatMap((reply, index) => (isRefusedByReplica(reply) ? [index] : []))
-        const [first] = refused
-        if (first === undefined || !this.#isDemoted(client, replies[first])) break
-        const [next, again] = await this.#pipeline(refused.map((index) => commands[index] as Command))
+        const refused = replies.flatMap((reply, at) => (isRefusedByReplica(reply) ? [at] : []))
+        const [index] = refused
+        if (index === undefined || !this.#isDemoted(client, replies[index])) break
+        const [next, again] = await this.#pipeline(refused.map((at) => commands[at] as Command))
         client = next
-        replies = replies.map((reply, index) => (refused.includes(index) ? again[refused.indexOf(index)] : reply))
+        refused.forEach((at, position) => (replies[at] = again[position]))
       }
       return replies
-    } catch (thrown) {
-      const error = translateError(thrown)
-      return commands.map(() => error)
     } finally {
       this.#leave()
     }
@@ -86,21 +84,28 @@ export class Commands implements Sender {
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
-  async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster, replies: unknown[]]> {
-    const client: Redis | Cluster = await this.#topology.commands()
-    const pipeline = client.pipeline()
-    for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-    const results = await pipeline.exec()
-    const replies = commands.map((_, index) => {
-      const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
-      return error === null ? result : translateError(error)
-    })
-    return [client, replies]
+  /** Where it went, and one result or error per command, also when none of them could be sent. */
+  async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
+    let client: Redis | Cluster | undefined
+    try {
+      client = await this.#topology.commands()
+      const pipeline = client.pipeline()
+      for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
+      const results = await pipeline.exec()
+      const replies = commands.map((_, index) => {
+        const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
+        return error === null ? result : translateError(error)
+      })
+      return [client, replies]
+    } catch (thrown) {
+      const error = translateError(thrown)
+      return [client, commands.map(() => error)]
+    }
   }
 
   /** Whether the server refused because it is not the master any more, and another one can be found. */
-  #isDemoted(client: Redis | Cluster, error: unknown): boolean {
-    if (!isRefusedByReplica(error) || !this.#topology.onDemoted(client)) return false
+  #isDemoted(client: Redis | Cluster | undefined, error: unknown): boolean {
+    if (client === undefined || !isRefusedByReplica(error) || !this.#topology.onDemoted(client)) return false
     this.#onDemoted()
     return true
   }
@@ -114,7 +119,7 @@ export class Commands implements Sender {
   ): Promise<unknown> {
     for (let retries = 0; ; retries++) {
       const error = translateError(thrown)
-      const demoted = client !== undefined && this.#isDemoted(client, error)
+      const demoted = this.#isDemoted(client, error)
       const mayRetry = demoted || mayRepeat(thrown, error, idempotent)
       if (this.#closed || retries >= MAX_RETRIES || !mayRetry) throw error
       try {

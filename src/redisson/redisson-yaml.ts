@@ -83,7 +83,7 @@ export function readRedissonYaml(
     ...security(both, mode, addresses, options.tls, warn),
     ...numbers(server),
     codec: codecFor(config, options.codecs ?? {}),
-    nameMapper: both.map((section) => mapperOf(section, options.nameMappers ?? {})).find(Boolean) ?? identityMapper,
+    nameMapper: mapperOf(both, options.nameMappers ?? {}),
   }
   const extras = { ...natMapOf(mode, server), ...socket(both), ...target.ioredis, ...options.ioredis }
   for (const section of both) refuse(section)
@@ -223,19 +223,25 @@ function numbers(server: Section): Tuning {
 
 function socket(both: Both): Record<string, unknown> {
   const connectionName = both[0].text('clientName')
-  const noDelay = both.map((section) => section.flag('tcpNoDelay')).find((flag) => flag !== undefined)
+  const flags = both.map((section) => section.flag('tcpNoDelay'))
+  // Redisson writes its defaults, too: what differs from them is what was meant
+  const noDelay = flags.includes(false) ? false : flags.find((flag) => flag)
   return definedOnly({ connectionName, noDelay })
 }
 
-function mapperOf(section: Section, given: Readonly<Record<string, NameMapper>>): NameMapper | undefined {
-  const mapper = section.object('nameMapper')
-  if (mapper === undefined) return undefined
-  const { javaClass } = mapper
-  if (Object.hasOwn(given, javaClass)) return given[javaClass]
-  if (javaClass.endsWith('.DefaultNameMapper')) return identityMapper
-  throw new UnsupportedOperationError(
-    `${section.at('nameMapper')}: ${javaClass} is Java code; give its like: { nameMappers: { ${JSON.stringify(javaClass)}: { map, unmap } } }`,
-  )
+/** Of two, one at the top and one in the mode, the one that is not Redisson's default. */
+function mapperOf(both: Both, given: Readonly<Record<string, NameMapper>>): NameMapper {
+  const mappers = both.map((section) => {
+    const javaClass = section.object('nameMapper')?.javaClass
+    if (javaClass === undefined) return identityMapper
+    const known = Object.hasOwn(given, javaClass) ? given[javaClass] : undefined
+    if (known !== undefined) return known
+    if (javaClass.endsWith('.DefaultNameMapper')) return identityMapper
+    throw new UnsupportedOperationError(
+      `${section.at('nameMapper')}: ${javaClass} is Java code; give its like: { nameMappers: { ${JSON.stringify(javaClass)}: { map, unmap } } }`,
+    )
+  })
+  return mappers.find((mapper) => mapper !== identityMapper) ?? identityMapper
 }
 
 /** What would change where data goes or who may read it, and cannot be done here. */

@@ -304,6 +304,15 @@ clusterServersConfig:
       expect(error).to.be.instanceOf(UnsupportedOperationError)
       expect(error.message).to.include('nameMappers: { "com.acme.TenantMapper"')
     })
+    it('of two, the one that is not the default: Redisson 4 writes both', () => {
+      const mapper = { map: (name: string) => `t:${name}`, unmap: (name: string) => name.slice(2) }
+      const [own, other] = ['nameMapper: !<com.acme.M> {}', 'nameMapper: !<org.redisson.config.DefaultNameMapper> {}']
+      for (const both of [single(`  ${own}`, other), single(`  ${other}`, own)]) {
+        expect(read(both, { nameMappers: { 'com.acme.M': mapper } }).nameMapper).to.equal(mapper)
+        expect(failure(both).message).to.include('com.acme.M')
+      }
+      expect(read(single('  tcpNoDelay: true', 'tcpNoDelay: false')).ioredis).to.deep.equal({ noDelay: false })
+    })
     it("Redisson's default maps nothing", () => {
       expect(read(single('  nameMapper: !<org.redisson.api.DefaultNameMapper> {}')).nameMapper.map('a')).to.equal('a')
     })
