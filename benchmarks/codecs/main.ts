@@ -75,7 +75,9 @@ export const codecSpeed: Scenario = {
       Object.fromEntries(subjects.map((codec) => [codec.name, () => measure(codec, batches)])),
     )
     return {
-      notes: hasZstd ? [] : ['zstd needs Node 22.15 or an implementation given in code; see the figure of a newer Node.'],
+      notes: hasZstd
+        ? []
+        : ['zstd needs Node 22.15 or an implementation given in code; see the figure of a newer Node.'],
       rows: rows.map((row) => ({
         ...row,
         figures: { ...row.figures, 'times JSON': [ratio(rows, row.subject, text.name)] },
