@@ -193,6 +193,19 @@ describe('kryo5 codec', () => {
     expect((decoded.map as Map<unknown, unknown>).get(1)).to.equal(list[0])
   })
 
+  it('numbers allowed classes by name, or as given', () => {
+    const [b, a] = ['com.acme.B', 'com.acme.A']
+    const declared = { [a]: { fields: { x: 'int' } }, [b]: { fields: { x: 'int' } } } as const
+    const value = java.of(b, { x: 1 })
+    const bytesOf = (allowedClasses: string[], allowedClassesOrder?: 'sorted' | 'given') =>
+      codecs.kryo5({ classes: declared, allowedClasses, allowedClassesOrder }).encode(value).toString('hex')
+    expect(bytesOf([b, a])).to.equal(bytesOf([a, b]))
+    expect(bytesOf([b, a], 'sorted')).to.equal(bytesOf([a, b]))
+    expect(bytesOf([a, b], 'given')).to.equal(bytesOf([a, b]))
+    expect(bytesOf([b, a], 'given')).not.to.equal(bytesOf([a, b]))
+    expect(() => bytesOf([a], 'random' as 'given')).to.throw(InvalidArgumentError, 'allowedClassesOrder')
+  })
+
   it('writes only allowed classes', () => {
     const each = codecs.kryo5({ allowedClasses, classes })
     expect(() => each.encode([new Set()])).to.throw(EncodeError, /java.util.LinkedHashSet is not among the allowed/)

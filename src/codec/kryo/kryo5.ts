@@ -15,6 +15,13 @@ export interface Kryo5Options {
    * number. Java's own have to be among them, e.g. `java.util.ArrayList`, except boxes of primitives and String.
    */
   readonly allowedClasses?: readonly string[] | undefined
+  /**
+   * How the numbers are given: `'sorted'` (default) by name, as Redisson 4.7 does; `'given'` in the order of `allowedClasses`,
+   * as Redisson 3.52 and before do with the order in which their `Set` gives the classes. That order must be a fixed one, as
+   * of a `LinkedHashSet`: a `Set.of` has another in every JVM, and then not even two JVMs understand each other (Redisson
+   * issue 6558).
+   */
+  readonly allowedClassesOrder?: 'sorted' | 'given' | undefined
   /** `useReferences` of `Kryo5Codec`: an object that occurs twice is written once, and cycles are possible. */
   readonly references?: boolean | undefined
   /** `'number'` (default): a Long is a number where that is exact, else a bigint. `'bigint'`: always a bigint. */
@@ -33,13 +40,17 @@ export interface Kryo5Options {
  * decode as plain objects. Classes of your own have to be declared in `classes`: the wire has no field names.
  */
 export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
-  onlyKnown(NAME, options, ['classes', 'allowedClasses', 'references', 'longs', 'exact'])
+  onlyKnown(NAME, options, ['classes', 'allowedClasses', 'allowedClassesOrder', 'references', 'longs', 'exact'])
   const { classes = {}, allowedClasses, references = false, longs = 'number', exact = false } = options
+  const order = oneOf(`${NAME}.allowedClassesOrder`, options.allowedClassesOrder ?? 'sorted', ['sorted', 'given'])
   oneOf(`${NAME}.longs`, longs, ['number', 'bigint'])
   if (allowedClasses !== undefined && !Array.isArray(allowedClasses)) {
     throw new InvalidArgumentError(`${NAME}.allowedClasses`, 'an array of class names', allowedClasses)
   }
-  const registry = new Registry(classes, allowedClasses)
+  const registry = new Registry(
+    classes,
+    order === 'sorted' ? allowedClasses && [...allowedClasses].sort() : allowedClasses,
+  )
   const reading = { references, exact, bigints: exact || longs === 'bigint' }
   let idle: ValueWriter | undefined = new ValueWriter(registry, references)
   return Object.freeze({

@@ -96,8 +96,9 @@ export class Registry implements Classes {
   /** Arrays, and enums that only values name, as they come up. */
   readonly #met = new Map<string, Serializer>()
 
+  /** The `allowed` classes are numbered in their order. */
   constructor(declarations: Readonly<Record<string, ClassDeclaration>>, allowed: readonly string[] | undefined) {
-    this.#allowed = [...new Set(allowed)].filter((name) => BUILT_IN.get(name)?.id === undefined).sort()
+    this.#allowed = [...new Set(allowed)].filter((name) => BUILT_IN.get(name)?.id === undefined)
     if (allowed !== undefined && allowed.length > 0) {
       this.ids = new Map(this.#allowed.map((name, index) => [name, FIRST_ID + index]))
     }
