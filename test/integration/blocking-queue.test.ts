@@ -55,11 +55,11 @@ describe('BlockingQueue waits', () => {
   // Redis ends blocked commands at most `hz` times a second: the timeout must not be left to it
   for (const timeout of [1, 30, 150]) {
     it(`poll(${timeout}) ends on time, and takeMany too`, async () => {
-      for (const wait of [() => queue.poll(timeout), () => queue.takeMany(3, { timeout })]) {
+      for (const take of [() => queue.poll(timeout), () => queue.takeMany(3, { timeout })]) {
         const took: number[] = []
         for (let i = 0; i < 3; i++) {
           const started = performance.now()
-          expect(await wait()).to.satisfy((result: string | string[] | null) => !result?.length)
+          expect(await take()).to.satisfy((result: string | string[] | null) => !result?.length)
           took.push(performance.now() - started)
         }
         // a timer of Node may be early by what it rounds off

@@ -5,6 +5,7 @@ import { codecs, type Codec } from '../../src/codec/index.js'
 import { java } from '../../src/codec/kryo/java-values.js'
 import { DecodeError, EncodeError } from '../../src/errors.js'
 import { jacksonVectors, type JacksonVector } from './codec-jackson-vectors.js'
+import { onlyDecodeErrors } from './fixtures/decoding.js'
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
@@ -146,26 +147,7 @@ for (const [name, { codec, exact, wire, bare }] of Object.entries(formats)) {
     })
 
     it('never fails in another way than with a DecodeError', () => {
-      const damaged = fc
-        .tuple(fc.constantFrom(...vectors), fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }))
-        .map(([[, vector], changes]) => {
-          const bytes = Buffer.from(vector)
-          for (const [at, byte] of changes) bytes[at % bytes.length] = byte
-          return bytes
-        })
-      let read = 0
-      fc.assert(
-        fc.property(fc.oneof(fc.uint8Array({ maxLength: 50 }), damaged), (bytes) => {
-          try {
-            codec.decode(Buffer.from(bytes))
-            read++
-          } catch (error) {
-            expect(error).to.be.instanceOf(DecodeError)
-          }
-        }),
-        { numRuns: 3000 },
-      )
-      expect(read).to.be.greaterThan(50)
+      onlyDecodeErrors(codec, fc.constantFrom(...vectors.map(([, vector]) => Buffer.from(vector))))
     })
   })
 }
