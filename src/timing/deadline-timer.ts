@@ -16,11 +16,11 @@ const SLACK = 0.01
  */
 export class DeadlineTimer {
   readonly #clock: Clock
-  readonly #fire: () => void
+  readonly #fire: (deadline: number) => void
   #deadline = Infinity
   #handle: unknown = undefined
 
-  constructor(clock: Clock, fire: () => void) {
+  constructor(clock: Clock, fire: (deadline: number) => void) {
     this.#clock = clock
     this.#fire = fire
   }
@@ -59,11 +59,12 @@ export class DeadlineTimer {
 
   readonly #wake = (): void => {
     this.#handle = undefined
-    if (this.#clock.now() < this.#deadline) {
+    const deadline = this.#deadline
+    if (this.#clock.now() < deadline) {
       this.#wait()
       return
     }
     this.#deadline = Infinity
-    this.#fire()
+    this.#fire(deadline)
   }
 }

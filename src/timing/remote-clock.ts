@@ -25,6 +25,11 @@ export class RemoteClock {
     if (offset === undefined || offset < lower - ROUNDING_MS || offset > upper + ROUNDING_MS) this.#offset = upper
   }
 
+  /** At what time something sent at the local time runs there; nothing is known before the first reply. */
+  toRemote(localTime: number): number | undefined {
+    return this.#offset === undefined ? undefined : localTime + this.#offset
+  }
+
   /** When to send, on the local clock, what is to run at `remoteTime`; now, when nothing was observed yet. */
   toLocal(remoteTime: number): number {
     return this.#offset === undefined ? this.#clock.now() : remoteTime - this.#offset

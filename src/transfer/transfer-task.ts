@@ -26,6 +26,9 @@ export interface TransferTaskParams {
 
 const BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
 
+/** Due times that went through two clocks and back are the same within this. */
+const SAME_MS = 0.01
+
 /**
  * With several clients on a queue, the one that moved the last messages goes first. The others wait this long, plus a
  * random part that grows with their number so that few of them collide when the first one is gone, and are called off by
@@ -51,13 +54,15 @@ export class TransferTask {
   #announce = false
   #stopped = false
   #first = false
+  /** The due time, by the Redis clock, for which the timer fired last. */
+  #aim = -Infinity
   #subscribers = 1
   #failures = 0
   #notBefore = 0
 
   constructor(params: TransferTaskParams) {
     this.#params = params
-    this.#timer = new DeadlineTimer(params.clock, () => this.#onDue())
+    this.#timer = new DeadlineTimer(params.clock, (deadline) => this.#onDue(deadline))
     this.#hold = new DeadlineTimer(params.clock, () => this.#request(true))
   }
 
@@ -93,7 +98,8 @@ export class TransferTask {
     await this.#running
   }
 
-  #onDue(): void {
+  #onDue(deadline: number): void {
+    this.#aim = this.#params.remote.toRemote(deadline) ?? -Infinity
     if (this.#first || this.#subscribers <= 1) {
       this.#request(true)
       return
@@ -138,10 +144,12 @@ export class TransferTask {
       this.#failures = 0
       remote.observe(result.now, sentAt)
       this.#subscribers = result.subscribers
+      const next = result.next ?? Infinity
       if (result.moved > 0) this.#first = true
-      else if (announce) this.#first = false // somebody else was there before; a sweep that finds nothing proves nothing
-      if (result.next === null || this.#stopped) continue
-      const deadline = remote.toLocal(result.next)
+      // somebody else was there before; a sweep that finds nothing proves nothing, nor does a script that came too early
+      else if (announce && next > this.#aim + SAME_MS) this.#first = false
+      if (next === Infinity || this.#stopped) continue
+      const deadline = remote.toLocal(next)
       // also when it arrived a moment early: what is sent now will not
       if (deadline <= clock.now()) this.#again = true
       else this.#timer.lower(deadline)

@@ -499,6 +499,19 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
+    it('keeps the first place when its script came a moment early', async () => {
+      const { clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      const ranAt = redisNow() - 1
+      await calls[0]!.reply({ subscribers: 20, moved: 0, next: redisNow(), now: ranAt })
+      await clock.advance(1)
+      expect(calls).to.have.length(2)
+      await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 100 })
+      calls.length = 0
+      await clock.advance(101)
+      expect(calls).to.have.length(1)
+    })
+
     it('yields when another one was faster', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
