@@ -71,8 +71,8 @@ export class RedelayedClient {
     const settings = resolveSettings(options)
     this.#codec = options.codec === undefined ? codecs.msgpack() : assertCodec(options.codec)
     this.#mapper = options.nameMapper === undefined ? identityMapper : assertMapper(options.nameMapper)
-    this.#topology = createTopology(resolveTarget(options), settings, emit)
-    this.#commands = new Commands(this.#topology, () => this.#subscriber.reconnect())
+    this.#topology = createTopology(resolveTarget(options), settings, emit, () => this.#subscriber.reconnect())
+    this.#commands = new Commands(this.#topology, settings.connectTimeout)
     this.#subscriber = new Subscriber(this.#topology, settings, emit)
     this.#blocking = new BlockingReads({ topology: this.#topology, settings, sender: this.#commands, emit })
     this.#transfers = new TransferRegistry({

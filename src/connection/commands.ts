@@ -13,16 +13,16 @@ type Command = readonly [command: string, args: readonly CommandArg[]]
 /** Sends commands and counts those under way, so that a shutdown can let them finish. Replies carry bytes as `Buffer`. */
 export class Commands implements Sender {
   readonly #topology: Topology
-  readonly #onDemoted: () => void
+  readonly #patience: number
   #underWay = 0
   #wholes = 0
   #idle: (() => void) | undefined
   #closed = false
 
-  /** `onDemoted` is told when another server has to be looked for. */
-  constructor(topology: Topology, onDemoted: () => void) {
+  /** `patience`: for how many milliseconds a command that a replica refused is sent to the next master. */
+  constructor(topology: Topology, patience: number) {
     this.#topology = topology
-    this.#onDemoted = onDemoted
+    this.#patience = patience
   }
 
   /** See `Topology.resends`. */
@@ -51,7 +51,7 @@ export class Commands implements Sender {
     try {
       const [first, replies] = await this.#pipeline(commands)
       let client = first
-      for (let retries = 0; retries < MAX_RETRIES && !this.#closed; retries++) {
+      for (const until = this.#giveUpAt(); performance.now() < until && !this.#closed;) {
         const refused = replies.flatMap((reply, at) => (isRefusedByReplica(reply) ? [at] : []))
         const [index] = refused
         if (index === undefined || !this.#isDemoted(client, replies[index])) break
@@ -105,9 +105,12 @@ export class Commands implements Sender {
 
   /** Whether the server refused because it is not the master any more, and another one can be found. */
   #isDemoted(client: Redis | Cluster | undefined, error: unknown): boolean {
-    if (client === undefined || !isRefusedByReplica(error) || !this.#topology.onDemoted(client)) return false
-    this.#onDemoted()
-    return true
+    return client !== undefined && isRefusedByReplica(error) && this.#topology.onDemoted(client)
+  }
+
+  /** After a failover the old master may be found a few times more, so the number of attempts says nothing. */
+  #giveUpAt(): number {
+    return performance.now() + this.#patience
   }
 
   async #again(
@@ -117,11 +120,13 @@ export class Commands implements Sender {
     args: readonly CommandArg[],
     idempotent: boolean,
   ): Promise<unknown> {
-    for (let retries = 0; ; retries++) {
+    const until = this.#giveUpAt()
+    for (let broken = 0; ;) {
       const error = translateError(thrown)
-      const demoted = this.#isDemoted(client, error)
-      const mayRetry = demoted || mayRepeat(thrown, error, idempotent)
-      if (this.#closed || retries >= MAX_RETRIES || !mayRetry) throw error
+      const mayRetry = this.#isDemoted(client, error)
+        ? performance.now() < until
+        : mayRepeat(thrown, error, idempotent) && broken++ < MAX_RETRIES
+      if (this.#closed || !mayRetry) throw error
       try {
         client = await this.#topology.commands()
         return await client.callBuffer(command, ...args)

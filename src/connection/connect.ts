@@ -7,12 +7,16 @@ import type { Target } from './options.js'
 import { BorrowedTopology, SingleTopology } from './single-topology.js'
 import type { Topology } from './topology.js'
 
-export function createTopology(target: Target, settings: Settings, emit: Emit): Topology {
+/** `demoted` is told when the server is not the master any more, where ioredis does not see to that. */
+export function createTopology(target: Target, settings: Settings, emit: Emit, demoted: () => void): Topology {
+  const common = { settings, emit, demoted }
   switch (target.kind) {
     case 'single':
-      return new SingleTopology(target.redis, settings, emit)
-    case 'replicated':
-      return new SingleTopology(target.redis, settings, emit, new MasterFinder(target.nodes, target.redis, settings))
+      return new SingleTopology({ ...common, options: target.redis })
+    case 'replicated': {
+      const finder = new MasterFinder(target.nodes, target.redis, settings)
+      return new SingleTopology({ ...common, options: target.redis, finder })
+    }
     case 'cluster': {
       const cluster = new Cluster(target.nodes, {
         lazyConnect: true,

@@ -46,6 +46,9 @@ export class Link {
   #running: Promise<void> | undefined
   #closed = false
   #wakeUp: (() => void) | undefined
+  /** Ends the service of the current connection while that one still answers. */
+  #leave: (() => void) | undefined
+  readonly #retired = new Set<Promise<void>>()
 
   constructor(params: LinkParams) {
     this.#params = params
@@ -83,6 +86,17 @@ export class Link {
     abandon(redis)
   }
 
+  /** Leaves this connection to what is under way on it, as the server still answers; another one is opened. */
+  retire(redis: Redis): void {
+    if (this.#current !== redis) return
+    this.#leave?.()
+    const ended = quit(redis).then(() => {
+      disconnect(redis)
+      this.#retired.delete(ended)
+    })
+    this.#retired.add(ended)
+  }
+
   /** Ends the connection; `graceful` lets the server answer first what is under way. */
   async close(graceful = false): Promise<void> {
     this.#closed = true
@@ -95,7 +109,7 @@ export class Link {
       if (graceful) await quit(redis)
       disconnect(redis)
     }
-    await this.#running
+    await Promise.all([this.#running, ...this.#retired])
   }
 
   async #run(): Promise<void> {
@@ -147,7 +161,13 @@ export class Link {
 
   /** Hands the connection out until it ends. */
   async #serve(redis: Redis): Promise<void> {
-    const ended = new Promise<void>((resolve) => redis.once('end', () => resolve()))
+    const ended = new Promise<void>((resolve) => {
+      redis.once('end', () => resolve())
+      this.#leave = () => {
+        this.#current = undefined // at once: nobody may send anything more on it
+        resolve()
+      }
+    })
     this.#lastError = undefined
     if (redis.status === 'ready') {
       this.#current = redis

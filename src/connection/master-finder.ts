@@ -8,8 +8,10 @@ import { translateError } from './server-errors.js'
 
 /** A node that is silent must not hold up those that answer: whoever asked asks again soon. */
 const PROBE_MS = 1_000
+/** How long the others are waited for when one has said it is the master: there may be two for a moment, or by mistake. */
+const GRACE_MS = 200
 
-/** Finds the master among nodes that no sentinel watches: asks all at once, and takes the first that says it is one. */
+/** Finds the master among nodes that no sentinel watches: asks all at once, and takes the one that says it is one. */
 export class MasterFinder {
   readonly #nodes: readonly Node[]
   readonly #options: RedisOptions
@@ -22,7 +24,8 @@ export class MasterFinder {
     this.#nodes = nodes
     const connectTimeout = Math.min(PROBE_MS, settings.connectTimeout)
     const commandTimeout = Math.min(PROBE_MS, settings.commandTimeout)
-    this.#options = { ...options, ...OVERRIDES, connectTimeout, commandTimeout }
+    // without the ready check, which would wait for a node that is loading
+    this.#options = { ...options, ...OVERRIDES, enableReadyCheck: false, connectTimeout, commandTimeout }
   }
 
   find(): Promise<Node> {
@@ -38,17 +41,44 @@ export class MasterFinder {
   }
 
   async #search(): Promise<Node> {
-    try {
-      return await Promise.any(this.#nodes.map((node) => this.#ask(node)))
-    } catch (thrown) {
-      const reasons = thrown instanceof AggregateError ? thrown.errors.map(toError) : [toError(thrown)]
-      const refused = reasons.find((reason) => reason instanceof AuthError)
-      if (refused !== undefined) throw refused
-      const told = reasons.map((reason) => reason.message).join('; ')
-      throw new ConnectionError(`none of the nodes is a master: ${told}`, 'not-applied', { cause: thrown })
-    } finally {
-      this.#endProbes()
+    const masters: Node[] = []
+    const reasons: Error[] = []
+    await this.#askAll(masters, reasons)
+    this.#endProbes()
+    const [master, second] = masters
+    if (second !== undefined) {
+      throw new ConnectionError(
+        `several nodes say that they are the master: ${masters.map(nameOf).join(', ')}`,
+        'not-applied',
+      )
     }
+    if (master !== undefined) return master
+    const refused = reasons.find((reason) => reason instanceof AuthError)
+    if (refused !== undefined) throw refused
+    const told = reasons.map((reason) => reason.message).join('; ') || 'no answer'
+    throw new ConnectionError(`none of the nodes is a master: ${told}`, 'not-applied', { cause: reasons[0] })
+  }
+
+  /** Resolves when all have answered, or the time is over. */
+  #askAll(masters: Node[], reasons: Error[]): Promise<void> {
+    return new Promise((resolve) => {
+      let timer = setTimeout(resolve, PROBE_MS)
+      const found = (node: Node): void => {
+        masters.push(node)
+        clearTimeout(timer)
+        timer = setTimeout(resolve, GRACE_MS)
+      }
+      const answers = this.#nodes.map((node) =>
+        this.#ask(node).then(
+          () => found(node),
+          (thrown: unknown) => void reasons.push(toError(thrown)),
+        ),
+      )
+      void Promise.all(answers).then(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
   }
 
   #endProbes(): void {
@@ -56,7 +86,7 @@ export class MasterFinder {
     this.#probes.clear()
   }
 
-  async #ask(node: Node): Promise<Node> {
+  async #ask(node: Node): Promise<void> {
     const probe = new Redis({ ...this.#options, ...node })
     let reason: Error | undefined
     probe.on('error', (error: Error) => (reason = error)) // ioredis prints what nobody listens to
@@ -64,10 +94,13 @@ export class MasterFinder {
     try {
       await probe.connect()
       const [role] = (await probe.call('ROLE')) as [string]
-      if (role === 'master') return node
-      throw new ConnectionError(`${node.host}:${node.port} is a ${role}`, 'not-applied')
+      if (role !== 'master') throw new ConnectionError(`${nameOf(node)} is a ${role}`, 'not-applied')
     } catch (thrown) {
       throw translateError(reason ?? thrown)
     }
   }
+}
+
+function nameOf({ host, port }: Node): string {
+  return `${host}:${port}`
 }

@@ -190,6 +190,7 @@ function nodesOf(what: string, list: readonly (HostAndPort | string | URL)[], re
   const nodes = nonEmptyList(what, list).map((node) => {
     if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort(what, node, 6379)
     const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis)
+    if (shared.db === 0) delete shared.db // a URL need not name it
     common ??= shared
     if (!isDeepStrictEqual(common, shared)) {
       throw new InvalidArgumentError(what, 'the same scheme, user, password and database in all URLs', 'different ones')

@@ -14,9 +14,19 @@ export class SingleTopology implements Topology {
   readonly #options: RedisOptions
   readonly #link: Link
   readonly #finder: MasterFinder | undefined
+  readonly #demoted: () => void
 
-  constructor(options: RedisOptions, settings: Settings, emit: Emit, finder?: MasterFinder) {
-    this.#finder = finder
+  /** `demoted` is told when another server has to be looked for by all connections. */
+  constructor(params: {
+    options: RedisOptions
+    settings: Settings
+    emit: Emit
+    demoted: () => void
+    finder?: MasterFinder
+  }) {
+    const { options, settings, emit } = params
+    this.#finder = params.finder
+    this.#demoted = params.demoted
     this.#options = {
       ...options,
       ...OVERRIDES,
@@ -52,10 +62,18 @@ export class SingleTopology implements Topology {
     return ONE_PLACE
   }
 
-  async refresh(): Promise<void> {}
+  async refresh(): Promise<void> {
+    const { current } = this.#link
+    if (current === undefined) return
+    const [role] = (await current.call('ROLE')) as [string]
+    if (role !== 'master') this.onDemoted(current)
+  }
 
   onDemoted(client: Redis): boolean {
-    this.#link.drop(client) // the name may lead to another server by now
+    if (client === this.#link.current) {
+      this.#link.retire(client) // the name may lead to another server by now
+      this.#demoted()
+    }
     return this.#finder !== undefined || Boolean(this.#options.sentinels)
   }
 

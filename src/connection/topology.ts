@@ -17,11 +17,12 @@ export interface Topology {
   dedicated(node?: string): Redis | Promise<Redis>
   /** Another connection to the server behind a dedicated client. */
   beside(dedicated: Redis): Promise<Redis>
-  /** Called when a dedicated client met a server that is not the right one any more. */
+  /** Called when a dedicated client met a server that is not the right one any more: looks whether that holds for all. */
   refresh(): Promise<void>
   /**
    * The server behind the commands' client is not the master any more. Such a server keeps its connections, so this one is
-   * given up. Whether the master can be looked for: then the command, which was refused, can be sent again.
+   * given up, and those beside it. Whether the master can be looked for: then the command, which was refused, can be sent
+   * again.
    */
   onDemoted(client: Redis | Cluster): boolean
   close(): Promise<void>

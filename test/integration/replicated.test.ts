@@ -145,6 +145,20 @@ describe('Replicated nodes without sentinels', function () {
     )
   })
 
+  it('two masters: a ConnectionError that names both, and nothing is written', async () => {
+    const { master } = await roles()
+    const stranger = await startRedis()
+    onCleanup(() => stranger.stop())
+    const replicated = [master, stranger.port].map((port) => ({ host: '127.0.0.1', port }))
+    const pair = makePair('list', { replicated, connectTimeout: 400 })
+    pair.client.on('error', () => {})
+    const says = [`127.0.0.1:${master}`, `127.0.0.1:${stranger.port}`, 'several nodes']
+    await expectError([ConnectionError, { code: 'ERR_CONNECTION', queue: pair.name, says }], () =>
+      pair.delayed.offer('x', 5),
+    )
+    expect(await rawTo(stranger.port).dbsize()).to.equal(0)
+  })
+
   it('wrong credentials: an AuthError at once', async () => {
     const { master } = await roles()
     const plain = rawTo(master)

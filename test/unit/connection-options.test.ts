@@ -234,6 +234,9 @@ describe('connection options', () => {
       const urls = ['redis://u:p@a:1', 'redis://u:p@b:2']
       for (const way of ['cluster', 'replicated'] as const) {
         expect(resolveTarget({ [way]: urls })).to.deep.include({ redis: { username: 'u', password: 'p' } })
+        expect(resolveTarget({ [way]: [urls[0], 'redis://u:p@b:2/0'] })).to.deep.include({
+          redis: { username: 'u', password: 'p' },
+        })
         for (const other of ['redis://u:other@b:2', 'redis://b:2', 'rediss://u:p@b:2', 'redis://u:p@b:2/1']) {
           expect(failure({ [way]: [urls[0], other] }).message).to.match(/the same .* in all URLs/)
         }
