@@ -28,10 +28,11 @@ export function natMapOf(mode: string, server: Section): { natMap?: (address: st
     case 'HostNatMapper': {
       const hosts = settings.texts('hostsMap')
       return {
+        // what nodes tell of each other may be anything, as ":6379" of one that has just begun
         natMap: (address) => {
-          const { host, port } = split(server.path, address)
-          const other = hosts.get(host)
-          return other === undefined ? null : { host: other, port }
+          const node = split(address)
+          const other = node === null ? undefined : hosts.get(node.host)
+          return node === null || other === undefined ? null : { host: other, port: node.port }
         },
       }
     }
@@ -43,12 +44,17 @@ export function natMapOf(mode: string, server: Section): { natMap?: (address: st
 }
 
 function byAddress(path: string, map: ReadonlyMap<string, string>): { natMap: (address: string) => Node | null } {
-  const nodes = new Map([...map].map(([from, to]) => [from, split(path, to)]))
+  const nodes = new Map([...map].map(([from, to]) => [from, required(path, to)]))
   return { natMap: (address) => nodes.get(address) ?? null }
 }
 
-function split(path: string, address: string): Node {
+function split(address: string): Node | null {
   const [, host, port] = /^\[?(.+?)\]?:(\d+)$/.exec(address.replace(/^[a-z]+:\/\//, '')) ?? []
-  if (host === undefined) throw new InvalidArgumentError(path, 'host:port', address)
-  return { host, port: Number(port) }
+  return host === undefined ? null : { host, port: Number(port) }
+}
+
+function required(path: string, address: string): Node {
+  const node = split(address)
+  if (node === null) throw new InvalidArgumentError(path, 'host:port', address)
+  return node
 }

@@ -157,10 +157,10 @@ function credentials(
   addresses: readonly Address[],
   options: RedissonYamlOptions,
 ): ConnectOptions {
-  const said = [options, read(server), read(config), ...addresses]
-  // user and password come from one place: those of two places need not fit together
-  const { username, password } =
-    said.find((place) => place.username !== undefined || place.password !== undefined) ?? {}
+  // each for itself, an address before the settings, as in Redisson
+  const said = [options, ...addresses, read(server), read(config)]
+  const username = said.find((place) => place.username !== undefined)?.username
+  const password = said.find((place) => place.password !== undefined)?.password
   for (const address of addresses) {
     if (address.username === addresses[0]?.username && address.password === addresses[0]?.password) continue
     throw new InvalidArgumentError(server.path, 'the same user and password in all addresses', 'different ones')
@@ -195,7 +195,7 @@ function security(
   given: TlsOptions | undefined,
   warn: (text: string) => void,
 ): ConnectOptions {
-  const [server, config] = both
+  const [server] = both
   const secure = addresses.some((address) => address.tls)
   if (!secure) {
     for (const section of both) {
@@ -208,16 +208,20 @@ function security(
   if (!addresses.every((address) => address.tls)) {
     throw new InvalidArgumentError(server.path, 'either rediss:// or redis:// in all addresses', 'both')
   }
-  const tls = { ...tlsOptions(config, given), ...tlsOptions(server, given) }
+  const tls = tlsOptions(both, given)
   if (mode !== 'sentinelServersConfig') return { tls }
   return { tls, ioredis: { enableTLSForSentinelMode: true, sentinelTLS: tls } }
 }
+
+const REDISSON_PING_MS = 30_000
 
 function numbers(server: Section): Tuning {
   const connectTimeout = server.number('connectTimeout')
   const commandTimeout = server.number('timeout')
   const ping = server.number('pingConnectionInterval')
-  const pingInterval = ping === 0 ? undefined : ping // there it means never; a dead socket is always looked for here
+  // 0 means never there, but a dead socket is always looked for here; and Redisson's own default, which it writes into
+  // every file, shall not replace the shorter one here
+  const pingInterval = ping === 0 || ping === REDISSON_PING_MS ? undefined : ping
   return definedOnly({ connectTimeout, commandTimeout, pingInterval })
 }
 

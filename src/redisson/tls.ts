@@ -19,28 +19,43 @@ const VERSIONS: readonly string[] = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
 /** How a Java key store of the old type begins; nothing but Java reads it. */
 const JKS_MAGIC = 0xfeedfeed
 
-/** Java's TLS settings in Node's terms; `given` in code stands for all of them. */
-export function tlsOptions(config: Section, given: TlsOptions | undefined): TlsOptions {
+const VERIFICATION: ReadonlyMap<string, TlsOptions> = new Map([
+  ['STRICT', {}],
+  ['CA_ONLY', { checkServerIdentity: () => undefined }],
+  ['NONE', { rejectUnauthorized: false }],
+])
+
+/** Java's TLS settings in Node's terms, those of the mode before those at the top; `given` in code stands for all of them. */
+export function tlsOptions(sections: readonly Section[], given: TlsOptions | undefined): TlsOptions {
   if (given !== undefined) {
-    for (const name of TLS_SETTINGS) config.take(name)
+    for (const section of sections) for (const name of TLS_SETTINGS) section.take(name)
     return given
   }
-  return { ...verification(config), ...versions(config), ...trusted(config), ...identity(config), ...ciphers(config) }
+  const others = sections.map((section) => ({
+    ...versions(section),
+    ...trusted(section),
+    ...identity(section),
+    ...ciphers(section),
+  }))
+  return Object.assign({}, ...others.reverse(), verification(sections)) as TlsOptions
 }
 
-function verification(config: Section): TlsOptions {
-  const identified = config.flag('sslEnableEndpointIdentification') ?? true
-  const mode = config.text('sslVerificationMode') ?? (identified ? 'STRICT' : 'CA_ONLY')
-  switch (mode) {
-    case 'STRICT':
-      return {}
-    case 'CA_ONLY':
-      return { checkServerIdentity: () => undefined }
-    case 'NONE':
-      return { rejectUnauthorized: false }
-    default:
-      throw new InvalidArgumentError(config.at('sslVerificationMode'), 'STRICT, CA_ONLY or NONE', mode)
+/** Redisson 4 writes it in two places, also where only one was set: which was meant must not be guessed. */
+function verification(sections: readonly Section[]): TlsOptions {
+  const modes = new Set(sections.map(modeOf).filter((mode) => mode !== undefined))
+  const [mode = 'STRICT', other] = modes
+  if (other !== undefined) {
+    const path = sections.map((section) => section.at('sslVerificationMode')).join(' and ')
+    throw new InvalidArgumentError(path, 'the same, or one of them only', `${mode} and ${other}`)
   }
+  return VERIFICATION.get(mode) ?? {}
+}
+
+function modeOf(section: Section): string | undefined {
+  const identified = section.flag('sslEnableEndpointIdentification')
+  const mode = section.text('sslVerificationMode') ?? (identified === false ? 'CA_ONLY' : undefined)
+  if (mode === undefined || VERIFICATION.has(mode)) return mode
+  throw new InvalidArgumentError(section.at('sslVerificationMode'), [...VERIFICATION.keys()].join(', '), mode)
 }
 
 function versions(config: Section): TlsOptions {

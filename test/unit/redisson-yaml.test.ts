@@ -45,7 +45,7 @@ singleServerConfig:
   clientName: orders
   connectTimeout: 2000
   timeout: 1500
-  pingConnectionInterval: 30000
+  pingConnectionInterval: 20000
 `)
       expect(config).to.include({
         host: 'redis.internal',
@@ -55,7 +55,7 @@ singleServerConfig:
         db: 3,
         connectTimeout: 2000,
         commandTimeout: 1500,
-        pingInterval: 30000,
+        pingInterval: 20000,
       })
       expect(config.ioredis).to.deep.equal({ connectionName: 'orders' })
       expect(config.codec.name).to.equal('kryo5')
@@ -115,6 +115,8 @@ clusterServersConfig:
 `)
       const natMap = config.ioredis?.['natMap'] as (address: string) => unknown
       expect(natMap('172.18.0.2:7003')).to.deep.equal({ host: '10.0.0.9', port: 7003 })
+      expect(natMap('172.18.0.4:7003')).to.equal(null)
+      expect(natMap(':7003'), 'what a node tells that does not know its own address yet').to.equal(null)
     })
 
     it('replicated', () => {
@@ -169,8 +171,8 @@ clusterServersConfig:
             ...expected,
             connectTimeout: 10_000,
             commandTimeout: 3_000,
-            pingInterval: 30_000,
           })
+          expect(config, "Redisson's default of 30 s was not chosen by anybody").not.to.have.property('pingInterval')
           expect(config.ioredis).to.deep.include({ noDelay: true })
           expect(config.codec.name).to.equal('kryo5')
           expect(new Set(config.warnings).size).to.equal(config.warnings.length)
@@ -210,13 +212,13 @@ clusterServersConfig:
   })
 
   describe('users and passwords', () => {
-    it('come from one place together', () => {
-      const text = 'singleServerConfig: { address: "redis://url-user:url-pw@h:1", password: file-pw }'
-      expect(read(text)).to.include({ password: 'file-pw' }).and.not.have.property('username')
-      expect(read(text, { username: 'code', password: 'code-pw' })).to.include({
-        username: 'code',
-        password: 'code-pw',
-      })
+    it('come from the code, then from the address, then from the settings, each for itself', () => {
+      const text = 'singleServerConfig: { address: "redis://url-user@h:1", username: file, password: file-pw }'
+      expect(read(text)).to.include({ username: 'url-user', password: 'file-pw' })
+      expect(read(text, { password: 'code-pw' })).to.include({ username: 'url-user', password: 'code-pw' })
+      expect(read(text, { username: 'code' })).to.include({ username: 'code', password: 'file-pw' })
+      const both = 'singleServerConfig: { address: "redis://u:url-pw@h:1", password: file-pw }'
+      expect(read(both)).to.include({ username: 'u', password: 'url-pw' })
     })
     it('must be the same in all addresses', () => {
       const text = 'clusterServersConfig: { nodeAddresses: ["redis://:a@h:1", "redis://:b@h:2"] }'
@@ -335,7 +337,13 @@ clusterServersConfig:
         expect(tls).not.to.have.property('rejectUnauthorized')
       }
       expect(read(secure('  sslVerificationMode: STRICT')).tls).to.deep.equal({})
-      expect(failure(secure('  sslVerificationMode: MAYBE')).message).to.include('STRICT, CA_ONLY or NONE')
+      expect(failure(secure('  sslVerificationMode: MAYBE')).message).to.include('STRICT, CA_ONLY, NONE')
+    })
+    it('is refused where two places say different things about the certificate', () => {
+      const two = `sslVerificationMode: NONE\n${secure('  sslVerificationMode: STRICT')}`
+      expect(failure(two).message).to.include('singleServerConfig.sslVerificationMode and sslVerificationMode')
+      expect(read(`sslVerificationMode: NONE\n${secure()}`).tls).to.deep.equal({ rejectUnauthorized: false })
+      expect(read(two, { tls: { rejectUnauthorized: true } }).tls).to.deep.equal({ rejectUnauthorized: true })
     })
     it('takes over the protocols', () => {
       expect(read(secure('  sslProtocols: [TLSv1.3, TLSv1.2]')).tls).to.deep.equal({
