@@ -16,7 +16,7 @@ const text: Codec = {
 /** Node has it from 22.15 on. */
 const hasZstd = 'zstdCompressSync' in zlib
 
-const subjects: readonly Codec[] = [
+const ofOrders: readonly Codec[] = [
   text,
   codecs.json(),
   codecs.jsonJackson(),
@@ -26,14 +26,37 @@ const subjects: readonly Codec[] = [
   codecs.cborJackson(),
   codecs.kryo5(),
   named('kryo5, references', codecs.kryo5({ references: true })),
+  named('composite of json', codecs.composite({ value: codecs.json() })),
   named('lz4 of json', codecs.lz4(codecs.json())),
   named('lz4V2 of json', codecs.lz4V2(codecs.json())),
   named('snappyV2 of json', codecs.snappyV2(codecs.json())),
   ...(hasZstd ? [named('zstd of json', codecs.zstd(codecs.json()))] : []),
 ]
 
+interface Subject {
+  readonly codec: Codec
+  readonly value: unknown
+}
+
+const TEXT = JSON.stringify(order)
+
+/** Codecs of single values cannot hold an order: they get its text, its bytes, or a number. */
+const subjects: readonly Subject[] = [
+  ...ofOrders.map((codec) => ({ codec, value: order })),
+  of("string, the order's text", codecs.string(), TEXT),
+  of("bytes, the order's text", codecs.bytes(), Buffer.from(TEXT)),
+  of("byteArray, the order's text", codecs.byteArray(), Buffer.from(TEXT)),
+  of('long, one number', codecs.long(), 1_764_000_000_000),
+  of('integer, one number', codecs.integer(), 1_764_000_000),
+  of('double, one number', codecs.double(), 1_764.5),
+]
+
 function named(name: string, codec: Codec): Codec {
   return { ...codec, name }
+}
+
+function of<T>(name: string, codec: Codec<T>, value: T): Subject {
+  return { codec: named(name, codec as Codec), value }
 }
 
 /** Microseconds of one call in the fastest batch. */
@@ -47,9 +70,9 @@ function fastest(batches: number, call: () => void): number {
   return (best * 1000) / BATCH
 }
 
-function measure(codec: Codec, batches: number): Promise<Record<string, number>> {
-  const bytes = codec.encode(order)
-  const encode = fastest(batches, () => void codec.encode(order))
+function measure({ codec, value }: Subject, batches: number): Promise<Record<string, number>> {
+  const bytes = codec.encode(value)
+  const encode = fastest(batches, () => void codec.encode(value))
   const decode = fastest(batches, () => void codec.decode(bytes))
   return Promise.resolve({
     bytes: bytes.length,
@@ -72,16 +95,17 @@ export const codecSpeed: Scenario = {
     const batches = bench.quick ? 60 : 300
     const rows = await rounds(
       bench,
-      Object.fromEntries(subjects.map((codec) => [codec.name, () => measure(codec, batches)])),
+      Object.fromEntries(subjects.map((subject) => [subject.codec.name, () => measure(subject, batches)])),
     )
     return {
       notes: hasZstd
         ? []
         : ['zstd needs Node 22.15 or an implementation given in code; see the figure of a newer Node.'],
-      rows: rows.map((row) => ({
-        ...row,
-        figures: { ...row.figures, 'times JSON': [ratio(rows, row.subject, text.name)] },
-      })),
+      rows: rows.map((row) =>
+        ofOrders.some(({ name }) => name === row.subject)
+          ? { ...row, figures: { ...row.figures, 'times JSON': [ratio(rows, row.subject, text.name)] } }
+          : row,
+      ),
       goals: [
         atMost('jsonJackson, times JSON', ratio(rows, 'jsonJackson', text.name), 2, 'x'),
         atMost('kryo5, times msgpackr', ratio(rows, 'kryo5', 'msgpack'), 3, 'x'),
