@@ -20,11 +20,11 @@ const running = new Set()
  * @typedef {'given' | 'server' | 'emulator' | 'docker'} RedisKind
  * @typedef {{ url: string, kind: RedisKind, version: string, serverBin?: string, protocol?: 2, stop(): Promise<void> }} FoundRedis
  * @typedef {'url' | 'server' | 'docker' | 'emulator'} Only
- * @typedef {{ bin: string, args?: string[], dir?: string, port?: number }} ServerOptions
+ * @typedef {{ bin: string, args?: string[], dir?: string, port?: number, env?: NodeJS.ProcessEnv }} ServerOptions
  * @typedef {{
  *   url: string, port: number, dir: string,
  *   readonly pid: number, readonly process: import('node:child_process').ChildProcess,
- *   stop(): Promise<void>, kill(signal?: NodeJS.Signals): Promise<void>, restart(): Promise<void>
+ *   stop(): Promise<void>, kill(signal?: NodeJS.Signals): Promise<void>, restart(args?: string[]): Promise<void>
  * }} RedisServer
  */
 
@@ -68,13 +68,13 @@ export async function findRedis({ allowEmulator = false, url, only, log = consol
  * @param {ServerOptions} options `args` stand last, so they win; without `dir` a temporary one is made and deleted.
  * @returns {Promise<RedisServer>}
  */
-export async function startServer({ bin, args = [], dir, port }) {
+export async function startServer({ bin, args = [], dir, port, env = {} }) {
   const ownDir = dir === undefined
   const home = dir ?? mkdtempSync(join(tmpdir(), 'redelayed-redis-'))
   mkdirSync(home, { recursive: true })
   const usedPort = port ?? (await freePort())
   const url = `redis://${HOST}:${usedPort}`
-  let child = await launch(bin, args, home, usedPort).catch((error) => {
+  let child = await launch(bin, args, home, usedPort, env).catch((error) => {
     if (ownDir) rmSync(home, { recursive: true, force: true })
     throw error
   })
@@ -104,12 +104,12 @@ export async function startServer({ bin, args = [], dir, port }) {
       }
       if (ownDir) rmSync(home, { recursive: true, force: true })
     },
-    async restart() {
+    async restart(others = args) {
       if (!hasEnded(child)) {
         child.kill('SIGCONT')
         await kill('SIGTERM')
       }
-      child = await launch(bin, args, home, usedPort)
+      child = await launch(bin, others, home, usedPort, env)
     },
   }
 }
@@ -217,15 +217,16 @@ function installWithApt(log) {
 }
 
 /**
- * @param {string} bin @param {string[]} args @param {string} dir @param {number} port
+ * @param {string} bin @param {string[]} args @param {string} dir @param {number} port @param {NodeJS.ProcessEnv} env
  * @returns {Promise<import('node:child_process').ChildProcess>}
  */
-async function launch(bin, args, dir, port) {
+async function launch(bin, args, dir, port, env) {
   const defaults = ['--port', `${port}`, '--bind', HOST, '--dir', dir, '--save', '', '--appendonly', 'no']
   // A sentinel reads a file, which must be the first argument, and knows none of the options above but the port.
   const sentinel = args.includes('--sentinel')
   const child = spawn(bin, sentinel ? [...args, '--port', `${port}`] : [...defaults, ...args], {
     cwd: dir,
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

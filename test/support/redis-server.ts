@@ -23,17 +23,23 @@ export function requireServerBin(context: Mocha.Context): void {
  * One server. `args` are redis-server options, for example `['--appendonly', 'yes', '--appendfsync', 'always']`;
  * persistence is off unless they turn it on.
  */
-export function startRedis({ args = [], port }: { args?: string[]; port?: number } = {}): Promise<RedisServer> {
-  return startServer({ bin: serverBin(), args, ...(port !== undefined && { port }) })
+export function startRedis({
+  args = [],
+  env = {},
+  port,
+}: { args?: string[]; env?: NodeJS.ProcessEnv; port?: number } = {}): Promise<RedisServer> {
+  return startServer({ bin: serverBin(), args, env, ...(port !== undefined && { port }) })
 }
 
 export interface SentinelSetup {
   /** The name of the group of master and replica. */
   name: string
   sentinels: { host: string; port: number }[]
-  /** What was started as master and as replica; after a failover the roles are swapped. */
+  /** What was started as master and as (first) replica; after a failover the roles are swapped. */
   master: RedisServer
   replica: RedisServer
+  /** The master and all replicas. */
+  servers: RedisServer[]
   sentinelServers: RedisServer[]
   /** Who is the master now, in the eyes of the sentinels. */
   masterPort(): Promise<number>
@@ -42,25 +48,25 @@ export interface SentinelSetup {
   stop(): Promise<void>
 }
 
-/** One master, one replica and three sentinels that notice a dead master within half a second. */
-export async function startSentinel({ name = 'redelayed-test' } = {}): Promise<SentinelSetup> {
+/** One master, its replicas and three sentinels that notice a dead master within half a second. */
+export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = {}): Promise<SentinelSetup> {
   const fast = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
   const started: RedisServer[] = []
   const stop = () => stopAll(started)
   try {
     const master = await keep(started, startRedis({ args: fast }))
-    const replica = await keep(started, startRedis({ args: [...fast, '--replicaof', '127.0.0.1', `${master.port}`] }))
-    await eventually(async () => {
-      const info = await ask(replica.port, 'INFO', 'replication')
-      if (!String(info).includes('master_link_status:up')) throw new Error('the replica has no link to its master')
-    })
+    const copies: RedisServer[] = []
+    for (let i = 0; i < replicas; i++) {
+      copies.push(await keep(started, startRedis({ args: [...fast, '--replicaof', '127.0.0.1', `${master.port}`] })))
+    }
+    for (const { port } of copies) await replicates(port)
 
     const sentinelServers: RedisServer[] = []
     for (let i = 0; i < 3; i++) sentinelServers.push(await keep(started, startOneSentinel(name, master.port)))
     await eventually(async () => {
       for (const { port } of sentinelServers) {
         const state = pairs(await ask(port, 'SENTINEL', 'MASTER', name))
-        if (state['num-other-sentinels'] !== '2' || state['num-slaves'] !== '1' || state.flags !== 'master')
+        if (state['num-other-sentinels'] !== '2' || state['num-slaves'] !== `${replicas}` || state.flags !== 'master')
           throw new Error(`sentinel ${port} does not see all the others yet: ${JSON.stringify(state)}`)
       }
     }, 15_000)
@@ -88,7 +94,8 @@ export async function startSentinel({ name = 'redelayed-test' } = {}): Promise<S
     return {
       name,
       master,
-      replica,
+      replica: copies[0]!,
+      servers: [master, ...copies],
       sentinelServers,
       sentinels: sentinelServers.map(({ port }) => ({ host: '127.0.0.1', port })),
       masterPort,
@@ -107,8 +114,8 @@ export interface ClusterSetup {
   stop(): Promise<void>
 }
 
-/** Three masters without replicas, with all slots given out. */
-export async function startCluster(): Promise<ClusterSetup> {
+/** Three masters with all slots given out, each with as many replicas; the masters are the first three servers. */
+export async function startCluster({ replicas = 0 } = {}): Promise<ClusterSetup> {
   const servers: RedisServer[] = []
   const stop = () => stopAll(servers)
   try {
@@ -121,19 +128,39 @@ export async function startCluster(): Promise<ClusterSetup> {
       await ask(server.port, 'CLUSTER', 'ADDSLOTS', ...own)
     }
     for (const { port } of servers.slice(1)) await ask(servers[0]!.port, 'CLUSTER', 'MEET', '127.0.0.1', port)
-    await eventually(async () => {
-      for (const { port } of servers) {
-        const info = String(await ask(port, 'CLUSTER', 'INFO'))
-        if (!info.includes('cluster_state:ok') || !info.includes('cluster_known_nodes:3')) throw new Error(info)
-        const known = String(await ask(port, 'CLUSTER', 'NODES'))
-        if ((known.match(/ connected \d/g) ?? []).length !== 3) throw new Error(known)
-      }
-    }, 15_000)
+    const complete = () =>
+      eventually(async () => {
+        for (const { port } of servers) {
+          const info = String(await ask(port, 'CLUSTER', 'INFO'))
+          const nodes = `cluster_known_nodes:${servers.length}\r`
+          if (!info.includes('cluster_state:ok') || !info.includes(nodes)) throw new Error(info)
+          const known = String(await ask(port, 'CLUSTER', 'NODES'))
+          if ((known.match(/ connected \d/g) ?? []).length !== 3) throw new Error(known)
+        }
+      }, 15_000)
+    await complete()
+    for (let i = 0; i < 3 * replicas; i++) {
+      const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
+      const server = await keep(servers, startRedis({ args, port: await clusterPort() }))
+      const master = servers[i % 3]!
+      await ask(servers[0]!.port, 'CLUSTER', 'MEET', '127.0.0.1', server.port)
+      const id = await ask(master.port, 'CLUSTER', 'MYID')
+      await eventually(() => ask(server.port, 'CLUSTER', 'REPLICATE', String(id)), 10_000)
+      await replicates(server.port)
+    }
+    if (replicas > 0) await complete()
     return { servers, nodes: servers.map(({ port }) => ({ host: '127.0.0.1', port })), stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+async function replicates(port: number): Promise<void> {
+  await eventually(async () => {
+    const info = await ask(port, 'INFO', 'replication')
+    if (!String(info).includes('master_link_status:up')) throw new Error('the replica has no link to its master')
+  }, 15_000)
 }
 
 /** The cluster bus listens on port + 10000, so the port must leave room for that below 65536. */

@@ -11,20 +11,34 @@ export interface TcpProxy {
   cut(): void
   /** Half-open: sockets stay open and bytes of both directions are dropped, for old and new connections. */
   blackhole(on: boolean): void
+  /**
+   * The same for those connections alone on which one of these commands was ever sent, or none of them: `{ but: [...] }`.
+   * New ones work; `cut` or `blackhole(false)` ends it.
+   */
+  halfOpen(commands: readonly string[] | { but: readonly string[] }): number
   /** Closes every new connection at once, as a server that is not there. */
   refuse(on: boolean): void
   /** Holds back each piece, one way or both: `delay(50)`, `delay({ toServer: 50 })`. `delay(0)` ends it. */
   delay(ms: number | { toServer?: number; toClient?: number }): void
+  /** How many bytes pass in a second, each way and on each connection; `Infinity` ends it. */
+  throttle(bytesPerSecond: number): void
+  /** Where new connections lead. */
+  retarget(port: number): void
   stop(): Promise<void>
 }
 
 export async function startProxy(target: {
   targetPort: number
   targetHost?: string
+  /** Where it listens. */
+  host?: string
   port?: number
 }): Promise<TcpProxy> {
-  const { targetPort, targetHost = '127.0.0.1', port: ownPort = 0 } = target
-  const clients = new Set<Socket>()
+  const { targetHost = '127.0.0.1', host = '127.0.0.1', port: ownPort = 0 } = target
+  let { targetPort } = target
+  let bytesPerMs = Infinity
+  /** By the client's socket: what it sent, and whether it is half-open. */
+  const clients = new Map<Socket, { readonly commands: Set<string>; dead: boolean }>()
   const sockets = new Set<Socket>()
   const timers = new Set<NodeJS.Timeout>()
   let refusing = false
@@ -40,7 +54,8 @@ export async function startProxy(target: {
   }
 
   /** Forwards in order, also when the delay changes between two pieces. */
-  const forward = (from: Socket, to: Socket, direction: keyof typeof delays) => {
+  const forward = (from: Socket, to: Socket, direction: keyof typeof delays, isDropping: () => boolean) => {
+    let busyUntil = 0
     const waiting: { due: number; action: () => void }[] = []
     const flush = () => {
       for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
@@ -57,18 +72,19 @@ export async function startProxy(target: {
         next.action()
       }
     }
-    const pass = (action: () => void) => {
-      waiting.push({ due: performance.now() + delays[direction], action })
+    const pass = (bytes: number, action: () => void) => {
+      busyUntil = Math.max(busyUntil, performance.now()) + bytes / bytesPerMs
+      waiting.push({ due: busyUntil + delays[direction], action })
       if (waiting.length === 1) flush()
     }
     from.on('data', (bytes: Buffer) => {
-      if (!dropping) pass(() => !dropping && to.writable && to.write(bytes))
+      if (!isDropping()) pass(bytes.length, () => !isDropping() && to.writable && to.write(bytes))
     })
     from.on('end', () => {
-      if (!dropping) pass(() => to.end())
+      if (!isDropping()) pass(0, () => to.end())
     })
     from.once('close', (hadError) => {
-      if (hadError && !dropping) to.destroy()
+      if (hadError && !isDropping()) to.destroy()
     })
   }
 
@@ -78,21 +94,27 @@ export async function startProxy(target: {
     if (refusing) return client.resetAndDestroy()
     const upstream = connect({ port: targetPort, host: targetHost, allowHalfOpen: true })
     track(upstream)
-    clients.add(client)
+    const state = { commands: new Set<string>(), dead: false }
+    const isDropping = (): boolean => dropping || state.dead
+    clients.set(client, state)
+    client.on('data', (bytes: Buffer) => {
+      for (const [, word] of bytes.toString('latin1').matchAll(/\r\n([A-Za-z]+)\r\n/g))
+        state.commands.add(word!.toUpperCase())
+    })
     // Behind a black hole neither side notices that the other has gone: that is what half-open means.
     client.once('close', () => {
       clients.delete(client)
-      if (!dropping) upstream.destroy()
+      if (!isDropping()) upstream.destroy()
     })
     upstream.once('close', () => {
-      if (!dropping) client.destroySoon()
+      if (!isDropping()) client.destroySoon()
     })
-    forward(client, upstream, 'toServer')
-    forward(upstream, client, 'toClient')
+    forward(client, upstream, 'toServer', isDropping)
+    forward(upstream, client, 'toClient', isDropping)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(ownPort, '127.0.0.1', resolve)
+    server.listen(ownPort, host, resolve)
   })
   const { port } = server.address() as AddressInfo
 
@@ -116,6 +138,18 @@ export async function startProxy(target: {
       dropping = on
       // What was swallowed cannot come back: a stream with a hole is broken, so the old connections end here.
       if (!on) cut()
+    },
+    halfOpen(commands) {
+      const [names, but] = 'but' in commands ? [commands.but, true] : [commands, false]
+      const chosen = [...clients.values()].filter((state) => names.some((name) => state.commands.has(name)) !== but)
+      for (const state of chosen) state.dead = true
+      return chosen.length
+    },
+    throttle(bytesPerSecond) {
+      bytesPerMs = bytesPerSecond / 1_000
+    },
+    retarget(port) {
+      targetPort = port
     },
     refuse(on) {
       refusing = on

@@ -1,0 +1,322 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Cluster, Redis } from 'ioredis'
+import type { ClientOptions } from '../../../src/index.js'
+import { eventually } from '../../support/events.js'
+import { randomFrom } from '../../support/random.js'
+import { uniqueName } from '../../support/redis.js'
+import { Books, type Allowance, type ClockShift, type Findings } from './books.js'
+import type { Job, Load, Order, Role } from './job.js'
+import type { Stage } from './stage.js'
+import { WorkerProcess } from './worker-process.js'
+
+/** So short that a fault of seconds is longer than each of them. */
+export const SWEEP_MS = 1_000
+const TUNING: ClientOptions = {
+  sweepInterval: SWEEP_MS,
+  pingInterval: 1_000,
+  commandTimeout: 2_000,
+  connectTimeout: 5_000,
+}
+/** After a fault is over, everything overdue has to be delivered within this. */
+export const LATENESS_MS = SWEEP_MS + 1_000
+const LOAD: Omit<Load, 'from'> = { everyMs: 8, maxDelay: 1_000 }
+const FLEET: Readonly<Record<Role, number>> = { producer: 2, transferrer: 2, consumer: 2 }
+/** At the server at the same time, for one consumer: so many messages may be in its hands when it is killed. */
+export const TAKES = 4
+/** Before a fault, so that all is in full swing, and after it. */
+const LEAD_MS = 500
+const DRAIN_MS = 20_000
+/** A socket that was closed is gone when the other side has said so, too. */
+const CLOSE_MS = 2_000
+
+export interface BenchParams {
+  readonly stage: Stage
+  readonly seed: number
+  readonly order: 'list' | 'none'
+  readonly client?: ClientOptions | undefined
+  readonly load?: Partial<Load> | undefined
+  readonly fleet?: Partial<Record<Role, number>> | undefined
+  readonly queue?: string | undefined
+  readonly takes?: number | undefined
+  /** Told to each process before it has a client, also after a kill. */
+  readonly prepare?: Order | undefined
+}
+
+/** What happens to the fleet, with the healing. */
+export type Fault = () => Promise<void>
+
+export interface Result extends Findings {
+  readonly quarantined: number
+  readonly pending: number
+  /** How often each error code came, over all workers. */
+  readonly errors: Readonly<Record<string, number>>
+}
+
+/** Processes that were used before and wait for the next bench: starting one costs more than most faults. */
+const idle: WorkerProcess[] = []
+
+/** A fleet of processes on one queue, and the books that tell whether all went right. */
+export class Bench {
+  readonly stage: Stage
+  readonly queue: string
+  readonly order: 'list' | 'none'
+  readonly random: () => number
+  readonly workers: Readonly<Record<Role, WorkerProcess[]>> = { producer: [], transferrer: [], consumer: [] }
+  /** How the clock of Redis was set; for the books. */
+  readonly clock: ClockShift[] = []
+  readonly #params: BenchParams
+  readonly #dir = mkdtempSync(join(tmpdir(), 'redelayed-faults-'))
+  readonly #ended: string[] = []
+  #producing = false
+  #quarantined = 0
+
+  constructor(params: BenchParams) {
+    this.#params = params
+    this.stage = params.stage
+    this.order = params.order
+    this.queue = params.queue ?? uniqueName('fault')
+    this.random = randomFrom(params.seed)
+  }
+
+  get keys(): { timeouts: string; order: string; destination: string; quarantine: string; channel: string } {
+    const tag = this.queue.includes('{') ? this.queue : `{${this.queue}}`
+    return {
+      timeouts: `redisson_delay_queue_timeout:${tag}`,
+      order: `redisson_delay_queue:${tag}`,
+      destination: this.queue,
+      quarantine: `redelayed:quarantine:${tag}`,
+      channel: `redisson_delay_queue_channel:${tag}`,
+    }
+  }
+
+  get all(): WorkerProcess[] {
+    return Object.values(this.workers).flat()
+  }
+
+  raw(): Promise<Redis | Cluster> {
+    return this.stage.raw()
+  }
+
+  /** One of the workers of a role. */
+  one(role: Role): WorkerProcess {
+    const workers = this.workers[role]
+    return workers[Math.floor(this.random() * workers.length)] as WorkerProcess
+  }
+
+  /** Between two times in milliseconds: faults come at moments that nobody chose. */
+  pause(min: number, max = min): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, min + (max - min) * this.random()))
+  }
+
+  async start(): Promise<void> {
+    for (const role of Object.keys(FLEET) as Role[]) {
+      const count = this.#params.fleet?.[role] ?? FLEET[role]
+      for (let i = 0; i < count; i++) {
+        const worker = idle.pop() ?? new WorkerProcess()
+        worker.prepare = this.#params.prepare
+        worker.onUnexpectedEnd = (why) => this.#ended.push(why)
+        this.workers[role].push(worker)
+      }
+    }
+    const jobs = (Object.keys(FLEET) as Role[]).flatMap((role) =>
+      this.workers[role].map((worker, i) => worker.start(this.#job(role, i))),
+    )
+    await Promise.all(jobs)
+    const [producer] = this.workers.producer
+    await producer?.order({ kind: 'burst', count: 1, delay: 0 })
+    await eventually(() => this.#assertDelivered(1), 10_000, 20)
+  }
+
+  async produce(on: boolean): Promise<void> {
+    this.#producing = on
+    await Promise.all(this.workers.producer.map((worker) => worker.order({ kind: 'produce', on })))
+  }
+
+  async revive(worker: WorkerProcess): Promise<void> {
+    await worker.revive(this.#producing)
+  }
+
+  books(): Books {
+    return new Books(readdirSync(this.#dir).map((file) => join(this.#dir, file)))
+  }
+
+  /** Load, the fault, the healing, and everything taken to the end; then the books. */
+  async round(fault: Fault): Promise<Result> {
+    await this.produce(true)
+    await this.pause(LEAD_MS)
+    await fault()
+    await this.stage.healthy()
+    const healedAt = Date.now()
+    await this.pause(LEAD_MS)
+    await this.produce(false)
+    await this.#drained(healedAt)
+    const redis = await this.raw()
+    this.#quarantined = await redis.llen(this.keys.quarantine)
+    const errors: Record<string, number> = {}
+    for (const worker of this.all) {
+      for (const [code, count] of Object.entries((await worker.report()).errors))
+        errors[code] = (errors[code] ?? 0) + count
+    }
+    const pending = await this.#assertAgreement()
+    return { ...this.books().check(healedAt, this.clock), quarantined: this.#quarantined, pending, errors }
+  }
+
+  /** Ends all workers' clients, tells what they left behind, and deletes the queue. */
+  async stop(): Promise<string[]> {
+    const problems = [...this.#ended]
+    for (const worker of this.all) {
+      const name = worker.name
+      try {
+        await worker.stop()
+        await eventually(() => assertNothingOpen(worker), CLOSE_MS, 50).catch((error: Error) =>
+          problems.push(`${name} ${error.message}`),
+        )
+        idle.push(worker)
+      } catch (error) {
+        problems.push(String(error))
+        await worker.kill()
+      }
+    }
+    try {
+      await eventually(() => this.#assertNoConnections(), 5_000, 50)
+      const redis = await this.raw()
+      await redis.del(...Object.values(this.keys))
+    } catch (error) {
+      problems.push(String(error))
+    }
+    rmSync(this.#dir, { recursive: true, force: true })
+    return problems
+  }
+
+  #job(role: Role, index: number): Job {
+    const name = `${role}-${index + 1}`
+    const from = index * 10_000_000 + 1
+    return {
+      role,
+      name: `${this.queue}/${name}`,
+      ledger: join(this.#dir, name),
+      client: { ...TUNING, ...this.stage.client, ...this.#params.client },
+      queue: this.queue,
+      order: this.order,
+      load: { ...LOAD, ...this.#params.load, from },
+      takes: this.#params.takes ?? TAKES,
+    }
+  }
+
+  #assertDelivered(count: number): void {
+    const { delivered } = this.books().check(Date.now(), this.clock)
+    if (delivered < count) throw new Error(`only ${delivered} of ${count} messages have come`)
+  }
+
+  /** Nothing is left but what is due long after. */
+  async #drained(healedAt: number): Promise<void> {
+    const now = this.#redisTime(healedAt)
+    try {
+      await eventually(
+        async () => {
+          const redis = await this.raw()
+          const due = await redis.zcount(this.keys.timeouts, '-inf', now + 600_000)
+          const ready = await redis.llen(this.keys.destination)
+          if (due + ready > 0) throw new Error(`${due} messages are pending and ${ready} wait to be taken`)
+        },
+        DRAIN_MS,
+        50,
+      )
+    } catch (error) {
+      throw new Error(`stuck ${DRAIN_MS / 1_000} s after the healing: ${String(error)}`, { cause: error })
+    }
+    // what was taken from the list last may still be on its way into the books
+    let delivered = -1
+    await eventually(
+      () => {
+        const before = delivered
+        delivered = this.books().check(healedAt, this.clock).delivered
+        if (before !== delivered) throw new Error('still coming')
+      },
+      5_000,
+      100,
+    )
+  }
+
+  /** The schedule and the order list hold the same entries; gives how many. */
+  async #assertAgreement(): Promise<number> {
+    const redis = await this.raw()
+    const scheduled = (await redis.zrangeBuffer(this.keys.timeouts, '0', '-1'))
+      .map((entry) => entry.toString('latin1'))
+      .sort()
+    const ordered = (await redis.lrangeBuffer(this.keys.order, 0, -1)).map((entry) => entry.toString('latin1')).sort()
+    const wanted = this.order === 'list' ? scheduled : []
+    if (ordered.length !== wanted.length || ordered.some((entry, i) => entry !== wanted[i])) {
+      throw new Error(
+        `the schedule has ${scheduled.length} entries and the order list ${ordered.length}, not the same ones`,
+      )
+    }
+    return scheduled.length
+  }
+
+  async #assertNoConnections(): Promise<void> {
+    for (const { port, process } of this.stage.servers) {
+      if (process.exitCode !== null || process.signalCode !== null) continue
+      const redis = await this.stage.to(port)
+      const open = String(await redis.client('LIST'))
+        .split('\n')
+        .filter((line) => line.includes(` name=${this.queue}/`))
+      if (open.length > 0) throw new Error(`${open.length} connections are still open, the first: ${open[0]}`)
+    }
+  }
+
+  #redisTime(at: number): number {
+    return at + (this.clock.filter((shift) => shift.at <= at).at(-1)?.shiftMs ?? 0)
+  }
+}
+
+async function assertNothingOpen(worker: WorkerProcess): Promise<void> {
+  const { resources } = await worker.report()
+  if (resources > worker.idleResources) throw new Error(`left ${resources - worker.idleResources} handles open`)
+}
+
+/** Ends the processes that wait for work. */
+export async function endIdleWorkers(): Promise<void> {
+  await Promise.all(idle.splice(0).map((worker) => worker.end()))
+}
+
+/** Everything in a result that should not be; nothing when all is right. */
+export function problemsOf(result: Result, allowed: Allowance): string[] {
+  const problems: string[] = []
+  const most = (what: 'lost' | 'duplicated' | 'early' | 'wrong', limit: number): void => {
+    if (result[what] > limit) problems.push(`${result[what]} ${what}, at most ${limit} may be`)
+  }
+  most('lost', allowed.lost ?? 0)
+  most('duplicated', allowed.duplicated ?? 0)
+  most('early', 0)
+  most('wrong', 0)
+  if (result.quarantined !== (allowed.quarantined ?? 0)) {
+    problems.push(`${result.quarantined} in quarantine, ${allowed.quarantined ?? 0} belong there`)
+  }
+  if (result.latestMs > LATENESS_MS)
+    problems.push(`${result.latestMs} ms late after the healing, at most ${LATENESS_MS} may be`)
+  if (result.delivered === 0) problems.push('nothing was delivered')
+  return problems.length === 0 ? [] : [...problems, ...result.examples]
+}
+
+/** One line for people. */
+export function lineOf(result: Result): string {
+  const { acknowledged, delivered, cancelled, pending, lost, duplicated, early, quarantined, refused, unanswered } =
+    result
+  const counts = {
+    acknowledged,
+    delivered,
+    cancelled,
+    pending,
+    lost,
+    duplicated,
+    early,
+    quarantined,
+    refused,
+    unanswered,
+  }
+  const text = Object.entries(counts).map(([name, count]) => `${name} ${count}`)
+  return `${text.join(', ')}; after the healing late by ${result.medianMs} ms (median), ${result.latestMs} ms (at most)`
+}

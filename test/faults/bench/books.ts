@@ -1,0 +1,166 @@
+import { existsSync, readFileSync } from 'node:fs'
+import type { Entry } from './job.js'
+
+/** What the bench knows of one message. */
+interface Message {
+  /** `offered`: it was begun, and nobody knows what became of it. */
+  state: 'offered' | 'acknowledged' | 'refused'
+  /** The due times that are right: several while it is not known whether it was put off. */
+  dues: number[]
+  cancelled: 'no' | 'yes' | 'perhaps'
+  /** When it was taken, by this machine's clock. */
+  readonly taken: number[]
+}
+
+/** How the clock of Redis differs from this machine's: from `at` on by `shiftMs`. */
+export interface ClockShift {
+  readonly at: number
+  readonly shiftMs: number
+}
+
+/** What a fault may do that is no fault of the library's. */
+export interface Allowance {
+  /** Messages in the hands of consumers that were killed, or not yet on disk or on a replica. */
+  readonly lost?: number
+  readonly duplicated?: number
+  readonly quarantined?: number
+}
+
+export interface Findings {
+  readonly acknowledged: number
+  readonly refused: number
+  readonly unanswered: number
+  readonly cancelled: number
+  readonly delivered: number
+  readonly lost: number
+  readonly duplicated: number
+  readonly early: number
+  /** Cancelled and delivered, refused and delivered, or delivered and never offered. */
+  readonly wrong: number
+  /** Of messages due or overdue after healing, in milliseconds. */
+  readonly latestMs: number
+  readonly medianMs: number
+  /** The first of each kind, in words. */
+  readonly examples: readonly string[]
+}
+
+/** A time read beside a clock that is being set may stand on either side of it. */
+const AROUND_MS = 100
+/** Messages due later than this after the healing are those that shall be left at the end. */
+export const FAR_AHEAD_MS = 600_000
+
+/** Checks what all workers wrote, message by message. */
+export class Books {
+  readonly #messages = new Map<number, Message>()
+
+  constructor(files: readonly string[]) {
+    const entries = files.filter((file) => existsSync(file)).flatMap(read)
+    // consumers may be ahead of producers' files
+    for (const entry of entries) if (entry[0] !== 'got') this.#note(entry)
+    for (const entry of entries) if (entry[0] === 'got') this.#get(entry[1]).taken.push(entry[2])
+  }
+
+  /** How many acknowledged messages shall be left when all the others have been taken. */
+  pending(now: number): number {
+    return [...this.#messages.values()].filter(
+      (m) => m.state === 'acknowledged' && m.cancelled === 'no' && isFar(m, now),
+    ).length
+  }
+
+  check(healedAt: number, clock: readonly ClockShift[]): Findings {
+    const examples: string[] = []
+    const found = {
+      acknowledged: 0,
+      refused: 0,
+      unanswered: 0,
+      cancelled: 0,
+      delivered: 0,
+      lost: 0,
+      duplicated: 0,
+      early: 0,
+      wrong: 0,
+    }
+    const lateness: number[] = []
+    const add = (what: 'lost' | 'duplicated' | 'early' | 'wrong', n: number, more: string): void => {
+      if (found[what]++ === 0) examples.push(`${n} ${more}`)
+    }
+    for (const [n, message] of this.#messages) {
+      const { state, dues, cancelled, taken } = message
+      if (state === 'acknowledged') found.acknowledged++
+      else if (state === 'refused') found.refused++
+      else found.unanswered++
+      if (cancelled === 'yes') found.cancelled++
+      found.delivered += taken.length
+      const expected = state === 'acknowledged' && cancelled === 'no' && !isFar(message, healedAt)
+      if (expected && taken.length === 0)
+        add('lost', n, `was acknowledged, due at ${dues.join(' or ')}, and never came`)
+      if (taken.length > 1) add('duplicated', n, `came ${taken.length} times`)
+      if (taken.length > 0 && cancelled === 'yes') add('wrong', n, 'was cancelled and came')
+      if (taken.length > 0 && state === 'refused') add('wrong', n, 'was refused and came')
+      for (const at of taken) {
+        if (dues.length === 0) continue
+        const earliest = Math.min(...dues)
+        const readings = shiftsAround(clock, at).map((shift) => at + shift)
+        const latest = Math.max(...readings)
+        if (latest < earliest) add('early', n, `came ${earliest - latest} ms early`)
+        const reference = Math.max(Math.max(...dues), healedAt + (shiftsAround(clock, healedAt).at(-1) ?? 0))
+        if (at >= healedAt) lateness.push(Math.max(0, Math.min(...readings) - reference))
+      }
+    }
+    lateness.sort((a, b) => a - b)
+    return { ...found, latestMs: lateness.at(-1) ?? 0, medianMs: lateness[lateness.length >> 1] ?? 0, examples }
+  }
+
+  #note(entry: Exclude<Entry, readonly ['got', ...unknown[]]>): void {
+    const message = this.#get(entry[1])
+    switch (entry[0]) {
+      case 'try':
+      case 'lost answer':
+        message.state = 'offered'
+        break
+      case 'ok':
+        message.state = 'acknowledged'
+        message.dues = [entry[2]]
+        break
+      case 'no':
+        message.state = 'refused'
+        break
+      case 'cancelling':
+        message.cancelled = 'perhaps'
+        break
+      case 'cancel':
+        message.cancelled = entry[2] === null ? 'perhaps' : entry[2] ? 'yes' : 'no'
+        break
+      case 'moving':
+        message.dues = [entry[2], Infinity]
+        break
+      case 'move':
+        message.dues = entry[2] === null ? message.dues.slice(0, 1) : [entry[2]]
+    }
+  }
+
+  #get(n: number): Message {
+    let message = this.#messages.get(n)
+    if (message === undefined) {
+      message = { state: 'refused', dues: [], cancelled: 'no', taken: [] } // until somebody says otherwise: nobody offered it
+      this.#messages.set(n, message)
+    }
+    return message
+  }
+}
+
+function read(file: string): Entry[] {
+  const lines = readFileSync(file, 'utf8').split('\n')
+  // the last line is empty, or was being written when the process was killed
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as Entry)
+}
+
+function isFar({ dues }: Message, healedAt: number): boolean {
+  return dues.length > 0 && Math.min(...dues) > healedAt + FAR_AHEAD_MS
+}
+
+function shiftsAround(clock: readonly ClockShift[], at: number): number[] {
+  const before = clock.filter((shift) => shift.at <= at - AROUND_MS).at(-1)?.shiftMs ?? 0
+  const within = clock.filter((shift) => Math.abs(shift.at - at) < AROUND_MS).map((shift) => shift.shiftMs)
+  return [before, ...within]
+}

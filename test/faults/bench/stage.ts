@@ -1,0 +1,170 @@
+import { Cluster, Redis } from 'ioredis'
+import type { ClientOptions } from '../../../src/index.js'
+import { eventually } from '../../support/events.js'
+import { startCluster, startRedis, startSentinel, type RedisServer } from '../../support/redis-server.js'
+import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js'
+
+/** One of the places where faults happen. */
+export interface Stage {
+  readonly name: string
+  /** How workers reach it. */
+  readonly client: ClientOptions
+  readonly servers: readonly RedisServer[]
+  /** To the master that there is now, past all proxies. */
+  raw(): Promise<Redis | Cluster>
+  /** To one of its servers. */
+  to(port: number): Promise<Redis>
+  /** Resolves when it works as it should. */
+  healthy(): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface StandaloneStage extends Stage {
+  readonly server: RedisServer
+  /** All workers come through it. */
+  readonly proxy: TcpProxy
+}
+
+export interface ReplicatedStage extends Stage {
+  masterPort(): Promise<number>
+  failover(): Promise<void>
+}
+
+/** Each acknowledged write is on disk: what is lost then is lost by somebody else. */
+export const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always']
+
+export async function standalone({
+  args = DURABLE,
+  env = {},
+  client = {},
+}: { args?: string[]; env?: NodeJS.ProcessEnv; client?: ClientOptions } = {}): Promise<StandaloneStage> {
+  const server = await startRedis({ args, env })
+  const proxy = await startProxy({ targetPort: server.port })
+  const raw = rawConnections()
+  const { tls, ...rest } = client
+  return {
+    name: 'standalone',
+    client: tls === undefined ? { host: '127.0.0.1', port: proxy.port, ...rest } : client,
+    server,
+    servers: [server],
+    proxy,
+    raw: () => raw.to(server.port),
+    to: (port) => raw.to(port),
+    async healthy() {
+      await eventually(async () => (await raw.to(server.port)).set('redelayed:healthy', '1', 'PX', 1), 20_000, 50)
+    },
+    async stop() {
+      raw.close()
+      await proxy.stop()
+      await server.stop()
+    },
+  }
+}
+
+/** One master, two replicas, three sentinels. */
+export async function sentinel(): Promise<ReplicatedStage> {
+  const setup = await startSentinel({ replicas: 2 })
+  const raw = rawConnections()
+  const master = async (): Promise<Redis> => raw.to(await setup.masterPort())
+  return {
+    name: 'sentinel',
+    client: { sentinels: setup.sentinels, name: setup.name },
+    servers: setup.servers,
+    raw: master,
+    to: (port) => raw.to(port),
+    masterPort: () => setup.masterPort(),
+    failover: () => setup.failover(),
+    async healthy() {
+      await eventually(
+        async () => {
+          const redis = await master()
+          const [role, , replicas] = (await redis.role()) as [string, number, unknown[]]
+          if (role !== 'master' || replicas.length !== 2) throw new Error(`${role} with ${replicas?.length} replicas`)
+          if ((await redis.wait(2, 500)) !== 2) throw new Error('the replicas are behind')
+        },
+        40_000,
+        100,
+      )
+    },
+    async stop() {
+      raw.close()
+      await setup.stop()
+    },
+  }
+}
+
+export interface ClusterStage extends Stage {
+  readonly nodes: readonly { host: string; port: number }[]
+  /** The server that serves a key now. */
+  masterOf(key: string): Promise<number>
+}
+
+/** Three masters, each with a replica. */
+export async function cluster(): Promise<ClusterStage> {
+  const setup = await startCluster({ replicas: 1 })
+  const raw = rawConnections()
+  let client: Cluster | undefined
+  const state = async (): Promise<void> => {
+    for (const { port } of setup.nodes) {
+      const redis = await raw.to(port)
+      const info = String(await redis.cluster('INFO'))
+      if (!info.includes('cluster_state:ok')) throw new Error(info)
+      const known = await redis.cluster('NODES')
+      if (/fail|noaddr|handshake/.test(known)) throw new Error(known)
+      const [role, , more] = (await redis.role()) as unknown as [string, unknown, unknown]
+      if (role === 'slave' && more === undefined) throw new Error('a replica without a master')
+    }
+  }
+  const masterOf = async (key: string): Promise<number> => {
+    for (const { port } of setup.nodes) {
+      const redis = await raw.to(port).catch(() => undefined)
+      if (redis === undefined) continue
+      const slot = await redis.cluster('KEYSLOT', key)
+      const ranges = await redis.cluster('SLOTS')
+      const owner = ranges.find(([from, to]) => slot >= from && slot <= to)
+      if (owner !== undefined) return Number(owner[2]?.[1])
+    }
+    throw new Error('no node answers')
+  }
+  return {
+    name: 'cluster',
+    client: { cluster: setup.nodes.map(({ host, port }) => ({ host, port })) },
+    nodes: setup.nodes,
+    servers: setup.servers,
+    masterOf,
+    to: (port) => raw.to(port),
+    async raw() {
+      if (client === undefined) {
+        client = new Cluster(setup.nodes, { slotsRefreshInterval: 500, retryDelayOnFailover: 200 })
+        client.on('error', () => {}) // calls report what fails
+      }
+      return client
+    },
+    healthy: () => eventually(state, 40_000, 100),
+    async stop() {
+      client?.disconnect()
+      raw.close()
+      await setup.stop()
+    },
+  }
+}
+
+/** The bench's own connections, one per server, which are no part of what is tested. */
+function rawConnections(): { to(port: number): Promise<Redis>; close(): void } {
+  const known = new Map<number, Redis>()
+  return {
+    async to(port) {
+      const ready = known.get(port)
+      if (ready?.status === 'ready') return ready
+      if (ready !== undefined && ready.status !== 'end') ready.disconnect()
+      const redis = new Redis({ host: '127.0.0.1', port, protocol: 2, lazyConnect: true, retryStrategy: () => null })
+      redis.on('error', () => {}) // connect rejects with it
+      known.set(port, redis)
+      await redis.connect()
+      return redis
+    },
+    close() {
+      for (const redis of known.values()) if (redis.status !== 'end') redis.disconnect()
+    },
+  }
+}

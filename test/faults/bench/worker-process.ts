@@ -1,0 +1,113 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Answer, Job, Order, WorkerReport } from './job.js'
+
+const SCRIPT = fileURLToPath(new URL('worker.ts', import.meta.url))
+/** After a kill the numbers go on far from those of before, of which nobody knows the last. */
+const NUMBERS_PER_LIFE = 100_000
+
+/** The bench's end of a worker. After a kill it can be started again as what it was. */
+export class WorkerProcess {
+  readonly #waiting = new Map<number, { resolve: (answer: Answer) => void; reject: (error: Error) => void }>()
+  #child: ChildProcess
+  #ids = 0
+  #mayEnd = false
+  #job: Job | undefined
+  #lives = 0
+  /** What keeps the process alive without a job. */
+  idleResources = Infinity
+  prepare: Order | undefined
+  /** Is told when the process ends by itself. */
+  onUnexpectedEnd: (why: string) => void = () => {}
+
+  constructor() {
+    this.#child = this.#spawn()
+  }
+
+  get name(): string {
+    return this.#job?.name ?? 'idle'
+  }
+
+  async start(job: Job): Promise<void> {
+    this.#job = job
+    this.#lives = 0
+    await this.#begin(job)
+  }
+
+  async stop(): Promise<void> {
+    await this.order({ kind: 'stop' })
+    this.#job = undefined
+  }
+
+  /** Resolves when it is carried out. */
+  async order(order: Order): Promise<WorkerReport | undefined> {
+    const id = ++this.#ids
+    const answer = await new Promise<Answer>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject })
+      this.#child.send({ id, order }, (error) => error && reject(error))
+    })
+    if (answer.error !== undefined) throw new Error(`${this.name}: ${answer.error}`)
+    return answer.report
+  }
+
+  async report(): Promise<WorkerReport> {
+    return (await this.order({ kind: 'report' })) as WorkerReport
+  }
+
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child.kill(signal)
+  }
+
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    this.#mayEnd = true
+    const ended = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await ended
+  }
+
+  /** After a kill: the same in a new process. */
+  async revive(producing: boolean): Promise<void> {
+    if (this.#job === undefined) throw new Error('it has no job')
+    this.#child = this.#spawn()
+    const { load, role } = this.#job
+    await this.#begin({ ...this.#job, load: { ...load, from: load.from + ++this.#lives * NUMBERS_PER_LIFE } })
+    if (producing && role === 'producer') await this.order({ kind: 'produce', on: true })
+  }
+
+  /** Ends the process, which has no job. */
+  async end(): Promise<void> {
+    this.#mayEnd = true
+    const ended = once(this.#child, 'exit')
+    this.#child.disconnect()
+    await ended
+  }
+
+  async #begin(job: Job): Promise<void> {
+    if (this.prepare !== undefined) await this.order(this.prepare)
+    this.idleResources = (await this.report()).resources
+    await this.order({ kind: 'start', job })
+  }
+
+  #spawn(): ChildProcess {
+    const execArgv = ['--import', 'tsx', '--expose-gc']
+    const child = fork(SCRIPT, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    this.#mayEnd = false
+    // those that wait for work must not keep the bench alive
+    child.unref()
+    child.channel?.unref()
+    child.on('message', (answer: Answer) => {
+      this.#waiting.get(answer.id)?.resolve(answer)
+      this.#waiting.delete(answer.id)
+    })
+    child.once('exit', (code, signal) => {
+      if (child !== this.#child) return
+      const why = `${this.name} ended with ${signal ?? code}`
+      for (const { reject } of this.#waiting.values()) reject(new Error(why))
+      this.#waiting.clear()
+      if (!this.#mayEnd) this.onUnexpectedEnd(why)
+    })
+    return child
+  }
+}

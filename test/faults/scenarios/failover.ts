@@ -1,0 +1,104 @@
+import { expect } from 'chai'
+import { CrossSlotError, codecs, createClient } from '../../../src/index.js'
+import { eventually } from '../../support/events.js'
+import { uniqueName } from '../../support/redis.js'
+import { TAKES } from '../bench/bench.js'
+import type { ClusterStage, ReplicatedStage } from '../bench/stage.js'
+import type { Scenario } from './scenario.js'
+
+/** What was taken, moved or cancelled in the last moment may not have reached the replica, and comes again. */
+const REPEATED = 100
+const IN_ALL_HANDS = 2 * TAKES
+
+export const sentinels: readonly Scenario<ReplicatedStage>[] = [
+  {
+    name: 'SIGKILL of the master: the sentinels choose another',
+    allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
+    async fault(bench, stage) {
+      const port = await stage.masterPort()
+      const master = stage.servers.find((server) => server.port === port)
+      await master?.kill('SIGKILL')
+      await eventually(async () => expect(await stage.masterPort()).not.to.equal(port), 20_000, 50)
+      await master?.restart()
+      const next = await stage.masterPort()
+      await eventually(async () => void (await (await stage.to(port)).call('REPLICAOF', '127.0.0.1', next)), 5_000, 50)
+    },
+  },
+  {
+    name: 'SENTINEL FAILOVER while the old master lives on',
+    allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
+    fault: (_, stage) => stage.failover(),
+  },
+]
+
+export const clusters: readonly Scenario<ClusterStage>[] = [
+  {
+    name: 'SIGKILL of the master of the queue: its replica takes over',
+    allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
+    async fault(bench, stage) {
+      const port = await stage.masterOf(bench.keys.timeouts)
+      const master = stage.servers.find((server) => server.port === port)
+      await master?.kill('SIGKILL')
+      await eventually(async () => expect(await stage.masterOf(bench.keys.timeouts)).not.to.equal(port), 20_000, 100)
+      await master?.restart()
+    },
+  },
+  {
+    name: 'CLUSTER FAILOVER of the master of the queue',
+    allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
+    async fault(bench, stage) {
+      const port = await stage.masterOf(bench.keys.timeouts)
+      const id = await (await stage.to(port)).cluster('MYID')
+      for (const node of stage.nodes) {
+        const redis = await stage.to(node.port)
+        if (String(await redis.cluster('NODES')).includes(`myself,slave ${id}`)) await redis.cluster('FAILOVER')
+      }
+      await eventually(async () => expect(await stage.masterOf(bench.keys.timeouts)).not.to.equal(port), 20_000, 100)
+    },
+  },
+  {
+    name: 'the slot of the queue moves to another master and back while it is used',
+    allowed: { lost: IN_ALL_HANDS, duplicated: IN_ALL_HANDS },
+    async fault(bench, stage) {
+      const home = await stage.masterOf(bench.keys.timeouts)
+      const masters = new Set<number>()
+      for (const key of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) masters.add(await stage.masterOf(key))
+      const other = [...masters].find((port) => port !== home)
+      if (other === undefined) throw new Error('no other master')
+      await migrate(stage, bench.keys.timeouts, home, other)
+      await bench.pause(500)
+      await migrate(stage, bench.keys.timeouts, other, home)
+    },
+  },
+  {
+    name: 'names whose keys lie in different slots are refused, and disturb nobody',
+    async fault(_, stage) {
+      const client = createClient({ ...stage.client, codec: codecs.json() })
+      try {
+        for (let i = 0; i < 20; i++) {
+          const delayed = client.getDelayedQueue(client.getQueue(`${uniqueName('slots')}x{y`), { deliver: false })
+          const refused = await delayed.offer(i, 10).catch((error: unknown) => error)
+          expect(refused).to.be.instanceOf(CrossSlotError)
+        }
+      } finally {
+        await client.shutdown()
+      }
+    },
+  },
+]
+
+/** As redis-cli moves a slot: key by key, with commands coming in all the time. */
+async function migrate(stage: ClusterStage, key: string, from: number, to: number): Promise<void> {
+  const [source, target] = [await stage.to(from), await stage.to(to)]
+  const slot = await source.cluster('KEYSLOT', key)
+  const [sourceId, targetId] = [await source.cluster('MYID'), await target.cluster('MYID')]
+  await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', sourceId)
+  await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', targetId)
+  for (;;) {
+    const keys = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, 10)) as string[]
+    if (keys.length === 0) break
+    for (const one of keys) await source.call('MIGRATE', '127.0.0.1', to, one, 0, 5_000)
+  }
+  for (const redis of [target, source]) await redis.call('CLUSTER', 'SETSLOT', slot, 'NODE', targetId)
+  await eventually(async () => expect(await stage.masterOf(key)).to.equal(to), 10_000, 50)
+}

@@ -1,0 +1,101 @@
+import { expect } from 'chai'
+import { SWEEP_MS, TAKES, type Bench } from '../bench/bench.js'
+import type { StandaloneStage } from '../bench/stage.js'
+import type { Scenario } from './scenario.js'
+
+const FOR_MS = 4 * SWEEP_MS
+const IN_ALL_HANDS = 2 * TAKES
+const SUBSCRIBING = ['SUBSCRIBE']
+const BLOCKING = ['BLMPOP', 'BLPOP']
+
+/** What lies between the processes and the server breaks, or only seems to be there. */
+export const network: readonly Scenario<StandaloneStage>[] = [
+  {
+    name: 'all connections are reset, again and again',
+    allowed: { lost: 4 * IN_ALL_HANDS },
+    async fault(bench, { proxy }) {
+      for (let i = 0; i < 4; i++) {
+        proxy.cut()
+        await bench.pause(100, 500)
+      }
+    },
+  },
+  {
+    name: 'nobody is there for seconds',
+    allowed: { lost: IN_ALL_HANDS },
+    async fault(bench, { proxy }) {
+      proxy.refuse(true)
+      proxy.cut()
+      await bench.pause(FOR_MS)
+      proxy.refuse(false)
+    },
+  },
+  {
+    name: 'everything is silent for seconds, also new connections',
+    allowed: { lost: IN_ALL_HANDS },
+    async fault(bench, { proxy }) {
+      proxy.blackhole(true)
+      await bench.pause(FOR_MS)
+      proxy.blackhole(false)
+    },
+  },
+  {
+    name: 'half-open subscriber sockets: deliveries go on, and they are replaced',
+    fault: (bench, { proxy }) =>
+      halfOpen(
+        bench,
+        () => proxy.halfOpen(SUBSCRIBING),
+        () => proxy.cut(),
+      ),
+    allowed: { lost: IN_ALL_HANDS },
+  },
+  {
+    name: 'half-open command sockets: replaced while the others work',
+    fault: (bench, { proxy }) =>
+      halfOpen(
+        bench,
+        () => proxy.halfOpen({ but: [...SUBSCRIBING, ...BLOCKING] }),
+        () => proxy.cut(),
+      ),
+    allowed: { lost: IN_ALL_HANDS },
+    also: (result) => void expect(result.errors).to.have.property('ERR_CONNECTION'),
+  },
+  {
+    name: 'half-open blocking sockets',
+    allowed: { lost: 2 * IN_ALL_HANDS },
+    async fault(bench, { proxy }) {
+      expect(proxy.halfOpen(BLOCKING)).to.be.at.least(2)
+      await bench.pause(FOR_MS)
+      proxy.cut() // within the 13 s after which a silent wait is given up
+    },
+  },
+  {
+    name: '150 ms each way',
+    async fault(bench, { proxy }) {
+      proxy.delay(150)
+      await bench.pause(FOR_MS)
+      proxy.delay(0)
+    },
+  },
+  {
+    name: 'a line of 20 kB/s',
+    async fault(bench, { proxy }) {
+      proxy.throttle(20_000)
+      await bench.pause(FOR_MS)
+      proxy.throttle(Infinity)
+    },
+  },
+]
+
+/** The others deliver all the time, so that what came in the last second of the fault shows it was overcome. */
+async function halfOpen(bench: Bench, open: () => number, heal: () => void): Promise<void> {
+  expect(open()).to.be.at.least(2)
+  await bench.pause(FOR_MS - 1_000)
+  const before = bench.books().check(Date.now(), []).delivered
+  await bench.pause(1_000)
+  expect(
+    bench.books().check(Date.now(), []).delivered,
+    'nothing came while the sockets were half-open',
+  ).to.be.greaterThan(before)
+  heal()
+}
