@@ -56,7 +56,7 @@ function named(name: string, codec: Codec): Codec {
 }
 
 function of<T>(name: string, codec: Codec<T>, value: T): Subject {
-  return { codec: named(name, codec as Codec), value }
+  return { codec: named(name, codec), value }
 }
 
 /** Microseconds of one call in the fastest batch. */

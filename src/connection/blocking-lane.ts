@@ -4,6 +4,7 @@ import { asInteger } from '../lua/replies.js'
 import type { BlockingCommand, Popped } from './blocking-commands.js'
 import type { Link } from './link.js'
 import { isTransient, translateError } from './server-errors.js'
+import { NodeGoneError } from './topology.js'
 import { Waiters, type Waiter } from './waiters.js'
 
 /** How long one blocking command waits at the server before it is sent again. */
@@ -28,6 +29,8 @@ export interface LaneParams {
   readonly shared: { hasServed: boolean }
   /** The keys live elsewhere now. */
   readonly onMoved: (waiters: Waiter[]) => void
+  /** The server is gone; the lane is of no use any more. */
+  readonly onGone: (waiters: Waiter[]) => void
 }
 
 interface Call {
@@ -126,8 +129,9 @@ export class BlockingLane {
       return await this.#params.link.get()
     } catch (thrown) {
       const error = translateError(thrown)
+      this.#waiters.settleAllEnded()
       if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
-      else this.#waiters.settleAllEnded()
+      else if (error instanceof NodeGoneError) this.#params.onGone(this.#waiters.removeAll())
       return undefined
     }
   }

@@ -14,7 +14,7 @@ import {
 } from './blocking-commands.js'
 import { BlockingLane, learnClientId } from './blocking-lane.js'
 import { Link } from './link.js'
-import { translateError } from './server-errors.js'
+import { isTransient, translateError } from './server-errors.js'
 import type { Place, Topology } from './topology.js'
 import type { Waiter } from './waiters.js'
 
@@ -37,6 +37,9 @@ type Kind = End | 'move'
 
 /** How long one of several groups of keys is waited for before the next one has its turn. */
 const TURN_MS = 100
+
+/** Before it is asked again where keys live that cannot be found just now. */
+const RETRY_MS = 100
 
 /** All waiting takes of a client, on a few connections (per node, in a cluster). */
 export class BlockingReads {
@@ -138,21 +141,28 @@ export class BlockingReads {
     })
   }
 
-  async #assign(kind: Kind, waiter: Waiter): Promise<void> {
-    try {
-      const [key = ''] = waiter.keys
-      const { node, slot } = await this.#place(kind === 'move' ? parseMoveKey(key).source : key)
-      waiter.group = kind === 'move' ? key : slot
-      if (this.#closed) throw new ShutdownError('the client was shut down')
-      if (waiter.ended === null) waiter.resolve(null)
-      else if (waiter.ended !== undefined) waiter.reject(waiter.ended)
-      else {
+  /** `patient`: it has waited well before, so that what stands in the way is waited out. */
+  async #assign(kind: Kind, waiter: Waiter, patient = false): Promise<void> {
+    for (;;) {
+      try {
+        const [key = ''] = waiter.keys
+        const { node, slot } = await this.#place(kind === 'move' ? parseMoveKey(key).source : key)
+        waiter.group = kind === 'move' ? key : slot
+        if (this.#closed) throw new ShutdownError('the client was shut down')
+        if (settleIfEnded(waiter)) return
         const lane = this.#choose(kind, node, waiter.keys)
         this.#laneOf.set(waiter, lane)
         lane.add(waiter)
+        return
+      } catch (thrown) {
+        const error = this.#closed ? new ShutdownError('the client was shut down') : translateError(thrown)
+        if (settleIfEnded(waiter)) return
+        if (!patient || !isTransient(error)) {
+          waiter.reject(error)
+          return
+        }
       }
-    } catch (thrown) {
-      waiter.reject(translateError(thrown))
+      await pause(RETRY_MS)
     }
   }
 
@@ -172,26 +182,45 @@ export class BlockingReads {
   }
 
   #open(kind: Kind, node: string): BlockingLane {
+    let failed = false
     const link = new Link({
       role: 'blocking',
-      open: () => this.#topology.dedicated(node === '' ? undefined : node),
-      prepare: learnClientId,
+      open: async () => {
+        if (node === '') return this.#topology.dedicated()
+        if (failed) await this.#topology.refresh() // perhaps another node has taken its place
+        failed = true
+        return this.#topology.dedicated(node)
+      },
+      prepare: async (redis) => {
+        await learnClientId(redis)
+        failed = false
+      },
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })
-    return new BlockingLane({
+    const lane: BlockingLane = new BlockingLane({
       link,
       beside: (redis) => this.#topology.beside(redis),
       command: this.#commands[kind](),
       shared: this.#shared[kind],
       onMoved: (waiters) => void this.#reassign(kind, waiters),
+      onGone: (waiters) => {
+        const place = `${kind} ${node}`
+        this.#lanes.set(
+          place,
+          (this.#lanes.get(place) ?? []).filter((other) => other !== lane),
+        )
+        void lane.close() // its link would look for the node for ever
+        void this.#reassign(kind, waiters)
+      },
     })
+    return lane
   }
 
   async #reassign(kind: Kind, waiters: Waiter[]): Promise<void> {
     for (const waiter of waiters) this.#laneOf.delete(waiter)
     await this.#topology.refresh().catch(() => undefined)
-    for (const waiter of waiters) await this.#assign(kind, waiter)
+    for (const waiter of waiters) void this.#assign(kind, waiter, true)
   }
 
   /** The keys in the order given, those of one slot together. */
@@ -213,4 +242,16 @@ export class BlockingReads {
       throw translateError(thrown)
     }
   }
+}
+
+/** Whether it wants to wait no longer; it has its answer then. */
+function settleIfEnded(waiter: Waiter): boolean {
+  if (waiter.ended === undefined) return false
+  if (waiter.ended === null) waiter.resolve(null)
+  else waiter.reject(waiter.ended)
+  return true
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }

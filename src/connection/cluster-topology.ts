@@ -4,7 +4,7 @@ import type { Settings } from '../options.js'
 import { OVERRIDES } from './overrides.js'
 import { Readiness } from './readiness.js'
 import { assertVersion } from './server-version.js'
-import type { Place, Topology } from './topology.js'
+import { NodeGoneError, type Place, type Topology } from './topology.js'
 
 const MAX_KNOWN_SLOTS = 100_000
 
@@ -43,8 +43,7 @@ export class ClusterTopology implements Topology {
       node === undefined
         ? masters[Math.floor(Math.random() * masters.length)]
         : masters.find((master) => addressOf(master) === node)
-    if (chosen === undefined)
-      throw new ConnectionError(`no master ${node ?? ''} is known in the cluster`, 'not-applied')
+    if (chosen === undefined) throw new NodeGoneError(node ?? '')
     return chosen.duplicate(OVERRIDES)
   }
 

@@ -11,10 +11,14 @@ import type { Emit, ReconnectingEvent } from '../events.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import { abandon, disconnect } from './disconnect.js'
 import { translateError } from './server-errors.js'
+import { NodeGoneError } from './topology.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
 /** A connection that lived this long was a success. */
 const STABLE_MS = 1_000
+
+/** Waiting longer does not help against these, so whoever waits is told at once. */
+const FINAL = [AuthError, UnsupportedServerError, NodeGoneError]
 
 export interface LinkParams {
   readonly role: ReconnectingEvent['connection']
@@ -59,7 +63,7 @@ export class Link {
     return this.#current?.status === 'ready' ? this.#current : undefined
   }
 
-  /** Waits for the connection, at most `connectTimeout`. Wrong credentials reject at once. */
+  /** Waits for the connection, at most `connectTimeout`. Wrong credentials and a node that has left reject at once. */
   get(): Promise<Redis> {
     if (this.current !== undefined) return Promise.resolve(this.current)
     if (this.#closed) return Promise.reject(new ShutdownError('the client was shut down'))
@@ -120,8 +124,8 @@ export class Link {
         await this.#serve(redis)
         // a connection that is given up again and again must not be opened in a hot loop
         if (performance.now() - since > STABLE_MS) attempt = 0
-      } else if (this.#lastError instanceof AuthError || this.#lastError instanceof UnsupportedServerError) {
-        const error = this.#lastError
+      } else if (FINAL.some((type) => this.#lastError instanceof type)) {
+        const error = this.#lastError as RedelayedError
         this.#settle((waiter) => waiter.reject(copyOf(error)))
       }
       if (this.#closed) return

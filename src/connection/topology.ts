@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
+import { ConnectionError } from '../errors.js'
 
 /** Where commands go, and how further connections to the same place are made. */
 export interface Topology {
@@ -26,6 +27,13 @@ export interface Topology {
    */
   onDemoted(client: Redis | Cluster): boolean
   close(): Promise<void>
+}
+
+/** A cluster's node that was a master does not exist any more, or is a replica now: its keys live elsewhere. */
+export class NodeGoneError extends ConnectionError {
+  constructor(node: string) {
+    super(`no master ${node} is known in the cluster`, 'not-applied')
+  }
 }
 
 export interface Place {

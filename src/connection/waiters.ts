@@ -101,8 +101,8 @@ export class Waiters {
     for (const key of [...this.#byKey.keys()]) this.fail(key, error)
   }
 
-  removeAll(keys: readonly string[]): Waiter[] {
-    const removed = new Set(keys.flatMap((key) => this.#byKey.get(key) ?? []))
+  removeAll(keys: Iterable<string> = this.#byKey.keys()): Waiter[] {
+    const removed = new Set([...keys].flatMap((key) => this.#byKey.get(key) ?? []))
     this.#remove(removed)
     return [...removed]
   }

@@ -1,5 +1,6 @@
 -- Add one entry to the schedule, and announce it when it became the head.
--- Sending it twice adds it once: the order list is pushed to only when the schedule took the entry.
+-- Sending it twice adds it once: the order list is pushed to only when the schedule took the entry, and a repetition that
+-- comes when the entry may have been delivered already adds nothing.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -9,26 +10,34 @@
 -- ARGV[3] delayMs  integer  due so long after now
 -- ARGV[4] entry    bytes    packed entry
 -- ARGV[5] ordered  flag     whether the entry also stands in the order list
--- ARGV[6] retry    flag     whether an earlier attempt may have added it already
+-- ARGV[6] undeliveredUntilMs  integer  -1 for a first attempt; for a repetition, the server's time before which the entry of
+--   an earlier attempt cannot have been delivered
 --
 -- returns the due time as text, because clients round integers just below 2^53; -1 when another message has the same
---   bytes (draw a new id); -2 when the due time exceeds 2^53-1
+--   bytes (draw a new id); -2 when the due time exceeds 2^53-1; -3 for a repetition that comes too late to tell whether an
+--   earlier attempt was delivered or never came
 local timeouts, order = KEYS[1], KEYS[2]
 local channel, entry = ARGV[1], ARGV[4]
 
-local now = tonumber(ARGV[2])
-if now < 0 then
+local function serverTime()
   local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
+
+local undeliveredUntil = tonumber(ARGV[6])
+if undeliveredUntil >= 0 then
+  local score = redis.call('ZSCORE', timeouts, entry)
+  if score then return score end
+  if serverTime() >= undeliveredUntil then return -3 end
+end
+
+local now = tonumber(ARGV[2])
+if now < 0 then now = serverTime() end
 local due = now + tonumber(ARGV[3])
 if due > 9007199254740991 then return -2 end
 local dueText = string.format('%.0f', due)
 
-if redis.call('ZADD', timeouts, 'NX', dueText, entry) == 0 then
-  if ARGV[6] == '0' then return -1 end
-  return redis.call('ZSCORE', timeouts, entry)
-end
+if redis.call('ZADD', timeouts, 'NX', dueText, entry) == 0 then return -1 end
 if ARGV[5] == '1' then
   local pushed = redis.pcall('RPUSH', order, entry)
   if type(pushed) == 'table' and pushed.err then
@@ -37,6 +46,11 @@ if ARGV[5] == '1' then
   end
 end
 if redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then
-  redis.call('PUBLISH', channel, dueText)
+  local told = redis.pcall('PUBLISH', channel, dueText)
+  if type(told) == 'table' and told.err then -- a user without the right to: nobody would look for the entry in time
+    redis.call('ZREM', timeouts, entry)
+    if ARGV[5] == '1' then redis.call('RPOP', order) end
+    return told
+  end
 end
 return dueText

@@ -1,6 +1,7 @@
 import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES, encodeEntry } from '../codec/entry.js'
 import { encodeTicket, type Ticket } from '../codec/ticket.js'
 import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
+import { asBytesArray } from '../lua/replies.js'
 import { run, runMany } from '../lua/run.js'
 import { offer } from '../lua/scripts.js'
 import type { QueueContext, QueueIdentity } from './context.js'
@@ -17,6 +18,9 @@ const CHUNKS_IN_FLIGHT = 4
 /** The script's answers that are no due time. */
 const COLLISION = -1
 const DUE_TOO_LARGE = -2
+const TOO_LATE_TO_REPEAT = -3
+
+const FIRST_ATTEMPT = -1
 
 /** When an entry is due: so long after now, or at a moment; both in milliseconds by the Redis clock. */
 export type Due = { readonly delayMs: number } | { readonly atMs: number }
@@ -31,14 +35,19 @@ interface Attempt extends PendingOffer {
   id: Buffer
   entry: Buffer
   count: number
-  /** Whether an earlier attempt may have been carried out: then finding the entry there means success. */
-  retry: boolean
+  /**
+   * When an earlier attempt may have been carried out: before this time of the server's its entry cannot have been delivered,
+   * so that one that is not there was never added.
+   */
+  undeliveredUntilMs: number
+  /** Why it is not known whether an earlier attempt was carried out. */
+  unknown?: RedelayedError
 }
 
 /**
  * Adds entries to a schedule, each at most once however often it has to be sent: a repeated attempt carries the same id.
- * An attempt whose reply was lost is repeated only while the entry cannot have been delivered yet; after that nobody can
- * tell, and the caller learns that the outcome is unknown.
+ * An attempt whose reply was lost is repeated only while the entry cannot have been delivered yet, by the server's clock and
+ * at the moment when the script runs; after that nobody can tell, and the caller learns that the outcome is unknown.
  */
 export class Offers {
   readonly #context: QueueContext
@@ -64,6 +73,7 @@ export class Offers {
       const ticket = this.#settle(attempt, result, startedAt)
       if (typeof ticket === 'string') return ticket
       if (ticket !== undefined) throw ticket
+      if (attempt.unknown !== undefined) await this.#limit([attempt], startedAt)
     }
   }
 
@@ -101,12 +111,16 @@ export class Offers {
         if (settled !== undefined) results[index] = settled
         return settled === undefined
       })
+      const repeated = open.map(({ attempt }) => attempt).filter(({ unknown }) => unknown !== undefined)
+      if (repeated.length > 0) await this.#limit(repeated, startedAt)
     }
   }
 
   #attempt({ payload, due }: PendingOffer): Attempt {
     const id = this.#newId()
-    return { payload, due, id, entry: encodeEntry(id, payload), count: 1, retry: this.#context.commands.resends }
+    // what the layer below repeats it repeats at once, and says nothing
+    const undeliveredUntilMs = this.#context.commands.resends ? Number.MAX_SAFE_INTEGER : FIRST_ATTEMPT
+    return { payload, due, id, entry: encodeEntry(id, payload), count: 1, undeliveredUntilMs }
   }
 
   #newId(): Buffer {
@@ -123,7 +137,7 @@ export class Offers {
       delayMs: 'atMs' in due ? 0 : due.delayMs,
       entry: attempt.entry,
       ordered: this.#ordered,
-      retry: attempt.retry,
+      undeliveredUntilMs: attempt.undeliveredUntilMs,
     }
   }
 
@@ -133,6 +147,9 @@ export class Offers {
     if (result === DUE_TOO_LARGE) {
       const delay = 'delayMs' in attempt.due ? attempt.due.delayMs : attempt.due.atMs
       return new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delay)
+    }
+    if (result === TOO_LATE_TO_REPEAT) {
+      return attempt.unknown ?? new InternalError('offer-repeated', 'a first attempt came too late')
     }
     if (result === COLLISION) {
       if (attempt.count++ >= MAX_ATTEMPTS) return new InternalError('id-collision', 'every id drawn was taken')
@@ -147,16 +164,31 @@ export class Offers {
   #onError(attempt: Attempt, error: Error, startedAt: number): RedelayedError | undefined {
     const refused = !(error instanceof ConnectionError) || error.outcome === 'not-applied'
     // this attempt was refused, but an earlier one may have been carried out
-    const wasUnknown = attempt.retry && !this.#context.commands.resends
-    if (refused && wasUnknown) return new ConnectionError(error.message, 'unknown', { cause: error })
+    if (refused && attempt.unknown !== undefined) return new ConnectionError(error.message, 'unknown', { cause: error })
     if (refused) {
       return error instanceof RedelayedError ? error : new InternalError('offer-error', error.message, { cause: error })
     }
     const { due } = attempt
     const remaining = 'atMs' in due ? due.atMs - Date.now() : due.delayMs - (performance.now() - startedAt)
     if (remaining <= 0 || attempt.count++ >= MAX_ATTEMPTS) return error
-    attempt.retry = true
+    attempt.unknown = error
     return undefined
+  }
+
+  /** Learns until when attempts that began at `startedAt` can be repeated, from the server, whose clock decides. */
+  async #limit(attempts: readonly Attempt[], startedAt: number): Promise<void> {
+    let serverStartedAt = -Infinity // without an answer only those whose due time was given by its date
+    try {
+      const [seconds, microseconds] = asBytesArray(await this.#context.commands.call('TIME', [], { idempotent: true }))
+      const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
+      serverStartedAt = now - Math.ceil(performance.now() - startedAt)
+    } catch {
+      // the repetition will meet the same fault
+    }
+    for (const attempt of attempts) {
+      const { due } = attempt
+      attempt.undeliveredUntilMs = Math.max(0, 'atMs' in due ? due.atMs : serverStartedAt + due.delayMs)
+    }
   }
 }
 

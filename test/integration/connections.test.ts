@@ -12,12 +12,23 @@ import {
   ReadOnlyError,
   UnsupportedServerError,
   type ClientOptions,
-  type RedelayedError,
+  RedelayedError,
 } from '../../src/index.js'
 import { eventually, once } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, uniqueName } from '../support/redis.js'
-import { cleanUp, expectError, expectRoundTrip, javaOffer, makePair, onCleanup, rawState, rawTo } from './fixtures.js'
+import {
+  ORDERS,
+  cleanUp,
+  expectError,
+  expectRoundTrip,
+  javaOffer,
+  makePair,
+  onCleanup,
+  rawState,
+  rawTo,
+  rejection,
+} from './fixtures.js'
 
 describe('connections', () => {
   afterEach(cleanUp)
@@ -93,6 +104,18 @@ describe('connections', () => {
       await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.delayed.offer('x', 5))
       await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.queue.take())
     })
+
+    for (const order of ORDERS) {
+      it(`order '${order}': a user who may not publish: an error, and nothing is added`, async () => {
+        const plain = rawTo(server.port, { password: odd })
+        await plain.call('ACL', 'SETUSER', 'mute', 'on', '>mute', '~*', '&*', '+@all', '-publish')
+        const options = { host: '127.0.0.1', port: server.port, username: 'mute', password: 'mute' }
+        const pair = makePair(order, options)
+        pair.client.on('error', () => {})
+        expect(await rejection(pair.delayed.offer('x', 600_000))).to.be.instanceOf(RedelayedError)
+        expect(await plain.exists(pair.keys.timeouts, pair.keys.order)).to.equal(0)
+      })
+    }
   })
 
   describe('with TLS', function () {

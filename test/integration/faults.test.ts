@@ -185,6 +185,32 @@ describe('faults', function () {
       expect(await pair.queue.poll()).to.equal(null)
     })
 
+    it('nor one that was delivered while the repetition waited for its connection', async () => {
+      await startBehindProxy()
+      const pair = through()
+      const other = makePair('list', { url: server.url, queueName: pair.name })
+      await pair.delayed.offer('connected', LATER)
+      proxy.delay({ toClient: 60_000 })
+      const offers = [
+        rejection(pair.delayed.offer('soon', 300)),
+        rejection(pair.delayed.offerAt('at a date', new Date((await redisNow(plain)) + 300))),
+      ]
+      await eventually(async () => expect(await plain.zcard(pair.keys.timeouts)).to.equal(3))
+      proxy.refuse(true)
+      proxy.delay(0)
+      proxy.cut()
+      // both repetitions are under way now: the delays are not over
+      const taken = [await other.queue.take(), await other.queue.take()]
+      expect(taken.sort()).to.deep.equal(['at a date', 'soon'])
+      proxy.refuse(false)
+      for (const error of offers) {
+        expect(await error)
+          .to.be.an.instanceOf(ConnectionError)
+          .with.property('outcome', 'unknown')
+      }
+      expect(await plain.zcard(pair.keys.timeouts)).to.equal(1)
+    })
+
     it('what changes something and is no offer is not repeated, what only reads is', async () => {
       await startBehindProxy()
       const pair = through()

@@ -135,7 +135,7 @@ describe('all scripts together', () => {
       case 'offer': {
         const payload = `payload ${serial}`
         const entry = one.free ? unordered(one.id, payload, 5) : ordered(one.id, payload)
-        const args = { channel, nowMs, delayMs: one.delay, entry, ordered: !one.free, retry: false }
+        const args = { channel, nowMs, delayMs: one.delay, entry, ordered: !one.free, undeliveredUntilMs: -1 }
         expect(await run(rig.sender, offer, queue.keys, args)).to.equal(nowMs + one.delay)
         return model.add({ entry, due: nowMs + one.delay, payload }, !one.free)
       }

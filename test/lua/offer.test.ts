@@ -21,7 +21,7 @@ const NOW = 1_000_000
 const MAX = Number.MAX_SAFE_INTEGER
 
 function offerTo(rig: Rig, queue: Fixture, args: Partial<Args> & Pick<Args, 'entry'>): Promise<number> {
-  const base = { channel: queue.keys.channel, nowMs: NOW, delayMs: 500, ordered: true, retry: false }
+  const base = { channel: queue.keys.channel, nowMs: NOW, delayMs: 500, ordered: true, undeliveredUntilMs: -1 }
   return run(rig.sender, offer, queue.keys, { ...base, ...args })
 }
 
@@ -158,7 +158,7 @@ describe('offer.lua', () => {
         ],
         order: [a, b],
       },
-      args: { entry: a, retry: true },
+      args: { entry: a, undeliveredUntilMs: MAX },
       reply: 77,
       after: {
         timeouts: [
@@ -172,10 +172,26 @@ describe('offer.lua', () => {
     {
       what: 'adds the entry when the earlier attempt did not arrive',
       before: {},
-      args: { entry: a, retry: true },
+      args: { entry: a, undeliveredUntilMs: MAX },
       reply: DUE,
       after: { timeouts: [[a, DUE]], order: [a] },
       published: [DUE],
+    },
+    {
+      what: 'adds nothing when the entry of an earlier attempt may have been delivered meanwhile',
+      before: { timeouts: [[b, 1]], order: [b] },
+      args: { entry: a, undeliveredUntilMs: 1 },
+      reply: -3,
+      after: { timeouts: [[b, 1]], order: [b] },
+      published: [],
+    },
+    {
+      what: 'finds an entry of an earlier attempt also when it is too late to repeat',
+      before: { timeouts: [[a, 77]], order: [a] },
+      args: { entry: a, undeliveredUntilMs: 1 },
+      reply: 77,
+      after: { timeouts: [[a, 77]], order: [a] },
+      published: [],
     },
     {
       what: 'takes the largest due time that is a whole number',
@@ -214,7 +230,8 @@ describe('offer.lua', () => {
   it('adds an entry once, however often it is sent', async () => {
     const queue = await rig.queue()
     const first = await offerTo(rig, queue, { entry: a, nowMs: -1 })
-    for (let i = 0; i < 3; i++) expect(await offerTo(rig, queue, { entry: a, nowMs: -1, retry: true })).to.equal(first)
+    for (let i = 0; i < 3; i++)
+      expect(await offerTo(rig, queue, { entry: a, nowMs: -1, undeliveredUntilMs: MAX })).to.equal(first)
     expect(await queue.read()).to.deep.equal(expected({ timeouts: [[a, first]], order: [a] }))
     expect(await queue.published()).to.deep.equal([String(first)])
   })

@@ -14,7 +14,7 @@ describe('sending scripts', () => {
     delayMs: 1,
     entry,
     ordered: true,
-    retry: false,
+    undeliveredUntilMs: -1,
   })
   const all = expected({ timeouts: entries.map((entry) => [entry, NOW + 1] as const), order: entries })
 

@@ -47,10 +47,8 @@ export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
   if (allowedClasses !== undefined && !Array.isArray(allowedClasses)) {
     throw new InvalidArgumentError(`${NAME}.allowedClasses`, 'an array of class names', allowedClasses)
   }
-  const registry = new Registry(
-    classes,
-    order === 'sorted' ? allowedClasses && [...allowedClasses].sort() : allowedClasses,
-  )
+  const allowed: readonly string[] | undefined = allowedClasses
+  const registry = new Registry(classes, order === 'sorted' ? allowed?.toSorted() : allowed)
   const reading = { references, exact, bigints: exact || longs === 'bigint' }
   let idle: ValueWriter | undefined = new ValueWriter(registry, references)
   return Object.freeze({

@@ -107,9 +107,9 @@ export async function cluster(): Promise<ClusterStage> {
   const state = async (): Promise<void> => {
     for (const { port } of setup.nodes) {
       const redis = await raw.to(port)
-      const info = String(await redis.cluster('INFO'))
+      const info = String(await redis.call('CLUSTER', 'INFO'))
       if (!info.includes('cluster_state:ok')) throw new Error(info)
-      const known = await redis.cluster('NODES')
+      const known = String(await redis.call('CLUSTER', 'NODES'))
       if (/fail|noaddr|handshake/.test(known)) throw new Error(known)
       const [role, , more] = (await redis.role()) as unknown as [string, unknown, unknown]
       if (role === 'slave' && more === undefined) throw new Error('a replica without a master')

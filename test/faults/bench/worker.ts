@@ -39,7 +39,8 @@ class Worker {
     this.#next = job.load.from
     this.#books = openSync(job.ledger, 'a')
     this.#client = createClient({ ...job.client, ioredis: { ...job.client.ioredis, connectionName: job.name } })
-    this.#client.on('error', (error) => this.#count(error))
+    this.#client.on('error', (error) => this.#count(codeOf(error)))
+    this.#client.on('reconnecting', ({ error }) => this.#count(`reconnecting ${codeOf(error)}`))
     const queue = this.#client.getBlockingQueue<number>(job.queue, { codec: codecs.json() })
     if (job.role === 'consumer')
       for (let i = 0; i < job.takes; i++) this.#follow(this.#consume(() => queue.take({ signal: this.#ending.signal })))
@@ -111,7 +112,7 @@ class Worker {
     try {
       ticket = await this.#queue.offer(n, delay)
     } catch (error) {
-      this.#count(error)
+      this.#count(codeOf(error))
       const unknown = error instanceof ConnectionError && error.outcome === 'unknown'
       this.#note(unknown ? ['lost answer', n] : ['no', n, codeOf(error)])
       return
@@ -129,7 +130,7 @@ class Worker {
         this.#note(['move', n, moved === null ? null : dueOf(moved)])
       }
     } catch (error) {
-      this.#count(error) // what it did stays unknown
+      this.#count(codeOf(error)) // what it did stays unknown
     }
   }
 
@@ -140,7 +141,7 @@ class Worker {
         this.#note(['got', n, realNow()])
       } catch (error) {
         if (this.#ending.signal.aborted) return
-        this.#count(error)
+        this.#count(codeOf(error))
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
@@ -155,8 +156,7 @@ class Worker {
     writeSync(this.#books, `${JSON.stringify(entry)}\n`)
   }
 
-  #count(error: unknown): void {
-    const code = codeOf(error)
+  #count(code: string): void {
     this.#errors[code] = (this.#errors[code] ?? 0) + 1
   }
 }

@@ -14,7 +14,7 @@ export const sentinels: readonly Scenario<ReplicatedStage>[] = [
   {
     name: 'SIGKILL of the master: the sentinels choose another',
     allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
-    async fault(bench, stage) {
+    async fault(_bench, stage) {
       const port = await stage.masterPort()
       const master = stage.servers.find((server) => server.port === port)
       await master?.kill('SIGKILL')
