@@ -8,8 +8,10 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Redis } from 'ioredis'
+import { queueKeys } from '../../src/keys.js'
 import { runProgram } from '../../src/service/cli/program.js'
-import { old, ordered, unordered } from '../lua/support.js'
+import { surveyBoth } from '../../src/service/doctor/inspect-queue.js'
+import { old, ordered, senderOf, unordered } from '../lua/support.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
@@ -160,6 +162,20 @@ describe('redelayed doctor', function () {
       expect(first).to.deep.equal(kept)
       expect(rest).to.have.deep.members([lost, lostOld])
       expect(await rawClient().zcard(timeouts)).to.equal(4)
+    })
+
+    it('compares a list whose ids do not fit into memory share by share, and counts nothing twice', async () => {
+      const name = uniqueName('doctor')
+      const { timeouts, order } = rawKeys(name)
+      const due = (await redisNow()) + HOUR
+      for (let i = 0; i < 600; i++) await javaOffer(name, `kept ${i}`, due + (i % 3), { publish: false })
+      const lost = Array.from({ length: 20 }, (_, i) => ordered(`${i} lost`, 'L'))
+      await rawClient().zadd(timeouts, ...lost.flatMap((entry) => [due, entry]), -1, 'negative', due, 'junk')
+      await rawClient().rpush(order, 'gone')
+      const survey = await surveyBoth(senderOf(rawClient()), queueKeys(name), () => {}, 100)
+      expect(survey.missing.map(({ prefix }) => prefix)).to.have.deep.members(lost.map((entry) => entry.subarray(0, 9)))
+      const { missing: _, ...counts } = survey
+      expect(counts).to.deep.equal({ suspected: 0, orphans: 1, negative: 1, malformed: 1, malformedDue: 0, old: 0 })
     })
 
     it('order-orphan: moved to the quarantine by --fix, also many among many', async () => {

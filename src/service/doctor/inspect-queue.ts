@@ -53,10 +53,10 @@ export const GRACE_MS = 1_000
 
 /** Entries that one script looks at. */
 export const PAGE = 250
-/** So many ids of an order list are held in memory at once, some 20 MB; a longer list is walked several times. */
-const IDS_AT_ONCE = 250_000
+/** So many ids of an order list are held in memory at once, some 50 MB; both keys of a longer list are walked several times. */
+const IDS_AT_ONCE = 1_000_000
 /** Each costs a walk of the order list. */
-const SECOND_LOOKS = 1_000
+const SECOND_LOOKS = 10_000
 const SECOND_LOOKS_MS = 10_000
 
 export type OnProgress = (entries: number) => void
@@ -135,25 +135,31 @@ type Survey = Pick<
  * Holds the order list against the schedule. The ids of a long list do not fit into memory, so it is walked once for each
  * share of them. Both change meanwhile: what seems to be missing is only a suspicion.
  */
-async function surveyBoth(sender: Sender, keys: QueueKeys, onProgress: OnProgress): Promise<Survey> {
+export async function surveyBoth(
+  sender: Sender,
+  keys: QueueKeys,
+  onProgress: OnProgress,
+  idsAtOnce = IDS_AT_ONCE,
+): Promise<Survey> {
   const length = asInteger(await sender.call('LLEN', [keys.order], { idempotent: true }))
-  const shares = Math.max(1, Math.ceil(length / IDS_AT_ONCE))
+  const shares = Math.max(1, Math.ceil(length / idsAtOnce))
   const sums = { negative: 0, malformed: 0, malformedDue: 0, old: 0, orphans: 0 }
   const suspects: EntryName[] = []
   let suspected = 0
   for (let share = 0; share < shares; share++) {
-    const isMine = (prefix: Buffer) => shares === 1 || shareOf(prefix, shares) === share
-    const listed = new Set<string>()
+    const isMine = (id: number) => id % shares === share
+    const listed = new Set<number>()
     for await (const { orphans, prefixes } of orderPages(sender, keys)) {
       if (share === 0) sums.orphans += orphans
-      for (const prefix of prefixes) if (isMine(prefix)) listed.add(prefix.toString('latin1'))
+      for (const id of prefixes.map(shortId)) if (isMine(id)) listed.add(id)
       onProgress(prefixes.length)
     }
     for await (const page of schedulePages(sender, keys)) {
       if (share === 0)
         for (const sum of ['negative', 'malformed', 'malformedDue', 'old'] as const) sums[sum] += page[sum]
       for (const entry of page.ordered) {
-        if (!isMine(entry.prefix) || listed.has(entry.prefix.toString('latin1'))) continue
+        const id = shortId(entry.prefix)
+        if (!isMine(id) || listed.has(id)) continue
         if (suspects.length < SECOND_LOOKS) suspects.push(entry)
         else suspected++
       }
@@ -162,19 +168,26 @@ async function surveyBoth(sender: Sender, keys: QueueKeys, onProgress: OnProgres
   }
   const missing = await confirm(sender, keys, suspects)
   // of a crowd of which nobody was missing at the second look, the rest was offered meanwhile, too
-  return { ...sums, missing, suspected: missing.length === 0 ? 0 : suspected }
+  const unconfirmed = suspected + suspects.length - missing.looked
+  return { ...sums, missing: missing.entries, suspected: missing.entries.length === 0 ? 0 : unconfirmed }
 }
 
 /** A second look at each, by a script that sees both keys at one moment. */
-async function confirm(sender: Sender, keys: QueueKeys, suspects: readonly EntryName[]): Promise<EntryName[]> {
+async function confirm(
+  sender: Sender,
+  keys: QueueKeys,
+  suspects: readonly EntryName[],
+): Promise<{ entries: EntryName[]; looked: number }> {
   const until = performance.now() + SECOND_LOOKS_MS
-  const missing: EntryName[] = []
+  const entries: EntryName[] = []
+  let looked = 0
   for (const suspect of suspects) {
     if (await run(sender, checkOrdered, keys, { ...suspect, restore: false }, { idempotent: true }))
-      missing.push(suspect)
+      entries.push(suspect)
+    looked++
     if (performance.now() > until) break
   }
-  return missing
+  return { entries, looked }
 }
 
 async function* orderPages(sender: Sender, keys: QueueKeys) {
@@ -201,7 +214,10 @@ async function* schedulePages(sender: Sender, keys: QueueKeys) {
 
 const NO_MARK = Buffer.alloc(0)
 
-/** Any even distribution does; ids end at random, except those of the old format, which differ in their middle. */
-function shareOf(prefix: Buffer, shares: number): number {
-  return prefix.reduce((hash, byte) => Math.imul(hash ^ byte, 16_777_619) >>> 0, 2_166_136_261) % shares
+/**
+ * An id as a number, which takes less memory than its bytes: the last six, most of which are random in all formats. Of two
+ * that are the same one can hide that the other is missing: among a million ids a chance of 1 in 280 million.
+ */
+function shortId(prefix: Buffer): number {
+  return prefix.readUIntBE(prefix.length - 6, 6)
 }
