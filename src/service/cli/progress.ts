@@ -6,8 +6,12 @@ const CLEAR_LINE = '\r\x1b[2K'
 
 /** One line on stderr that is written over, only for people and only when they wait longer than a moment. */
 export class Progress {
-  #next = performance.now() + QUIET_MS
+  #next: number
   #shown = false
+
+  constructor(quietMs = QUIET_MS) {
+    this.#next = performance.now() + quietMs
+  }
 
   readonly show = (what: string): void => {
     if (!process.stderr.isTTY || performance.now() < this.#next) return
