@@ -29,6 +29,8 @@ const layerRules = names.slice(0, -1).map((name, index) => ({
   to: { path: '^src/', pathNot: pathOf(names.slice(0, index + 1)) },
 }))
 
+const DOCTOR = '^src/service/doctor/'
+
 const onlyIn = (/** @type {string} */ library, /** @type {string} */ where) => ({
   name: `${library}-only-in-one-place`,
   comment: `only ${where} may import ${library}`,
@@ -56,10 +58,21 @@ module.exports = {
     },
     {
       name: 'service-uses-the-public-api',
-      comment: 'the service sees of the library what every user sees: src/index.ts',
+      comment: 'the service sees of the library what every user sees: src/index.ts; but for the doctor, see below',
       severity: 'error',
-      from: { path: pathOf(['service']) },
+      from: { path: pathOf(['service']), pathNot: DOCTOR },
       to: { path: '^src/', pathNot: `${pathOf(['service'])}|^src/index\\.ts$` },
+    },
+    {
+      name: 'doctor-looks-below-the-queues',
+      comment:
+        'the doctor examines keys, scripts and servers, which the public API hides, and no part that makes timers',
+      severity: 'error',
+      from: { path: DOCTOR },
+      to: {
+        path: '^src/',
+        pathNot: `${pathOf(['service', 'base', 'foundations', 'lua', 'connection'])}|^src/index\\.ts$`,
+      },
     },
     {
       name: 'no-circular',

@@ -34,6 +34,25 @@ export function prefixName(prefix: string, rawName: string): string {
   return rawName.includes('{') ? `${prefix}:${rawName}` : `${prefix}:{${rawName}}`
 }
 
+/** Keys that tell which queue they belong to, by what they begin with. */
+const TELLING = ['redisson_delay_queue_timeout:', 'redisson_delay_queue:', 'redelayed:quarantine:']
+
+/** A pattern for SCAN that matches all keys of which `nameOfKey` knows the queue, and some others. */
+export const TELLING_PATTERN = 'red[ie][sl]*'
+
+/**
+ * The destination's name, from the key of a schedule, an order list or a quarantine; `null` for other keys. For `orders` and
+ * `{orders}` these keys are the same, in Redisson too; the first is taken to be meant.
+ */
+export function nameOfKey(key: string): string | null {
+  const prefix = TELLING.find((known) => key.startsWith(known))
+  if (prefix === undefined) return null
+  const rest = key.slice(prefix.length)
+  const inner = /^\{([^{]+)\}$/s.exec(rest)?.[1]
+  if (inner !== undefined) return inner
+  return rest.includes('{') && rest !== '{}' ? rest : null
+}
+
 /** Translates public names to the names used in Redis, as Redisson's `NameMapper`. */
 export interface NameMapper {
   map(name: string): string

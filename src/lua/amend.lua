@@ -1,6 +1,5 @@
 -- Find the pending entry of a ticket by its due time and id, and remove it or give it a new due time.
 -- When the head changes, the new head is announced, so that nobody wakes up for the old one.
--- Entries of one due time stand in the schedule in the order of their bytes, so the id is found by halving: O(log N).
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -16,34 +15,14 @@
 local timeouts, order = KEYS[1], KEYS[2]
 local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
 
--- Below zero when the entry stands before the prefix. Bytes, because Lua compares strings by the server's locale.
-local function compare(entry)
-  for i = 1, #prefix do
-    local difference = (string.byte(entry, i) or -1) - string.byte(prefix, i)
-    if difference ~= 0 then return difference end
-  end
-  return 0
-end
-
-local function find()
-  local low = redis.call('ZCOUNT', timeouts, '-inf', '(' .. due)
-  local high = low + redis.call('ZCOUNT', timeouts, due, due)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    local entry = redis.call('ZRANGE', timeouts, middle, middle)[1]
-    local difference = compare(entry)
-    if difference == 0 then return entry end
-    if difference < 0 then low = middle + 1 else high = middle end
-  end
-  return nil
-end
+-- include shared/find-entry.lua
 
 local function announceHead()
   local head = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
   if head[2] then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(tonumber(head[2])))) end
 end
 
-local entry = find()
+local entry = findEntry(timeouts, due, prefix)
 if not entry then return false end
 local wasHead = redis.call('ZRANGE', timeouts, 0, 0)[1] == entry
 

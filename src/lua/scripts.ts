@@ -77,8 +77,35 @@ export interface StatsReply {
   readonly subscribers: number
 }
 
+/** A pending entry by its due time, as Redis writes it, and the bytes it begins with up to the end of its id. */
+export interface EntryName {
+  readonly due: string
+  readonly prefix: Buffer
+}
+
+/** What one page of a schedule is made of. */
+export interface SurveyScheduleReply {
+  /** Where the next page starts, `null` when this was the last one. */
+  readonly next: { readonly due: string; readonly skip: number } | null
+  readonly negative: number
+  readonly malformed: number
+  readonly malformedDue: number
+  readonly old: number
+  /** Those that should stand in the order list. */
+  readonly ordered: readonly EntryName[]
+}
+
+/** What one page of an order list is made of. */
+export interface SurveyOrderReply {
+  readonly looked: number
+  readonly orphans: number
+  /** What the others begin with, up to the end of their ids. */
+  readonly prefixes: readonly Buffer[]
+}
+
 /** The catalogue: every script with the decoder of its reply. */
 export const amend = script(generated.amend, asLargeIntegerOrNull)
+export const checkOrdered = script(generated.checkOrdered, asFlag)
 export const contains = script(generated.contains, asIndex)
 export const copy = script(generated.copy, asFlag)
 export const drain = script(generated.drain, asBytesArray)
@@ -94,6 +121,8 @@ export const rename = script(generated.rename, asInteger)
 export const sift = script(generated.sift, asSiftReply)
 export const siftPending = script(generated.siftPending, asSiftPendingReply)
 export const stats = script(generated.stats, asStatsReply)
+export const surveyOrder = script(generated.surveyOrder, asSurveyOrderReply)
+export const surveySchedule = script(generated.surveySchedule, asSurveyScheduleReply)
 export const transfer = script(generated.transfer, asTransferReply)
 
 function asPage(reply: unknown): PageReply {
@@ -132,6 +161,26 @@ function asStatsReply(reply: unknown): StatsReply {
     quarantined: asInteger(quarantined),
     subscribers: asInteger(subscribers),
   }
+}
+
+function asSurveyScheduleReply(reply: unknown): SurveyScheduleReply {
+  const [due, skip, negative, malformed, malformedDue, old, ...ordered] = asArray(reply)
+  return {
+    next: asText(due) === '' ? null : { due: asText(due), skip: asInteger(skip) },
+    negative: asInteger(negative),
+    malformed: asInteger(malformed),
+    malformedDue: asInteger(malformedDue),
+    old: asInteger(old),
+    ordered: Array.from({ length: ordered.length / 2 }, (_, i) => ({
+      due: asText(ordered[2 * i]),
+      prefix: asBytes(ordered[2 * i + 1]),
+    })),
+  }
+}
+
+function asSurveyOrderReply(reply: unknown): SurveyOrderReply {
+  const [looked, orphans, ...prefixes] = asArray(reply)
+  return { looked: asInteger(looked), orphans: asInteger(orphans), prefixes: prefixes.map(asBytes) }
 }
 
 function asTransferReply(reply: unknown): TransferReply {

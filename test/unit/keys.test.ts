@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { identityMapper, prefixName, queueKeys } from '../../src/keys.js'
+import { identityMapper, nameOfKey, prefixName, queueKeys, TELLING_PATTERN } from '../../src/keys.js'
 
 describe('keys', () => {
   it('are the names that Redisson uses', () => {
@@ -32,6 +32,39 @@ describe('keys', () => {
       expect(prefixName('p', rawName)).to.equal(prefixed)
     })
   }
+
+  for (const [rawName] of names) {
+    if (rawName === '' || rawName === '{orders}') continue
+    it(`tell the name ${JSON.stringify(rawName)} again`, () => {
+      const { timeouts, order, quarantine, destination, channel } = queueKeys(rawName)
+      expect([timeouts, order, quarantine].map(nameOfKey)).to.deep.equal([rawName, rawName, rawName])
+      expect([destination, channel].map(nameOfKey)).to.deep.equal([null, null])
+    })
+  }
+
+  it('do not tell {orders} from orders, as they are the same', () => {
+    expect(queueKeys('{orders}').timeouts).to.equal(queueKeys('orders').timeouts)
+    expect(nameOfKey(queueKeys('{orders}').timeouts)).to.equal('orders')
+  })
+
+  it('tell nothing where no queue can be meant', () => {
+    const others = [
+      'orders',
+      'redisson_delay_queue_timeout',
+      'redisson_delay_queue:',
+      'redisson_delay_queue:x',
+      'p:{a}',
+    ]
+    expect([...others, 'redisson_delay_queue:{}'].map(nameOfKey)).to.deep.equal(Array(6).fill(null))
+  })
+
+  it('are all matched by the pattern for SCAN', () => {
+    const pattern = new RegExp(`^${TELLING_PATTERN.replace('*', '.*')}$`, 's')
+    for (const [rawName] of names) {
+      const { timeouts, order, quarantine } = queueKeys(rawName)
+      for (const key of [timeouts, order, quarantine]) expect(key).to.match(pattern)
+    }
+  })
 
   it('are mapped to themselves without a mapper', () => {
     expect(identityMapper.map('a{b}')).to.equal('a{b}')

@@ -29,6 +29,8 @@ async function violations(changes: Record<string, string> = {}): Promise<string[
     'src/client.ts': "import './queues/delayed.js'; import './codec/msgpack.js'; import './connection/link.js'",
     'src/index.ts': "import './client.js'",
     'src/service/main.ts': "import '../index.js'; import 'cac'",
+    'src/service/doctor/look.ts':
+      "import '../../keys.js'; import '../../lua/run.js'; import '../../connection/link.js'",
     ...changes,
   }
   try {
@@ -69,6 +71,11 @@ describe('layer check', () => {
       'the service using the inside of the library',
       { 'src/service/main.ts': "import '../keys.js'" },
       'service-uses-the-public-api: src/service/main.ts -> src/keys.ts',
+    ],
+    [
+      'the doctor using what makes timers',
+      { 'src/service/doctor/look.ts': "import '../../queues/delayed.js'" },
+      'doctor-looks-below-the-queues: src/service/doctor/look.ts -> src/queues/delayed.ts',
     ],
     [
       'ioredis outside connection',

@@ -5,7 +5,7 @@
  */
 const MARK = '\0'
 
-const FLAGS = new Set(['--json', '--cluster', '--help', '-h', '--version', '-v'])
+const FLAGS = new Set(['--json', '--cluster', '--fix', '--help', '-h', '--version', '-v'])
 const NEGATIVE_NUMBER = /^-[\d.]/
 /** Longer than any option. */
 const TICKET = /^-[\w-]{17,}$/

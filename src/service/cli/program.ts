@@ -3,6 +3,7 @@ import type { CAC, Command } from 'cac'
 import { protect, unprotect } from './arguments.js'
 import { cancel } from './commands/cancel.js'
 import { offer } from './commands/offer.js'
+import { doctor } from './commands/doctor.js'
 import { DEFAULT_LIMIT, MAX_LIMIT, peek } from './commands/peek.js'
 import { stats } from './commands/stats.js'
 import { EXIT_OK, UsageError, exitCodeOf, failureLine } from './failure.js'
@@ -53,6 +54,13 @@ function define(cli: CAC): void {
     .command('cancel <queue> <ticket>', 'Remove a pending message by its ticket; exit code 1 when it is not pending')
     .example('  $ redelayed cancel orders Ct7dJHuLlo8AAaH4h_-cU6fZ')
     .action(cancel)
+
+  cli
+    .command('doctor [...queues]', 'Examine some or all delayed queues and their Redis; exit code 1 on findings')
+    .option('--fix', 'Mend what can be mended safely, after saying what; deletes no message')
+    .example('  $ redelayed doctor')
+    .example('  $ redelayed doctor orders --fix')
+    .action(doctor)
 }
 
 async function run(cli: CAC, argv: readonly string[]): Promise<void> {

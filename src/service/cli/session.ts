@@ -1,4 +1,10 @@
-import { createClient, type DelayedQueue, type RedelayedClient, type RedelayedError } from '../../index.js'
+import {
+  createClient,
+  type ClientOptions,
+  type DelayedQueue,
+  type RedelayedClient,
+  type RedelayedError,
+} from '../../index.js'
 import { failureLine } from './failure.js'
 import { codecOf, globalOptions, parseCodec, parseOrder, type GlobalOptions, type RawOptions } from './input.js'
 import { jsonText } from './output.js'
@@ -32,15 +38,18 @@ export async function withSession(options: RawOptions, action: (session: Session
   }
 }
 
-function connect({ url, cluster }: GlobalOptions): RedelayedClient {
-  const client = createClient({
+function connect(global: GlobalOptions): RedelayedClient {
+  return createClient(connectOptions(global)).on('error', warnOnce())
+}
+
+export function connectOptions({ url, cluster }: GlobalOptions): ClientOptions {
+  return {
     ...(cluster ? { cluster: [url] } : { url }),
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
     // the protocol that every server speaks; nothing here needs a newer one
     ioredis: { protocol: 2, connectionName: 'redelayed-cli' },
-  })
-  return client.on('error', warnOnce())
+  }
 }
 
 /** Entries that cannot be read are left out of a listing; that must not pass unnoticed, nor fill the screen. */

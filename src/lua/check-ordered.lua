@@ -1,0 +1,32 @@
+-- Tell whether a pending entry is missing in the order list, and push it there if asked to. Walks the list once.
+--
+-- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
+-- KEYS[2] order     list  packed entries in offer order
+--
+-- ARGV[1] due      text   the due time of the entry
+-- ARGV[2] prefix   bytes  what the entry starts with: the length of the id, and the id; or 8 bytes of the old format
+-- ARGV[3] restore  flag   push a missing one to the right end
+--
+-- returns 1 when it was missing, 0 when it is in the list or not pending with this due time any more
+local timeouts, order = KEYS[1], KEYS[2]
+
+-- include shared/find-entry.lua
+
+local PAGE = 500
+
+local function isListed(entry)
+  local at = redis.pcall('LPOS', order, entry)
+  if not at or type(at) == 'number' then return at end
+  -- before Redis 6.0.6 there is no LPOS
+  for from = 0, redis.call('LLEN', order) - 1, PAGE do
+    for _, element in ipairs(redis.call('LRANGE', order, from, from + PAGE - 1)) do
+      if element == entry then return true end
+    end
+  end
+  return false
+end
+
+local entry = findEntry(timeouts, ARGV[1], ARGV[2])
+if not entry or isListed(entry) then return 0 end
+if ARGV[3] == '1' then redis.call('RPUSH', order, entry) end
+return 1

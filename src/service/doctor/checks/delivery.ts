@@ -1,0 +1,22 @@
+import { duration } from '../../cli/output.js'
+import { aboutQueue, counted, type Finding } from '../finding.js'
+import type { QueueState } from '../inspect-queue.js'
+
+/** Whether somebody delivers the queue, and in time. */
+export function checkDelivery({ name, contents, subscribers }: QueueState): Finding[] {
+  if (contents === undefined) return []
+  const { pending, overdue, mostOverdueMs } = contents
+  const isAlone = subscribers === 0
+  const findings: Finding[] = []
+  if (overdue > 0) {
+    const late = `${counted(overdue, 'entry is', 'entries are')} overdue by up to ${duration(mostOverdueMs)}`
+    const who = isAlone ? ': no process holds this delayed queue' : ''
+    const figures = { overdue, mostOverdueMs, subscribers }
+    findings.push(aboutQueue(name, 'overdue', isAlone ? 'error' : 'warning', `${late}${who}.`, figures))
+  }
+  if (isAlone && pending > 0) {
+    const found = `${counted(pending, 'entry is', 'entries are')} pending, and the channel has no subscriber.`
+    findings.push(aboutQueue(name, 'no-subscriber', 'warning', found, { pending, subscribers }))
+  }
+  return findings
+}

@@ -1,0 +1,18 @@
+import { aboutQueue, type Finding } from '../finding.js'
+import type { QueueState } from '../inspect-queue.js'
+
+/** Whether the keys are what they should be, and may be used. */
+export function checkKeys({ name, wrongTypes, denied, refusals, hasSpreadKeys }: QueueState): Finding[] {
+  const findings = wrongTypes.map(({ key, type, expected }) =>
+    aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),
+  )
+  if (hasSpreadKeys) findings.push(aboutQueue(name, 'cross-slot', 'error', 'Its keys are in different slots.'))
+  if (denied.length > 0) {
+    const found = `The user may not use ${denied.join(', ')}.`
+    findings.push(aboutQueue(name, 'acl-missing', 'error', found, { denied }))
+  }
+  for (const [what, why] of refusals.list) {
+    findings.push(aboutQueue(name, 'not-looked', 'info', `Could not look at ${what}: ${why}.`, { what, why }))
+  }
+  return findings
+}

@@ -1,0 +1,20 @@
+import { aboutQueue, counted, type Finding } from '../finding.js'
+import type { QueueState } from '../inspect-queue.js'
+
+/** Whether the order list says the same as the schedule. */
+export function checkOrder({ name, contents }: QueueState): Finding[] {
+  if (contents === undefined) return []
+  const { missing, suspected, orphans } = contents
+  const findings: Finding[] = []
+  if (missing.length > 0) {
+    const seen = counted(missing.length, 'pending entry is', 'pending entries are')
+    const rest = suspected > 0 ? `, and perhaps ${suspected.toLocaleString('en')} more` : ''
+    const found = `${seen} not in the order list${rest}.`
+    findings.push(aboutQueue(name, 'order-missing', 'warning', found, { missing: missing.length, suspected }))
+  }
+  if (orphans > 0) {
+    const found = `${counted(orphans, 'element')} of the order list ${orphans === 1 ? 'is' : 'are'} not pending.`
+    findings.push(aboutQueue(name, 'order-orphan', 'warning', found, { orphans }))
+  }
+  return findings
+}

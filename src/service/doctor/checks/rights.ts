@@ -1,0 +1,19 @@
+import { aboutServer, type Finding } from '../finding.js'
+import type { ServerState } from '../inspect-server.js'
+
+/** Whether the connected user may do what the library does, and what the server would not tell. */
+export function checkRights({ address, acl, refusals }: ServerState): Finding[] {
+  const findings: Finding[] = []
+  if (acl !== undefined && acl.missing.length > 0) {
+    const found = `The user ${acl.user} may not use ${acl.missing.join(' ')}.`
+    findings.push(aboutServer(address, 'acl-missing', 'error', found, { user: acl.user, commands: acl.missing }))
+  }
+  for (const { purpose, commands } of acl?.missingFor ?? []) {
+    const found = `The user ${acl?.user ?? ''} may not use ${commands.join(' ')}, which is needed for ${purpose}.`
+    findings.push(aboutServer(address, 'acl-missing', 'info', found, { user: acl?.user, commands, purpose }))
+  }
+  for (const [what, why] of refusals.list) {
+    findings.push(aboutServer(address, 'not-looked', 'info', `Could not look at ${what}: ${why}.`, { what, why }))
+  }
+  return findings
+}

@@ -1,0 +1,223 @@
+import { asInteger, asText } from '../../lua/replies.js'
+import { run, type Sender } from '../../lua/run.js'
+import {
+  checkOrdered,
+  stats,
+  surveyOrder,
+  surveySchedule,
+  type EntryName,
+  type SurveyScheduleReply,
+} from '../../lua/scripts.js'
+import { queueKeys, type QueueKeys } from '../../keys.js'
+import { CrossSlotError } from '../../errors.js'
+import type { Access } from './access.js'
+import { deniedKeys } from './inspect-acl.js'
+import { Refusals } from './refusals.js'
+
+/** What is known of one queue; `contents` is `undefined` when a key of another type stands in the way. */
+export interface QueueState {
+  readonly name: string
+  readonly keys: QueueKeys
+  readonly wrongTypes: readonly { readonly key: string; readonly type: string; readonly expected: string }[]
+  readonly contents: QueueContents | undefined
+  /** `undefined` where nobody may count them. */
+  readonly subscribers: number | undefined
+  /** Whether its keys are in different slots of a cluster. */
+  readonly hasSpreadKeys: boolean
+  /** Keys and channels that the user may not touch. */
+  readonly denied: readonly string[]
+  readonly refusals: Refusals
+}
+
+export interface QueueContents {
+  readonly pending: number
+  /** Due for longer than the grace. */
+  readonly overdue: number
+  readonly mostOverdueMs: number
+  readonly nextDue: number | null
+  readonly delivered: number
+  readonly quarantined: number
+  readonly negative: number
+  readonly malformed: number
+  readonly malformedDue: number
+  readonly old: number
+  readonly orphans: number
+  /** Entries that a second look found missing in the order list. */
+  readonly missing: readonly EntryName[]
+  /** How many were missing at first sight and not looked at again, as they were too many. */
+  readonly suspected: number
+}
+
+/** A transfer on time may be under way. */
+export const GRACE_MS = 1_000
+
+/** Entries that one script looks at. */
+export const PAGE = 250
+/** So many ids of an order list are held in memory at once, some 50 MB; both keys of a longer list are walked several times. */
+const IDS_AT_ONCE = 1_000_000
+/** Each costs a walk of the order list. */
+const SECOND_LOOKS = 10_000
+const SECOND_LOOKS_MS = 10_000
+
+export type OnProgress = (entries: number) => void
+
+/** Keys first: with a wrong type among them no script runs. */
+export async function inspectQueue(
+  access: Access,
+  name: string,
+  user: string | undefined,
+  onProgress: OnProgress,
+): Promise<QueueState> {
+  const keys = queueKeys(name)
+  const refusals = new Refusals()
+  const subscribers = await refusals.unlessRefused('the subscribers (PUBSUB NUMSUB)', countSubscribers(access, keys))
+  const types = await refusals.unlessRefused('the types of the keys (TYPE)', lookAtTypes(access.sender, keys))
+  const wrongTypes = types ?? []
+  const [server] = access.masters
+  const denied = (server && user !== undefined ? await deniedKeys(server, user, name) : undefined) ?? []
+  const state = { name, keys, wrongTypes, contents: undefined, subscribers, hasSpreadKeys: false, denied, refusals }
+  if (wrongTypes.length > 0) return state
+  try {
+    const contents = inspectContents(access.sender, keys, onProgress)
+    return { ...state, contents: await refusals.unlessRefused('what is in the queue', contents) }
+  } catch (error) {
+    if (!(error instanceof CrossSlotError)) throw error
+    return { ...state, hasSpreadKeys: true }
+  }
+}
+
+/** In a cluster a server knows only those that are connected to itself. */
+async function countSubscribers({ all }: Access, { channel }: QueueKeys): Promise<number> {
+  const counts = await Promise.all(
+    all.map(async (server) => ((await server.ask('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+async function lookAtTypes(sender: Sender, keys: QueueKeys): Promise<QueueState['wrongTypes']> {
+  const expected = [
+    [keys.timeouts, 'zset'],
+    [keys.order, 'list'],
+    [keys.destination, 'list'],
+    [keys.quarantine, 'list'],
+  ] as const
+  const found = await Promise.all(
+    expected.map(async ([key, type]) => ({
+      key,
+      expected: type,
+      type: asText(await sender.call('TYPE', [key], { idempotent: true })),
+    })),
+  )
+  return found.filter(({ type, expected: right }) => type !== 'none' && type !== right)
+}
+
+async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnProgress): Promise<QueueContents> {
+  const { channel, timeouts } = keys
+  const counts = await run(sender, stats, keys, { channel, nowMs: -1 }, { idempotent: true })
+  const { now, nextDue, pending, delivered, quarantined } = counts
+  const latest = String(now - GRACE_MS)
+  const overdue = asInteger(await sender.call('ZCOUNT', [timeouts, '0', latest], { idempotent: true }))
+  const [, most] =
+    ((await sender.call('ZRANGEBYSCORE', [timeouts, '0', latest, 'WITHSCORES', 'LIMIT', '0', '1'], {
+      idempotent: true,
+    })) as [unknown?, unknown?]) ?? []
+  const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - Number(asText(most)))
+  const survey = await surveyBoth(sender, keys, onProgress)
+  return { pending, overdue, mostOverdueMs, nextDue, delivered, quarantined, ...survey }
+}
+
+type Survey = Pick<
+  QueueContents,
+  'negative' | 'malformed' | 'malformedDue' | 'old' | 'orphans' | 'missing' | 'suspected'
+>
+
+/**
+ * Holds the order list against the schedule. The ids of a long list do not fit into memory, so it is walked once for each
+ * share of them. Both change meanwhile: what seems to be missing is only a suspicion.
+ */
+export async function surveyBoth(
+  sender: Sender,
+  keys: QueueKeys,
+  onProgress: OnProgress,
+  idsAtOnce = IDS_AT_ONCE,
+): Promise<Survey> {
+  const length = asInteger(await sender.call('LLEN', [keys.order], { idempotent: true }))
+  const shares = Math.max(1, Math.ceil(length / idsAtOnce))
+  const sums = { negative: 0, malformed: 0, malformedDue: 0, old: 0, orphans: 0 }
+  const suspects: EntryName[] = []
+  let suspected = 0
+  for (let share = 0; share < shares; share++) {
+    const isMine = (id: number) => id % shares === share
+    const listed = new Set<number>()
+    for await (const { orphans, prefixes } of orderPages(sender, keys)) {
+      if (share === 0) sums.orphans += orphans
+      for (const id of prefixes.map(shortId)) if (isMine(id)) listed.add(id)
+      onProgress(prefixes.length)
+    }
+    for await (const page of schedulePages(sender, keys)) {
+      if (share === 0)
+        for (const sum of ['negative', 'malformed', 'malformedDue', 'old'] as const) sums[sum] += page[sum]
+      for (const entry of page.ordered) {
+        const id = shortId(entry.prefix)
+        if (!isMine(id) || listed.has(id)) continue
+        if (suspects.length < SECOND_LOOKS) suspects.push(entry)
+        else suspected++
+      }
+      onProgress(page.ordered.length)
+    }
+  }
+  const missing = await confirm(sender, keys, suspects)
+  // of a crowd of which nobody was missing at the second look, the rest was offered meanwhile, too
+  const unconfirmed = suspected + suspects.length - missing.looked
+  return { ...sums, missing: missing.entries, suspected: missing.entries.length === 0 ? 0 : unconfirmed }
+}
+
+/** A second look at each, by a script that sees both keys at one moment. */
+async function confirm(
+  sender: Sender,
+  keys: QueueKeys,
+  suspects: readonly EntryName[],
+): Promise<{ entries: EntryName[]; looked: number }> {
+  const until = performance.now() + SECOND_LOOKS_MS
+  const entries: EntryName[] = []
+  let looked = 0
+  for (const suspect of suspects) {
+    if (await run(sender, checkOrdered, keys, { ...suspect, restore: false }, { idempotent: true }))
+      entries.push(suspect)
+    looked++
+    if (performance.now() > until) break
+  }
+  return { entries, looked }
+}
+
+async function* orderPages(sender: Sender, keys: QueueKeys) {
+  for (let from = 0; ; from += PAGE) {
+    const page = await run(sender, surveyOrder, keys, { from, page: PAGE, setAside: false, mark: NO_MARK })
+    yield page
+    if (page.looked < PAGE) return
+  }
+}
+
+async function* schedulePages(sender: Sender, keys: QueueKeys) {
+  for (let next: SurveyScheduleReply['next'] = { due: '-inf', skip: 0 }; next !== null;) {
+    const page: SurveyScheduleReply = await run(
+      sender,
+      surveySchedule,
+      keys,
+      { ...next, page: PAGE },
+      { idempotent: true },
+    )
+    yield page
+    next = page.next
+  }
+}
+
+const NO_MARK = Buffer.alloc(0)
+
+/**
+ * An id as a number, which takes less memory than its bytes: the last six, most of which are random in all formats. Of two
+ * that are the same one can hide that the other is missing: among a million ids a chance of 1 in 280 million.
+ */
+function shortId(prefix: Buffer): number {
+  return prefix.readUIntBE(prefix.length - 6, 6)
+}

@@ -1,0 +1,52 @@
+import type { Server } from './access.js'
+import { lookAtAcl, type AclState } from './inspect-acl.js'
+import { Refusals } from './refusals.js'
+
+/** What is known of one server. What it would not tell is missing, and in `refusals`. */
+export interface ServerState {
+  readonly address: string
+  /** The lines of INFO. */
+  readonly info: Readonly<Record<string, string>>
+  readonly config: Readonly<Record<string, string>>
+  /** By how many milliseconds the server's clock is ahead of this process's, and how exactly that is known. */
+  readonly clock: { readonly aheadMs: number; readonly uncertainMs: number } | undefined
+  readonly acl: AclState | undefined
+  readonly refusals: Refusals
+}
+
+const SETTINGS = ['maxmemory', 'maxmemory-policy', 'save', 'appendfsync'] as const
+const CLOCK_LOOKS = 3
+
+export async function inspectServer(server: Server, isCluster: boolean): Promise<ServerState> {
+  const refusals = new Refusals()
+  const info = parseInfo(await refusals.unlessRefused('INFO', server.ask('INFO')))
+  const config: Record<string, string> = {}
+  for (const name of SETTINGS) {
+    const reply = await refusals.unlessRefused(`CONFIG GET ${name}`, server.ask('CONFIG', 'GET', name))
+    const value = Array.isArray(reply) ? (reply[1] as unknown) : undefined
+    if (typeof value === 'string') config[name] = value
+    else if (reply !== undefined) refusals.note(`CONFIG GET ${name}`, 'the server has no such setting')
+  }
+  const clock = await refusals.unlessRefused('TIME', lookAtClock(server))
+  const acl = await lookAtAcl(server, isCluster, refusals)
+  return { address: server.address, info, config, clock, acl, refusals }
+}
+
+/** The quickest of a few replies knows best what time it was at the server. */
+async function lookAtClock(server: Server): Promise<ServerState['clock']> {
+  let best = { aheadMs: 0, uncertainMs: Infinity }
+  for (let look = 0; look < CLOCK_LOOKS; look++) {
+    const sentAt = Date.now()
+    const started = performance.now()
+    const [seconds, micros] = (await server.ask('TIME')) as [string, string]
+    const uncertainMs = (performance.now() - started) / 2
+    const aheadMs = Number(seconds) * 1000 + Number(micros) / 1000 - (sentAt + uncertainMs)
+    if (uncertainMs < best.uncertainMs) best = { aheadMs, uncertainMs }
+  }
+  return best
+}
+
+function parseInfo(reply: unknown): Record<string, string> {
+  const lines = typeof reply === 'string' ? reply.matchAll(/^(\w+):(.*?)\r?$/gm) : []
+  return Object.fromEntries(Array.from(lines, ([, name = '', value = '']) => [name, value]))
+}

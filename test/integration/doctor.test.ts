@@ -1,0 +1,559 @@
+/** `redelayed doctor`: each finding is provoked on a real Redis, found, mended where `--fix` mends it, and gone then. */
+import { cac } from 'cac'
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Redis } from 'ioredis'
+import { queueKeys } from '../../src/keys.js'
+import { runProgram } from '../../src/service/cli/program.js'
+import { surveyBoth } from '../../src/service/doctor/inspect-queue.js'
+import { old, ordered, senderOf, unordered } from '../lua/support.js'
+import { eventually } from '../support/events.js'
+import { requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { cleanUp, javaOffer, makePair, onCleanup, rawKeys, rawState, rawTo, redisNow } from './fixtures.js'
+
+interface FoundFinding {
+  readonly code: string
+  readonly level: string
+  readonly queue: string | null
+  readonly server: string | null
+  readonly found: string
+  readonly figures: Readonly<Record<string, unknown>>
+  readonly means: string
+  readonly mend: string
+  readonly fixable: boolean
+}
+
+interface Document {
+  readonly server: { cluster: boolean; servers: Readonly<Record<string, unknown>>[] }
+  readonly queues: Readonly<Record<string, unknown>>[]
+  readonly findings: FoundFinding[]
+  readonly fixed: { queue: string; code: string; count: number; error?: string }[]
+  readonly left?: FoundFinding[]
+}
+
+interface Result {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+async function doctor(args: readonly string[], url = redisUrl()): Promise<Result> {
+  const { log, error } = console
+  let [out, err] = ['', '']
+  console.log = (line: string) => void (out += `${line}\n`)
+  console.error = (line: string) => void (err += `${line}\n`)
+  try {
+    return { code: await runProgram(cac('redelayed'), ['doctor', '--url', url, ...args]), out, err }
+  } finally {
+    Object.assign(console, { log, error })
+  }
+}
+
+async function examined(args: readonly string[], url?: string): Promise<Document & { exit: number; err: string }> {
+  const { code, out, err } = await doctor(['--json', ...args], url)
+  return { ...(JSON.parse(out) as Document), exit: code, err }
+}
+
+const codesOf = (findings: readonly FoundFinding[] = [], about: 'queue' | 'server' = 'queue'): string[] =>
+  findings.filter((finding) => finding[about] !== null).map(({ level, code }) => `${level} ${code}`)
+
+/** A process that holds the queue, as far as anybody can see. */
+async function subscribe(name: string): Promise<void> {
+  const subscriber = rawClient().duplicate()
+  onCleanup(() => subscriber.quit())
+  await subscriber.subscribe(rawKeys(name).channel)
+}
+
+/** Finds exactly this about the queue, mends it, and finds `left` then; again nothing is left to mend. */
+async function expectMended(
+  name: string,
+  code: string,
+  count: number,
+  left: readonly string[] = [],
+): Promise<Document> {
+  const before = await examined([name])
+  const found = before.findings.filter((finding) => finding.code === code)
+  expect(found.map(({ queue, fixable }) => ({ queue, fixable }))).to.deep.equal([{ queue: name, fixable: true }])
+  expect(before.exit).to.equal(1)
+  const { fixed, left: after, err } = await examined([name, '--fix'])
+  expect(err).to.include('--fix does this now').and.include(`${name}: ${code}: `)
+  expect(fixed.filter((step) => step.code === code)).to.have.lengthOf(1)
+  expect(fixed.find((step) => step.code === code)).to.deep.include({ queue: name, count })
+  expect(codesOf(after)).to.deep.equal(left)
+  expect(codesOf((await examined([name])).findings)).to.deep.equal(left)
+  return before
+}
+
+describe('redelayed doctor', function () {
+  this.timeout(60_000)
+  afterEach(cleanUp)
+
+  const HOUR = 3_600_000
+  const QUARANTINED = ['warning quarantine']
+
+  describe('about a queue', () => {
+    it('finds nothing in a healthy one with both layouts, and changes nothing', async () => {
+      const { delayed, name } = makePair('list')
+      await delayed.offer('a', HOUR)
+      await makePair('none', { queueName: name }).delayed.offer('b', HOUR)
+      await eventually(async () => expect((await delayed.stats()).subscribers).to.equal(2))
+      const state = await rawState(name)
+      const { findings, queues, fixed } = await examined([name])
+      expect(codesOf(findings)).to.deep.equal([])
+      expect(queues[0]).to.deep.include({ queue: name, pending: 2, overdue: 0, subscribers: 2, missing: 0, orphans: 0 })
+      expect(fixed).to.deep.equal([])
+      expect(await rawState(name)).to.deep.equal(state)
+    })
+
+    it('no-subscriber: until somebody listens', async () => {
+      const name = uniqueName('doctor')
+      await javaOffer(name, 'x', Date.now() + HOUR)
+      expect(codesOf((await examined([name])).findings)).to.deep.equal(['warning no-subscriber'])
+      const { fixed, err } = await examined([name, '--fix'])
+      expect({ fixed, err: err.split('\n')[0] }).to.deep.equal({
+        fixed: [],
+        err: '--fix finds nothing that it can mend',
+      })
+      await subscribe(name)
+      expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+    })
+
+    it('overdue: delivered by --fix, in order', async () => {
+      const name = uniqueName('doctor')
+      const now = await redisNow()
+      await javaOffer(name, 'second', now - 2_000)
+      await javaOffer(name, 'first', now - 7_200_000)
+      await javaOffer(name, 'just now', now)
+      await javaOffer(name, 'later', now + HOUR)
+      await subscribe(name)
+      const { findings, queues } = await expectMended(name, 'overdue', 3)
+      expect(codesOf(findings)).to.deep.equal(['warning overdue'])
+      expect(findings.find(({ code }) => code === 'overdue')?.figures).to.deep.include({ overdue: 2, subscribers: 1 })
+      expect(queues[0]?.['mostOverdueMs']).to.be.within(7_200_000, 7_260_000)
+      expect(await rawClient().lrange(name, 0, -1)).to.deep.equal(['first', 'second', 'just now'])
+      expect(await rawClient().zcard(rawKeys(name).timeouts)).to.equal(1)
+    })
+
+    it('overdue: an error without a subscriber', async () => {
+      const name = uniqueName('doctor')
+      await javaOffer(name, 'x', (await redisNow()) - 5_000)
+      const { findings } = await expectMended(name, 'overdue', 1)
+      expect(codesOf(findings)).to.deep.equal(['error overdue', 'warning no-subscriber'])
+      expect(findings.find(({ code }) => code === 'overdue')?.found).to.include('no process holds this delayed queue')
+    })
+
+    it('order-missing: pushed by --fix, those of order none and all others left alone', async () => {
+      const name = uniqueName('doctor')
+      await subscribe(name)
+      const { timeouts, order } = rawKeys(name)
+      const due = (await redisNow()) + HOUR
+      const [lost, lostOld, free] = [ordered('lost', 'L'), old('lost old', 'O'), unordered('free', 'F', 5)]
+      const kept = await javaOffer(name, 'kept', due)
+      await rawClient().zadd(timeouts, ...[lost, lostOld, free].flatMap((entry) => [due, entry]))
+      const { findings } = await expectMended(name, 'order-missing', 2, ['info old-format'])
+      expect(findings.find(({ code }) => code === 'order-missing')?.figures).to.deep.equal({ missing: 2, suspected: 0 })
+      const [first, ...rest] = await rawClient().lrangeBuffer(order, 0, -1)
+      expect(first).to.deep.equal(kept)
+      expect(rest).to.have.deep.members([lost, lostOld])
+      expect(await rawClient().zcard(timeouts)).to.equal(4)
+    })
+
+    it('compares a list whose ids do not fit into memory share by share, and counts nothing twice', async () => {
+      const name = uniqueName('doctor')
+      const { timeouts, order } = rawKeys(name)
+      const due = (await redisNow()) + HOUR
+      for (let i = 0; i < 600; i++) await javaOffer(name, `kept ${i}`, due + (i % 3), { publish: false })
+      const lost = Array.from({ length: 20 }, (_, i) => ordered(`${i} lost`, 'L'))
+      await rawClient().zadd(timeouts, ...lost.flatMap((entry) => [due, entry]), -1, 'negative', due, 'junk')
+      await rawClient().rpush(order, 'gone')
+      const survey = await surveyBoth(senderOf(rawClient()), queueKeys(name), () => {}, 100)
+      expect(survey.missing.map(({ prefix }) => prefix)).to.have.deep.members(lost.map((entry) => entry.subarray(0, 9)))
+      const { missing: _, ...counts } = survey
+      expect(counts).to.deep.equal({ suspected: 0, orphans: 1, negative: 1, malformed: 1, malformedDue: 0, old: 0 })
+    })
+
+    it('order-orphan: moved to the quarantine by --fix, also many among many', async () => {
+      const name = uniqueName('doctor')
+      await subscribe(name)
+      const { order, quarantine } = rawKeys(name)
+      const due = (await redisNow()) + HOUR
+      const kept: Buffer[] = []
+      for (let i = 0; i < 700; i++) {
+        kept.push(await javaOffer(name, `kept ${i}`, due + i, { publish: false }))
+        if (i % 2 === 0) await rawClient().rpush(order, ordered(`gone ${i}`, 'gone'))
+      }
+      const { findings } = await expectMended(name, 'order-orphan', 350, QUARANTINED)
+      expect(findings.find(({ code }) => code === 'order-orphan')?.figures).to.deep.equal({ orphans: 350 })
+      expect(await rawClient().lrangeBuffer(order, 0, -1)).to.deep.equal(kept)
+      const records = await rawClient().lrangeBuffer(quarantine, 0, -1)
+      expect(records).to.have.lengthOf(350)
+      expect(records[0]?.subarray(-29 + 4).toString('latin1')).to.include('gone')
+      expect(records[0]?.toString('latin1')).to.match(/^order-orphan \d{13} /)
+    })
+
+    it('malformed: moved to the quarantine by --fix when due, left alone before', async () => {
+      const name = uniqueName('doctor')
+      await subscribe(name)
+      const { timeouts, quarantine } = rawKeys(name)
+      await rawClient().zadd(timeouts, (await redisNow()) + HOUR, 'later')
+      const [early] = (await examined([name])).findings.filter(({ code }) => code === 'malformed')
+      expect(early).to.deep.include({ level: 'warning', fixable: false, figures: { malformed: 1, malformedDue: 0 } })
+      await rawClient().zadd(timeouts, 5, 'garbage')
+      await expectMended(name, 'malformed', 1, ['warning malformed', ...QUARANTINED])
+      expect(await rawClient().zrange(timeouts, '0', '-1')).to.deep.equal(['later'])
+      expect(await rawClient().lindex(quarantine, 0)).to.match(/^malformed \d+ garbage$/)
+    })
+
+    it('negative-due: moved to the quarantine by --fix, more than one script takes', async () => {
+      const name = uniqueName('doctor')
+      await subscribe(name)
+      const entries = Array.from({ length: 250 }, (_, i) => [String(-1 - i), ordered(`n${i}`, 'x')] as const)
+      await rawClient().zadd(rawKeys(name).timeouts, ...entries.flat())
+      await expectMended(name, 'negative-due', 250, QUARANTINED)
+      expect(await rawClient().llen(rawKeys(name).quarantine)).to.equal(250)
+    })
+
+    it('old-format: worth knowing, and exit code 0 when the server gives no reason either', async () => {
+      const name = uniqueName('doctor')
+      await subscribe(name)
+      const { timeouts, order } = rawKeys(name)
+      const entry = old('old', 'x')
+      await rawClient().zadd(timeouts, (await redisNow()) + HOUR, entry)
+      await rawClient().rpush(order, entry)
+      expect(codesOf((await examined([name])).findings)).to.deep.equal(['info old-format'])
+    })
+
+    it('quarantine: until the list is deleted', async () => {
+      const name = uniqueName('doctor')
+      await rawClient().rpush(rawKeys(name).quarantine, 'malformed 1 x')
+      expect(codesOf((await examined([name])).findings)).to.deep.equal(QUARANTINED)
+      await rawClient().del(rawKeys(name).quarantine)
+      expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+    })
+
+    it('wrong-type: each of the keys', async () => {
+      for (const which of ['destination', 'timeouts', 'order', 'quarantine'] as const) {
+        const name = uniqueName('doctor')
+        await rawClient().hset(rawKeys(name)[which], 'in the', 'way')
+        const { findings, queues } = await examined([name, '--fix'])
+        expect(codesOf(findings)).to.deep.equal(['error wrong-type'])
+        expect(findings.at(-1)?.figures).to.deep.include({ key: rawKeys(name)[which], type: 'hash' })
+        expect(queues).to.deep.equal([{ queue: name, subscribers: 0 }])
+      }
+    })
+
+    it('reports no disagreement while a queue is busy', async () => {
+      const { delayed, queue, name } = makePair('list')
+      const controller = new AbortController()
+      const consumer = (async () => {
+        for await (const _ of queue.elements({ signal: controller.signal })) if (controller.signal.aborted) return
+      })().catch(() => undefined)
+      let busy = true
+      const producer = (async () => {
+        while (busy) {
+          await delayed.offerAll(Array.from({ length: 100 }, (_, i) => ({ value: 'x', delay: (i % 7) * 10 })))
+        }
+      })()
+      for (let look = 0; look < 5; look++) {
+        const { findings, queues } = await examined([name])
+        expect(findings.map(({ code }) => code)).not.to.include.members(['order-missing'])
+        expect(queues[0]).to.deep.include({ missing: 0, suspected: 0, orphans: 0, malformed: 0 })
+      }
+      busy = false
+      await producer
+      controller.abort()
+      await consumer
+    })
+  })
+
+  describe('about a server', () => {
+    let server: RedisServer
+    let redis: Redis
+
+    async function start(context: Mocha.Context, args: string[] = []): Promise<void> {
+      requireServerBin(context)
+      server = await startRedis({ args })
+      onCleanup(() => server.stop())
+      redis = rawTo(server.port)
+    }
+    const look = (args: string[] = []) => examined(args, server.url)
+    const found = async (): Promise<string[]> => codesOf((await look()).findings, 'server')
+
+    it('finds nothing in a careful one without queues', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
+      expect(await doctor([], server.url)).to.deep.include({ code: 0, err: '' })
+      const { out } = await doctor([], server.url)
+      expect(out).to.match(
+        /^(Redis|Valkey) \S+ at 127\.0\.0\.1:\d+, master\nNo delayed queue was found\.\nNo findings\n$/,
+      )
+      const { server: described, exit } = await look()
+      expect({ exit, ...described.servers[0] }).to.deep.include({
+        exit: 0,
+        role: 'master',
+        user: 'default',
+        appendonly: true,
+      })
+    })
+
+    it('takes a word after --fix for a name, whatever it is', async function () {
+      await start(this)
+      expect((await look(['--fix', 'true'])).queues).to.have.nested.property('[0].queue', 'true')
+    })
+
+    it('persistence-off, snapshots-only, aof-everysec: until it is set', async function () {
+      await start(this)
+      expect(await found()).to.deep.equal(['warning persistence-off'])
+      await redis.config('SET', 'save', '60 1')
+      expect(await found()).to.deep.equal(['info snapshots-only'])
+      expect((await look()).exit).to.equal(0)
+      await redis.config('SET', 'appendonly', 'yes')
+      expect(await found()).to.deep.equal(['info aof-everysec'])
+      await redis.config('SET', 'appendfsync', 'always')
+      expect(await found()).to.deep.equal([])
+    })
+
+    it('persistence-failing: after a snapshot that could not be written', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always', '--dbfilename', 'taken.rdb'])
+      mkdirSync(join(server.dir, 'taken.rdb', 'x'), { recursive: true })
+      await redis.set('doctor', 'x')
+      await redis.bgsave().catch(() => undefined)
+      await eventually(
+        async () => expect(await redis.info('persistence')).to.include('rdb_last_bgsave_status:err'),
+        20_000,
+      )
+      expect(await found()).to.deep.equal(['error persistence-failing'])
+    })
+
+    it('eviction: until it is noeviction', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'allkeys-lru'])
+      expect(await found()).to.deep.equal(['info eviction'])
+      await redis.config('SET', 'maxmemory', '100mb')
+      expect(await found()).to.deep.equal(['error eviction'])
+      await redis.config('SET', 'maxmemory-policy', 'noeviction')
+      expect(await found()).to.deep.equal([])
+    })
+
+    it('replica-lag and is-replica', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always', '--repl-diskless-sync-delay', '0'])
+      const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', `${server.port}`] })
+      onCleanup(() => replica.stop())
+      await eventually(async () => expect(await redis.info('replication')).to.match(/slave0:.*state=online/), 20_000)
+      expect(await found()).to.deep.equal([])
+      const atReplica = await examined([], replica.url)
+      expect(codesOf(atReplica.findings, 'server')).to.include('error is-replica')
+      await replica.kill('SIGSTOP')
+      await redis.set('doctor', Buffer.alloc(3 * 1024 * 1024))
+      const { findings } = await look()
+      expect(codesOf(findings, 'server')).to.deep.equal(['warning replica-lag'])
+      expect(findings[0]?.figures['behindBytes']).to.be.within(3 * 1024 * 1024, 4 * 1024 * 1024)
+      await replica.kill('SIGCONT')
+      await eventually(async () => expect(await found()).to.deep.equal([]), 20_000)
+    })
+
+    it('clock-skew: when the clock here is wrong', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
+      const { now } = Date
+      try {
+        Date.now = () => now() - 90_000
+        const { findings } = await look()
+        expect(codesOf(findings, 'server')).to.deep.equal(['warning clock-skew'])
+        expect(findings[0]?.found).to.include('1.5 min ahead')
+      } finally {
+        Date.now = now
+      }
+      expect(await found()).to.deep.equal([])
+    })
+
+    it('server-too-old: says so instead of failing', async () => {
+      const fake = createServer((socket) => {
+        const info = 'redis_version:4.0.14\r\nrole:master\r\n'
+        // one reply for each command, of which several can come in one piece
+        socket.on('data', (bytes: Buffer) => {
+          for (const _ of bytes.toString().matchAll(/^\*\d/gm)) socket.write(`$${info.length}\r\n${info}\r\n`)
+        })
+        socket.on('error', () => {})
+      })
+      await once(fake.listen(0, '127.0.0.1'), 'listening')
+      onCleanup(() => new Promise((resolve) => fake.close(resolve)))
+      const { port } = fake.address() as AddressInfo
+      const { findings, exit } = await examined([], `redis://127.0.0.1:${port}`)
+      expect(findings.map(({ code, level }) => ({ code, level }))).to.deep.equal([
+        { code: 'server-too-old', level: 'error' },
+      ])
+      expect(exit).to.equal(1)
+      expect(findings[0]?.found).to.include('4.0.14')
+    })
+
+    describe('and its users', () => {
+      /** The doctor as a user with these rights. */
+      const as = async (rules: readonly string[], args: string[] = []) => {
+        await redis.call('ACL', 'SETUSER', 'app', 'reset', 'on', '>pw', ...rules)
+        return examined(args, server.url.replace('redis://', 'redis://app:pw@'))
+      }
+      const careful = ['--appendonly', 'yes', '--appendfsync', 'always']
+      const of = ({ findings }: Document): Record<string, unknown>[] =>
+        findings.map(({ level, code, figures }) => ({ level, code, ...figures }))
+
+      it('acl-missing: commands, also those for single purposes', async function () {
+        await start(this, careful)
+        expect((await as(['~*', '&*', '+@all'])).findings).to.deep.equal([])
+        expect(of(await as(['~*', '&*', '+@all', '-rpush', '-client|unblock', '-blmove']))).to.deep.equal([
+          { level: 'error', code: 'acl-missing', user: 'app', commands: ['RPUSH', 'CLIENT|UNBLOCK'] },
+          { level: 'info', code: 'acl-missing', user: 'app', commands: ['BLMOVE'], purpose: 'deques' },
+        ])
+      })
+
+      it('acl-missing: the same by rules, where a dry run is refused', async function () {
+        await start(this, careful)
+        const rules = ['~*', '&*', '+@all', '-acl|dryrun']
+        expect((await as(rules)).findings).to.deep.equal([])
+        expect(of(await as([...rules, '-@sortedset', '+zadd', '-blmove']))[0]?.['commands']).to.include.members([
+          'ZREM',
+          'ZCARD',
+        ])
+        expect(of(await as([...rules, '-@sortedset', '+zadd']))[0]?.['commands']).not.to.include('ZADD')
+      })
+
+      it('acl-missing: keys and channels of a queue', async function () {
+        await start(this, careful)
+        const { findings } = await as(
+          ['~*{mine}', '~mine', '~redisson_delay_queue_timeout:*', '~redisson_delay_queue:*', '&*{mine}', '+@all'],
+          ['mine', 'other'],
+        )
+        const denied = findings.filter(({ code }) => code === 'acl-missing')
+        expect(denied.map(({ queue, figures }) => [queue, figures['denied']])).to.deep.equal([
+          ['other', ['other', 'redelayed:quarantine:{other}', 'redisson_delay_queue_channel:{other}']],
+        ])
+      })
+
+      it('not-looked: what it may not see is no failure', async function () {
+        await start(this, careful)
+        const { findings, exit } = await as(['~*', '&*', '+@all', '-config', '-info', '-acl', '-type', '-time'])
+        expect(exit).to.equal(0)
+        expect(new Set(codesOf(findings, 'server'))).to.deep.equal(new Set(['info not-looked']))
+        expect(findings.map(({ figures }) => figures['what'])).to.include.members(['INFO', 'CONFIG GET save', 'TIME'])
+        const scripts = await as(['~*', '&*', '+@all', '-evalsha', '-eval', '-type', '-pubsub'], ['orders'])
+        const about = scripts.findings.filter(({ queue }) => queue === 'orders')
+        expect(about.map(({ code }) => code)).to.deep.equal(['not-looked', 'not-looked', 'not-looked'])
+      })
+    })
+
+    it('finds all queues in many keys, by any of their keys', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
+      const others = redis.pipeline()
+      for (let i = 0; i < 5_000; i++) others.set(`redisson_other:${i}`, 'x')
+      await others.exec()
+      const names = ['plain', 'with {tag} inside', 'x{y', 'quarantined', 'ordered']
+      await redis.zadd('redisson_delay_queue_timeout:{plain}', Date.now() + HOUR, unordered('a', 'x'))
+      await redis.zadd('redisson_delay_queue_timeout:with {tag} inside', Date.now() + HOUR, unordered('a', 'x'))
+      await redis.zadd('redisson_delay_queue_timeout:x{y', Date.now() + HOUR, unordered('a', 'x'))
+      await redis.rpush('redelayed:quarantine:{quarantined}', 'x')
+      await redis.rpush('redisson_delay_queue:{ordered}', 'x')
+      const { queues, findings } = await look()
+      expect(queues.map(({ queue }) => queue)).to.deep.equal([...names].sort())
+      expect(findings.map(({ queue, code }) => `${queue} ${code}`)).to.deep.equal([
+        'ordered order-orphan',
+        'plain no-subscriber',
+        'quarantined quarantine',
+        'with {tag} inside no-subscriber',
+        'x{y no-subscriber',
+      ])
+    })
+
+    it('finds the queues of every master of a cluster, counts subscribers on all, and names that spread', async function () {
+      requireServerBin(this)
+      const cluster = await startCluster()
+      onCleanup(() => cluster.stop())
+      const raws = cluster.nodes.map(({ port }) => rawTo(port))
+      const names = ['a', 'b', 'c', 'd', 'e', 'f']
+      const entry = unordered('a', 'x')
+      const write = async (key: string) => {
+        for (const raw of raws) {
+          const error = await raw.zadd(key, Date.now() + HOUR, entry).then(
+            () => undefined,
+            (thrown: Error) => thrown,
+          )
+          if (error === undefined) return
+          expect(error.message).to.match(/^MOVED/)
+        }
+      }
+      for (const name of names) await write(rawKeys(name).timeouts)
+      await write('redisson_delay_queue_timeout:x{y')
+      const subscriber = rawTo(cluster.nodes[2]!.port)
+      await subscriber.subscribe(...names.slice(1).map((name) => rawKeys(name).channel))
+      const url = `redis://127.0.0.1:${cluster.nodes[0]!.port}`
+      const { queues, findings, server: described } = await examined(['--cluster'], url)
+      expect(described).to.deep.include({ cluster: true })
+      expect(described.servers).to.have.lengthOf(3)
+      expect(queues.map(({ queue }) => queue)).to.deep.equal([...names, 'x{y'])
+      expect(findings.filter(({ queue }) => queue !== null).map(({ queue, code }) => `${queue} ${code}`)).to.deep.equal(
+        ['a no-subscriber', 'x{y cross-slot'],
+      )
+    })
+  })
+
+  describe('on the command line', () => {
+    it('prints tables and findings for people, and ends with 1', async () => {
+      const name = uniqueName('doctor')
+      await javaOffer(name, 'x', (await redisNow()) - 60_000)
+      await javaOffer(name, 'later', (await redisNow()) + HOUR)
+      const { code, out, err } = await doctor(['--fix', name])
+      const lines = out.split('\n')
+      expect(lines[1]).to.match(/^QUEUE +PENDING +OVERDUE +DELIVERED +QUARANTINED +SUBSCRIBERS$/)
+      expect(lines[2]).to.match(/^\S+ +2 +1 \(by up to 1 min\) +0 +0 +0$/)
+      expect(out).to.match(
+        /\nerror {2}overdue\n {2}\S+: 1 entry is overdue by up to 1 min: no process holds this delayed queue\.\n {2}\S.*\n {2}\S.*--fix moves/,
+      )
+      expect(out.indexOf('--fix does this now:')).to.be.within(out.indexOf('error  overdue'), out.indexOf('Done:'))
+      expect(out).to.match(/Done:\n {2}\S+: overdue: 1 entry mended\n/)
+      expect(out).to.include('\nLeft:\n').and.include('has no subscriber')
+      expect(code).to.equal(1) // what is left counts
+      expect(err).to.match(/^redelayed: \d+ errors? and \d+ warnings? were found\n$/)
+    })
+
+    it('works as a process, with its help', async () => {
+      const run = async (args: string[]) => {
+        const child = spawn(process.execPath, ['--import', 'tsx', 'src/service/cli/main.ts', ...args], {
+          cwd: fileURLToPath(new URL('../..', import.meta.url)),
+          env: { ...process.env, REDIS_URL: redisUrl() },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        })
+        let [out, err] = ['', '']
+        child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
+        child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))
+        const [code] = (await once(child, 'close')) as [number | null]
+        return { code, out, err }
+      }
+      const help = await run(['doctor', '--help'])
+      expect(help.out)
+        .to.match(/\$ redelayed doctor \[/)
+        .and.include('--fix')
+        .and.include('--url <url>')
+      const name = uniqueName('doctor')
+      const { code, out } = await run(['--fix', 'doctor', name, '--json'])
+      expect(code).to.be.oneOf([0, 1])
+      expect(JSON.parse(out)).to.have.keys('server', 'queues', 'findings', 'fixed', 'left')
+    })
+
+    it('fails as the other commands do', async function () {
+      expect(await doctor([''])).to.include({ code: 2, out: '' })
+      expect(await doctor(['--frobnicate'])).to.include({ code: 2, out: '' })
+      requireServerBin(this)
+      const server = await startRedis({ args: ['--requirepass', 'right'] })
+      onCleanup(() => server.stop())
+      const wrong = await doctor([], server.url.replace('redis://', 'redis://:wr0ng@'))
+      expect(wrong).to.deep.include({ code: 1, out: '' })
+      expect(wrong.err).to.match(/^redelayed: [^\n]*WRONGPASS[^\n]*\n$/)
+      await server.stop()
+      const gone = await doctor([], server.url)
+      expect(gone).to.deep.include({ code: 1, out: '' })
+      expect(gone.err).to.match(/^redelayed: no connection to Redis within 3 s[^\n]*ECONNREFUSED[^\n]*\n$/)
+    })
+  })
+})

@@ -1,0 +1,202 @@
+import { expect } from 'chai'
+import { queueKeys } from '../../src/keys.js'
+import { checkClock } from '../../src/service/doctor/checks/clock.js'
+import { checkDelivery } from '../../src/service/doctor/checks/delivery.js'
+import { checkEntries } from '../../src/service/doctor/checks/entries.js'
+import { checkKeys } from '../../src/service/doctor/checks/keys.js'
+import { checkOrder } from '../../src/service/doctor/checks/order.js'
+import { checkReplication, LAG_BYTES, LAG_SECONDS } from '../../src/service/doctor/checks/replication.js'
+import { checkRights } from '../../src/service/doctor/checks/rights.js'
+import { checkStorage } from '../../src/service/doctor/checks/storage.js'
+import type { Finding } from '../../src/service/doctor/finding.js'
+import type { QueueContents, QueueState } from '../../src/service/doctor/inspect-queue.js'
+import type { ServerState } from '../../src/service/doctor/inspect-server.js'
+import { planOf } from '../../src/service/doctor/mend.js'
+import { Refusals } from '../../src/service/doctor/refusals.js'
+
+const healthy: ServerState = {
+  address: 'redis:6379',
+  info: { role: 'master', maxmemory_policy: 'noeviction', maxmemory: '0', aof_enabled: '1', master_repl_offset: '0' },
+  config: { save: '', appendfsync: 'always' },
+  clock: { aheadMs: 3, uncertainMs: 1 },
+  acl: { user: 'default', missing: [], missingFor: [] },
+  refusals: new Refusals(),
+}
+
+const contents: QueueContents = {
+  pending: 0,
+  overdue: 0,
+  mostOverdueMs: 0,
+  nextDue: null,
+  delivered: 0,
+  quarantined: 0,
+  negative: 0,
+  malformed: 0,
+  malformedDue: 0,
+  old: 0,
+  orphans: 0,
+  missing: [],
+  suspected: 0,
+}
+
+const calm: QueueState = {
+  name: 'orders',
+  keys: queueKeys('orders'),
+  wrongTypes: [],
+  contents,
+  subscribers: 1,
+  hasSpreadKeys: false,
+  denied: [],
+  refusals: new Refusals(),
+}
+
+const server = (change: Partial<ServerState>): Finding[] =>
+  [checkStorage, checkReplication, checkClock, checkRights].flatMap((check) => check({ ...healthy, ...change }))
+const info = (lines: Record<string, string>, config: Record<string, string> = {}): Finding[] =>
+  server({ info: { ...healthy.info, ...lines }, config: { ...healthy.config, ...config } })
+const queue = (change: Partial<QueueState>): Finding[] =>
+  [checkKeys, checkDelivery, checkOrder, checkEntries].flatMap((check) => check({ ...calm, ...change }))
+const holding = (change: Partial<QueueContents>, subscribers = 1): Finding[] =>
+  queue({ contents: { ...contents, ...change }, subscribers })
+
+const refused = new Refusals()
+refused.note('CONFIG GET save', 'NOPERM')
+const entry = { due: '1', prefix: Buffer.alloc(9) }
+const slave = (state: string, offset: number, lag: number): Record<string, string> => ({
+  master_repl_offset: String(10 * LAG_BYTES),
+  slave0: `ip=10.0.0.2,port=6380,state=${state},offset=${offset},lag=${lag}`,
+})
+
+describe('what the doctor makes of what it saw', () => {
+  const cases: [what: string, findings: Finding[], expected: string[], says?: RegExp][] = [
+    ['a healthy server', server({}), []],
+    ['a calm queue', queue({}), []],
+    ['a busy queue', holding({ pending: 9, delivered: 5 }), []],
+
+    [
+      'allkeys with a limit',
+      info({ maxmemory_policy: 'allkeys-lru', maxmemory: '99' }),
+      ['error eviction'],
+      /allkeys-lru\./,
+    ],
+    [
+      'keys that were evicted',
+      info({ maxmemory_policy: 'allkeys-lfu', maxmemory: '9', evicted_keys: '1234' }),
+      ['error eviction'],
+      /1,234 keys/,
+    ],
+    ['allkeys without a limit', info({ maxmemory_policy: 'allkeys-lru' }), ['info eviction'], /without a limit/],
+    ['volatile', info({ maxmemory_policy: 'volatile-ttl', maxmemory: '99' }), ['info eviction'], /without an expiry/],
+    [
+      'a policy from CONFIG',
+      server({ info: {}, config: { 'maxmemory-policy': 'allkeys-lru', maxmemory: '9' } }),
+      ['error eviction'],
+    ],
+    ['no persistence', info({ aof_enabled: '0' }), ['warning persistence-off']],
+    ['snapshots only', info({ aof_enabled: '0' }, { save: '60 1' }), ['info snapshots-only'], /60 1/],
+    ['fsync each second', info({}, { appendfsync: 'everysec' }), ['info aof-everysec']],
+    ['no fsync', info({}, { appendfsync: 'no' }), ['info aof-everysec'], /is no\./],
+    [
+      'a full disk',
+      info({ aof_last_write_status: 'err', rdb_last_bgsave_status: 'ok' }),
+      ['error persistence-failing'],
+      /aof_last_write_status: err/,
+    ],
+    ['nothing known of the disk', server({ info: {}, config: {} }), []],
+
+    ['a replica that keeps up', info(slave('online', 9 * LAG_BYTES, LAG_SECONDS)), []],
+    [
+      'a replica with much to read',
+      info(slave('online', 9 * LAG_BYTES - 1, 0)),
+      ['warning replica-lag'],
+      /1,048,577 bytes/,
+    ],
+    ['a silent replica', info(slave('online', 10 * LAG_BYTES, LAG_SECONDS + 1)), ['warning replica-lag'], /11 s ago/],
+    ['a replica that copies', info(slave('wait_bgsave', 10 * LAG_BYTES, 0)), ['warning replica-lag'], /wait_bgsave/],
+    ['a replica', info({ role: 'slave', master_host: 'm', master_port: '1' }), ['error is-replica'], /of m:1/],
+
+    ['a clock ahead', server({ clock: { aheadMs: 60_000, uncertainMs: 1 } }), ['warning clock-skew'], /1 min ahead/],
+    ['a clock behind', server({ clock: { aheadMs: -600, uncertainMs: 1 } }), ['warning clock-skew'], /600 ms behind/],
+    ['a slow network', server({ clock: { aheadMs: 900, uncertainMs: 800 } }), []],
+    ['no clock', server({ clock: undefined }), []],
+
+    [
+      'missing commands',
+      server({ acl: { user: 'u', missing: ['ZADD', 'TIME'], missingFor: [] } }),
+      ['error acl-missing'],
+      /u may not use ZADD TIME/,
+    ],
+    [
+      'missing commands for deques',
+      server({ acl: { user: 'u', missing: [], missingFor: [{ purpose: 'deques', commands: ['BLMOVE'] }] } }),
+      ['info acl-missing'],
+      /BLMOVE, which is needed for deques/,
+    ],
+    ['a refusal', server({ refusals: refused }), ['info not-looked'], /Could not look at CONFIG GET save: NOPERM/],
+
+    ['nobody to deliver', holding({ pending: 2 }, 0), ['warning no-subscriber'], /2 entries are pending/],
+    ['nobody, and nothing to deliver', holding({ delivered: 3 }, 0), []],
+    [
+      'overdue',
+      holding({ pending: 1, overdue: 1, mostOverdueMs: 90_000 }),
+      ['warning overdue'],
+      /1 entry is overdue by up to 1.5 min\./,
+    ],
+    [
+      'overdue with nobody to deliver',
+      holding({ pending: 1, overdue: 1, mostOverdueMs: 2000 }, 0),
+      ['error overdue', 'warning no-subscriber'],
+      /no process holds this delayed queue/,
+    ],
+    ['subscribers not known', queue({ contents: { ...contents, pending: 1 }, subscribers: undefined }), []],
+    [
+      'missing in the order list',
+      holding({ missing: [entry], suspected: 2000 }),
+      ['warning order-missing'],
+      /1 pending entry is .*perhaps 2,000 more/,
+    ],
+    ['orphans', holding({ orphans: 2 }), ['warning order-orphan'], /2 elements .* are not/],
+    [
+      'malformed',
+      holding({ malformed: 3, malformedDue: 1 }),
+      ['warning malformed'],
+      /3 pending entries .* 1 of them due/,
+    ],
+    ['negative due times', holding({ negative: 1 }), ['warning negative-due']],
+    ['the old format', holding({ old: 4 }), ['info old-format']],
+    ['a quarantine', holding({ quarantined: 1 }), ['warning quarantine'], /1 element is/],
+    [
+      'a key of another type',
+      queue({ contents: undefined, wrongTypes: [{ key: 'orders', type: 'hash', expected: 'list' }] }),
+      ['error wrong-type'],
+      /orders is a hash, not a list/,
+    ],
+    ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
+    ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
+    ['a refusal about a queue', queue({ refusals: refused }), ['info not-looked']],
+  ]
+  for (const [what, findings, expected, says] of cases) {
+    it(`${what}: ${expected.join(', ') || 'nothing'}`, () => {
+      expect(findings.map(({ level, code }) => `${level} ${code}`)).to.deep.equal(expected)
+      if (says !== undefined) expect(findings[0]?.found).to.match(says)
+      for (const { found } of findings) expect(found).to.match(/\.$/)
+    })
+  }
+
+  it('plans to mend what is safe to mend, and nothing else', () => {
+    const findings = [
+      ...holding({ pending: 9, overdue: 1, missing: [entry], orphans: 1, malformed: 1, malformedDue: 1 }, 0),
+      ...holding({ negative: 1, old: 1, quarantined: 1 }),
+      ...queue({ wrongTypes: [{ key: 'orders', type: 'hash', expected: 'list' }] }),
+      ...info({ maxmemory_policy: 'allkeys-lru', maxmemory: '99' }),
+    ]
+    expect(planOf(findings).map(({ queue: name, code }) => `${name} ${code}`)).to.deep.equal([
+      'orders overdue',
+      'orders order-missing',
+      'orders order-orphan',
+      'orders malformed',
+      'orders negative-due',
+    ])
+    expect(planOf(holding({ malformed: 1, malformedDue: 0 }))).to.deep.equal([])
+  })
+})
