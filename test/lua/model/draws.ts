@@ -1,15 +1,16 @@
 /** What the random calls are made of: few different values, so that they meet each other. */
 import fc from 'fast-check'
-import { old, ordered, unordered } from '../support.js'
+import { lengthOf, old, ordered, raw, unordered } from '../support.js'
 import { text } from './keyspace.js'
 import type { World } from './operation.js'
 
 export const LEASE = 25
 export const IDLE = 3_600_000
 
-/** Each byte at most once as the first, both ends of the range among them. */
+/** Few, so that entries meet again; both ends of the range of bytes among them. */
 const id = fc.string({ minLength: 1, maxLength: 2, unit: fc.constantFrom('a', 'b', '\x00', '\x7f', '\xff') })
-export const payload = fc.constantFrom('p', 'q', '', '\xff\x00', 'longer')
+/** The last one ends as an entry with the payload `p` does. */
+export const payload = fc.constantFrom('p', 'q', '', '\xff\x00', 'longer', `${text(lengthOf(raw('p')))}p`)
 export const which = fc.nat({ max: 50 })
 export const count = fc.integer({ min: 1, max: 4 })
 export const page = fc.record({ from: fc.nat({ max: 4 }), page: count })

@@ -1,6 +1,6 @@
 /** Two clients on two queues: one sequence of moves, the model that follows it, and where every message should be. */
 import type { QueueKeys } from '../../../src/keys.js'
-import { ordered, raw, unordered } from '../support.js'
+import { old, ordered, raw, unordered } from '../support.js'
 import { IDLE, LEASE } from './draws.js'
 import { Keyspace, parse, text } from './keyspace.js'
 import type { Step } from './operation.js'
@@ -68,7 +68,9 @@ export class Game {
 
   offer(client: 'A' | 'B', delayMs: number): void {
     const name = `${client}${this.offered.length}`
-    const entry = this.order === 'list' ? ordered(name, name) : unordered(name, name, 5)
+    // B writes as Redisson before 3.21.1 did
+    const listed = client === 'A' ? ordered : old
+    const entry = this.order === 'list' ? listed(name, name) : unordered(name, name, 5)
     const { queue, now: nowMs } = this
     const args = { channel: queue.channel, nowMs, delayMs, entry, ordered: this.order === 'list', retry: false }
     const due = nowMs + delayMs

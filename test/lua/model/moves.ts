@@ -35,7 +35,8 @@ export const scheduleMoves: readonly Move[] = [
   transfers,
   ['B transfers one because its timer fired', (game) => game.transfer({ limit: 1, announce: true })],
   ['A cancels by the ticket of its offer', (game) => game.cancel(game.lastOf('A'))],
-  ['B moves the message of A to 20 ms from now', (game) => game.reschedule(game.lastOf('A'), 20)],
+  // 1 ms more than what passes, so that a transfer that is 1 ms early is noticed
+  ['B moves the message of A to 11 ms from now', (game) => game.reschedule(game.lastOf('A'), 11)],
   ['B moves the message of A to now', (game) => game.reschedule(game.lastOf('A'), 0)],
   [
     'B polls',

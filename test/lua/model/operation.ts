@@ -30,7 +30,7 @@ export interface Step {
   readonly commands: readonly Command[]
   /** The reply to the last of the commands, without what the model cannot know. */
   decode(reply: unknown): unknown
-  /** Returns what `decode` should. `reply` is there when Redis was asked first. */
+  /** Returns what `decode` should. `reply` is what that returned, if Redis was asked first. */
   apply(redis: Keyspace, reply?: unknown): unknown
 }
 
@@ -45,8 +45,8 @@ interface Definition<S extends ScriptSource, R, D> {
   readonly draw: fc.Arbitrary<D>
   /** Makes a call of it for the real script, one that means something in this world where possible. */
   run(world: World, drawn: D): { keys: KeysOf<S>; args: ArgsOf<S> } | null
-  /** Does to the model what the script should do to Redis, and returns the reply it should give. */
-  apply(redis: Keyspace, keys: KeysOf<S>, args: ArgsOf<S>, reply: R | undefined): unknown
+  /** Does to the model what the script should do to Redis, and returns the reply it should give. For `reply` see `Step`. */
+  apply(redis: Keyspace, keys: KeysOf<S>, args: ArgsOf<S>, reply: unknown): unknown
   /** What of the reply can be compared, everything when left out. */
   compare?(reply: R): unknown
 }
@@ -68,7 +68,7 @@ export function operation<S extends ScriptSource, R, D>(
     commands: [['EVALSHA', [source.sha1, ...commandArgs(source, keys, args)]]],
     decode: (reply) => plain(compare(script.decode(reply))),
     apply(redis, reply) {
-      const expected = definition.apply(redis, keys, args, reply as R | undefined)
+      const expected = definition.apply(redis, keys, args, reply)
       redis.forgetEmptyKeys()
       return plain(expected)
     },

@@ -116,8 +116,8 @@ export const scheduleOperations = {
       const due = redis.schedule(timeouts).filter(({ score }) => score >= 0 && score <= nowMs)
       let work = due.slice(0, negative.length === 100 ? 0 : limit)
       // without time to work only the server knows how far the first round got; but it got somewhere
-      if (budgetUs === 0 && reply !== undefined)
-        work = work.slice(0, Math.max(Math.min(1, work.length), reply.moved + reply.malformed))
+      const asked = reply as { moved: number; malformed: number } | undefined
+      if (budgetUs === 0 && asked !== undefined) work = work.slice(0, Math.max(1, asked.moved + asked.malformed))
       const messages = work.filter(({ entry }) => parse(entry) !== null)
       for (const { entry } of work) {
         const payload = parse(entry)?.payload

@@ -47,11 +47,16 @@ export function strangers(poison: boolean): fc.Arbitrary<Draft> {
       entries.forEach((entry) => redis.put(queue.timeouts, entry, -1)),
     )
   })
-  // one that was delivered already, as a client that was killed between two commands leaves it
-  const stale = drafts('in the order list only', draws.entry, ({ queue, layout }, drawn) => {
-    const entry = draws.entryOf(drawn, layout)
-    return write('RPUSH', [['RPUSH', [queue.order, raw(entry)]]], (redis) => redis.list(queue.order).push(entry))
-  })
+  // one that was delivered already, as a client that was killed between two commands leaves it, or one a second time
+  const stale = drafts(
+    'once more in the order list',
+    fc.record({ entry: draws.entry, listed: fc.option(draws.which, { freq: 2 }) }),
+    ({ redis, queue, layout }, drawn) => {
+      const known = drawn.listed === null ? undefined : draws.pick(redis.list(queue.order), drawn.listed)
+      const entry = known ?? draws.entryOf(drawn.entry, layout)
+      return write('RPUSH', [['RPUSH', [queue.order, raw(entry)]]], (redis) => redis.list(queue.order).push(entry))
+    },
+  )
   return fc.oneof(
     { weight: 6, arbitrary: delivered },
     { weight: 3, arbitrary: odd },
