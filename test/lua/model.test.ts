@@ -57,7 +57,7 @@ describe('all scripts together', () => {
               )
             }
           }),
-          { numRuns: 50 },
+          { numRuns: 100 },
         )
         // a script that the draws do not reach would never be compared
         for (const { name } of Object.values(generated)) expect(called.get(name), name).to.be.at.least(5)

@@ -38,6 +38,7 @@ export const objectOperations = {
   }),
 
   copy: operation(copy, {
+    weight: 2,
     draw: fc.record(target),
     run: toOther,
     apply(redis, { first, second, newFirst, newSecond }, { replace, channel }) {

@@ -169,6 +169,7 @@ export const scheduleOperations = {
   }),
 
   pollLast: operation(pollLast, {
+    weight: 3,
     draw: fc.record({ ordered: fc.boolean(), far: fc.boolean() }),
     run: ({ queue, other }, { ordered, far }) => ({
       keys: { ...queue, target: (far ? other : queue).destination },

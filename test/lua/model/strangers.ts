@@ -63,7 +63,7 @@ export function strangers(poison: boolean): fc.Arbitrary<Draft> {
     { weight: 9, arbitrary: unreadable },
     { weight: 6, arbitrary: negative },
     { weight: 1, arbitrary: manyNegative },
-    { weight: 6, arbitrary: stale },
+    { weight: 12, arbitrary: stale },
   )
 }
 
