@@ -6,8 +6,8 @@
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
 --
--- ARGV[1] afterScore  text     the score of the entry behind which the page starts
--- ARGV[2] after       bytes    that entry; empty for the first page
+-- ARGV[1] afterScore  text     the score of the entry behind which the page starts; empty for the first page
+-- ARGV[2] after       bytes    that entry, which can have no bytes where a stranger wrote it
 -- ARGV[3] page        integer  entries to look at
 -- ARGV[4] ordered     flag     look only at entries that stand in the order list
 -- ARGV[5] remove      text     `matches`, `others`, or `nothing`
@@ -32,7 +32,7 @@ local wanted = {}
 for i = 7, #ARGV do wanted[ARGV[i]] = i - 7 end
 
 local from = 0
-if after ~= '' then
+if score ~= '' then
   if redis.call('ZSCORE', timeouts, after) == score then
     from = redis.call('ZRANK', timeouts, after) + 1
   else

@@ -174,6 +174,20 @@ describe('sift-pending.lua', () => {
     expect(seen).to.deep.equal(entries.map(readable))
   })
 
+  it('comes to an end when an entry without bytes ends a page', async () => {
+    const queue = await rig.queue({
+      timeouts: [
+        ['', 1],
+        [a, 1],
+      ],
+      order: [a],
+    })
+    const first = await siftIn(queue, ['A'], { page: 1 })
+    expect(first).to.deep.equal({ removed: 0, next: { afterScore: '1', after: Buffer.alloc(0) }, found: [] })
+    const second = await siftIn(queue, ['A'], { ...first.next, page: 1 })
+    expect(second).to.deep.equal({ removed: 0, next: { afterScore: '1', after: a }, found: [0] })
+  })
+
   it('comes to an end when it may remove only one at a time', async () => {
     const entries = Array.from({ length: 50 }, (_, n) => ordered(`e${n}`, n % 2 === 0 ? 'stay' : 'go'))
     const queue = await rig.queue({ timeouts: entries.map((entry) => [entry, 7] as const), order: entries })

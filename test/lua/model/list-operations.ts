@@ -1,0 +1,70 @@
+/** The scripts that work on lists of delivered elements. */
+import fc from 'fast-check'
+import { contains, drain, move, sift } from '../../../src/lua/scripts.js'
+import { raw } from '../support.js'
+import * as draws from './draws.js'
+import { text } from './keyspace.js'
+import { operation } from './operation.js'
+
+export const listOperations = {
+  contains: operation(contains, {
+    draw: fc.record({ element: draws.payload, page: draws.page }),
+    run: ({ queue }, { element, page }) => ({ keys: queue, args: { element: raw(element), ...page } }),
+    apply(redis, { destination }, { element, from, page }) {
+      const seen = redis.list(destination).slice(from, from + page)
+      const at = seen.indexOf(text(element))
+      return { index: at === -1 ? null : from + at, next: at !== -1 || seen.length < page ? null : from + page }
+    },
+  }),
+
+  drain: operation(drain, {
+    draw: fc.record({ count: draws.count, right: fc.boolean() }),
+    run: ({ queue }, args) => ({ keys: queue, args }),
+    apply(redis, { destination }, { count, right }) {
+      const list = redis.list(destination)
+      const taken = right ? list.splice(Math.max(0, list.length - count)).reverse() : list.splice(0, count)
+      return taken.map(raw)
+    },
+  }),
+
+  move: operation(move, {
+    draw: fc.record({ count: draws.count, exactly: fc.boolean(), far: fc.boolean() }),
+    run: ({ queue, other }, { far, ...args }) => ({
+      keys: { source: queue.destination, target: (far ? other : queue).destination },
+      args,
+    }),
+    apply(redis, { source, target }, { count, exactly }) {
+      const list = redis.list(source)
+      const moved = exactly && list.length < count ? [] : list.splice(0, count)
+      redis.list(target).push(...moved)
+      return moved.map(raw)
+    },
+  }),
+
+  sift: operation(sift, {
+    weight: 2,
+    draw: fc.record({
+      skip: fc.nat({ max: 4 }),
+      page: draws.count,
+      retain: fc.boolean(),
+      elements: fc.uniqueArray(draws.payload, { minLength: 1, maxLength: 3 }),
+    }),
+    run: ({ queue }, { elements, ...drawn }) => ({
+      keys: queue,
+      args: { ...drawn, mark: raw('in no list'), elements: elements.map(raw) },
+    }),
+    apply(redis, { destination }, { skip, page, retain, elements }) {
+      const list = redis.list(destination)
+      const end = Math.max(0, list.length - skip)
+      const seen = list.slice(Math.max(0, end - page), end)
+      const position = (element: string) => elements.findIndex((wanted) => text(wanted) === element)
+      const kept = retain ? seen.filter((element) => position(element) !== -1) : seen
+      list.splice(end - seen.length, seen.length, ...kept)
+      return {
+        removed: seen.length - kept.length,
+        next: seen.length < page ? null : skip + kept.length,
+        found: [...new Set(seen.map(position))].filter((at) => at !== -1),
+      }
+    },
+  }),
+}

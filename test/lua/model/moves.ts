@@ -1,0 +1,154 @@
+/** The alphabets of the exhaustive tests: what the clients A and B do, each move by one script. */
+import { lengthOf, raw } from '../support.js'
+import { nameIn, type Game, type Move } from './game.js'
+import { HOUR } from './keyspace.js'
+import { operations } from './operations.js'
+
+const {
+  contains,
+  copy,
+  drain,
+  expire,
+  expireTime,
+  find,
+  move,
+  persist,
+  poll,
+  pollLast,
+  rename,
+  sift,
+  siftPending,
+  stats,
+} = operations
+
+const offersNow: Move = ['A offers, due now', (game) => game.offer('A', 0)]
+const offersSoon: Move = ['A offers, due in 10 ms', (game) => game.offer('A', 10)]
+const otherOffers: Move = ['B offers, due in 10 ms', (game) => game.offer('B', 10)]
+const transfers: Move = ['A transfers', (game) => game.transfer({ limit: 1000, announce: false })]
+const timePasses: Move = ['10 ms pass', (game) => (game.now += 10)]
+
+/** Schedules: everything that an offered message can meet. */
+export const scheduleMoves: readonly Move[] = [
+  offersNow,
+  offersSoon,
+  otherOffers,
+  transfers,
+  ['B transfers one because its timer fired', (game) => game.transfer({ limit: 1, announce: true })],
+  ['A cancels by the ticket of its offer', (game) => game.cancel(game.lastOf('A'))],
+  // 1 ms more than what passes, so that a transfer that is 1 ms early is noticed
+  ['B moves the message of A to 11 ms from now', (game) => game.reschedule(game.lastOf('A'), 11)],
+  ['B moves the message of A to now', (game) => game.reschedule(game.lastOf('A'), 0)],
+  [
+    'B polls',
+    (game) =>
+      game.step(poll.step(game.queue, { count: 1, ordered: game.order === 'list' }), (reply, { gone }) =>
+        gone.push(...(reply as string[]).map(nameIn)),
+      ),
+  ],
+  [
+    'A removes its message by value',
+    (game) => {
+      const name = game.lastOf('A')?.name
+      if (name === undefined) return false
+      const args = { tail: Buffer.concat([lengthOf(raw(name)), raw(name)]), from: 0, page: 10, remove: true }
+      game.step(find.step(game.queue, { ...args, ordered: game.order === 'list' }), (reply, { gone }) => {
+        if ((reply as { found: boolean }).found) gone.push(name)
+      })
+    },
+  ],
+  ['B takes', (game) => takes(game, { right: false })],
+  timePasses,
+]
+
+/** One message is delivered, and one of each client pending, before the moves of `objectMoves`. */
+export const prologue: readonly Move[] = [offersNow, transfers, otherOffers, offersSoon]
+
+/** Lists and whole objects; with the few others that change what these find. */
+export const objectMoves: readonly Move[] = [
+  offersSoon,
+  transfers,
+  timePasses,
+  ['A renames the delayed queue', (game) => renames(game, game.queue, game.other)],
+  ['B renames it back', (game) => renames(game, game.other, game.queue)],
+  [
+    'A copies the delayed queue, and what is in the way goes',
+    (game) => {
+      const [from, to] = [game.queue, game.other]
+      // what the other queue held would be lost on purpose
+      if (game.redis.exists(to.timeouts)) return false
+      const keys = { first: from.timeouts, second: from.order, newFirst: to.timeouts, newSecond: to.order }
+      game.step(copy.step(keys, { replace: true, channel: to.channel }), (reply, ledger) => {
+        ledger.copied ||= reply === true
+      })
+    },
+  ],
+  [
+    'B moves two elements to the other list, or none',
+    (game) =>
+      game.step(
+        move.step({ source: game.queue.destination, target: game.other.destination }, { count: 2, exactly: true }),
+      ),
+  ],
+  [
+    'A moves its last pending message to the other list',
+    (game) => {
+      const keys = { ...game.queue, target: game.other.destination }
+      game.step(pollLast.step(keys, { ordered: game.order === 'list' }), (reply, { early }) => {
+        if (reply !== null) early.add(reply as string)
+      })
+    },
+  ],
+  ['B takes from the right', (game) => takes(game, { right: true })],
+  [
+    'B retains its own elements',
+    (game) => {
+      const [mine, others] = [true, false].map((own) =>
+        game.offered.map(({ name }) => name).filter((name) => name.startsWith('B') === own),
+      )
+      const before = game.redis.list(game.queue.destination).filter((name) => others!.includes(name))
+      const args = { skip: 0, page: 10, retain: true, mark: raw('in no list'), elements: mine!.map(raw) }
+      game.step(sift.step(game.queue, args), (reply, { gone }) => {
+        if ((reply as { removed: number }).removed === before.length) gone.push(...before)
+      })
+    },
+  ],
+  [
+    'A removes the pending messages of B',
+    (game) => {
+      const names = game.offered.map(({ name }) => name).filter((name) => name.startsWith('B'))
+      const pending = game.redis.schedule(game.queue.timeouts).map(({ entry }) => nameIn(entry))
+      const before = names.filter((name) => pending.includes(name))
+      const first = { afterScore: '', after: Buffer.alloc(0), page: 10, budgetUs: 60_000_000 }
+      const args = { ...first, ordered: game.order === 'list', remove: 'matches', payloads: names.map(raw) }
+      game.step(siftPending.step(game.queue, args), (reply, { gone }) => {
+        if ((reply as { removed: number }).removed === before.length) gone.push(...before)
+      })
+    },
+  ],
+  ['A counts', (game) => game.step(stats.step(game.queue, { channel: game.queue.channel, nowMs: game.now }))],
+  [
+    'B looks for the first message',
+    (game) => game.step(contains.step(game.queue, { element: raw(game.offered[0]!.name), from: 0, page: 10 })),
+  ],
+  [
+    'A lets the delayed queue expire, if it does not yet',
+    (game) => {
+      const args = { millis: 5 * HOUR, absolute: false, condition: 'unset' }
+      game.step(expire.step({ first: game.queue.timeouts, second: game.queue.order }, args))
+    },
+  ],
+  [
+    'B lets it expire no more',
+    (game) => game.step(persist.step({ first: game.queue.timeouts, second: game.queue.order }, {})),
+  ],
+  ['A asks when it expires', (game) => game.step(expireTime.step({ key: game.queue.timeouts }, {}))],
+]
+
+function takes(game: Game, { right }: { right: boolean }): void {
+  game.step(drain.step(game.queue, { count: 1, right }), (reply, { gone }) => gone.push(...(reply as string[])))
+}
+
+function renames(game: Game, from: Game['queue'], to: Game['queue']): void {
+  const keys = { first: from.timeouts, second: from.order, newFirst: to.timeouts, newSecond: to.order }
+  game.step(rename.step(keys, { replace: false, channel: to.channel }))
+}

@@ -1,0 +1,278 @@
+/** The scripts that work on pending entries. */
+import fc from 'fast-check'
+import { amend, find, offer, poll, pollLast, siftPending, stats, transfer } from '../../../src/lua/scripts.js'
+import { lengthOf, raw } from '../support.js'
+import * as draws from './draws.js'
+import { parse, text, type Keyspace } from './keyspace.js'
+import { operation } from './operation.js'
+
+const PLENTY = 60_000_000
+
+export const scheduleOperations = {
+  offer: operation(offer, {
+    weight: 14,
+    draw: fc.record({
+      delay: draws.delay,
+      entry: draws.entry,
+      again: fc.option(draws.which, { freq: 10 }),
+      repeated: fc.constantFrom('no', 'in time', 'too late'),
+    }),
+    run({ redis, queue, layout, now }, drawn) {
+      const known = drawn.again === null ? undefined : draws.pick(redis.schedule(queue.timeouts), drawn.again)?.entry
+      const entry = known ?? draws.entryOf(drawn.entry, layout)
+      const args = {
+        channel: queue.channel,
+        nowMs: now,
+        delayMs: draws.delayMs(drawn.delay, now),
+        entry: raw(entry),
+        ordered: parse(entry)?.inOrder ?? false,
+        undeliveredUntilMs: { no: -1, 'in time': Number.MAX_SAFE_INTEGER, 'too late': 0 }[drawn.repeated],
+      }
+      return { keys: queue, args }
+    },
+    apply(redis, { timeouts, order }, { channel, nowMs, delayMs, entry, ordered, undeliveredUntilMs }) {
+      const due = nowMs + delayMs
+      const present = redis.scoreOf(timeouts, text(entry))
+      if (undeliveredUntilMs >= 0 && present !== null) return present
+      if (undeliveredUntilMs === 0) return -3
+      if (!Number.isSafeInteger(due)) return -2
+      if (present !== null) return -1
+      redis.put(timeouts, text(entry), due)
+      if (ordered) redis.list(order).push(text(entry))
+      if (redis.schedule(timeouts)[0]?.entry === text(entry)) redis.publish(channel, due)
+      return due
+    },
+  }),
+
+  amend: operation(amend, {
+    weight: 6,
+    draw: fc.record({
+      which: draws.which,
+      delay: fc.option(draws.delay, { nil: 'cancel' as const, freq: 2 }),
+      wrong: fc.oneof({ weight: 6, arbitrary: fc.constant('nothing') }, fc.constantFrom('due', 'id')),
+    }),
+    run({ redis, queue, now }, { which, delay, wrong }) {
+      const schedule = redis.schedule(queue.timeouts)
+      const found = draws.pick(
+        schedule.filter(({ entry }) => parse(entry) !== null),
+        which,
+      )
+      if (found === undefined) return null
+      const due = wrong === 'due' ? found.score + 1 : found.score
+      const prefix = parse(found.entry)!.prefix.replace(/.$/s, wrong === 'id' ? '!' : '$&')
+      // of two entries with one id and due time either may be meant; the ids that are drawn by the library are never equal
+      if (schedule.filter(({ entry, score }) => score === due && entry.startsWith(prefix)).length > 1) return null
+      const delayMs = delay === 'cancel' ? -1 : draws.delayMs(delay, now)
+      return { keys: queue, args: { channel: queue.channel, nowMs: now, due, prefix: raw(prefix), delayMs } }
+    },
+    apply(redis, { timeouts, order }, { channel, nowMs, due, prefix, delayMs }) {
+      const start = text(prefix)
+      const found = redis.schedule(timeouts).find(({ entry, score }) => score === due && entry.startsWith(start))
+      if (found === undefined) return null
+      const newDue = nowMs + delayMs
+      if (!Number.isSafeInteger(newDue)) return -2
+      const headBefore = redis.schedule(timeouts)[0]
+      if (delayMs < 0) {
+        redis.drop(timeouts, found.entry)
+        if (parse(found.entry)?.inOrder) redis.pull(order, found.entry)
+      } else {
+        redis.put(timeouts, found.entry, newDue)
+      }
+      if (headBefore === found || redis.schedule(timeouts)[0]?.entry === found.entry)
+        redis.announceHead(channel, timeouts)
+      return delayMs < 0 ? 0 : newDue
+    },
+  }),
+
+  transfer: operation(transfer, {
+    weight: 8,
+    draw: fc.record({
+      wait: fc.nat({ max: 30 }),
+      limit: fc.oneof({ weight: 3, arbitrary: fc.constant(1000) }, fc.nat({ max: 3 })),
+      budgetUs: fc.constantFrom(PLENTY, PLENTY, 0),
+      announce: fc.boolean(),
+    }),
+    run(world, { wait, ...drawn }) {
+      world.now += wait
+      const { queue, now: nowMs } = world
+      return {
+        keys: queue,
+        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, ...drawn },
+      }
+    },
+    compare: ({ workedUs: _, ...reply }) => reply,
+    apply(redis, { timeouts, order, destination, quarantine }, args, reply) {
+      const { channel, nowMs, budgetUs, limit, leaseMs, idleMs, announce } = args
+      const setAside = (reason: string, entry: string) => {
+        redis.list(quarantine).push(`${reason} ${nowMs} ${entry}`)
+        redis.drop(timeouts, entry)
+        redis.pull(order, entry)
+      }
+
+      const negative = redis
+        .schedule(timeouts)
+        .filter(({ score }) => score < 0)
+        .slice(0, 100)
+      for (const { entry } of negative) setAside('negative-due', entry)
+
+      const due = redis.schedule(timeouts).filter(({ score }) => score >= 0 && score <= nowMs)
+      let work = due.slice(0, negative.length === 100 ? 0 : limit)
+      // without time to work only the server knows how far the first round got; but it got somewhere
+      const asked = reply as { moved: number; malformed: number } | undefined
+      if (budgetUs === 0 && asked !== undefined) work = work.slice(0, Math.max(1, asked.moved + asked.malformed))
+      const messages = work.filter(({ entry }) => parse(entry) !== null)
+      for (const { entry } of work) {
+        const payload = parse(entry)?.payload
+        if (payload === undefined) {
+          setAside('malformed', entry)
+          continue
+        }
+        redis.list(destination).push(payload)
+        redis.drop(timeouts, entry)
+        if (parse(entry)?.inOrder) redis.pull(order, entry)
+      }
+
+      const next = redis.schedule(timeouts).find(({ score }) => score >= 0)?.score ?? null
+      const look = next === null ? nowMs + idleMs : next <= nowMs ? nowMs + leaseMs : next
+      if (announce || work.length + negative.length > 0) redis.publish(channel, look)
+      return {
+        moved: messages.length,
+        next,
+        now: nowMs,
+        latenessMs: messages[0] === undefined ? 0 : nowMs - messages[0].score,
+        malformed: work.length - messages.length,
+        negative: negative.length,
+        subscribers: redis.subscribers,
+        orderError: '',
+      }
+    },
+  }),
+
+  poll: operation(poll, {
+    draw: fc.record({ count: draws.count, ordered: fc.boolean() }),
+    run: ({ queue }, args) => ({ keys: queue, args }),
+    apply(redis, { timeouts, order }, { count, ordered }) {
+      const taken: string[] = []
+      const list = redis.list(order)
+      if (ordered) {
+        while (taken.length < count && list.length > 0) {
+          const entry = list.shift()!
+          if (redis.drop(timeouts, entry)) taken.push(entry)
+        }
+        return taken.map(raw)
+      }
+      for (const { entry } of redis.schedule(timeouts).slice(0, count)) {
+        redis.drop(timeouts, entry)
+        redis.pull(order, entry)
+        taken.push(entry)
+      }
+      return taken.map(raw)
+    },
+  }),
+
+  pollLast: operation(pollLast, {
+    weight: 3,
+    draw: fc.record({ ordered: fc.boolean(), far: fc.boolean() }),
+    run: ({ queue, other }, { ordered, far }) => ({
+      keys: { ...queue, target: (far ? other : queue).destination },
+      args: { ordered },
+    }),
+    apply(redis, { timeouts, order, target, quarantine }, { ordered }) {
+      for (;;) {
+        const entry = ordered ? redis.list(order).at(-1) : redis.schedule(timeouts).at(-1)?.entry
+        if (entry === undefined) return null
+        const parsed = parse(entry)
+        if (ordered || parsed === null || parsed.inOrder) redis.pull(order, entry, 'right')
+        if (!redis.drop(timeouts, entry)) continue
+        if (parsed !== null) {
+          redis.list(target).unshift(parsed.payload)
+          return raw(parsed.payload)
+        }
+        redis.list(quarantine).push(`malformed ${Date.now()} ${entry}`)
+      }
+    },
+  }),
+
+  find: operation(find, {
+    weight: 2,
+    draw: fc.record({ payload: draws.payload, page: draws.page, ordered: fc.boolean(), remove: fc.boolean() }),
+    run({ queue }, { payload, page, ordered, remove }) {
+      const tail = Buffer.concat([lengthOf(raw(payload)), raw(payload)])
+      return { keys: queue, args: { tail, ...page, ordered, remove } }
+    },
+    apply(redis, { timeouts, order }, { tail, from, page, ordered, remove }) {
+      const all = ordered ? redis.list(order) : redis.schedule(timeouts).map(({ entry }) => entry)
+      const seen = all.slice(from, from + page)
+      const found = seen.find((entry) => parse(entry)?.payload === text(tail).slice(8))
+      if (found !== undefined && remove) {
+        redis.drop(timeouts, found)
+        redis.pull(order, found)
+      }
+      return { found: found !== undefined, next: found !== undefined || seen.length < page ? null : from + page }
+    },
+  }),
+
+  siftPending: operation(siftPending, {
+    weight: 2,
+    draw: fc.record({
+      behind: fc.option(fc.record({ which: draws.which, moved: fc.boolean() })),
+      page: draws.count,
+      ordered: fc.boolean(),
+      remove: fc.constantFrom('matches', 'others', 'nothing'),
+      budgetUs: fc.constantFrom(PLENTY, 0),
+      payloads: fc.uniqueArray(draws.payload, { minLength: 1, maxLength: 3 }),
+    }),
+    run({ redis, queue }, { behind, payloads, ...drawn }) {
+      const after = behind === null ? undefined : draws.pick(redis.schedule(queue.timeouts), behind.which)
+      const args = {
+        ...drawn,
+        // an entry that got another due time since the last page
+        afterScore: after === undefined ? '' : String(after.score - (behind?.moved ? 1 : 0)),
+        after: raw(after?.entry ?? ''),
+        payloads: payloads.map(raw),
+      }
+      return { keys: queue, args }
+    },
+    apply(redis, { timeouts, order }, { afterScore, after, page, ordered, remove, budgetUs, payloads }) {
+      const schedule = redis.schedule(timeouts)
+      const at = schedule.findIndex(({ entry, score }) => entry === text(after) && String(score) === afterScore)
+      const below = afterScore === '' ? 0 : schedule.filter(({ score }) => score < Number(afterScore)).length
+      const seen = schedule.slice(at === -1 ? below : at + 1).slice(0, page)
+
+      let [removed, behind] = [0, { afterScore, after: raw(text(after)) }]
+      const found = new Set<number>()
+      for (const [index, { entry, score }] of seen.entries()) {
+        const parsed = parse(entry)
+        const position = payloads.findIndex((payload) => text(payload) === parsed?.payload)
+        const concerned = parsed !== null && (parsed.inOrder || !ordered)
+        if (concerned && position !== -1) found.add(position)
+        if (!concerned || remove === 'nothing' || (remove === 'matches') !== (position !== -1)) {
+          behind = { afterScore: String(score), after: raw(entry) }
+          continue
+        }
+        removed++
+        redis.drop(timeouts, entry)
+        if (parsed.inOrder) redis.pull(order, entry)
+        if (budgetUs === 0) {
+          const over = seen.length < page && index === seen.length - 1
+          return { removed, next: over ? null : behind, found: [...found] }
+        }
+      }
+      return { removed, next: seen.length < page ? null : behind, found: [...found] }
+    },
+  }),
+
+  stats: operation(stats, {
+    draw: fc.constant(null),
+    run: ({ queue, now }) => ({ keys: queue, args: { channel: queue.channel, nowMs: now } }),
+    apply: (redis: Keyspace, { timeouts, destination, quarantine }, { nowMs }) => ({
+      now: nowMs,
+      pending: redis.schedule(timeouts).length,
+      overdue: redis.schedule(timeouts).filter(({ score }) => score <= nowMs).length,
+      nextDue: redis.schedule(timeouts)[0]?.score ?? null,
+      delivered: redis.list(destination).length,
+      quarantined: redis.list(quarantine).length,
+      subscribers: redis.subscribers,
+    }),
+  }),
+}
