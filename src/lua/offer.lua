@@ -27,7 +27,11 @@ local dueText = string.format('%.0f', due)
 
 if redis.call('ZADD', timeouts, 'NX', dueText, entry) == 0 then
   if ARGV[6] == '0' then return -1 end
-  return redis.call('ZSCORE', timeouts, entry)
+  -- written once more, because a WAIT answers for writes only: one that finds nothing to do would seem safe at once
+  local found = redis.call('ZSCORE', timeouts, entry)
+  redis.call('ZADD', timeouts, 0, entry)
+  redis.call('ZADD', timeouts, found, entry)
+  return found
 end
 if ARGV[5] == '1' then
   local pushed = redis.pcall('RPUSH', order, entry)

@@ -1,7 +1,17 @@
 import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES, encodeEntry } from '../codec/entry.js'
 import { encodeTicket, type Ticket } from '../codec/ticket.js'
-import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
+import type { Wait } from '../connection/durability.js'
+import type { WaitedFor } from '../connection/durable-lane.js'
+import {
+  ConnectionError,
+  DurabilityError,
+  InternalError,
+  InvalidArgumentError,
+  RedelayedError,
+  toError,
+} from '../errors.js'
 import { run, runMany } from '../lua/run.js'
+import { script, type ArgsOf } from '../lua/script.js'
 import { offer } from '../lua/scripts.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 
@@ -27,12 +37,23 @@ export interface PendingOffer {
   readonly due: Due
 }
 
+/** The script where its writes are waited for. */
+const durableOffer = script(offer.source, (reply) => {
+  const waited = reply as WaitedFor
+  return { ...waited, reply: offer.decode(waited.reply) }
+})
+
+type OfferArgs = ArgsOf<(typeof offer)['source']>
+type DurableReply = ReturnType<(typeof durableOffer)['decode']>
+
 interface Attempt extends PendingOffer {
   id: Buffer
   entry: Buffer
   count: number
   /** Whether an earlier attempt may have been carried out: then finding the entry there means success. */
   retry: boolean
+  /** Whether the layer below may send it twice: then `retry` is set from the beginning. */
+  readonly resends: boolean
 }
 
 /**
@@ -52,7 +73,7 @@ export class Offers {
   }
 
   async one(pending: PendingOffer): Promise<Ticket> {
-    const attempt = this.#attempt(pending)
+    const attempt = this.#attempt(pending, this.#context.commands.resends)
     const startedAt = performance.now()
     for (;;) {
       let result: number | Error
@@ -67,15 +88,22 @@ export class Offers {
     }
   }
 
+  /** Adds one entry and waits until it is as safe as asked. */
+  async oneDurable(pending: PendingOffer, wait: Wait): Promise<Ticket> {
+    const [result] = await this.many([pending], wait)
+    if (typeof result === 'string') return result
+    throw result ?? new InternalError('offer-result', 'there is none')
+  }
+
   /** One ticket or error per item, in order. Entries enter the schedule in the order given. */
-  async many(items: readonly PendingOffer[]): Promise<(Ticket | RedelayedError)[]> {
+  async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
     const results = new Array<Ticket | RedelayedError>(items.length)
     const chunks = chunksOf(items)
     // alone, so that the script is known to the server before several pipelines are under way
-    await this.#chunk(items, chunks.shift() ?? [], results)
+    await this.#chunk(items, chunks.shift() ?? [], results, wait)
     const worker = async (): Promise<void> => {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
-        await this.#chunk(items, chunk, results)
+        await this.#chunk(items, chunk, results, wait)
       }
     }
     await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
@@ -86,27 +114,37 @@ export class Offers {
     items: readonly PendingOffer[],
     indexes: readonly number[],
     results: (Ticket | RedelayedError)[],
+    wait: Wait | undefined,
   ): Promise<void> {
     const startedAt = performance.now()
+    const resends = wait === undefined && this.#context.commands.resends
     let open = indexes.map((index) => {
       const item = items[index]
       if (item === undefined) throw new InternalError('offer-chunk', 'an index is out of range')
-      return { index, attempt: this.#attempt(item) }
+      return { index, attempt: this.#attempt(item, resends) }
     })
     while (open.length > 0) {
       const args = open.map(({ attempt }) => this.#args(attempt))
-      const replies = await runMany(this.#context.commands, offer, this.#identity.keys, args)
+      const replies =
+        wait === undefined
+          ? await runMany(this.#context.commands, offer, this.#identity.keys, args)
+          : await this.#runDurably(args, wait)
       open = open.filter(({ index, attempt }, position) => {
-        const settled = this.#settle(attempt, replies[position] ?? new Error('no reply'), startedAt)
+        const settled = this.#settleWaited(attempt, replies[position] ?? new Error('no reply'), startedAt, wait)
         if (settled !== undefined) results[index] = settled
         return settled === undefined
       })
     }
   }
 
-  #attempt({ payload, due }: PendingOffer): Attempt {
+  #runDurably(args: readonly OfferArgs[], wait: Wait) {
+    const { keys } = this.#identity
+    return runMany(this.#context.durable.sender(keys.timeouts, wait), durableOffer, keys, args)
+  }
+
+  #attempt({ payload, due }: PendingOffer, resends: boolean): Attempt {
     const id = this.#newId()
-    return { payload, due, id, entry: encodeEntry(id, payload), count: 1, retry: this.#context.commands.resends }
+    return { payload, due, id, entry: encodeEntry(id, payload), count: 1, retry: resends, resends }
   }
 
   #newId(): Buffer {
@@ -114,7 +152,7 @@ export class Offers {
     return this.#context.ids.next(this.#ordered ? ORDERED_ID_BYTES : UNORDERED_ID_BYTES)
   }
 
-  #args(attempt: Attempt) {
+  #args(attempt: Attempt): OfferArgs {
     const local = this.#context.settings.clock === 'local'
     const { due } = attempt
     return {
@@ -125,6 +163,24 @@ export class Offers {
       ordered: this.#ordered,
       retry: attempt.retry,
     }
+  }
+
+  /** As `#settle`, where an accepted entry must also have reached those it was to reach. */
+  #settleWaited(
+    attempt: Attempt,
+    result: number | DurableReply | Error,
+    startedAt: number,
+    wait: Wait | undefined,
+  ): Ticket | RedelayedError | undefined {
+    if (wait === undefined || typeof result === 'number' || result instanceof Error) {
+      return this.#settle(attempt, result as number | Error, startedAt)
+    }
+    const settled = this.#settle(attempt, result.reply, startedAt)
+    if (typeof settled !== 'string') return settled
+    const { asked, timeoutMs } = wait
+    const { by, error: cause } = result
+    const reached = cause === undefined && by.replicas >= asked.replicas && (by.aof || !asked.aof)
+    return reached ? settled : new DurabilityError(settled, asked, by, timeoutMs, { cause })
   }
 
   /** A ticket, a final error, or `undefined` when it has to be sent again. */
@@ -147,7 +203,7 @@ export class Offers {
   #onError(attempt: Attempt, error: Error, startedAt: number): RedelayedError | undefined {
     const refused = !(error instanceof ConnectionError) || error.outcome === 'not-applied'
     // this attempt was refused, but an earlier one may have been carried out
-    const wasUnknown = attempt.retry && !this.#context.commands.resends
+    const wasUnknown = attempt.retry && !attempt.resends
     if (refused && wasUnknown) return new ConnectionError(error.message, 'unknown', { cause: error })
     if (refused) {
       return error instanceof RedelayedError ? error : new InternalError('offer-error', error.message, { cause: error })
