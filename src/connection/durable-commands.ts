@@ -102,7 +102,7 @@ export class DurableCommands {
       await this.#topology.refresh().catch(() => undefined)
       return (await this.#topology.place(key)).node !== node
     }
-    if (isRefusedByReplica(why) && redis !== undefined) {
+    if (isRefusedByReplica(why) && redis !== undefined && node === '') {
       lane.leave(redis)
       await this.#topology.refresh().catch(() => undefined)
       return this.#topology.onDemoted(redis)

@@ -168,17 +168,18 @@ export class DurableLane {
     for (const { commands } of jobs) for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
     pipeline.callBuffer(wait.command, ...wait.args)
     const stopWatching = dropWhenOverdue(this.#link, redis, wait.timeoutMs + this.#graceMs)
-    let results: [error: Error | null, reply: unknown][]
+    let answers: unknown[]
+    let outcome: Outcome
     try {
-      results = (await pipeline.exec()) ?? []
+      const results = (await pipeline.exec()) ?? []
+      answers = results.map(([error, reply]) => (error === null ? reply : translateError(error)))
+      outcome = outcomeOf(wait, answers.at(-1))
     } catch (thrown) {
       fail(jobs, translateError(thrown), redis)
       return
     } finally {
       stopWatching()
     }
-    const answers = results.map(([error, reply]) => (error === null ? reply : translateError(error)))
-    const outcome = outcomeOf(wait, answers.at(-1))
     let position = 0
     for (const { commands, resolve } of jobs) {
       const replies = commands.map(() => withOutcome(answers[position++], outcome))
