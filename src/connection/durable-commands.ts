@@ -83,8 +83,10 @@ export class DurableCommands {
       open.forEach((at, position) => (replies[at] = went.replies[position] as WaitedFor | RedelayedError))
       open = open.filter((at) => isUndone(replies[at]))
       const [first] = open
-      if (first === undefined || this.#closed || performance.now() >= until) return replies
-      if (!(await this.#mayRepeat(key, went, replies[first], attempt))) return replies
+      if (first === undefined || this.#closed) return replies
+      const why = replies[first]
+      const isInTime = why instanceof ConnectionError ? attempt <= MAX_RETRIES : performance.now() < until
+      if (!isInTime || !(await this.#mayRepeat(key, went, why))) return replies
     }
   }
 
@@ -95,9 +97,9 @@ export class DurableCommands {
   }
 
   /** Whether what was not carried out can be sent again, there or elsewhere. */
-  async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown, attempt: number): Promise<boolean> {
+  async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown): Promise<boolean> {
     if (why instanceof ConnectionError) {
-      if (redis !== undefined) return attempt <= MAX_RETRIES // it broke before anything was written
+      if (redis !== undefined) return true // it broke before anything was written
       if (node === '') return false
       await this.#topology.refresh().catch(() => undefined)
       return (await this.#topology.place(key)).node !== node

@@ -64,8 +64,8 @@ describe('durability', function () {
   }
 
   /** How many WAITs the master has carried out. */
-  async function waits(): Promise<number> {
-    return Number(/cmdstat_wait:calls=(\d+)/.exec(await raw.info('commandstats'))?.[1] ?? 0)
+  async function waits(redis = raw): Promise<number> {
+    return Number(/cmdstat_wait:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
   }
 
   describe('by replicas', () => {
@@ -212,6 +212,9 @@ describe('durability', function () {
       proxy.delay(500)
       const { delayed, name } = makePair('list', { url: dying.url })
       const ticket = await delayed.offer('survives', LATER, replicas(1))
+      const plain = rawTo(dying.port)
+      expect(await waits(plain), 'one to look and one to wait, with a script new to the server').to.equal(2)
+      await plain.quit()
       await delayed.offer('is lost', LATER)
       await dying.kill('SIGKILL')
       await rawTo(heir.port).call('REPLICAOF', 'NO', 'ONE')
@@ -407,10 +410,10 @@ describe('durability', function () {
     }).timeout(5_000)
   })
 
-  it('in a cluster it waits at the master of the slot', async function () {
+  it('in a cluster it waits at the master of the slot, wherever that goes', async function () {
     const cluster = await startCluster()
     onCleanup(() => cluster.stop())
-    const { client, queue, keys, ...delivers } = makePair('list', { cluster: cluster.nodes })
+    const { client, queue, keys, ...delivers } = makePair('list', { cluster: cluster.nodes, connectTimeout: 1_000 })
     // without transfers, which would learn of the slot that moves below
     const delayed = client.getDelayedQueue(queue, { deliver: false })
     await delivers.delayed.destroy()
@@ -435,12 +438,19 @@ describe('durability', function () {
     await delayed.offer('after the failover', LATER, replicas(1, 20_000))
     expect(await plain.zcard(keys.timeouts)).to.equal(601)
 
+    await plain.quit()
+    await copy.kill('SIGKILL')
+    await eventually(async () => expect((await owner.role())[0]).to.equal('master'), 20_000)
+    const alone = await durabilityError(delayed.offer('after a death', LATER, replicas(1, 50)))
+    expect(await owner.zcard(keys.timeouts)).to.equal(602)
+    expect(await delayed.cancel(alone.ticket)).to.equal(true)
+
     await delayed.clear()
     const target = nodes.find((node) => node !== owner)!
     const id = await target.cluster('MYID')
-    for (const node of [target, plain, ...nodes]) if (node !== owner) await node.cluster('SETSLOT', slot, 'NODE', id)
+    for (const node of [target, owner, ...nodes]) await node.cluster('SETSLOT', slot, 'NODE', id)
     const moved = await durabilityError(delayed.offer('after the slot moved', LATER, replicas(1, 50)))
-    const errors = await plain.info('errorstats')
+    const errors = await owner.info('errorstats')
     if (errors !== '') expect(errors, 'the old place was asked first').to.include('MOVED') // '' before Redis 6.2
     expect(await target.zcard(keys.timeouts)).to.equal(1)
     expect(await delayed.cancel(moved.ticket)).to.equal(true)
@@ -535,7 +545,8 @@ async function startClusterReplica(anyPort: number, key: string): Promise<RedisS
     if (owner === undefined) throw new Error('the cluster is not known yet')
     await plain.cluster('REPLICATE', owner)
   }, 20_000)
-  await eventually(async () => expect(await plain.info('replication')).to.include('master_link_status:up'), 20_000)
+  await plain.quit()
+  await untilLinked(port)
   return copy
 }
 
