@@ -3,6 +3,7 @@ import { EntryIds } from './codec/entry-id.js'
 import { codecs } from './codec/index.js'
 import { BlockingReads } from './connection/blocking-reads.js'
 import { Commands } from './connection/commands.js'
+import { DurableCommands } from './connection/durable-commands.js'
 import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './connection/options.js'
 import { Subscriber } from './connection/subscriber.js'
 import { createTopology } from './connection/connect.js'
@@ -58,6 +59,7 @@ export class RedelayedClient {
   readonly #mapper: NameMapper
   readonly #topology: Topology
   readonly #commands: Commands
+  readonly #durable: DurableCommands
   readonly #subscriber: Subscriber
   readonly #blocking: BlockingReads
   readonly #transfers: TransferRegistry
@@ -73,6 +75,7 @@ export class RedelayedClient {
     this.#mapper = options.nameMapper === undefined ? identityMapper : assertMapper(options.nameMapper)
     this.#topology = createTopology(resolveTarget(options), settings, emit, () => this.#subscriber.reconnect())
     this.#commands = new Commands(this.#topology, settings.connectTimeout)
+    this.#durable = new DurableCommands({ topology: this.#topology, settings, emit })
     this.#subscriber = new Subscriber(this.#topology, settings, emit)
     this.#blocking = new BlockingReads({ topology: this.#topology, settings, sender: this.#commands, emit })
     this.#transfers = new TransferRegistry({
@@ -84,6 +87,7 @@ export class RedelayedClient {
     })
     this.#context = {
       commands: this.#commands,
+      durable: this.#durable,
       blocking: this.#blocking,
       transfers: this.#transfers,
       hub: this.#hub,
@@ -165,7 +169,7 @@ export class RedelayedClient {
     await this.#transfers.close()
     await this.#blocking.close()
     await this.#subscriber.close()
-    await this.#commands.drain()
+    await Promise.all([this.#commands.drain(), this.#durable.close()])
     await this.#topology.close()
   }
 

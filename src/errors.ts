@@ -155,14 +155,17 @@ export class UnsupportedOperationError extends RedelayedError {
   }
 }
 
-/** One item of `offerAll` that was not accepted. */
+/** One item of `offerAll` that was not accepted, or not with the `durability` asked for. */
 export interface OfferFailure {
   /** Its position in the array given to `offerAll`. */
   readonly index: number
   readonly error: RedelayedError
 }
 
-/** Some items of an `offerAll` were not accepted. The others were: `tickets[i]` is `null` exactly for the failed ones. */
+/**
+ * Some items of an `offerAll` were not accepted. The others were: `tickets[i]` is `null` exactly for the failed ones. An item
+ * that was accepted but is not as durable as asked has failed too; its error is a `DurabilityError` with its ticket.
+ */
 export class OfferAllError extends RedelayedError {
   readonly tickets: readonly (string | null)[]
   readonly failures: readonly OfferFailure[]
@@ -170,10 +173,52 @@ export class OfferAllError extends RedelayedError {
   constructor(tickets: readonly (string | null)[], failures: readonly OfferFailure[], details: ErrorDetails = {}) {
     const first = failures[0]
     const example = first === undefined ? '' : `; item ${first.index}: ${first.error.message}`
-    super('ERR_OFFER_ALL', `${failures.length} of ${tickets.length} items were not accepted${example}`, details)
+    const accepted = failures.length > 0 && failures.every(({ error }) => error instanceof DurabilityError)
+    const what = accepted ? 'are not as durable as asked' : 'were not accepted'
+    super('ERR_OFFER_ALL', `${failures.length} of ${tickets.length} items ${what}${example}`, details)
     this.tickets = tickets
     this.failures = failures
   }
+}
+
+/** How safe an offer is: who has it beside the memory of the server that accepted it. */
+export interface Acknowledgement {
+  /** How many replicas have received it; with `aof`, how many have synced it to their append-only file. */
+  readonly replicas: number
+  /** Whether the server itself has synced it to its append-only file. */
+  readonly aof: boolean
+}
+
+/**
+ * An offer was accepted, but was not as safe as its `durability` asked when the time was over. The message is there and
+ * will be delivered unless Redis loses it; whoever does not want it so cancels it by its `ticket`.
+ */
+export class DurabilityError extends RedelayedError {
+  readonly ticket: string
+  readonly asked: Acknowledgement
+  readonly acknowledged: Acknowledgement
+
+  constructor(
+    ticket: string,
+    asked: Acknowledgement,
+    acknowledged: Acknowledgement,
+    timeoutMs: number,
+    details: ErrorDetails = {},
+  ) {
+    const how = `within ${timeoutMs} ms it was only ${reachedOf(asked, acknowledged)}`
+    const why = details.cause instanceof Error ? `the server did not wait: ${details.cause.message}` : how
+    super('ERR_DURABILITY', `the message was accepted, but ${why}`, details)
+    this.ticket = ticket
+    this.asked = asked
+    this.acknowledged = acknowledged
+  }
+}
+
+function reachedOf(asked: Acknowledgement, acknowledged: Acknowledgement): string {
+  const replicas = `${acknowledged.replicas} of ${asked.replicas} replicas`
+  if (!asked.aof) return `received by ${replicas}`
+  const local = acknowledged.aof ? 'synced by the server' : 'in the memory of the server, not synced'
+  return asked.replicas === 0 ? local : `${local}, and synced by ${replicas}`
 }
 
 /** Something that cannot happen did. `id` is a fixed text to search the source for. */

@@ -29,7 +29,7 @@ export interface SubscribedEvent {
 
 /** A connection was lost and is being opened again. */
 export interface ReconnectingEvent {
-  readonly connection: 'commands' | 'subscriber' | 'blocking'
+  readonly connection: 'commands' | 'subscriber' | 'blocking' | 'durable'
   /** How many attempts failed in a row. */
   readonly attempt: number
   /** The wait before the next attempt. */

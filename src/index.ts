@@ -16,6 +16,7 @@ export type {
 } from './codec/index.js'
 export { dueOf } from './codec/ticket.js'
 export type { Ticket } from './codec/ticket.js'
+export type { AofDurability, Durability, ReplicaDurability } from './connection/durability.js'
 export type { ConnectOptions, HostAndPort, IoredisClient } from './connection/options.js'
 export {
   AuthError,
@@ -23,6 +24,7 @@ export {
   ConnectionError,
   CrossSlotError,
   DecodeError,
+  DurabilityError,
   EncodeError,
   InternalError,
   InvalidArgumentError,
@@ -37,7 +39,7 @@ export {
   UnsupportedServerError,
   WrongTypeError,
 } from './errors.js'
-export type { ErrorDetails, OfferFailure } from './errors.js'
+export type { Acknowledgement, ErrorDetails, OfferFailure } from './errors.js'
 export type {
   EventName,
   Listener,
@@ -51,7 +53,7 @@ export type { NameMapper } from './keys.js'
 export type { Tuning } from './options.js'
 export type { BlockingDeque } from './queues/blocking-deque.js'
 export type { BlockingQueue } from './queues/blocking-queue.js'
-export type { DelayedQueue, DelayedQueueOptions, OfferItem } from './queues/delayed-queue.js'
+export type { DelayedQueue, DelayedQueueOptions, OfferItem, OfferOptions } from './queues/delayed-queue.js'
 export type { DelayedQueueStats, ScheduledMessage } from './queues/inspection.js'
 export type { Deque, DequeMove } from './queues/deque.js'
 export type { KeyedObject } from './queues/keyed-object.js'

@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis'
 import { CommandError, ConnectionError, ShutdownError, UnsupportedServerError, type RedelayedError } from '../errors.js'
 import { asInteger } from '../lua/replies.js'
+import { nextTurn, pause } from '../timing/pause.js'
 import type { BlockingCommand, Popped } from './blocking-commands.js'
 import type { Link } from './link.js'
+import { dropWhenOverdue } from './overdue.js'
 import { isTransient, translateError } from './server-errors.js'
 import { NodeGoneError } from './topology.js'
 import { Waiters, type Waiter } from './waiters.js'
@@ -13,8 +15,6 @@ const BLOCK_SECONDS = 10
 const SHORT_BLOCK_SECONDS = 1
 /** A reply that is overdue by this much will not come. */
 const OVERDUE_MS = 3_000
-/** After a blocked event loop a timer fires before the socket is read; the reply may be there already. */
-const SECOND_CHANCE_MS = 500
 const MAX_PER_CALL = 1_000
 const RETRY_MS = 100
 
@@ -141,7 +141,7 @@ export class BlockingLane {
     const id = clientIds.get(redis)
     const short = id === undefined || this.#waiters.groupCount > 1
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
-    const stopWatching = this.#watch(redis, seconds * 1000 + OVERDUE_MS)
+    const stopWatching = dropWhenOverdue(this.#params.link, redis, seconds * 1000 + OVERDUE_MS)
     let popped: Popped | null
     try {
       popped = await this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
@@ -205,14 +205,6 @@ export class BlockingLane {
     else await pause(RETRY_MS)
   }
 
-  /** Replaces the connection when the reply is so late that the socket must be dead. */
-  #watch(redis: Redis, ms: number): () => void {
-    let timer = setTimeout(() => {
-      timer = setTimeout(() => this.#params.link.drop(redis), SECOND_CHANCE_MS)
-    }, ms)
-    return () => clearTimeout(timer)
-  }
-
   #interrupt(): void {
     const call = this.#call
     if (call === undefined || call.interrupted) return
@@ -257,12 +249,4 @@ export async function learnClientId(redis: Redis): Promise<void> {
   } catch (error) {
     if (translateError(error) instanceof ConnectionError) throw error
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from 'ioredis'
-import { CommandError, ConnectionError, ReadOnlyError, ShutdownError, type RedelayedError } from '../errors.js'
+import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
 import type { CommandArg } from '../lua/script.js'
 import type { Sender } from '../lua/run.js'
-import { translateError } from './server-errors.js'
+import { isRefusedByReplica, translateError } from './server-errors.js'
 import type { Topology } from './topology.js'
 
 /** How often an idempotent command is sent again when connections break one after the other. */
@@ -165,12 +165,6 @@ const WRITE_BYTES = 4_096
 
 function uncork(stream: Redis['stream']): void {
   stream.uncork()
-}
-
-/** What a replica says, and one that still copies the data of its new master; nothing was carried out then. */
-function isRefusedByReplica(error: unknown): boolean {
-  if (error instanceof ReadOnlyError) return true
-  return error instanceof CommandError && (error.redisCode === 'MASTERDOWN' || error.redisCode === 'LOADING')
 }
 
 /** A failed wait for a connection is final; a command that met a closing socket, or may be repeated, gets another try. */

@@ -67,6 +67,12 @@ const TRANSIENT = new Set([
   'NOREPLICAS',
 ])
 
+/** What a replica says, and one that still copies the data of its new master; nothing was carried out then. */
+export function isRefusedByReplica(error: unknown): boolean {
+  if (error instanceof ReadOnlyError) return true
+  return error instanceof CommandError && (error.redisCode === 'MASTERDOWN' || error.redisCode === 'LOADING')
+}
+
 /** The first word of a server error, e.g. `OOM`. */
 function redisCodeOf(message: string): string {
   return /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'

@@ -27,7 +27,12 @@ end
 local undeliveredUntil = tonumber(ARGV[6])
 if undeliveredUntil >= 0 then
   local score = redis.call('ZSCORE', timeouts, entry)
-  if score then return score end
+  if score then
+    -- written once more, because a WAIT answers for writes only: one that finds nothing to do would seem safe at once
+    redis.call('ZADD', timeouts, 0, entry)
+    redis.call('ZADD', timeouts, score, entry)
+    return score
+  end
   if serverTime() >= undeliveredUntil then return -3 end
 end
 

@@ -32,7 +32,7 @@ export async function run<S extends ScriptSource, R>(
  * one are sent once more, the first of them with the text.
  */
 export async function runMany<S extends ScriptSource, R>(
-  sender: Sender,
+  sender: Pick<Sender, 'pipeline'>,
   script: Script<S, R>,
   keys: KeysOf<S>,
   argsOfEach: readonly ArgsOf<S>[],

@@ -2,6 +2,7 @@ import type { Codec } from '../codec/codec.js'
 import type { EntryIds } from '../codec/entry-id.js'
 import type { BlockingReads } from '../connection/blocking-reads.js'
 import type { Commands } from '../connection/commands.js'
+import type { DurableCommands } from '../connection/durable-commands.js'
 import type { EventHub } from '../events.js'
 import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
@@ -10,6 +11,7 @@ import type { TransferRegistry } from '../transfer/transfer-registry.js'
 /** What the queue objects of one client share. */
 export interface QueueContext {
   readonly commands: Commands
+  readonly durable: DurableCommands
   readonly blocking: BlockingReads
   readonly transfers: TransferRegistry
   readonly hub: EventHub

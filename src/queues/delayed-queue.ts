@@ -1,4 +1,5 @@
 import type { Ticket } from '../codec/ticket.js'
+import { resolveDurability, type Durability, type Wait } from '../connection/durability.js'
 import {
   InvalidArgumentError,
   OfferAllError,
@@ -12,7 +13,7 @@ import { boolean, onlyKnown } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext } from './context.js'
 import type { ListQueue } from './list-queue.js'
-import { Offers, type PendingOffer } from './offers.js'
+import { Offers, type Due, type PendingOffer } from './offers.js'
 import { PendingChanges } from './pending-changes.js'
 
 export interface DelayedQueueOptions {
@@ -28,6 +29,16 @@ export interface DelayedQueueOptions {
    * or look: they open no subscriber connection, and somebody else delivers, such as any consumer of the queue.
    */
   readonly deliver?: boolean | undefined
+}
+
+export interface OfferOptions {
+  /**
+   * What must have the message, beside the memory of the server, before the offer resolves: so many replicas, or the
+   * append-only file on disk. Such offers go over a connection of their own, several of them with one wait at the end; one
+   * that comes while others are waited for goes with the next. Without it an offer resolves when the server has accepted it.
+   * It says nothing of what happens later: see docs/durability.md.
+   */
+  readonly durability?: Durability | undefined
 }
 
 /** One message for `offerAll`. */
@@ -73,10 +84,16 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
    *
    * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
    * @throws ConnectionError its `outcome` says whether the message may have been accepted
+   * @throws DurabilityError the message was accepted, but not as durable as asked in time; it carries the ticket
+   * @throws UnsupportedServerError the server does not have what `durability` needs: nothing was sent
    */
-  async offer(value: T, delay: number, unit?: TimeUnit): Promise<Ticket> {
+  offer(value: T, delay: number, unit?: TimeUnit, options?: OfferOptions): Promise<Ticket>
+  offer(value: T, delay: number, options: OfferOptions): Promise<Ticket>
+  async offer(value: T, delay: number, unit?: TimeUnit | OfferOptions, options?: OfferOptions): Promise<Ticket> {
     this.assertUsable()
     try {
+      if (options !== undefined) return await this.#offerWith(value, toDue(delay, unit), options)
+      if (typeof unit === 'object' && unit !== null) return await this.#offerWith(value, toDue(delay), unit)
       const delayMs = toMillis('delay', delay, unit)
       return await this.#offers.one({ payload: this.encode(value), due: { delayMs } })
     } catch (error) {
@@ -84,14 +101,16 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
     }
   }
 
-  /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
-  async offerAt(value: T, date: Date): Promise<Ticket> {
+  /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. Errors as for `offer`. */
+  async offerAt(value: T, date: Date, options?: OfferOptions): Promise<Ticket> {
     this.assertUsable()
     if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
       throw this.named(new InvalidArgumentError('date', 'a valid Date', date))
     }
     try {
-      return await this.#offers.one({ payload: this.encode(value), due: { atMs: Math.max(0, date.getTime()) } })
+      const due = { atMs: Math.max(0, date.getTime()) }
+      if (options !== undefined) return await this.#offerWith(value, due, options)
+      return await this.#offers.one({ payload: this.encode(value), due })
     } catch (error) {
       throw this.attributed(error)
     }
@@ -101,10 +120,12 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
    * Adds many messages in few round trips; resolves with their tickets in order. All items are checked and encoded before
    * anything is sent. Messages are independent of each other: some may be accepted and others not.
    *
-   * @throws OfferAllError names the items that were not accepted, and has the tickets of the others
+   * @throws OfferAllError names the items that were not accepted, and has the tickets of the others; with `durability` also
+   *   those that were accepted but are not as durable as asked, by a DurabilityError with the ticket
    */
-  async offerAll(items: Iterable<OfferItem<T>>): Promise<Ticket[]> {
+  async offerAll(items: Iterable<OfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.assertUsable()
+    const wait = options === undefined ? undefined : this.checked(() => waitOf(options))
     const list = [...items]
     const pending: PendingOffer[] = []
     const invalid: OfferFailure[] = []
@@ -123,7 +144,9 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
         ),
       )
 
-    const results = await this.whole(() => this.#offers.many(pending))
+    const results = await (wait === undefined
+      ? this.whole(() => this.#offers.many(pending))
+      : this.#whole(() => this.#offers.many(pending, wait)))
     const failures = results.flatMap((error, index) =>
       error instanceof RedelayedError ? [{ index, error: this.named(error) }] : [],
     )
@@ -173,6 +196,21 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
     if (this.#destroyed) throw this.named(new ShutdownError('this delayed queue was destroyed'))
   }
 
+  async #offerWith(value: T, due: Due, options: OfferOptions): Promise<Ticket> {
+    const wait = waitOf(options)
+    const pending = { payload: this.encode(value), due }
+    if (wait === undefined) return this.#offers.one(pending)
+    return this.#whole(() => this.#offers.oneDurable(pending, wait))
+  }
+
+  async #whole<R>(action: () => Promise<R>): Promise<R> {
+    try {
+      return await this.context.durable.whole(action)
+    } catch (error) {
+      throw this.attributed(error)
+    }
+  }
+
   #pendingItem(item: OfferItem<T>, index: number): PendingOffer {
     const what = `items[${index}]`
     if (typeof item !== 'object' || item === null) {
@@ -181,4 +219,14 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
     const delayMs = toMillis(`${what}.delay`, item.delay, item.unit)
     return { payload: this.encode(item.value, `${what}.value`), due: { delayMs } }
   }
+}
+
+function toDue(delay: number, unit?: unknown): Due {
+  return { delayMs: toMillis('delay', delay, unit) }
+}
+
+/** What the options ask to wait for, if anything. */
+function waitOf(options: OfferOptions): Wait | undefined {
+  onlyKnown('options', options, ['durability'])
+  return options.durability === undefined ? undefined : resolveDurability(options.durability)
 }

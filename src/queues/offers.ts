@@ -1,8 +1,18 @@
 import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES, encodeEntry } from '../codec/entry.js'
 import { encodeTicket, type Ticket } from '../codec/ticket.js'
-import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
+import type { Wait } from '../connection/durability.js'
+import type { WaitedFor } from '../connection/durable-lane.js'
+import {
+  ConnectionError,
+  DurabilityError,
+  InternalError,
+  InvalidArgumentError,
+  RedelayedError,
+  toError,
+} from '../errors.js'
 import { asBytesArray } from '../lua/replies.js'
 import { run, runMany } from '../lua/run.js'
+import { script, type ArgsOf } from '../lua/script.js'
 import { offer } from '../lua/scripts.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 
@@ -30,6 +40,15 @@ export interface PendingOffer {
   readonly payload: Buffer
   readonly due: Due
 }
+
+/** The script where its writes are waited for. */
+const durableOffer = script(offer.source, (reply) => {
+  const waited = reply as WaitedFor
+  return { ...waited, reply: offer.decode(waited.reply) }
+})
+
+type OfferArgs = ArgsOf<(typeof offer)['source']>
+type DurableReply = ReturnType<(typeof durableOffer)['decode']>
 
 interface Attempt extends PendingOffer {
   id: Buffer
@@ -61,7 +80,7 @@ export class Offers {
   }
 
   async one(pending: PendingOffer): Promise<Ticket> {
-    const attempt = this.#attempt(pending)
+    const attempt = this.#attempt(pending, this.#context.commands.resends)
     const startedAt = performance.now()
     for (;;) {
       let result: number | Error
@@ -77,15 +96,22 @@ export class Offers {
     }
   }
 
+  /** Adds one entry and waits until it is as safe as asked. */
+  async oneDurable(pending: PendingOffer, wait: Wait): Promise<Ticket> {
+    const [result] = await this.many([pending], wait)
+    if (typeof result === 'string') return result
+    throw result ?? new InternalError('offer-result', 'there is none')
+  }
+
   /** One ticket or error per item, in order. Entries enter the schedule in the order given. */
-  async many(items: readonly PendingOffer[]): Promise<(Ticket | RedelayedError)[]> {
+  async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
     const results = new Array<Ticket | RedelayedError>(items.length)
     const chunks = chunksOf(items)
     // alone, so that the script is known to the server before several pipelines are under way
-    await this.#chunk(items, chunks.shift() ?? [], results)
+    await this.#chunk(items, chunks.shift() ?? [], results, wait)
     const worker = async (): Promise<void> => {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
-        await this.#chunk(items, chunk, results)
+        await this.#chunk(items, chunk, results, wait)
       }
     }
     await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
@@ -96,18 +122,23 @@ export class Offers {
     items: readonly PendingOffer[],
     indexes: readonly number[],
     results: (Ticket | RedelayedError)[],
+    wait: Wait | undefined,
   ): Promise<void> {
     const startedAt = performance.now()
+    const resends = wait === undefined && this.#context.commands.resends
     let open = indexes.map((index) => {
       const item = items[index]
       if (item === undefined) throw new InternalError('offer-chunk', 'an index is out of range')
-      return { index, attempt: this.#attempt(item) }
+      return { index, attempt: this.#attempt(item, resends) }
     })
     while (open.length > 0) {
       const args = open.map(({ attempt }) => this.#args(attempt))
-      const replies = await runMany(this.#context.commands, offer, this.#identity.keys, args)
+      const replies =
+        wait === undefined
+          ? await runMany(this.#context.commands, offer, this.#identity.keys, args)
+          : await this.#runDurably(args, wait)
       open = open.filter(({ index, attempt }, position) => {
-        const settled = this.#settle(attempt, replies[position] ?? new Error('no reply'), startedAt)
+        const settled = this.#settleWaited(attempt, replies[position] ?? new Error('no reply'), startedAt, wait)
         if (settled !== undefined) results[index] = settled
         return settled === undefined
       })
@@ -116,10 +147,15 @@ export class Offers {
     }
   }
 
-  #attempt({ payload, due }: PendingOffer): Attempt {
+  #runDurably(args: readonly OfferArgs[], wait: Wait) {
+    const { keys } = this.#identity
+    return runMany(this.#context.durable.sender(keys.timeouts, wait), durableOffer, keys, args)
+  }
+
+  #attempt({ payload, due }: PendingOffer, resends: boolean): Attempt {
     const id = this.#newId()
     // what the layer below repeats it repeats at once, and says nothing
-    const undeliveredUntilMs = this.#context.commands.resends ? Number.MAX_SAFE_INTEGER : FIRST_ATTEMPT
+    const undeliveredUntilMs = resends ? Number.MAX_SAFE_INTEGER : FIRST_ATTEMPT
     return { payload, due, id, entry: encodeEntry(id, payload), count: 1, undeliveredUntilMs }
   }
 
@@ -128,7 +164,7 @@ export class Offers {
     return this.#context.ids.next(this.#ordered ? ORDERED_ID_BYTES : UNORDERED_ID_BYTES)
   }
 
-  #args(attempt: Attempt) {
+  #args(attempt: Attempt): OfferArgs {
     const local = this.#context.settings.clock === 'local'
     const { due } = attempt
     return {
@@ -139,6 +175,24 @@ export class Offers {
       ordered: this.#ordered,
       undeliveredUntilMs: attempt.undeliveredUntilMs,
     }
+  }
+
+  /** As `#settle`, where an accepted entry must also have reached those it was to reach. */
+  #settleWaited(
+    attempt: Attempt,
+    result: number | DurableReply | Error,
+    startedAt: number,
+    wait: Wait | undefined,
+  ): Ticket | RedelayedError | undefined {
+    if (wait === undefined || typeof result === 'number' || result instanceof Error) {
+      return this.#settle(attempt, result as number | Error, startedAt)
+    }
+    const settled = this.#settle(attempt, result.reply, startedAt)
+    if (typeof settled !== 'string') return settled
+    const { asked, timeoutMs } = wait
+    const { by, error: cause } = result
+    const reached = cause === undefined && by.replicas >= asked.replicas && (by.aof || !asked.aof)
+    return reached ? settled : new DurabilityError(settled, asked, by, timeoutMs, { cause })
   }
 
   /** A ticket, a final error, or `undefined` when it has to be sent again. */

@@ -8,6 +8,7 @@ const {
   ConnectionError,
   CrossSlotError,
   DecodeError,
+  DurabilityError,
   EncodeError,
   InternalError,
   InvalidArgumentError,
@@ -93,6 +94,15 @@ describe('errors', () => {
       new OfferAllError(['t', null], [{ index: 1, error: new ReadOnlyError() }], details),
       '1 of 2 items were not accepted; item 1: the server is a read-only replica; connect to the master',
     ],
+    [
+      'DurabilityError',
+      'ERR_DURABILITY',
+      new DurabilityError('t', { replicas: 2, aof: false }, { replicas: 1, aof: false }, 50, {
+        queue: 'orders',
+        cause,
+      }),
+      'the message was accepted, but the server did not wait: underneath',
+    ],
     ['InternalError', 'ERR_INTERNAL', new InternalError('id', 'text', details), '[id] text; please report this'],
   ]
   for (const [name, code, error, message] of all) {
@@ -101,6 +111,20 @@ describe('errors', () => {
       expect(error).to.include({ name, code, queue: 'orders', cause, message: `queue "orders": ${message}` })
       expect(String(error)).to.equal(`${name}: queue "orders": ${message}`)
       expect(error.stack).to.include('errors.test')
+    })
+  }
+
+  const missed: [asked: [number, boolean], acknowledged: [number, boolean], says: string][] = [
+    [[2, false], [1, false], 'received by 1 of 2 replicas'],
+    [[0, true], [0, false], 'in the memory of the server, not synced'],
+    [[2, true], [1, true], 'synced by the server, and synced by 1 of 2 replicas'],
+    [[2, true], [0, false], 'in the memory of the server, not synced, and synced by 0 of 2 replicas'],
+  ]
+  for (const [[asked, askedAof], [replicas, aof], says] of missed) {
+    it(`DurabilityError: ${says}`, () => {
+      const error = new DurabilityError('t', { replicas: asked, aof: askedAof }, { replicas, aof }, 50)
+      expect(error.message).to.equal(`the message was accepted, but within 50 ms it was only ${says}`)
+      expect(error.ticket).to.equal('t')
     })
   }
 

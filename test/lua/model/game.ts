@@ -72,7 +72,14 @@ export class Game {
     const listed = client === 'A' ? ordered : old
     const entry = this.order === 'list' ? listed(name, name) : unordered(name, name, 5)
     const { queue, now: nowMs } = this
-    const args = { channel: queue.channel, nowMs, delayMs, entry, ordered: this.order === 'list', undeliveredUntilMs: -1 }
+    const args = {
+      channel: queue.channel,
+      nowMs,
+      delayMs,
+      entry,
+      ordered: this.order === 'list',
+      undeliveredUntilMs: -1,
+    }
     const due = nowMs + delayMs
     this.offered.push({ name, entry: text(entry), firstTicket: due, newestTicket: due })
     this.step(operations.offer.step(queue, args), (reply, ledger) => ledger.due.set(name, reply as number))

@@ -1,0 +1,163 @@
+import type { Redis } from 'ioredis'
+import { CommandError, ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
+import type { Emit } from '../events.js'
+import type { Sender } from '../lua/run.js'
+import { offer } from '../lua/scripts.js'
+import type { Settings } from '../options.js'
+import { pause } from '../timing/pause.js'
+import type { Wait } from './durability.js'
+import { DurableLane, type Command, type LaneAnswer, type WaitedFor } from './durable-lane.js'
+import { Link } from './link.js'
+import { assertVersion } from './server-version.js'
+import { isRefusedByReplica, translateError } from './server-errors.js'
+import type { Topology } from './topology.js'
+
+/** Different waits block each other on one connection, so each kind gets its own, as far as that. Per node. */
+const MAX_LANES = 4
+const RETRY_MS = 100
+/** How often a call is sent again when connections break before it is written. */
+const MAX_RETRIES = 3
+
+interface Went extends LaneAnswer {
+  readonly node: string
+  readonly lane: DurableLane
+}
+
+/** Sends writes that are waited for until replicas or the disk have them, on connections of their own. */
+export class DurableCommands {
+  readonly #topology: Topology
+  readonly #settings: Settings
+  readonly #emit: Emit
+  /** By node. */
+  readonly #lanes = new Map<string, DurableLane[]>()
+  #underWay = 0
+  #idle: (() => void) | undefined
+  #closed = false
+
+  constructor(params: { topology: Topology; settings: Settings; emit: Emit }) {
+    this.#topology = params.topology
+    this.#settings = params.settings
+    this.#emit = params.emit
+  }
+
+  /** For writes to the server that holds `key`; each reply is a `WaitedFor` or an error. */
+  sender(key: string, wait: Wait): Pick<Sender, 'pipeline'> {
+    return { pipeline: (commands) => this.#send(key, commands, wait) }
+  }
+
+  /** A call: a shutdown lets it finish. */
+  async whole<T>(action: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw new ShutdownError('the client was shut down')
+    this.#underWay++
+    try {
+      return await action()
+    } finally {
+      if (--this.#underWay === 0) this.#idle?.()
+    }
+  }
+
+  /** Refuses new calls, and ends when those under way have ended. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all(this.#all().map((lane) => lane.finish()))
+    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
+    await Promise.all(this.#all().map((lane) => lane.close()))
+  }
+
+  async #send(key: string, commands: readonly Command[], wait: Wait): Promise<unknown[]> {
+    const replies = new Array<WaitedFor | RedelayedError>(commands.length)
+    let open = commands.map((_, index) => index)
+    const until = performance.now() + this.#settings.connectTimeout
+    for (let attempt = 1; ; attempt++) {
+      let went: Went
+      try {
+        went = await this.#sendOnce(
+          key,
+          open.map((at) => commands[at] as Command),
+          wait,
+        )
+      } catch (thrown) {
+        for (const at of open) replies[at] = translateError(thrown)
+        return replies
+      }
+      open.forEach((at, position) => (replies[at] = went.replies[position] as WaitedFor | RedelayedError))
+      open = open.filter((at) => isUndone(replies[at]))
+      const [first] = open
+      if (first === undefined || this.#closed) return replies
+      const why = replies[first]
+      const isInTime = why instanceof ConnectionError ? attempt <= MAX_RETRIES : performance.now() < until
+      if (!isInTime || !(await this.#mayRepeat(key, went, why))) return replies
+    }
+  }
+
+  async #sendOnce(key: string, commands: readonly Command[], wait: Wait): Promise<Went> {
+    const { node } = await this.#topology.place(key)
+    const lane = this.#lane(node, wait)
+    return { node, lane, ...(await lane.send(commands, wait)) }
+  }
+
+  /** Whether what was not carried out can be sent again, there or elsewhere. */
+  async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown): Promise<boolean> {
+    if (why instanceof ConnectionError) {
+      if (redis !== undefined) return true // it broke before anything was written
+      if (node === '') return false
+      await this.#topology.refresh().catch(() => undefined)
+      return (await this.#topology.place(key)).node !== node
+    }
+    if (isRefusedByReplica(why) && redis !== undefined && node === '') {
+      lane.leave(redis)
+      await this.#topology.refresh().catch(() => undefined)
+      return this.#topology.onDemoted(redis)
+    }
+    await this.#topology.refresh().catch(() => undefined)
+    await pause(RETRY_MS)
+    return true
+  }
+
+  /** The one that is used for such waits, or a free one, or a new one, or the one with the least to do. */
+  #lane(node: string, wait: Wait): DurableLane {
+    const lanes = this.#lanes.get(node) ?? []
+    this.#lanes.set(node, lanes)
+    const found = lanes.find((lane) => lane.suits(wait)) ?? lanes.find((lane) => lane.idle)
+    if (found !== undefined) return found
+    if (lanes.length >= MAX_LANES) return lanes.reduce((least, lane) => (lane.size < least.size ? lane : least))
+    const lane = this.#open(node)
+    lanes.push(lane)
+    return lane
+  }
+
+  #open(node: string): DurableLane {
+    const link = new Link({
+      role: 'durable',
+      open: () => this.#topology.dedicated(node === '' ? undefined : node),
+      prepare,
+      connectTimeout: this.#settings.connectTimeout,
+      emit: this.#emit,
+    })
+    return new DurableLane(link, this.#settings.commandTimeout)
+  }
+
+  #all(): DurableLane[] {
+    return [...this.#lanes.values()].flat()
+  }
+}
+
+/** The script is loaded beforehand, because one that is not known costs a second wait. */
+async function prepare(redis: Redis): Promise<void> {
+  await assertVersion(redis)
+  try {
+    await redis.call('SCRIPT', 'LOAD', offer.source.source)
+  } catch (thrown) {
+    if (translateError(thrown) instanceof ConnectionError) throw thrown // who may not load scripts sends the text
+  }
+}
+
+/** Whether a command was not carried out and may be by another connection or server. */
+function isUndone(reply: unknown): boolean {
+  if (reply instanceof ConnectionError) return reply.outcome === 'not-applied'
+  if (isRefusedByReplica(reply)) return true
+  return reply instanceof CommandError && ELSEWHERE.has(reply.redisCode)
+}
+
+/** In a cluster, what a node says of a key that another one has, or will have soon. */
+const ELSEWHERE = new Set(['MOVED', 'ASK', 'TRYAGAIN', 'CLUSTERDOWN'])
