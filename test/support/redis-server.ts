@@ -43,6 +43,8 @@ export interface SentinelSetup {
   sentinelServers: RedisServer[]
   /** Who is the master now, in the eyes of the sentinels. */
   masterPort(): Promise<number>
+  /** Resolves when all sentinels name the same master, have no failover under way, and no other server calls itself master. */
+  agreed(): Promise<void>
   /** Asks for a failover and waits until the roles are swapped. */
   failover(): Promise<void>
   stop(): Promise<void>
@@ -54,15 +56,15 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
   const started: RedisServer[] = []
   const stop = () => stopAll(started)
   try {
-    const master = await keep(started, startRedis({ args: fast }))
+    const first = await keep(started, startRedis({ args: fast }))
     const copies: RedisServer[] = []
     for (let i = 0; i < replicas; i++) {
-      copies.push(await keep(started, startRedis({ args: [...fast, '--replicaof', '127.0.0.1', `${master.port}`] })))
+      copies.push(await keep(started, startRedis({ args: [...fast, '--replicaof', '127.0.0.1', `${first.port}`] })))
     }
     for (const { port } of copies) await replicates(port)
 
     const sentinelServers: RedisServer[] = []
-    for (let i = 0; i < 3; i++) sentinelServers.push(await keep(started, startOneSentinel(name, master.port)))
+    for (let i = 0; i < 3; i++) sentinelServers.push(await keep(started, startOneSentinel(name, first.port)))
     await eventually(async () => {
       for (const { port } of sentinelServers) {
         const state = pairs(await ask(port, 'SENTINEL', 'MASTER', name))
@@ -79,6 +81,23 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
       }
       throw new Error('no sentinel is left')
     }
+    const agreed = () =>
+      eventually(
+        async () => {
+          const master = await masterPort()
+          for (const { port } of sentinelServers) {
+            const state = pairs(await ask(port, 'SENTINEL', 'MASTER', name))
+            if (state.flags !== 'master' || Number(state.port) !== master || state['num-slaves'] !== `${replicas}`)
+              throw new Error(`sentinel ${port} says ${JSON.stringify(state)}`)
+          }
+          for (const { port } of [first, ...copies]) {
+            const [role] = (await ask(port, 'ROLE')) as [string]
+            if ((role === 'master') !== (port === master)) throw new Error(`${port} is a ${role}`)
+          }
+        },
+        40_000,
+        50,
+      )
     const failover = async () => {
       const before = await masterPort()
       await eventually(() => ask(sentinelServers[0]!.port, 'SENTINEL', 'FAILOVER', name), 10_000)
@@ -93,12 +112,13 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
     }
     return {
       name,
-      master,
+      master: first,
       replica: copies[0]!,
-      servers: [master, ...copies],
+      servers: [first, ...copies],
       sentinelServers,
       sentinels: sentinelServers.map(({ port }) => ({ host: '127.0.0.1', port })),
       masterPort,
+      agreed,
       failover,
       stop,
     }

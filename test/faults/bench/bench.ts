@@ -1,7 +1,7 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Cluster, Redis } from 'ioredis'
+import { basename, join } from 'node:path'
+import type { Redis } from 'ioredis'
 import type { ClientOptions } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { randomFrom } from '../../support/random.js'
@@ -21,7 +21,7 @@ const TUNING: ClientOptions = {
 }
 /** After a fault is over, everything overdue has to be delivered within this. */
 export const LATENESS_MS = SWEEP_MS + 1_000
-const LOAD: Omit<Load, 'from'> = { everyMs: 8, maxDelay: 1_000 }
+const LOAD: Omit<Load, 'from'> = { everyMs: 8, maxDelay: 1_000, amend: true }
 const FLEET: Readonly<Record<Role, number>> = { producer: 2, transferrer: 2, consumer: 2 }
 /** At the server at the same time, for one consumer: so many messages may be in its hands when it is killed. */
 export const TAKES = 4
@@ -70,7 +70,7 @@ export class Bench {
   readonly #dir = mkdtempSync(join(tmpdir(), 'redelayed-faults-'))
   readonly #ended: string[] = []
   #producing = false
-  #quarantined = 0
+  #chapter = 0
 
   constructor(params: BenchParams) {
     this.#params = params
@@ -78,6 +78,7 @@ export class Bench {
     this.order = params.order
     this.queue = params.queue ?? uniqueName('fault')
     this.random = randomFrom(params.seed)
+    mkdirSync(this.#chapterDir)
   }
 
   get keys(): { timeouts: string; order: string; destination: string; quarantine: string; channel: string } {
@@ -95,8 +96,8 @@ export class Bench {
     return Object.values(this.workers).flat()
   }
 
-  raw(): Promise<Redis | Cluster> {
-    return this.stage.raw()
+  raw(): Promise<Redis> {
+    return this.stage.raw(this.queue)
   }
 
   /** One of the workers of a role. */
@@ -138,8 +139,19 @@ export class Bench {
     await worker.revive(this.#producing)
   }
 
+  /** The present chapter. */
   books(): Books {
-    return new Books(readdirSync(this.#dir).map((file) => join(this.#dir, file)))
+    return new Books(readdirSync(this.#chapterDir).map((file) => join(this.#chapterDir, file)))
+  }
+
+  /** After a round with which all is well: what comes next is looked at for itself. */
+  async turnPage(): Promise<void> {
+    const done = this.#chapterDir
+    this.#chapter++
+    mkdirSync(this.#chapterDir)
+    await Promise.all(this.all.map((worker) => worker.turnTo(join(this.#chapterDir, basename(worker.name)))))
+    rmSync(done, { recursive: true })
+    await (await this.raw()).del(this.keys.quarantine)
   }
 
   /** Load, the fault, the healing, and everything taken to the end; then the books. */
@@ -153,14 +165,14 @@ export class Bench {
     await this.produce(false)
     await this.#drained(healedAt)
     const redis = await this.raw()
-    this.#quarantined = await redis.llen(this.keys.quarantine)
+    const quarantined = await redis.llen(this.keys.quarantine)
     const errors: Record<string, number> = {}
     for (const worker of this.all) {
       for (const [code, count] of Object.entries((await worker.report()).errors))
         errors[code] = (errors[code] ?? 0) + count
     }
     const pending = await this.#assertAgreement()
-    return { ...this.books().check(healedAt, this.clock), quarantined: this.#quarantined, pending, errors }
+    return { ...this.books().check(healedAt, this.clock), quarantined, pending, errors }
   }
 
   /** Ends all workers' clients, tells what they left behind, and deletes the queue. */
@@ -196,13 +208,17 @@ export class Bench {
     return {
       role,
       name: `${this.queue}/${name}`,
-      ledger: join(this.#dir, name),
+      ledger: join(this.#chapterDir, name),
       client: { ...TUNING, ...this.stage.client, ...this.#params.client },
       queue: this.queue,
       order: this.order,
       load: { ...LOAD, ...this.#params.load, from },
       takes: this.#params.takes ?? TAKES,
     }
+  }
+
+  get #chapterDir(): string {
+    return join(this.#dir, `${this.#chapter}`)
   }
 
   #assertDelivered(count: number): void {

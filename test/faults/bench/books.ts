@@ -81,6 +81,7 @@ export class Books {
       wrong: 0,
     }
     const lateness: number[] = []
+    let latest = { ms: 0, text: 'nothing was late' }
     const add = (what: 'lost' | 'duplicated' | 'early' | 'wrong', n: number, more: string): void => {
       if (found[what]++ === 0) examples.push(`${n} ${more}`)
     }
@@ -101,14 +102,22 @@ export class Books {
         if (dues.length === 0) continue
         const earliest = Math.min(...dues)
         const readings = shiftsAround(clock, at).map((shift) => at + shift)
-        const latest = Math.max(...readings)
-        if (latest < earliest) add('early', n, `came ${earliest - latest} ms early`)
+        const until = Math.max(...readings)
+        if (until < earliest) add('early', n, `came ${earliest - until} ms early`)
         const reference = Math.max(Math.max(...dues), healedAt + (shiftsAround(clock, healedAt).at(-1) ?? 0))
-        if (at >= healedAt) lateness.push(Math.max(0, Math.min(...readings) - reference))
+        if (at < healedAt) continue
+        const late = Math.max(0, Math.min(...readings) - reference)
+        lateness.push(late)
+        if (late <= latest.ms) continue
+        latest = {
+          ms: late,
+          text: `${n}, due at ${dues.join(' or ')}, came at ${taken.join(', ')}; healed at ${healedAt}`,
+        }
       }
     }
     lateness.sort((a, b) => a - b)
-    return { ...found, latestMs: lateness.at(-1) ?? 0, medianMs: lateness[lateness.length >> 1] ?? 0, examples }
+    examples.push(`the latest: ${latest.text}`)
+    return { ...found, latestMs: latest.ms, medianMs: lateness[lateness.length >> 1] ?? 0, examples }
   }
 
   #note(entry: Exclude<Entry, readonly ['got', ...unknown[]]>): void {

@@ -1,4 +1,4 @@
-import type { ClientOptions } from '../../../src/index.js'
+import type { ClientOptions, Durability } from '../../../src/index.js'
 
 export type Role = 'producer' | 'transferrer' | 'consumer'
 
@@ -22,6 +22,10 @@ export interface Load {
   readonly from: number
   readonly everyMs: number
   readonly maxDelay: number
+  /** Whether some are cancelled and some put off. */
+  readonly amend: boolean
+  /** What an offer waits for before it counts as acknowledged. */
+  readonly durability?: Durability | undefined
 }
 
 /** From the bench to a worker. Each is answered with its `id`. */
@@ -33,6 +37,8 @@ export type Order =
   /** Holds this many further queues, with a message each. */
   | { readonly kind: 'queues'; readonly count: number; readonly prefix: string; readonly delay: number }
   | { readonly kind: 'stop' }
+  /** A new chapter of the books: they go on in this file, and errors are counted from nothing. */
+  | { readonly kind: 'ledger'; readonly path: string }
   /** Keeps the event loop busy. */
   | { readonly kind: 'block'; readonly ms: number }
   /** What `Date` says is wrong by this much. */

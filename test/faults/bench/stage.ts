@@ -1,4 +1,4 @@
-import { Cluster, Redis } from 'ioredis'
+import { Redis } from 'ioredis'
 import type { ClientOptions } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { startCluster, startRedis, startSentinel, type RedisServer } from '../../support/redis-server.js'
@@ -10,8 +10,8 @@ export interface Stage {
   /** How workers reach it. */
   readonly client: ClientOptions
   readonly servers: readonly RedisServer[]
-  /** To the master that there is now, past all proxies. */
-  raw(): Promise<Redis | Cluster>
+  /** To the server that is master of a key now, past all proxies. */
+  raw(key: string): Promise<Redis>
   /** To one of its servers. */
   to(port: number): Promise<Redis>
   /** Resolves when it works as it should. */
@@ -75,6 +75,7 @@ export async function sentinel(): Promise<ReplicatedStage> {
     masterPort: () => setup.masterPort(),
     failover: () => setup.failover(),
     async healthy() {
+      await setup.agreed()
       await eventually(
         async () => {
           const redis = await master()
@@ -103,7 +104,6 @@ export interface ClusterStage extends Stage {
 export async function cluster(): Promise<ClusterStage> {
   const setup = await startCluster({ replicas: 1 })
   const raw = rawConnections()
-  let client: Cluster | undefined
   const state = async (): Promise<void> => {
     for (const { port } of setup.nodes) {
       const redis = await raw.to(port)
@@ -133,16 +133,9 @@ export async function cluster(): Promise<ClusterStage> {
     servers: setup.servers,
     masterOf,
     to: (port) => raw.to(port),
-    async raw() {
-      if (client === undefined) {
-        client = new Cluster(setup.nodes, { slotsRefreshInterval: 500, retryDelayOnFailover: 200 })
-        client.on('error', () => {}) // calls report what fails
-      }
-      return client
-    },
+    raw: async (key) => raw.to(await masterOf(key)),
     healthy: () => eventually(state, 40_000, 100),
     async stop() {
-      client?.disconnect()
       raw.close()
       await setup.stop()
     },

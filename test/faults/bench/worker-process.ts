@@ -55,6 +55,13 @@ export class WorkerProcess {
     return (await this.order({ kind: 'report' })) as WorkerReport
   }
 
+  /** From now on, and after a kill, it writes into this file. */
+  async turnTo(ledger: string): Promise<void> {
+    if (this.#job === undefined) return
+    this.#job = { ...this.#job, ledger }
+    await this.order({ kind: 'ledger', path: ledger })
+  }
+
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#child.kill(signal)
   }

@@ -3,6 +3,7 @@ import dns from 'node:dns'
 import { closeSync, openSync, writeSync } from 'node:fs'
 import {
   ConnectionError,
+  DurabilityError,
   codecs,
   createClient,
   dueOf,
@@ -27,8 +28,8 @@ class Worker {
   readonly #job: Job
   readonly #client: RedelayedClient
   readonly #delayed: DelayedQueue<number> | undefined
-  readonly #books: number
-  readonly #errors: Record<string, number> = {}
+  #books: number
+  #errors: Record<string, number> = {}
   readonly #ending = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
   #timer: NodeJS.Timeout | undefined
@@ -95,6 +96,12 @@ class Worker {
     closeSync(this.#books)
   }
 
+  turnTo(path: string): void {
+    closeSync(this.#books)
+    this.#books = openSync(path, 'a')
+    this.#errors = {}
+  }
+
   get errors(): Readonly<Record<string, number>> {
     return this.#errors
   }
@@ -110,15 +117,16 @@ class Worker {
     this.#note(['try', n])
     let ticket: Ticket
     try {
-      ticket = await this.#queue.offer(n, delay)
+      ticket = await this.#queue.offer(n, delay, { durability: this.#job.load.durability })
     } catch (error) {
       this.#count(codeOf(error))
-      const unknown = error instanceof ConnectionError && error.outcome === 'unknown'
+      const unknown =
+        error instanceof DurabilityError || (error instanceof ConnectionError && error.outcome === 'unknown')
       this.#note(unknown ? ['lost answer', n] : ['no', n, codeOf(error)])
       return
     }
     this.#note(['ok', n, dueOf(ticket)])
-    if (delay > AMENDABLE_MS && dice < 0.2) await this.#amend(n, ticket, dice < 0.1)
+    if (this.#job.load.amend && delay > AMENDABLE_MS && dice < 0.2) await this.#amend(n, ticket, dice < 0.1)
   }
 
   async #amend(n: number, ticket: Ticket, cancel: boolean): Promise<void> {
@@ -187,6 +195,9 @@ async function carryOut(order: Order): Promise<WorkerReport | undefined> {
       lastErrors = worker?.errors ?? {}
       await worker?.stop()
       worker = undefined
+      return undefined
+    case 'ledger':
+      worker?.turnTo(order.path)
       return undefined
     case 'block':
       for (const until = performance.now() + order.ms; performance.now() < until;);

@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Redis } from 'ioredis'
 import { eventually } from '../../support/events.js'
 import { freePort, startRedis } from '../../support/redis-server.js'
 import { startProxy } from '../../support/tcp-proxy.js'
@@ -20,7 +19,7 @@ export async function withAcl(): Promise<StandaloneStage> {
   const documented = /For an ACL user: `([^`]+)`/.exec(readFileSync(WIRE_FORMAT, 'utf8'))?.[1] ?? ''
   const commands = documented.split(/\s+/).map((command) => `+${command.toLowerCase()}`)
   const keys = ['test:*', 'redisson_delay_queue*', 'redelayed:*'].map((pattern) => `~${pattern}`)
-  const redis = (await stage.raw()) as Redis
+  const redis = await stage.raw('')
   await redis.call('ACL', 'SETUSER', 'app', 'on', '>secret', ...keys, '&redisson_delay_queue_channel:*', ...commands)
   return stage
 }
@@ -32,14 +31,14 @@ export const acl: readonly Scenario<StandaloneStage>[] = [
     async fault(bench, { proxy }) {
       proxy.cut()
       await bench.pause(500)
-      await ((await bench.raw()) as Redis).script('FLUSH')
+      await (await bench.raw()).script('FLUSH')
     },
     also: (result) => void expect(result.errors).not.to.have.property('ERR_AUTH'),
   },
   {
     name: 'the user loses the right to publish, and gets it back',
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       await redis.call('ACL', 'SETUSER', 'app', '-publish')
       await bench.pause(2 * SWEEP_MS)
       await redis.call('ACL', 'SETUSER', 'app', '+publish')
@@ -93,7 +92,7 @@ export async function withTls(): Promise<TlsStage> {
     proxy,
     client: { host: '127.0.0.1', port: proxy.port, tls: { ca: readFileSync(file('right.pem'), 'utf8') } },
     async show(which) {
-      const redis = (await stage.raw()) as Redis
+      const redis = await stage.raw('')
       await redis.call('CONFIG', 'SET', 'tls-cert-file', file(`${which}.pem`), 'tls-key-file', file(`${which}.key`))
     },
     async stop() {

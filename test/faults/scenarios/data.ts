@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import type { Redis } from 'ioredis'
 import { eventually } from '../../support/events.js'
 import { SWEEP_MS, type Bench } from '../bench/bench.js'
 import type { StandaloneStage } from '../bench/stage.js'
@@ -35,6 +34,7 @@ const UNDECODABLE = Buffer.concat([header(9), Buffer.from('{not json')])
 export const data: readonly Scenario<StandaloneStage>[] = [
   {
     name: `${CROWD} messages due in the same millisecond`,
+    alone: true,
     bench: { takes: 200 },
     async fault(bench) {
       const [producer] = bench.workers.producer
@@ -46,7 +46,7 @@ export const data: readonly Scenario<StandaloneStage>[] = [
   {
     name: 'the destination holds another type, and is mended',
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       const { destination } = bench.keys
       const aside = `${destination}:aside`
       // what waits to be taken must not be lost by the fault itself
@@ -70,7 +70,7 @@ export const data: readonly Scenario<StandaloneStage>[] = [
     name: 'poison of every shape between good messages',
     allowed: { quarantined: 2 * MALFORMED.length + 2 },
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       const { timeouts, order } = bench.keys
       const now = Date.now()
       for (const [i, entry] of MALFORMED.entries()) {
@@ -87,6 +87,7 @@ export const data: readonly Scenario<StandaloneStage>[] = [
   },
   {
     name: `${QUEUES} queues in one client`,
+    alone: true,
     async fault(bench) {
       const [producer] = bench.workers.producer
       await producer?.order({ kind: 'queues', count: QUEUES, prefix: `${bench.queue}:`, delay: 8_000 })

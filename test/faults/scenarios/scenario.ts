@@ -9,6 +9,8 @@ export interface Scenario<S extends Stage = Stage> {
   readonly fault: (bench: Bench, stage: S) => Promise<void>
   readonly allowed?: Allowance
   readonly bench?: Partial<BenchParams>
+  /** Not in a soak, where one fleet goes through many faults: too much, or it leaves the fleet without its messages. */
+  readonly alone?: true
   /** What else must hold; throws when it does not. */
   readonly also?: (result: Result, bench: Bench, stage: S) => void | Promise<void>
 }

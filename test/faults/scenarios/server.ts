@@ -37,7 +37,7 @@ export const server: readonly ServerScenario[] = [
     allowed: { lost: IN_ALL_HANDS },
     async fault(bench, stage) {
       const filler = `${bench.queue}:filler`
-      const redis = (await stage.raw()) as Redis
+      const redis = await stage.raw('')
       await redis.eval("for i = 1, 20000 do redis.call('SET', KEYS[1] .. i, i, 'PX', 30000) end", 1, filler)
       await redis.call('BGREWRITEAOF')
       await eventually(
@@ -51,6 +51,7 @@ export const server: readonly ServerScenario[] = [
   },
   {
     name: 'a restart without data: the loss is counted, and the queue goes on',
+    alone: true,
     allowed: { lost: Infinity },
     async fault(bench, { server }) {
       await server.kill('SIGKILL')
@@ -79,7 +80,7 @@ export const server: readonly ServerScenario[] = [
   {
     name: 'CLIENT PAUSE of all commands, and of writes',
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       await redis.call('CLIENT', 'PAUSE', 1_000, 'ALL')
       await bench.pause(1_200)
       await redis.call('CLIENT', 'PAUSE', 1_000, 'WRITE')
@@ -89,7 +90,7 @@ export const server: readonly ServerScenario[] = [
   {
     name: 'CONFIG SET hz to 1 and to 500',
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       for (const hz of ['1', '500', '10']) {
         await redis.config('SET', 'hz', hz)
         await bench.pause(600)
@@ -99,7 +100,7 @@ export const server: readonly ServerScenario[] = [
   {
     name: 'a script of somebody else that runs for seconds: BUSY',
     async fault(bench, stage) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       await redis.config('SET', 'busy-reply-threshold', 100)
       const busy = redis.duplicate()
       busy.on('error', () => {})
@@ -119,7 +120,7 @@ export const refusals: readonly ServerScenario[] = [
   {
     name: 'OOM with noeviction',
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       await redis.config('SET', 'maxmemory', '1')
       await bench.pause(FOR_MS)
       await redis.config('SET', 'maxmemory', '0')
@@ -129,7 +130,7 @@ export const refusals: readonly ServerScenario[] = [
   {
     name: 'READONLY: the server becomes a replica for a while',
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       await redis.call('REPLICAOF', '127.0.0.1', 1) // nobody is there, so it keeps its data
       await bench.pause(FOR_MS)
       await redis.call('REPLICAOF', 'NO', 'ONE')
@@ -140,7 +141,7 @@ export const refusals: readonly ServerScenario[] = [
     name: 'the password changes and all connections are cut, then it is as before',
     allowed: { lost: IN_ALL_HANDS },
     async fault(bench) {
-      const redis = (await bench.raw()) as Redis
+      const redis = await bench.raw()
       await redis.config('SET', 'requirepass', 'another')
       await redis.call('AUTH', 'another')
       await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
@@ -158,7 +159,7 @@ function sawErrors(result: { readonly errors: Readonly<Record<string, number>>; 
 
 async function again(bench: Bench, times: number, fault: (redis: Redis) => Promise<void>): Promise<void> {
   for (let i = 0; i < times; i++) {
-    await fault((await bench.raw()) as Redis)
+    await fault(await bench.raw())
     await bench.pause(100, 400)
   }
 }

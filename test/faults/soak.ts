@@ -1,0 +1,94 @@
+/** Fleets that live for long, and one random fault after the other. `npm run soak` runs it. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { randomFrom } from '../support/random.js'
+import { Bench, endIdleWorkers, lineOf, problemsOf, type Result } from './bench/bench.js'
+import type { Stage } from './bench/stage.js'
+import { groups, type Group } from './catalogue.js'
+import { soakReport, type Heap, type Round, type SoakSettings } from './soak-report.js'
+
+/** What a process may hold more at the end than after its first rounds; garbage is collected before each reading. */
+const HEAP_GROWTH_MIB = 24
+const WARM_UP_ROUNDS = 5
+
+interface Place {
+  readonly group: Group
+  readonly stage: Stage
+  bench: Bench
+}
+
+const settings = JSON.parse(process.argv[2] ?? '') as SoakSettings
+const random = randomFrom(settings.seed)
+const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
+
+const rounds: Round[] = []
+const heaps: Heap[] = []
+const began = performance.now()
+const minutesSince = (): number => (performance.now() - began) / 60_000
+
+const places: Place[] = []
+for (const group of groups.filter(({ soak }) => soak > 0)) {
+  const stage = await group.start()
+  await stage.healthy()
+  places.push({ group, stage, bench: await newBench(group, stage) })
+}
+const weighted = places.flatMap((place) => Array.from({ length: place.group.soak }, () => place))
+
+while (minutesSince() < settings.minutes) await play(pick(weighted))
+
+for (const { bench, stage, group } of places) {
+  const left = await bench.stop()
+  if (left.length > 0) rounds.push({ at: minutesSince(), place: group.title, fault: 'the end', problems: left })
+  await stage.stop()
+}
+await endIdleWorkers()
+for (const { group } of places) {
+  const own = heaps.filter(({ place }) => place === group.title).map(({ mebibytes }) => mebibytes)
+  const growth = (own.at(-1) ?? 0) - (own[WARM_UP_ROUNDS] ?? Infinity)
+  if (growth <= HEAP_GROWTH_MIB) continue
+  const problem = `the largest heap grew by ${growth.toFixed(1)} MiB, at most ${HEAP_GROWTH_MIB} it may`
+  rounds.push({ at: minutesSince(), place: group.title, fault: 'memory', problems: [problem] })
+}
+
+const { text, data, failed } = soakReport(settings, minutesSince(), rounds, heaps)
+mkdirSync(dirname(settings.out), { recursive: true })
+writeFileSync(`${settings.out}.md`, text)
+writeFileSync(`${settings.out}.json`, `${JSON.stringify(data, null, 1)}\n`)
+console.log(text)
+console.log(`Written to ${settings.out}.md and .json`)
+console.log(`${rounds.length - failed} passed, ${failed} failed`)
+process.exitCode = failed === 0 ? 0 : 1
+
+async function newBench(group: Group, stage: Stage): Promise<Bench> {
+  const order = random() < 0.5 ? 'list' : 'none'
+  const bench = new Bench({ stage, seed: Math.floor(random() * 2 ** 31), order, ...group.bench })
+  await bench.start()
+  return bench
+}
+
+async function play(place: Place): Promise<void> {
+  const { group, stage, bench } = place
+  const scenario = pick(group.scenarios.filter(({ alone }) => alone !== true))
+  const at = minutesSince()
+  let result: Result | undefined
+  const problems: string[] = []
+  try {
+    result = await bench.round(() => scenario.fault(bench, stage))
+    problems.push(...problemsOf(result, scenario.allowed ?? {}))
+    await scenario.also?.(result, bench, stage)
+    if (problems.length === 0) await bench.turnPage()
+    const reports = await Promise.all(bench.all.map((worker) => worker.report()))
+    const largest = Math.max(...reports.map(({ heapBytes }) => heapBytes)) / 1024 / 1024
+    heaps.push({ at, place: group.title, mebibytes: Math.round(largest * 10) / 10 })
+  } catch (error) {
+    problems.push(String(error))
+  }
+  rounds.push({ at, place: group.title, fault: scenario.name, problems, ...(result && { result }) })
+  const outcome = result === undefined ? 'no result' : lineOf(result)
+  console.log(`[${at.toFixed(1)} min] ${problems.length === 0 ? 'ok' : 'FAILED'}  ${scenario.name}: ${outcome}`)
+  if (problems.length === 0) return
+  console.log(`  ${problems.join('\n  ')}`)
+  // what went wrong must not be held against the next faults
+  await bench.stop()
+  place.bench = await newBench(group, stage)
+}
