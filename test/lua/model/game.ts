@@ -29,6 +29,8 @@ class Ledger {
   readonly early = new Set<string>()
   /** The ticket that the last move found nothing for. */
   refused: { name: string; due: number } | null = null
+  /** What the doctor set aside of messages that had been delivered: not the messages themselves. */
+  readonly setAside = new Set<string>()
   /** Whether a copy was made: a message can be in two places then. */
   copied = false
 }
@@ -153,11 +155,14 @@ export class Game {
   }
 
   /** Each message is in one place: pending, in a destination, or gone; and there not before its time. */
-  #misplaced({ due, gone, early, copied }: Ledger, contents: readonly QueueContent[]): string[] {
+  #misplaced({ due, gone, early, setAside, copied }: Ledger, contents: readonly QueueContent[]): string[] {
     const pending = contents.flatMap(pendingIn).map(({ name }) => name)
     const delivered = contents.flatMap(({ destination }) => destination.holds)
     const places = [...pending, ...delivered, ...gone]
-    const problems = contents.flatMap(({ quarantine }) => quarantine.holds).map((what) => `in quarantine: ${what}`)
+    const problems = contents
+      .flatMap(({ quarantine }) => quarantine.holds)
+      .filter((what) => !(what.startsWith('order-orphan ') && setAside.has(nameIn(what))))
+      .map((what) => `in quarantine: ${what}`)
     for (const { name } of this.offered) {
       const count = places.filter((each) => each === name).length
       if (count === 0 || (count > 1 && !copied)) problems.push(`${name} is in ${count} places`)

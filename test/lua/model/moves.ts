@@ -1,10 +1,15 @@
-/** The alphabets of the exhaustive tests: what the clients A and B do, each move by one script. */
+/**
+ * The alphabets of the exhaustive tests: what the clients A and B do, each move by one script. Where the doctor mends
+ * something, the move begins with the accident.
+ */
 import { lengthOf, raw } from '../support.js'
 import { nameIn, type Game, type Move } from './game.js'
-import { HOUR } from './keyspace.js'
+import { HOUR, parse, type Keyspace } from './keyspace.js'
+import type { Command, Step } from './operation.js'
 import { operations } from './operations.js'
 
 const {
+  checkOrdered,
   contains,
   copy,
   drain,
@@ -19,6 +24,8 @@ const {
   sift,
   siftPending,
   stats,
+  surveyOrder,
+  surveySchedule,
 } = operations
 
 const offersNow: Move = ['A offers, due now', (game) => game.offer('A', 0)]
@@ -142,6 +149,41 @@ export const objectMoves: readonly Move[] = [
     (game) => game.step(persist.step({ first: game.queue.timeouts, second: game.queue.order }, {})),
   ],
   ['A asks when it expires', (game) => game.step(expireTime.step({ key: game.queue.timeouts }, {}))],
+  [
+    'the doctor sets aside what was delivered and is at both ends of the order list',
+    (game) => {
+      const { queue, offered } = game
+      const { entry, name } = offered[0]!
+      const args = { from: 0, page: 10, setAside: true, mark: raw('in no list') }
+      const accident: Command[] = [
+        ['LPUSH', [queue.order, raw(entry)]],
+        ['RPUSH', [queue.order, raw(entry)]],
+      ]
+      const happens = (redis: Keyspace) => {
+        redis.list(queue.order).unshift(entry)
+        redis.list(queue.order).push(entry)
+      }
+      game.step(after(accident, happens, surveyOrder.step(queue, args)), (reply, { setAside }) => {
+        if ((reply as { orphans: number }).orphans === 2) setAside.add(name)
+      })
+    },
+  ],
+  [
+    'the doctor puts back what fell out of the order list',
+    (game) => {
+      const { queue, redis } = game
+      const entry = redis.list(queue.order).at(-1)
+      if (entry === undefined) return false
+      const due = String(redis.scoreOf(queue.timeouts, entry))
+      const args = { due, prefix: raw(parse(entry)!.prefix), restore: true }
+      const accident: Command[] = [['RPOP', [queue.order]]]
+      game.step(after(accident, (redis) => redis.list(queue.order).pop(), checkOrdered.step(queue, args)))
+    },
+  ],
+  [
+    'the doctor looks through the schedule',
+    (game) => game.step(surveySchedule.step(game.queue, { due: '-inf', skip: 0, page: 10 })),
+  ],
 ]
 
 function takes(game: Game, { right }: { right: boolean }): void {
@@ -151,4 +193,17 @@ function takes(game: Game, { right }: { right: boolean }): void {
 function renames(game: Game, from: Game['queue'], to: Game['queue']): void {
   const keys = { first: from.timeouts, second: from.order, newFirst: to.timeouts, newSecond: to.order }
   game.step(rename.step(keys, { replace: false, channel: to.channel }))
+}
+
+/** An accident and, before anything else happens, what mends it. */
+function after(accident: readonly Command[], happens: (redis: Keyspace) => void, step: Step): Step {
+  return {
+    ...step,
+    commands: [...accident, ...step.commands],
+    apply(redis, reply) {
+      happens(redis)
+      redis.forgetEmptyKeys()
+      return step.apply(redis, reply)
+    },
+  }
 }

@@ -31,14 +31,25 @@ export function strangers(poison: boolean): fc.Arbitrary<Draft> {
 
   const unreadable = drafts(
     'malformed',
-    fc.record({ bytes: malformed, delay: fc.integer({ min: -5, max: 30 }), order: fc.constantFrom(0, 1, 2) }),
-    ({ queue, now }, { bytes, delay, order }) => schedule(queue.timeouts, bytes, now + delay, queue.order, order),
+    fc.record({
+      bytes: malformed,
+      delay: fc.oneof({ weight: 6, arbitrary: fc.integer({ min: -5, max: 30 }) }, fc.constant('the last')),
+      order: fc.constantFrom(0, 1, 2),
+    }),
+    ({ queue, now }, { bytes, delay, order }) =>
+      schedule(queue.timeouts, bytes, now + draws.delayMs(delay, now), queue.order, order),
   )
   const negative = drafts(
     'negative',
-    fc.record({ entry: draws.entry, due: fc.integer({ min: -3, max: -1 }), order: fc.constantFrom(0, 1) }),
-    ({ queue, layout }, { entry, due, order }) =>
-      schedule(queue.timeouts, draws.entryOf(entry, layout), due, queue.order, order),
+    fc.record({
+      entry: fc.oneof(draws.entry, malformed),
+      due: fc.integer({ min: -3, max: -1 }),
+      order: fc.constantFrom(0, 1),
+    }),
+    ({ queue, layout }, { entry, due, order }) => {
+      const bytes = typeof entry === 'string' ? entry : draws.entryOf(entry, layout)
+      return schedule(queue.timeouts, bytes, due, queue.order, order)
+    },
   )
   // as many as one transfer sets aside, and more
   const manyNegative = drafts('many negative', fc.integer({ min: 99, max: 102 }), ({ queue }, count) => {
@@ -57,6 +68,14 @@ export function strangers(poison: boolean): fc.Arbitrary<Draft> {
       return write('RPUSH', [['RPUSH', [queue.order, raw(entry)]]], (redis) => redis.list(queue.order).push(entry))
     },
   )
+  const unlisted = drafts('out of the order list', draws.which, ({ redis, queue }, which) => {
+    const entry = draws.pick(redis.list(queue.order), which)
+    if (entry === undefined) return null
+    return write('LREM', [['LREM', [queue.order, '1', raw(entry)]]], (redis) => {
+      redis.pull(queue.order, entry)
+      redis.forgetEmptyKeys()
+    })
+  })
   return fc.oneof(
     { weight: 6, arbitrary: delivered },
     { weight: 3, arbitrary: odd },
@@ -64,6 +83,7 @@ export function strangers(poison: boolean): fc.Arbitrary<Draft> {
     { weight: 6, arbitrary: negative },
     { weight: 1, arbitrary: manyNegative },
     { weight: 12, arbitrary: stale },
+    { weight: 4, arbitrary: unlisted },
   )
 }
 
