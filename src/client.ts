@@ -73,7 +73,9 @@ export class RedelayedClient {
     const settings = resolveSettings(options)
     this.#codec = options.codec === undefined ? codecs.msgpack() : assertCodec(options.codec)
     this.#mapper = options.nameMapper === undefined ? identityMapper : assertMapper(options.nameMapper)
-    this.#topology = createTopology(resolveTarget(options), settings, emit, () => this.#subscriber.reconnect())
+    this.#topology = createTopology(resolveTarget(options), settings, emit, (isStale) => {
+      for (const part of [this.#subscriber, this.#blocking, this.#durable]) part.leave(isStale)
+    })
     this.#commands = new Commands(this.#topology, settings.connectTimeout)
     this.#durable = new DurableCommands({ topology: this.#topology, settings, emit })
     this.#subscriber = new Subscriber(this.#topology, settings, emit)

@@ -5,6 +5,7 @@ import { nextTurn, pause } from '../timing/pause.js'
 import type { BlockingCommand, Popped } from './blocking-commands.js'
 import type { Link } from './link.js'
 import { dropWhenOverdue } from './overdue.js'
+import type { IsStale } from './peer.js'
 import { isTransient, translateError } from './server-errors.js'
 import { NodeGoneError } from './topology.js'
 import { Waiters, type Waiter } from './waiters.js'
@@ -90,6 +91,11 @@ export class BlockingLane {
     if (this.#call === undefined || this.#call.keys.has(key)) return
     this.#preferred = key
     this.#interrupt()
+  }
+
+  /** The server there is not the master any more: what is popped there now is still at the new one. */
+  leave(isStale: IsStale): void {
+    this.#params.link.leave(isStale)
   }
 
   async close(): Promise<void> {
@@ -178,7 +184,10 @@ export class BlockingLane {
   async #onError(redis: Redis, keys: string[], error: RedelayedError): Promise<void> {
     // the server works or did a moment ago, so what follows is a fault to be waited out
     if (error instanceof ConnectionError || isElsewhere(error)) this.#params.shared.hasServed = true
-    if (error instanceof ConnectionError) return // the link opens another connection
+    if (error instanceof ConnectionError) {
+      this.#waiters.settleAllEnded() // who has given up need not wait for the next connection
+      return
+    }
     if (isTransient(error)) {
       if (!this.#params.shared.hasServed) {
         this.#waiters.failAll(error)

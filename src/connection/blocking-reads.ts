@@ -2,6 +2,7 @@ import { CrossSlotError, ShutdownError, toError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Sender } from '../lua/run.js'
 import type { Settings } from '../options.js'
+import { pause } from '../timing/pause.js'
 import { onAbort } from './abort-signals.js'
 import {
   BlockingMove,
@@ -15,7 +16,8 @@ import {
 import { BlockingLane, learnClientId } from './blocking-lane.js'
 import { Link } from './link.js'
 import { isTransient, translateError } from './server-errors.js'
-import type { Place, Topology } from './topology.js'
+import type { IsStale } from './peer.js'
+import { ClientEndedError, type Place, type Topology } from './topology.js'
 import type { Waiter } from './waiters.js'
 
 export interface WaitOptions {
@@ -100,6 +102,11 @@ export class BlockingReads {
     }
   }
 
+  /** The server there is not the master any more. */
+  leave(isStale: IsStale): void {
+    for (const lane of [...this.#lanes.values()].flat()) lane.leave(isStale)
+  }
+
   /** Whether a command waits at a server now. */
   get blocked(): boolean {
     return [...this.#lanes.values()].flat().some((lane) => lane.blocked)
@@ -157,7 +164,7 @@ export class BlockingReads {
       } catch (thrown) {
         const error = this.#closed ? new ShutdownError('the client was shut down') : translateError(thrown)
         if (settleIfEnded(waiter)) return
-        if (!patient || !isTransient(error)) {
+        if (!patient || !isTransient(error) || error instanceof ClientEndedError) {
           waiter.reject(error)
           return
         }
@@ -250,8 +257,4 @@ function settleIfEnded(waiter: Waiter): boolean {
   if (waiter.ended === null) waiter.resolve(null)
   else waiter.reject(waiter.ended)
   return true
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -5,10 +5,16 @@ import { ClusterTopology } from './cluster-topology.js'
 import { MasterFinder } from './master-finder.js'
 import type { Target } from './options.js'
 import { BorrowedTopology, SingleTopology } from './single-topology.js'
+import type { IsStale } from './peer.js'
 import type { Topology } from './topology.js'
 
-/** `demoted` is told when the server is not the master any more, where ioredis does not see to that. */
-export function createTopology(target: Target, settings: Settings, emit: Emit, demoted: () => void): Topology {
+/** `demoted` is told of a server that is not the master any more, where ioredis does not see to that. */
+export function createTopology(
+  target: Target,
+  settings: Settings,
+  emit: Emit,
+  demoted: (isStale: IsStale) => void,
+): Topology {
   const common = { settings, emit, demoted }
   switch (target.kind) {
     case 'single':

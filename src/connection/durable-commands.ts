@@ -10,6 +10,7 @@ import { DurableLane, type Command, type LaneAnswer, type WaitedFor } from './du
 import { Link } from './link.js'
 import { assertVersion } from './server-version.js'
 import { isRefusedByReplica, translateError } from './server-errors.js'
+import type { IsStale } from './peer.js'
 import type { Topology } from './topology.js'
 
 /** Different waits block each other on one connection, so each kind gets its own, as far as that. Per node. */
@@ -56,6 +57,11 @@ export class DurableCommands {
     }
   }
 
+  /** The server there is not the master any more. */
+  leave(isStale: IsStale): void {
+    for (const lane of this.#all()) lane.leaveFrom(isStale)
+  }
+
   /** Refuses new calls, and ends when those under way have ended. */
   async close(): Promise<void> {
     this.#closed = true
@@ -86,7 +92,8 @@ export class DurableCommands {
       if (first === undefined || this.#closed) return replies
       const why = replies[first]
       const isInTime = why instanceof ConnectionError ? attempt <= MAX_RETRIES : performance.now() < until
-      if (!isInTime || !(await this.#mayRepeat(key, went, why))) return replies
+      // where the key lives may be what nobody can tell just now
+      if (!isInTime || !(await this.#mayRepeat(key, went, why).catch(() => false))) return replies
     }
   }
 

@@ -14,6 +14,7 @@ import { nextTurn } from '../timing/pause.js'
 import { isSameWait, type Wait } from './durability.js'
 import type { Link } from './link.js'
 import { dropWhenOverdue } from './overdue.js'
+import type { IsStale } from './peer.js'
 import { isRefusedByReplica, translateError } from './server-errors.js'
 
 /** Bounds of one pipeline; what is beyond them goes with the next. */
@@ -88,6 +89,11 @@ export class DurableLane {
   /** The server at this end is not the master any more. */
   leave(redis: Redis): void {
     this.#link.retire(redis)
+  }
+
+  /** The same, also for one that is being opened. */
+  leaveFrom(isStale: IsStale): void {
+    this.#link.leave(isStale)
   }
 
   /** From now on it is not worth waiting for a connection. */

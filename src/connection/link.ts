@@ -10,6 +10,7 @@ import {
 import type { Emit, ReconnectingEvent } from '../events.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import { abandon, disconnect } from './disconnect.js'
+import { peerOf, type IsStale } from './peer.js'
 import { translateError } from './server-errors.js'
 import { NodeGoneError } from './topology.js'
 
@@ -50,6 +51,8 @@ export class Link {
   #running: Promise<void> | undefined
   #closed = false
   #wakeUp: (() => void) | undefined
+  /** Said while the connection was being opened. */
+  #stale: IsStale | undefined
   /** Ends the service of the current connection while that one still answers. */
   #leave: (() => void) | undefined
   readonly #retired = new Set<Promise<void>>()
@@ -84,13 +87,20 @@ export class Link {
     })
   }
 
+  /** Gives up the connection to a server that is not the right one any more, also one that is being opened. */
+  leave(isStale: IsStale): void {
+    const redis = this.#current
+    if (redis === undefined) this.#stale = this.#opening === undefined ? undefined : isStale
+    else if (isStale(peerOf(redis))) this.drop(redis)
+  }
+
   /** Gives up this connection because it misbehaves; another one is opened. */
   drop(redis: Redis): void {
     if (this.#current === redis) this.#current = undefined
     abandon(redis)
   }
 
-  /** Leaves this connection to what is under way on it, as the server still answers; another one is opened. */
+  /** Leaves this connection to what is under way on it, for two seconds at most; another one is opened. */
   retire(redis: Redis): void {
     if (this.#current !== redis) return
     this.#leave?.()
@@ -127,6 +137,10 @@ export class Link {
       } else if (FINAL.some((type) => this.#lastError instanceof type)) {
         const error = this.#lastError as RedelayedError
         this.#settle((waiter) => waiter.reject(copyOf(error)))
+        if (error instanceof NodeGoneError) {
+          this.#running = undefined // until somebody asks again
+          return
+        }
       }
       if (this.#closed) return
       attempt++
@@ -137,6 +151,7 @@ export class Link {
         delayMs,
         error: this.#lastError,
       })
+      if (this.#closed) return // by a listener
       await this.#pause(delayMs)
     }
   }
@@ -151,6 +166,10 @@ export class Link {
       redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
       if (this.#closed) throw new ShutdownError('the client was shut down')
       await redis.connect()
+      const isStale = this.#stale
+      this.#stale = undefined // for this one only: an address that is known by another name would never be right
+      if (isStale?.(peerOf(redis)) === true)
+        throw new ConnectionError('the server is not the master any more', 'not-applied')
       await this.#params.prepare?.(redis)
       if (this.#closed) throw new ShutdownError('the client was shut down')
       return redis

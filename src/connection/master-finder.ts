@@ -5,6 +5,7 @@ import type { Settings } from '../options.js'
 import type { Node } from './options.js'
 import { OVERRIDES } from './overrides.js'
 import { translateError } from './server-errors.js'
+import { roleIn } from './server-version.js'
 
 /** A node that is silent must not hold up those that answer: whoever asked asks again soon. */
 const PROBE_MS = 1_000
@@ -41,36 +42,37 @@ export class MasterFinder {
   }
 
   async #search(): Promise<Node> {
-    const masters: Node[] = []
+    const masters = new Map<string, Node>()
     const reasons: Error[] = []
     await this.#askAll(masters, reasons)
     this.#endProbes()
-    const [master, second] = masters
+    const [master, second] = masters.values()
     if (second !== undefined) {
       throw new ConnectionError(
-        `several nodes say that they are the master: ${masters.map(nameOf).join(', ')}`,
+        `several nodes say that they are the master: ${[...masters.values()].map(nameOf).join(', ')}`,
         'not-applied',
       )
     }
     if (master !== undefined) return master
-    const refused = reasons.find((reason) => reason instanceof AuthError)
-    if (refused !== undefined) throw refused
+    const refusals = reasons.filter((reason) => reason instanceof AuthError)
+    const [refused] = refusals
+    if (refused !== undefined && refusals.length === this.#nodes.length) throw refused
     const told = reasons.map((reason) => reason.message).join('; ') || 'no answer'
     throw new ConnectionError(`none of the nodes is a master: ${told}`, 'not-applied', { cause: reasons[0] })
   }
 
-  /** Resolves when all have answered, or the time is over. */
-  #askAll(masters: Node[], reasons: Error[]): Promise<void> {
+  /** Resolves when all have answered, or the time is over. Masters stand by their run id: one may have two addresses. */
+  #askAll(masters: Map<string, Node>, reasons: Error[]): Promise<void> {
     return new Promise((resolve) => {
       let timer = setTimeout(resolve, PROBE_MS)
-      const found = (node: Node): void => {
-        masters.push(node)
+      const found = (runId: string, node: Node): void => {
+        if (!masters.has(runId)) masters.set(runId, node)
         clearTimeout(timer)
         timer = setTimeout(resolve, GRACE_MS)
       }
       const answers = this.#nodes.map((node) =>
         this.#ask(node).then(
-          () => found(node),
+          (runId) => found(runId, node),
           (thrown: unknown) => void reasons.push(toError(thrown)),
         ),
       )
@@ -86,15 +88,17 @@ export class MasterFinder {
     this.#probes.clear()
   }
 
-  async #ask(node: Node): Promise<void> {
+  async #ask(node: Node): Promise<string> {
     const probe = new Redis({ ...this.#options, ...node })
     let reason: Error | undefined
     probe.on('error', (error: Error) => (reason = error)) // ioredis prints what nobody listens to
     this.#probes.add(probe)
     try {
       await probe.connect()
-      const [role] = (await probe.call('ROLE')) as [string]
+      const info = await probe.info()
+      const role = roleIn(info)
       if (role !== 'master') throw new ConnectionError(`${nameOf(node)} is a ${role}`, 'not-applied')
+      return /^run_id:(\w+)/m.exec(info)?.[1] ?? nameOf(node)
     } catch (thrown) {
       throw translateError(reason ?? thrown)
     }

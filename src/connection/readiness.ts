@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError, RedelayedError, copyOf } from '../errors.js'
+import { ClientEndedError } from './topology.js'
 
 interface Waiting {
   readonly resolve: () => void
@@ -78,7 +79,7 @@ export class Readiness {
   readonly #onEnd = (): void => {
     for (const waiting of this.#waiting) {
       this.#remove(waiting)
-      waiting.reject(new ConnectionError('the ioredis client has ended', 'not-applied', { cause: this.#lastError }))
+      waiting.reject(new ClientEndedError(this.#lastError))
     }
   }
 

@@ -17,3 +17,8 @@ export async function assertVersion(redis: Redis): Promise<void> {
     throw new UnsupportedServerError(`Redis ${version[1]}.${version[2]} is too old; 5.0 or later is needed`)
   }
 }
+
+/** Who the server says it is in its INFO: `master` or `slave`. */
+export function roleIn(info: string): string {
+  return /^role:(\w+)/m.exec(info)?.[1] ?? 'server without a role'
+}

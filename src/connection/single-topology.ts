@@ -1,11 +1,14 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
+import { ConnectionError } from '../errors.js'
 import { Link } from './link.js'
 import type { MasterFinder } from './master-finder.js'
 import { OVERRIDES } from './overrides.js'
+import { peerOf, type IsStale } from './peer.js'
 import { Readiness } from './readiness.js'
-import { assertVersion } from './server-version.js'
+import { SentinelWatch } from './sentinel-watch.js'
+import { assertVersion, roleIn } from './server-version.js'
 import { ONE_PLACE, type Place, type Topology } from './topology.js'
 
 /** One server, or the master that sentinels name or a finder finds. */
@@ -14,14 +17,15 @@ export class SingleTopology implements Topology {
   readonly #options: RedisOptions
   readonly #link: Link
   readonly #finder: MasterFinder | undefined
-  readonly #demoted: () => void
+  readonly #demoted: (isStale: IsStale) => void
+  readonly #watch: SentinelWatch | undefined
 
-  /** `demoted` is told when another server has to be looked for by all connections. */
+  /** `demoted` is told when all connections to a server have to look for another one, and which these are. */
   constructor(params: {
     options: RedisOptions
     settings: Settings
     emit: Emit
-    demoted: () => void
+    demoted: (isStale: IsStale) => void
     finder?: MasterFinder
   }) {
     const { options, settings, emit } = params
@@ -33,10 +37,21 @@ export class SingleTopology implements Topology {
       sentinelRetryStrategy: () => null,
       connectTimeout: settings.connectTimeout,
     }
+    if (options.sentinels) {
+      this.#watch = new SentinelWatch({
+        options,
+        connectTimeout: settings.connectTimeout,
+        onSwitch: (master) => this.#leave((peer) => peer !== master),
+        onMissed: () => void this.refresh().catch(() => undefined), // who uses the connection learns of it
+      })
+    }
     this.#link = new Link({
       role: 'commands',
       open: async () => new Redis({ ...(await this.#target()), socketTimeout: settings.commandTimeout }),
-      prepare: assertVersion,
+      prepare: async (redis) => {
+        await assertVersion(redis)
+        this.#watch?.start()
+      },
       connectTimeout: settings.connectTimeout,
       emit,
     })
@@ -54,8 +69,11 @@ export class SingleTopology implements Topology {
     return new Redis(await this.#target())
   }
 
-  beside(): Promise<Redis> {
-    return this.#link.get()
+  async beside(dedicated: Redis): Promise<Redis> {
+    const redis = await this.#link.get()
+    // after a failover the two may be at different servers, where the same number is another client's
+    if (peerOf(redis) === peerOf(dedicated)) return redis
+    throw new ConnectionError('there is no other connection to that server', 'not-applied')
   }
 
   place(): Place {
@@ -65,21 +83,26 @@ export class SingleTopology implements Topology {
   async refresh(): Promise<void> {
     const { current } = this.#link
     if (current === undefined) return
-    const [role] = (await current.call('ROLE')) as [string]
-    if (role !== 'master') this.onDemoted(current)
+    if (roleIn(await current.info('replication')) !== 'master') this.onDemoted(current)
   }
 
   onDemoted(client: Redis): boolean {
-    if (client === this.#link.current) {
-      this.#link.retire(client) // the name may lead to another server by now
-      this.#demoted()
-    }
+    const demoted = peerOf(client)
+    if (client === this.#link.current) this.#leave((peer) => peer === demoted)
     return this.#finder !== undefined || Boolean(this.#options.sentinels)
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#finder?.close()
-    return this.#link.close(true)
+    await Promise.all([this.#watch?.close(), this.#link.close(true)])
+  }
+
+  /** The name, the sentinels or the finder lead to another server by now. */
+  #leave(isStale: IsStale): void {
+    const { current } = this.#link
+    if (current === undefined) this.#link.leave(isStale)
+    else if (isStale(peerOf(current))) this.#link.retire(current)
+    this.#demoted(isStale)
   }
 
   async #target(): Promise<RedisOptions> {

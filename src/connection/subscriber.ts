@@ -3,6 +3,7 @@ import { ShutdownError, type RedelayedError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { Link } from './link.js'
+import type { IsStale } from './peer.js'
 import { translateError } from './server-errors.js'
 import type { Topology } from './topology.js'
 
@@ -61,10 +62,9 @@ export class Subscriber {
     if (this.#listeners.delete(channel)) this.#change(channel)
   }
 
-  /** The master is elsewhere: subscribe there. A replica would pass messages on, but count its subscribers for itself. */
-  reconnect(): void {
-    const { current } = this.#link
-    if (current !== undefined) this.#link.drop(current)
+  /** The master is not there any more. A replica would pass messages on, but count its subscribers for itself. */
+  leave(isStale: IsStale): void {
+    this.#link.leave(isStale)
   }
 
   async close(): Promise<void> {

@@ -36,6 +36,13 @@ export class NodeGoneError extends ConnectionError {
   }
 }
 
+/** The user's client was ended by the user: waiting does not help. */
+export class ClientEndedError extends ConnectionError {
+  constructor(cause: Error | undefined) {
+    super('the ioredis client has ended', 'not-applied', { cause })
+  }
+}
+
 export interface Place {
   /** `host:port` in a cluster; the same for all keys elsewhere. */
   readonly node: string

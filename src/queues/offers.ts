@@ -31,6 +31,8 @@ const DUE_TOO_LARGE = -2
 const TOO_LATE_TO_REPEAT = -3
 
 const FIRST_ATTEMPT = -1
+/** By how much the clocks of a cluster's masters may differ. */
+const CLUSTER_SKEW_MS = 1_000
 
 /** When an entry is due: so long after now, or at a moment; both in milliseconds by the Redis clock. */
 export type Due = { readonly delayMs: number } | { readonly atMs: number }
@@ -235,7 +237,9 @@ export class Offers {
     try {
       const [seconds, microseconds] = asBytesArray(await this.#context.commands.call('TIME', [], { idempotent: true }))
       const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
-      serverStartedAt = now - Math.ceil(performance.now() - startedAt)
+      // in a cluster another master may have answered, with a clock of its own
+      const skew = this.#context.commands.resends ? CLUSTER_SKEW_MS : 0
+      serverStartedAt = now - Math.ceil(performance.now() - startedAt) - skew
     } catch {
       // the repetition will meet the same fault
     }

@@ -32,9 +32,9 @@ for (const group of groups.filter(({ soak }) => soak > 0)) {
   await stage.healthy()
   places.push({ group, stage, bench: await newBench(group, stage) })
 }
-const weighted = places.flatMap((place) => Array.from({ length: place.group.soak }, () => place))
+let weighted = places.flatMap((place) => Array.from({ length: place.group.soak }, () => place))
 
-while (minutesSince() < settings.minutes) await play(pick(weighted))
+while (minutesSince() < settings.minutes && weighted.length > 0) await play(pick(weighted))
 
 for (const { bench, stage, group } of places) {
   const left = await bench.stop()
@@ -44,7 +44,7 @@ for (const { bench, stage, group } of places) {
 await endIdleWorkers()
 for (const { group } of places) {
   const own = heaps.filter(({ place }) => place === group.title).map(({ mebibytes }) => mebibytes)
-  const growth = (own.at(-1) ?? 0) - (own[WARM_UP_ROUNDS] ?? Infinity)
+  const growth = (own.at(-1) ?? 0) - (own[Math.min(WARM_UP_ROUNDS, own.length - 1)] ?? 0)
   if (growth <= HEAP_GROWTH_MIB) continue
   const problem = `the largest heap grew by ${growth.toFixed(1)} MiB, at most ${HEAP_GROWTH_MIB} it may`
   rounds.push({ at: minutesSince(), place: group.title, fault: 'memory', problems: [problem] })
@@ -89,6 +89,12 @@ async function play(place: Place): Promise<void> {
   if (problems.length === 0) return
   console.log(`  ${problems.join('\n  ')}`)
   // what went wrong must not be held against the next faults
-  await bench.stop()
-  place.bench = await newBench(group, stage)
+  problems.push(...(await bench.stop()))
+  try {
+    await stage.healthy()
+    place.bench = await newBench(group, stage)
+  } catch (error) {
+    problems.push(`nothing more was tried there: ${String(error)}`)
+    weighted = weighted.filter((other) => other !== place)
+  }
 }

@@ -145,6 +145,14 @@ describe('Replicated nodes without sentinels', function () {
     )
   })
 
+  it('one master under two names is one', async () => {
+    const { master } = await roles()
+    const replicated = ['127.0.0.1', 'localhost'].map((host) => ({ host, port: master }))
+    const { delayed, queue } = makePair('list', { replicated })
+    await delayed.offer('a', 10)
+    expect(await queue.take()).to.equal('a')
+  })
+
   it('two masters: a ConnectionError that names both, and nothing is written', async () => {
     const { master } = await roles()
     const stranger = await startRedis()

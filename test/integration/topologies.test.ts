@@ -90,6 +90,43 @@ describe('Sentinel', function () {
   })
 }).timeout(20_000)
 
+describe('Sentinel, a failover', function () {
+  let setup: SentinelSetup
+
+  before(async function () {
+    requireServerBin(this)
+    setup = await startSentinel()
+  })
+  after(() => setup?.stop())
+  afterEach(cleanUp)
+
+  it('after a failover all connections go to the new master, before the old one knows of it', async () => {
+    const connectionName = uniqueName('moves')
+    const { delayed, queue } = makePair('list', {
+      sentinels: setup.sentinels,
+      name: setup.name,
+      ioredis: { connectionName },
+    })
+    const waiting = track(queue.take())
+    const ticket = await delayed.offer('pending', 3_600_000)
+    await rawTo(await setup.masterPort()).call('WAIT', 1, 5_000)
+    const at = async (port: number): Promise<string[]> =>
+      String(await rawTo(port).client('LIST'))
+        .split('\n')
+        .filter((line) => line.includes(` name=${connectionName} `))
+        .map((line) => / cmd=(\w+)/.exec(line)?.[1] ?? '')
+    const old = await setup.promote()
+    const master = await setup.masterPort()
+    await eventually(async () => {
+      expect(await at(old), 'at the old master').to.deep.equal([])
+      expect(await at(master)).to.include.members(['blmpop', 'subscribe'])
+    }, 8_000)
+    expect((await rawTo(old).role())[0], 'it still takes everything').to.equal('master')
+    expect(await delayed.reschedule(ticket, 10)).to.be.a('string')
+    expect(await waiting.promise).to.equal('pending')
+  })
+}).timeout(30_000)
+
 describe('Cluster', function () {
   let setup: ClusterSetup
 

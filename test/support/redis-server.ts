@@ -45,6 +45,8 @@ export interface SentinelSetup {
   masterPort(): Promise<number>
   /** Resolves when all sentinels name the same master, have no failover under way, and no other server calls itself master. */
   agreed(): Promise<void>
+  /** Asks for a failover and waits until another master is there. The old one does not know for some seconds. */
+  promote(): Promise<number>
   /** Asks for a failover and waits until the roles are swapped. */
   failover(): Promise<void>
   stop(): Promise<void>
@@ -98,13 +100,17 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
         40_000,
         50,
       )
-    const failover = async () => {
+    const promote = async () => {
       const before = await masterPort()
       await eventually(() => ask(sentinelServers[0]!.port, 'SENTINEL', 'FAILOVER', name), 10_000)
       await eventually(async () => {
         const now = await masterPort()
         if (now === before || !String(await ask(now, 'ROLE')).startsWith('master')) throw new Error('no failover yet')
       }, 15_000)
+      return before
+    }
+    const failover = async () => {
+      const before = await promote()
       // A sentinel takes ten seconds to tell a master that came back; until then it takes writes that it will lose.
       await ask(before, 'REPLICAOF', '127.0.0.1', await masterPort())
       await ask(before, 'CLIENT', 'KILL', 'TYPE', 'normal')
@@ -119,6 +125,7 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
       sentinels: sentinelServers.map(({ port }) => ({ host: '127.0.0.1', port })),
       masterPort,
       agreed,
+      promote,
       failover,
       stop,
     }

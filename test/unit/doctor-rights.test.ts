@@ -93,7 +93,11 @@ describe('the rules of an ACL user', () => {
       missing: ['ZADD'],
       missingFor: [{ purpose: 'deques', commands: ['LMOVE'] }],
     })
-    expect((await lookAtAcl(server, true, new Refusals()))?.missing).to.deep.equal(['ZADD', 'CLUSTER'])
+    expect((await lookAtAcl(server, true, new Refusals()))?.missing).to.deep.equal([
+      'ZADD',
+      'CLUSTER|SLOTS',
+      'CLUSTER|KEYSLOT',
+    ])
   })
 
   it('are nothing to look at before Redis 6', async () => {

@@ -9,7 +9,7 @@ import {
   type SurveyScheduleReply,
 } from '../../lua/scripts.js'
 import { queueKeys, type QueueKeys } from '../../keys.js'
-import { CrossSlotError } from '../../errors.js'
+import { ConnectionError, CrossSlotError } from '../../errors.js'
 import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
 import { Refusals } from './refusals.js'
@@ -70,7 +70,10 @@ export async function inspectQueue(
 ): Promise<QueueState> {
   const keys = queueKeys(name)
   const refusals = new Refusals()
-  const subscribers = await refusals.unlessRefused('the subscribers (PUBSUB NUMSUB)', countSubscribers(access, keys))
+  const subscribers = await refusals.unlessRefused(
+    'the subscribers (PUBSUB NUMSUB)',
+    countSubscribers(access, keys, refusals),
+  )
   const types = await refusals.unlessRefused('the types of the keys (TYPE)', lookAtTypes(access.sender, keys))
   const wrongTypes = types ?? []
   const [server] = access.masters
@@ -87,9 +90,18 @@ export async function inspectQueue(
 }
 
 /** In a cluster a server knows only those that are connected to itself. */
-async function countSubscribers({ all }: Access, { channel }: QueueKeys): Promise<number> {
+async function countSubscribers({ all }: Access, { channel }: QueueKeys, refusals: Refusals): Promise<number> {
   const counts = await Promise.all(
-    all.map(async (server) => ((await server.ask('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]),
+    all.map(async (server) => {
+      try {
+        return ((await server.ask('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]
+      } catch (error) {
+        // a replica that is down must not end the examination, which is asked for when something is down
+        if (!(error instanceof ConnectionError)) throw error
+        refusals.note(`the subscribers at ${server.address}`, error.message)
+        return 0
+      }
+    }),
   )
   return counts.reduce((sum, count) => sum + count, 0)
 }
@@ -192,7 +204,8 @@ async function confirm(
 
 async function* orderPages(sender: Sender, keys: QueueKeys) {
   for (let from = 0; ; from += PAGE) {
-    const page = await run(sender, surveyOrder, keys, { from, page: PAGE, setAside: false, mark: NO_MARK })
+    const args = { from, page: PAGE, setAside: false, mark: NO_MARK }
+    const page = await run(sender, surveyOrder, keys, args, { idempotent: true })
     yield page
     if (page.looked < PAGE) return
   }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { RedelayedError } from '../../errors.js'
 import type { QueueKeys } from '../../keys.js'
 import { run, type Sender } from '../../lua/run.js'
 import { checkOrdered, surveyOrder, transfer } from '../../lua/scripts.js'
 import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
-import { isRefusal } from './refusals.js'
 
 /** What `--fix` will do: one line per queue and kind of finding. */
 export interface Step {
@@ -45,7 +45,8 @@ export async function mend(sender: Sender, state: QueueState, steps: readonly St
       const counts = await action()
       for (const step of mine) done.push({ ...step, count: counts[step.code] ?? 0 })
     } catch (error) {
-      if (!isRefusal(error)) throw error
+      // what was done before must be told, also when the connection breaks
+      if (!(error instanceof RedelayedError)) throw error
       for (const step of mine) done.push({ ...step, count: 0, error: error.message })
     }
   }

@@ -68,7 +68,11 @@ export const NEEDED: readonly NeededGroup[] = [
       plain('QUIT'),
     ],
   },
-  { purpose: 'a cluster', onlyInCluster: true, commands: [plain('CLUSTER', 'SLOTS')] },
+  {
+    purpose: 'a cluster',
+    onlyInCluster: true,
+    commands: [plain('CLUSTER|SLOTS'), plain('CLUSTER|KEYSLOT', 'x')],
+  },
   {
     purpose: 'deques',
     commands: [
@@ -105,6 +109,7 @@ export const NEEDED: readonly NeededGroup[] = [
       timeouts('MEMORY|USAGE'),
     ],
   },
+  { purpose: 'offers with durability', commands: [plain('WAIT', '0', '1'), plain('WAITAOF', '0', '0', '1')] },
 ]
 
 /** One command for each key and the channel of a queue: who may use these with one command may with all, as a rule. */

@@ -111,8 +111,10 @@ export async function cluster(): Promise<ClusterStage> {
       if (!info.includes('cluster_state:ok')) throw new Error(info)
       const known = String(await redis.call('CLUSTER', 'NODES'))
       if (/fail|noaddr|handshake/.test(known)) throw new Error(known)
-      const [role, , more] = (await redis.role()) as unknown as [string, unknown, unknown]
-      if (role === 'slave' && more === undefined) throw new Error('a replica without a master')
+      // a replica that is not up to date would not be chosen when its master dies next
+      const [role, , replicas, link] = (await redis.role()) as unknown as [string, unknown, unknown[], string]
+      if (role === 'master' ? replicas.length !== 1 : link !== 'connected')
+        throw new Error(`${port} is a ${role}, alone`)
     }
   }
   const masterOf = async (key: string): Promise<number> => {

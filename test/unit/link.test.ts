@@ -1,0 +1,45 @@
+import { expect } from 'chai'
+import type { ReconnectingEvent } from '../../src/index.js'
+import { Link } from '../../src/connection/link.js'
+import { NodeGoneError } from '../../src/connection/topology.js'
+
+describe('Link', () => {
+  function linkThat(open: () => never, onReconnecting: (event: ReconnectingEvent) => void = () => {}) {
+    const emit = (name: string, event: unknown): void => {
+      if (name === 'reconnecting') onReconnecting(event as ReconnectingEvent)
+    }
+    return new Link({ role: 'blocking', open, connectTimeout: 5_000, emit })
+  }
+
+  it('does not look for a node that is gone until somebody asks again', async () => {
+    let opened = 0
+    const link = linkThat(
+      () => {
+        opened++
+        throw new NodeGoneError('127.0.0.1:1')
+      },
+      () => expect.fail('it goes on'),
+    )
+    for (const attempt of [1, 2]) {
+      expect(await link.get().catch((error: unknown) => error)).to.be.instanceOf(NodeGoneError)
+      expect(opened).to.equal(attempt)
+    }
+    await link.close()
+  })
+
+  it('can be closed by who hears that it tries again', async () => {
+    let closing: Promise<void> | undefined
+    const link = linkThat(
+      () => {
+        throw new Error('nobody is there')
+      },
+      () => {
+        closing = link.close()
+      },
+    )
+    const started = performance.now()
+    await link.get().catch(() => undefined)
+    await closing
+    expect(performance.now() - started).to.be.below(40) // the first pause is longer than this
+  })
+})
