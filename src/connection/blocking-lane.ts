@@ -186,6 +186,7 @@ export class BlockingLane {
     if (error instanceof ConnectionError || isElsewhere(error)) this.#params.shared.hasServed = true
     if (error instanceof ConnectionError) {
       this.#waiters.settleAllEnded() // who has given up need not wait for the next connection
+      await nextTurn() // what is refused at once must not keep the connection from ending
       return
     }
     if (isTransient(error)) {

@@ -61,9 +61,13 @@ export class Link {
     this.#params = params
   }
 
-  /** The connection when it is ready now. */
+  /**
+   * The connection when it is ready now. For some turns of the event loop after the other side has ended it ioredis still calls
+   * it ready and refuses whatever is sent.
+   */
   get current(): Redis | undefined {
-    return this.#current?.status === 'ready' ? this.#current : undefined
+    const redis = this.#current
+    return redis?.status === 'ready' && redis.stream.writable ? redis : undefined
   }
 
   /** Waits for the connection, at most `connectTimeout`. Wrong credentials and a node that has left reject at once. */

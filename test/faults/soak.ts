@@ -17,6 +17,9 @@ interface Place {
   bench: Bench
 }
 
+// the servers end with the process, and a signal alone would end it without a word to them
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
 const settings = JSON.parse(process.argv[2] ?? '') as SoakSettings
 const random = randomFrom(settings.seed)
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T

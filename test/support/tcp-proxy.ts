@@ -1,6 +1,8 @@
 /** A TCP proxy in front of a server that can fail in the ways a network fails. */
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
+export type Direction = 'toServer' | 'toClient'
+
 export interface TcpProxy {
   readonly port: number
   /** Open client connections. */
@@ -9,8 +11,8 @@ export interface TcpProxy {
   readonly accepted: number
   /** Resets every open connection; new ones are welcome. */
   cut(): void
-  /** Half-open: sockets stay open and bytes of both directions are dropped, for old and new connections. */
-  blackhole(on: boolean): void
+  /** Half-open: sockets stay open and bytes of both directions are dropped, or of one, for old and new connections. */
+  blackhole(on: boolean | Direction): void
   /**
    * The same for those connections alone on which one of these commands was ever sent, or none of them: `{ but: [...] }`.
    * New ones work; `cut` or `blackhole(false)` ends it.
@@ -19,7 +21,7 @@ export interface TcpProxy {
   /** Closes every new connection at once, as a server that is not there. */
   refuse(on: boolean): void
   /** Holds back each piece, one way or both: `delay(50)`, `delay({ toServer: 50 })`. `delay(0)` ends it. */
-  delay(ms: number | { toServer?: number; toClient?: number }): void
+  delay(ms: number | Partial<Record<Direction, number>>): void
   /** How many bytes pass in a second, each way and on each connection; `Infinity` ends it. */
   throttle(bytesPerSecond: number): void
   /** Where new connections lead. */
@@ -42,7 +44,7 @@ export async function startProxy(target: {
   const sockets = new Set<Socket>()
   const timers = new Set<NodeJS.Timeout>()
   let refusing = false
-  let dropping = false
+  let dropping: readonly Direction[] = []
   let accepted = 0
   let delays = { toServer: 0, toClient: 0 }
 
@@ -54,7 +56,8 @@ export async function startProxy(target: {
   }
 
   /** Forwards in order, also when the delay changes between two pieces. */
-  const forward = (from: Socket, to: Socket, direction: keyof typeof delays, isDropping: () => boolean) => {
+  const forward = (from: Socket, to: Socket, direction: Direction, drops: (direction: Direction) => boolean) => {
+    const isDropping = () => drops(direction)
     let busyUntil = 0
     const waiting: { due: number; action: () => void }[] = []
     const flush = () => {
@@ -95,7 +98,8 @@ export async function startProxy(target: {
     const upstream = connect({ port: targetPort, host: targetHost, allowHalfOpen: true })
     track(upstream)
     const state = { commands: new Set<string>(), dead: false }
-    const isDropping = (): boolean => dropping || state.dead
+    const drops = (direction: Direction): boolean => state.dead || dropping.includes(direction)
+    const isDropping = (): boolean => drops('toServer') || drops('toClient')
     clients.set(client, state)
     client.on('data', (bytes: Buffer) => {
       for (const [, word] of bytes.toString('latin1').matchAll(/\r\n([A-Za-z]+)\r\n/g))
@@ -109,8 +113,8 @@ export async function startProxy(target: {
     upstream.once('close', () => {
       if (!isDropping()) client.destroySoon()
     })
-    forward(client, upstream, 'toServer', isDropping)
-    forward(upstream, client, 'toClient', isDropping)
+    forward(client, upstream, 'toServer', drops)
+    forward(upstream, client, 'toClient', drops)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -135,7 +139,7 @@ export async function startProxy(target: {
     },
     cut,
     blackhole(on) {
-      dropping = on
+      dropping = on === true ? ['toServer', 'toClient'] : on === false ? [] : [on]
       // What was swallowed cannot come back: a stream with a hole is broken, so the old connections end here.
       if (!on) cut()
     },

@@ -28,6 +28,8 @@ export const TAKES = 4
 /** Before a fault, so that all is in full swing, and after it. */
 const LEAD_MS = 500
 const DRAIN_MS = 20_000
+/** What a process may hold more after its client has ended than before: code that was loaded and compiled. */
+const HEAP_BYTES = 16 * 1024 * 1024
 /** A socket that was closed is gone when the other side has said so, too. */
 const CLOSE_MS = 2_000
 
@@ -289,8 +291,11 @@ export class Bench {
 }
 
 async function assertNothingOpen(worker: WorkerProcess): Promise<void> {
-  const { resources } = await worker.report()
-  if (resources > worker.idleResources) throw new Error(`left ${resources - worker.idleResources} handles open`)
+  const { resources, heapBytes } = await worker.report()
+  const { idle } = worker
+  if (resources > idle.resources) throw new Error(`left ${resources - idle.resources} handles open`)
+  const growth = heapBytes - idle.heapBytes
+  if (growth > HEAP_BYTES) throw new Error(`holds ${Math.round(growth / 1024 / 1024)} MiB more than before it began`)
 }
 
 /** Ends the processes that wait for work. */

@@ -15,8 +15,8 @@ export class WorkerProcess {
   #mayEnd = false
   #job: Job | undefined
   #lives = 0
-  /** What keeps the process alive without a job. */
-  idleResources = Infinity
+  /** What the process holds without a job. */
+  idle: Pick<WorkerReport, 'resources' | 'heapBytes'> = { resources: Infinity, heapBytes: Infinity }
   prepare: Order | undefined
   /** Is told when the process ends by itself. */
   onUnexpectedEnd: (why: string) => void = () => {}
@@ -93,7 +93,7 @@ export class WorkerProcess {
 
   async #begin(job: Job): Promise<void> {
     if (this.prepare !== undefined) await this.order(this.prepare)
-    this.idleResources = (await this.report()).resources
+    this.idle = await this.report()
     await this.order({ kind: 'start', job })
   }
 

@@ -40,6 +40,25 @@ export const network: readonly Scenario<StandaloneStage>[] = [
     },
   },
   {
+    name: 'the server hears everything and its answers are swallowed',
+    // what it gave to waits that nobody heard the answer of is gone, again and again until the network is whole
+    allowed: { lost: 4 * IN_ALL_HANDS },
+    async fault(bench, { proxy }) {
+      proxy.blackhole('toClient')
+      await bench.pause(FOR_MS)
+      proxy.blackhole(false)
+    },
+  },
+  {
+    name: 'what is sent is swallowed, and the server can be heard',
+    allowed: { lost: IN_ALL_HANDS },
+    async fault(bench, { proxy }) {
+      proxy.blackhole('toServer')
+      await bench.pause(FOR_MS)
+      proxy.blackhole(false)
+    },
+  },
+  {
     name: 'half-open subscriber sockets: deliveries go on, and they are replaced',
     fault: (bench, { proxy }) =>
       halfOpen(
