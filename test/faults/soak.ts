@@ -20,6 +20,9 @@ interface Place {
 // the servers end with the process, and a signal alone would end it without a word to them
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 
+// the workers do not keep this process alive, which waits for them in the end
+const alive = setInterval(() => undefined, 60_000)
+
 const settings = JSON.parse(process.argv[2] ?? '') as SoakSettings
 const random = randomFrom(settings.seed)
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
@@ -45,6 +48,7 @@ for (const { bench, stage, group } of places) {
   await stage.stop()
 }
 await endIdleWorkers()
+clearInterval(alive)
 for (const { group } of places) {
   const own = heaps.filter(({ place }) => place === group.title).map(({ mebibytes }) => mebibytes)
   const growth = (own.at(-1) ?? 0) - (own[Math.min(WARM_UP_ROUNDS, own.length - 1)] ?? 0)
