@@ -59,7 +59,7 @@ export class DurableCommands {
 
   /** The server there is not the master any more. */
   leave(isStale: IsStale): void {
-    for (const lane of this.#all()) lane.leaveFrom(isStale)
+    for (const lane of this.#all()) lane.leave(isStale)
   }
 
   /** Refuses new calls, and ends when those under way have ended. */
@@ -112,7 +112,7 @@ export class DurableCommands {
       return (await this.#topology.place(key)).node !== node
     }
     if (isRefusedByReplica(why) && redis !== undefined && node === '') {
-      lane.leave(redis)
+      lane.retire(redis)
       await this.#topology.refresh().catch(() => undefined)
       return this.#topology.onDemoted(redis)
     }

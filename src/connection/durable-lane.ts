@@ -86,13 +86,13 @@ export class DurableLane {
     })
   }
 
-  /** The server at this end is not the master any more. */
-  leave(redis: Redis): void {
+  /** The server behind this connection refused: it still answers what is under way. */
+  retire(redis: Redis): void {
     this.#link.retire(redis)
   }
 
-  /** The same, also for one that is being opened. */
-  leaveFrom(isStale: IsStale): void {
+  /** The server there is not the master any more. */
+  leave(isStale: IsStale): void {
     this.#link.leave(isStale)
   }
 

@@ -1,50 +1,15 @@
 /** The command line as a user has it: a process of its own, its output, and its exit code. */
-import { cac } from 'cac'
 import { expect } from 'chai'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { codecs, dueOf } from '../../src/index.js'
-import { runProgram } from '../../src/service/cli/program.js'
+import { cli, inProcess, type Result } from '../support/cli.js'
 import { freePort, requireServerBin, startCluster, startRedis } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
 import { cleanUp, javaEntry, javaOffer, onCleanup, rawKeys, rawState, redisNow } from './fixtures.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const COMMANDS = ['offer', 'peek', 'stats', 'cancel']
-
-interface Result {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
-async function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/service/cli/main.ts', ...args], {
-    cwd: root,
-    env: { ...process.env, REDIS_URL: redisUrl(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let [out, err] = ['', '']
-  child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
-  child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))
-  const [code] = (await once(child, 'close')) as [number | null]
-  return { code, out, err }
-}
-
-/** The same without a process of its own, where there are many to try. */
-async function inProcess(args: readonly string[]): Promise<Result> {
-  const { log, info, error } = console
-  let [out, err] = ['', '']
-  console.log = console.info = (line: string) => void (out += `${line}\n`)
-  console.error = (line: string) => void (err += `${line}\n`)
-  try {
-    return { code: await runProgram(cac('redelayed'), args), out, err }
-  } finally {
-    Object.assign(console, { log, info, error })
-  }
-}
 
 /** The JSON document of a command that succeeds. */
 async function json([command = '', ...args]: readonly string[], run = inProcess): Promise<unknown> {

@@ -1,17 +1,14 @@
 /** `redelayed doctor`: each finding is provoked on a real Redis, found, mended where `--fix` mends it, and gone then. */
-import { cac } from 'cac'
 import { expect } from 'chai'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Redis } from 'ioredis'
 import { queueKeys } from '../../src/keys.js'
-import { runProgram } from '../../src/service/cli/program.js'
 import { surveyBoth } from '../../src/service/doctor/inspect-queue.js'
 import { old, ordered, senderOf, unordered } from '../lua/support.js'
+import { cli, inProcess, type Result } from '../support/cli.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
@@ -37,25 +34,13 @@ interface Document {
   readonly left?: FoundFinding[]
 }
 
-interface Result {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-}
+const doctor = (args: readonly string[], url = redisUrl()): Promise<Result> =>
+  inProcess(['doctor', '--url', url, ...args])
 
-async function doctor(args: readonly string[], url = redisUrl()): Promise<Result> {
-  const { log, error } = console
-  let [out, err] = ['', '']
-  console.log = (line: string) => void (out += `${line}\n`)
-  console.error = (line: string) => void (err += `${line}\n`)
-  try {
-    return { code: await runProgram(cac('redelayed'), ['doctor', '--url', url, ...args]), out, err }
-  } finally {
-    Object.assign(console, { log, error })
-  }
-}
-
-async function examined(args: readonly string[], url?: string): Promise<Document & { exit: number; err: string }> {
+async function examined(
+  args: readonly string[],
+  url?: string,
+): Promise<Document & { exit: number | null; err: string }> {
   const { code, out, err } = await doctor(['--json', ...args], url)
   return { ...(JSON.parse(out) as Document), exit: code, err }
 }
@@ -518,25 +503,13 @@ describe('redelayed doctor', function () {
     })
 
     it('works as a process, with its help', async () => {
-      const run = async (args: string[]) => {
-        const child = spawn(process.execPath, ['--import', 'tsx', 'src/service/cli/main.ts', ...args], {
-          cwd: fileURLToPath(new URL('../..', import.meta.url)),
-          env: { ...process.env, REDIS_URL: redisUrl() },
-          stdio: ['ignore', 'pipe', 'pipe'],
-        })
-        let [out, err] = ['', '']
-        child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
-        child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))
-        const [code] = (await once(child, 'close')) as [number | null]
-        return { code, out, err }
-      }
-      const help = await run(['doctor', '--help'])
+      const help = await cli(['doctor', '--help'])
       expect(help.out)
         .to.match(/\$ redelayed doctor \[/)
         .and.include('--fix')
         .and.include('--url <url>')
       const name = uniqueName('doctor')
-      const { code, out } = await run(['--fix', 'doctor', name, '--json'])
+      const { code, out } = await cli(['--fix', 'doctor', name, '--json'])
       expect(code).to.be.oneOf([0, 1])
       expect(JSON.parse(out)).to.have.keys('server', 'queues', 'findings', 'fixed', 'left')
     })
