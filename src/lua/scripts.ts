@@ -103,6 +103,14 @@ export interface SurveyOrderReply {
   readonly prefixes: readonly Buffer[]
 }
 
+/** What became of many entries. */
+export interface OfferManyReply {
+  /** The time that their delays were added to, epoch milliseconds. */
+  readonly now: number
+  /** By the number of an entry, for those that were not simply added, what `offer` answers. */
+  readonly others: ReadonlyMap<number, number>
+}
+
 /** The catalogue: every script with the decoder of its reply. */
 export const amend = script(generated.amend, asLargeIntegerOrNull)
 export const checkOrdered = script(generated.checkOrdered, asFlag)
@@ -114,6 +122,7 @@ export const expireTime = script(generated.expireTime, asLargeInteger)
 export const find = script(generated.find, asPage)
 export const move = script(generated.move, asBytesArray)
 export const offer = script(generated.offer, asLargeInteger)
+export const offerMany = script(generated.offerMany, asOfferManyReply)
 export const persist = script(generated.persist, asFlag)
 export const poll = script(generated.poll, asBytesArray)
 export const pollLast = script(generated.pollLast, asBytesOrNull)
@@ -124,6 +133,13 @@ export const stats = script(generated.stats, asStatsReply)
 export const surveyOrder = script(generated.surveyOrder, asSurveyOrderReply)
 export const surveySchedule = script(generated.surveySchedule, asSurveyScheduleReply)
 export const transfer = script(generated.transfer, asTransferReply)
+
+function asOfferManyReply(reply: unknown): OfferManyReply {
+  const [now = NaN, ...pairs] = asArray(reply).map(asLargeInteger)
+  const others = new Map<number, number>()
+  for (let i = 0; i + 1 < pairs.length; i += 2) others.set(pairs[i] as number, pairs[i + 1] as number)
+  return { now, others }
+}
 
 function asPage(reply: unknown): PageReply {
   const [found, next] = asArray(reply).map(asInteger)

@@ -41,12 +41,10 @@ export interface OfferOptions {
   readonly durability?: Durability | undefined
 }
 
-/** One message for `offerAll`. */
-export interface OfferItem<T> {
-  readonly value: T
-  readonly delay: number
-  readonly unit?: TimeUnit | undefined
-}
+/** One message for `offerAll`: with a delay, or with a date by the Redis clock. */
+export type OfferItem<T> =
+  | { readonly value: T; readonly delay: number; readonly unit?: TimeUnit | undefined; readonly date?: undefined }
+  | { readonly value: T; readonly date: Date; readonly delay?: undefined; readonly unit?: undefined }
 
 /**
  * Redisson's `RDelayedQueue`: holds messages back and moves each to its destination queue when it is due. As long as the
@@ -104,11 +102,8 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. Errors as for `offer`. */
   async offerAt(value: T, date: Date, options?: OfferOptions): Promise<Ticket> {
     this.assertUsable()
-    if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
-      throw this.named(new InvalidArgumentError('date', 'a valid Date', date))
-    }
     try {
-      const due = { atMs: Math.max(0, date.getTime()) }
+      const due = toDueAt('date', date)
       if (options !== undefined) return await this.#offerWith(value, due, options)
       return await this.#offers.one({ payload: this.encode(value), due })
     } catch (error) {
@@ -214,15 +209,29 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   #pendingItem(item: OfferItem<T>, index: number): PendingOffer {
     const what = `items[${index}]`
     if (typeof item !== 'object' || item === null) {
-      throw new InvalidArgumentError(what, '{ value, delay, unit? }', item)
+      throw new InvalidArgumentError(what, '{ value, delay, unit? } or { value, date }', item)
     }
-    const delayMs = toMillis(`${what}.delay`, item.delay, item.unit)
-    return { payload: this.encode(item.value, `${what}.value`), due: { delayMs } }
+    return { payload: this.encode(item.value, `${what}.value`), due: dueOfItem(item, what) }
   }
 }
 
 function toDue(delay: number, unit?: unknown): Due {
   return { delayMs: toMillis('delay', delay, unit) }
+}
+
+function toDueAt(name: string, date: unknown): Due {
+  if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
+    throw new InvalidArgumentError(name, 'a valid Date', date)
+  }
+  return { atMs: Math.max(0, date.getTime()) }
+}
+
+function dueOfItem(item: OfferItem<unknown>, what: string): Due {
+  if (item.date === undefined) return { delayMs: toMillis(`${what}.delay`, item.delay, item.unit) }
+  if ((item.delay ?? item.unit) !== undefined) {
+    throw new InvalidArgumentError(what, 'either a delay or a date', item)
+  }
+  return toDueAt(`${what}.date`, item.date)
 }
 
 /** What the options ask to wait for, if anything. */

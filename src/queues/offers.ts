@@ -13,16 +13,16 @@ import {
 import { asBytesArray } from '../lua/replies.js'
 import { run, runMany } from '../lua/run.js'
 import { script, type ArgsOf } from '../lua/script.js'
-import { offer } from '../lua/scripts.js'
+import { offer, offerMany } from '../lua/scripts.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
 const MAX_ATTEMPTS = 5
 
-/** Bounds of one pipeline: commands, and bytes of entries. */
+/** Bounds of what is sent together: how many, and bytes of entries; a script with so many takes about a millisecond. */
 const CHUNK_ITEMS = 250
 const CHUNK_BYTES = 1024 * 1024
-/** Pipelines written before the first of them is answered; enough to keep the server busy. */
+/** How many such are written before the first of them is answered; enough to keep the server busy. */
 const CHUNKS_IN_FLIGHT = 4
 
 /** The script's answers that are no due time. */
@@ -109,7 +109,7 @@ export class Offers {
   async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
     const results = new Array<Ticket | RedelayedError>(items.length)
     const chunks = chunksOf(items)
-    // alone, so that the script is known to the server before several pipelines are under way
+    // alone, so that the script is known to the server before several are under way
     await this.#chunk(items, chunks.shift() ?? [], results, wait)
     const worker = async (): Promise<void> => {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
@@ -133,12 +133,9 @@ export class Offers {
       if (item === undefined) throw new InternalError('offer-chunk', 'an index is out of range')
       return { index, attempt: this.#attempt(item, resends) }
     })
-    while (open.length > 0) {
-      const args = open.map(({ attempt }) => this.#args(attempt))
-      const replies =
-        wait === undefined
-          ? await runMany(this.#context.commands, offer, this.#identity.keys, args)
-          : await this.#runDurably(args, wait)
+    for (let isFirst = true; open.length > 0; isFirst = false) {
+      const attempts = open.map(({ attempt }) => attempt)
+      const replies = await this.#send(attempts, isFirst, wait)
       open = open.filter(({ index, attempt }, position) => {
         const settled = this.#settleWaited(attempt, replies[position] ?? new Error('no reply'), startedAt, wait)
         if (settled !== undefined) results[index] = settled
@@ -149,9 +146,42 @@ export class Offers {
     }
   }
 
-  #runDurably(args: readonly OfferArgs[], wait: Wait) {
+  /** What the offer script answers for each. First attempts go together, which costs a fraction. */
+  #send(
+    attempts: readonly Attempt[],
+    isFirst: boolean,
+    wait: Wait | undefined,
+  ): Promise<(number | DurableReply | Error)[]> {
     const { keys } = this.#identity
+    if (isFirst && wait === undefined) return this.#sendTogether(attempts)
+    const args = attempts.map((attempt) => this.#args(attempt))
+    if (wait === undefined) return runMany(this.#context.commands, offer, keys, args)
     return runMany(this.#context.durable.sender(keys.timeouts, wait), durableOffer, keys, args)
+  }
+
+  /** In one script: none of them, or all. */
+  async #sendTogether(attempts: readonly Attempt[]): Promise<(number | Error)[]> {
+    const [first] = attempts
+    if (first === undefined) return []
+    const delayOf = ({ due }: Attempt): number => ('atMs' in due ? due.atMs : due.delayMs)
+    try {
+      const { now, others } = await run(this.#context.commands, offerMany, this.#identity.keys, {
+        channel: this.#identity.keys.channel,
+        nowMs: 'atMs' in first.due ? 0 : this.#nowMs(),
+        ordered: this.#ordered,
+        resent: first.undeliveredUntilMs !== FIRST_ATTEMPT,
+        items: attempts.flatMap((attempt) => [Buffer.from(String(delayOf(attempt)), 'latin1'), attempt.entry]),
+      })
+      return attempts.map((attempt, index) => others.get(index) ?? now + delayOf(attempt))
+    } catch (thrown) {
+      const error = toError(thrown)
+      return attempts.map(() => error)
+    }
+  }
+
+  /** What scripts are told of the time: -1 is the server's. */
+  #nowMs(): number {
+    return this.#context.settings.clock === 'local' ? Date.now() : -1
   }
 
   #attempt({ payload, due }: PendingOffer, resends: boolean): Attempt {
@@ -167,11 +197,10 @@ export class Offers {
   }
 
   #args(attempt: Attempt): OfferArgs {
-    const local = this.#context.settings.clock === 'local'
     const { due } = attempt
     return {
       channel: this.#identity.keys.channel,
-      nowMs: 'atMs' in due ? due.atMs : local ? Date.now() : -1,
+      nowMs: 'atMs' in due ? due.atMs : this.#nowMs(),
       delayMs: 'atMs' in due ? 0 : due.delayMs,
       entry: attempt.entry,
       ordered: this.#ordered,
@@ -250,16 +279,18 @@ export class Offers {
   }
 }
 
-/** Indexes of the items, cut so that no pipeline is too long or too large. */
+/** Indexes of the items, cut so that no command is too long or too large, and has either delays or dates. */
 function chunksOf(items: readonly PendingOffer[]): number[][] {
   const chunks: number[][] = []
-  let bytes = Infinity
+  let [bytes, isDate] = [0, false]
   items.forEach((item, index) => {
     let chunk = chunks.at(-1)
-    if (chunk === undefined || chunk.length >= CHUNK_ITEMS || bytes + item.payload.length > CHUNK_BYTES) {
+    const isFull = chunk === undefined || chunk.length >= CHUNK_ITEMS || bytes + item.payload.length > CHUNK_BYTES
+    if (chunk === undefined || isFull || isDate !== 'atMs' in item.due) {
       chunk = []
       chunks.push(chunk)
       bytes = 0
+      isDate = 'atMs' in item.due
     }
     chunk.push(index)
     bytes += item.payload.length

@@ -152,18 +152,19 @@ describe('faults', function () {
         await startBehindProxy()
         const pair = through(order)
         await pair.delayed.offer('connected', LATER)
+        await pair.delayed.offerAll([{ value: 'known', delay: LATER }]) // the server knows both scripts
         proxy.delay({ toClient: 60_000 })
         const offered = [
           pair.delayed.offer('one', LATER),
           pair.delayed.offerAll(numbers(300).map((value) => ({ value, delay: LATER }))),
         ] as const
-        await eventually(async () => expect(await plain.zcard(pair.keys.timeouts)).to.be.at.least(252))
+        await eventually(async () => expect(await plain.zcard(pair.keys.timeouts)).to.be.at.least(253))
         proxy.delay(0)
         proxy.cut()
         const [one, many] = await Promise.all(offered)
         const all = await pair.delayed.readAll()
-        expect(all.sort()).to.deep.equal(['connected', 'one', ...numbers(300)].sort())
-        expect(await plain.zcard(pair.keys.timeouts)).to.equal(302)
+        expect(all.sort()).to.deep.equal(['connected', 'known', 'one', ...numbers(300)].sort())
+        expect(await plain.zcard(pair.keys.timeouts)).to.equal(303)
         expect(new Set([one, ...many]).size).to.equal(301)
         for (const ticket of [one, many[0]!, many[299]!]) expect(await pair.delayed.cancel(ticket)).to.equal(true)
       })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { OfferAllError, type DelayedQueue, type OfferItem } from '../../src/index.js'
+import { OfferAllError, dueOf, type DelayedQueue, type OfferItem } from '../../src/index.js'
 import { rawClient } from '../support/redis.js'
 import { ORDERS, cleanUp, makePair, numbers, rawState, rejection, takeAll, type Pair } from './fixtures.js'
 
@@ -67,6 +67,49 @@ for (const order of ORDERS) {
     it('offerAll keeps the order of one delay', async () => {
       await delayed.offerAll(numbers(1_500).map((value) => ({ value, delay: 50 })))
       expect(await takeAll(pair.queue, 1_500)).to.deep.equal(numbers(1_500))
+    })
+
+    it('offerAll takes dates and delays side by side, in the order given', async () => {
+      const date = new Date(Date.now() + LATER)
+      const items: OfferItem<string>[] = numbers(600).map((value, index) =>
+        index % 3 === 0 ? { value, date } : { value, delay: LATER },
+      )
+      const tickets = await delayed.offerAll(items)
+      expect(tickets.filter((_, index) => index % 3 === 0).map(dueOf)).to.deep.equal(Array(200).fill(date.getTime()))
+      expect(dueOf(tickets[1]!)).to.be.closeTo(date.getTime(), 5_000)
+      expect(await delayed.readAll()).to.have.members(numbers(600))
+      for (const ticket of [tickets[0]!, tickets[1]!, tickets[599]!])
+        expect(await delayed.cancel(ticket)).to.equal(true)
+    })
+
+    it('offerAll refuses an item with both or with a date that is none, and sends nothing', async () => {
+      const date = new Date(Date.now() + LATER)
+      const error = await offerAllError([
+        { value: 'a', delay: 5, date } as unknown as OfferItem<string>,
+        { value: 'b', date: new Date(NaN) },
+        { value: 'c', date: 5 as unknown as Date },
+        { value: 'd', date, unit: 'seconds' } as unknown as OfferItem<string>,
+        { value: 'e', date },
+      ])
+      expect(error.failures.map(({ index, error: { code } }) => [index, code])).to.deep.equal(
+        [0, 1, 2, 3].map((index) => [index, 'ERR_INVALID_ARGUMENT']),
+      )
+      expect(error.failures[1]?.error.message).to.include('items[1].date')
+      expect(await rawState(pair.name)).to.deep.equal([null, null, null, null])
+    })
+
+    it('offerAll draws a new id for an entry whose bytes are there already', async () => {
+      // the counter of ids as another process with the same start would have it
+      const ids = Reflect.get(delayed, 'context') as { ids: { next(length: number): Buffer } }
+      const next = ids.ids.next.bind(ids.ids)
+      const [first] = await delayed.offerAll([{ value: 'same', delay: LATER }])
+      const taken = Buffer.from(first!, 'base64url').subarray(0, -10)
+      let drawn = 0
+      ids.ids.next = (length) => (drawn++ === 1 ? Buffer.from(taken) : next(length))
+      const tickets = await delayed.offerAll(['x', 'same', 'y'].map((value) => ({ value, delay: LATER })))
+      expect(drawn).to.equal(4)
+      expect(new Set([first, ...tickets]).size).to.equal(4)
+      expect((await delayed.readAll()).sort()).to.deep.equal(['same', 'same', 'x', 'y'])
     })
 
     it('offerAll takes any iterable, and large values in several pipelines', async () => {

@@ -1,6 +1,16 @@
 /** The scripts that work on pending entries. */
 import fc from 'fast-check'
-import { amend, find, offer, poll, pollLast, siftPending, stats, transfer } from '../../../src/lua/scripts.js'
+import {
+  amend,
+  find,
+  offer,
+  offerMany,
+  poll,
+  pollLast,
+  siftPending,
+  stats,
+  transfer,
+} from '../../../src/lua/scripts.js'
 import { lengthOf, raw } from '../support.js'
 import * as draws from './draws.js'
 import { parse, text, type Keyspace } from './keyspace.js'
@@ -42,6 +52,49 @@ export const scheduleOperations = {
       if (redis.schedule(timeouts)[0]?.entry === text(entry)) redis.publish(channel, due)
       return due
     },
+  }),
+
+  offerMany: operation(offerMany, {
+    weight: 6,
+    draw: fc.record({
+      items: fc.array(fc.record({ delay: draws.delay, entry: draws.entry }), { maxLength: 4 }),
+      again: fc.option(draws.which, { freq: 4 }),
+      resent: fc.boolean(),
+    }),
+    run({ redis, queue, layout, now }, { items, again, resent }) {
+      const known = again === null ? undefined : draws.pick(redis.schedule(queue.timeouts), again)?.entry
+      const drawn = items.map(({ delay, entry }) => [draws.delayMs(delay, now), draws.entryOf(entry, layout)] as const)
+      const all = known === undefined ? drawn : [...drawn, [7, known] as const]
+      const ordered = all.length > 0 && all.every(([, entry]) => parse(entry)?.inOrder ?? false)
+      const args = {
+        channel: queue.channel,
+        nowMs: now,
+        ordered,
+        resent,
+        items: all.flatMap(([delay, entry]) => [raw(String(delay)), raw(entry)]),
+      }
+      return { keys: queue, args }
+    },
+    apply(redis, { timeouts, order }, { channel, nowMs, ordered, resent, items }) {
+      const others = new Map<number, number>()
+      const added = new Set<string>()
+      for (let n = 0; n < items.length / 2; n++) {
+        const due = nowMs + Number(text(items[2 * n]!))
+        const entry = text(items[2 * n + 1]!)
+        const present = redis.scoreOf(timeouts, entry)
+        if (!Number.isSafeInteger(due)) others.set(n, -2)
+        else if (present !== null) others.set(n, resent ? present : -1)
+        else {
+          redis.put(timeouts, entry, due)
+          if (ordered) redis.list(order).push(entry)
+          added.add(entry)
+        }
+      }
+      const [head] = redis.schedule(timeouts)
+      if (head !== undefined && added.has(head.entry)) redis.publish(channel, head.score)
+      return { now: nowMs, others: [...others] }
+    },
+    compare: ({ now, others }) => ({ now, others: [...others] }),
   }),
 
   amend: operation(amend, {

@@ -1,0 +1,62 @@
+-- Add many entries to the schedule, all of them or, after an error, none, and announce the earliest when it became the head.
+-- The caller bounds the time it takes by how many it sends.
+--
+-- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
+-- KEYS[2] order     list  packed entries in offer order
+--
+-- ARGV[1] channel  text     announces the due time of a new head
+-- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
+-- ARGV[3] ordered  flag     whether the entries also stand in the order list
+-- ARGV[4] resent   flag     whether this may have been carried out before: then entries that are there already are the caller's
+-- ARGV[5..] items  bytes*   for each entry how long after now it is due, in ms as text, and the packed entry
+--
+-- returns {now, number of an entry, what became of it, ...} as texts; entries are counted from 0, and only those are named
+--   that were not simply added: -1 when another message has the same bytes (draw a new id); -2 when the due time exceeds
+--   2^53-1; the due time of one that was there already
+local timeouts, order = KEYS[1], KEYS[2]
+local channel, ordered, resent = ARGV[1], ARGV[3] == '1', ARGV[4] == '1'
+
+local now = tonumber(ARGV[2])
+if now < 0 then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local reply, added = {string.format('%.0f', now)}, {}
+local function tell(place, what)
+  reply[#reply + 1] = tostring((place - 6) / 2)
+  reply[#reply + 1] = what
+end
+
+for place = 6, #ARGV, 2 do
+  local entry, due = ARGV[place], now + tonumber(ARGV[place - 1])
+  if due > 9007199254740991 then
+    tell(place, '-2')
+  elseif redis.call('ZADD', timeouts, 'NX', string.format('%.0f', due), entry) == 1 then
+    added[#added + 1] = entry
+  else
+    tell(place, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
+  end
+end
+if #added == 0 then return reply end
+
+if ordered then
+  local pushed = redis.pcall('RPUSH', order, unpack(added))
+  if type(pushed) == 'table' and pushed.err then
+    redis.call('ZREM', timeouts, unpack(added))
+    return pushed
+  end
+end
+local head = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
+for _, entry in ipairs(added) do
+  if entry == head[1] then
+    local told = redis.pcall('PUBLISH', channel, string.format('%.0f', head[2]))
+    if type(told) == 'table' and told.err then -- a user without the right to: nobody would look for the entry in time
+      redis.call('ZREM', timeouts, unpack(added))
+      if ordered then redis.call('LTRIM', order, 0, -#added - 1) end
+      return told
+    end
+    break
+  end
+end
+return reply
