@@ -8,7 +8,8 @@
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] ordered  flag     whether the entries also stand in the order list
 -- ARGV[4] resent   flag     whether this may have been carried out before: then entries that are there already are the caller's
--- ARGV[5..] items  bytes*   for each entry how long after now it is due, in ms as text, and the packed entry
+-- ARGV[5] delays   text     for each entry how long after now it is due, whole milliseconds, with commas between
+-- ARGV[6..] entries  bytes*  packed entries
 --
 -- returns {now, number of an entry, what became of it, ...} as texts; entries are counted from 0, and only those are named
 --   that were not simply added: -1 when another message has the same bytes (draw a new id); -2 when the due time exceeds
@@ -23,19 +24,21 @@ if now < 0 then
 end
 
 local reply, added = {string.format('%.0f', now)}, {}
-local function tell(place, what)
-  reply[#reply + 1] = tostring((place - 6) / 2)
+local function tell(number, what)
+  reply[#reply + 1] = tostring(number)
   reply[#reply + 1] = what
 end
 
-for place = 6, #ARGV, 2 do
-  local entry, due = ARGV[place], now + tonumber(ARGV[place - 1])
+local number = -1
+for delay in string.gmatch(ARGV[5], '%d+') do
+  number = number + 1
+  local entry, due = ARGV[6 + number], now + tonumber(delay)
   if due > 9007199254740991 then
-    tell(place, '-2')
+    tell(number, '-2')
   elseif redis.call('ZADD', timeouts, 'NX', string.format('%.0f', due), entry) == 1 then
     added[#added + 1] = entry
   else
-    tell(place, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
+    tell(number, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
   end
 end
 if #added == 0 then return reply end

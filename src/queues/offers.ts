@@ -170,7 +170,8 @@ export class Offers {
         nowMs: 'atMs' in first.due ? 0 : this.#nowMs(),
         ordered: this.#ordered,
         resent: first.undeliveredUntilMs !== FIRST_ATTEMPT,
-        items: attempts.flatMap((attempt) => [Buffer.from(String(delayOf(attempt)), 'latin1'), attempt.entry]),
+        delays: attempts.map(delayOf).join(),
+        entries: attempts.map(({ entry }) => entry),
       })
       return attempts.map((attempt, index) => others.get(index) ?? now + delayOf(attempt))
     } catch (thrown) {

@@ -30,7 +30,8 @@ async function offerTo(
     nowMs,
     ordered: inOrder,
     resent,
-    items: items.flatMap(([delay, entry]) => [Buffer.from(String(delay)), entry]),
+    delays: items.map(([delay]) => delay).join(),
+    entries: items.map(([, entry]) => entry),
   }
   const { now, others } = await run(rig.sender, offerMany, queue.keys, args)
   return { now, others: [...others] }
@@ -262,7 +263,8 @@ describe('offer-many.lua', () => {
         nowMs: NOW,
         ordered: true,
         resent: false,
-        items: [Buffer.from('0'), a, Buffer.from('9'), d],
+        delays: '0,9',
+        entries: [a, d],
       }
       const sender = {
         ...rig.sender,

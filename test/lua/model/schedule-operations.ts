@@ -71,16 +71,17 @@ export const scheduleOperations = {
         nowMs: now,
         ordered,
         resent,
-        items: all.flatMap(([delay, entry]) => [raw(String(delay)), raw(entry)]),
+        delays: all.map(([delay]) => delay).join(),
+        entries: all.map(([, entry]) => raw(entry)),
       }
       return { keys: queue, args }
     },
-    apply(redis, { timeouts, order }, { channel, nowMs, ordered, resent, items }) {
+    apply(redis, { timeouts, order }, { channel, nowMs, ordered, resent, delays, entries }) {
       const others = new Map<number, number>()
       const added = new Set<string>()
-      for (let n = 0; n < items.length / 2; n++) {
-        const due = nowMs + Number(text(items[2 * n]!))
-        const entry = text(items[2 * n + 1]!)
+      for (const [n, bytes] of entries.entries()) {
+        const due = nowMs + Number(delays.split(',')[n])
+        const entry = text(bytes)
         const present = redis.scoreOf(timeouts, entry)
         if (!Number.isSafeInteger(due)) others.set(n, -2)
         else if (present !== null) others.set(n, resent ? present : -1)
