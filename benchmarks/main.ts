@@ -1,78 +1,129 @@
-// The benchmark suite: a private untuned server, every scenario in turn, results as tables and files.
-//   npm run bench -- [--quick] [--only name,name] [--runs n]
+// The benchmark suite: every scenario in turn, results as tables, pictures and files.
+//   npm run bench -- [--quick] [--only name,name] [--runs n] [--check] [--list]
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Redis } from 'ioredis'
 import { findServerBin, startServer } from '../scripts/redis.mjs'
 import { codecSpeed } from './codecs/main.js'
+import { compareWithCommitted } from './lib/committed.js'
+import { plot } from './lib/plots.js'
 import { environment, markdown, save, type Finished } from './lib/report.js'
-import type { Bench } from './lib/scenario.js'
-import { sparse, uniform } from './scenarios/lateness.js'
+import type { Bench, Point, Scenario } from './lib/scenario.js'
+import { adding } from './scenarios/adding.js'
+import { bullmqBench } from './scenarios/bullmq-bench.js'
+import { connections } from './scenarios/connections.js'
+import { costs } from './scenarios/costs.js'
+import { lateness } from './scenarios/lateness.js'
 import { manyClients } from './scenarios/many-clients.js'
 import { memory } from './scenarios/memory.js'
 import { offers } from './scenarios/offers.js'
+import { recovery } from './scenarios/recovery.js'
+import { taking } from './scenarios/taking.js'
+import { tenMillion } from './scenarios/ten-million.js'
+import { transferScripts } from './scenarios/transfer-scripts.js'
 import { transfersList, transfersNone } from './scenarios/transfers.js'
+import { redissonVersion } from './subjects/redisson.js'
 
-const SCENARIOS = [sparse, uniform, manyClients, transfersNone, transfersList, offers, memory, codecSpeed]
+const SCENARIOS: readonly Scenario[] = [
+  ...lateness,
+  manyClients,
+  ...adding,
+  offers,
+  ...taking,
+  ...bullmqBench,
+  ...memory,
+  ...costs,
+  ...connections,
+  transfersNone,
+  transfersList,
+  transferScripts,
+  recovery,
+  tenMillion,
+  codecSpeed,
+]
+
+/** What is worth a short look: two minutes. */
+const QUICK = [
+  'lateness-sparse',
+  'lateness-uniform',
+  'add-bulk',
+  'take-batches',
+  'burst-until-taken',
+  'memory-100-bytes',
+]
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     runs: { type: 'string' },
+    check: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
   },
 })
-const only = options.only?.split(',')
-const chosen = SCENARIOS.filter((scenario) => only === undefined || only.includes(scenario.name))
-if (chosen.length === 0) {
-  console.error(`No such scenario. There are: ${SCENARIOS.map((scenario) => scenario.name).join(', ')}`)
+if (options.list) {
+  for (const { name, description } of SCENARIOS) console.log(`${name.padEnd(30)} ${description}`)
+  process.exit(0)
+}
+const only = options.only?.split(',') ?? (options.quick ? QUICK : undefined)
+const unknown = only?.filter((name) => !SCENARIOS.some((scenario) => scenario.name === name)) ?? []
+if (unknown.length > 0) {
+  console.error(`No such scenario: ${unknown.join(', ')}. \`npm run bench -- --list\` shows all.`)
   process.exit(2)
 }
+const chosen = SCENARIOS.filter((scenario) => only === undefined || only.includes(scenario.name))
 const runs = Number(options.runs ?? (options.quick ? 1 : 5))
 if (!Number.isInteger(runs) || runs < 1) {
   console.error('--runs takes a whole number from 1')
   process.exit(2)
 }
-
 const bin = findServerBin()
 if (bin === undefined) {
   console.error('The benchmarks need redis-server or valkey-server on PATH: figures of an emulator would mean nothing.')
   process.exit(1)
 }
+
 const server = await startServer({ bin, args: ['--save', '', '--appendonly', 'no'] })
 const raw = new Redis(server.url)
 try {
   const info = await raw.info('server')
   const packageVersion = (name: string): string =>
     (createRequire(import.meta.url)(`${name}/package.json`) as { version: string }).version
-  const env = environment(
-    `npm run bench${process.argv.slice(2).length === 0 ? '' : ` -- ${process.argv.slice(2).join(' ')}`}`,
-    runs,
-    {
-      redis: /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
-      ioredis: packageVersion('ioredis'),
-      bullmq: packageVersion('bullmq'),
-      'bee-queue': packageVersion('bee-queue'),
-    },
-  )
+  const command = ['npm run bench', ...process.argv.slice(2)].join(' ').replace('bench ', 'bench -- ')
+  const env = environment(command, runs, {
+    redis: /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
+    ioredis: packageVersion('ioredis'),
+    bullmq: packageVersion('bullmq'),
+    'bee-queue': packageVersion('bee-queue'),
+    redisson: redissonVersion(),
+  })
+  const stem = `${env.date.slice(0, 10)}-${options.quick ? 'quick' : 'full'}${options.only === undefined ? '' : `-${options.only.replaceAll(',', '-').slice(0, 80)}`}`
+  const dir = fileURLToPath(new URL('results', import.meta.url))
   const finished: Finished[] = []
-  for (const scenario of chosen) {
+  const pictures = new Map<string, string>()
+  for (const [place, scenario] of chosen.entries()) {
+    const curves = new Map<string, (readonly Point[])[]>()
     const bench: Bench = {
       url: server.url,
       raw,
+      serverBin: bin,
       quick: options.quick,
       runs,
-      progress: (text) => console.error(`  ${scenario.name}: ${text}`),
+      progress: (text) => console.error(`  ${place + 1} of ${chosen.length}, ${scenario.name}: ${text}`),
+      curve: (subject, points) => curves.set(subject, [...(curves.get(subject) ?? []), points]),
     }
-    finished.push([scenario, await scenario.run(bench)])
+    const result = [scenario, await scenario.run(bench)] as const
+    finished.push(result)
+    const picture = await plot(result, curves)
+    if (picture !== undefined) pictures.set(scenario.name, picture)
+    save(dir, stem, env, finished, pictures) // after each, so that a long run that is stopped leaves what it has
   }
-  console.log(markdown(env, finished))
-  const stem = `${env.date.slice(0, 10)}-${options.quick ? 'quick' : 'full'}${only === undefined ? '' : `-${only.join('-')}`}`
-  const dir = fileURLToPath(new URL('results', import.meta.url))
-  save(dir, stem, env, finished)
+  console.log(markdown(env, finished, stem, pictures))
   console.log(`Written to benchmarks/results/${stem}.md and .json`)
+  if (options.check) process.exitCode = compareWithCommitted(finished)
 } finally {
   raw.disconnect()
   await server.stop()
 }
+process.exit() // rivals leave timers and sockets behind

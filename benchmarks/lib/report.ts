@@ -28,7 +28,10 @@ export function environment(command: string, runs: number, versions: Record<stri
 
 export type Finished = readonly [Scenario, ScenarioResult]
 
-export function markdown(env: Environment, finished: readonly Finished[]): string {
+/** By scenario, an SVG. */
+export type Pictures = ReadonlyMap<string, string>
+
+export function markdown(env: Environment, finished: readonly Finished[], stem: string, pictures: Pictures): string {
   const lines = [
     '# Benchmark results',
     '',
@@ -38,9 +41,11 @@ export function markdown(env: Environment, finished: readonly Finished[]): strin
       .map(([name, version]) => `${name} ${version}`)
       .join(', ')}.`,
     `Medians of ${env.runs} runs; in brackets the lowest and the highest.`,
+    ...(env.command.includes('--quick') ? ['A quick run: fewer messages than the descriptions say.'] : []),
   ]
   for (const [scenario, result] of finished) {
     lines.push('', `## ${scenario.name}`, '', scenario.description, '', ...table(result))
+    if (pictures.has(scenario.name)) lines.push(`![${scenario.name}](${pictureName(stem, scenario.name)})`, '')
     for (const goal of result.goals ?? []) {
       lines.push(
         `- ${goal.reached ? 'reached' : '**NOT reached**'}: ${goal.what} ${format(goal.measured)} (goal ${goal.goal})`,
@@ -74,10 +79,20 @@ export function format(value: number): string {
   return String(Math.round(value * 100) / 100)
 }
 
-export function save(dir: string, stem: string, env: Environment, finished: readonly Finished[]): string {
-  mkdirSync(dir, { recursive: true })
+export function save(
+  dir: string,
+  stem: string,
+  env: Environment,
+  finished: readonly Finished[],
+  pictures: Pictures,
+): void {
+  mkdirSync(join(dir, 'plots'), { recursive: true })
   const scenarios = finished.map(([{ name, description }, result]) => ({ name, description, ...result }))
   writeFileSync(join(dir, `${stem}.json`), `${JSON.stringify({ ...env, scenarios }, null, 2)}\n`)
-  writeFileSync(join(dir, `${stem}.md`), markdown(env, finished))
-  return join(dir, `${stem}.md`)
+  writeFileSync(join(dir, `${stem}.md`), markdown(env, finished, stem, pictures))
+  for (const [name, svg] of pictures) writeFileSync(join(dir, pictureName(stem, name)), `${svg}\n`)
+}
+
+function pictureName(stem: string, scenario: string): string {
+  return `plots/${stem.slice(0, 10)}-${scenario}.svg`
 }

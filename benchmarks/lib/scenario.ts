@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import type { Subject } from '../subjects/subject.js'
 
 /** What a scenario is given: a private server, and how thorough to be. */
 export interface Bench {
@@ -7,8 +8,14 @@ export interface Bench {
   readonly raw: Redis
   readonly quick: boolean
   readonly runs: number
+  /** What servers are started with, where a measurement needs one of its own. */
+  readonly serverBin: string
   progress(text: string): void
+  /** Remembers a curve of this round for the plot: x and y. */
+  curve(subject: string, points: readonly Point[]): void
 }
+
+export type Point = readonly [x: number, y: number]
 
 /** One measured row: the same figure of several runs. */
 export interface Row {
@@ -22,10 +29,16 @@ export interface Goal {
   readonly measured: number
   readonly goal: string
   readonly reached: boolean
+  /** A comparison within one run, which CI holds against the committed one. */
+  readonly isRatio?: boolean
 }
+
+/** How a result is drawn, if at all: curves of lateness, or bars of one figure. */
+export type Plot = 'lateness' | { readonly bars: string; readonly unit: string }
 
 export interface ScenarioResult {
   readonly rows: readonly Row[]
+  readonly plot?: Plot
   readonly goals?: readonly Goal[]
   readonly notes?: readonly string[]
 }
@@ -34,6 +47,20 @@ export interface Scenario {
   readonly name: string
   readonly description: string
   run(bench: Bench): Promise<ScenarioResult>
+}
+
+/** As `rounds`, for subjects; one that cannot run here is left out with a word. */
+export async function roundsOf(
+  bench: Bench,
+  subjects: readonly Subject[],
+  measure: (subject: Subject) => Promise<Record<string, number>>,
+): Promise<Row[]> {
+  const able = subjects.filter((subject) => {
+    const missing = subject.missing?.()
+    if (missing !== undefined) bench.progress(`without ${subject.name}: ${missing}`)
+    return missing === undefined
+  })
+  return rounds(bench, Object.fromEntries(able.map((subject) => [subject.name, () => measure(subject)])))
 }
 
 /**
@@ -59,11 +86,9 @@ export async function rounds(
   return Array.from(collected, ([subject, figures]) => ({ subject, figures }))
 }
 
-/** The median of a figure. */
+/** The median of a figure; NaN where there is none. */
 export function medianOf(rows: readonly Row[], subject: string, figure: string): number {
-  const values = rows.find((row) => row.subject === subject)?.figures[figure]
-  if (values === undefined) throw new Error(`no figure ${figure} of ${subject}`)
-  return median(values)
+  return median(rows.find((row) => row.subject === subject)?.figures[figure] ?? [])
 }
 
 export function median(values: readonly number[]): number {
@@ -79,4 +104,9 @@ export function atMost(what: string, measured: number, limit: number, unit: stri
 
 export function atLeast(what: string, measured: number, limit: number, unit: string): Goal {
   return { what, measured, goal: `>= ${limit} ${unit}`, reached: measured >= limit }
+}
+
+/** A comparison within one run: how many times as good we are. */
+export function ratio(what: string, measured: number, limit: number): Goal {
+  return { what, measured, goal: `>= ${limit}`, reached: measured >= limit, isRatio: true }
 }

@@ -1,156 +1,193 @@
-import { build, type Histogram } from 'hdr-histogram-js'
-import { createClient, dueOf } from '../../dist/index.js'
-import { atMost, medianOf, rounds, type Bench, type Goal, type Scenario } from '../lib/scenario.js'
+import { build } from 'hdr-histogram-js'
+import { countWork, longestScript } from '../lib/server-work.js'
+import {
+  atLeast,
+  atMost,
+  medianOf,
+  ratio,
+  roundsOf,
+  type Bench,
+  type Goal,
+  type Row,
+  type Scenario,
+} from '../lib/scenario.js'
+import { onStage, type StageOptions } from '../lib/stage.js'
+import { beeQueue } from '../subjects/bee-queue.js'
+import { bullmq } from '../subjects/bullmq.js'
+import { redelayed } from '../subjects/redelayed.js'
+import { redisson } from '../subjects/redisson.js'
+import type { Subject, Taken } from '../subjects/subject.js'
 
-/** When each message is due, in milliseconds after the start of the load. */
+/** When each message is due, in milliseconds after the first possible moment. */
 type Load = readonly number[]
 
-/** Collects how late messages were; the server runs on this machine, so this process's date is the server's clock. */
-class Lateness {
-  readonly #histogram: Histogram = build({ lowestDiscernibleValue: 1, highestTrackableValue: 3_600_000 })
-  readonly #missing: Set<number>
-  #early = 0
-  #doubled = 0
-  #done: () => void = () => undefined
-  readonly done = new Promise<void>((resolve) => (this.#done = resolve))
-
-  constructor(count: number) {
-    this.#missing = new Set(Array.from({ length: count }, (_, index) => index))
-  }
-
-  add(index: number, due: number, taken: number): void {
-    if (!this.#missing.delete(index)) this.#doubled++
-    if (taken < due) this.#early++
-    this.#histogram.recordValue(Math.max(0, taken - due))
-    if (this.#missing.size === 0) this.#done()
-  }
-
-  figures(): Record<string, number> {
-    const at = (percentile: number): number => this.#histogram.getValueAtPercentile(percentile)
-    return {
-      'p50 ms': at(50),
-      'p95 ms': at(95),
-      'p99 ms': at(99),
-      'max ms': this.#histogram.maxValue,
-      early: this.#early,
-      doubled: this.#doubled,
-    }
-  }
+interface Setting extends StageOptions {
+  readonly load: Load
+  readonly consumers?: number
+  readonly clients?: number
+  /** So many messages that are due in an hour or later lie behind. */
+  readonly backlog?: number
 }
 
-/** The first messages are due this long after the offers began, so that adding does not disturb delivering. */
+const none = redelayed('none')
+const list = redelayed('list')
+const ALL = [none, list, bullmq, beeQueue, redisson]
+const CONSUMERS = 50
+
+/** How long before the first due time the messages are offered, so that offering does not disturb delivering. */
 const LEAD_MS = 2_000
-const unique = (): string => `bench-${process.pid}-${Math.random().toString(36).slice(2)}`
+/** A subject that is behind by so much does not keep up; what came until then is counted. */
+const GIVE_UP_MS = 30_000
 
-async function redelayed(bench: Bench, load: Load, order: 'list' | 'none'): Promise<Record<string, number>> {
-  await using client = createClient({ url: bench.url })
-  const name = unique()
-  const queue = client.getBlockingQueue<number>(name)
-  const delayed = client.getDelayedQueue(queue, { order })
-  const lateness = new Lateness(load.length)
-  const dues = new Map<number, number>()
-  const start = Date.now() + LEAD_MS
-  const tickets = await delayed.offerAll(
-    load.map((at, value) => ({ value, delay: Math.max(0, Math.round(start + at - Date.now())) })),
-  )
-  tickets.forEach((ticket, index) => dues.set(index, dueOf(ticket)))
-  const controller = new AbortController()
-  const consumer = (async () => {
-    for await (const index of queue.elements({ signal: controller.signal })) {
-      lateness.add(index, dues.get(index) ?? NaN, Date.now())
+async function measure(bench: Bench, subject: Subject, setting: Setting): Promise<Record<string, number>> {
+  return onStage(bench, setting, async (stage) => {
+    const { load, backlog = 0, clients = 1 } = setting
+    const session = await stage.open(subject, { clients })
+    if (backlog > 0) await session.fill(backlog)
+    await session.ready()
+    const taking = session.take(load.length, { consumers: Math.max(clients, setting.consumers ?? CONSUMERS), batch: 1 })
+    const start = Date.now() + LEAD_MS + load.length / 10
+    const dues = await session.schedule(load.map((at) => Math.round(start + at)))
+    await stage.raw.slowlog('RESET')
+    const worked = await countWork(stage.raw)
+    const limit = start + Math.max(...load) + GIVE_UP_MS - Date.now()
+    const taken = await within(taking, limit)
+    const work = await worked()
+    return {
+      ...(taken === undefined ? { 'did not keep up': 1 } : distribution(bench, subject, taken, dues)),
+      'longest script ms': await longestScript(stage.raw),
+      'scripts % of server': work.scriptShare * 100,
     }
-  })().catch(() => undefined)
-  await lateness.done
-  controller.abort()
-  await consumer
-  await delayed.delete()
-  return lateness.figures()
+  })
 }
 
-async function bullmq(bench: Bench, load: Load): Promise<Record<string, number>> {
-  const { Queue, Worker } = await import('bullmq')
-  const { hostname: host, port } = new URL(bench.url)
-  const connection = { host, port: Number(port), maxRetriesPerRequest: null }
-  const name = unique()
-  const queue = new Queue(name, { connection })
-  const lateness = new Lateness(load.length)
-  const worker = new Worker(
-    name,
-    (job) => {
-      lateness.add(job.data as number, job.timestamp + (job.opts.delay ?? 0), Date.now())
-      return Promise.resolve()
-    },
-    { connection, concurrency: 50 },
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<undefined>((resolve) => (timer = setTimeout(() => resolve(undefined), ms)))
+  return Promise.race([promise, over]).finally(() => clearTimeout(timer))
+}
+
+function distribution(bench: Bench, subject: Subject, taken: Taken, dues: readonly number[]): Record<string, number> {
+  const histogram = build({ lowestDiscernibleValue: 1, highestTrackableValue: 3_600_000 })
+  let early = 0
+  const seen = new Set<number>()
+  taken.indexes.forEach((index, place) => {
+    const lateness = (taken.at[place] ?? NaN) - (dues[index] ?? NaN)
+    if (lateness < 0) early++
+    seen.add(index)
+    histogram.recordValue(Math.max(0, lateness))
+  })
+  bench.curve(
+    subject.name,
+    [1, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.5, 99.9, 100].map((share) => [
+      histogram.getValueAtPercentile(share),
+      share,
+    ]),
   )
-  await worker.waitUntilReady()
-  const start = Date.now() + LEAD_MS
-  const jobs = load.map((at, index) => ({
-    name: 'job',
-    data: index,
-    opts: { delay: Math.max(0, Math.round(start + at - Date.now())), removeOnComplete: true },
-  }))
-  for (let i = 0; i < jobs.length; i += 500) await queue.addBulk(jobs.slice(i, i + 500))
-  await lateness.done
-  await worker.close()
-  await queue.obliterate({ force: true })
-  await queue.close()
-  return lateness.figures()
+  return {
+    'p50 ms': histogram.getValueAtPercentile(50),
+    'p95 ms': histogram.getValueAtPercentile(95),
+    'p99 ms': histogram.getValueAtPercentile(99),
+    'p99.9 ms': histogram.getValueAtPercentile(99.9),
+    'max ms': histogram.maxValue,
+    early,
+    lost: dues.length - seen.size,
+  }
 }
 
-async function beeQueue(bench: Bench, load: Load): Promise<Record<string, number>> {
-  const { default: BeeQueue } = await import('bee-queue')
-  const queue = new BeeQueue<{ index: number; due: number }>(unique(), {
-    redis: bench.url,
-    activateDelayedJobs: true,
-    delayedDebounce: 1, // its best setting
-    removeOnSuccess: true,
-  })
-  await queue.ready()
-  const lateness = new Lateness(load.length)
-  queue.process(50, (job) => {
-    lateness.add(job.data.index, job.data.due, Date.now())
-    return Promise.resolve()
-  })
-  const start = Date.now() + LEAD_MS
-  const jobs = load.map((at, index) => {
-    const due = Math.round(start + at)
-    return queue.createJob({ index, due }).delayUntil(due)
-  })
-  for (let i = 0; i < jobs.length; i += 500) await queue.saveAll(jobs.slice(i, i + 500))
-  await lateness.done
-  await queue.close(1_000)
-  await queue.destroy().catch(() => undefined)
-  return lateness.figures()
-}
+const HZ = 'Lateness is from the due time to the moment the consumer has the message, by one clock.'
 
-function scenario(name: string, description: string, load: (bench: Bench) => Load): Scenario {
+function scenario(
+  name: string,
+  description: string,
+  subjects: readonly Subject[],
+  setting: (bench: Bench) => Setting,
+  goals: (rows: readonly Row[]) => Goal[] = () => [],
+): Scenario {
   return {
     name,
-    description,
+    description: `${description} ${HZ}`,
     async run(bench) {
-      const messages = load(bench)
-      const rows = await rounds(bench, {
-        "redelayed, order 'none'": () => redelayed(bench, messages, 'none'),
-        "redelayed, order 'list'": () => redelayed(bench, messages, 'list'),
-        BullMQ: () => bullmq(bench, messages),
-        'bee-queue, delayedDebounce 1': () => beeQueue(bench, messages),
-      })
-      const goals: Goal[] = ["redelayed, order 'none'", "redelayed, order 'list'"].flatMap((subject) => [
-        atMost(`${subject}: p99`, medianOf(rows, subject, 'p99 ms'), 2, 'ms'),
-        atMost(`${subject}: early`, medianOf(rows, subject, 'early'), 0, 'messages'),
-      ])
-      return { rows, goals }
+      const given = setting(bench)
+      const rows = await roundsOf(bench, subjects, (subject) => measure(bench, subject, given))
+      return { rows, goals: goals(rows), plot: 'lateness' }
     },
   }
 }
 
-const hz = 'The server is untuned (hz 10). Lateness is from the due time to the moment the consumer has the message.'
+/** `count` messages a second at random moments. */
+function uniformLoad(perSecond: number, seconds: number): Load {
+  return Array.from({ length: perSecond * seconds }, () => Math.random() * seconds * 1_000)
+}
 
-export const sparse = scenario('lateness-sparse', `One message about every 90 ms. ${hz}`, (bench) =>
-  Array.from({ length: bench.quick ? 40 : 200 }, (_, index) => index * 90 + Math.random() * 60),
-)
+const p99 = (rows: readonly Row[], subject: Subject): number => medianOf(rows, subject.name, 'p99 ms')
 
-export const uniform = scenario('lateness-uniform', `1,000 messages a second at random moments. ${hz}`, (bench) => {
-  const seconds = bench.quick ? 3 : 10
-  return Array.from({ length: seconds * 1_000 }, () => Math.random() * seconds * 1_000)
-})
+/** The goals of a load that everyone can carry. */
+function exact(rows: readonly Row[]): Goal[] {
+  return [
+    ...[none, list].flatMap((subject) => [
+      atMost(`${subject.name}: p99`, p99(rows, subject), 2, 'ms'),
+      atMost(`${subject.name}: early`, medianOf(rows, subject.name, 'early'), 0, 'messages'),
+    ]),
+    ratio("BullMQ's p99 over ours", p99(rows, bullmq) / Math.max(1, p99(rows, none)), 30),
+    ...[beeQueue, redisson].map((rival) =>
+      atLeast(`p99 of ${rival.name} minus ours`, p99(rows, rival) - p99(rows, none), 0, 'ms'),
+    ),
+  ]
+}
+
+const hz10 = 'The server is untuned (hz 10).'
+
+export const lateness: readonly Scenario[] = [
+  scenario(
+    'lateness-sparse',
+    `One message about every 90 ms. ${hz10}`,
+    ALL,
+    (bench) => ({
+      load: Array.from({ length: bench.quick ? 30 : 200 }, (_, index) => index * 90 + Math.random() * 60),
+    }),
+    exact,
+  ),
+  scenario(
+    'lateness-uniform',
+    `1,000 messages a second at random moments. ${hz10}`,
+    ALL,
+    (bench) => ({ load: uniformLoad(1_000, bench.quick ? 3 : 10) }),
+    exact,
+  ),
+  scenario('lateness-hz-100', '1,000 messages a second at random moments, with `hz 100`.', ALL, (bench) => ({
+    load: uniformLoad(1_000, bench.quick ? 2 : 10),
+    args: ['--hz', '100'],
+  })),
+  scenario(
+    'lateness-network-1-ms',
+    `1,000 messages a second, through a proxy that holds every piece back for 1 ms each way. ${hz10}`,
+    ALL,
+    (bench) => ({ load: uniformLoad(1_000, bench.quick ? 2 : 10), latencyMs: 1 }),
+  ),
+  ...[4, 16, 100].map((clients) =>
+    scenario(
+      `lateness-${clients}-clients`,
+      `1,000 messages a second, ${clients} clients with connections of their own hold the queue and take from it. ${hz10}`,
+      ALL,
+      (bench) => ({ load: uniformLoad(1_000, bench.quick ? 2 : 10), clients, consumers: clients }),
+    ),
+  ),
+  ...[5_000, 50_000].map((count) =>
+    scenario(
+      `lateness-burst-${count}`,
+      `${count.toLocaleString('en-US')} messages due in the same millisecond, 100 consumers that take one at a time. ${hz10}`,
+      ALL,
+      () => ({ load: Array.from({ length: count }, () => 0), consumers: 100 }),
+    ),
+  ),
+  ...[100_000, 1_000_000].map((backlog) =>
+    scenario(
+      `lateness-backlog-${backlog}`,
+      `1,000 messages a second while ${backlog.toLocaleString('en-US')} others are due in one to two hours. ${hz10}`,
+      ALL,
+      (bench) => ({ load: uniformLoad(1_000, bench.quick ? 2 : 10), backlog }),
+      (rows) => [atMost(`${none.name}: p99`, p99(rows, none), 5, 'ms')],
+    ),
+  ),
+]

@@ -1,42 +1,41 @@
-import { codecs, createClient } from '../../dist/index.js'
-import { queueKeys } from '../../dist/keys.js'
-import { atMost, medianOf, rounds, type Bench, type Scenario } from '../lib/scenario.js'
+import { atMost, medianOf, roundsOf, type Bench, type Scenario } from '../lib/scenario.js'
+import { onStage } from '../lib/stage.js'
+import { beeQueue } from '../subjects/bee-queue.js'
+import { bullmq } from '../subjects/bullmq.js'
+import { plainRedis } from '../subjects/plain-redis.js'
+import { redelayed } from '../subjects/redelayed.js'
+import { redisson } from '../subjects/redisson.js'
+import type { Subject } from '../subjects/subject.js'
 
-async function bytesPerMessage(bench: Bench, order: 'list' | 'none', size: number): Promise<Record<string, number>> {
-  const count = bench.quick ? 50_000 : 200_000
-  await using client = createClient({ url: bench.url })
-  const name = `bench-memory-${process.pid}-${Math.random().toString(36).slice(2)}`
-  const delayed = client.getDelayedQueue(client.getBlockingQueue<Uint8Array>(name, { codec: codecs.bytes() }), {
-    order,
+const none = redelayed('none')
+const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, plainRedis]
+
+/** By how much the server's memory grew, with all that belongs to the keys. */
+async function bytesPerMessage(bench: Bench, subject: Subject, payloadBytes: number): Promise<Record<string, number>> {
+  const count = bench.quick ? 20_000 : 200_000
+  return onStage(bench, {}, async (stage) => {
+    const session = await stage.open(subject, { payloadBytes })
+    await session.ready()
+    await session.fill(10) // scripts and the like are there once
+    const used = async (): Promise<number> =>
+      Number(/^used_memory_dataset:(\d+)/m.exec(await stage.raw.info('memory'))?.[1])
+    const before = await used()
+    await session.fill(count)
+    return { 'bytes per message': ((await used()) - before) / count }
   })
-  await delayed.offerAll(
-    Array.from({ length: count }, () => ({
-      value: Buffer.alloc(size, 'x'),
-      delay: 3_600_000 + Math.floor(Math.random() * 3_600_000),
-    })),
-  )
-  const { timeouts, order: orderKey } = queueKeys(name)
-  const bytes = (await memoryUsage(bench, timeouts)) + (await memoryUsage(bench, orderKey))
-  await delayed.delete()
-  return { 'bytes per message': bytes / count }
 }
 
-/** Of every element, not of a sample. */
-async function memoryUsage(bench: Bench, key: string): Promise<number> {
-  return Number((await bench.raw.call('MEMORY', 'USAGE', key, 'SAMPLES', '0')) ?? 0)
-}
-
-export const memory: Scenario = {
-  name: 'memory',
-  description:
-    'What one pending message takes in Redis (`MEMORY USAGE` of its keys, every element counted), mixed delays.',
+export const memory: readonly Scenario[] = [100, 1_000].map((payloadBytes) => ({
+  name: `memory-${payloadBytes}-bytes`,
+  description: `What one pending message of ${payloadBytes} bytes takes in Redis (growth of \`used_memory_dataset\`), mixed delays.`,
   async run(bench) {
-    const rows = await rounds(bench, {
-      "order 'none', 110-byte payload": () => bytesPerMessage(bench, 'none', 110),
-      "order 'list', 110-byte payload": () => bytesPerMessage(bench, 'list', 110),
-      "order 'none', 1,000-byte payload": () => bytesPerMessage(bench, 'none', 1_000),
-    })
-    const bytes = medianOf(rows, "order 'none', 110-byte payload", 'bytes per message')
-    return { rows, goals: [atMost("order 'none', bytes per pending 110-byte message", bytes, 240, 'bytes')] }
+    const rows = await roundsOf(bench, SUBJECTS, (subject) => bytesPerMessage(bench, subject, payloadBytes))
+    const bytes = (subject: Subject): number => medianOf(rows, subject.name, 'bytes per message')
+    const rivals = [bullmq, beeQueue, redisson].map(bytes).filter((value) => !Number.isNaN(value))
+    const goals = [
+      ...(payloadBytes === 100 ? [atMost("order 'none', bytes per pending message", bytes(none), 225, 'bytes')] : []),
+      atMost("order 'none' over the best rival", bytes(none) / Math.min(...rivals), 1, ''),
+    ]
+    return { rows, goals, plot: { bars: 'bytes per message', unit: 'bytes' } }
   },
-}
+}))

@@ -1,0 +1,161 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntFunction;
+import org.redisson.Redisson;
+import org.redisson.api.RBlockingQueue;
+import org.redisson.api.RDelayedQueue;
+import org.redisson.api.RFuture;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/** Redisson behind the line protocol of benchmarks/subjects/external.ts. */
+@SuppressWarnings("deprecation") // what is measured is the deprecated queue
+public class Bench {
+  static final ObjectMapper JSON = new ObjectMapper();
+  static final long HOUR = 3_600_000;
+  /** How many calls are under way when messages are added as fast as it goes; it has no call for many. */
+  static final int BULK_IN_FLIGHT = 1_000;
+
+  static final List<RedissonClient> clients = new ArrayList<>();
+  static final List<RBlockingQueue<String>> queues = new ArrayList<>();
+  static RDelayedQueue<String> delayed;
+  static int payloadBytes;
+  static final ExecutorService threads = Executors.newCachedThreadPool(task -> {
+    Thread thread = new Thread(task);
+    thread.setDaemon(true);
+    return thread;
+  });
+
+  public static void main(String[] args) throws Exception {
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      JsonNode request = JSON.readTree(line);
+      // a take lasts until all have come, and others are answered meanwhile
+      threads.execute(() -> {
+        ObjectNode answer = JSON.createObjectNode().put("id", request.get("id").asInt());
+        try {
+          answer(request, answer);
+        } catch (Throwable failed) {
+          answer.put("error", failed.toString());
+        }
+        synchronized (System.out) {
+          System.out.println(answer);
+          System.out.flush();
+        }
+      });
+    }
+    Runtime.getRuntime().halt(0); // its connections end with it
+  }
+
+  static void answer(JsonNode request, ObjectNode answer) throws Exception {
+    switch (request.get("do").asText()) {
+      case "open" -> open(request);
+      case "ready" -> { for (RBlockingQueue<String> queue : queues) queue.poll(); }
+      case "schedule" -> schedule(request.get("dues"));
+      case "load" -> load(request.get("count").asInt());
+      case "add" -> answer.put("seconds", add(request.get("count").asInt(), request.get("mode").asText()));
+      case "take" -> take(request, answer);
+      default -> throw new IllegalArgumentException("unknown request " + request.get("do"));
+    }
+  }
+
+  static void open(JsonNode request) {
+    payloadBytes = request.get("payloadBytes").asInt();
+    String name = request.get("queue").asText();
+    int count = request.has("clients") ? request.get("clients").asInt() : 1;
+    for (int i = 0; i < count; i++) {
+      Config config = new Config();
+      config.useSingleServer().setAddress(request.get("url").asText());
+      RedissonClient client = Redisson.create(config);
+      clients.add(client);
+      RBlockingQueue<String> queue = client.getBlockingQueue(name);
+      queues.add(queue);
+      RDelayedQueue<String> own = client.getDelayedQueue(queue); // each client transfers
+      if (i == 0) delayed = own;
+    }
+  }
+
+  static void schedule(JsonNode dues) throws Exception {
+    inFlight(dues.size(), BULK_IN_FLIGHT, i ->
+        delayed.offerAsync(payload(i), Math.max(0, dues.get(i).asLong() - System.currentTimeMillis()), TimeUnit.MILLISECONDS));
+  }
+
+  static void load(int count) throws Exception {
+    inFlight(count, BULK_IN_FLIGHT, i -> queues.get(0).offerAsync(payload(i)));
+  }
+
+  static double add(int count, String mode) throws Exception {
+    int width = mode.equals("one at a time") ? 1 : mode.equals("bulk") ? BULK_IN_FLIGHT : 64;
+    long started = System.nanoTime();
+    inFlight(count, width, i -> delayed.offerAsync(payload(i), HOUR, TimeUnit.MILLISECONDS));
+    return (System.nanoTime() - started) / 1e9;
+  }
+
+  static void inFlight(int count, int width, IntFunction<RFuture<?>> action) throws Exception {
+    Semaphore free = new Semaphore(width);
+    Throwable[] failed = new Throwable[1];
+    for (int i = 0; i < count; i++) {
+      free.acquire();
+      action.apply(i).whenComplete((result, error) -> {
+        if (error != null) failed[0] = error;
+        free.release();
+      });
+    }
+    free.acquire(width);
+    if (failed[0] != null) throw new Exception(failed[0]);
+  }
+
+  static void take(JsonNode request, ObjectNode answer) throws Exception {
+    int count = request.get("count").asInt();
+    int consumers = request.get("consumers").asInt();
+    int batch = request.get("batch").asInt();
+    int[] indexes = new int[count];
+    long[] at = new long[count];
+    AtomicInteger taken = new AtomicInteger();
+    Semaphore done = new Semaphore(0);
+    for (int c = 0; c < consumers; c++) {
+      RBlockingQueue<String> queue = queues.get(c % queues.size());
+      threads.execute(() -> {
+        try {
+          while (taken.get() < count) {
+            String first = queue.take();
+            if (note(first, indexes, at, taken)) done.release();
+            if (batch > 1) {
+              for (String value : queue.poll(batch - 1)) if (note(value, indexes, at, taken)) done.release();
+            }
+          }
+        } catch (InterruptedException stopped) {
+          Thread.currentThread().interrupt();
+        }
+      });
+    }
+    done.acquire();
+    answer.set("indexes", JSON.valueToTree(indexes));
+    answer.set("at", JSON.valueToTree(at));
+  }
+
+  static boolean note(String value, int[] indexes, long[] at, AtomicInteger taken) {
+    long now = System.currentTimeMillis();
+    int place = taken.getAndIncrement();
+    if (place >= indexes.length) return false;
+    indexes[place] = Integer.parseInt(value.substring(0, value.indexOf(':')));
+    at[place] = now;
+    return place == indexes.length - 1;
+  }
+
+  static String payload(int index) {
+    StringBuilder text = new StringBuilder(Math.max(payloadBytes, 12)).append(index).append(':');
+    while (text.length() < payloadBytes) text.append('x');
+    return text.toString();
+  }
+}

@@ -1,0 +1,109 @@
+import type { Redis } from 'ioredis'
+import { createClient } from '../../dist/index.js'
+import { atMost, medianOf, roundsOf, rounds, type Bench, type Scenario } from '../lib/scenario.js'
+import { countSent, countWork } from '../lib/server-work.js'
+import { onStage } from '../lib/stage.js'
+import { beeQueue } from '../subjects/bee-queue.js'
+import { bullmq } from '../subjects/bullmq.js'
+import { redelayed } from '../subjects/redelayed.js'
+import { redisson } from '../subjects/redisson.js'
+import type { Subject } from '../subjects/subject.js'
+
+const OWN_CONNECTIONS = 1
+/** More of them would take the others minutes and gigabytes. */
+const RIVALS_QUEUES = 100
+
+/** One consumer on each of so many queues, in one process: how many connections does the server see? */
+async function connectionsOf(bench: Bench, subject: Subject, queues: number): Promise<Record<string, number>> {
+  return onStage(bench, { args: ['--maxclients', '20000'] }, async (stage) => {
+    for (let i = 0; i < queues; i++) {
+      const session = await stage.open(subject, { queue: `bench-${i}` })
+      await session.ready()
+      session.take(1, { consumers: 1, batch: 1 }).catch(() => undefined) // nothing comes
+    }
+    await elapsed(1_000)
+    return { connections: (await connected(stage.raw)) - OWN_CONNECTIONS }
+  })
+}
+
+/** One client of ours that consumes so many queues. */
+async function oneClient(bench: Bench, queues: number): Promise<Record<string, number>> {
+  return onStage(bench, {}, async (stage) => {
+    const heap = process.memoryUsage().rss
+    await using client = createClient({ url: stage.url })
+    const abort = new AbortController()
+    const takes = Array.from({ length: queues }, (_, i) =>
+      client
+        .getBlockingQueue(`bench-${i}`)
+        .take({ signal: abort.signal })
+        .catch(() => undefined),
+    )
+    let last = -1
+    for (let now = await connected(stage.raw); ; now = await connected(stage.raw)) {
+      const subscribed = Number((await stage.raw.info('stats')).match(/pubsub_channels:(\d+)/)?.[1])
+      if (subscribed >= queues && now === last) break
+      last = now
+      await elapsed(500)
+    }
+    const seconds = bench.quick ? 5 : 30
+    const connections = (await connected(stage.raw)) - OWN_CONNECTIONS
+    const sent = await countSent(stage.raw)
+    const worked = await countWork(stage.raw)
+    await elapsed(seconds * 1_000)
+    const { cpuMs } = await worked()
+    const commands = await sent()
+    const rss = process.memoryUsage().rss - heap
+    abort.abort()
+    await Promise.all(takes)
+    return {
+      connections,
+      'commands sent/s': commands / seconds,
+      'server CPU %': cpuMs / seconds / 10,
+      'client MB more': Math.max(0, rss / 2 ** 20),
+    }
+  })
+}
+
+async function connected(raw: Redis): Promise<number> {
+  return Number(/^connected_clients:(\d+)/m.exec(await raw.info('clients'))?.[1])
+}
+
+const elapsed = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+const SESSIONS = [redelayed('none'), bullmq, beeQueue, redisson]
+
+export const connections: readonly Scenario[] = [
+  {
+    name: 'connections-1-queue',
+    description: 'Connections of one process that consumes one queue and offers to it.',
+    run: async (bench) => ({ rows: await roundsOf(bench, SESSIONS, (subject) => connectionsOf(bench, subject, 1)) }),
+  },
+  {
+    name: 'connections-100-queues',
+    description: `Connections of one process with one consumer on each of ${RIVALS_QUEUES} queues, each opened as its documentation shows; of redelayed one client.`,
+    async run(bench) {
+      const rivals = await roundsOf(bench, [bullmq, beeQueue], (subject) =>
+        connectionsOf(bench, subject, RIVALS_QUEUES),
+      )
+      const ours = await rounds(bench, { redelayed: () => oneClient(bench, RIVALS_QUEUES) })
+      return { rows: [...ours, ...rivals] }
+    },
+  },
+  {
+    name: 'connections-10000-queues',
+    description:
+      'One redelayed client with a consumer on each of 10,000 queues: connections, and what it costs while nothing happens.',
+    async run(bench) {
+      const queues = bench.quick ? 1_000 : 10_000
+      const subject = `redelayed, ${queues.toLocaleString('en-US')} queues`
+      const rows = await rounds(bench, { [subject]: () => oneClient(bench, queues) })
+      return {
+        rows,
+        goals: [
+          atMost('connections', medianOf(rows, subject, 'connections'), 8, ''),
+          atMost('commands a second while idle', medianOf(rows, subject, 'commands sent/s'), 500, ''),
+        ],
+      }
+    },
+  },
+]

@@ -1,0 +1,101 @@
+/**
+ * A subject in another language: a program that reads one JSON request per line and answers each with one JSON line.
+ *   {"id":1,"do":"open","url":...,"queue":...,"payloadBytes":...,"clients":...}
+ *   {"id":2,"do":"schedule","dues":[...]}          {"id":3,"do":"load","count":...}
+ *   {"id":4,"do":"add","count":...,"mode":"bulk"}  answered with {"id":4,"seconds":...}
+ *   {"id":5,"do":"take","count":...,"consumers":...,"batch":...}  answered with {"id":5,"indexes":[...],"at":[...]}
+ *   {"id":6,"do":"close"}
+ * An answer with "error" is a failure. The program ends when its input does.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import type { AddMode, Session, SessionOptions, TakeOptions, Taken } from './subject.js'
+
+type Answer = Record<string, unknown>
+
+interface Pending {
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: Error) => void
+}
+
+export class ExternalSession implements Session {
+  readonly #child: ChildProcess
+  readonly #pending = new Map<number, Pending>()
+  readonly #fillWith: (count: number) => Promise<void>
+  #id = 0
+
+  private constructor(child: ChildProcess, fillWith: (count: number) => Promise<void>) {
+    this.#child = child
+    this.#fillWith = fillWith
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => this.#onLine(line))
+    child.once('exit', (code) => {
+      for (const { reject } of this.#pending.values()) reject(new Error(`the program ended with ${String(code)}`))
+    })
+  }
+
+  /** `fillWith` brings far-away messages into its queue by a faster way than its own. */
+  static async open(
+    command: readonly [string, ...string[]],
+    options: SessionOptions,
+    fillWith: (count: number) => Promise<void>,
+  ): Promise<ExternalSession> {
+    const [program, ...args] = command
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const session = new ExternalSession(child, fillWith)
+    await session.#ask('open', { ...options })
+    return session
+  }
+
+  async schedule(dues: readonly number[]): Promise<readonly number[]> {
+    await this.#ask('schedule', { dues })
+    return dues
+  }
+
+  fill(count: number): Promise<void> {
+    return this.#fillWith(count)
+  }
+
+  async load(count: number): Promise<void> {
+    await this.#ask('load', { count })
+  }
+
+  async add(count: number, mode: AddMode): Promise<number> {
+    return (await this.#ask('add', { count, mode })).seconds as number
+  }
+
+  async ready(): Promise<void> {
+    await this.#ask('ready', {})
+  }
+
+  async take(count: number, { consumers, batch }: TakeOptions): Promise<Taken> {
+    const { indexes, at } = await this.#ask('take', { count, consumers, batch })
+    return { indexes: indexes as number[], at: at as number[] }
+  }
+
+  async close(): Promise<void> {
+    if (this.#child.exitCode !== null) return
+    const exited = new Promise((resolve) => this.#child.once('exit', resolve))
+    const lastResort = setTimeout(() => this.#child.kill('SIGKILL'), 5_000)
+    this.#child.stdin?.end()
+    await exited
+    clearTimeout(lastResort)
+  }
+
+  #ask(what: string, request: Record<string, unknown>): Promise<Answer> {
+    const id = ++this.#id
+    const answered = new Promise<Answer>((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject })
+      this.#child.stdin?.write(`${JSON.stringify({ id, do: what, ...request })}\n`)
+    })
+    answered.catch(() => undefined) // a take that nobody waits for any more ends with the program
+    return answered
+  }
+
+  #onLine(line: string): void {
+    const answer = JSON.parse(line) as Answer
+    const pending = this.#pending.get(answer.id as number)
+    this.#pending.delete(answer.id as number)
+    if (typeof answer.error === 'string') pending?.reject(new Error(answer.error))
+    else pending?.resolve(answer)
+  }
+}

@@ -1,0 +1,103 @@
+import { Redis } from 'ioredis'
+import {
+  Collector,
+  farAway,
+  HOUR_MS,
+  payloadOf,
+  timed,
+  timedBulk,
+  type AddMode,
+  type Session,
+  type SessionOptions,
+  type Subject,
+  type TakeOptions,
+  type Taken,
+} from './subject.js'
+
+const PIPELINE = 250
+const IN_FLIGHT = 4
+
+/**
+ * The floor: the fewest bare commands that could do the work, sent by ioredis without any library, without safety and
+ * without bookkeeping. One ZADD per message that waits, one command per portion that is taken.
+ */
+export const plainRedis: Subject = {
+  name: 'plain Redis (floor)',
+  open: (options) => Promise.resolve(new PlainSession(options)),
+}
+
+class PlainSession implements Session {
+  readonly #options: SessionOptions
+  readonly #redis: Redis
+  #stopped = false
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.#redis = new Redis(options.url)
+  }
+
+  async schedule(dues: readonly number[]): Promise<readonly number[]> {
+    await this.#zadd(dues.length, (index) => dues[index] ?? 0)
+    return dues
+  }
+
+  async fill(count: number): Promise<void> {
+    const now = Date.now()
+    await this.#zadd(count, () => now + farAway())
+  }
+
+  async load(count: number): Promise<void> {
+    await timedBulk(count, PIPELINE, IN_FLIGHT, (from, to) =>
+      this.#redis.rpush(this.#options.queue, ...Array.from({ length: to - from }, (_, i) => this.#payload(from + i))),
+    )
+  }
+
+  async add(count: number, mode: AddMode): Promise<number> {
+    const due = Date.now() + HOUR_MS
+    if (mode === 'bulk') return this.#zadd(count, () => due)
+    return timed(count, mode === 'one at a time' ? 1 : 64, (turn) =>
+      this.#redis.zadd(this.#key, due, this.#payload(turn)),
+    )
+  }
+
+  async ready(): Promise<void> {
+    await this.#redis.ping()
+  }
+
+  async take(count: number, { consumers, batch }: TakeOptions): Promise<Taken> {
+    const collector = new Collector(count)
+    for (let i = 0; i < consumers; i++) void this.#consume(batch, collector)
+    return collector.done
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true
+    this.#redis.disconnect()
+    return Promise.resolve()
+  }
+
+  /** What all its consumers share is one connection: they do not wait at the server, because the list is full. */
+  async #consume(batch: number, collector: Collector): Promise<void> {
+    while (!this.#stopped) {
+      const values = await this.#redis.lpop(this.#options.queue, batch).catch(() => null)
+      if (values === null) return
+      for (const value of values) collector.add(value)
+    }
+  }
+
+  #zadd(count: number, dueOf: (index: number) => number): Promise<number> {
+    return timedBulk(count, PIPELINE, IN_FLIGHT, (from, to) => {
+      const pipeline = this.#redis.pipeline()
+      for (let index = from; index < to; index++) pipeline.zadd(this.#key, dueOf(index), this.#payload(index))
+      return pipeline.exec()
+    })
+  }
+
+  get #key(): string {
+    return `${this.#options.queue}:due`
+  }
+
+  #payload(index: number): string {
+    return payloadOf(index, this.#options.payloadBytes)
+  }
+}
