@@ -1,12 +1,13 @@
 // The benchmark suite: every scenario in turn, results as tables, pictures and files.
-//   npm run bench -- [--quick] [--only name,name] [--runs n] [--check] [--list]
+//   npm run bench -- [--quick] [--only name,name] [--runs n] [--check | --commit] [--list]
+// --check fails when a ratio is far behind the committed one; --commit makes this run's ratios the committed ones.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Redis } from 'ioredis'
 import { findServerBin, startServer } from '../scripts/redis.mjs'
 import { codecSpeed } from './codecs/main.js'
-import { compareWithCommitted } from './lib/committed.js'
+import { commitRatios, compareWithCommitted } from './lib/committed.js'
 import { plot } from './lib/plots.js'
 import { environment, markdown, save, type Finished } from './lib/report.js'
 import type { Bench, Point, Scenario } from './lib/scenario.js'
@@ -44,14 +45,7 @@ const SCENARIOS: readonly Scenario[] = [
 ]
 
 /** What is worth a short look: two minutes. */
-const QUICK = [
-  'lateness-sparse',
-  'lateness-uniform',
-  'add-bulk',
-  'take-batches',
-  'burst-until-taken',
-  'memory-100-bytes',
-]
+const QUICK = ['lateness-uniform', 'add-bulk', 'take-batches', 'burst-until-taken', 'memory-100-bytes']
 
 const { values: options } = parseArgs({
   options: {
@@ -59,6 +53,7 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     runs: { type: 'string' },
     check: { type: 'boolean', default: false },
+    commit: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
   },
 })
@@ -121,6 +116,7 @@ try {
   }
   console.log(markdown(env, finished, stem, pictures))
   console.log(`Written to benchmarks/results/${stem}.md and .json`)
+  if (options.commit) commitRatios(finished)
   if (options.check) process.exitCode = compareWithCommitted(finished)
 } finally {
   raw.disconnect()

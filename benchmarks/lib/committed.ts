@@ -1,5 +1,5 @@
 /** CI's question: has a ratio fallen far behind the one that was committed? */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Finished } from './report.js'
 
@@ -7,24 +7,30 @@ const FILE = fileURLToPath(new URL('../results/committed-ratios.json', import.me
 /** A machine under load, or another one, may well be so much worse. */
 const FAR_BEHIND = 0.5
 
+function ratiosOf(finished: readonly Finished[]): [name: string, measured: number][] {
+  return finished.flatMap(([scenario, { goals = [] }]) =>
+    goals
+      .filter(({ isRatio }) => isRatio === true)
+      .map(({ what, measured }): [string, number] => [`${scenario.name}: ${what}`, measured]),
+  )
+}
+
+export function commitRatios(finished: readonly Finished[]): void {
+  const rounded = ratiosOf(finished).map(([name, measured]) => [name, Number(measured.toPrecision(3))] as const)
+  writeFileSync(FILE, `${JSON.stringify(Object.fromEntries(rounded), null, 2)}\n`)
+}
+
 /** Prints what was compared; gives the exit code. */
 export function compareWithCommitted(finished: readonly Finished[]): number {
   const committed = JSON.parse(readFileSync(FILE, 'utf8')) as Record<string, number>
   let [passed, failed] = [0, 0]
-  for (const [scenario, { goals = [] }] of finished) {
-    for (const goal of goals.filter(({ isRatio }) => isRatio === true)) {
-      const name = `${scenario.name}: ${goal.what}`
-      const before = committed[name]
-      if (before === undefined) {
-        console.log(`FAILED: ${name} has no committed ratio in benchmarks/results/committed-ratios.json`)
-        failed++
-        continue
-      }
-      const isFine = goal.measured >= before * FAR_BEHIND
-      console.log(`${isFine ? 'ok' : 'FAILED'}: ${name} is ${goal.measured.toFixed(2)}, committed ${before.toFixed(2)}`)
-      if (isFine) passed++
-      else failed++
-    }
+  for (const [name, measured] of ratiosOf(finished)) {
+    const before = committed[name]
+    const isFine = before !== undefined && measured >= before * FAR_BEHIND
+    const told = before === undefined ? 'nothing is committed' : `committed ${before}`
+    console.log(`${isFine ? 'ok' : 'FAILED'}: ${name} is ${measured.toPrecision(3)}, ${told}`)
+    if (isFine) passed++
+    else failed++
   }
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 && passed > 0 ? 0 : 1

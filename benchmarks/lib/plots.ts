@@ -8,8 +8,15 @@ import { median, type Point, type Row } from './scenario.js'
 export type Curves = ReadonlyMap<string, readonly (readonly Point[])[]>
 
 const WIDTH = 640
-const OURS = '#c6302b'
-const OTHERS = ['#888888', '#4c78a8', '#54a24b', '#b279a2', '#eeca3b']
+/** By what a subject's name begins with, so that each looks the same in all pictures. */
+const COLORS: readonly (readonly [string, string])[] = [
+  ["redelayed, order 'list'", '#f2a09c'],
+  ['redelayed', '#c6302b'],
+  ['BullMQ', '#888888'],
+  ['bee-queue', '#4c78a8'],
+  ['Redisson', '#54a24b'],
+  ['plain Redis', '#b279a2'],
+]
 
 export async function plot([scenario, result]: Finished, curves: Curves): Promise<string | undefined> {
   if (result.plot === undefined) return undefined
@@ -38,7 +45,7 @@ function latenessSpec(title: string, curves: Curves): TopLevelSpec | undefined {
       x: {
         field: 'ms',
         type: 'quantitative',
-        scale: { type: 'log' },
+        scale: { type: 'log', domainMin: 0.5, nice: false },
         title: 'late by at most, ms (0 is drawn as 0.5)',
       },
       y: { field: 'share', type: 'quantitative', title: '% of messages' },
@@ -84,10 +91,7 @@ function frame(title: string): { title: string; width: number; background: strin
 }
 
 function color(subjects: readonly string[]) {
-  const others = [...OTHERS]
-  const range = subjects.map((subject, place) => {
-    if (!subject.startsWith('redelayed')) return others.shift() ?? '#aaaaaa'
-    return place === 0 ? OURS : '#f2a09c'
-  })
-  return { field: 'subject', type: 'nominal', scale: { domain: [...subjects], range }, title: null } as const
+  const range = subjects.map((subject) => COLORS.find(([start]) => subject.startsWith(start))?.[1] ?? '#eeca3b')
+  const legend = { labelLimit: 240, orient: 'bottom', columns: 3 } as const
+  return { field: 'subject', type: 'nominal', scale: { domain: [...subjects], range }, title: null, legend } as const
 }

@@ -129,7 +129,8 @@ function exact(rows: readonly Row[]): Goal[] {
       atMost(`${subject.name}: p99`, p99(rows, subject), 2, 'ms'),
       atMost(`${subject.name}: early`, medianOf(rows, subject.name, 'early'), 0, 'messages'),
     ]),
-    ratio("BullMQ's p99 over ours", p99(rows, bullmq) / Math.max(1, p99(rows, none)), 30),
+    // what is under two milliseconds is the resolution of the clocks as much as anybody's merit
+    ratio("BullMQ's p99 over ours", p99(rows, bullmq) / Math.max(2, p99(rows, none)), 30),
     ...[beeQueue, redisson].map((rival) =>
       atLeast(`p99 of ${rival.name} minus ours`, p99(rows, rival) - p99(rows, none), 0, 'ms'),
     ),
