@@ -60,20 +60,23 @@ while moved + malformed < limit do
   if #due == 0 then break end
 
   -- The readable entries up to the first unreadable one, and how many of them stand at the head of the order list.
-  local entries, payloads, ordered, orderedCount = {}, {}, {}, 0
+  local count, payloads, ordered, orderedCount = 0, {}, {}, 0
   for n, entry in ipairs(due) do
     local start, inOrder = layout(entry)
     if not start then break end
-    entries[n], payloads[n], ordered[n] = entry, string.sub(entry, start), inOrder
-    if inOrder then orderedCount = orderedCount + 1 end
+    count, payloads[n] = n, string.sub(entry, start)
+    if inOrder then
+      ordered[n] = true
+      orderedCount = orderedCount + 1
+    end
   end
 
-  if #entries == 0 then
+  if count == 0 then
     setAside('malformed', due[1])
     malformed = malformed + 1
   else
     -- asked for the first only: the server takes long to write a score as text
-    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, entries[1])) end
+    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, due[1])) end
     local head = {}
     if orderedCount > 0 then
       head = redis.pcall('LRANGE', order, 0, orderedCount - 1)
@@ -82,10 +85,10 @@ while moved + malformed < limit do
         head = {}
       end
     end
-    local run, matched = 0, 0
-    for n = 1, #entries do
+    local run, matched = orderedCount == 0 and count or 0, 0
+    for n = run + 1, count do
       if ordered[n] then
-        if head[matched + 1] ~= entries[n] then break end
+        if head[matched + 1] ~= due[n] then break end
         matched = matched + 1
       end
       run = n
@@ -98,13 +101,13 @@ while moved + malformed < limit do
       moved = moved + run
     else
       -- Out of order: LREM walks the list, so the time is looked at after each one.
-      for n = 1, #entries do
+      for n = 1, count do
         redis.call('RPUSH', destination, payloads[n])
         if ordered[n] then
-          local removed = redis.pcall('LREM', order, 1, entries[n])
+          local removed = redis.pcall('LREM', order, 1, due[n])
           if type(removed) == 'table' and removed.err then orderError = removed.err end
         end
-        redis.call('ZREM', timeouts, entries[n])
+        redis.call('ZREM', timeouts, due[n])
         moved = moved + 1
         if timeLeft() <= 0 then break end
       end
