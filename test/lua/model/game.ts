@@ -74,17 +74,22 @@ export class Game {
     const listed = client === 'A' ? ordered : old
     const entry = this.order === 'list' ? listed(name, name) : unordered(name, name, 5)
     const { queue, now: nowMs } = this
-    const args = {
-      channel: queue.channel,
-      nowMs,
-      delayMs,
-      entry,
-      ordered: this.order === 'list',
-      undeliveredUntilMs: -1,
-    }
+    const args = { channel: queue.channel, nowMs, ordered: this.order === 'list' }
     const due = nowMs + delayMs
     this.offered.push({ name, entry: text(entry), firstTicket: due, newestTicket: due })
-    this.step(operations.offer.step(queue, args), (reply, ledger) => ledger.due.set(name, reply as number))
+    // B offers by the script for many
+    if (client === 'B') {
+      const many = operations.offerMany.step(queue, {
+        ...args,
+        resent: false,
+        delays: String(delayMs),
+        entries: [entry],
+      })
+      this.step(many, (reply, ledger) => ledger.due.set(name, (reply as { now: number }).now + delayMs))
+    } else {
+      const one = operations.offer.step(queue, { ...args, delayMs, entry, undeliveredUntilMs: -1 })
+      this.step(one, (reply, ledger) => ledger.due.set(name, reply as number))
+    }
   }
 
   /** The message that a client offered last. */
