@@ -20,6 +20,7 @@ import { manyClients } from './scenarios/many-clients.js'
 import { memory } from './scenarios/memory.js'
 import { offers } from './scenarios/offers.js'
 import { recovery } from './scenarios/recovery.js'
+import { sharded } from './scenarios/sharded.js'
 import { taking } from './scenarios/taking.js'
 import { tenMillion } from './scenarios/ten-million.js'
 import { transferScripts } from './scenarios/transfer-scripts.js'
@@ -41,6 +42,7 @@ const SCENARIOS: readonly Scenario[] = [
   transferScripts,
   recovery,
   tenMillion,
+  sharded,
   codecSpeed,
 ]
 
