@@ -155,6 +155,12 @@ describe('what the doctor makes of what it saw', () => {
       ['warning order-missing'],
       /1 pending entry is .*perhaps 2,000 more/,
     ],
+    [
+      'perhaps missing, and no second look that tells',
+      holding({ suspected: 1 }),
+      ['info order-missing'],
+      /1 pending entry was not seen/,
+    ],
     ['orphans', holding({ orphans: 2 }), ['warning order-orphan'], /2 elements .* are not/],
     [
       'malformed',
@@ -198,5 +204,6 @@ describe('what the doctor makes of what it saw', () => {
       'orders negative-due',
     ])
     expect(planOf(holding({ malformed: 1, malformedDue: 0 }))).to.deep.equal([])
+    expect(planOf(holding({ suspected: 1 }))).to.deep.equal([])
   })
 })

@@ -5,6 +5,8 @@ import { run, type Sender } from '../../lua/run.js'
 import { checkOrdered, surveyOrder, transfer } from '../../lua/scripts.js'
 import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
+import { Pace } from './pace.js'
+import { lookAgain } from './second-look.js'
 
 /** What `--fix` will do: one line per queue and kind of finding. */
 export interface Step {
@@ -91,10 +93,14 @@ async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): 
 }
 
 async function restore(sender: Sender, { keys, contents }: QueueState, until: number): Promise<number> {
+  // they may have been restored by another doctor since, while this one looked at other queues
+  const { missing } = await lookAgain(sender, keys, contents?.missing ?? [], until - performance.now())
+  const pace = new Pace()
   let total = 0
-  for (const entry of contents?.missing ?? []) {
+  for (const entry of missing) {
     if (performance.now() > until) break
-    if (await run(sender, checkOrdered, keys, { ...entry, restore: true }, { idempotent: true })) total++
+    const args = { ...entry, restore: true }
+    if (await pace.run(() => run(sender, checkOrdered, keys, args, { idempotent: true }))) total++
   }
   return total
 }
