@@ -451,6 +451,31 @@ describe('redelayed doctor', function () {
       ])
     })
 
+    it('delivers nothing of a queue that nobody named, and whose messages may be those of its twin', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
+      const { timeouts, quarantine } = rawKeys('orders')
+      await redis.zadd(timeouts, 1, ordered('due', 'x'), 2, 'malformed', -1, ordered('negative', 'x'))
+      await redis.rpush(rawKeys('orders').order, 'an orphan')
+      const lengths = async () =>
+        Promise.all([redis.zcard(timeouts), ...['orders', '{orders}', quarantine].map((list) => redis.llen(list))])
+
+      const unnamed = await look(['--fix'])
+      expect(unnamed.fixed.map(({ code }) => code)).to.deep.equal(['order-orphan', 'order-missing'])
+      expect(unnamed.findings.find(({ code }) => code === 'overdue')?.found).to.include('{orders}: --fix delivers only')
+      expect(codesOf(unnamed.left)).to.include.members(['error overdue', 'warning malformed', 'warning negative-due'])
+      expect(await lengths(), 'without names').to.deep.equal([3, 0, 0, 1])
+      expect((await look(['--fix', 'orders', '{orders}'])).fixed, 'both named').to.deep.equal([])
+      expect(await lengths(), 'both named').to.deep.equal([3, 0, 0, 1])
+      const { fixed, left } = await look(['--fix', '{orders}'])
+      expect(fixed.map(({ queue, code, count }) => [queue, code, count])).to.deep.equal([
+        ['{orders}', 'overdue', 1],
+        ['{orders}', 'malformed', 1],
+        ['{orders}', 'negative-due', 1],
+      ])
+      expect(codesOf(left)).to.deep.equal(['warning quarantine'])
+      expect(await lengths(), 'named').to.deep.equal([0, 0, 1, 3])
+    })
+
     it('finds the queues of every master of a cluster, counts subscribers on all, and names that spread', async function () {
       requireServerBin(this)
       const cluster = await startCluster()

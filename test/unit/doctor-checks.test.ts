@@ -41,6 +41,7 @@ const contents: QueueContents = {
 
 const calm: QueueState = {
   name: 'orders',
+  rival: null,
   keys: queueKeys('orders'),
   wrongTypes: [],
   contents,
@@ -188,6 +189,32 @@ describe('what the doctor makes of what it saw', () => {
       for (const { found } of findings) expect(found).to.match(/\.$/)
     })
   }
+
+  it('leaves what it would deliver to where nobody said, and says so', () => {
+    const unclear = {
+      rival: '{orders}',
+      contents: {
+        ...contents,
+        pending: 9,
+        overdue: 1,
+        missing: [entry],
+        orphans: 1,
+        malformed: 1,
+        malformedDue: 1,
+        negative: 1,
+      },
+    }
+    const findings = queue(unclear)
+    expect(planOf(findings).map(({ code }) => code)).to.deep.equal(['order-missing', 'order-orphan'])
+    const warned = findings.filter(({ found }) => /\. They may be messages of \{orders\}: --fix .*\.$/.test(found))
+    expect(warned.map(({ code, fixable }) => [code, fixable])).to.deep.equal([
+      ['overdue', false],
+      ['malformed', false],
+      ['negative-due', false],
+    ])
+    const notYetDue = queue({ ...unclear, contents: { ...contents, malformed: 1 } })
+    expect(notYetDue.map(({ found }) => found)).to.deep.equal(['1 pending entry cannot be read, 0 of them due.'])
+  })
 
   it('plans to mend what is safe to mend, and nothing else', () => {
     const findings = [

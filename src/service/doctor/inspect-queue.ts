@@ -11,6 +11,8 @@ import { lookAgain } from './second-look.js'
 /** What is known of one queue; `contents` is `undefined` when a key of another type stands in the way. */
 export interface QueueState {
   readonly name: string
+  /** The queue whose messages these may be instead, for all that the keys and the user say. */
+  readonly rival: string | null
   readonly keys: QueueKeys
   readonly wrongTypes: readonly { readonly key: string; readonly type: string; readonly expected: string }[]
   readonly contents: QueueContents | undefined
@@ -57,7 +59,7 @@ export type OnProgress = (entries: number) => void
 /** Keys first: with a wrong type among them no script runs. */
 export async function inspectQueue(
   access: Access,
-  name: string,
+  { name, rival }: Pick<QueueState, 'name' | 'rival'>,
   user: string | undefined,
   onProgress: OnProgress,
 ): Promise<QueueState> {
@@ -71,7 +73,17 @@ export async function inspectQueue(
   const wrongTypes = types ?? []
   const [server] = access.masters
   const denied = (server && user !== undefined ? await deniedKeys(server, user, name) : undefined) ?? []
-  const state = { name, keys, wrongTypes, contents: undefined, subscribers, hasSpreadKeys: false, denied, refusals }
+  const state = {
+    name,
+    rival,
+    keys,
+    wrongTypes,
+    contents: undefined,
+    subscribers,
+    hasSpreadKeys: false,
+    denied,
+    refusals,
+  }
   if (wrongTypes.length > 0) return state
   try {
     const contents = inspectContents(access.sender, keys, onProgress)
