@@ -204,6 +204,26 @@ describe('redelayed doctor', function () {
       expect(await rawClient().llen(rawKeys(name).quarantine)).to.equal(250)
     })
 
+    it('says and counts what it delivers besides, when it sets aside what is malformed or negative', async () => {
+      for (const code of ['malformed', 'negative-due'] as const) {
+        const name = uniqueName('doctor')
+        await subscribe(name)
+        // due, but not overdue yet when it is looked at
+        const now = await redisNow()
+        const entry = code === 'malformed' ? ([now, 'junk'] as const) : ([-1, ordered('n', 'x')] as const)
+        await rawClient().zadd(rawKeys(name).timeouts, ...entry)
+        for (let i = 0; i < 3; i++) await javaOffer(name, `due ${i}`, now)
+        const { findings, fixed, err } = await examined([name, '--fix'])
+        expect(codesOf(findings)).to.include(`warning ${code}`)
+        expect(err).to.include(`${name}: overdue: moves what is due to the queue`).and.include(`${name}: ${code}: `)
+        expect(fixed.map((step) => [step.code, step.count])).to.deep.equal([
+          ['overdue', 3],
+          [code, 1],
+        ])
+        expect(await rawClient().llen(name)).to.equal(3)
+      }
+    })
+
     it('old-format: worth knowing, and exit code 0 when the server gives no reason either', async () => {
       const name = uniqueName('doctor')
       await subscribe(name)

@@ -230,6 +230,14 @@ describe('what the doctor makes of what it saw', () => {
       'orders malformed',
       'orders negative-due',
     ])
+    for (const [code, change] of [
+      ['malformed', { malformed: 1, malformedDue: 1 }],
+      ['negative-due', { negative: 1 }],
+    ] as const) {
+      const plan = planOf(holding(change))
+      expect(plan.map((step) => step.code)).to.deep.equal(['overdue', code])
+      expect(plan[0]?.does, 'what the transfer does besides').to.match(/^moves what is due to the queue/)
+    }
     expect(planOf(holding({ malformed: 1, malformedDue: 0 }))).to.deep.equal([])
     expect(planOf(holding({ suspected: 1 }))).to.deep.equal([])
   })

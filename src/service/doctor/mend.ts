@@ -29,11 +29,22 @@ const ENTRIES_PER_SCRIPT = 100
 const LEASE_MS = 25
 const IDLE_MS = 3_600_000
 
+/** What the transfer mends. */
+const TRANSFERRED: readonly Code[] = ['overdue', 'malformed', 'negative-due']
+
 export function planOf(findings: readonly Finding[]): Step[] {
-  return findings.flatMap(({ fixable, queue, code }) => {
+  const plan = new Map<string, Step>()
+  const add = (queue: string, code: Code): void => {
     const does = meaningOf(code).fix
-    return fixable && queue !== null && does !== undefined ? [{ queue, code, does }] : []
-  })
+    if (does !== undefined) plan.set(`${code} ${queue}`, { queue, code, does })
+  }
+  for (const { fixable, queue, code } of findings) {
+    if (!fixable || queue === null) continue
+    // it delivers what is due in any case, and nothing is done that was not said
+    if (TRANSFERRED.includes(code)) add(queue, 'overdue')
+    add(queue, code)
+  }
+  return [...plan.values()]
 }
 
 /** Carries out the steps of one queue. Every script is complete in itself, so it may end anywhere. */
@@ -52,7 +63,7 @@ export async function mend(sender: Sender, state: QueueState, steps: readonly St
       for (const step of mine) done.push({ ...step, count: 0, error: error.message })
     }
   }
-  await attempt(['overdue', 'malformed', 'negative-due'], () => transferDue(sender, state.keys, until))
+  await attempt(TRANSFERRED, () => transferDue(sender, state.keys, until))
   await attempt(['order-orphan'], async () => ({ 'order-orphan': await setOrphansAside(sender, state.keys, until) }))
   await attempt(['order-missing'], async () => ({ 'order-missing': await restore(sender, state, until) }))
   return done
