@@ -22,6 +22,8 @@ export interface Load {
   readonly from: number
   readonly everyMs: number
   readonly maxDelay: number
+  /** The delay of those that shall be left in the end. */
+  readonly farMs: number
   /** Whether some are cancelled and some put off. */
   readonly amend: boolean
   /** What an offer waits for before it counts as acknowledged. */
