@@ -80,3 +80,5 @@ export type Entry =
   /** Begun: until the next line about it nobody knows. */
   | readonly ['cancelling' | 'moving', n: number, due: number]
   | readonly ['got', n: number, at: number]
+  /** Written by the bench: acknowledged in an earlier chapter, and still pending. */
+  | readonly ['kept', n: number, due: number]
