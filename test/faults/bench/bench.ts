@@ -143,6 +143,13 @@ export class Bench {
     await worker.revive(this.#producing)
   }
 
+  /** Those of the workers to a server, as it lists them. */
+  async connectionsAt(port: number): Promise<string[]> {
+    const redis = await this.stage.to(port)
+    const all = String(await redis.client('LIST')).split('\n')
+    return all.filter((line) => line.includes(` name=${this.queue}/`))
+  }
+
   /** The present chapter. */
   books(): Books {
     return new Books(readdirSync(this.#chapterDir).map((file) => join(this.#chapterDir, file)))
@@ -282,10 +289,7 @@ export class Bench {
   async #assertNoConnections(): Promise<void> {
     for (const { port, process } of this.stage.servers) {
       if (process.exitCode !== null || process.signalCode !== null) continue
-      const redis = await this.stage.to(port)
-      const open = String(await redis.client('LIST'))
-        .split('\n')
-        .filter((line) => line.includes(` name=${this.queue}/`))
+      const open = await this.connectionsAt(port)
       if (open.length > 0) throw new Error(`${open.length} connections are still open, the first: ${open[0]}`)
     }
   }
