@@ -37,20 +37,29 @@ export function prefixName(prefix: string, rawName: string): string {
 /** Keys that tell which queue they belong to, by what they begin with. */
 const TELLING = ['redisson_delay_queue_timeout:', 'redisson_delay_queue:', 'redelayed:quarantine:']
 
+/** A whole name in the one pair of braces that has an effect. */
+const IN_BRACES = /^\{([^{]+)\}$/s
+
 /** A pattern for SCAN that matches all keys of which `nameOfKey` knows the queue, and some others. */
 export const TELLING_PATTERN = 'red[ie][sl]*'
 
 /**
  * The destination's name, from the key of a schedule, an order list or a quarantine; `null` for other keys. For `orders` and
- * `{orders}` these keys are the same, in Redisson too; the first is taken to be meant.
+ * `{orders}` these keys are the same, in Redisson too; the first is given.
  */
 export function nameOfKey(key: string): string | null {
   const prefix = TELLING.find((known) => key.startsWith(known))
   if (prefix === undefined) return null
   const rest = key.slice(prefix.length)
-  const inner = /^\{([^{]+)\}$/s.exec(rest)?.[1]
+  const inner = IN_BRACES.exec(rest)?.[1]
   if (inner !== undefined) return inner
   return rest.includes('{') && rest !== '{}' ? rest : null
+}
+
+/** The other name with the same keys, but for the destination: `{orders}` for `orders` and the reverse; `null` if there is none. */
+export function twinOf(rawName: string): string | null {
+  if (rawName === '') return null
+  return rawName.includes('{') ? (IN_BRACES.exec(rawName)?.[1] ?? null) : `{${rawName}}`
 }
 
 /** Translates public names to the names used in Redis, as Redisson's `NameMapper`. */

@@ -1,4 +1,6 @@
--- Tell whether a pending entry is missing in the order list, and push it there if asked to. Walks the list once.
+-- Tell whether a pending entry is missing among the last 2,000 elements of the order list, and push it there if asked to.
+-- A walk of a whole list could take the server's time for too long: who asks has looked through what stands before, where
+-- nothing is added any more.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -7,19 +9,19 @@
 -- ARGV[2] prefix   bytes  what the entry starts with: the length of the id, and the id; or 8 bytes of the old format
 -- ARGV[3] restore  flag   push a missing one to the right end
 --
--- returns 1 when it was missing, 0 when it is in the list or not pending with this due time any more
+-- returns 1 when it was missing, 0 when it is among them or not pending with this due time any more
 local timeouts, order = KEYS[1], KEYS[2]
 
 -- include shared/find-entry.lua
 
-local PAGE = 500
+local LAST, PAGE = 2000, 500
 
 local function isListed(entry)
-  local at = redis.pcall('LPOS', order, entry)
+  local at = redis.pcall('LPOS', order, entry, 'RANK', -1, 'MAXLEN', LAST)
   if not at or type(at) == 'number' then return at end
   -- before Redis 6.0.6 there is no LPOS
-  for from = 0, redis.call('LLEN', order) - 1, PAGE do
-    for _, element in ipairs(redis.call('LRANGE', order, from, from + PAGE - 1)) do
+  for skip = 0, LAST - 1, PAGE do
+    for _, element in ipairs(redis.call('LRANGE', order, -skip - PAGE, -skip - 1)) do
       if element == entry then return true end
     end
   end

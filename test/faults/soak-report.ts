@@ -25,7 +25,7 @@ export interface Heap {
   readonly mebibytes: number
 }
 
-const COUNTS = ['acknowledged', 'delivered', 'lost', 'duplicated', 'early', 'wrong', 'quarantined'] as const
+const COUNTS = ['acknowledged', 'delivered', 'lost', 'dropped', 'duplicated', 'early', 'wrong', 'quarantined'] as const
 
 /** For people a page, for programs everything. */
 export function soakReport(

@@ -157,7 +157,7 @@ describe('redelayed doctor', function () {
       const lost = Array.from({ length: 20 }, (_, i) => ordered(`${i} lost`, 'L'))
       await rawClient().zadd(timeouts, ...lost.flatMap((entry) => [due, entry]), -1, 'negative', due, 'junk')
       await rawClient().rpush(order, 'gone')
-      const survey = await surveyBoth(senderOf(rawClient()), queueKeys(name), () => {}, 100)
+      const survey = await surveyBoth(senderOf(rawClient()), queueKeys(name), () => {}, { idsAtOnce: 100 })
       expect(survey.missing.map(({ prefix }) => prefix)).to.have.deep.members(lost.map((entry) => entry.subarray(0, 9)))
       const { missing: _, ...counts } = survey
       expect(counts).to.deep.equal({ suspected: 0, orphans: 1, negative: 1, malformed: 1, malformedDue: 0, old: 0 })
@@ -202,6 +202,26 @@ describe('redelayed doctor', function () {
       await rawClient().zadd(rawKeys(name).timeouts, ...entries.flat())
       await expectMended(name, 'negative-due', 250, QUARANTINED)
       expect(await rawClient().llen(rawKeys(name).quarantine)).to.equal(250)
+    })
+
+    it('says and counts what it delivers besides, when it sets aside what is malformed or negative', async () => {
+      for (const code of ['malformed', 'negative-due'] as const) {
+        const name = uniqueName('doctor')
+        await subscribe(name)
+        // due, but not overdue yet when it is looked at
+        const now = await redisNow()
+        const entry = code === 'malformed' ? ([now, 'junk'] as const) : ([-1, ordered('n', 'x')] as const)
+        await rawClient().zadd(rawKeys(name).timeouts, ...entry)
+        for (let i = 0; i < 3; i++) await javaOffer(name, `due ${i}`, now)
+        const { findings, fixed, err } = await examined([name, '--fix'])
+        expect(codesOf(findings)).to.include(`warning ${code}`)
+        expect(err).to.include(`${name}: overdue: moves what is due to the queue`).and.include(`${name}: ${code}: `)
+        expect(fixed.map((step) => [step.code, step.count])).to.deep.equal([
+          ['overdue', 3],
+          [code, 1],
+        ])
+        expect(await rawClient().llen(name)).to.equal(3)
+      }
     })
 
     it('old-format: worth knowing, and exit code 0 when the server gives no reason either', async () => {
@@ -449,6 +469,31 @@ describe('redelayed doctor', function () {
         'with {tag} inside no-subscriber',
         'x{y no-subscriber',
       ])
+    })
+
+    it('delivers nothing of a queue that nobody named, and whose messages may be those of its twin', async function () {
+      await start(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
+      const { timeouts, quarantine } = rawKeys('orders')
+      await redis.zadd(timeouts, 1, ordered('due', 'x'), 2, 'malformed', -1, ordered('negative', 'x'))
+      await redis.rpush(rawKeys('orders').order, 'an orphan')
+      const lengths = async () =>
+        Promise.all([redis.zcard(timeouts), ...['orders', '{orders}', quarantine].map((list) => redis.llen(list))])
+
+      const unnamed = await look(['--fix'])
+      expect(unnamed.fixed.map(({ code }) => code)).to.deep.equal(['order-orphan', 'order-missing'])
+      expect(unnamed.findings.find(({ code }) => code === 'overdue')?.found).to.include('{orders}: --fix delivers only')
+      expect(codesOf(unnamed.left)).to.include.members(['error overdue', 'warning malformed', 'warning negative-due'])
+      expect(await lengths(), 'without names').to.deep.equal([3, 0, 0, 1])
+      expect((await look(['--fix', 'orders', '{orders}'])).fixed, 'both named').to.deep.equal([])
+      expect(await lengths(), 'both named').to.deep.equal([3, 0, 0, 1])
+      const { fixed, left } = await look(['--fix', '{orders}'])
+      expect(fixed.map(({ queue, code, count }) => [queue, code, count])).to.deep.equal([
+        ['{orders}', 'overdue', 1],
+        ['{orders}', 'malformed', 1],
+        ['{orders}', 'negative-due', 1],
+      ])
+      expect(codesOf(left)).to.deep.equal(['warning quarantine'])
+      expect(await lengths(), 'named').to.deep.equal([0, 0, 1, 3])
     })
 
     it('finds the queues of every master of a cluster, counts subscribers on all, and names that spread', async function () {

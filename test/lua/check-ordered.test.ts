@@ -40,13 +40,19 @@ describe('check-ordered.lua', () => {
         })
       }
 
-      it('finds the last of more than a page', async () => {
-        const others = Array.from({ length: 1200 }, (_, i) => raw(`other ${i}`))
-        const queue = await rig.queue({ timeouts, order: [...others, a] })
-        const ask = (entry: Buffer) =>
-          run(rig.sender, checkOrdered, queue.keys, { due: '5', prefix: idOf(entry), restore: false })
-        expect([await ask(a), await ask(b)]).to.deep.equal([false, true])
-      })
+      for (const [behind, missing] of [
+        [0, false],
+        [1_999, false],
+        [2_000, true],
+      ] as const) {
+        it(`looks for one with ${behind} behind it, and many before it: ${missing ? 'too far' : 'found'}`, async () => {
+          const others = (count: number): Buffer[] => Array.from({ length: count }, (_, i) => raw(`other ${i}`))
+          const queue = await rig.queue({ timeouts, order: [...others(3_000), a, ...others(behind)] })
+          const ask = (entry: Buffer) =>
+            run(rig.sender, checkOrdered, queue.keys, { due: '5', prefix: idOf(entry), restore: false })
+          expect([await ask(a), await ask(b)]).to.deep.equal([missing, true])
+        })
+      }
 
       it('rejects when the order list has another type', async () => {
         const queue = await rig.queue({ timeouts })

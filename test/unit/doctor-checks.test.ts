@@ -41,6 +41,7 @@ const contents: QueueContents = {
 
 const calm: QueueState = {
   name: 'orders',
+  rival: null,
   keys: queueKeys('orders'),
   wrongTypes: [],
   contents,
@@ -155,6 +156,12 @@ describe('what the doctor makes of what it saw', () => {
       ['warning order-missing'],
       /1 pending entry is .*perhaps 2,000 more/,
     ],
+    [
+      'perhaps missing, and no second look that tells',
+      holding({ suspected: 1 }),
+      ['info order-missing'],
+      /1 pending entry was not seen/,
+    ],
     ['orphans', holding({ orphans: 2 }), ['warning order-orphan'], /2 elements .* are not/],
     [
       'malformed',
@@ -183,6 +190,32 @@ describe('what the doctor makes of what it saw', () => {
     })
   }
 
+  it('leaves what it would deliver to where nobody said, and says so', () => {
+    const unclear = {
+      rival: '{orders}',
+      contents: {
+        ...contents,
+        pending: 9,
+        overdue: 1,
+        missing: [entry],
+        orphans: 1,
+        malformed: 1,
+        malformedDue: 1,
+        negative: 1,
+      },
+    }
+    const findings = queue(unclear)
+    expect(planOf(findings).map(({ code }) => code)).to.deep.equal(['order-missing', 'order-orphan'])
+    const warned = findings.filter(({ found }) => /\. They may be messages of \{orders\}: --fix .*\.$/.test(found))
+    expect(warned.map(({ code, fixable }) => [code, fixable])).to.deep.equal([
+      ['overdue', false],
+      ['malformed', false],
+      ['negative-due', false],
+    ])
+    const notYetDue = queue({ ...unclear, contents: { ...contents, malformed: 1 } })
+    expect(notYetDue.map(({ found }) => found)).to.deep.equal(['1 pending entry cannot be read, 0 of them due.'])
+  })
+
   it('plans to mend what is safe to mend, and nothing else', () => {
     const findings = [
       ...holding({ pending: 9, overdue: 1, missing: [entry], orphans: 1, malformed: 1, malformedDue: 1 }, 0),
@@ -197,6 +230,15 @@ describe('what the doctor makes of what it saw', () => {
       'orders malformed',
       'orders negative-due',
     ])
+    for (const [code, change] of [
+      ['malformed', { malformed: 1, malformedDue: 1 }],
+      ['negative-due', { negative: 1 }],
+    ] as const) {
+      const plan = planOf(holding(change))
+      expect(plan.map((step) => step.code)).to.deep.equal(['overdue', code])
+      expect(plan[0]?.does, 'what the transfer does besides').to.match(/^moves what is due to the queue/)
+    }
     expect(planOf(holding({ malformed: 1, malformedDue: 0 }))).to.deep.equal([])
+    expect(planOf(holding({ suspected: 1 }))).to.deep.equal([])
   })
 })

@@ -2,15 +2,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { Books, type ClockShift } from '../faults/bench/books.js'
+import { problemsOf } from '../faults/bench/bench.js'
+import { Books, numberIn, type ClockShift } from '../faults/bench/books.js'
 import type { Entry } from '../faults/bench/job.js'
+import { ordered, unordered } from '../lua/support.js'
 
 /** The judge of the fault bench must see each wrong, or all its verdicts are worth nothing. */
 describe('the books of the fault bench', () => {
   const HEALED = 10_000
   const HOUR = 3_600_000
 
-  function check(entries: readonly Entry[], { clock = [], tail = '' }: { clock?: ClockShift[]; tail?: string } = {}) {
+  interface More {
+    readonly clock?: ClockShift[]
+    readonly tail?: string
+    /** The numbers in the schedule in the end. */
+    readonly pending?: readonly number[]
+  }
+
+  function read<T>(entries: readonly Entry[], tail: string, judge: (books: Books) => T): T {
     const dir = mkdtempSync(join(tmpdir(), 'redelayed-books-'))
     try {
       // consumers write into other files than producers, and may be read first
@@ -25,16 +34,18 @@ describe('the books of the fault bench', () => {
         lines(([kind]) => kind === 'got'),
       )
       writeFileSync(files[1]!, lines(([kind]) => kind !== 'got') + tail)
-      return new Books(files).check(HEALED, clock)
+      return judge(new Books(files))
     } finally {
       rmSync(dir, { recursive: true })
     }
   }
+  const check = (entries: readonly Entry[], { clock = [], tail = '', pending }: More = {}) =>
+    read(entries, tail, (books) => books.check(HEALED, clock, pending && new Set(pending)))
   const offered = (n: number, due: number): Entry[] => [
     ['try', n],
     ['ok', n, due],
   ]
-  const clean = { lost: 0, duplicated: 0, early: 0, wrong: 0 }
+  const clean = { lost: 0, dropped: 0, duplicated: 0, early: 0, wrong: 0 }
 
   it('find nothing where all went well', () => {
     const found = check([...offered(1, 500), ['got', 1, 500], ...offered(2, 11_000), ['got', 2, 11_007]])
@@ -47,6 +58,50 @@ describe('the books of the fault bench', () => {
 
   it('one that is due long after is not', () => {
     expect(check(offered(1, HEALED + HOUR))).to.include({ ...clean, acknowledged: 1 })
+  })
+
+  it('it is dropped when it is not pending any more in the end', () => {
+    const far = offered(1, HEALED + HOUR)
+    expect(check(far, { pending: [1] })).to.include({ ...clean, acknowledged: 1 })
+    const gone = check(far, { pending: [2] })
+    expect(gone).to.include({ ...clean, dropped: 1 })
+    expect(gone.examples[0]).to.match(/^1 was acknowledged.*not pending any more$/)
+    expect(check([...far, ['cancelling', 1, HEALED + HOUR]], { pending: [] }), 'perhaps cancelled').to.include(clean)
+    expect(check([['try', 1]], { pending: [] }), 'never acknowledged').to.include(clean)
+    expect(check(offered(1, 500), { pending: [1] }), 'due, and still there').to.include({ ...clean, lost: 1 })
+  })
+
+  it("what is dropped was in nobody's hands, so that leave to lose is no leave for it", () => {
+    const found = check(offered(1, HEALED + HOUR), { pending: [] })
+    const result = { ...found, delivered: 9, quarantined: 0, pending: 0, errors: {} }
+    expect(problemsOf(result, { lost: Infinity })[0]).to.equal('1 dropped, at most 0 may be')
+    expect(problemsOf(result, { dropped: 1 })).to.deep.equal([])
+  })
+
+  it('what is long after is told by the clock of Redis, as due times are', () => {
+    const forth = { clock: [{ at: 1_000, shiftMs: HOUR }], pending: [] }
+    expect(check(offered(1, HOUR + 500), forth).examples[0], 'due by now').to.match(/never came$/)
+    expect(check(offered(1, 2 * HOUR), forth).examples[0], 'offered after the jump').to.match(/not pending any more$/)
+    expect(check(offered(1, 2 * HOUR), { ...forth, pending: [1] })).to.include(clean)
+  })
+
+  it('the next chapter knows what shall be left, and does not count it again', () => {
+    const entries: Entry[] = [...offered(1, HEALED + HOUR), ...offered(2, 500), ['got', 2, 500], ['try', 3]]
+    const cancelled: Entry[] = [...offered(4, HEALED + HOUR), ['cancel', 4, true]]
+    const kept = read([...entries, ...cancelled], '', (books) => books.far(HEALED, []))
+    expect(kept).to.deep.equal([['kept', 1, HEALED + HOUR]])
+    expect(check(kept, { pending: [1] })).to.include({ ...clean, acknowledged: 0, refused: 0, unanswered: 0 })
+    expect(check(kept, { pending: [] })).to.include({ ...clean, dropped: 1 })
+    expect(read(kept, '', (books) => books.far(HEALED, []))).to.deep.equal(kept)
+  })
+
+  it('numbers are read from entries of both layouts, and from nothing else', () => {
+    expect([ordered('id', '17'), unordered('id', '10000018', 9)].map(numberIn)).to.deep.equal([17, 10_000_018])
+    expect([Buffer.alloc(0), Buffer.of(8), Buffer.from('plain text of somebody else')].map(numberIn)).to.deep.equal([
+      NaN,
+      NaN,
+      NaN,
+    ])
   })
 
   it('one that came twice is doubled', () => {

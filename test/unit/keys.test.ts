@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { identityMapper, nameOfKey, prefixName, queueKeys, TELLING_PATTERN } from '../../src/keys.js'
+import { identityMapper, nameOfKey, prefixName, queueKeys, TELLING_PATTERN, twinOf } from '../../src/keys.js'
 
 describe('keys', () => {
   it('are the names that Redisson uses', () => {
@@ -45,6 +45,24 @@ describe('keys', () => {
   it('do not tell {orders} from orders, as they are the same', () => {
     expect(queueKeys('{orders}').timeouts).to.equal(queueKeys('orders').timeouts)
     expect(nameOfKey(queueKeys('{orders}').timeouts)).to.equal('orders')
+  })
+
+  it('know the twin of a name, with the same schedule and another destination, and of no other name', () => {
+    const twins = names.map(([rawName]) => [rawName, twinOf(rawName)] as const)
+    for (const [name, twin] of twins) {
+      if (twin === null) continue
+      expect(twin).not.to.equal(name)
+      expect(queueKeys(twin).timeouts).to.equal(queueKeys(name).timeouts)
+      expect(twinOf(twin)).to.equal(name)
+    }
+    expect(Object.fromEntries(twins)).to.include({
+      orders: '{orders}',
+      '{orders}': 'orders',
+      'a{b}c': null,
+      'x{y': null,
+      '}x': '{}x}',
+      '': null,
+    })
   })
 
   it('tell nothing where no queue can be meant', () => {

@@ -57,7 +57,10 @@ function define(cli: CAC): void {
 
   cli
     .command('doctor [...queues]', 'Examine some or all delayed queues and their Redis; exit code 1 on findings')
-    .option('--fix', 'Mend what can be mended safely, after saying what; deletes no message')
+    .option(
+      '--fix',
+      'Mend what can be mended safely, after saying what; deletes no message, delivers named queues only',
+    )
     .example('  $ redelayed doctor')
     .example('  $ redelayed doctor orders --fix')
     .action(doctor)

@@ -1,3 +1,4 @@
+import { twinOf } from '../../keys.js'
 import type { Access } from './access.js'
 import { checkClock } from './checks/clock.js'
 import { checkDelivery } from './checks/delivery.js'
@@ -33,13 +34,13 @@ export async function examine(access: Access, names: readonly string[], onProgre
     onProgress(`server ${server.address}`)
     servers.push(await inspectServer(server, access.isCluster))
   }
-  const all =
-    names.length > 0
-      ? [...new Set(names)]
-      : await discoverQueues(access.masters, (n) => onProgress(`${n} queues found`))
+  const named = new Set(names)
+  const all = named.size > 0 ? [...named] : await discoverQueues(access.masters, (n) => onProgress(`${n} queues found`))
   const queues: QueueState[] = []
   for (const [index, name] of all.entries()) {
-    queues.push(await look(access, name, servers, `queue ${index + 1} of ${all.length}`, onProgress))
+    const twin = twinOf(name)
+    const rival = named.size === 0 || (twin !== null && named.has(twin)) ? twin : null
+    queues.push(await look(access, { name, rival }, servers, `queue ${index + 1} of ${all.length}`, onProgress))
   }
   const findings = [
     ...servers.flatMap((state) => SERVER_CHECKS.flatMap((check) => check(state))),
@@ -63,7 +64,7 @@ export function treatment(
       onProgress(`mending ${state.name}`)
       const steps = plan.filter(({ queue }) => queue === state.name)
       fixed.push(...(await mend(access.sender, state, steps)))
-      const after = await look(access, state.name, before.servers, 'second look', onProgress)
+      const after = await look(access, state, before.servers, 'second look', onProgress)
       left.push(...QUEUE_CHECKS.flatMap((check) => check(after)))
     }
     return { fixed, left }
@@ -73,7 +74,7 @@ export function treatment(
 
 async function look(
   access: Access,
-  name: string,
+  queue: Pick<QueueState, 'name' | 'rival'>,
   servers: readonly ServerState[],
   which: string,
   onProgress: OnProgress,
@@ -81,8 +82,8 @@ async function look(
   let entries = 0
   const onEntries = (more: number): void => {
     entries += more
-    onProgress(`${which}, ${name}: ${entries.toLocaleString('en')} entries`)
+    onProgress(`${which}, ${queue.name}: ${entries.toLocaleString('en')} entries`)
   }
   onEntries(0)
-  return inspectQueue(access, name, servers[0]?.acl?.user, onEntries)
+  return inspectQueue(access, queue, servers[0]?.acl?.user, onEntries)
 }

@@ -142,6 +142,15 @@ export function aboutServer(
   return { code, level, queue: null, server, found, figures, fixable: false }
 }
 
+/** What mending would deliver is mended only where it is known to which list. */
+export function deliverable(rival: string | null): { readonly isFixable: boolean; readonly unless: string } {
+  if (rival === null) return { isFixable: true, unless: '' }
+  return {
+    isFixable: false,
+    unless: ` They may be messages of ${rival}: --fix delivers only queues that are named.`,
+  }
+}
+
 export function meaningOf(code: Code): Meaning {
   return MEANINGS[code]
 }

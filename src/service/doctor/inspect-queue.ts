@@ -1,22 +1,18 @@
 import { asInteger, asText } from '../../lua/replies.js'
 import { run, type Sender } from '../../lua/run.js'
-import {
-  checkOrdered,
-  stats,
-  surveyOrder,
-  surveySchedule,
-  type EntryName,
-  type SurveyScheduleReply,
-} from '../../lua/scripts.js'
+import { stats, surveyOrder, surveySchedule, type EntryName, type SurveyScheduleReply } from '../../lua/scripts.js'
 import { queueKeys, type QueueKeys } from '../../keys.js'
 import { ConnectionError, CrossSlotError } from '../../errors.js'
 import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
 import { Refusals } from './refusals.js'
+import { lookAgain } from './second-look.js'
 
 /** What is known of one queue; `contents` is `undefined` when a key of another type stands in the way. */
 export interface QueueState {
   readonly name: string
+  /** The queue whose messages these may be instead, for all that the keys and the user say. */
+  readonly rival: string | null
   readonly keys: QueueKeys
   readonly wrongTypes: readonly { readonly key: string; readonly type: string; readonly expected: string }[]
   readonly contents: QueueContents | undefined
@@ -44,7 +40,7 @@ export interface QueueContents {
   readonly orphans: number
   /** Entries that a second look found missing in the order list. */
   readonly missing: readonly EntryName[]
-  /** How many were missing at first sight and not looked at again, as they were too many. */
+  /** How many were missing at first sight, and no second look told more. */
   readonly suspected: number
 }
 
@@ -55,16 +51,15 @@ export const GRACE_MS = 1_000
 export const PAGE = 250
 /** So many ids of an order list are held in memory at once, some 50 MB; both keys of a longer list are walked several times. */
 const IDS_AT_ONCE = 1_000_000
-/** Each costs a walk of the order list. */
+/** So many suspects are held in memory. */
 const SECOND_LOOKS = 10_000
-const SECOND_LOOKS_MS = 10_000
 
 export type OnProgress = (entries: number) => void
 
 /** Keys first: with a wrong type among them no script runs. */
 export async function inspectQueue(
   access: Access,
-  name: string,
+  { name, rival }: Pick<QueueState, 'name' | 'rival'>,
   user: string | undefined,
   onProgress: OnProgress,
 ): Promise<QueueState> {
@@ -78,7 +73,17 @@ export async function inspectQueue(
   const wrongTypes = types ?? []
   const [server] = access.masters
   const denied = (server && user !== undefined ? await deniedKeys(server, user, name) : undefined) ?? []
-  const state = { name, keys, wrongTypes, contents: undefined, subscribers, hasSpreadKeys: false, denied, refusals }
+  const state = {
+    name,
+    rival,
+    keys,
+    wrongTypes,
+    contents: undefined,
+    subscribers,
+    hasSpreadKeys: false,
+    denied,
+    refusals,
+  }
   if (wrongTypes.length > 0) return state
   try {
     const contents = inspectContents(access.sender, keys, onProgress)
@@ -151,7 +156,7 @@ export async function surveyBoth(
   sender: Sender,
   keys: QueueKeys,
   onProgress: OnProgress,
-  idsAtOnce = IDS_AT_ONCE,
+  { idsAtOnce = IDS_AT_ONCE, secondLookMs }: { idsAtOnce?: number; secondLookMs?: number } = {},
 ): Promise<Survey> {
   const length = asInteger(await sender.call('LLEN', [keys.order], { idempotent: true }))
   const shares = Math.max(1, Math.ceil(length / idsAtOnce))
@@ -178,28 +183,10 @@ export async function surveyBoth(
       onProgress(page.ordered.length)
     }
   }
-  const missing = await confirm(sender, keys, suspects)
+  const { missing, unsure } = await lookAgain(sender, keys, suspects, secondLookMs)
   // of a crowd of which nobody was missing at the second look, the rest was offered meanwhile, too
-  const unconfirmed = suspected + suspects.length - missing.looked
-  return { ...sums, missing: missing.entries, suspected: missing.entries.length === 0 ? 0 : unconfirmed }
-}
-
-/** A second look at each, by a script that sees both keys at one moment. */
-async function confirm(
-  sender: Sender,
-  keys: QueueKeys,
-  suspects: readonly EntryName[],
-): Promise<{ entries: EntryName[]; looked: number }> {
-  const until = performance.now() + SECOND_LOOKS_MS
-  const entries: EntryName[] = []
-  let looked = 0
-  for (const suspect of suspects) {
-    if (await run(sender, checkOrdered, keys, { ...suspect, restore: false }, { idempotent: true }))
-      entries.push(suspect)
-    looked++
-    if (performance.now() > until) break
-  }
-  return { entries, looked }
+  const isHealthy = missing.length + unsure === 0
+  return { ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure }
 }
 
 async function* orderPages(sender: Sender, keys: QueueKeys) {

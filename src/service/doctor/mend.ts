@@ -5,6 +5,8 @@ import { run, type Sender } from '../../lua/run.js'
 import { checkOrdered, surveyOrder, transfer } from '../../lua/scripts.js'
 import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
+import { Pace } from './pace.js'
+import { lookAgain } from './second-look.js'
 
 /** What `--fix` will do: one line per queue and kind of finding. */
 export interface Step {
@@ -27,11 +29,22 @@ const ENTRIES_PER_SCRIPT = 100
 const LEASE_MS = 25
 const IDLE_MS = 3_600_000
 
+/** What the transfer mends. */
+const TRANSFERRED: readonly Code[] = ['overdue', 'malformed', 'negative-due']
+
 export function planOf(findings: readonly Finding[]): Step[] {
-  return findings.flatMap(({ fixable, queue, code }) => {
+  const plan = new Map<string, Step>()
+  const add = (queue: string, code: Code): void => {
     const does = meaningOf(code).fix
-    return fixable && queue !== null && does !== undefined ? [{ queue, code, does }] : []
-  })
+    if (does !== undefined) plan.set(`${code} ${queue}`, { queue, code, does })
+  }
+  for (const { fixable, queue, code } of findings) {
+    if (!fixable || queue === null) continue
+    // it delivers what is due in any case, and nothing is done that was not said
+    if (TRANSFERRED.includes(code)) add(queue, 'overdue')
+    add(queue, code)
+  }
+  return [...plan.values()]
 }
 
 /** Carries out the steps of one queue. Every script is complete in itself, so it may end anywhere. */
@@ -50,7 +63,7 @@ export async function mend(sender: Sender, state: QueueState, steps: readonly St
       for (const step of mine) done.push({ ...step, count: 0, error: error.message })
     }
   }
-  await attempt(['overdue', 'malformed', 'negative-due'], () => transferDue(sender, state.keys, until))
+  await attempt(TRANSFERRED, () => transferDue(sender, state.keys, until))
   await attempt(['order-orphan'], async () => ({ 'order-orphan': await setOrphansAside(sender, state.keys, until) }))
   await attempt(['order-missing'], async () => ({ 'order-missing': await restore(sender, state, until) }))
   return done
@@ -91,10 +104,14 @@ async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): 
 }
 
 async function restore(sender: Sender, { keys, contents }: QueueState, until: number): Promise<number> {
+  // they may have been restored by another doctor since, while this one looked at other queues
+  const { missing } = await lookAgain(sender, keys, contents?.missing ?? [], until - performance.now())
+  const pace = new Pace()
   let total = 0
-  for (const entry of contents?.missing ?? []) {
+  for (const entry of missing) {
     if (performance.now() > until) break
-    if (await run(sender, checkOrdered, keys, { ...entry, restore: true }, { idempotent: true })) total++
+    const args = { ...entry, restore: true }
+    if (await pace.run(() => run(sender, checkOrdered, keys, args, { idempotent: true }))) total++
   }
   return total
 }

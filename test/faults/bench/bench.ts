@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { Redis } from 'ioredis'
@@ -6,8 +6,8 @@ import type { ClientOptions } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { randomFrom } from '../../support/random.js'
 import { uniqueName } from '../../support/redis.js'
-import { Books, type Allowance, type ClockShift, type Findings } from './books.js'
-import type { Job, Load, Order, Role } from './job.js'
+import { Books, FAR_AHEAD_MS, numberIn, redisTime, type Allowance, type ClockShift, type Findings } from './books.js'
+import type { Entry, Job, Load, Order, Role } from './job.js'
 import type { Stage } from './stage.js'
 import { WorkerProcess } from './worker-process.js'
 
@@ -21,7 +21,7 @@ const TUNING: ClientOptions = {
 }
 /** After a fault is over, everything overdue has to be delivered within this. */
 export const LATENESS_MS = SWEEP_MS + 1_000
-const LOAD: Omit<Load, 'from'> = { everyMs: 8, maxDelay: 1_000, amend: true }
+const LOAD: Omit<Load, 'from'> = { everyMs: 8, maxDelay: 1_000, farMs: 3_600_000, amend: true }
 const FLEET: Readonly<Record<Role, number>> = { producer: 2, transferrer: 2, consumer: 2 }
 /** At the server at the same time, for one consumer: so many messages may be in its hands when it is killed. */
 export const TAKES = 4
@@ -72,6 +72,8 @@ export class Bench {
   readonly #dir = mkdtempSync(join(tmpdir(), 'redelayed-faults-'))
   readonly #ended: string[] = []
   #producing = false
+  /** What the next chapter has to know of this one. */
+  #kept: Entry[] = []
   #chapter = 0
 
   constructor(params: BenchParams) {
@@ -141,6 +143,13 @@ export class Bench {
     await worker.revive(this.#producing)
   }
 
+  /** Those of the workers to a server, as it lists them. */
+  async connectionsAt(port: number): Promise<string[]> {
+    const redis = await this.stage.to(port)
+    const all = String(await redis.client('LIST')).split('\n')
+    return all.filter((line) => line.includes(` name=${this.queue}/`))
+  }
+
   /** The present chapter. */
   books(): Books {
     return new Books(readdirSync(this.#chapterDir).map((file) => join(this.#chapterDir, file)))
@@ -151,6 +160,8 @@ export class Bench {
     const done = this.#chapterDir
     this.#chapter++
     mkdirSync(this.#chapterDir)
+    const kept = this.#kept.map((entry) => `${JSON.stringify(entry)}\n`)
+    writeFileSync(join(this.#chapterDir, 'kept'), kept.join(''))
     await Promise.all(this.all.map((worker) => worker.turnTo(join(this.#chapterDir, basename(worker.name)))))
     rmSync(done, { recursive: true })
     await (await this.raw()).del(this.keys.quarantine)
@@ -174,7 +185,9 @@ export class Bench {
         errors[code] = (errors[code] ?? 0) + count
     }
     const pending = await this.#assertAgreement()
-    return { ...this.books().check(healedAt, this.clock), quarantined, pending, errors }
+    const books = this.books()
+    this.#kept = books.far(healedAt, this.clock).filter(([, n]) => pending.has(n))
+    return { ...books.check(healedAt, this.clock, pending), quarantined, pending: pending.size, errors }
   }
 
   /** Ends all workers' clients, tells what they left behind, and deletes the queue. */
@@ -230,12 +243,12 @@ export class Bench {
 
   /** Nothing is left but what is due long after. */
   async #drained(healedAt: number): Promise<void> {
-    const now = this.#redisTime(healedAt)
+    const now = redisTime(healedAt, this.clock)
     try {
       await eventually(
         async () => {
           const redis = await this.raw()
-          const due = await redis.zcount(this.keys.timeouts, '-inf', now + 600_000)
+          const due = await redis.zcount(this.keys.timeouts, '-inf', now + FAR_AHEAD_MS)
           const ready = await redis.llen(this.keys.destination)
           if (due + ready > 0) throw new Error(`${due} messages are pending and ${ready} wait to be taken`)
         },
@@ -258,12 +271,11 @@ export class Bench {
     )
   }
 
-  /** The schedule and the order list hold the same entries; gives how many. */
-  async #assertAgreement(): Promise<number> {
+  /** The schedule and the order list hold the same entries; gives the numbers in them. */
+  async #assertAgreement(): Promise<Set<number>> {
     const redis = await this.raw()
-    const scheduled = (await redis.zrangeBuffer(this.keys.timeouts, '0', '-1'))
-      .map((entry) => entry.toString('latin1'))
-      .sort()
+    const entries = await redis.zrangeBuffer(this.keys.timeouts, '0', '-1')
+    const scheduled = entries.map((entry) => entry.toString('latin1')).sort()
     const ordered = (await redis.lrangeBuffer(this.keys.order, 0, -1)).map((entry) => entry.toString('latin1')).sort()
     const wanted = this.order === 'list' ? scheduled : []
     if (ordered.length !== wanted.length || ordered.some((entry, i) => entry !== wanted[i])) {
@@ -271,22 +283,15 @@ export class Bench {
         `the schedule has ${scheduled.length} entries and the order list ${ordered.length}, not the same ones`,
       )
     }
-    return scheduled.length
+    return new Set(entries.map(numberIn))
   }
 
   async #assertNoConnections(): Promise<void> {
     for (const { port, process } of this.stage.servers) {
       if (process.exitCode !== null || process.signalCode !== null) continue
-      const redis = await this.stage.to(port)
-      const open = String(await redis.client('LIST'))
-        .split('\n')
-        .filter((line) => line.includes(` name=${this.queue}/`))
+      const open = await this.connectionsAt(port)
       if (open.length > 0) throw new Error(`${open.length} connections are still open, the first: ${open[0]}`)
     }
-  }
-
-  #redisTime(at: number): number {
-    return at + (this.clock.filter((shift) => shift.at <= at).at(-1)?.shiftMs ?? 0)
   }
 }
 
@@ -306,10 +311,11 @@ export async function endIdleWorkers(): Promise<void> {
 /** Everything in a result that should not be; nothing when all is right. */
 export function problemsOf(result: Result, allowed: Allowance): string[] {
   const problems: string[] = []
-  const most = (what: 'lost' | 'duplicated' | 'early' | 'wrong', limit: number): void => {
+  const most = (what: 'lost' | 'dropped' | 'duplicated' | 'early' | 'wrong', limit: number): void => {
     if (result[what] > limit) problems.push(`${result[what]} ${what}, at most ${limit} may be`)
   }
   most('lost', allowed.lost ?? 0)
+  most('dropped', allowed.dropped ?? 0)
   most('duplicated', allowed.duplicated ?? 0)
   most('early', 0)
   most('wrong', 0)
@@ -324,14 +330,26 @@ export function problemsOf(result: Result, allowed: Allowance): string[] {
 
 /** One line for people. */
 export function lineOf(result: Result): string {
-  const { acknowledged, delivered, cancelled, pending, lost, duplicated, early, quarantined, refused, unanswered } =
-    result
+  const {
+    acknowledged,
+    delivered,
+    cancelled,
+    pending,
+    lost,
+    dropped,
+    duplicated,
+    early,
+    quarantined,
+    refused,
+    unanswered,
+  } = result
   const counts = {
     acknowledged,
     delivered,
     cancelled,
     pending,
     lost,
+    dropped,
     duplicated,
     early,
     quarantined,

@@ -8,6 +8,8 @@ interface Message {
   /** The due times that are right: several while it is not known whether it was put off. */
   dues: number[]
   cancelled: 'no' | 'yes' | 'perhaps'
+  /** Acknowledged in an earlier chapter, and counted there. */
+  kept: boolean
   /** When it was taken, by this machine's clock. */
   readonly taken: number[]
 }
@@ -22,6 +24,7 @@ export interface ClockShift {
 export interface Allowance {
   /** Messages in the hands of consumers that were killed, or not yet on disk or on a replica. */
   readonly lost?: number
+  readonly dropped?: number
   readonly duplicated?: number
   readonly quarantined?: number
 }
@@ -33,6 +36,8 @@ export interface Findings {
   readonly cancelled: number
   readonly delivered: number
   readonly lost: number
+  /** Gone from the schedule before their time: these were in nobody's hands. */
+  readonly dropped: number
   readonly duplicated: number
   readonly early: number
   /** Cancelled and delivered, refused and delivered, or delivered and never offered. */
@@ -60,14 +65,17 @@ export class Books {
     for (const entry of entries) if (entry[0] === 'got') this.#get(entry[1]).taken.push(entry[2])
   }
 
-  /** How many acknowledged messages shall be left when all the others have been taken. */
-  pending(now: number): number {
-    return [...this.#messages.values()].filter(
-      (m) => m.state === 'acknowledged' && m.cancelled === 'no' && isFar(m, now),
-    ).length
+  /** What the next chapter has to know: the acknowledged messages that are left when all the others have been taken. */
+  far(healedAt: number, clock: readonly ClockShift[]): Extract<Entry, readonly ['kept', ...unknown[]]>[] {
+    const now = redisTime(healedAt, clock)
+    return [...this.#messages].flatMap(([n, message]) =>
+      isExpected(message) && isFar(message, now) ? [['kept', n, Math.min(...message.dues)] as const] : [],
+    )
   }
 
-  check(healedAt: number, clock: readonly ClockShift[]): Findings {
+  /** With the numbers that are pending in the end it also looks whether those that shall be left are there. */
+  check(healedAt: number, clock: readonly ClockShift[], pending?: ReadonlySet<number>): Findings {
+    const now = redisTime(healedAt, clock)
     const examples: string[] = []
     const found = {
       acknowledged: 0,
@@ -76,25 +84,26 @@ export class Books {
       cancelled: 0,
       delivered: 0,
       lost: 0,
+      dropped: 0,
       duplicated: 0,
       early: 0,
       wrong: 0,
     }
     const lateness: number[] = []
     let latest = { ms: 0, text: 'nothing was late' }
-    const add = (what: 'lost' | 'duplicated' | 'early' | 'wrong', n: number, more: string): void => {
+    const add = (what: 'lost' | 'dropped' | 'duplicated' | 'early' | 'wrong', n: number, more: string): void => {
       if (found[what]++ === 0) examples.push(`${n} ${more}`)
     }
     for (const [n, message] of this.#messages) {
       const { state, dues, cancelled, taken } = message
-      if (state === 'acknowledged') found.acknowledged++
-      else if (state === 'refused') found.refused++
-      else found.unanswered++
+      if (!message.kept) found[state === 'offered' ? 'unanswered' : state]++
       if (cancelled === 'yes') found.cancelled++
       found.delivered += taken.length
-      const expected = state === 'acknowledged' && cancelled === 'no' && !isFar(message, healedAt)
-      if (expected && taken.length === 0)
-        add('lost', n, `was acknowledged, due at ${dues.join(' or ')}, and never came`)
+      if (isExpected(message) && taken.length === 0) {
+        const what = `was acknowledged, due at ${dues.join(' or ')}`
+        if (!isFar(message, now)) add('lost', n, `${what}, and never came`)
+        else if (pending?.has(n) === false) add('dropped', n, `${what}, and is not pending any more`)
+      }
       if (taken.length > 1) add('duplicated', n, `came ${taken.length} times`)
       if (taken.length > 0 && cancelled === 'yes') add('wrong', n, 'was cancelled and came')
       if (taken.length > 0 && state === 'refused') add('wrong', n, 'was refused and came')
@@ -104,7 +113,7 @@ export class Books {
         const readings = shiftsAround(clock, at).map((shift) => at + shift)
         const until = Math.max(...readings)
         if (until < earliest) add('early', n, `came ${earliest - until} ms early`)
-        const reference = Math.max(Math.max(...dues), healedAt + (shiftsAround(clock, healedAt).at(-1) ?? 0))
+        const reference = Math.max(Math.max(...dues), now)
         if (at < healedAt) continue
         const late = Math.max(0, Math.min(...readings) - reference)
         lateness.push(late)
@@ -128,8 +137,10 @@ export class Books {
         message.state = 'offered'
         break
       case 'ok':
+      case 'kept':
         message.state = 'acknowledged'
         message.dues = [entry[2]]
+        message.kept = entry[0] === 'kept'
         break
       case 'no':
         message.state = 'refused'
@@ -151,7 +162,7 @@ export class Books {
   #get(n: number): Message {
     let message = this.#messages.get(n)
     if (message === undefined) {
-      message = { state: 'refused', dues: [], cancelled: 'no', taken: [] } // until somebody says otherwise: nobody offered it
+      message = { state: 'refused', dues: [], cancelled: 'no', kept: false, taken: [] } // until somebody says otherwise: nobody offered it
       this.#messages.set(n, message)
     }
     return message
@@ -164,8 +175,23 @@ function read(file: string): Entry[] {
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Entry)
 }
 
-function isFar({ dues }: Message, healedAt: number): boolean {
-  return dues.length > 0 && Math.min(...dues) > healedAt + FAR_AHEAD_MS
+function isExpected({ state, cancelled }: Message): boolean {
+  return state === 'acknowledged' && cancelled === 'no'
+}
+
+/** By the clock of Redis, as due times are. */
+function isFar({ dues }: Message, now: number): boolean {
+  return dues.length > 0 && Math.min(...dues) > now + FAR_AHEAD_MS
+}
+
+/** What the clock of Redis says at a time of this machine's. */
+export function redisTime(at: number, clock: readonly ClockShift[]): number {
+  return at + (shiftsAround(clock, at).at(-1) ?? 0)
+}
+
+/** The number that a pending entry holds, behind the length of its id, the id, and the length of what follows. */
+export function numberIn(entry: Buffer): number {
+  return Number(entry.toString('latin1', 1 + (entry[0] ?? 0) + 8) || NaN)
 }
 
 function shiftsAround(clock: readonly ClockShift[], at: number): number[] {

@@ -22,6 +22,8 @@ export interface Load {
   readonly from: number
   readonly everyMs: number
   readonly maxDelay: number
+  /** The delay of those that shall be left in the end. */
+  readonly farMs: number
   /** Whether some are cancelled and some put off. */
   readonly amend: boolean
   /** What an offer waits for before it counts as acknowledged. */
@@ -78,3 +80,5 @@ export type Entry =
   /** Begun: until the next line about it nobody knows. */
   | readonly ['cancelling' | 'moving', n: number, due: number]
   | readonly ['got', n: number, at: number]
+  /** Written by the bench: acknowledged in an earlier chapter, and still pending. */
+  | readonly ['kept', n: number, due: number]

@@ -27,7 +27,8 @@ export interface StandaloneStage extends Stage {
 
 export interface ReplicatedStage extends Stage {
   masterPort(): Promise<number>
-  failover(): Promise<void>
+  /** Another server becomes master; gives the port of the old one, which goes on as one for some seconds. */
+  promote(): Promise<number>
 }
 
 /** Each acknowledged write is on disk: what is lost then is lost by somebody else. */
@@ -73,7 +74,7 @@ export async function sentinel(): Promise<ReplicatedStage> {
     raw: master,
     to: (port) => raw.to(port),
     masterPort: () => setup.masterPort(),
-    failover: () => setup.failover(),
+    promote: () => setup.promote(),
     async healthy() {
       await setup.agreed()
       await eventually(

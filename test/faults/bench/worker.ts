@@ -15,8 +15,6 @@ import {
 } from '../../../src/index.js'
 import type { Answer, Entry, Job, Order, WorkerReport } from './job.js'
 
-/** Of ten messages one is cancelled and one put off, and one in fifty is due long after everything is over. */
-const FAR_MS = 3_600_000
 /** A message that is due sooner is neither cancelled nor put off: who is first would be chance. */
 const AMENDABLE_MS = 200
 const RETRY_MS = 100
@@ -113,7 +111,8 @@ class Worker {
 
   async #message(dice: number): Promise<void> {
     const n = this.#next++
-    const delay = dice > 0.98 ? FAR_MS : Math.floor(Math.random() * this.#job.load.maxDelay)
+    // of ten messages one is cancelled and one put off, and one in fifty is due long after everything is over
+    const delay = dice > 0.98 ? this.#job.load.farMs : Math.floor(Math.random() * this.#job.load.maxDelay)
     this.#note(['try', n])
     let ticket: Ticket
     try {

@@ -35,7 +35,7 @@ export const doctorOperations = {
         .schedule(timeouts)
         .find(({ entry, score }) => String(score) === due && entry.startsWith(start))
       const list = redis.list(order)
-      if (found === undefined || list.includes(found.entry)) return false
+      if (found === undefined || list.slice(-2_000).includes(found.entry)) return false
       if (restore) list.push(found.entry)
       return true
     },

@@ -1,9 +1,9 @@
 import { duration } from '../../cli/output.js'
-import { aboutQueue, counted, type Finding } from '../finding.js'
+import { aboutQueue, counted, deliverable, type Finding } from '../finding.js'
 import type { QueueState } from '../inspect-queue.js'
 
 /** Whether somebody delivers the queue, and in time. */
-export function checkDelivery({ name, contents, subscribers }: QueueState): Finding[] {
+export function checkDelivery({ name, rival, contents, subscribers }: QueueState): Finding[] {
   if (contents === undefined) return []
   const { pending, overdue, mostOverdueMs } = contents
   const isAlone = subscribers === 0
@@ -12,7 +12,9 @@ export function checkDelivery({ name, contents, subscribers }: QueueState): Find
     const late = `${counted(overdue, 'entry is', 'entries are')} overdue by up to ${duration(mostOverdueMs)}`
     const who = isAlone ? ': no process holds this delayed queue' : ''
     const figures = { overdue, mostOverdueMs, subscribers }
-    findings.push(aboutQueue(name, 'overdue', isAlone ? 'error' : 'warning', `${late}${who}.`, figures))
+    const { isFixable, unless } = deliverable(rival)
+    const level = isAlone ? 'error' : 'warning'
+    findings.push(aboutQueue(name, 'overdue', level, `${late}${who}.${unless}`, figures, isFixable))
   }
   if (isAlone && pending > 0) {
     const found = `${counted(pending, 'entry is', 'entries are')} pending, and the channel has no subscriber.`

@@ -1,18 +1,22 @@
-import { aboutQueue, counted, type Finding } from '../finding.js'
+import { aboutQueue, counted, deliverable, type Finding } from '../finding.js'
 import type { QueueState } from '../inspect-queue.js'
 
 /** Whether every entry can be read and delivered. */
-export function checkEntries({ name, contents }: QueueState): Finding[] {
+export function checkEntries({ name, rival, contents }: QueueState): Finding[] {
   if (contents === undefined) return []
   const { malformed, malformedDue, negative, old, quarantined } = contents
+  // the transfer sets aside what it meets, and delivers the rest
+  const { isFixable, unless } = deliverable(rival)
   const findings: Finding[] = []
   if (malformed > 0) {
-    const found = `${counted(malformed, 'pending entry', 'pending entries')} cannot be read, ${malformedDue.toLocaleString('en')} of them due.`
-    findings.push(aboutQueue(name, 'malformed', 'warning', found, { malformed, malformedDue }, malformedDue > 0))
+    const isDue = malformedDue > 0
+    const found = `${counted(malformed, 'pending entry', 'pending entries')} cannot be read, ${malformedDue.toLocaleString('en')} of them due.${isDue ? unless : ''}`
+    const figures = { malformed, malformedDue }
+    findings.push(aboutQueue(name, 'malformed', 'warning', found, figures, isDue && isFixable))
   }
   if (negative > 0) {
     const found = `${counted(negative, 'entry has', 'entries have')} a negative due time.`
-    findings.push(aboutQueue(name, 'negative-due', 'warning', found, { negative }))
+    findings.push(aboutQueue(name, 'negative-due', 'warning', found + unless, { negative }, isFixable))
   }
   if (old > 0) {
     const found = `${counted(old, 'pending entry is', 'pending entries are')} of the format dLc0.`

@@ -12,6 +12,11 @@ export function checkOrder({ name, contents }: QueueState): Finding[] {
     const found = `${seen} not in the order list${rest}.`
     findings.push(aboutQueue(name, 'order-missing', 'warning', found, { missing: missing.length, suspected }))
   }
+  if (missing.length === 0 && suspected > 0) {
+    const seen = counted(suspected, 'pending entry was', 'pending entries were')
+    const found = `${seen} not seen in the order list, which is too long or changes too fast for a second look.`
+    findings.push(aboutQueue(name, 'order-missing', 'info', found, { missing: 0, suspected }, false))
+  }
   if (orphans > 0) {
     const found = `${counted(orphans, 'element')} of the order list ${orphans === 1 ? 'is' : 'are'} not pending.`
     findings.push(aboutQueue(name, 'order-orphan', 'warning', found, { orphans }))
