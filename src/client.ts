@@ -95,6 +95,7 @@ export class RedelayedClient {
       hub: this.#hub,
       settings,
       ids: new EntryIds(),
+      holders: new Set(),
       keysOf: (name) => this.#keysOf(name),
     }
   }
@@ -166,10 +167,15 @@ export class RedelayedClient {
 
   async #close(): Promise<void> {
     // without a server there is nothing to wait for: closing first ends what waits for a connection. A blocked take is
-    // different: it needs the command connection to be unblocked, also when that was never opened
-    if (!this.#topology.connected && !this.#blocking.blocked) await this.#topology.close()
+    // different: it needs the command connection to be unblocked, also when that was never opened; and so are elements
+    // that have to be put back
+    const holders = [...this.#context.holders]
+    const needed = this.#blocking.blocked || holders.some((holder) => holder.holding)
+    if (!this.#topology.connected && !needed) await this.#topology.close()
+    const putBack = holders.map((holder) => holder.close())
     await this.#transfers.close()
     await this.#blocking.close()
+    await Promise.all(putBack)
     await this.#subscriber.close()
     await Promise.all([this.#commands.drain(), this.#durable.close()])
     await this.#topology.close()
