@@ -19,6 +19,8 @@ import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.j
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
+import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './queues/sharded/sharded-options.js'
+import { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
 import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
 import { TransferRegistry } from './transfer/transfer-registry.js'
 
@@ -135,6 +137,18 @@ export class RedelayedClient {
       throw new InvalidArgumentError('destination', 'a queue of this client', 'a queue of another client')
     }
     return new DelayedQueue(this.#context, destination, options)
+  }
+
+  /**
+   * One delayed queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. It
+   * is offered to and taken from as a whole; see docs/sharded-queue.md.
+   */
+  getShardedDelayedQueue<T = unknown>(
+    name: string,
+    options: ShardedDelayedQueueOptions<T>,
+  ): ShardedDelayedQueue<NoInfer<T>> {
+    onlyKnown('options', options, SHARDED_OPTIONS)
+    return new ShardedDelayedQueue(this.#context, this.#identify(name, options), options)
   }
 
   on<K extends EventName>(name: K, listener: Listener<K>): this {
