@@ -371,7 +371,6 @@ for (const where of ['one server', 'a cluster']) {
         }
         const [worst = 0, , third = 0] = lateness.toSorted((a, b) => b - a)
         expect(Math.min(...lateness)).to.be.at.least(0)
-        if (process.env.SHOW_LATENESS) console.log(`      lateness ${lateness.map((ms) => ms.toFixed(1)).join(' ')}`)
         expect(third, `worst ${worst}, all ${lateness.join()}`).to.be.below(50)
       })
 
