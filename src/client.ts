@@ -19,6 +19,8 @@ import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.j
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
+import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './queues/sharded/sharded-options.js'
+import { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
 import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
 import { TransferRegistry } from './transfer/transfer-registry.js'
 
@@ -95,6 +97,7 @@ export class RedelayedClient {
       hub: this.#hub,
       settings,
       ids: new EntryIds(),
+      holders: new Set(),
       keysOf: (name) => this.#keysOf(name),
     }
   }
@@ -136,6 +139,18 @@ export class RedelayedClient {
     return new DelayedQueue(this.#context, destination, options)
   }
 
+  /**
+   * One delayed queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. It
+   * is offered to and taken from as a whole; see docs/sharded-queue.md.
+   */
+  getShardedDelayedQueue<T = unknown>(
+    name: string,
+    options: ShardedDelayedQueueOptions<T>,
+  ): ShardedDelayedQueue<NoInfer<T>> {
+    onlyKnown('options', options, SHARDED_OPTIONS)
+    return new ShardedDelayedQueue(this.#context, this.#identify(name, options), options)
+  }
+
   on<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#hub.client.on(name, listener)
     return this
@@ -166,10 +181,15 @@ export class RedelayedClient {
 
   async #close(): Promise<void> {
     // without a server there is nothing to wait for: closing first ends what waits for a connection. A blocked take is
-    // different: it needs the command connection to be unblocked, also when that was never opened
-    if (!this.#topology.connected && !this.#blocking.blocked) await this.#topology.close()
+    // different: it needs the command connection to be unblocked, also when that was never opened; and so are elements
+    // that have to be put back
+    const holders = [...this.#context.holders]
+    const needed = this.#blocking.blocked || holders.some((holder) => holder.holding)
+    if (!this.#topology.connected && !needed) await this.#topology.close()
+    const putBack = holders.map((holder) => holder.close())
     await this.#transfers.close()
     await this.#blocking.close()
+    await Promise.all(putBack)
     await this.#subscriber.close()
     await Promise.all([this.#commands.drain(), this.#durable.close()])
     await this.#topology.close()

@@ -60,6 +60,12 @@ export type { KeyedObject } from './queues/keyed-object.js'
 export type { ListQueue, QueueMove } from './queues/list-queue.js'
 export type { Queue } from './queues/queue.js'
 export type { QuarantinedEntry } from './queues/queue-object.js'
+export type { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
+export type {
+  ShardedDelayedQueueOptions,
+  ShardedOfferItem,
+  ShardedOfferOptions,
+} from './queues/sharded/sharded-options.js'
 export type { FurtherQueues, NamedElement, TakeManyOptions, TakeOptions } from './queues/waiting-queue.js'
 export type { RedissonYamlOptions } from './redisson/redisson-yaml.js'
 export type { TimeUnit } from './timing/units.js'

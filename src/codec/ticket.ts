@@ -1,9 +1,11 @@
 import { InvalidTicketError, describe } from '../errors.js'
 import { OLD_ID_BYTES, ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from './entry.js'
+import { withoutShard } from './sharded-ticket.js'
 
 /**
  * What `offer` returns: 20, 24 or (old entries) 26 URL-safe characters that name one pending message of one queue. It stays valid until the
- * message is delivered, cancelled or rescheduled (which gives a new one).
+ * message is delivered, cancelled or rescheduled (which gives a new one). Those of a sharded queue begin with the number of the shard
+ * and a dot.
  */
 export type Ticket = string
 
@@ -37,9 +39,9 @@ export function decodeTicket(rawName: string, queue: string, ticket: unknown): T
   return { id: bytes.subarray(0, checked - DUE_BYTES), due: readDue(bytes) }
 }
 
-/** The due time in a ticket, epoch milliseconds by the Redis clock. */
+/** The due time in a ticket, also one of a sharded queue, in epoch milliseconds by the Redis clock. */
 export function dueOf(ticket: Ticket): number {
-  return readDue(ticketBytes(ticket))
+  return readDue(ticketBytes(withoutShard(ticket)))
 }
 
 function readDue(bytes: Buffer): number {

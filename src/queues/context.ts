@@ -8,6 +8,14 @@ import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
 import type { TransferRegistry } from '../transfer/transfer-registry.js'
 
+/** Something that keeps elements which were popped and have nobody to go to yet. */
+export interface Holder {
+  /** Whether it has any now. */
+  readonly holding: boolean
+  /** Ends its waits and puts the elements back; needs the connections. */
+  close(): Promise<void>
+}
+
 /** What the queue objects of one client share. */
 export interface QueueContext {
   readonly commands: Commands
@@ -17,6 +25,8 @@ export interface QueueContext {
   readonly hub: EventHub
   readonly settings: Settings
   readonly ids: EntryIds
+  /** Closed by a shutdown while it can still send commands. */
+  readonly holders: Set<Holder>
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => QueueKeys
 }

@@ -1,18 +1,12 @@
 import type { Ticket } from '../codec/ticket.js'
-import { resolveDurability, type Durability, type Wait } from '../connection/durability.js'
-import {
-  InvalidArgumentError,
-  OfferAllError,
-  RedelayedError,
-  ShutdownError,
-  UnsupportedOperationError,
-  type OfferFailure,
-} from '../errors.js'
+import type { Durability, Wait } from '../connection/durability.js'
+import { InvalidArgumentError, ShutdownError, UnsupportedOperationError, type RedelayedError } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
 import { boolean, onlyKnown } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext } from './context.js'
 import type { ListQueue } from './list-queue.js'
+import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from './offer-arguments.js'
 import { Offers, type Due, type PendingOffer } from './offers.js'
 import { PendingChanges } from './pending-changes.js'
 
@@ -90,8 +84,8 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   async offer(value: T, delay: number, unit?: TimeUnit | OfferOptions, options?: OfferOptions): Promise<Ticket> {
     this.assertUsable()
     try {
-      if (options !== undefined) return await this.#offerWith(value, toDue(delay, unit), options)
-      if (typeof unit === 'object' && unit !== null) return await this.#offerWith(value, toDue(delay), unit)
+      if (options !== undefined) return await this.#offerWith(value, dueAfter('delay', delay, unit), options)
+      if (typeof unit === 'object' && unit !== null) return await this.#offerWith(value, dueAfter('delay', delay), unit)
       const delayMs = toMillis('delay', delay, unit)
       return await this.#offers.one({ payload: this.encode(value), due: { delayMs } })
     } catch (error) {
@@ -103,7 +97,7 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   async offerAt(value: T, date: Date, options?: OfferOptions): Promise<Ticket> {
     this.assertUsable()
     try {
-      const due = toDueAt('date', date)
+      const due = dueAt(date)
       if (options !== undefined) return await this.#offerWith(value, due, options)
       return await this.#offers.one({ payload: this.encode(value), due })
     } catch (error) {
@@ -121,33 +115,36 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   async offerAll(items: Iterable<OfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.assertUsable()
     const wait = options === undefined ? undefined : this.checked(() => waitOf(options))
-    const list = [...items]
-    const pending: PendingOffer[] = []
-    const invalid: OfferFailure[] = []
-    list.forEach((item, index) => {
-      try {
-        pending.push(this.#pendingItem(item, index))
-      } catch (error) {
-        invalid.push({ index, error: this.attributed(error) as RedelayedError })
-      }
+    const prepare = (item: OfferItem<T>, what: string): PendingOffer => ({
+      payload: this.encode(item.value, `${what}.value`),
+      due: dueOfItem(item, what),
     })
-    if (invalid.length > 0)
-      throw this.named(
-        new OfferAllError(
-          list.map(() => null),
-          invalid,
-        ),
-      )
+    const shape = '{ value, delay, unit? } or { value, date }'
+    const pending = prepareAll(items, shape, prepare, (error) => this.attributed(error))
+    return ticketsOf(await this.offerAllEncoded(pending, wait), (error) => this.attributed(error))
+  }
 
+  /** @internal As `offer`, of what is checked and encoded already. */
+  async offerEncoded(pending: PendingOffer, wait: Wait | undefined): Promise<Ticket> {
+    this.assertUsable()
+    try {
+      if (wait === undefined) return await this.#offers.one(pending)
+      return await this.#whole(() => this.#offers.oneDurable(pending, wait))
+    } catch (error) {
+      throw this.attributed(error)
+    }
+  }
+
+  /** @internal As `offerAll`; one ticket or error for each, in order. */
+  async offerAllEncoded(
+    pending: readonly PendingOffer[],
+    wait: Wait | undefined,
+  ): Promise<(Ticket | RedelayedError)[]> {
+    this.assertUsable()
     const results = await (wait === undefined
       ? this.whole(() => this.#offers.many(pending))
       : this.#whole(() => this.#offers.many(pending, wait)))
-    const failures = results.flatMap((error, index) =>
-      error instanceof RedelayedError ? [{ index, error: this.named(error) }] : [],
-    )
-    const tickets = results.map((result) => (typeof result === 'string' ? result : null))
-    if (failures.length > 0) throw this.named(new OfferAllError(tickets, failures))
-    return tickets as Ticket[]
+    return results.map((result) => (typeof result === 'string' ? result : this.named(result)))
   }
 
   /** Not possible without a delay, as in Redisson. */
@@ -193,9 +190,7 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
 
   async #offerWith(value: T, due: Due, options: OfferOptions): Promise<Ticket> {
     const wait = waitOf(options)
-    const pending = { payload: this.encode(value), due }
-    if (wait === undefined) return this.#offers.one(pending)
-    return this.#whole(() => this.#offers.oneDurable(pending, wait))
+    return this.offerEncoded({ payload: this.encode(value), due }, wait)
   }
 
   async #whole<R>(action: () => Promise<R>): Promise<R> {
@@ -205,37 +200,4 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
       throw this.attributed(error)
     }
   }
-
-  #pendingItem(item: OfferItem<T>, index: number): PendingOffer {
-    const what = `items[${index}]`
-    if (typeof item !== 'object' || item === null) {
-      throw new InvalidArgumentError(what, '{ value, delay, unit? } or { value, date }', item)
-    }
-    return { payload: this.encode(item.value, `${what}.value`), due: dueOfItem(item, what) }
-  }
-}
-
-function toDue(delay: number, unit?: unknown): Due {
-  return { delayMs: toMillis('delay', delay, unit) }
-}
-
-function toDueAt(name: string, date: unknown): Due {
-  if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError(name, 'a valid Date', date)
-  }
-  return { atMs: Math.max(0, date.getTime()) }
-}
-
-function dueOfItem(item: OfferItem<unknown>, what: string): Due {
-  if (item.date === undefined) return { delayMs: toMillis(`${what}.delay`, item.delay, item.unit) }
-  if ((item.delay ?? item.unit) !== undefined) {
-    throw new InvalidArgumentError(what, 'either a delay or a date', item)
-  }
-  return toDueAt(`${what}.date`, item.date)
-}
-
-/** What the options ask to wait for, if anything. */
-function waitOf(options: OfferOptions): Wait | undefined {
-  onlyKnown('options', options, ['durability'])
-  return options.durability === undefined ? undefined : resolveDurability(options.durability)
 }

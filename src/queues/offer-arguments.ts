@@ -1,0 +1,72 @@
+import type { Ticket } from '../codec/ticket.js'
+import { resolveDurability, type Durability, type Wait } from '../connection/durability.js'
+import { InvalidArgumentError, OfferAllError, RedelayedError, type OfferFailure } from '../errors.js'
+import { onlyKnown } from '../options.js'
+import { toMillis } from '../timing/units.js'
+import type { Due } from './offers.js'
+
+export function dueAfter(what: string, delay: unknown, unit?: unknown): Due {
+  return { delayMs: toMillis(what, delay, unit) }
+}
+
+/** A date in the past is due at once. */
+export function dueAt(date: unknown, what = 'date'): Due {
+  if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
+    throw new InvalidArgumentError(what, 'a valid Date', date)
+  }
+  return { atMs: Math.max(0, date.getTime()) }
+}
+
+export function dueOfItem(item: { delay?: unknown; unit?: unknown; date?: unknown }, what: string): Due {
+  if (item.date === undefined) return dueAfter(`${what}.delay`, item.delay, item.unit)
+  if ((item.delay ?? item.unit) === undefined) return dueAt(item.date, `${what}.date`)
+  throw new InvalidArgumentError(what, 'either a delay or a date', item)
+}
+
+/** What the options ask to wait for, if anything. */
+export function waitOf(
+  options: { readonly durability?: Durability | undefined },
+  known: readonly string[] = ['durability'],
+): Wait | undefined {
+  onlyKnown('options', options, known)
+  return options.durability === undefined ? undefined : resolveDurability(options.durability)
+}
+
+/** Checks all items of an `offerAll` before anything is sent; the error names every one that is wrong. */
+export function prepareAll<I extends object, P>(
+  items: Iterable<I>,
+  shape: string,
+  prepare: (item: I, what: string) => P,
+  attributed: (error: unknown) => unknown,
+): P[] {
+  const list = [...items]
+  const prepared: P[] = []
+  const failures: OfferFailure[] = []
+  list.forEach((item: unknown, index) => {
+    const what = `items[${index}]`
+    try {
+      if (typeof item !== 'object' || item === null) throw new InvalidArgumentError(what, shape, item)
+      prepared.push(prepare(item as I, what))
+    } catch (error) {
+      failures.push({ index, error: attributed(error) as RedelayedError })
+    }
+  })
+  if (failures.length === 0) return prepared
+  throw attributed(
+    new OfferAllError(
+      list.map(() => null),
+      failures,
+    ),
+  )
+}
+
+/** All tickets, or the error that says which are missing. */
+export function ticketsOf(
+  results: readonly (Ticket | RedelayedError)[],
+  attributed: (error: unknown) => unknown,
+): Ticket[] {
+  const failures = results.flatMap((error, index) => (error instanceof RedelayedError ? [{ index, error }] : []))
+  const tickets = results.map((result) => (typeof result === 'string' ? result : null))
+  if (failures.length > 0) throw attributed(new OfferAllError(tickets, failures))
+  return tickets as Ticket[]
+}

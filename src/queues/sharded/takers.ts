@@ -1,0 +1,76 @@
+import { onAbort } from '../../connection/abort-signals.js'
+import { RedelayedError, copyOf, toError } from '../../errors.js'
+import type { Clock } from '../../timing/clock.js'
+import { DeadlineTimer } from '../../timing/deadline-timer.js'
+
+export interface TakerOptions {
+  /** Without it, without end. */
+  readonly timeoutMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+interface Taker<E> {
+  readonly max: number
+  readonly settle: (elements: E[] | Error) => void
+}
+
+/** The calls that wait for elements of any shard, first come first served. */
+export class Takers<E> {
+  readonly #clock: Clock
+  readonly #onLeft: () => void
+  readonly #waiting = new Set<Taker<E>>()
+  #wanted = 0
+
+  /** `onLeft`: one of them gave up. */
+  constructor(clock: Clock, onLeft: () => void) {
+    this.#clock = clock
+    this.#onLeft = onLeft
+  }
+
+  /** How many elements would find a taker. */
+  get wanted(): number {
+    return this.#wanted
+  }
+
+  /** Waits for 1 to `max` elements; nothing when the time is over. */
+  add(max: number, { timeoutMs, signal }: TakerOptions): Promise<E[]> {
+    return new Promise((resolve, reject) => {
+      const leave = (how: E[] | Error): void => {
+        taker.settle(how)
+        this.#onLeft()
+      }
+      const timer = new DeadlineTimer(this.#clock, () => leave([]))
+      const taker: Taker<E> = {
+        max,
+        settle: (how) => {
+          this.#waiting.delete(taker)
+          this.#wanted -= max
+          timer.clear()
+          unlisten?.()
+          if (how instanceof Error) reject(how)
+          else resolve(how)
+        },
+      }
+      this.#waiting.add(taker)
+      this.#wanted += max
+      const unlisten = signal && onAbort(signal, () => leave(toError(signal.reason)))
+      if (timeoutMs !== undefined) timer.replace(this.#clock.now() + timeoutMs)
+    })
+  }
+
+  /** Gives elements out in order; what is left over comes back. */
+  give(elements: readonly E[]): readonly E[] {
+    let given = 0
+    for (const taker of this.#waiting) {
+      if (given >= elements.length) break
+      const share = elements.slice(given, given + taker.max)
+      given += share.length
+      taker.settle(share)
+    }
+    return elements.slice(given)
+  }
+
+  rejectAll(error: Error): void {
+    for (const taker of [...this.#waiting]) taker.settle(error instanceof RedelayedError ? copyOf(error) : error)
+  }
+}

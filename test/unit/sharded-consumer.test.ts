@@ -1,0 +1,413 @@
+import { expect } from 'chai'
+import { ConnectionError, RedelayedError, ShutdownError } from '../../src/errors.js'
+import type { Holder } from '../../src/queues/context.js'
+import type { ShardSource } from '../../src/queues/sharded/held.js'
+import { ShardedConsumer } from '../../src/queues/sharded/sharded-consumer.js'
+import { FakeClock } from '../support/fake-clock.js'
+
+interface Waiting {
+  readonly max: number
+  readonly resolve: (elements: string[]) => void
+  readonly reject: (error: Error) => void
+}
+
+/** A list that says what is asked of it; like the real one it never pops for a wait that has ended. */
+class FakeShard implements ShardSource<string> {
+  list: string[] = []
+  waits: number[] = []
+  aborts = 0
+  /** What every call fails with. */
+  broken: Error | undefined
+  /** How many turns its answers take. */
+  distance = 0
+  /** Calls that put back wait for this. */
+  gate: Promise<void> = Promise.resolve()
+  #waiting: Waiting | undefined
+
+  get isWaitedFor(): boolean {
+    return this.#waiting !== undefined
+  }
+
+  async wait(max: number, signal: AbortSignal): Promise<string[]> {
+    this.waits.push(max)
+    expect(this.#waiting, 'one wait at a time').to.equal(undefined)
+    if (this.broken) throw this.broken
+    if (this.list.length > 0) {
+      for (let turn = 0; turn < this.distance; turn++) await new Promise((resolve) => setImmediate(resolve))
+      return this.list.splice(0, max)
+    }
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        this.aborts++
+        this.onAbort(waiting)
+      }
+      const settle = (): void => {
+        this.#waiting = undefined
+        signal.removeEventListener('abort', onAbort)
+      }
+      const waiting: Waiting = {
+        max,
+        resolve: (elements) => (settle(), resolve(elements)),
+        reject: (error) => (settle(), reject(error)),
+      }
+      this.#waiting = waiting
+      signal.addEventListener('abort', onAbort)
+    })
+  }
+
+  onAbort: (waiting: Waiting) => void = ({ reject }) => reject(new Error('aborted'))
+
+  push(...elements: string[]): void {
+    this.list.push(...elements)
+    this.#waiting?.resolve(this.list.splice(0, this.#waiting.max))
+  }
+
+  async drain(max: number): Promise<string[]> {
+    if (this.broken) throw this.broken
+    return this.list.splice(0, max)
+  }
+
+  async putBack(elements: readonly string[]): Promise<void> {
+    await this.gate
+    if (this.broken) throw this.broken
+    this.list.unshift(...elements)
+  }
+}
+
+const refused = new ConnectionError('refused', 'not-applied')
+const cut = new ConnectionError('cut', 'unknown')
+
+function setUp(count: number) {
+  const clock = new FakeClock()
+  const shards = Array.from({ length: count }, () => new FakeShard())
+  const holders = new Set<Holder>()
+  const failures: [number, string][] = []
+  const lost: [number, number][] = []
+  const consumer = new ShardedConsumer<string>({
+    sources: shards,
+    holders,
+    clock,
+    random: () => 0,
+    closedError: () => new ShutdownError('closed'),
+    onFailure: (shard, error) => failures.push([shard, error.message]),
+    onLost: (shard, elements) => lost.push([shard, elements]),
+  })
+  /** What became of a call, once everything that can happen now has happened. */
+  const outcome = async (call: Promise<string[]>): Promise<unknown> => {
+    let result: unknown = 'waits'
+    call.then(
+      (elements) => (result = elements),
+      (error: unknown) => (result = error),
+    )
+    await clock.advance(0)
+    return result
+  }
+  const take = (max = 1, options: { timeoutMs?: number; signal?: AbortSignal } = {}) => consumer.take(max, options)
+  return { clock, shards, holders, failures, lost, consumer, outcome, take }
+}
+
+describe('the consumer of a sharded queue', () => {
+  it('waits at every shard once, and gives what comes to those who wait, in order', async () => {
+    const { shards, take, outcome } = setUp(3)
+    const first = take()
+    const second = take()
+    expect(await outcome(first)).to.equal('waits')
+    expect(shards.map(({ waits }) => waits)).to.deep.equal([[1], [1], [1]])
+    shards[1]!.push('a')
+    expect(await outcome(first)).to.deep.equal(['a'])
+    expect(await outcome(second)).to.equal('waits')
+    shards[1]!.push('b')
+    expect(await outcome(second)).to.deep.equal(['b'])
+  })
+
+  it('asks every shard for its share of what is wanted, rounded up', async () => {
+    const { shards, take, outcome } = setUp(4)
+    await outcome(take(10))
+    expect(shards.map(({ waits }) => waits)).to.deep.equal([[3], [3], [3], [3]])
+  })
+
+  it('what comes for nobody goes to the next calls, before anything else', async () => {
+    const { shards, take, outcome, consumer } = setUp(3)
+    for (const [i, shard] of shards.entries()) shard.list.push(`${i}a`, `${i}b`)
+    const taken = [await take(), await take(), await consumer.drain(1)].flat()
+    expect(taken.toSorted()).to.deep.equal(['0a', '1a', '2a'])
+    expect(shards.map(({ waits }) => waits.length)).to.deep.equal([1, 1, 1])
+    expect(await outcome(take(3))).to.have.length(1)
+  })
+
+  it('never has more in hand than one for each shard beyond what was asked', async () => {
+    const { shards, take, outcome } = setUp(5)
+    for (const shard of shards) shard.list.push('a', 'b', 'c', 'd', 'e', 'f')
+    expect(await outcome(take())).to.have.length(1)
+    expect(shards.flatMap(({ list }) => list)).to.have.length(25)
+  })
+
+  it('a consumer in a loop leaves the waits of the other shards alone', async () => {
+    const { shards, take, clock, outcome } = setUp(2)
+    for (let i = 0; i < 20; i++) {
+      const taken = take()
+      await clock.advance(40)
+      shards[0]!.push('a')
+      expect(await outcome(taken)).to.deep.equal(['a'])
+      await clock.advance(49)
+    }
+    expect(shards[1]!.waits).to.deep.equal([1])
+    expect(shards[1]!.aborts).to.equal(0)
+  })
+
+  it('when nobody asks any more the waits end after a moment, and what was popped for nobody goes back in its order', async () => {
+    const { shards, take, clock, holders, consumer } = setUp(3)
+    shards[0]!.list.push('a')
+    shards[1]!.list.push('b1', 'b2', 'b3', 'b4')
+    expect(await take(5)).to.deep.equal(['a'])
+    expect(shards[1]!.list).to.deep.equal(['b3', 'b4'])
+    expect([...holders]).to.deep.equal([consumer])
+    expect(consumer.holding).to.equal(true)
+    await clock.advance(49)
+    expect(shards[2]!.aborts).to.equal(0)
+    await clock.advance(1)
+    expect(shards[1]!.list).to.deep.equal(['b1', 'b2', 'b3', 'b4'])
+    expect(shards[2]!.isWaitedFor).to.equal(false)
+    expect(holders.size).to.equal(0)
+    expect(clock.pending).to.deep.equal([])
+  })
+
+  it('an element that the abort of a wait brings goes back too', async () => {
+    const { shards, take, clock } = setUp(2)
+    shards[0]!.list.push('a')
+    await take()
+    shards[1]!.onAbort = ({ resolve }) => resolve(['late'])
+    await clock.advance(50)
+    expect(shards[1]!.list).to.deep.equal(['late'])
+  })
+
+  it('a slow consumer sees the shards by turns, although one of them is always the first to answer', async () => {
+    const { shards, take, clock } = setUp(3)
+    for (const [i, shard] of shards.entries()) {
+      shard.distance = i
+      shard.list.push(...'abcd'.split('').map((each) => `${i}${each}`))
+    }
+    const taken: string[] = []
+    for (let i = 0; i < 12; i++) {
+      taken.push(...(await take()))
+      await clock.advance(1_000)
+    }
+    for (let round = 0; round < 4; round++) {
+      const shardsSeen = taken.slice(3 * round, 3 * round + 3).map((element) => element[0])
+      expect(new Set(shardsSeen).size, taken.join()).to.equal(3)
+    }
+  })
+
+  it('a shard that is asked first holds the others up for a moment only', async () => {
+    const { shards, take, clock, outcome } = setUp(3)
+    for (const shard of shards) shard.list.push('a')
+    await take()
+    await clock.advance(50)
+    for (const shard of shards) shard.list.length = 0
+    const taken = take()
+    await clock.advance(4)
+    expect(shards.filter(({ isWaitedFor }) => isWaitedFor)).to.have.length(1)
+    await clock.advance(1)
+    expect(shards.every(({ isWaitedFor }) => isWaitedFor)).to.equal(true)
+    shards.forEach((shard) => shard.push('b'))
+    expect(await outcome(taken)).to.deep.equal(['b'])
+  })
+
+  it('nothing is taken from a shard while its elements are on their way back', async () => {
+    const { shards, take, clock, outcome } = setUp(2)
+    shards[0]!.list.push('a')
+    shards[1]!.list.push('b1', 'b2')
+    const [first] = await take()
+    let open = (): void => {}
+    for (const shard of shards) shard.gate = new Promise((resolve) => (open = resolve))
+    await clock.advance(50)
+    const other = first === 'a' ? shards[1]! : shards[0]!
+    const left = first === 'a' ? 'b1' : 'a'
+    const waits = other.waits.length
+    const taken = take(2)
+    expect(await outcome(taken)).to.equal('waits')
+    expect(other.waits.length).to.equal(waits)
+    open()
+    expect(await outcome(taken)).to.deep.equal([left])
+  })
+
+  it('a timeout gives nothing, an abort its reason; what was on its way goes to the next call', async () => {
+    const { shards, take, clock, outcome } = setUp(2)
+    const timed = take(1, { timeoutMs: 30 })
+    const controller = new AbortController()
+    const aborted = take(1, { signal: controller.signal })
+    await clock.advance(30)
+    expect(await outcome(timed)).to.deep.equal([])
+    const reason = new Error('why')
+    controller.abort(reason)
+    expect(await outcome(aborted)).to.equal(reason)
+    shards[0]!.push('late')
+    expect(await outcome(take())).to.deep.equal(['late'])
+    expect(await outcome(take(1, { signal: controller.signal }))).to.equal(reason)
+  })
+
+  it('a timeout longer than a timer of Node is waited for', async () => {
+    const { take, clock, outcome } = setUp(1)
+    const timed = take(1, { timeoutMs: 2 ** 31 + 1_000 })
+    await clock.advance(2 ** 31)
+    expect(await outcome(timed)).to.equal('waits')
+    await clock.advance(1_000)
+    expect(await outcome(timed)).to.deep.equal([])
+  })
+
+  it('a look at the lists sees what a wait that lingers has just popped', async () => {
+    const { shards, take, consumer, outcome } = setUp(2)
+    shards[0]!.list.push('a')
+    await take()
+    shards[1]!.onAbort = ({ resolve }) => resolve(['b'])
+    expect(await outcome(consumer.drain(5))).to.deep.equal(['b'])
+  })
+
+  it('a look at the lists begins at another shard each time, and takes up to so many', async () => {
+    const { shards, consumer } = setUp(3)
+    for (const [i, shard] of shards.entries()) shard.list.push(...'aaaa'.split('').map(() => `${i}`))
+    const firsts = [await consumer.drain(1), await consumer.drain(1), await consumer.drain(1)].flat()
+    expect(firsts.toSorted()).to.deep.equal(['0', '1', '2'])
+    expect(await consumer.drain(5)).to.have.length(5)
+    expect(await consumer.drain(Infinity)).to.have.length(4)
+    expect(await consumer.drain(1)).to.deep.equal([])
+  })
+
+  describe('when a shard fails', () => {
+    it('the others go on, and it is tried again, each time later', async () => {
+      const { shards, take, clock, failures } = setUp(2)
+      shards[0]!.broken = refused
+      const taken: string[] = []
+      let rounds = 0
+      for (; clock.now() < 10_000; rounds++) {
+        const next = take()
+        await clock.advance(20)
+        shards[1]!.push(`${rounds}`)
+        taken.push(...(await next))
+      }
+      expect(taken).to.have.length(rounds)
+      expect(shards[0]!.waits.length, 'attempts').to.be.within(5, 10)
+      expect(failures.length).to.equal(shards[0]!.waits.length - 1)
+      expect(failures[0]).to.deep.equal([0, 'refused'])
+      shards[0]!.broken = undefined
+      shards[0]!.list.push('back')
+      const last = take()
+      await clock.advance(5_000)
+      expect(await last).to.deep.equal(['back'])
+    })
+
+    it('none works: those who wait get the error, each its own, and nobody spins', async () => {
+      const { shards, take, clock, outcome } = setUp(2)
+      for (const shard of shards) shard.broken = refused
+      const errors = [await outcome(take()), await outcome(take())]
+      expect(errors[0]).to.be.an.instanceOf(ConnectionError)
+      expect(errors[1], 'waits for the next attempt').to.equal('waits')
+      await clock.advance(10_000)
+      for (let i = 0; i < 20; i++) {
+        const again = take().catch((error: unknown) => error)
+        await clock.advance(5_000)
+        expect(await again).to.be.an.instanceOf(RedelayedError)
+      }
+      expect(shards[0]!.waits.length).to.be.below(30)
+    })
+
+    it('a look at the lists goes on to the others, and fails when it finds nothing', async () => {
+      const { shards, consumer, outcome } = setUp(3)
+      shards[1]!.broken = refused
+      shards[2]!.list.push('a', 'b')
+      expect(await consumer.drain(Infinity)).to.deep.equal(['a', 'b'])
+      expect(await outcome(consumer.drain(1))).to.equal(refused)
+    })
+
+    it('what cannot be put back is kept for the next call, and tried again ever later', async () => {
+      const { shards, take, clock, consumer, lost } = setUp(2)
+      shards[0]!.list.push('a')
+      shards[1]!.list.push('b')
+      const [first] = await take()
+      for (const shard of shards) shard.broken = refused
+      await clock.advance(20_000)
+      expect(consumer.holding).to.equal(true)
+      const [second] = await take()
+      expect([first, second].toSorted()).to.deep.equal(['a', 'b'])
+      expect(lost).to.deep.equal([])
+    })
+
+    it('what comes back from a failed return goes to those who wait by now', async () => {
+      const { shards, take, clock, outcome } = setUp(2)
+      shards[0]!.list.push('a')
+      shards[1]!.list.push('b')
+      const [first] = await take()
+      let open = (): void => {}
+      for (const shard of shards) shard.gate = new Promise((resolve) => (open = resolve))
+      await clock.advance(50)
+      for (const shard of shards) shard.broken = refused
+      const taken = take()
+      expect(await outcome(taken)).to.equal('waits')
+      open()
+      expect([first, ...((await outcome(taken)) as string[])].toSorted()).to.deep.equal(['a', 'b'])
+    })
+
+    it('what may have been put back is given up, so that it cannot come twice', async () => {
+      const { shards, take, clock, consumer, lost } = setUp(2)
+      shards[0]!.list.push('a')
+      shards[1]!.list.push('b')
+      await take()
+      for (const shard of shards) shard.broken = cut
+      await clock.advance(50)
+      expect(lost.map(([, count]) => count)).to.deep.equal([1])
+      expect(consumer.holding).to.equal(false)
+    })
+  })
+
+  describe('closing', () => {
+    it('ends those who wait, but gives them what their waits have popped', async () => {
+      const { shards, take, consumer, outcome } = setUp(2)
+      const first = take()
+      const second = take().catch((error: unknown) => error)
+      await outcome(first)
+      shards[1]!.onAbort = ({ resolve }) => resolve(['a'])
+      await consumer.close()
+      expect(await first).to.deep.equal(['a'])
+      expect(await second).to.be.an.instanceOf(ShutdownError)
+      expect(await outcome(take())).to.be.an.instanceOf(ShutdownError)
+      expect(await outcome(consumer.drain(1))).to.be.an.instanceOf(ShutdownError)
+    })
+
+    it('puts back what nobody got, once, however often it is closed; no timer is left', async () => {
+      const { shards, take, consumer, clock, holders } = setUp(3)
+      for (const shard of shards) shard.list.push('a', 'b')
+      expect(await take()).to.deep.equal(['a'])
+      await Promise.all([consumer.close(), consumer.close()])
+      await consumer.close()
+      expect(shards.map(({ list }) => list.join('')).toSorted()).to.deep.equal(['ab', 'ab', 'b'])
+      expect(clock.pending).to.deep.equal([])
+      expect(holders.size).to.equal(0)
+    })
+
+    it('waits for what is on its way back', async () => {
+      const { shards, take, consumer, clock } = setUp(2)
+      for (const shard of shards) shard.list.push('a')
+      await take()
+      let open = (): void => {}
+      const gate = new Promise<void>((resolve) => (open = resolve))
+      for (const shard of shards) shard.gate = gate
+      await clock.advance(50)
+      let closed = false
+      const closing = consumer.close().then(() => (closed = true))
+      await clock.advance(0)
+      expect(closed).to.equal(false)
+      open()
+      await closing
+      expect(shards.flatMap(({ list }) => list)).to.deep.equal(['a'])
+    })
+
+    it('says what it could not put back', async () => {
+      const { shards, take, consumer, lost } = setUp(3)
+      for (const shard of shards) shard.list.push('a')
+      await take()
+      for (const shard of shards) shard.broken = refused
+      await consumer.close()
+      expect(lost.map(([, count]) => count)).to.deep.equal([1, 1])
+    })
+  })
+})
