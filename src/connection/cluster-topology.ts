@@ -36,14 +36,18 @@ export class ClusterTopology implements Topology {
     return this.#ready.now ? this.#cluster : this.#ready.wait().then(() => this.#cluster)
   }
 
-  async dedicated(node?: string): Promise<Redis> {
+  async dedicated(again: boolean, node?: string): Promise<Redis> {
     await this.#ready.wait()
+    if (again) await this.refresh() // perhaps another node has taken its place
     const masters = this.#cluster.nodes('master')
     const chosen =
       node === undefined
         ? masters[Math.floor(Math.random() * masters.length)]
         : masters.find((master) => addressOf(master) === node)
-    if (chosen === undefined) throw new NodeGoneError(node ?? '')
+    if (chosen === undefined) {
+      if (node !== undefined) throw new NodeGoneError(node)
+      throw new ConnectionError('no master is known in the cluster', 'not-applied')
+    }
     return chosen.duplicate(OVERRIDES)
   }
 

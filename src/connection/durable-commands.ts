@@ -136,7 +136,7 @@ export class DurableCommands {
   #open(node: string): DurableLane {
     const link = new Link({
       role: 'durable',
-      open: () => this.#topology.dedicated(node === '' ? undefined : node),
+      open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
       prepare,
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,

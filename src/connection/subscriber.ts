@@ -39,8 +39,8 @@ export class Subscriber {
     this.#pingInterval = settings.pingInterval
     this.#link = new Link({
       role: 'subscriber',
-      open: async () => {
-        const redis = await topology.dedicated()
+      open: async (again) => {
+        const redis = await topology.dedicated(again)
         redis.on('message', (channel: string, message: string) => this.#listeners.get(channel)?.onMessage(message))
         redis.once('ready', () => this.#onReady(redis))
         redis.once('end', () => this.#listeners.forEach((listener) => listener.onUnsubscribed()))
