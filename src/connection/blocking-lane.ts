@@ -137,7 +137,10 @@ export class BlockingLane {
       const error = translateError(thrown)
       this.#waiters.settleAllEnded()
       if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
-      else if (error instanceof NodeGoneError) this.#params.onGone(this.#waiters.removeAll())
+      else if (error instanceof NodeGoneError) {
+        await pause(RETRY_MS) // with no node to ask, the waiters come back with the same answer at once
+        this.#params.onGone(this.#waiters.removeAll())
+      }
       return undefined
     }
   }
