@@ -11,6 +11,7 @@ const MAX_KNOWN_SLOTS = 100_000
 /** A cluster; ioredis follows its redirections and failovers, also by sending a command twice. */
 export class ClusterTopology implements Topology {
   readonly resends = true
+  readonly moves = true
   readonly #cluster: Cluster
   readonly #owned: boolean
   readonly #ready: Readiness

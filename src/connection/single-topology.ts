@@ -14,6 +14,7 @@ import { ONE_PLACE, type Place, type Topology } from './topology.js'
 /** One server, or the master that sentinels name or a finder finds. */
 export class SingleTopology implements Topology {
   readonly resends = false
+  readonly moves: boolean
   readonly #options: RedisOptions
   readonly #link: Link
   readonly #finder: MasterFinder | undefined
@@ -37,6 +38,7 @@ export class SingleTopology implements Topology {
       sentinelRetryStrategy: () => null,
       connectTimeout: settings.connectTimeout,
     }
+    this.moves = this.#finder !== undefined || Boolean(options.sentinels)
     if (options.sentinels) {
       this.#watch = new SentinelWatch({
         options,
@@ -89,7 +91,7 @@ export class SingleTopology implements Topology {
   onDemoted(client: Redis): boolean {
     const demoted = peerOf(client)
     if (client === this.#link.current) this.#leave((peer) => peer === demoted)
-    return this.#finder !== undefined || Boolean(this.#options.sentinels)
+    return this.moves
   }
 
   async close(): Promise<void> {
@@ -113,6 +115,7 @@ export class SingleTopology implements Topology {
 /** A single-node client of the user's: its reconnection and its end are the user's. */
 export class BorrowedTopology implements Topology {
   readonly resends: boolean
+  readonly moves = true // where the user's client leads is not known
   readonly #client: Redis
   readonly #ready: Readiness
 

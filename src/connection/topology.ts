@@ -8,6 +8,8 @@ export interface Topology {
    * it was carried out once or twice.
    */
   readonly resends: boolean
+  /** Whether the next command may go to another server than the last one, with a clock of its own. */
+  readonly moves: boolean
   /** Whether commands could be sent now. */
   readonly connected: boolean
   /** The client for commands, when it is connected; waits at most `connectTimeout`. */
