@@ -52,11 +52,8 @@ export class ClusterTopology implements Topology {
     return chosen.duplicate(OVERRIDES)
   }
 
-  async beside(dedicated: Redis): Promise<Redis> {
-    await this.#ready.wait()
-    const node = this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))
-    if (node === undefined) throw new ConnectionError('the node left the cluster', 'not-applied')
-    return node
+  beside(dedicated: Redis): Redis | undefined {
+    return this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))
   }
 
   async place(key: string): Promise<Place> {

@@ -1,7 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
-import { ConnectionError } from '../errors.js'
 import { Link } from './link.js'
 import type { MasterFinder } from './master-finder.js'
 import { OVERRIDES } from './overrides.js'
@@ -71,11 +70,13 @@ export class SingleTopology implements Topology {
     return new Redis(await this.#target())
   }
 
-  async beside(dedicated: Redis): Promise<Redis> {
-    const redis = await this.#link.get()
-    // after a failover the two may be at different servers, where the same number is another client's
-    if (peerOf(redis) === peerOf(dedicated)) return redis
-    throw new ConnectionError('there is no other connection to that server', 'not-applied')
+  beside(dedicated: Redis): Redis | undefined {
+    const { current } = this.#link
+    if (current === undefined)
+      this.#link.get().catch(() => undefined) // who needs it asks again
+    // a name may lead to several servers, and a failover to another one, where the same number is another client's
+    else if (peerOf(current) === peerOf(dedicated)) return current
+    return undefined
   }
 
   place(): Place {
@@ -137,9 +138,10 @@ export class BorrowedTopology implements Topology {
     return this.#client.duplicate({ ...OVERRIDES, sentinelRetryStrategy: () => null })
   }
 
-  async beside(): Promise<Redis> {
-    await this.#ready.wait()
-    return this.#client
+  beside(): Redis | undefined {
+    if (this.#ready.now) return this.#client
+    this.#ready.wait().catch(() => undefined) // who needs it asks again
+    return undefined
   }
 
   place(): Place {

@@ -21,8 +21,8 @@ export interface Topology {
    * nothing, or to an end, so that what is known of the servers may be out of date.
    */
   dedicated(again: boolean, node?: string): Redis | Promise<Redis>
-  /** Another connection to the server behind a dedicated client. */
-  beside(dedicated: Redis): Promise<Redis>
+  /** Another connection to the server behind a dedicated client, if there is one now; it is opened when there may be. */
+  beside(dedicated: Redis): Redis | undefined
   /** Called when a dedicated client met a server that is not the right one any more: looks whether that holds for all. */
   refresh(): Promise<void>
   /**
