@@ -170,11 +170,11 @@ export class Link {
       redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
       if (this.#closed) throw new ShutdownError('the client was shut down')
       await redis.connect()
+      await this.#params.prepare?.(redis)
       const isStale = this.#stale
       this.#stale = undefined // for this one only: an address that is known by another name would never be right
       if (isStale?.(peerOf(redis)) === true)
         throw new ConnectionError('the server is not the master any more', 'not-applied')
-      await this.#params.prepare?.(redis)
       if (this.#closed) throw new ShutdownError('the client was shut down')
       return redis
     } catch (thrown) {

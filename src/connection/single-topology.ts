@@ -41,9 +41,8 @@ export class SingleTopology implements Topology {
     if (options.sentinels) {
       this.#watch = new SentinelWatch({
         options,
-        connectTimeout: settings.connectTimeout,
-        onSwitch: (master) => this.#leave((peer) => peer !== master),
-        onMissed: () => void this.refresh().catch(() => undefined), // who uses the connection learns of it
+        settings,
+        onSwitch: (isStale) => this.#leave(isStale),
       })
     }
     this.#link = new Link({

@@ -14,9 +14,12 @@ import {
   type ClientOptions,
   RedelayedError,
 } from '../../src/index.js'
+import { Link } from '../../src/connection/link.js'
+import { OVERRIDES } from '../../src/connection/overrides.js'
+import { peerOf } from '../../src/connection/peer.js'
 import { eventually, once } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
-import { rawClient, uniqueName } from '../support/redis.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
 import {
   ORDERS,
   cleanUp,
@@ -245,6 +248,26 @@ describe('connections', () => {
     const wanted = { code: 'ERR_UNSUPPORTED_SERVER', queue: pair.name, says: ['4.0.9', '5.0'] }
     await expectError([UnsupportedServerError, wanted], () => pair.delayed.offer('x', 5))
     await expectError([UnsupportedServerError, wanted], () => pair.queue.size())
+  })
+
+  it('a server that is said to be the wrong one while its connection is prepared is not used', async () => {
+    let opened = 0
+    const link: Link = new Link({
+      role: 'commands',
+      open: () => {
+        opened++
+        return new Redis(redisUrl(), OVERRIDES)
+      },
+      prepare: async (redis) => {
+        await redis.ping()
+        if (opened === 1) link.leave((peer) => peer === peerOf(redis))
+      },
+      connectTimeout: 5_000,
+      emit: () => {},
+    })
+    onCleanup(() => link.close())
+    expect(await (await link.get()).ping()).to.equal('PONG')
+    expect(opened).to.equal(2)
   })
 
   it('names of the connections come from the ioredis options', async () => {
