@@ -170,6 +170,7 @@ export class Link {
       redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
       if (this.#closed) throw new ShutdownError('the client was shut down')
       await redis.connect()
+      if (reason !== undefined) throw reason // a refused SELECT, with which ioredis would go on in database 0
       await this.#params.prepare?.(redis)
       const isStale = this.#stale
       this.#stale = undefined // for this one only: an address that is known by another name would never be right

@@ -108,6 +108,21 @@ describe('connections', () => {
       await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.queue.take())
     })
 
+    it('a user who may not select the database: an AuthError, and nothing goes to another one', async () => {
+      const plain = rawTo(server.port, { password: odd })
+      await plain.call('ACL', 'SETUSER', 'fixed', 'on', '>fixed', '~*', '&*', '+@all', '-select')
+      const pair = makePair('list', {
+        port: server.port,
+        host: '127.0.0.1',
+        username: 'fixed',
+        password: 'fixed',
+        db: 3,
+      })
+      pair.client.on('error', () => {})
+      await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.delayed.offer('x', 600_000))
+      expect(await plain.exists(pair.keys.timeouts, pair.keys.order)).to.equal(0)
+    })
+
     for (const order of ORDERS) {
       it(`order '${order}': a user who may not publish: an error, and nothing is added`, async () => {
         const plain = rawTo(server.port, { password: odd })

@@ -1,4 +1,7 @@
 import { expect } from 'chai'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ClientOptions } from '../../src/index.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startSentinel, type SentinelSetup } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
@@ -24,18 +27,18 @@ describe('The sentinels are listened to', function () {
   afterEach(cleanUp)
 
   /** A client that finds the sentinels behind proxies, when it listens to all of them. */
-  async function listening(ioredis: Record<string, unknown> = {}): Promise<Pair> {
+  async function listening({ ioredis, ...options }: ClientOptions = {}): Promise<Pair> {
     const pair = makePair('list', {
       sentinels: proxies.map(({ port }) => ({ host: '127.0.0.1', port })),
       name: setup.name,
       pingInterval: 200,
+      ...options,
       ioredis: { connectionName, ...ioredis },
     })
     await expectRoundTrip(pair)
     for (const { port } of setup.sentinels) {
-      await eventually(async () =>
-        expect((await connectionsNamed(connectionName, rawTo(port))).join()).to.match(/ sub=1 /),
-      )
+      const sentinel = rawTo(port) // nobody else subscribes there
+      await eventually(async () => expect(await sentinel.client('LIST')).to.match(/ sub=1 /))
     }
     return pair
   }
@@ -93,7 +96,7 @@ describe('The sentinels are listened to', function () {
     const natMap = Object.fromEntries(
       setup.servers.map(({ port }, at) => [`127.0.0.1:${port}`, { host: 'localhost', port: outer[at]!.port }]),
     )
-    const pair = await listening({ natMap, family: 4 })
+    const pair = await listening({ ioredis: { natMap, family: 4 } })
     const lost: unknown[] = []
     pair.client.on('reconnecting', (event) => lost.push(event))
     await expectRoundTrip(pair)
@@ -101,5 +104,14 @@ describe('The sentinels are listened to', function () {
     const connections = outer[0]!.connections
     expect(connections, 'commands, subscriber and take').to.equal(3)
     expect(outer[0]!.accepted).to.equal(connections)
+  }).timeout(30_000)
+
+  it('a user of the sentinels needs the rights that the documentation lists', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/wire-format.md'), 'utf8')
+    const rights = /^A user of the sentinels needs `(.*?)`/m.exec(page)![1]!.split(' ')
+    for (const { port } of setup.sentinels) {
+      await rawTo(port).call('ACL', 'SETUSER', 'watcher', 'on', '>secret', '&+switch-master', ...rights)
+    }
+    await listening({ sentinelUsername: 'watcher', sentinelPassword: 'secret' })
   }).timeout(30_000)
 })
