@@ -22,8 +22,8 @@ const RETRY_MS = 100
 export interface LaneParams {
   /** Its `prepare` must have called `Lane.prepare`. */
   readonly link: Link
-  /** The connection that can unblock the given one. */
-  readonly beside: (redis: Redis) => Promise<Redis>
+  /** The connection that can unblock the given one, if there is one now. */
+  readonly beside: (redis: Redis) => Redis | undefined
   /** What it waits with. */
   readonly command: BlockingCommand
   /** Whether any lane of this kind has ever worked. Until then failures are the caller's to know; later they are waited out. */
@@ -137,7 +137,10 @@ export class BlockingLane {
       const error = translateError(thrown)
       this.#waiters.settleAllEnded()
       if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
-      else if (error instanceof NodeGoneError) this.#params.onGone(this.#waiters.removeAll())
+      else if (error instanceof NodeGoneError) {
+        await pause(RETRY_MS) // with no node to ask, the waiters come back with the same answer at once
+        this.#params.onGone(this.#waiters.removeAll())
+      }
       return undefined
     }
   }
@@ -145,7 +148,7 @@ export class BlockingLane {
   async #wait(redis: Redis, keys: string[]): Promise<void> {
     this.#call = { keys: new Set(keys), redis, interrupted: false }
     const id = clientIds.get(redis)
-    const short = id === undefined || this.#waiters.groupCount > 1
+    const short = id === undefined || this.#waiters.groupCount > 1 || this.#params.beside(redis) === undefined
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
     const stopWatching = dropWhenOverdue(this.#params.link, redis, seconds * 1000 + OVERDUE_MS)
     let popped: Popped | null
@@ -228,8 +231,8 @@ export class BlockingLane {
     if (id === undefined) return
     for (let wait = 1; this.#call === call; wait = Math.min(wait * 2, RETRY_MS)) {
       try {
-        const beside = await this.#params.beside(call.redis)
-        if (asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1) return
+        const beside = this.#params.beside(call.redis)
+        if (beside !== undefined && asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1) return
       } catch (thrown) {
         const error = translateError(thrown)
         if (!isTransient(error)) {

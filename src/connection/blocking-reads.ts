@@ -189,19 +189,10 @@ export class BlockingReads {
   }
 
   #open(kind: Kind, node: string): BlockingLane {
-    let failed = false
     const link = new Link({
       role: 'blocking',
-      open: async () => {
-        if (node === '') return this.#topology.dedicated()
-        if (failed) await this.#topology.refresh() // perhaps another node has taken its place
-        failed = true
-        return this.#topology.dedicated(node)
-      },
-      prepare: async (redis) => {
-        await learnClientId(redis)
-        failed = false
-      },
+      open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
+      prepare: learnClientId,
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })

@@ -11,6 +11,7 @@ const MAX_KNOWN_SLOTS = 100_000
 /** A cluster; ioredis follows its redirections and failovers, also by sending a command twice. */
 export class ClusterTopology implements Topology {
   readonly resends = true
+  readonly moves = true
   readonly #cluster: Cluster
   readonly #owned: boolean
   readonly #ready: Readiness
@@ -36,22 +37,23 @@ export class ClusterTopology implements Topology {
     return this.#ready.now ? this.#cluster : this.#ready.wait().then(() => this.#cluster)
   }
 
-  async dedicated(node?: string): Promise<Redis> {
+  async dedicated(again: boolean, node?: string): Promise<Redis> {
     await this.#ready.wait()
+    if (again) await this.refresh() // perhaps another node has taken its place
     const masters = this.#cluster.nodes('master')
     const chosen =
       node === undefined
         ? masters[Math.floor(Math.random() * masters.length)]
         : masters.find((master) => addressOf(master) === node)
-    if (chosen === undefined) throw new NodeGoneError(node ?? '')
+    if (chosen === undefined) {
+      if (node !== undefined) throw new NodeGoneError(node)
+      throw new ConnectionError('no master is known in the cluster', 'not-applied')
+    }
     return chosen.duplicate(OVERRIDES)
   }
 
-  async beside(dedicated: Redis): Promise<Redis> {
-    await this.#ready.wait()
-    const node = this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))
-    if (node === undefined) throw new ConnectionError('the node left the cluster', 'not-applied')
-    return node
+  beside(dedicated: Redis): Redis | undefined {
+    return this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))
   }
 
   async place(key: string): Promise<Place> {

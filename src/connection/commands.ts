@@ -30,6 +30,11 @@ export class Commands implements Sender {
     return this.#topology.resends
   }
 
+  /** See `Topology.moves`. */
+  get moves(): boolean {
+    return this.#topology.moves
+  }
+
   /** One async frame for the usual case: this is where every offer passes. */
   async call(command: string, args: readonly CommandArg[], options?: { idempotent?: boolean }): Promise<unknown> {
     this.#enter()

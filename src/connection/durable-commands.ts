@@ -11,7 +11,7 @@ import { Link } from './link.js'
 import { assertVersion } from './server-version.js'
 import { isRefusedByReplica, translateError } from './server-errors.js'
 import type { IsStale } from './peer.js'
-import type { Topology } from './topology.js'
+import { NodeGoneError, type Topology } from './topology.js'
 
 /** Different waits block each other on one connection, so each kind gets its own, as far as that. Per node. */
 const MAX_LANES = 4
@@ -74,7 +74,7 @@ export class DurableCommands {
     const replies = new Array<WaitedFor | RedelayedError>(commands.length)
     let open = commands.map((_, index) => index)
     const until = performance.now() + this.#settings.connectTimeout
-    for (let attempt = 1; ; attempt++) {
+    for (let broken = 0; ;) {
       let went: Went
       try {
         went = await this.#sendOnce(
@@ -91,7 +91,7 @@ export class DurableCommands {
       const [first] = open
       if (first === undefined || this.#closed) return replies
       const why = replies[first]
-      const isInTime = why instanceof ConnectionError ? attempt <= MAX_RETRIES : performance.now() < until
+      const isInTime = isBreak(why) ? broken++ < MAX_RETRIES : performance.now() < until
       // where the key lives may be what nobody can tell just now
       if (!isInTime || !(await this.#mayRepeat(key, went, why).catch(() => false))) return replies
     }
@@ -105,7 +105,7 @@ export class DurableCommands {
 
   /** Whether what was not carried out can be sent again, there or elsewhere. */
   async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown): Promise<boolean> {
-    if (why instanceof ConnectionError) {
+    if (isBreak(why)) {
       if (redis !== undefined) return true // it broke before anything was written
       if (node === '') return false
       await this.#topology.refresh().catch(() => undefined)
@@ -136,7 +136,7 @@ export class DurableCommands {
   #open(node: string): DurableLane {
     const link = new Link({
       role: 'durable',
-      open: () => this.#topology.dedicated(node === '' ? undefined : node),
+      open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
       prepare,
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
@@ -157,6 +157,11 @@ async function prepare(redis: Redis): Promise<void> {
   } catch (thrown) {
     if (translateError(thrown) instanceof ConnectionError) throw thrown // who may not load scripts sends the text
   }
+}
+
+/** A node that is gone is not: the failover that finds another one may take a while. */
+function isBreak(why: unknown): boolean {
+  return why instanceof ConnectionError && !(why instanceof NodeGoneError)
 }
 
 /** Whether a command was not carried out and may be by another connection or server. */

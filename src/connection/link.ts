@@ -23,8 +23,8 @@ const FINAL = [AuthError, UnsupportedServerError, NodeGoneError]
 
 export interface LinkParams {
   readonly role: ReconnectingEvent['connection']
-  /** A new ioredis client that is not connected yet and never reconnects by itself. */
-  readonly open: () => Redis | Promise<Redis>
+  /** A new ioredis client that is not connected yet and never reconnects by itself; `again`: after another one. */
+  readonly open: (again: boolean) => Redis | Promise<Redis>
   /** What must hold before the connection is used; it is closed when this rejects. */
   readonly prepare?: (redis: Redis) => Promise<void>
   readonly connectTimeout: number
@@ -132,7 +132,7 @@ export class Link {
 
   async #run(): Promise<void> {
     for (let attempt = 0; !this.#closed;) {
-      const redis = await this.#connect()
+      const redis = await this.#connect(attempt > 0)
       if (redis !== undefined) {
         const since = performance.now()
         await this.#serve(redis)
@@ -161,20 +161,21 @@ export class Link {
   }
 
   /** One attempt; `undefined` when it failed, with the reason in `#lastError`. */
-  async #connect(): Promise<Redis | undefined> {
+  async #connect(again: boolean): Promise<Redis | undefined> {
     let redis: Redis | undefined
     let reason: RedelayedError | undefined
     try {
-      redis = this.#opening = await this.#params.open()
+      redis = this.#opening = await this.#params.open(again)
       // ioredis tells the reason of a failed connect only by this event, and prints it when nobody listens
       redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
       if (this.#closed) throw new ShutdownError('the client was shut down')
       await redis.connect()
+      if (reason !== undefined) throw reason // a refused SELECT, with which ioredis would go on in database 0
+      await this.#params.prepare?.(redis)
       const isStale = this.#stale
       this.#stale = undefined // for this one only: an address that is known by another name would never be right
       if (isStale?.(peerOf(redis)) === true)
         throw new ConnectionError('the server is not the master any more', 'not-applied')
-      await this.#params.prepare?.(redis)
       if (this.#closed) throw new ShutdownError('the client was shut down')
       return redis
     } catch (thrown) {

@@ -1,4 +1,7 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
 import type { Redis } from 'ioredis'
+import type { Node } from './options.js'
 
 /** Whether the server at an address is not the right one any more. */
 export type IsStale = (peer: string) => boolean
@@ -7,4 +10,11 @@ export type IsStale = (peer: string) => boolean
 export function peerOf(redis: Redis): string {
   const { remoteAddress, remotePort } = redis.stream
   return remoteAddress === undefined ? '' : `${remoteAddress}:${remotePort}`
+}
+
+/** Who is certainly not the server at this address. A name is looked up; one that leads nowhere says nothing about anybody. */
+export async function elsewhereThan({ host, port }: Node): Promise<IsStale> {
+  const found = isIP(host) > 0 ? [{ address: host }] : await lookup(host, { all: true }).catch(() => [])
+  const peers = found.map(({ address }) => `${address}:${port}`)
+  return (peer) => peers.length > 0 && !peers.includes(peer)
 }

@@ -1,17 +1,20 @@
 import { Redis, type RedisOptions } from 'ioredis'
+import type { Settings } from '../options.js'
+import { keepPinging } from './keep-pinging.js'
 import { Link } from './link.js'
 import { OVERRIDES } from './overrides.js'
+import { elsewhereThan, type IsStale } from './peer.js'
 
 const CHANNEL = '+switch-master'
+
+type Sentinel = NonNullable<RedisOptions['sentinels']>[number]
 
 export interface SentinelWatchParams {
   /** With the sentinels and the name of the master. */
   readonly options: RedisOptions
-  readonly connectTimeout: number
-  /** The master is at this address now, says one of the sentinels. */
-  readonly onSwitch: (address: string) => void
-  /** A sentinel is heard again, which may have spoken meanwhile. */
-  readonly onMissed: () => void
+  readonly settings: Settings
+  /** One of the sentinels has named a master: connections to other servers are stale. */
+  readonly onSwitch: (isStale: IsStale) => void
 }
 
 /**
@@ -20,27 +23,13 @@ export interface SentinelWatchParams {
  * the last word no connection is at the old one because it had asked a sentinel that did not know yet.
  */
 export class SentinelWatch {
+  readonly #params: SentinelWatchParams
   readonly #links: readonly Link[]
   #started = false
 
-  constructor({ options, connectTimeout, onSwitch, onMissed }: SentinelWatchParams) {
-    this.#links = (options.sentinels ?? []).map(
-      (sentinel) =>
-        new Link({
-          role: 'commands',
-          open: () => {
-            const redis = new Redis({ ...atSentinel(options), ...sentinel, connectTimeout })
-            redis.on('message', (_channel: string, message: string) => {
-              const [name, , , host = '', port = ''] = message.split(' ')
-              if (name === options.name) onSwitch(`${host}:${port}`)
-            })
-            return redis
-          },
-          prepare: subscriber(onMissed),
-          connectTimeout,
-          emit: () => undefined, // a sentinel that is down is for those who run it to know: there are others
-        }),
-    )
+  constructor(params: SentinelWatchParams) {
+    this.#params = params
+    this.#links = (params.options.sentinels ?? []).map((sentinel) => this.#listenTo(sentinel))
   }
 
   /** From the first use of the master on. */
@@ -53,14 +42,48 @@ export class SentinelWatch {
   async close(): Promise<void> {
     await Promise.all(this.#links.map((link) => link.close()))
   }
-}
 
-function subscriber(onMissed: () => void): (redis: Redis) => Promise<void> {
-  let before = false
-  return async (redis) => {
-    await redis.subscribe(CHANNEL)
-    if (before) onMissed()
-    before = true
+  #listenTo(sentinel: Sentinel): Link {
+    const { options, settings } = this.#params
+    const { connectTimeout, commandTimeout, pingInterval } = settings
+    let last: string | undefined
+    const link: Link = new Link({
+      role: 'commands',
+      open: () => {
+        const redis = new Redis({ ...atSentinel(options), ...sentinel, connectTimeout, socketTimeout: commandTimeout })
+        redis.on('message', (_channel: string, message: string) => {
+          const [name, , , host = '', port = ''] = message.split(' ')
+          if (name !== options.name) return
+          last = `${host}:${port}`
+          void this.#announce(host, port)
+        })
+        return redis
+      },
+      prepare: async (redis) => {
+        keepPinging(link, redis, pingInterval)
+        // in one turn, so that no switch comes between the answer and the subscription
+        const [address] = await Promise.all([
+          redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', options.name ?? ''),
+          redis.subscribe(CHANNEL),
+        ])
+        if (!Array.isArray(address)) return
+        const [host, port] = address.map(String) as [string, string]
+        // one that was cut off from the others still says what it said before, and would cut what is right
+        if (last === `${host}:${port}`) return
+        last = `${host}:${port}`
+        void this.#announce(host, port)
+      },
+      connectTimeout,
+      emit: () => undefined, // a sentinel that is down is for those who run it to know: there are others
+    })
+    return link
+  }
+
+  async #announce(host: string, port: string): Promise<void> {
+    const { natMap } = this.#params.options
+    const address = `${host}:${port}`
+    const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address]
+    this.#params.onSwitch(await elsewhereThan(mapped ?? { host, port: Number(port) }))
   }
 }
 

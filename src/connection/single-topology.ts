@@ -1,7 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
-import { ConnectionError } from '../errors.js'
 import { Link } from './link.js'
 import type { MasterFinder } from './master-finder.js'
 import { OVERRIDES } from './overrides.js'
@@ -14,6 +13,7 @@ import { ONE_PLACE, type Place, type Topology } from './topology.js'
 /** One server, or the master that sentinels name or a finder finds. */
 export class SingleTopology implements Topology {
   readonly resends = false
+  readonly moves: boolean
   readonly #options: RedisOptions
   readonly #link: Link
   readonly #finder: MasterFinder | undefined
@@ -37,12 +37,12 @@ export class SingleTopology implements Topology {
       sentinelRetryStrategy: () => null,
       connectTimeout: settings.connectTimeout,
     }
+    this.moves = this.#finder !== undefined || Boolean(options.sentinels)
     if (options.sentinels) {
       this.#watch = new SentinelWatch({
         options,
-        connectTimeout: settings.connectTimeout,
-        onSwitch: (master) => this.#leave((peer) => peer !== master),
-        onMissed: () => void this.refresh().catch(() => undefined), // who uses the connection learns of it
+        settings,
+        onSwitch: (isStale) => this.#leave(isStale),
       })
     }
     this.#link = new Link({
@@ -69,11 +69,13 @@ export class SingleTopology implements Topology {
     return new Redis(await this.#target())
   }
 
-  async beside(dedicated: Redis): Promise<Redis> {
-    const redis = await this.#link.get()
-    // after a failover the two may be at different servers, where the same number is another client's
-    if (peerOf(redis) === peerOf(dedicated)) return redis
-    throw new ConnectionError('there is no other connection to that server', 'not-applied')
+  beside(dedicated: Redis): Redis | undefined {
+    const { current } = this.#link
+    if (current === undefined)
+      this.#link.get().catch(() => undefined) // who needs it asks again
+    // a name may lead to several servers, and a failover to another one, where the same number is another client's
+    else if (peerOf(current) === peerOf(dedicated)) return current
+    return undefined
   }
 
   place(): Place {
@@ -89,7 +91,7 @@ export class SingleTopology implements Topology {
   onDemoted(client: Redis): boolean {
     const demoted = peerOf(client)
     if (client === this.#link.current) this.#leave((peer) => peer === demoted)
-    return this.#finder !== undefined || Boolean(this.#options.sentinels)
+    return this.moves
   }
 
   async close(): Promise<void> {
@@ -113,6 +115,7 @@ export class SingleTopology implements Topology {
 /** A single-node client of the user's: its reconnection and its end are the user's. */
 export class BorrowedTopology implements Topology {
   readonly resends: boolean
+  readonly moves = true // where the user's client leads is not known
   readonly #client: Redis
   readonly #ready: Readiness
 
@@ -134,9 +137,10 @@ export class BorrowedTopology implements Topology {
     return this.#client.duplicate({ ...OVERRIDES, sentinelRetryStrategy: () => null })
   }
 
-  async beside(): Promise<Redis> {
-    await this.#ready.wait()
-    return this.#client
+  beside(): Redis | undefined {
+    if (this.#ready.now) return this.#client
+    this.#ready.wait().catch(() => undefined) // who needs it asks again
+    return undefined
   }
 
   place(): Place {

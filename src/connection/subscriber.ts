@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import { ShutdownError, type RedelayedError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
+import { keepPinging } from './keep-pinging.js'
 import { Link } from './link.js'
 import type { IsStale } from './peer.js'
 import { translateError } from './server-errors.js'
@@ -32,15 +33,14 @@ export class Subscriber {
   readonly #changed = new Set<string>()
   #flushing = false
   #opening = false
-  #pingTimer: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(topology: Topology, settings: Settings, emit: Emit) {
     this.#pingInterval = settings.pingInterval
     this.#link = new Link({
       role: 'subscriber',
-      open: async () => {
-        const redis = await topology.dedicated()
+      open: async (again) => {
+        const redis = await topology.dedicated(again)
         redis.on('message', (channel: string, message: string) => this.#listeners.get(channel)?.onMessage(message))
         redis.once('ready', () => this.#onReady(redis))
         redis.once('end', () => this.#listeners.forEach((listener) => listener.onUnsubscribed()))
@@ -69,14 +69,13 @@ export class Subscriber {
 
   async close(): Promise<void> {
     this.#closed = true
-    clearTimeout(this.#pingTimer)
     this.#listeners.clear()
     await this.#link.close()
   }
 
   #onReady(redis: Redis): void {
     if (this.#closed) return // the handshake was faster than the end
-    this.#schedulePing(redis)
+    keepPinging(this.#link, redis, this.#pingInterval)
     void this.#subscribe(redis, [...this.#listeners.keys()])
   }
 
@@ -126,27 +125,9 @@ export class Subscriber {
     }
   }
 
-  #schedulePing(redis: Redis): void {
-    clearTimeout(this.#pingTimer)
-    const wait = this.#pingInterval * (0.9 + 0.2 * Math.random())
-    this.#pingTimer = setTimeout(() => this.#ping(redis), wait)
-  }
-
-  /** A socket whose peer is gone without a word swallows the ping; the connection is replaced then. */
-  #ping(redis: Redis): void {
-    if (this.#closed || redis.status !== 'ready') return
-    this.#pingTimer = setTimeout(() => this.#link.drop(redis), Math.min(this.#pingInterval, PONG_TIMEOUT_MS))
-    redis.ping().then(
-      () => this.#schedulePing(redis),
-      () => this.#link.drop(redis),
-    )
-  }
-
   #report(error: unknown): void {
     const translated = translateError(error)
     if (this.#closed) return
     for (const listener of this.#listeners.values()) listener.onError(translated)
   }
 }
-
-const PONG_TIMEOUT_MS = 3_000

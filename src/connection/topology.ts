@@ -8,16 +8,21 @@ export interface Topology {
    * it was carried out once or twice.
    */
   readonly resends: boolean
+  /** Whether the next command may go to another server than the last one, with a clock of its own. */
+  readonly moves: boolean
   /** Whether commands could be sent now. */
   readonly connected: boolean
   /** The client for commands, when it is connected; waits at most `connectTimeout`. */
   commands(): Redis | Cluster | Promise<Redis | Cluster>
   /** The server that holds a key, and the slot: keys of different slots cannot share a command. */
   place(key: string): Place | Promise<Place>
-  /** A new, unconnected client for pub/sub or blocking reads; on the server `node`, or on any. */
-  dedicated(node?: string): Redis | Promise<Redis>
-  /** Another connection to the server behind a dedicated client. */
-  beside(dedicated: Redis): Promise<Redis>
+  /**
+   * A new, unconnected client for pub/sub or blocking reads; on the server `node`, or on any. `again`: the last one came to
+   * nothing, or to an end, so that what is known of the servers may be out of date.
+   */
+  dedicated(again: boolean, node?: string): Redis | Promise<Redis>
+  /** Another connection to the server behind a dedicated client, if there is one now; it is opened when there may be. */
+  beside(dedicated: Redis): Redis | undefined
   /** Called when a dedicated client met a server that is not the right one any more: looks whether that holds for all. */
   refresh(): Promise<void>
   /**

@@ -31,8 +31,8 @@ const DUE_TOO_LARGE = -2
 const TOO_LATE_TO_REPEAT = -3
 
 const FIRST_ATTEMPT = -1
-/** By how much the clocks of a cluster's masters may differ. */
-const CLUSTER_SKEW_MS = 1_000
+/** By how much the clocks of servers may differ that take each other's place. */
+const SKEW_MS = 1_000
 
 /** When an entry is due: so long after now, or at a moment; both in milliseconds by the Redis clock. */
 export type Due = { readonly delayMs: number } | { readonly atMs: number }
@@ -94,7 +94,7 @@ export class Offers {
       const ticket = this.#settle(attempt, result, startedAt)
       if (typeof ticket === 'string') return ticket
       if (ticket !== undefined) throw ticket
-      if (attempt.unknown !== undefined) await this.#limit([attempt], startedAt)
+      if (attempt.unknown !== undefined && !(await this.#limit([attempt], startedAt))) throw attempt.unknown
     }
   }
 
@@ -142,7 +142,10 @@ export class Offers {
         return settled === undefined
       })
       const repeated = open.map(({ attempt }) => attempt).filter(({ unknown }) => unknown !== undefined)
-      if (repeated.length > 0) await this.#limit(repeated, startedAt)
+      if (repeated.length > 0 && !(await this.#limit(repeated, startedAt))) {
+        for (const { index, attempt } of open) if (attempt.unknown !== undefined) results[index] = attempt.unknown
+        open = open.filter(({ attempt }) => attempt.unknown === undefined)
+      }
     }
   }
 
@@ -261,22 +264,26 @@ export class Offers {
     return undefined
   }
 
-  /** Learns until when attempts that began at `startedAt` can be repeated, from the server, whose clock decides. */
-  async #limit(attempts: readonly Attempt[], startedAt: number): Promise<void> {
+  /**
+   * Learns until when attempts that began at `startedAt` can be repeated, from the server, whose clock decides. False when
+   * there is no connection: the repetition would wait as long for it once more.
+   */
+  async #limit(attempts: readonly Attempt[], startedAt: number): Promise<boolean> {
+    // another master may have answered, or may answer next, with a clock of its own
+    const skew = this.#context.commands.moves ? SKEW_MS : 0
     let serverStartedAt = -Infinity // without an answer only those whose due time was given by its date
     try {
       const [seconds, microseconds] = asBytesArray(await this.#context.commands.call('TIME', [], { idempotent: true }))
       const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
-      // in a cluster another master may have answered, with a clock of its own
-      const skew = this.#context.commands.resends ? CLUSTER_SKEW_MS : 0
       serverStartedAt = now - Math.ceil(performance.now() - startedAt) - skew
-    } catch {
-      // the repetition will meet the same fault
+    } catch (error) {
+      if (error instanceof ConnectionError && error.outcome === 'not-applied') return false
     }
     for (const attempt of attempts) {
       const { due } = attempt
-      attempt.undeliveredUntilMs = Math.max(0, 'atMs' in due ? due.atMs : serverStartedAt + due.delayMs)
+      attempt.undeliveredUntilMs = Math.max(0, 'atMs' in due ? due.atMs - skew : serverStartedAt + due.delayMs)
     }
+    return true
   }
 }
 

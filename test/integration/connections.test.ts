@@ -14,9 +14,12 @@ import {
   type ClientOptions,
   RedelayedError,
 } from '../../src/index.js'
+import { Link } from '../../src/connection/link.js'
+import { OVERRIDES } from '../../src/connection/overrides.js'
+import { peerOf } from '../../src/connection/peer.js'
 import { eventually, once } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
-import { rawClient, uniqueName } from '../support/redis.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
 import {
   ORDERS,
   cleanUp,
@@ -103,6 +106,21 @@ describe('connections', () => {
       pair.client.on('error', () => {})
       await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.delayed.offer('x', 5))
       await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.queue.take())
+    })
+
+    it('a user who may not select the database: an AuthError, and nothing goes to another one', async () => {
+      const plain = rawTo(server.port, { password: odd })
+      await plain.call('ACL', 'SETUSER', 'fixed', 'on', '>fixed', '~*', '&*', '+@all', '-select')
+      const pair = makePair('list', {
+        port: server.port,
+        host: '127.0.0.1',
+        username: 'fixed',
+        password: 'fixed',
+        db: 3,
+      })
+      pair.client.on('error', () => {})
+      await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.delayed.offer('x', 600_000))
+      expect(await plain.exists(pair.keys.timeouts, pair.keys.order)).to.equal(0)
     })
 
     for (const order of ORDERS) {
@@ -245,6 +263,26 @@ describe('connections', () => {
     const wanted = { code: 'ERR_UNSUPPORTED_SERVER', queue: pair.name, says: ['4.0.9', '5.0'] }
     await expectError([UnsupportedServerError, wanted], () => pair.delayed.offer('x', 5))
     await expectError([UnsupportedServerError, wanted], () => pair.queue.size())
+  })
+
+  it('a server that is said to be the wrong one while its connection is prepared is not used', async () => {
+    let opened = 0
+    const link: Link = new Link({
+      role: 'commands',
+      open: () => {
+        opened++
+        return new Redis(redisUrl(), OVERRIDES)
+      },
+      prepare: async (redis) => {
+        await redis.ping()
+        if (opened === 1) link.leave((peer) => peer === peerOf(redis))
+      },
+      connectTimeout: 5_000,
+      emit: () => {},
+    })
+    onCleanup(() => link.close())
+    expect(await (await link.get()).ping()).to.equal('PONG')
+    expect(opened).to.equal(2)
   })
 
   it('names of the connections come from the ioredis options', async () => {

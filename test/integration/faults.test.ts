@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { ConnectionError, dueOf, type ReconnectingEvent } from '../../src/index.js'
+import { ConnectionError, OfferAllError, dueOf, type ReconnectingEvent } from '../../src/index.js'
 import { eventually, once } from '../support/events.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.js'
@@ -210,6 +210,64 @@ describe('faults', function () {
           .with.property('outcome', 'unknown')
       }
       expect(await plain.zcard(pair.keys.timeouts)).to.equal(1)
+    })
+
+    for (const [where, isRepeated] of [
+      ['one server', true],
+      ['a server that another one may replace, with its own clock', false],
+    ] as const) {
+      const what = isRepeated ? 'is repeated' : 'is not repeated'
+      it(`at ${where}, an offer that is due within a second ${what}`, async () => {
+        await startBehindProxy()
+        const [host, port] = ['127.0.0.1', proxy.port]
+        const pair = makePair('list', {
+          ...(isRepeated ? { host, port } : { replicated: [{ host, port }] }),
+          ...NO_SWEEP,
+        })
+        await pair.delayed.offer('connected', LATER)
+        const dueMs = 1_000
+        proxy.delay({ toClient: 60_000 })
+        const offered = [
+          pair.delayed.offer('soon', dueMs),
+          pair.delayed.offerAt('at a date', new Date((await redisNow(plain)) + dueMs)),
+        ]
+        const settled = Promise.allSettled(offered)
+        await eventually(async () => expect(await plain.zcard(pair.keys.timeouts)).to.equal(3))
+        // as at a master that has never got them, or has delivered them by a clock that is ahead
+        await plain.multi().zremrangebyrank(pair.keys.timeouts, 0, 1).ltrim(pair.keys.order, 0, 0).exec()
+        proxy.delay(0)
+        proxy.cut()
+        for (const outcome of await settled) {
+          if (isRepeated) expect(outcome).to.have.property('value').that.is.a('string')
+          else expect(outcome).to.have.nested.property('reason.outcome', 'unknown')
+        }
+      })
+    }
+
+    it('an offer whose repetition finds no connection has waited for it once', async () => {
+      await startBehindProxy()
+      const connectTimeout = 1_000
+      const pair = through('list', { connectTimeout })
+      pair.client.on('error', () => {})
+      await pair.delayed.offer('connected', LATER)
+      proxy.delay({ toClient: 60_000 })
+      const offers = [
+        rejection(pair.delayed.offer('one', LATER)),
+        rejection(pair.delayed.offerAll([{ value: 'many', delay: LATER }])).then((error) => {
+          if (!(error instanceof OfferAllError)) throw error
+          return error.failures[0]!.error
+        }),
+      ]
+      await eventually(async () => expect(await plain.zcard(pair.keys.timeouts)).to.equal(3))
+      proxy.refuse(true)
+      proxy.delay(0)
+      const started = performance.now()
+      proxy.cut()
+      for (const error of await Promise.all(offers)) {
+        expect(error).to.be.an.instanceOf(ConnectionError).with.property('outcome', 'unknown')
+      }
+      expect(performance.now() - started).to.be.within(0.9 * connectTimeout, 1.7 * connectTimeout)
+      proxy.refuse(false)
     })
 
     it('what changes something and is no offer is not repeated, what only reads is', async () => {

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
-import { AuthError, ConnectionError, InvalidArgumentError, RedelayedError } from '../../src/index.js'
+import { AuthError, ConnectionError, InvalidArgumentError, RedelayedError, codecs } from '../../src/index.js'
 import { eventually } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
+import { uniqueName } from '../support/redis.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { cleanUp, expectError, makeClient, makePair, numbers, onCleanup, rawTo, rejection, track } from './fixtures.js'
 
@@ -151,6 +152,26 @@ describe('Replicated nodes without sentinels', function () {
     const { delayed, queue } = makePair('list', { replicated })
     await delayed.offer('a', 10)
     expect(await queue.take()).to.equal('a')
+  })
+
+  it('when takes wait at another address than commands go to, where nothing can interrupt them, they wait shortly', async () => {
+    const { master: targetPort } = await roles()
+    const [one, other] = [await startProxy({ targetPort }), await startProxy({ targetPort })]
+    onCleanup(() => Promise.all([one.stop(), other.stop()]))
+    const replicated = [one, other].map(({ port }) => ({ host: '127.0.0.1', port }))
+    const client = makeClient({ replicated, consumersDeliver: false })
+    const queue = client.getBlockingQueue<string>(uniqueName(), { codec: codecs.string() })
+    other.refuse(true)
+    expect(await queue.size()).to.equal(0)
+    other.refuse(false)
+    one.refuse(true)
+    const started = performance.now()
+    expect(await queue.poll(300)).to.equal(null)
+    expect(performance.now() - started).to.be.within(300, 4_000)
+    expect([one, other].map(({ connections }) => connections)).to.deep.equal([1, 1])
+    const waiting = queue.take()
+    await queue.offer('a')
+    expect(await waiting).to.equal('a')
   })
 
   it('two masters: a ConnectionError that names both, and nothing is written', async () => {

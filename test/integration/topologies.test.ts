@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { ConnectionError, CrossSlotError, InvalidArgumentError, codecs, type ClientOptions } from '../../src/index.js'
+import { NEEDED } from '../../src/service/doctor/needed-commands.js'
 import { eventually, once } from '../support/events.js'
 import {
   requireServerBin,
@@ -19,6 +20,7 @@ import {
   makePair,
   numbers,
   onCleanup,
+  rawKeys,
   rawTo,
   redisNow,
   takeAll,
@@ -244,6 +246,41 @@ describe('Cluster', function () {
       expect(await waiting.promise).to.equal('new')
     })
   }
+
+  it('a user needs the rights that the documentation lists and no others, also while a slot moves', async function () {
+    const name = uniqueName()
+    const nodes = setup.nodes.map(({ port }) => rawTo(port))
+    const listed = NEEDED.filter(({ purpose, onlyInCluster }) => purpose === null || onlyInCluster)
+    const commands = listed.flatMap((group) => group.commands.map((command) => command.name.toLowerCase()))
+    const infos = (await nodes[0]!.call('COMMAND', 'INFO', ...commands.map((of) => of.split('|')[0]!))) as unknown[]
+    const { channel, ...keys } = rawKeys(name)
+    const rights = [
+      ...commands.filter((_, at) => infos[at] !== null).map((command) => `+${command}`), // BLMPOP is new in Redis 7
+      ...Object.values(keys).map((key) => `~${key}`),
+      `&${channel}`,
+    ]
+    for (const node of nodes) await node.call('ACL', 'SETUSER', 'minimal', 'reset', 'on', '>secret', ...rights)
+    const user = { username: 'minimal', password: 'secret' }
+    const { delayed, queue } = makePair('list', { ...options(), ...user, queueName: name, connectTimeout: 3_000 })
+    await delayed.offer('a', 20)
+    expect(await queue.take()).to.equal('a')
+
+    const ticket = await delayed.offer('b', 600_000)
+    const slot = await nodes[0]!.cluster('KEYSLOT', name)
+    const ids = await Promise.all(nodes.map((node) => node.cluster('MYID')))
+    const source = ids.indexOf(await ownerOf(nodes[0]!, slot))
+    const target = (source + 1) % 3
+    await nodes[target]!.cluster('SETSLOT', slot, 'IMPORTING', ids[source]!)
+    await nodes[source]!.cluster('SETSLOT', slot, 'MIGRATING', ids[target]!)
+    const { port } = setup.nodes[target]!
+    await nodes[source]!.migrate('127.0.0.1', port, '', 0, 5_000, 'KEYS', keys.timeouts, keys.order)
+    await delayed.offer('c', 600_000)
+    await delayed.offerAll(numbers(3).map((value) => ({ value, delay: 600_000 })))
+    for (const at of [target, source]) await nodes[at]!.cluster('SETSLOT', slot, 'NODE', ids[target]!)
+    expect(await nodes[target]!.zcard(keys.timeouts)).to.equal(5)
+    expect(await delayed.reschedule(ticket, 20)).to.be.a('string')
+    expect(await queue.take()).to.equal('b')
+  })
 
   it('works on a Cluster client of the user, which stays open', async () => {
     const cluster = new Cluster(setup.nodes)

@@ -141,16 +141,16 @@ export interface ClusterSetup {
   stop(): Promise<void>
 }
 
-/** Three masters with all slots given out, each with as many replicas; the masters are the first three servers. */
-export async function startCluster({ replicas = 0 } = {}): Promise<ClusterSetup> {
+/** Masters with all slots given out, each with as many replicas; the masters are the first servers. */
+export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<ClusterSetup> {
   const servers: RedisServer[] = []
   const stop = () => stopAll(servers)
   try {
-    const slots = [0, 5461, 10923, 16384]
-    for (let i = 0; i < 3; i++) {
+    const firstOf = (master: number) => Math.round((master * 16_384) / masters)
+    for (let i = 0; i < masters; i++) {
       const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000']
       const server = await keep(servers, startRedis({ args, port: await clusterPort() }))
-      const own = Array.from({ length: slots[i + 1]! - slots[i]! }, (_, n) => slots[i]! + n)
+      const own = Array.from({ length: firstOf(i + 1) - firstOf(i) }, (_, n) => firstOf(i) + n)
       await ask(server.port, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
       await ask(server.port, 'CLUSTER', 'ADDSLOTS', ...own)
     }
@@ -162,14 +162,14 @@ export async function startCluster({ replicas = 0 } = {}): Promise<ClusterSetup>
           const nodes = `cluster_known_nodes:${servers.length}\r`
           if (!info.includes('cluster_state:ok') || !info.includes(nodes)) throw new Error(info)
           const known = String(await ask(port, 'CLUSTER', 'NODES'))
-          if ((known.match(/ connected \d/g) ?? []).length !== 3) throw new Error(known)
+          if ((known.match(/ connected \d/g) ?? []).length !== masters) throw new Error(known)
         }
       }, 15_000)
     await complete()
-    for (let i = 0; i < 3 * replicas; i++) {
+    for (let i = 0; i < masters * replicas; i++) {
       const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
       const server = await keep(servers, startRedis({ args, port: await clusterPort() }))
-      const master = servers[i % 3]!
+      const master = servers[i % masters]!
       await ask(servers[0]!.port, 'CLUSTER', 'MEET', '127.0.0.1', server.port)
       const id = await ask(master.port, 'CLUSTER', 'MYID')
       await eventually(() => ask(server.port, 'CLUSTER', 'REPLICATE', String(id)), 10_000)

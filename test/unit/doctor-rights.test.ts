@@ -96,6 +96,7 @@ describe('the rules of an ACL user', () => {
     expect((await lookAtAcl(server, true, new Refusals()))?.missing).to.deep.equal([
       'ZADD',
       'CLUSTER|SLOTS',
+      'CLUSTER|INFO',
       'CLUSTER|KEYSLOT',
     ])
   })

@@ -71,7 +71,7 @@ export const NEEDED: readonly NeededGroup[] = [
   {
     purpose: 'a cluster',
     onlyInCluster: true,
-    commands: [plain('CLUSTER|SLOTS'), plain('CLUSTER|KEYSLOT', 'x')],
+    commands: [plain('CLUSTER|SLOTS'), plain('CLUSTER|INFO'), plain('CLUSTER|KEYSLOT', 'x'), plain('ASKING')],
   },
   {
     purpose: 'deques',
