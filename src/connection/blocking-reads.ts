@@ -3,6 +3,8 @@ import type { Emit } from '../events.js'
 import type { Sender } from '../lua/run.js'
 import type { Settings } from '../options.js'
 import { pause } from '../timing/pause.js'
+import { systemClock } from '../timing/clock.js'
+import { DeadlineTimer } from '../timing/deadline-timer.js'
 import { onAbort } from './abort-signals.js'
 import {
   BlockingMove,
@@ -121,10 +123,11 @@ export class BlockingReads {
     const { signal, timeoutMs } = options
     if (signal?.aborted === true) throw toError(signal.reason)
     return new Promise((resolve, reject) => {
-      const timer = timeoutMs === undefined ? undefined : setTimeout(() => end(null), timeoutMs)
+      const timer = new DeadlineTimer(systemClock, () => end(null)) // any length, which setTimeout is not
+      if (timeoutMs !== undefined) timer.replace(systemClock.now() + timeoutMs)
       const unlisten = signal && onAbort(signal, () => end(toError(signal.reason)))
       const settled = (): void => {
-        clearTimeout(timer)
+        timer.clear()
         unlisten?.()
       }
       const waiter: Waiter = {

@@ -45,6 +45,13 @@ describe('BlockingQueue waits', () => {
     }
   })
 
+  it('a timeout longer than a Node timer can be is waited for', async () => {
+    const polled = queue.poll(30, 'days')
+    await untilRedisClock((await redisNow()) + 50) // a timer that long fires at once
+    await queue.put('late')
+    expect(await polled).to.equal('late')
+  })
+
   it('poll(0) and poll() do not wait', async () => {
     expect(await queue.poll(0)).to.equal(null)
     await queue.put('a')
