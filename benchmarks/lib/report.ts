@@ -75,6 +75,7 @@ function cell(values: readonly number[] | undefined): string {
 }
 
 export function format(value: number): string {
+  if (value === Infinity) return 'does not keep up'
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en-US')
   return String(Math.round(value * 100) / 100)
 }

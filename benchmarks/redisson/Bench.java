@@ -25,6 +25,7 @@ public class Bench {
   static final long HOUR = 3_600_000;
   /** How many calls are under way when messages are added as fast as it goes; it has no call for many. */
   static final int BULK_IN_FLIGHT = 1_000;
+  static final int WARM_UP = 5_000;
 
   static final List<RedissonClient> clients = new ArrayList<>();
   static final List<RBlockingQueue<String>> queues = new ArrayList<>();
@@ -60,7 +61,7 @@ public class Bench {
   static void answer(JsonNode request, ObjectNode answer) throws Exception {
     switch (request.get("do").asText()) {
       case "open" -> open(request);
-      case "ready" -> { for (RBlockingQueue<String> queue : queues) queue.poll(); }
+      case "ready" -> ready();
       case "schedule" -> schedule(request.get("dues"));
       case "load" -> load(request.get("count").asInt());
       case "add" -> answer.put("seconds", add(request.get("count").asInt(), request.get("mode").asText()));
@@ -75,7 +76,8 @@ public class Bench {
     int count = request.has("clients") ? request.get("clients").asInt() : 1;
     for (int i = 0; i < count; i++) {
       Config config = new Config();
-      config.useSingleServer().setAddress(request.get("url").asText());
+      // each consumer that waits holds a connection; by default there are 64
+      config.useSingleServer().setAddress(request.get("url").asText()).setConnectionPoolSize(256);
       RedissonClient client = Redisson.create(config);
       clients.add(client);
       RBlockingQueue<String> queue = client.getBlockingQueue(name);
@@ -83,6 +85,18 @@ public class Bench {
       RDelayedQueue<String> own = client.getDelayedQueue(queue); // each client transfers
       if (i == 0) delayed = own;
     }
+  }
+
+  /** Warm, as the other subjects are, which share one process. */
+  static void ready() throws Exception {
+    RBlockingQueue<String> other = clients.get(0).getBlockingQueue("warm-up");
+    RDelayedQueue<String> otherDelayed = clients.get(0).getDelayedQueue(other);
+    inFlight(WARM_UP, 64, i -> otherDelayed.offerAsync(payload(i), 0, TimeUnit.MILLISECONDS));
+    for (int i = 0; i < WARM_UP; i++) other.take();
+    inFlight(WARM_UP, 64, i -> other.offerAsync(payload(i)));
+    for (int left = WARM_UP; left > 0;) left -= other.poll(100).size();
+    otherDelayed.destroy();
+    for (RBlockingQueue<String> queue : queues) queue.poll();
   }
 
   static void schedule(JsonNode dues) throws Exception {
@@ -134,8 +148,8 @@ public class Bench {
               for (String value : queue.poll(batch - 1)) if (note(value, indexes, at, taken)) done.release();
             }
           }
-        } catch (InterruptedException stopped) {
-          Thread.currentThread().interrupt();
+        } catch (Exception failed) {
+          failed.printStackTrace();
         }
       });
     }

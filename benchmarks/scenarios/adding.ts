@@ -2,7 +2,7 @@ import { medianOf, ratio, roundsOf, type Bench, type Goal, type Row, type Scenar
 import { onStage } from '../lib/stage.js'
 import { beeQueue } from '../subjects/bee-queue.js'
 import { bullmq } from '../subjects/bullmq.js'
-import { plainRedis } from '../subjects/plain-redis.js'
+import { plainRedis, plainRedisVariadic } from '../subjects/plain-redis.js'
 import { redelayed } from '../subjects/redelayed.js'
 import { redisson } from '../subjects/redisson.js'
 import type { AddMode, Subject } from '../subjects/subject.js'
@@ -11,6 +11,9 @@ const none = redelayed('none')
 const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, plainRedis]
 
 const COUNTS: Readonly<Record<AddMode, number>> = { 'one at a time': 5_000, '64 in flight': 40_000, bulk: 100_000 }
+
+/** The last only where many are added at once. */
+const WITH_VARIADIC = [...SUBJECTS, plainRedisVariadic]
 
 async function measure(bench: Bench, subject: Subject, mode: AddMode): Promise<Record<string, number>> {
   return onStage(bench, {}, async (stage) => {
@@ -27,7 +30,9 @@ function scenario(mode: AddMode, goals: (rows: readonly Row[]) => Goal[]): Scena
     name: `add-${mode.replaceAll(' ', '-')}`,
     description: `Messages of 100 bytes with a delay of an hour added per second: ${mode}.`,
     async run(bench) {
-      const rows = await roundsOf(bench, SUBJECTS, (subject) => measure(bench, subject, mode))
+      const rows = await roundsOf(bench, mode === 'bulk' ? WITH_VARIADIC : SUBJECTS, (subject) =>
+        measure(bench, subject, mode),
+      )
       return { rows, goals: goals(rows), plot: { bars: 'messages/s', unit: 'messages a second' } }
     },
   }

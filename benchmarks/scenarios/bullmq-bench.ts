@@ -41,7 +41,12 @@ function ours(url: string): Side {
           if (--left === 0) abort.abort()
         }
       }
-      await Promise.all(Array.from({ length: concurrency }, () => loop().catch(() => undefined)))
+      const ended = Array.from({ length: concurrency }, () =>
+        loop().catch((error: unknown) => {
+          if (!abort.signal.aborted) throw error
+        }),
+      )
+      await Promise.all(ended)
     },
     close: () => client.shutdown(),
   }
@@ -51,6 +56,7 @@ function bull(url: string): Side {
   const { hostname: host, port } = new URL(url)
   const connection = { host, port: Number(port), maxRetriesPerRequest: null }
   const queue = new Queue('bench', { connection })
+  let worker: Worker | undefined
   return {
     add: (value) => queue.add('job', value),
     addMany: (values) => queue.addBulk(values.map((data) => ({ name: 'job', data }))),
@@ -62,11 +68,13 @@ function bull(url: string): Side {
         if (--left === 0) finished()
         return Promise.resolve()
       }
-      const worker = new Worker('bench', handle, { connection, concurrency })
+      worker = new Worker('bench', handle, { connection, concurrency })
       await done
-      await worker.close()
     },
-    close: () => queue.close(),
+    async close() {
+      await worker?.close()
+      await queue.close()
+    },
   }
 }
 
@@ -118,7 +126,7 @@ const MEASURES: Readonly<Record<string, readonly [string, Measure]>> = {
 
 export const bullmqBench: readonly Scenario[] = Object.entries(MEASURES).map(([name, [description, measure]]) => ({
   name: name.replace(' ', '-'),
-  description: `${name}: ${description} Messages a second; redelayed without delay, by \`queue.offer\` and \`take\`.`,
+  description: `${name}: ${description} Messages a second; redelayed without delay, by \`queue.offer\` and \`take\`, which is at most once; BullMQ locks each job and acknowledges it, which is more.`,
   async run(bench) {
     const on = (stage: Stage, open: (url: string) => Side): Promise<Record<string, number>> => {
       const side = open(stage.url)

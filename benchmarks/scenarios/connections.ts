@@ -1,3 +1,5 @@
+import BeeQueue from 'bee-queue'
+import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { createClient } from '../../dist/index.js'
 import { atMost, medianOf, roundsOf, rounds, type Bench, type Scenario } from '../lib/scenario.js'
@@ -23,6 +25,36 @@ async function connectionsOf(bench: Bench, subject: Subject, queues: number): Pr
     }
     await elapsed(1_000)
     return { connections: (await connected(stage.raw)) - OWN_CONNECTIONS }
+  })
+}
+
+/** Consumers alone, each as its documentation shows. */
+const CONSUMERS: Readonly<Record<string, (url: string, queue: string) => Promise<{ close(): Promise<unknown> }>>> = {
+  async BullMQ(url, queue) {
+    const { hostname: host, port } = new URL(url)
+    const connection = { host, port: Number(port), maxRetriesPerRequest: null }
+    const worker = new Worker(queue, () => Promise.resolve(), { connection })
+    await worker.waitUntilReady()
+    return worker
+  },
+  async 'bee-queue'(url, queue) {
+    const worker = new BeeQueue(queue, { redis: url, activateDelayedJobs: true })
+    worker.process(() => Promise.resolve())
+    await worker.ready()
+    return worker
+  },
+}
+
+async function consumersOf(bench: Bench, rival: string, queues: number): Promise<Record<string, number>> {
+  return onStage(bench, { args: ['--maxclients', '20000'] }, async (stage) => {
+    const open = CONSUMERS[rival]
+    if (open === undefined) throw new Error(`no consumer of ${rival}`)
+    const consumers = []
+    for (let i = 0; i < queues; i++) consumers.push(await open(stage.url, `bench-${i}`))
+    await elapsed(1_000)
+    const connections = (await connected(stage.raw)) - OWN_CONNECTIONS
+    await Promise.all(consumers.map((consumer) => consumer.close()))
+    return { connections }
   })
 }
 
@@ -82,9 +114,10 @@ export const connections: readonly Scenario[] = [
     name: 'connections-100-queues',
     description: `Connections of one process with one consumer on each of ${RIVALS_QUEUES} queues, each opened as its documentation shows; of redelayed one client.`,
     async run(bench) {
-      const rivals = await roundsOf(bench, [bullmq, beeQueue], (subject) =>
-        connectionsOf(bench, subject, RIVALS_QUEUES),
-      )
+      const rivals = await rounds(bench, {
+        BullMQ: () => consumersOf(bench, 'BullMQ', RIVALS_QUEUES),
+        'bee-queue': () => consumersOf(bench, 'bee-queue', RIVALS_QUEUES),
+      })
       const ours = await rounds(bench, { redelayed: () => oneClient(bench, RIVALS_QUEUES) })
       return { rows: [...ours, ...rivals] }
     },

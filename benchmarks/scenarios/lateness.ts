@@ -3,6 +3,7 @@ import { countWork, longestScript } from '../lib/server-work.js'
 import {
   atLeast,
   atMost,
+  inNoRound,
   medianOf,
   ratio,
   roundsOf,
@@ -36,7 +37,7 @@ const CONSUMERS = 50
 
 /** How long before the first due time the messages are offered, so that offering does not disturb delivering. */
 const LEAD_MS = 2_000
-/** A subject that is behind by so much does not keep up; what came until then is counted. */
+/** A subject that is behind by so much does not keep up, and its percentiles are without end. */
 const GIVE_UP_MS = 30_000
 
 async function measure(bench: Bench, subject: Subject, setting: Setting): Promise<Record<string, number>> {
@@ -48,13 +49,16 @@ async function measure(bench: Bench, subject: Subject, setting: Setting): Promis
     const taking = session.take(load.length, { consumers: Math.max(clients, setting.consumers ?? CONSUMERS), batch: 1 })
     const start = Date.now() + LEAD_MS + load.length / 10
     const dues = await session.schedule(load.map((at) => Math.round(start + at)))
+    const addedLate = Math.max(0, Date.now() - start)
     await stage.raw.slowlog('RESET')
     const worked = await countWork(stage.raw)
     const limit = start + Math.max(...load) + GIVE_UP_MS - Date.now()
     const taken = await within(taking, limit)
     const work = await worked()
     return {
-      ...(taken === undefined ? { 'did not keep up': 1 } : distribution(bench, subject, taken, dues)),
+      ...(taken === undefined ? DID_NOT_KEEP_UP : distribution(bench, subject, taken, dues)),
+      // its adding was not over when the first was due: part of the lateness is that
+      ...(addedLate > 0 && { 'adding took longer by ms': addedLate }),
       'longest script ms': await longestScript(stage.raw),
       'scripts % of server': work.scriptShare * 100,
     }
@@ -91,8 +95,16 @@ function distribution(bench: Bench, subject: Subject, taken: Taken, dues: readon
     'p99.9 ms': histogram.getValueAtPercentile(99.9),
     'max ms': histogram.maxValue,
     early,
-    lost: dues.length - seen.size,
+    doubled: taken.indexes.length - seen.size,
   }
+}
+
+const DID_NOT_KEEP_UP = {
+  'p50 ms': Infinity,
+  'p95 ms': Infinity,
+  'p99 ms': Infinity,
+  'p99.9 ms': Infinity,
+  'max ms': Infinity,
 }
 
 const HZ = 'Lateness is from the due time to the moment the consumer has the message, by one clock.'
@@ -127,7 +139,8 @@ function exact(rows: readonly Row[]): Goal[] {
   return [
     ...[none, list].flatMap((subject) => [
       atMost(`${subject.name}: p99`, p99(rows, subject), 2, 'ms'),
-      atMost(`${subject.name}: early`, medianOf(rows, subject.name, 'early'), 0, 'messages'),
+      inNoRound(rows, subject.name, 'early'),
+      inNoRound(rows, subject.name, 'doubled'),
     ]),
     // what is under two milliseconds is the resolution of the clocks as much as anybody's merit
     ratio("BullMQ's p99 over ours", p99(rows, bullmq) / Math.max(2, p99(rows, none)), 30),

@@ -13,7 +13,8 @@ const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, plainRedi
 /** By how much the server's memory grew, with all that belongs to the keys. */
 async function bytesPerMessage(bench: Bench, subject: Subject, payloadBytes: number): Promise<Record<string, number>> {
   const count = bench.quick ? 20_000 : 200_000
-  return onStage(bench, {}, async (stage) => {
+  const args = ['--slowlog-log-slower-than', '-1'] // what it keeps would count
+  return onStage(bench, { args }, async (stage) => {
     const session = await stage.open(subject, { payloadBytes })
     await session.ready()
     await session.fill(10) // scripts and the like are there once

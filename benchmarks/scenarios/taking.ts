@@ -50,10 +50,15 @@ export const taking: readonly Scenario[] = [
   ]),
   {
     name: 'take-batches-or-100-concurrent',
-    description: 'Each in its fastest way: redelayed in batches of 100, the others with a concurrency of 100.',
+    description:
+      'Each in its fastest way: redelayed and Redisson with 4 consumers in batches of 100, the others with a concurrency of 100. Taking is at most once with redelayed, Redisson and the floor; BullMQ and bee-queue also keep and acknowledge each job.',
     async run(bench) {
       const rows = await roundsOf(bench, [none, bullmq, beeQueue, redisson], (subject) =>
-        measure(bench, subject, { consumers: subject === none ? 4 : 100, batch: 100, count: 100_000 }),
+        measure(bench, subject, {
+          consumers: subject === none || subject === redisson ? 4 : 100,
+          batch: 100,
+          count: 100_000,
+        }),
       )
       return {
         rows,

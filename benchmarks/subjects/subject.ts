@@ -41,7 +41,7 @@ export interface Session {
   load(count: number): Promise<void>
   /** Adds so many with a delay of one hour; resolves with the seconds that took. */
   add(count: number, mode: AddMode): Promise<number>
-  /** Begins to take; resolves when so many have come. Called once. */
+  /** Begins to take; resolves when so many different ones have come. Called once. */
   take(count: number, options: TakeOptions): Promise<Taken>
   /** Opens what it needs to take, so that a measurement does not begin with connecting. */
   ready(): Promise<void>
@@ -68,6 +68,7 @@ export function indexOf(payload: string): number {
 /** Collects what comes until it is all there. */
 export class Collector {
   readonly #count: number
+  readonly #seen = new Set<number>()
   readonly #indexes: number[] = []
   readonly #at: number[] = []
   #resolve: (taken: Taken) => void = () => undefined
@@ -78,9 +79,11 @@ export class Collector {
   }
 
   add(payload: string): void {
-    this.#indexes.push(indexOf(payload))
+    const index = indexOf(payload)
+    this.#indexes.push(index)
     this.#at.push(Date.now())
-    if (this.#indexes.length === this.#count) this.#resolve({ indexes: this.#indexes, at: this.#at })
+    this.#seen.add(index)
+    if (this.#seen.size === this.#count) this.#resolve({ indexes: this.#indexes, at: this.#at })
   }
 }
 
