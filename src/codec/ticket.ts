@@ -19,14 +19,23 @@ const DUE_BYTES = 7
 const CHECK_BYTES = 3
 const ID_BYTES: readonly number[] = [UNORDERED_ID_BYTES, ORDERED_ID_BYTES, OLD_ID_BYTES]
 
+/** Where tickets are put together: none is alive for longer than its making, and a bulk makes thousands. */
+const scratch = Buffer.allocUnsafe(Math.max(...ID_BYTES) + DUE_BYTES + CHECK_BYTES)
+
 /** base64url of the id, the due time as 56-bit big endian, and a checksum that includes the queue's name. */
 export function encodeTicket(rawName: string, id: Uint8Array, due: number): Ticket {
-  const bytes = Buffer.allocUnsafe(id.length + DUE_BYTES + CHECK_BYTES)
-  bytes.set(id, 0)
-  bytes.writeUIntBE(Math.floor(due / 2 ** 32), id.length, 3)
-  bytes.writeUInt32BE(due % 2 ** 32, id.length + 3)
-  bytes.writeUIntBE(checksum(rawName, bytes, id.length + DUE_BYTES), id.length + DUE_BYTES, CHECK_BYTES)
-  return bytes.toString('base64url')
+  const checked = id.length + DUE_BYTES
+  scratch.set(id, 0)
+  const high = Math.floor(due / 2 ** 32)
+  scratch[id.length] = high >>> 16
+  scratch[id.length + 1] = high >>> 8
+  scratch[id.length + 2] = high
+  scratch.writeUInt32BE(due % 2 ** 32, id.length + 3)
+  const check = checksum(rawName, scratch, checked)
+  scratch[checked] = check >>> 16
+  scratch[checked + 1] = check >>> 8
+  scratch[checked + 2] = check
+  return scratch.toString('base64url', 0, checked + CHECK_BYTES)
 }
 
 /** Refuses what is not a ticket of the queue `rawName`. */
@@ -60,9 +69,20 @@ function ticketBytes(ticket: unknown, queue?: string): Buffer {
 }
 
 /** FNV-1a over name and content, folded to 24 bits: against mistakes, not against forgery. */
-function checksum(rawName: string, bytes: Buffer, length: number): number {
-  let hash = 0x811c9dc5
-  for (let i = 0; i < rawName.length; i++) hash = Math.imul(hash ^ rawName.charCodeAt(i), 0x01000193)
+function checksum(rawName: string, bytes: Uint8Array, length: number): number {
+  let hash = hashOfName(rawName)
   for (let i = 0; i < length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193)
   return ((hash >>> 24) ^ hash) & 0xffffff
+}
+
+/** The last one is kept, because tickets mostly come from one queue after the other. */
+let lastName = ''
+let lastHash = 0x811c9dc5
+
+function hashOfName(rawName: string): number {
+  if (rawName === lastName) return lastHash
+  let hash = 0x811c9dc5
+  for (let i = 0; i < rawName.length; i++) hash = Math.imul(hash ^ rawName.charCodeAt(i), 0x01000193)
+  ;[lastName, lastHash] = [rawName, hash]
+  return hash
 }
