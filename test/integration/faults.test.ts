@@ -250,6 +250,7 @@ describe('faults', function () {
       const pair = through('list', { connectTimeout })
       pair.client.on('error', () => {})
       await pair.delayed.offer('connected', LATER)
+      await pair.delayed.offerAll([{ value: 'known', delay: LATER }]) // the server knows both scripts
       proxy.delay({ toClient: 60_000 })
       const offers = [
         rejection(pair.delayed.offer('one', LATER)),
@@ -258,7 +259,7 @@ describe('faults', function () {
           return error.failures[0]!.error
         }),
       ]
-      await eventually(async () => expect(await plain.zcard(pair.keys.timeouts)).to.equal(3))
+      await eventually(async () => expect(await plain.zcard(pair.keys.timeouts)).to.equal(4))
       proxy.refuse(true)
       proxy.delay(0)
       const started = performance.now()
