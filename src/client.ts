@@ -19,6 +19,7 @@ import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.j
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
+import { ShardNames } from './queues/sharded/shard-names.js'
 import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './queues/sharded/sharded-options.js'
 import { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
 import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
@@ -99,6 +100,7 @@ export class RedelayedClient {
       ids: new EntryIds(),
       holders: new Set(),
       keysOf: (name) => this.#keysOf(name),
+      shardNames: new ShardNames((name) => this.#keysOf(name).destination),
     }
   }
 

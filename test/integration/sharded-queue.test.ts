@@ -651,19 +651,23 @@ describe('a sharded queue, wrong arguments', () => {
     }
   })
 
-  it('a nameMapper is asked for each shard, and the keys have its names', async () => {
+  it('a nameMapper is asked for each shard, but not again, and the keys have its names', async () => {
     const prefix = uniqueName('app')
+    let asked = 0
     const nameMapper = {
-      map: (name: string) => `${prefix}:${name}`,
+      map: (name: string) => (asked++, `${prefix}:${name}`),
       unmap: (name: string) => name.slice(prefix.length + 1),
     }
-    const { queue } = openAt(place, { client: { nameMapper }, shards: 2, name: 'mapped' })
+    const { queue, client } = openAt(place, { client: { nameMapper }, shards: 2, name: 'mapped' })
     onCleanup(() => Promise.all(queue.names.map((name) => deleteKeysOf(`${prefix}:${name}`))))
     expect(queue.names.every((name) => name.startsWith('mapped:'))).to.equal(true)
     await queue.offerAll(numbers(4).map((value) => ({ value, delay: LATER })))
     for (const name of queue.names) {
       expect(await rawClient().zcard(rawKeys(`${prefix}:${name}`).timeouts)).to.equal(2)
     }
+    const before = asked
+    expect(client.getShardedDelayedQueue('mapped', { shards: 2 }).names).to.deep.equal(queue.names)
+    expect(asked - before, 'the names are known').to.be.at.most(5)
   })
 
   it('of calls', async () => {

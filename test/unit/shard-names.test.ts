@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { keySlot, SLOTS } from '../../src/connection/key-slot.js'
 import { InvalidArgumentError } from '../../src/errors.js'
-import { shardName } from '../../src/queues/sharded/shard-names.js'
+import { ShardNames, shardName } from '../../src/queues/sharded/shard-names.js'
 import { jumpHash, shardOfKey } from '../../src/queues/sharded/shard-of-key.js'
 
 const asIs = (name: string) => name
@@ -132,6 +132,22 @@ describe('names of shards', () => {
     const mapped = shardName('orders', 1, (name) => `app:${name}`)
     expect(keySlot(`app:${mapped}`)).to.be.within(5462, 5462 + 31)
     expect(mapped).to.match(/^orders:1:\d+$/)
+  })
+
+  it('each is searched for once only, which keeps the mapper from being asked thousands of times', () => {
+    const asked: string[] = []
+    const found = new ShardNames((name) => {
+      asked.push(name)
+      return `app:${name}`
+    })
+    const first = upTo(12).map((shard) => found.of('orders', shard))
+    expect(first).to.deep.equal(upTo(12).map((shard) => shardName('orders', shard, (name) => `app:${name}`)))
+    expect(new Set(asked).size, 'each candidate once').to.equal(asked.length)
+    const before = asked.length
+    expect(upTo(12).map((shard) => found.of('orders', shard))).to.deep.equal(first)
+    expect(asked).to.have.length(before)
+    expect(found.of('orders', 12)).to.match(/^orders:12:/)
+    expect(found.of('others', 0)).to.match(/^others:0:/)
   })
 
   it('braces are refused, in the name and from the mapper', () => {

@@ -12,6 +12,34 @@ const MAX_TRIES = 20_000
 
 const WITHOUT_BRACES = 'one without "{" and "}", which would put all shards into one slot or one shard into several'
 
+/** So many queues' names are remembered. */
+const MAX_KNOWN = 1_000
+
+/** Finds the names of shards with a client's mapper, which is asked hundreds of times for each: so once only. */
+export class ShardNames {
+  readonly #rawNameOf: (name: string) => string
+  readonly #known = new Map<string, Map<number, string>>()
+
+  constructor(rawNameOf: (name: string) => string) {
+    this.#rawNameOf = rawNameOf
+  }
+
+  /** See `shardName`. */
+  of(name: string, shard: number): string {
+    const known = this.#known.get(name) ?? this.#remember(name)
+    const found = known.get(shard) ?? shardName(name, shard, this.#rawNameOf)
+    known.set(shard, found)
+    return found
+  }
+
+  #remember(name: string): Map<number, string> {
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear()
+    const names = new Map<number, string>()
+    this.#known.set(name, names)
+    return names
+  }
+}
+
 /**
  * The name of a shard: `name:shard:k` with the smallest `k` whose slot lies in the shard's window. It does not depend on how
  * many shards there are, so adding some moves nothing. Shards take the thirds of the slots in turn, because clusters have three
