@@ -67,6 +67,7 @@ export class ShardedConsumer<E> implements Holder {
   #turn: number
   #calls = 0
   #returnFailures = 0
+  #lastFailure: Error | undefined
   #isClosed = false
   #closing: Promise<void> | undefined
 
@@ -84,7 +85,11 @@ export class ShardedConsumer<E> implements Holder {
       failed: false,
     }))
     this.#turn = Math.floor(params.random() * params.sources.length)
-    this.#takers = new Takers(params.clock, () => this.#settle())
+    this.#takers = new Takers(
+      params.clock,
+      () => this.#settle(),
+      () => this.#whyNone(),
+    )
     this.#linger = new DeadlineTimer(params.clock, () => void this.#rest())
     this.#retry = new DeadlineTimer(params.clock, () => this.#serve())
     this.#headStart = new DeadlineTimer(params.clock, () => this.#serve())
@@ -94,7 +99,7 @@ export class ShardedConsumer<E> implements Holder {
     return this.#spare.length > 0 || this.#shards.some((shard) => shard.returning !== undefined)
   }
 
-  /** Waits for 1 to `max` elements; none when the time is over. */
+  /** Waits for 1 to `max` elements; none when the time is over, or the last error when all shards have failed by then. */
   async take(max: number, options: TakerOptions): Promise<E[]> {
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
     this.#enter()
@@ -195,6 +200,7 @@ export class ShardedConsumer<E> implements Holder {
   }
 
   #onFailure(shard: Shard<E>, error: Error): void {
+    this.#lastFailure = error
     shard.failed = true
     shard.failures++
     shard.retryAt = this.#clock.now() + backoffDelay(BACKOFF, shard.failures, this.#params.random())
@@ -204,6 +210,12 @@ export class ShardedConsumer<E> implements Holder {
       this.#takers.rejectAll(error)
       this.#settle()
     } else if (shard.failures > 1) this.#params.onFailure(shard.index, error)
+  }
+
+  /** While every shard waits for its next attempt nobody looks, so that nothing having come does not mean that nothing is there. */
+  #whyNone(): Error | undefined {
+    const now = this.#clock.now()
+    return this.#shards.every(({ retryAt }) => retryAt >= now) ? this.#lastFailure : undefined
   }
 
   /** When nobody waits any more, the waits and what they popped have a short time left. */
