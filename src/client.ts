@@ -191,7 +191,8 @@ export class RedelayedClient {
     const putBack = holders.map((holder) => holder.close())
     await this.#transfers.close()
     await this.#blocking.close()
-    await Promise.all(putBack)
+    // those that began to wait since, which was possible as long as the blocking connections were open
+    await Promise.all([...putBack, ...[...this.#context.holders].map((holder) => holder.close())])
     await this.#subscriber.close()
     await Promise.all([this.#commands.drain(), this.#durable.close()])
     await this.#topology.close()

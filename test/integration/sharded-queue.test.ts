@@ -92,6 +92,13 @@ async function takeAll(queue: ShardedDelayedQueue<string>, count: number): Promi
   return values
 }
 
+/** Something to wait for. */
+function signalOf(): { given: Promise<void>; give: () => void } {
+  let give = (): void => {}
+  const given = new Promise<void>((resolve) => (give = resolve))
+  return { given, give: () => give() }
+}
+
 const sorted = (values: Iterable<string>) => [...values].sort((a, b) => Number(a) - Number(b))
 
 for (const where of ['one server', 'a cluster']) {
@@ -516,6 +523,24 @@ for (const where of ['one server', 'a cluster']) {
         expect(await listsOf(place, queue)).to.deep.equal(restOf(queue, taken))
         expect(await rejection(queue.take())).to.be.an.instanceOf(ShutdownError)
         expect(await rejection(queue.poll())).to.be.an.instanceOf(ShutdownError)
+      })
+
+      it('a take that begins while a shutdown waits for deliveries loses nothing', async () => {
+        const { queue, client } = open({ shards: 5, deliver: false, consumersDeliver: false })
+        for (const [i, name] of queue.names.entries()) await place.holderOf(name).rpush(name, `${i}a`, `${i}b`)
+        expect(await queue.size()).to.equal(0) // it is connected
+        const { transfers } = Reflect.get(queue, 'context')
+        const close = transfers.close.bind(transfers)
+        const begun = signalOf()
+        transfers.close = async () => {
+          await begun.given
+          await close()
+        }
+        const closing = client.shutdown()
+        const taken = await queue.take()
+        begun.give()
+        await closing
+        expect(await listsOf(place, queue)).to.deep.equal(restOf(queue, taken))
       })
 
       it('so does destroy, and a pause of the consumer', async () => {
