@@ -344,6 +344,22 @@ describe('the consumer of a sharded queue', () => {
       expect(await outcome(timed)).to.deep.equal([])
     })
 
+    it('so it does for short times with pauses between them', async () => {
+      const { shards, take, clock, outcome } = setUp(2)
+      for (const shard of shards) shard.broken = refused
+      expect(await outcome(take(1, { timeoutMs: 5 }))).to.be.an.instanceOf(ConnectionError)
+      for (const shard of shards) shard.broken = undefined
+      await clock.advance(10_000)
+      const answers: unknown[] = []
+      for (let i = 0; i < 3; i++) {
+        const timed = take(1, { timeoutMs: 5 }).catch((error: unknown) => error)
+        await clock.advance(1_000)
+        answers.push(await timed)
+      }
+      expect(answers[0], 'nobody knows yet').to.be.an.instanceOf(ConnectionError)
+      expect(answers.slice(1)).to.deep.equal([[], []])
+    })
+
     it('a look at the lists goes on to the others, and fails when it finds nothing', async () => {
       const { shards, consumer, outcome } = setUp(3)
       shards[1]!.broken = refused

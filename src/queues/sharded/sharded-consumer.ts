@@ -10,6 +10,8 @@ import { Takers, type TakerOptions } from './takers.js'
 const LINGER_MS = 50
 /** How long a look at the lists waits for waits that are being ended, and may have popped something. */
 const QUIET_MS = 100
+/** A wait that has lasted so long works; what is refused is refused sooner. No longer than a wait lingers. */
+const WORKS_MS = 50
 /** A shard whose elements had to be put back is asked so long before all others. */
 const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
@@ -44,6 +46,10 @@ interface Shard<E> {
   retryAt: number
   /** Since a shard gave something, or all takers were told that none works. */
   failed: boolean
+  /** Why its last wait failed; nothing since one works. */
+  refusal: Error | undefined
+  /** When the wait under way began. */
+  since: number
 }
 
 /**
@@ -67,7 +73,6 @@ export class ShardedConsumer<E> implements Holder {
   #turn: number
   #calls = 0
   #returnFailures = 0
-  #lastFailure: Error | undefined
   #isClosed = false
   #closing: Promise<void> | undefined
 
@@ -83,6 +88,8 @@ export class ShardedConsumer<E> implements Holder {
       failures: 0,
       retryAt: -Infinity,
       failed: false,
+      refusal: undefined,
+      since: Infinity,
     }))
     this.#turn = Math.floor(params.random() * params.sources.length)
     this.#takers = new Takers(
@@ -184,13 +191,18 @@ export class ShardedConsumer<E> implements Holder {
   async #attempt(shard: Shard<E>): Promise<void> {
     const { signal } = this.#interruption
     const share = Math.min(MAX_SHARE, Math.ceil(this.#takers.wanted / this.#shards.length))
+    shard.since = this.#clock.now()
     try {
       const elements = await shard.source.wait(share, signal)
+      shard.refusal = undefined
       for (const each of this.#shards) each.failed = false
       shard.failures = 0
       this.#deliver(shard, elements)
     } catch (thrown) {
       if (!signal.aborted) this.#onFailure(shard, toError(thrown))
+      else if (this.#works(shard)) shard.refusal = undefined
+    } finally {
+      shard.since = Infinity
     }
   }
 
@@ -200,7 +212,7 @@ export class ShardedConsumer<E> implements Holder {
   }
 
   #onFailure(shard: Shard<E>, error: Error): void {
-    this.#lastFailure = error
+    shard.refusal = error
     shard.failed = true
     shard.failures++
     shard.retryAt = this.#clock.now() + backoffDelay(BACKOFF, shard.failures, this.#params.random())
@@ -212,10 +224,14 @@ export class ShardedConsumer<E> implements Holder {
     } else if (shard.failures > 1) this.#params.onFailure(shard.index, error)
   }
 
-  /** While every shard waits for its next attempt nobody looks, so that nothing having come does not mean that nothing is there. */
+  /** While every shard refuses its waits, nothing having come does not mean that nothing is there. */
   #whyNone(): Error | undefined {
-    const now = this.#clock.now()
-    return this.#shards.every(({ retryAt }) => retryAt >= now) ? this.#lastFailure : undefined
+    const refusals = this.#shards.flatMap((shard) => (this.#works(shard) ? [] : (shard.refusal ?? [])))
+    return refusals.length === this.#shards.length ? refusals[0] : undefined
+  }
+
+  #works({ since }: Shard<E>): boolean {
+    return this.#clock.now() - since >= WORKS_MS
   }
 
   /** When nobody waits any more, the waits and what they popped have a short time left. */
