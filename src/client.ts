@@ -19,6 +19,7 @@ import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.j
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
+import { ShardNames } from './queues/sharded/shard-names.js'
 import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './queues/sharded/sharded-options.js'
 import { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
 import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
@@ -99,6 +100,7 @@ export class RedelayedClient {
       ids: new EntryIds(),
       holders: new Set(),
       keysOf: (name) => this.#keysOf(name),
+      shardNames: new ShardNames((name) => this.#keysOf(name).destination),
     }
   }
 
@@ -189,7 +191,8 @@ export class RedelayedClient {
     const putBack = holders.map((holder) => holder.close())
     await this.#transfers.close()
     await this.#blocking.close()
-    await Promise.all(putBack)
+    // those that began to wait since, which was possible as long as the blocking connections were open
+    await Promise.all([...putBack, ...[...this.#context.holders].map((holder) => holder.close())])
     await this.#subscriber.close()
     await Promise.all([this.#commands.drain(), this.#durable.close()])
     await this.#topology.close()

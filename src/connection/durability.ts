@@ -24,7 +24,7 @@ export type Durability = ReplicaDurability | AofDurability
 
 /** The command that waits, put after the writes it is for. */
 export interface Wait {
-  readonly command: 'WAIT' | 'WAITAOF'
+  readonly command: 'WAIT' | 'WAITAOF' | undefined
   readonly args: readonly string[]
   /** The same command in a form that does not wait: whether the server has it, and lets this user call it. */
   readonly probe: readonly string[]
@@ -48,6 +48,15 @@ export function resolveDurability(durability: Durability): Wait {
     ? { command: 'WAITAOF', args: ['1', String(count), String(ms)], probe: ['1', '0', '1'], asked, timeoutMs: ms }
     : { command: 'WAIT', args: [String(count), String(ms)], probe: ['0', '1'], asked, timeoutMs: ms }
 }
+
+/** Nothing is waited for: what is sent so gets a connection that never sends anything twice, and no more. */
+export const NO_WAIT: Wait = Object.freeze({
+  command: undefined,
+  args: [],
+  probe: [],
+  asked: Object.freeze({ replicas: 0, aof: false }),
+  timeoutMs: 0,
+})
 
 /** Whether one command can wait for both. */
 export function isSameWait(one: Wait, other: Wait): boolean {

@@ -146,6 +146,7 @@ export class DurableLane {
 
   /** Before anything is written: a wait that the server refuses afterwards would leave the caller with half of what was asked. */
   async #probe(redis: Redis, wait: Wait): Promise<void> {
+    if (wait.command === undefined) return
     const known = this.#probed.get(redis) ?? new Set()
     this.#probed.set(redis, known)
     if (known.has(wait.command)) return
@@ -172,7 +173,7 @@ export class DurableLane {
   async #send(redis: Redis, wait: Wait, jobs: readonly Job[]): Promise<void> {
     const pipeline = redis.pipeline()
     for (const { commands } of jobs) for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-    pipeline.callBuffer(wait.command, ...wait.args)
+    if (wait.command !== undefined) pipeline.callBuffer(wait.command, ...wait.args)
     const stopWatching = dropWhenOverdue(this.#link, redis, wait.timeoutMs + this.#graceMs)
     let answers: unknown[]
     let outcome: Outcome
@@ -197,6 +198,7 @@ export class DurableLane {
 type Outcome = Omit<WaitedFor, 'reply'> | ConnectionError
 
 function outcomeOf(wait: Wait, answer: unknown): Outcome {
+  if (wait.command === undefined) return { by: wait.asked }
   if (answer instanceof ConnectionError) return answer
   if (answer instanceof Error) {
     const error = translateError(answer)

@@ -7,6 +7,7 @@ import type { EventHub } from '../events.js'
 import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
 import type { TransferRegistry } from '../transfer/transfer-registry.js'
+import type { ShardNames } from './sharded/shard-names.js'
 
 /** Something that keeps elements which were popped and have nobody to go to yet. */
 export interface Holder {
@@ -29,6 +30,7 @@ export interface QueueContext {
   readonly holders: Set<Holder>
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => QueueKeys
+  readonly shardNames: ShardNames
 }
 
 /** What identifies one queue. */

@@ -105,15 +105,19 @@ export class Offers {
     throw result ?? new InternalError('offer-result', 'there is none')
   }
 
-  /** One ticket or error per item, in order. Entries enter the schedule in the order given. */
+  /**
+   * One ticket or error per item, in order. Entries enter the schedule in the order given, those with a date before all others. By
+   * id all are in the order given, so those of one due time come out in it.
+   */
   async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
     const results = new Array<Ticket | RedelayedError>(items.length)
+    const ids = items.map(() => this.#newId())
     const chunks = chunksOf(items)
     // alone, so that the script is known to the server before several are under way
-    await this.#chunk(items, chunks.shift() ?? [], results, wait)
+    await this.#chunk(items, ids, chunks.shift() ?? [], results, wait)
     const worker = async (): Promise<void> => {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
-        await this.#chunk(items, chunk, results, wait)
+        await this.#chunk(items, ids, chunk, results, wait)
       }
     }
     await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
@@ -122,6 +126,7 @@ export class Offers {
 
   async #chunk(
     items: readonly PendingOffer[],
+    ids: readonly Buffer[],
     indexes: readonly number[],
     results: (Ticket | RedelayedError)[],
     wait: Wait | undefined,
@@ -131,7 +136,7 @@ export class Offers {
     let open = indexes.map((index) => {
       const item = items[index]
       if (item === undefined) throw new InternalError('offer-chunk', 'an index is out of range')
-      return { index, attempt: this.#attempt(item, resends) }
+      return { index, attempt: this.#attempt(item, resends, ids[index]) }
     })
     for (let isFirst = true; open.length > 0; isFirst = false) {
       const attempts = open.map(({ attempt }) => attempt)
@@ -188,8 +193,7 @@ export class Offers {
     return this.#context.settings.clock === 'local' ? Date.now() : -1
   }
 
-  #attempt({ payload, due }: PendingOffer, resends: boolean): Attempt {
-    const id = this.#newId()
+  #attempt({ payload, due }: PendingOffer, resends: boolean, id = this.#newId()): Attempt {
     // what the layer below repeats it repeats at once, and says nothing
     const undeliveredUntilMs = resends ? Number.MAX_SAFE_INTEGER : FIRST_ATTEMPT
     return { payload, due, id, entry: encodeEntry(id, payload), count: 1, undeliveredUntilMs }
@@ -287,18 +291,25 @@ export class Offers {
   }
 }
 
-/** Indexes of the items, cut so that no command is too long or too large, and has either delays or dates. */
+/**
+ * Indexes of the items, cut so that no command is too long or too large. A script takes either dates or delays, so those with
+ * dates come first: cut at each change, a mixture would be one command per item.
+ */
 function chunksOf(items: readonly PendingOffer[]): number[][] {
+  const isDate = ({ due }: PendingOffer): boolean => 'atMs' in due
+  return [...chunksWhere(items, isDate), ...chunksWhere(items, (item) => !isDate(item))]
+}
+
+function chunksWhere(items: readonly PendingOffer[], belongs: (item: PendingOffer) => boolean): number[][] {
   const chunks: number[][] = []
-  let [bytes, isDate] = [0, false]
+  let bytes = 0
   items.forEach((item, index) => {
+    if (!belongs(item)) return
     let chunk = chunks.at(-1)
-    const isFull = chunk === undefined || chunk.length >= CHUNK_ITEMS || bytes + item.payload.length > CHUNK_BYTES
-    if (chunk === undefined || isFull || isDate !== 'atMs' in item.due) {
+    if (chunk === undefined || chunk.length >= CHUNK_ITEMS || bytes + item.payload.length > CHUNK_BYTES) {
       chunk = []
       chunks.push(chunk)
       bytes = 0
-      isDate = 'atMs' in item.due
     }
     chunk.push(index)
     bytes += item.payload.length

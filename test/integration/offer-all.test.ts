@@ -69,15 +69,30 @@ for (const order of ORDERS) {
       expect(await takeAll(pair.queue, 1_500)).to.deep.equal(numbers(1_500))
     })
 
-    it('offerAll takes dates and delays side by side, in the order given', async () => {
+    it('offerAll takes dates and delays side by side, each in few scripts, and their ids are in the order given', async () => {
+      const { commands } = Reflect.get(delayed, 'context')
+      const call = commands.call.bind(commands)
+      let scripts = 0
+      commands.call = (command, ...others) => {
+        if (command.startsWith('EVAL')) scripts++
+        return call(command, ...others)
+      }
       const date = new Date(Date.now() + LATER)
       const items: OfferItem<string>[] = numbers(600).map((value, index) =>
         index % 3 === 0 ? { value, date } : { value, delay: LATER },
       )
       const tickets = await delayed.offerAll(items)
+      expect(scripts, 'three, and some that look for due messages').to.be.at.most(20)
       expect(tickets.filter((_, index) => index % 3 === 0).map(dueOf)).to.deep.equal(Array(200).fill(date.getTime()))
       expect(dueOf(tickets[1]!)).to.be.closeTo(date.getTime(), 5_000)
-      expect(await delayed.readAll()).to.have.members(numbers(600))
+      const ids = tickets.map((ticket) => Buffer.from(ticket, 'base64url').subarray(0, 5).toString('hex'))
+      expect(ids).to.deep.equal(ids.toSorted())
+      const pending = await delayed.readAll()
+      expect(pending).to.have.members(numbers(600))
+      for (const isDate of [true, false]) {
+        const ofKind = (value: string) => (Number(value) % 3 === 0) === isDate
+        expect(pending.filter(ofKind)).to.deep.equal(numbers(600).filter(ofKind))
+      }
       for (const ticket of [tickets[0]!, tickets[1]!, tickets[599]!])
         expect(await delayed.cancel(ticket)).to.equal(true)
     })

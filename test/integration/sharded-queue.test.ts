@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { keySlot } from '../../src/connection/key-slot.js'
 import {
   AuthError,
@@ -19,10 +19,12 @@ import {
   type ShardedDelayedQueueOptions,
   type ShardedOfferItem,
 } from '../../src/index.js'
+import { sourceOf } from '../../src/queues/sharded/held.js'
 import { shardOfKey } from '../../src/queues/sharded/shard-of-key.js'
 import { eventually } from '../support/events.js'
-import { requireServerBin, startCluster, type ClusterSetup } from '../support/redis-server.js'
+import { requireServerBin, startCluster, startRedis, type ClusterSetup } from '../support/redis-server.js'
 import { deleteKeysOf, rawClient, uniqueName } from '../support/redis.js'
+import { startProxy } from '../support/tcp-proxy.js'
 import {
   cleanUp,
   expectError,
@@ -61,7 +63,8 @@ function openAt(
   { name = uniqueName(), client: given, ...queueOptions }: Options & { name?: string; client?: ClientOptions } = {},
 ): Opened {
   const names: string[] = []
-  if (options.cluster === undefined) onCleanup(() => Promise.all(names.map(deleteKeysOf))) // after the shutdown
+  if (options.cluster === undefined && options.redis === undefined)
+    onCleanup(() => Promise.all(names.map(deleteKeysOf))) // after the shutdown
   const client = makeClient({ ...options, ...given })
   const queue = client.getShardedDelayedQueue<string>(name, { shards: 8, codec: codecs.string(), ...queueOptions })
   names.push(...queue.names)
@@ -90,6 +93,13 @@ async function takeAll(queue: ShardedDelayedQueue<string>, count: number): Promi
   }
   expect(values).to.have.length(count)
   return values
+}
+
+/** Something to wait for. */
+function signalOf(): { given: Promise<void>; give: () => void } {
+  let give = (): void => {}
+  const given = new Promise<void>((resolve) => (give = resolve))
+  return { given, give: () => give() }
 }
 
 const sorted = (values: Iterable<string>) => [...values].sort((a, b) => Number(a) - Number(b))
@@ -518,6 +528,24 @@ for (const where of ['one server', 'a cluster']) {
         expect(await rejection(queue.poll())).to.be.an.instanceOf(ShutdownError)
       })
 
+      it('a take that begins while a shutdown waits for deliveries loses nothing', async () => {
+        const { queue, client } = open({ shards: 5, deliver: false, consumersDeliver: false })
+        for (const [i, name] of queue.names.entries()) await place.holderOf(name).rpush(name, `${i}a`, `${i}b`)
+        expect(await queue.size()).to.equal(0) // it is connected
+        const { transfers } = Reflect.get(queue, 'context')
+        const close = transfers.close.bind(transfers)
+        const begun = signalOf()
+        transfers.close = async () => {
+          await begun.given
+          await close()
+        }
+        const closing = client.shutdown()
+        const taken = await queue.take()
+        begun.give()
+        await closing
+        expect(await listsOf(place, queue)).to.deep.equal(restOf(queue, taken))
+      })
+
       it('so does destroy, and a pause of the consumer', async () => {
         for (const end of ['destroy', 'pause']) {
           const { queue } = open({ shards: 5, deliver: false })
@@ -651,19 +679,23 @@ describe('a sharded queue, wrong arguments', () => {
     }
   })
 
-  it('a nameMapper is asked for each shard, and the keys have its names', async () => {
+  it('a nameMapper is asked for each shard, but not again, and the keys have its names', async () => {
     const prefix = uniqueName('app')
+    let asked = 0
     const nameMapper = {
-      map: (name: string) => `${prefix}:${name}`,
+      map: (name: string) => (asked++, `${prefix}:${name}`),
       unmap: (name: string) => name.slice(prefix.length + 1),
     }
-    const { queue } = openAt(place, { client: { nameMapper }, shards: 2, name: 'mapped' })
+    const { queue, client } = openAt(place, { client: { nameMapper }, shards: 2, name: 'mapped' })
     onCleanup(() => Promise.all(queue.names.map((name) => deleteKeysOf(`${prefix}:${name}`))))
     expect(queue.names.every((name) => name.startsWith('mapped:'))).to.equal(true)
     await queue.offerAll(numbers(4).map((value) => ({ value, delay: LATER })))
     for (const name of queue.names) {
       expect(await rawClient().zcard(rawKeys(`${prefix}:${name}`).timeouts)).to.equal(2)
     }
+    const before = asked
+    expect(client.getShardedDelayedQueue('mapped', { shards: 2 }).names).to.deep.equal(queue.names)
+    expect(asked - before, 'the names are known').to.be.at.most(5)
   })
 
   it('of calls', async () => {
@@ -722,10 +754,57 @@ describe('a sharded queue, wrong arguments', () => {
     })
     client.on('error', () => {})
     expect(await rejection(queue.take())).to.be.an.instanceOf(AuthError)
+    for (let i = 0; i < 3; i++) {
+      expect(await rejection(queue.poll(20)), 'a short time is no empty answer').to.be.an.instanceOf(AuthError)
+      expect(await rejection(queue.takeMany(2, { timeout: 20 }))).to.be.an.instanceOf(AuthError)
+    }
     await client.shutdown()
     expect(await rejection(queue.take())).to.be.an.instanceOf(ShutdownError)
   })
 })
+
+describe('a sharded queue on a connection that sends again by itself', function () {
+  this.timeout(30_000)
+  afterEach(cleanUp)
+
+  for (const kind of ['a client of the user', 'a cluster']) {
+    it(`${kind}: what is put back while the connection breaks is put back once`, async function () {
+      requireServerBin(this)
+      const setup = kind === 'a cluster' ? await startCluster({ masters: 1, replicas: 1 }) : undefined
+      const server = setup?.servers[0] ?? (await startRedis())
+      onCleanup(() => (setup ?? server).stop())
+      const proxy = await startProxy({ targetPort: server.port })
+      onCleanup(() => proxy.stop())
+      const near = { host: '127.0.0.1', port: proxy.port }
+      const natMap = { [`127.0.0.1:${server.port}`]: near }
+      const redis =
+        setup === undefined ? new Redis({ ...near, retryStrategy: () => 50 }) : new Cluster([near], { natMap })
+      redis.on('error', () => {})
+      onCleanup(() => redis.disconnect())
+      const { queue } = openAt(
+        { options: { redis }, holderOf: () => rawTo(server.port) },
+        { shards: 1, deliver: false },
+      )
+      const plain = rawTo(server.port)
+      const [name] = queue.names as [string]
+      const context = Reflect.get(queue, 'context')
+      const source = sourceOf<string>(context, { name, keys: context.keysOf(name), codec: codecs.string() }, {})
+      await plain.rpush(name, 'c')
+      await source.putBack([held('b')]) // the connection is open
+      proxy.blackhole('toClient')
+      const failure = rejection(source.putBack([held('a1'), held('a2')]))
+      await eventually(async () => expect(await plain.llen(name)).to.equal(4))
+      proxy.blackhole(false)
+      proxy.cut()
+      const error = await failure
+      expect(error).to.be.an.instanceOf(ConnectionError).and.to.have.property('outcome', 'unknown')
+      await eventually(async () => expect(await queue.readySize()).to.equal(4)) // it is back, and has sent what it had
+      expect(await plain.lrange(name, 0, -1)).to.deep.equal(['a1', 'a2', 'b', 'c'])
+    })
+  }
+})
+
+const held = (value: string) => ({ value, bytes: Buffer.from(value) })
 
 describe('a sharded queue, when a master of a cluster dies', function () {
   let cluster: ClusterSetup

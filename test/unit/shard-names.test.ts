@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { keySlot, SLOTS } from '../../src/connection/key-slot.js'
 import { InvalidArgumentError } from '../../src/errors.js'
-import { shardName } from '../../src/queues/sharded/shard-names.js'
+import { ShardNames, shardName } from '../../src/queues/sharded/shard-names.js'
 import { jumpHash, shardOfKey } from '../../src/queues/sharded/shard-of-key.js'
 
 const asIs = (name: string) => name
@@ -24,45 +24,130 @@ describe('slots of keys', () => {
   for (const [key, slot] of known) it(`${JSON.stringify(key)}: ${slot}`, () => expect(keySlot(key)).to.equal(slot))
 })
 
+/** The first slots of the masters, as `redis-cli --cluster create` deals them out. */
+function rangesOf(masters: number): number[] {
+  const each = SLOTS / masters
+  return upTo(masters).map((master) => (master === 0 ? 0 : Math.round(master * each - 1) + 1))
+}
+
 describe('names of shards', () => {
   const names = upTo(256).map((shard) => shardName('orders', shard, asIs))
+  const slots = names.map(keySlot)
+  const firsts = upTo(256).map((shard) => {
+    const third = Math.floor(shard / 3)
+    const within = upTo(8).reduce((sum, bit) => sum + ((third >> bit) & 1) / 2 ** (bit + 1), 0)
+    return Math.ceil((((shard % 3) + within) / 3) * SLOTS)
+  })
+
+  /** How many of the first shards each master has. */
+  const heldBy = (masters: number, shards: number): number[] => {
+    const starts = rangesOf(masters)
+    const held = new Array<number>(masters).fill(0)
+    for (const slot of slots.slice(0, shards)) held[starts.findLastIndex((start) => start <= slot)]! += 1
+    return held
+  }
+
+  const spreadOf = (masters: number, shards: number): number => {
+    const held = heldBy(masters, shards)
+    return Math.max(...held) - Math.min(...held)
+  }
 
   // messages stand under these names, so a later version must find the same
   it('of earlier versions stay valid', () => {
-    expect(names.slice(0, 4)).to.deep.equal(['orders:0:279', 'orders:1:403', 'orders:2:131', 'orders:3:157'])
-    expect(shardName('a', 255, asIs)).to.equal('a:255:32')
+    expect(names.slice(0, 6)).to.deep.equal([
+      'orders:0:638',
+      'orders:1:159',
+      'orders:2:65',
+      'orders:3:577',
+      'orders:4:766',
+      'orders:5:446',
+    ])
+    expect(shardName('a', 255, asIs)).to.equal('a:255:242')
   })
 
-  it('each lies in the window of its shard, the windows being halves of halves', () => {
-    const windows = names.map((name) => Math.floor(keySlot(name) / 64))
-    expect(windows.slice(0, 9)).to.deep.equal([0, 128, 64, 192, 32, 160, 96, 224, 16])
-    expect([...windows].sort((a, b) => a - b)).to.deep.equal(upTo(256))
+  it('each lies in the window of its shard, and no two windows have a slot in common', () => {
+    expect(firsts.slice(0, 9)).to.deep.equal([0, 5462, 10923, 2731, 8192, 13654, 1366, 6827, 12288])
+    for (const [shard, slot] of slots.entries()) {
+      expect(slot - firsts[shard]!, `shard ${shard}`).to.be.within(0, 31)
+    }
+    const inOrder = [...firsts, SLOTS].sort((a, b) => a - b)
+    for (let i = 1; i < inOrder.length; i++) expect(inOrder[i]! - inOrder[i - 1]!).to.be.at.least(32)
+    expect(new Set(slots).size).to.equal(256)
+  })
+
+  it('are found well within the bound, whatever the queue is called', () => {
+    const tries = upTo(5).flatMap((n) =>
+      upTo(256).map((shard) => Number(shardName(`queue ${n}`, shard, asIs).split(':')[2])),
+    )
+    expect(Math.max(...tries)).to.be.below(10_000)
+    expect(tries.reduce((sum, each) => sum + each, 0) / tries.length).to.be.within(300, 600)
   })
 
   it('the smallest k that hits the window is taken', () => {
     for (const [shard, name] of names.entries()) {
       const [, , k] = name.split(':').map(Number)
-      const smaller = upTo(k!).map((other) => Math.floor(keySlot(`orders:${shard}:${other}`) / 64))
-      expect(smaller).not.to.include(Math.floor(keySlot(name) / 64))
+      const smaller = upTo(k!).map((other) => keySlot(`orders:${shard}:${other}`) - firsts[shard]!)
+      expect(smaller.filter((distance) => distance >= 0 && distance < 32)).to.deep.equal([])
     }
   })
 
-  for (const masters of [3, 4, 5, 6]) {
-    it(`2 to 64 shards are spread over ${masters} masters, each with its part, give or take two`, () => {
-      for (let shards = 2; shards <= 64; shards++) {
-        const held = new Array<number>(masters).fill(0)
-        for (const name of names.slice(0, shards)) held[Math.floor((keySlot(name) / SLOTS) * masters)]! += 1
-        for (const count of held)
-          expect(Math.abs(count - shards / masters), `${shards}: ${held.join()}`).to.be.below(2.5)
-        if (Number.isInteger(Math.log2(shards))) expect(Math.max(...held) - Math.min(...held)).to.be.at.most(1)
+  it('the masters of the tests are those of redis-cli', () => {
+    expect(rangesOf(3)).to.deep.equal([0, 5461, 10923])
+    expect(rangesOf(6)).to.deep.equal([0, 2731, 5461, 8192, 10923, 13653])
+  })
+
+  it('multiples of three are exactly even over three masters, all others as even as can be', () => {
+    for (let shards = 1; shards <= 256; shards++) {
+      expect(spreadOf(3, shards), `${shards} shards`).to.equal(shards % 3 === 0 ? 0 : 1)
+    }
+  })
+
+  it('twelve are exactly even over two, three, four and six masters', () => {
+    for (const masters of [2, 3, 4, 6]) expect(heldBy(masters, 12)).to.deep.equal(Array(masters).fill(12 / masters))
+  })
+
+  it('multiples of six are exactly even over two and six masters, those of twelve over four', () => {
+    for (let shards = 6; shards <= 256; shards += 6) {
+      for (const masters of shards % 12 === 0 ? [2, 4, 6] : [2, 6]) {
+        expect(spreadOf(masters, shards), `${shards} shards, ${masters} masters`).to.equal(0)
       }
-    })
-  }
+    }
+  })
+
+  it('any number differs by two at most over two, four and six masters', () => {
+    for (const masters of [2, 4, 6]) {
+      for (let shards = 1; shards <= 256; shards++) {
+        expect(spreadOf(masters, shards), `${shards} shards, ${masters} masters`).to.be.at.most(2)
+      }
+    }
+  })
+
+  it('with twice as many shards as masters every master has one', () => {
+    for (let masters = 2; masters <= 128; masters++) {
+      expect(Math.min(...heldBy(masters, 2 * masters)), `${masters} masters`).to.be.at.least(1) // further ones only add
+    }
+  })
 
   it('the name in Redis is what is looked at', () => {
     const mapped = shardName('orders', 1, (name) => `app:${name}`)
-    expect(Math.floor(keySlot(`app:${mapped}`) / 64)).to.equal(128)
+    expect(keySlot(`app:${mapped}`)).to.be.within(5462, 5462 + 31)
     expect(mapped).to.match(/^orders:1:\d+$/)
+  })
+
+  it('each is searched for once only, which keeps the mapper from being asked thousands of times', () => {
+    const asked: string[] = []
+    const found = new ShardNames((name) => {
+      asked.push(name)
+      return `app:${name}`
+    })
+    const first = upTo(12).map((shard) => found.of('orders', shard))
+    expect(first).to.deep.equal(upTo(12).map((shard) => shardName('orders', shard, (name) => `app:${name}`)))
+    expect(new Set(asked).size, 'each candidate once').to.equal(asked.length)
+    const before = asked.length
+    expect(upTo(12).map((shard) => found.of('orders', shard))).to.deep.equal(first)
+    expect(asked).to.have.length(before)
+    expect(found.of('orders', 12)).to.match(/^orders:12:/)
+    expect(found.of('others', 0)).to.match(/^others:0:/)
   })
 
   it('braces are refused, in the name and from the mapper', () => {

@@ -311,6 +311,55 @@ describe('the consumer of a sharded queue', () => {
       expect(shards[0]!.waits.length).to.be.below(30)
     })
 
+    it('none works: a time that ends between two attempts is no empty answer', async () => {
+      const { shards, take, clock, outcome } = setUp(3)
+      for (const shard of shards) shard.broken = refused
+      expect(await outcome(take(1, { timeoutMs: 30 }))).to.be.an.instanceOf(ConnectionError)
+      const errors = new Set<unknown>()
+      for (let i = 0; i < 50; i++) {
+        const waits = shards[0]!.waits.length
+        const calls = [take(1, { timeoutMs: 30 }), take(5, { timeoutMs: 30 })].map((call) =>
+          call.catch((error: unknown) => error),
+        )
+        await clock.advance(30)
+        for (const call of calls) {
+          const error = await call
+          expect(error, `call ${i}`).to.be.an.instanceOf(ConnectionError)
+          errors.add(error)
+        }
+        expect(shards[0]!.waits.length - waits, 'attempts').to.be.at.most(1)
+      }
+      expect(errors.size, 'each its own').to.equal(100)
+    })
+
+    it('one that works again and is empty makes an empty answer', async () => {
+      const { shards, take, clock, outcome } = setUp(2)
+      for (const shard of shards) shard.broken = refused
+      expect(await outcome(take(1, { timeoutMs: 30 }))).to.be.an.instanceOf(ConnectionError)
+      shards[1]!.broken = undefined
+      const timed = take(1, { timeoutMs: 5_000 })
+      await clock.advance(4_999)
+      expect(shards[1]!.isWaitedFor).to.equal(true)
+      await clock.advance(1)
+      expect(await outcome(timed)).to.deep.equal([])
+    })
+
+    it('so it does for short times with pauses between them', async () => {
+      const { shards, take, clock, outcome } = setUp(2)
+      for (const shard of shards) shard.broken = refused
+      expect(await outcome(take(1, { timeoutMs: 5 }))).to.be.an.instanceOf(ConnectionError)
+      for (const shard of shards) shard.broken = undefined
+      await clock.advance(10_000)
+      const answers: unknown[] = []
+      for (let i = 0; i < 3; i++) {
+        const timed = take(1, { timeoutMs: 5 }).catch((error: unknown) => error)
+        await clock.advance(1_000)
+        answers.push(await timed)
+      }
+      expect(answers[0], 'nobody knows yet').to.be.an.instanceOf(ConnectionError)
+      expect(answers.slice(1)).to.deep.equal([[], []])
+    })
+
     it('a look at the lists goes on to the others, and fails when it finds nothing', async () => {
       const { shards, consumer, outcome } = setUp(3)
       shards[1]!.broken = refused

@@ -1,4 +1,5 @@
 import type { Codec } from '../../codec/codec.js'
+import { NO_WAIT } from '../../connection/durability.js'
 import type { QueueContext, QueueIdentity } from '../context.js'
 import { BlockingQueue } from '../blocking-queue.js'
 import { Deque } from '../deque.js'
@@ -32,9 +33,18 @@ export function sourceOf<T>(
     drain: (max) => queue.drainTo(max),
     putBack: async (elements) => {
       const [last, ...others] = elements.toReversed()
-      if (last !== undefined) await deque.addFirst(last, ...others)
+      if (last === undefined) return
+      if (!context.commands.resends) await deque.addFirst(last, ...others)
+      else await pushOnce(context, keys.destination, [last, ...others])
     },
   }
+}
+
+/** Where the connection for commands sends again by itself what may have been carried out, elements could come twice. */
+async function pushOnce(context: QueueContext, key: string, elements: readonly Held<unknown>[]): Promise<void> {
+  const push = ['LPUSH', [key, ...elements.map(({ bytes }) => bytes)]] as const
+  const [reply] = await context.durable.sender(key, NO_WAIT).pipeline([push])
+  if (reply instanceof Error) throw reply
 }
 
 function heldCodec<T>(codec: Codec<T>): Codec<Held<T>> {

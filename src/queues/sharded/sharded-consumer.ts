@@ -10,6 +10,8 @@ import { Takers, type TakerOptions } from './takers.js'
 const LINGER_MS = 50
 /** How long a look at the lists waits for waits that are being ended, and may have popped something. */
 const QUIET_MS = 100
+/** A wait that has lasted so long works; what is refused is refused sooner. No longer than a wait lingers. */
+const WORKS_MS = 50
 /** A shard whose elements had to be put back is asked so long before all others. */
 const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
@@ -44,6 +46,10 @@ interface Shard<E> {
   retryAt: number
   /** Since a shard gave something, or all takers were told that none works. */
   failed: boolean
+  /** Why its last wait failed; nothing since one works. */
+  refusal: Error | undefined
+  /** When the wait under way began. */
+  since: number
 }
 
 /**
@@ -82,9 +88,15 @@ export class ShardedConsumer<E> implements Holder {
       failures: 0,
       retryAt: -Infinity,
       failed: false,
+      refusal: undefined,
+      since: Infinity,
     }))
     this.#turn = Math.floor(params.random() * params.sources.length)
-    this.#takers = new Takers(params.clock, () => this.#settle())
+    this.#takers = new Takers(
+      params.clock,
+      () => this.#settle(),
+      () => this.#whyNone(),
+    )
     this.#linger = new DeadlineTimer(params.clock, () => void this.#rest())
     this.#retry = new DeadlineTimer(params.clock, () => this.#serve())
     this.#headStart = new DeadlineTimer(params.clock, () => this.#serve())
@@ -94,7 +106,7 @@ export class ShardedConsumer<E> implements Holder {
     return this.#spare.length > 0 || this.#shards.some((shard) => shard.returning !== undefined)
   }
 
-  /** Waits for 1 to `max` elements; none when the time is over. */
+  /** Waits for 1 to `max` elements; none when the time is over, or the last error when all shards have failed by then. */
   async take(max: number, options: TakerOptions): Promise<E[]> {
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
     this.#enter()
@@ -179,13 +191,18 @@ export class ShardedConsumer<E> implements Holder {
   async #attempt(shard: Shard<E>): Promise<void> {
     const { signal } = this.#interruption
     const share = Math.min(MAX_SHARE, Math.ceil(this.#takers.wanted / this.#shards.length))
+    shard.since = this.#clock.now()
     try {
       const elements = await shard.source.wait(share, signal)
+      shard.refusal = undefined
       for (const each of this.#shards) each.failed = false
       shard.failures = 0
       this.#deliver(shard, elements)
     } catch (thrown) {
       if (!signal.aborted) this.#onFailure(shard, toError(thrown))
+      else if (this.#works(shard)) shard.refusal = undefined
+    } finally {
+      shard.since = Infinity
     }
   }
 
@@ -195,6 +212,7 @@ export class ShardedConsumer<E> implements Holder {
   }
 
   #onFailure(shard: Shard<E>, error: Error): void {
+    shard.refusal = error
     shard.failed = true
     shard.failures++
     shard.retryAt = this.#clock.now() + backoffDelay(BACKOFF, shard.failures, this.#params.random())
@@ -204,6 +222,16 @@ export class ShardedConsumer<E> implements Holder {
       this.#takers.rejectAll(error)
       this.#settle()
     } else if (shard.failures > 1) this.#params.onFailure(shard.index, error)
+  }
+
+  /** While every shard refuses its waits, nothing having come does not mean that nothing is there. */
+  #whyNone(): Error | undefined {
+    const refusals = this.#shards.flatMap((shard) => (this.#works(shard) ? [] : (shard.refusal ?? [])))
+    return refusals.length === this.#shards.length ? refusals[0] : undefined
+  }
+
+  #works({ since }: Shard<E>): boolean {
+    return this.#clock.now() - since >= WORKS_MS
   }
 
   /** When nobody waits any more, the waits and what they popped have a short time left. */

@@ -10,7 +10,6 @@ import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from '../of
 import type { Due, PendingOffer } from '../offers.js'
 import { Queue } from '../queue.js'
 import type { QuarantinedEntry } from '../queue-object.js'
-import { shardName } from './shard-names.js'
 import { shardOfKey } from './shard-of-key.js'
 import {
   resolveShardedOptions,
@@ -256,7 +255,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 }
 
 function shardIdentity<T>(context: QueueContext, identity: QueueIdentity<T>, shard: number): QueueIdentity<T> {
-  const name = shardName(identity.name, shard, (candidate) => context.keysOf(candidate).destination)
+  const name = context.shardNames.of(identity.name, shard)
   return { name, keys: context.keysOf(name), codec: identity.codec }
 }
 

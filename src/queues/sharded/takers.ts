@@ -18,13 +18,15 @@ interface Taker<E> {
 export class Takers<E> {
   readonly #clock: Clock
   readonly #onLeft: () => void
+  readonly #whyNone: () => Error | undefined
   readonly #waiting = new Set<Taker<E>>()
   #wanted = 0
 
-  /** `onLeft`: one of them gave up. */
-  constructor(clock: Clock, onLeft: () => void) {
+  /** `onLeft`: one of them gave up. `whyNone`: the error that kept elements from coming, where there is one. */
+  constructor(clock: Clock, onLeft: () => void, whyNone: () => Error | undefined) {
     this.#clock = clock
     this.#onLeft = onLeft
+    this.#whyNone = whyNone
   }
 
   /** How many elements would find a taker. */
@@ -32,14 +34,14 @@ export class Takers<E> {
     return this.#wanted
   }
 
-  /** Waits for 1 to `max` elements; nothing when the time is over. */
+  /** Waits for 1 to `max` elements; nothing when the time is over, or the error that is to blame. */
   add(max: number, { timeoutMs, signal }: TakerOptions): Promise<E[]> {
     return new Promise((resolve, reject) => {
       const leave = (how: E[] | Error): void => {
         taker.settle(how)
         this.#onLeft()
       }
-      const timer = new DeadlineTimer(this.#clock, () => leave([]))
+      const timer = new DeadlineTimer(this.#clock, () => leave(own(this.#whyNone()) ?? []))
       const taker: Taker<E> = {
         max,
         settle: (how) => {
@@ -71,6 +73,11 @@ export class Takers<E> {
   }
 
   rejectAll(error: Error): void {
-    for (const taker of [...this.#waiting]) taker.settle(error instanceof RedelayedError ? copyOf(error) : error)
+    for (const taker of [...this.#waiting]) taker.settle(own(error))
   }
+}
+
+/** Each call gets an error of its own. */
+function own<E extends Error | undefined>(error: E): E | RedelayedError {
+  return error instanceof RedelayedError ? copyOf(error) : error
 }
