@@ -6,8 +6,11 @@ import { TAKES } from '../bench/bench.js'
 import type { ClusterStage, ReplicatedStage } from '../bench/stage.js'
 import type { Scenario } from './scenario.js'
 
-/** Offers wait for both replicas; what was taken in the last moment may not have reached them, and comes again. */
-const REPEATED = 100
+/**
+ * Offers wait for both replicas; what was taken in the last moment may not have reached them, and comes again: mostly nothing,
+ * and up to 643 in an hour of soak on a machine whose replicas were behind.
+ */
+const REPEATED = 1_000
 /**
  * With two masters for a moment: what was pending when the second came, some 125, and what is offered to the first until all
  * have left it and is offered again then, 250 a second.
