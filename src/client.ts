@@ -190,7 +190,7 @@ export class RedelayedClient {
     const stopWatching = giveUpWithout(
       this.#topology,
       () => this.#patience(),
-      () => void this.#topology.close(),
+      () => void this.#topology.close().then(() => this.#commands.giveUp()),
     )
     try {
       const putBack = holders.map((holder) => holder.close())

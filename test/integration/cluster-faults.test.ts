@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Cluster } from 'ioredis'
 import {
+  ConnectionError,
   DurabilityError,
   RedelayedError,
   ShutdownError,
@@ -150,6 +151,22 @@ describe('Cluster, a master and its replica', function () {
       }
     })
   }
+
+  it('so does one of a client on a Cluster of the user, which keeps commands for its next connection', async () => {
+    const cluster = borrowed()
+    cluster.on('error', () => {}) // ioredis prints it otherwise
+    const client = makeClient({ redis: cluster })
+    const queue = client.getQueue<string>(uniqueName(), { codec: codecs.string() })
+    const delayed = client.getDelayedQueue(queue, { deliver: false })
+    await delayed.offer('before', LATER)
+    await Promise.all(setup.servers.map((server) => server.kill('SIGKILL')))
+    const offered = rejection(delayed.offer('during', LATER))
+    const started = performance.now()
+    await client.shutdown()
+    expect(performance.now() - started).to.be.below(3_000)
+    expect(await offered).to.be.instanceOf(ConnectionError)
+    expect(cluster.status).not.to.equal('end')
+  })
 
   it('a durable offer waits for the failover', async () => {
     const pair = await idle()
