@@ -5,6 +5,7 @@ import { BlockingReads } from './connection/blocking-reads.js'
 import { Commands } from './connection/commands.js'
 import { DurableCommands } from './connection/durable-commands.js'
 import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './connection/options.js'
+import { PATIENCE_MS, giveUpWithout } from './connection/give-up.js'
 import { Subscriber } from './connection/subscriber.js'
 import { createTopology } from './connection/connect.js'
 import type { Topology } from './connection/topology.js'
@@ -188,14 +189,30 @@ export class RedelayedClient {
     const holders = [...this.#context.holders]
     const needed = this.#blocking.blocked || holders.some((holder) => holder.holding)
     if (!this.#topology.connected && !needed) await this.#topology.close()
-    const putBack = holders.map((holder) => holder.close())
-    await this.#transfers.close()
-    await this.#blocking.close()
-    // those that began to wait since, which was possible as long as the blocking connections were open
-    await Promise.all([...putBack, ...[...this.#context.holders].map((holder) => holder.close())])
-    await this.#subscriber.close()
-    await Promise.all([this.#commands.drain(), this.#durable.close()])
+    const stopWatching = giveUpWithout(
+      this.#topology,
+      () => this.#patience(),
+      () => void this.#topology.close().then(() => this.#commands.giveUp()),
+    )
+    try {
+      const putBack = holders.map((holder) => holder.close())
+      await this.#transfers.close()
+      await this.#blocking.close()
+      // those that began to wait since, which was possible as long as the blocking connections were open
+      await Promise.all([...putBack, ...[...this.#context.holders].map((holder) => holder.close())])
+      await this.#subscriber.close()
+      await Promise.all([this.#commands.drain(), this.#durable.close()])
+    } finally {
+      stopWatching()
+    }
     await this.#topology.close()
+  }
+
+  /** For how long a shutdown looks for a server. */
+  #patience(): number {
+    if (this.#blocking.blocked) return Infinity // until the overdue reply
+    const holding = [...this.#context.holders].some((holder) => holder.holding)
+    return holding ? this.#context.settings.connectTimeout : PATIENCE_MS
   }
 
   #identify<T>(name: string, options: QueueOptions<T>): QueueIdentity<T> {

@@ -1,6 +1,8 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError, InternalError } from '../errors.js'
 import type { Settings } from '../options.js'
+import { atMost } from '../timing/at-most.js'
+import { QUIT_TIMEOUT_MS, abandon } from './disconnect.js'
 import { OVERRIDES } from './overrides.js'
 import { Readiness } from './readiness.js'
 import { assertVersion } from './server-version.js'
@@ -17,6 +19,7 @@ export class ClusterTopology implements Topology {
   readonly #ready: Readiness
   readonly #slots = new Map<string, number>()
   readonly #onError = (): void => {}
+  #closing: Promise<void> | undefined
 
   constructor(cluster: Cluster, owned: boolean, settings: Settings) {
     this.#cluster = cluster
@@ -30,7 +33,8 @@ export class ClusterTopology implements Topology {
   }
 
   get connected(): boolean {
-    return this.#ready.now
+    // ioredis goes on believing in a cluster as long as it knows a node, also one that it never connected to
+    return this.#ready.now && this.#isAnyReady()
   }
 
   commands(): Cluster | Promise<Cluster> {
@@ -82,10 +86,29 @@ export class ClusterTopology implements Topology {
     return false // ioredis follows the redirections
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const cluster = this.#cluster
+    this.#ready.close()
     if (!this.#owned) return
-    await this.#cluster.quit().catch(() => undefined)
-    this.#cluster.disconnect()
+    if (this.#isAnyReady()) await atMost(QUIT_TIMEOUT_MS, cluster.quit())
+    const ended = cluster.nodes('all').map((node) => new Promise((resolve) => node.once('end', resolve)))
+    cluster.nodes('all').forEach(abandon)
+    cluster.disconnect()
+    await atMost(QUIT_TIMEOUT_MS, Promise.all(ended))
+    if (cluster.status === 'end') return
+    // Without a node, as between two attempts to connect, ioredis would never end, nor would the commands that it keeps for
+    // the next connection. A cluster that was never connected it ends at once.
+    cluster.status = 'wait'
+    cluster.disconnect()
+  }
+
+  #isAnyReady(): boolean {
+    return this.#cluster.nodes('all').some((node) => node.status === 'ready')
   }
 }
 

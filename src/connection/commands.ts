@@ -18,6 +18,8 @@ export class Commands implements Sender {
   #wholes = 0
   #idle: (() => void) | undefined
   #closed = false
+  /** Each ends a command that the layer below may keep for its next connection. */
+  readonly #kept = new Set<() => void>()
 
   /** `patience`: for how many milliseconds a command that a replica refused is sent to the next master. */
   constructor(topology: Topology, patience: number) {
@@ -43,7 +45,7 @@ export class Commands implements Sender {
       const connected = this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
       if (!client.isCluster) writeTogether(client as Redis)
-      return await client.callBuffer(command, ...args)
+      return await this.#unlessGivenUp(client.callBuffer(command, ...args))
     } catch (thrown) {
       return await this.#again(thrown, client, command, args, options?.idempotent === true)
     } finally {
@@ -89,6 +91,23 @@ export class Commands implements Sender {
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
+  /** There is no server to wait for: ends what is under way, where only the user's client could, which stays as it is. */
+  giveUp(): void {
+    for (const end of this.#kept) end()
+  }
+
+  #unlessGivenUp<T>(reply: Promise<T>): Promise<T> {
+    if (!this.#topology.resends) return reply
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        this.#kept.delete(end)
+        reject(new ConnectionError('the client was shut down before Redis answered', 'unknown'))
+      }
+      this.#kept.add(end)
+      reply.then(resolve, reject).finally(() => this.#kept.delete(end))
+    })
+  }
+
   /** Where it went, and one result or error per command, also when none of them could be sent. */
   async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
     let client: Redis | Cluster | undefined
@@ -96,7 +115,7 @@ export class Commands implements Sender {
       client = await this.#topology.commands()
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-      const results = await pipeline.exec()
+      const results = await this.#unlessGivenUp(pipeline.exec())
       const replies = commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
         return error === null ? result : translateError(error)
@@ -134,7 +153,7 @@ export class Commands implements Sender {
       if (this.#closed || !mayRetry) throw error
       try {
         client = await this.#topology.commands()
-        return await client.callBuffer(command, ...args)
+        return await this.#unlessGivenUp(client.callBuffer(command, ...args))
       } catch (again) {
         thrown = again
       }

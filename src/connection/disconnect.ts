@@ -1,5 +1,8 @@
 import type { Redis } from 'ioredis'
 
+/** How long a server may take to answer what was sent before the end. */
+export const QUIT_TIMEOUT_MS = 2_000
+
 /** For a connection that has ended, ioredis would set a timer of two seconds that nothing clears. */
 export function disconnect(redis: Redis): void {
   if (redis.status !== 'end') redis.disconnect()

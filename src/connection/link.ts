@@ -8,8 +8,9 @@ import {
   type RedelayedError,
 } from '../errors.js'
 import type { Emit, ReconnectingEvent } from '../events.js'
+import { atMost } from '../timing/at-most.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
-import { abandon, disconnect } from './disconnect.js'
+import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
 import { peerOf, type IsStale } from './peer.js'
 import { translateError } from './server-errors.js'
 import { NodeGoneError } from './topology.js'
@@ -226,16 +227,7 @@ export class Link {
   }
 }
 
-const QUIT_TIMEOUT_MS = 2_000
-
 /** Waits until the server has answered everything sent before; a dead server must not hold up a shutdown. */
 async function quit(redis: Redis): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, QUIT_TIMEOUT_MS)))
-  const quitted = redis.quit().then(
-    () => undefined,
-    () => undefined,
-  )
-  await Promise.race([quitted, timeout])
-  clearTimeout(timer)
+  await atMost(QUIT_TIMEOUT_MS, redis.quit())
 }

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import { ConnectionError, RedelayedError, copyOf } from '../errors.js'
+import { ConnectionError, RedelayedError, ShutdownError, copyOf } from '../errors.js'
 import { ClientEndedError } from './topology.js'
 
 interface Waiting {
@@ -20,6 +20,7 @@ export class Readiness {
   #lastError: Error | undefined
   #inspecting: Promise<void> | undefined
   #inspected = false
+  #closed = false
 
   constructor(client: Redis | Cluster, timeout: number, inspect: () => Promise<void>) {
     this.#client = client
@@ -28,10 +29,11 @@ export class Readiness {
   }
 
   get now(): boolean {
-    return this.#inspected && this.#client.status === 'ready'
+    return this.#inspected && !this.#closed && this.#client.status === 'ready'
   }
 
   async wait(): Promise<void> {
+    if (this.#closed) throw new ShutdownError('the client was shut down')
     if (this.#client.status !== 'ready') await this.#connected()
     if (this.#inspected) return
     this.#inspecting ??= this.#inspect().finally(() => (this.#inspecting = undefined))
@@ -41,6 +43,15 @@ export class Readiness {
       throw error instanceof RedelayedError ? copyOf(error) : error
     }
     this.#inspected = true
+  }
+
+  /** Ends all waits, and refuses further ones. */
+  close(): void {
+    this.#closed = true
+    for (const waiting of this.#waiting) {
+      this.#remove(waiting)
+      waiting.reject(new ShutdownError('the client was shut down'))
+    }
   }
 
   #connected(): Promise<void> {

@@ -153,5 +153,7 @@ export class BorrowedTopology implements Topology {
     return false
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#ready.close()
+  }
 }

@@ -1,6 +1,14 @@
 import { expect } from 'chai'
 import { Cluster } from 'ioredis'
-import { DurabilityError, codecs, type ClientOptions, type ReconnectingEvent } from '../../src/index.js'
+import {
+  ConnectionError,
+  DurabilityError,
+  RedelayedError,
+  ShutdownError,
+  codecs,
+  type ClientOptions,
+  type ReconnectingEvent,
+} from '../../src/index.js'
 import { eventually, once } from '../support/events.js'
 import { requireServerBin, startCluster, type ClusterSetup, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
@@ -110,6 +118,54 @@ describe('Cluster, a master and its replica', function () {
     const plain = rawTo(master.port, MORTAL)
     await eventually(() => plain.rpush(name, 'new'))
     expect(await waiting.promise).to.equal('new')
+  })
+
+  const moments: Record<string, (pair: Pair) => Promise<unknown>> = {
+    'at once': () => Promise.resolve(),
+    'when it has noticed': (pair) => tried(pair, 'subscriber', 1),
+    'when it has noticed for long': (pair) => tried(pair, 'subscriber', 2),
+  }
+  for (const [when, moment] of Object.entries(moments)) {
+    it(`a shutdown ends although every node is gone, ${when}, and with it all calls`, async () => {
+      const pair = await idle({ cluster: setup.nodes, connectTimeout: 5_000 })
+      await pair.delayed.offer('first', 0)
+      expect(await pair.queue.take()).to.equal('first')
+      const taking = [rejection(pair.queue.take()), rejection(pair.queue.take())]
+      await eventually(async () =>
+        expect(await rawTo(master.port, MORTAL).info('clients')).to.include('blocked_clients:1'),
+      )
+      const tens = Array.from({ length: 10 }, (_, i) => String(i))
+      const offer = () => tens.map((value) => pair.delayed.offer(value, LATER).catch((error: unknown) => error))
+      const offered = offer()
+      const reached = moment(pair)
+      await Promise.all(setup.servers.map((server) => server.kill('SIGKILL')))
+      offered.push(...offer())
+      await reached
+      offered.push(...offer())
+      const started = performance.now()
+      await Promise.all([pair.client.shutdown(), pair.client.shutdown()])
+      expect(performance.now() - started).to.be.below(3_000)
+      for (const error of await Promise.all(taking)) expect(error).to.be.instanceOf(ShutdownError)
+      for (const made of await Promise.all(offered)) {
+        if (typeof made !== 'string') expect(made).to.be.instanceOf(RedelayedError)
+      }
+    })
+  }
+
+  it('so does one of a client on a Cluster of the user, which keeps commands for its next connection', async () => {
+    const cluster = borrowed()
+    cluster.on('error', () => {}) // ioredis prints it otherwise
+    const client = makeClient({ redis: cluster })
+    const queue = client.getQueue<string>(uniqueName(), { codec: codecs.string() })
+    const delayed = client.getDelayedQueue(queue, { deliver: false })
+    await delayed.offer('before', LATER)
+    await Promise.all(setup.servers.map((server) => server.kill('SIGKILL')))
+    const offered = rejection(delayed.offer('during', LATER))
+    const started = performance.now()
+    await client.shutdown()
+    expect(performance.now() - started).to.be.below(3_000)
+    expect(await offered).to.be.instanceOf(ConnectionError)
+    expect(cluster.status).not.to.equal('end')
   })
 
   it('a durable offer waits for the failover', async () => {
