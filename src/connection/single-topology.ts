@@ -66,6 +66,7 @@ export class SingleTopology implements Topology {
   }
 
   async dedicated(): Promise<Redis> {
+    this.#watch?.start() // durable offers alone open no other connection
     return new Redis(await this.#target())
   }
 
