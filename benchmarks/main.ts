@@ -11,6 +11,7 @@ import { commitRatios, compareWithCommitted } from './lib/committed.js'
 import { plot } from './lib/plots.js'
 import { environment, markdown, save, type Finished } from './lib/report.js'
 import type { Bench, Point, Scenario } from './lib/scenario.js'
+import { warmUp } from './lib/warm-up.js'
 import { adding } from './scenarios/adding.js'
 import { bullmqBench } from './scenarios/bullmq-bench.js'
 import { connections } from './scenarios/connections.js'
@@ -97,6 +98,7 @@ try {
   })
   const stem = `${env.date.slice(0, 10)}-${options.quick ? 'quick' : 'full'}${options.only === undefined ? '' : `-${options.only.replaceAll(',', '-').slice(0, 80)}`}`
   const dir = fileURLToPath(new URL('results', import.meta.url))
+  await warmUp({ serverBin: bin })
   const finished: Finished[] = []
   const pictures = new Map<string, string>()
   for (const [place, scenario] of chosen.entries()) {

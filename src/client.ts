@@ -188,7 +188,7 @@ export class RedelayedClient {
     // that have to be put back
     const holders = [...this.#context.holders]
     const needed = this.#blocking.blocked || holders.some((holder) => holder.holding)
-    if (!this.#topology.connected && !needed) await this.#topology.close()
+    if (!this.#topology.connected && this.#topology.closesAtOnce && !needed) await this.#topology.close()
     const stopWatching = giveUpWithout(
       this.#topology,
       () => this.#patience(),

@@ -22,7 +22,7 @@ export interface StageOptions {
 export const PAYLOAD_BYTES = 100
 
 export async function onStage<R>(
-  bench: Bench,
+  bench: Pick<Bench, 'serverBin'>,
   options: StageOptions,
   action: (stage: Stage) => Promise<R>,
 ): Promise<R> {

@@ -16,7 +16,7 @@ interface Setting extends TakeOptions {
 
 async function measure(bench: Bench, subject: Subject, setting: Setting): Promise<Record<string, number>> {
   return onStage(bench, {}, async (stage) => {
-    const count = setting.count / (bench.quick ? 5 : 1)
+    const { count } = setting
     const session = await stage.open(subject)
     await session.ready()
     await session.load(count)

@@ -1,23 +1,22 @@
 import type { Cluster, Redis } from 'ioredis'
-import { ConnectionError, InternalError } from '../errors.js'
+import { ConnectionError } from '../errors.js'
 import type { Settings } from '../options.js'
 import { atMost } from '../timing/at-most.js'
 import { QUIT_TIMEOUT_MS, abandon } from './disconnect.js'
+import { keySlot } from './key-slot.js'
 import { OVERRIDES } from './overrides.js'
 import { Readiness } from './readiness.js'
 import { assertVersion } from './server-version.js'
 import { NodeGoneError, type Place, type Topology } from './topology.js'
 
-const MAX_KNOWN_SLOTS = 100_000
-
 /** A cluster; ioredis follows its redirections and failovers, also by sending a command twice. */
 export class ClusterTopology implements Topology {
   readonly resends = true
+  readonly closesAtOnce = false
   readonly moves = true
   readonly #cluster: Cluster
   readonly #owned: boolean
   readonly #ready: Readiness
-  readonly #slots = new Map<string, number>()
   readonly #onError = (): void => {}
   #closing: Promise<void> | undefined
 
@@ -62,20 +61,10 @@ export class ClusterTopology implements Topology {
 
   async place(key: string): Promise<Place> {
     await this.#ready.wait()
-    const slot = await this.#slotOf(key)
+    const slot = keySlot(key)
     const node = this.#cluster.slots[slot]?.[0]
     if (node === undefined) throw new ConnectionError(`no master serves slot ${slot}`, 'not-applied')
     return { node, slot }
-  }
-
-  async #slotOf(key: string): Promise<number> {
-    const known = this.#slots.get(key)
-    if (known !== undefined) return known
-    const slot = await this.#cluster.call('CLUSTER', 'KEYSLOT', key)
-    if (typeof slot !== 'number') throw new InternalError('keyslot', 'CLUSTER KEYSLOT gave no number')
-    if (this.#slots.size >= MAX_KNOWN_SLOTS) this.#slots.clear()
-    this.#slots.set(key, slot)
-    return slot
   }
 
   refresh(): Promise<void> {

@@ -55,7 +55,7 @@ export class SentinelWatch {
           const [name, , , host = '', port = ''] = message.split(' ')
           if (name !== options.name) return
           last = `${host}:${port}`
-          void this.#announce(host, port)
+          this.#announce(host, port)
         })
         return redis
       },
@@ -71,7 +71,7 @@ export class SentinelWatch {
         // one that was cut off from the others still says what it said before, and would cut what is right
         if (last === `${host}:${port}`) return
         last = `${host}:${port}`
-        void this.#announce(host, port)
+        this.#announce(host, port)
       },
       connectTimeout,
       emit: () => undefined, // a sentinel that is down is for those who run it to know: there are others
@@ -79,11 +79,15 @@ export class SentinelWatch {
     return link
   }
 
-  async #announce(host: string, port: string): Promise<void> {
+  /** An address that cannot be mapped says nothing about any connection. */
+  #announce(host: string, port: string): void {
     const { natMap } = this.#params.options
     const address = `${host}:${port}`
-    const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address]
-    this.#params.onSwitch(await elsewhereThan(mapped ?? { host, port: Number(port) }))
+    const isStale = async (): Promise<IsStale> => {
+      const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address]
+      return elsewhereThan(mapped ?? { host, port: Number(port) })
+    }
+    isStale().then(this.#params.onSwitch, () => undefined)
   }
 }
 

@@ -13,6 +13,7 @@ import { ONE_PLACE, type Place, type Topology } from './topology.js'
 /** One server, or the master that sentinels name or a finder finds. */
 export class SingleTopology implements Topology {
   readonly resends = false
+  readonly closesAtOnce = true
   readonly moves: boolean
   readonly #options: RedisOptions
   readonly #link: Link
@@ -116,6 +117,7 @@ export class SingleTopology implements Topology {
 /** A single-node client of the user's: its reconnection and its end are the user's. */
 export class BorrowedTopology implements Topology {
   readonly resends: boolean
+  readonly closesAtOnce = false
   readonly moves = true // where the user's client leads is not known
   readonly #client: Redis
   readonly #ready: Readiness

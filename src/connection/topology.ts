@@ -12,6 +12,11 @@ export interface Topology {
   readonly moves: boolean
   /** Whether commands could be sent now. */
   readonly connected: boolean
+  /**
+   * Whether what is not connected when a shutdown begins is not worth waiting for: where ioredis keeps commands that it has
+   * been given, those would be cut that end well in a moment.
+   */
+  readonly closesAtOnce: boolean
   /** The client for commands, when it is connected; waits at most `connectTimeout`. */
   commands(): Redis | Cluster | Promise<Redis | Cluster>
   /** The server that holds a key, and the slot: keys of different slots cannot share a command. */
