@@ -2,6 +2,8 @@
  * Private servers for tests that kill, restart, fail over or change the configuration: each on its own port and in its
  * own directory. Tests that only need a Redis use `redisUrl()` of redis.ts.
  */
+import { randomInt } from 'node:crypto'
+import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -190,12 +192,23 @@ async function replicates(port: number): Promise<void> {
   }, 15_000)
 }
 
-/** The cluster bus listens on port + 10000, so the port must leave room for that below 65536. */
+/**
+ * The cluster bus listens on port + 10000. Both lie below the ports that systems give to outgoing connections, one of which
+ * could take the second between the look and the start.
+ */
 async function clusterPort(): Promise<number> {
   for (;;) {
-    const port = await freePort()
-    if (port < 55_536) return port
+    const port = randomInt(11_000, 22_000)
+    if ((await isFree(port)) && (await isFree(port + 10_000))) return port
   }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
 }
 
 async function startOneSentinel(name: string, masterPort: number): Promise<RedisServer> {
