@@ -80,5 +80,9 @@ ${table(['fleet', 'readings', 'first', 'middle', 'last', 'largest'], memory)}
 
 ${failed.length === 0 ? 'Nothing.' : failed.map(({ at, place, fault, problems }) => `- ${at.toFixed(1)} min, ${place}, ${fault}: ${problems.join('; ').replaceAll('\n', ' ')}`).join('\n')}
 `
-  return { text, data: { settings: { ...settings, out: basename(settings.out) }, minutes, rounds, heaps }, failed: failed.length }
+  return {
+    text,
+    data: { settings: { ...settings, out: basename(settings.out) }, minutes, rounds, heaps },
+    failed: failed.length,
+  }
 }
