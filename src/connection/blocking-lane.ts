@@ -39,6 +39,8 @@ interface Call {
   readonly redis: Redis
   /** Per call: an interruption still under way for the last one must not swallow the one this call needs. */
   interrupted: boolean
+  /** Further elements may still be fetched, by other means. */
+  answered: boolean
 }
 
 /**
@@ -64,7 +66,7 @@ export class BlockingLane {
 
   /** Whether its command waits at the server now. */
   get blocked(): boolean {
-    return this.#call !== undefined
+    return this.#call?.answered === false
   }
 
   has(key: string): boolean {
@@ -146,7 +148,8 @@ export class BlockingLane {
   }
 
   async #wait(redis: Redis, keys: string[]): Promise<void> {
-    this.#call = { keys: new Set(keys), redis, interrupted: false }
+    const call: Call = { keys: new Set(keys), redis, interrupted: false, answered: false }
+    this.#call = call
     const id = clientIds.get(redis)
     const short = id === undefined || this.#waiters.groupCount > 1 || this.#params.beside(redis) === undefined
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
@@ -161,6 +164,7 @@ export class BlockingLane {
       return
     }
     stopWatching()
+    call.answered = true
     this.#params.shared.hasServed = true
     if (popped !== null) {
       const [key, elements] = popped

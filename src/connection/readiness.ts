@@ -21,11 +21,15 @@ export class Readiness {
   #inspecting: Promise<void> | undefined
   #inspected = false
   #closed = false
+  #reject: (error: ShutdownError) => void = () => undefined
+  /** Never resolves. */
+  readonly #closing = new Promise<never>((_, reject) => (this.#reject = reject))
 
   constructor(client: Redis | Cluster, timeout: number, inspect: () => Promise<void>) {
     this.#client = client
     this.#timeout = timeout
     this.#inspect = inspect
+    this.#closing.catch(() => undefined) // mostly nobody waits
   }
 
   get now(): boolean {
@@ -38,7 +42,7 @@ export class Readiness {
     if (this.#inspected) return
     this.#inspecting ??= this.#inspect().finally(() => (this.#inspecting = undefined))
     try {
-      await this.#inspecting
+      await Promise.race([this.#inspecting, this.#closing])
     } catch (error) {
       throw error instanceof RedelayedError ? copyOf(error) : error
     }
@@ -48,6 +52,7 @@ export class Readiness {
   /** Ends all waits, and refuses further ones. */
   close(): void {
     this.#closed = true
+    this.#reject(new ShutdownError('the client was shut down'))
     for (const waiting of this.#waiting) {
       this.#remove(waiting)
       waiting.reject(new ShutdownError('the client was shut down'))

@@ -1,0 +1,32 @@
+import { expect } from 'chai'
+import { EventEmitter } from 'node:events'
+import type { Redis } from 'ioredis'
+import { Readiness } from '../../src/connection/readiness.js'
+import { ShutdownError } from '../../src/errors.js'
+import { rejection } from '../integration/fixtures.js'
+
+function client(status: string): Redis {
+  return Object.assign(new EventEmitter(), { status, connect: () => Promise.resolve() }) as unknown as Redis
+}
+
+describe('Readiness', () => {
+  it('looks at the server once, however many wait', async () => {
+    let looks = 0
+    const readiness = new Readiness(client('ready'), 1_000, () => Promise.resolve(void looks++))
+    expect(readiness.now).to.equal(false)
+    await Promise.all([readiness.wait(), readiness.wait()])
+    await readiness.wait()
+    expect([looks, readiness.now]).to.deep.equal([1, true])
+  })
+
+  it('ends at its close those who wait for a connection, and those who wait for an answer that does not come', async () => {
+    for (const status of ['reconnecting', 'ready']) {
+      const readiness = new Readiness(client(status), 60_000, () => new Promise(() => {}))
+      const waiting = [rejection(readiness.wait()), rejection(readiness.wait())]
+      await Promise.resolve() // they are under way
+      readiness.close()
+      for (const error of await Promise.all(waiting)) expect(error, status).to.be.an.instanceOf(ShutdownError)
+      expect(await rejection(readiness.wait())).to.be.an.instanceOf(ShutdownError)
+    }
+  })
+})
