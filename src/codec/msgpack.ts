@@ -39,6 +39,8 @@ export function msgpack<T = unknown>(): Codec<T> {
       }
     },
     decode(bytes: Buffer): T {
+      const text = onlyText(bytes)
+      if (text !== undefined) return text as T
       assertMsgpackBounds(bytes)
       try {
         return packr.unpack(bytes) as T
@@ -47,6 +49,15 @@ export function msgpack<T = unknown>(): Codec<T> {
       }
     },
   })
+}
+
+/** The text that the bytes consist of, if they do: messages often are one, and msgpackr would take twice as long. */
+function onlyText(bytes: Buffer): string | undefined {
+  const tag = bytes[0] ?? 0
+  if (tag >= 0xa0 && tag <= 0xbf) return bytes.length === 1 + (tag & 0x1f) ? bytes.toString('utf8', 1) : undefined
+  if (tag === 0xd9) return bytes.length === 2 + (bytes[1] ?? 0) ? bytes.toString('utf8', 2) : undefined
+  if (tag !== 0xda || bytes.length < 3) return undefined
+  return bytes.length === 3 + bytes.readUInt16BE(1) ? bytes.toString('utf8', 3) : undefined
 }
 
 function isLeaf(value: unknown): boolean {

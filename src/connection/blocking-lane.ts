@@ -8,7 +8,7 @@ import { dropWhenOverdue } from './overdue.js'
 import type { IsStale } from './peer.js'
 import { isTransient, translateError } from './server-errors.js'
 import { NodeGoneError } from './topology.js'
-import { Waiters, type Waiter } from './waiters.js'
+import { Waiters, type Served, type Waiter } from './waiters.js'
 
 /** How long one blocking command waits at the server before it is sent again. */
 const BLOCK_SECONDS = 10
@@ -54,6 +54,8 @@ export class BlockingLane {
   #loop: Promise<void> | undefined
   #call: Call | undefined
   #preferred: string | undefined
+  /** Who has got elements and is to be told, as soon as the next command is under way. */
+  #served: Served | undefined
 
   constructor(params: LaneParams) {
     this.#params = params
@@ -117,8 +119,13 @@ export class BlockingLane {
 
   async #run(): Promise<void> {
     try {
-      while (this.#waiters.keyCount > 0) {
-        const redis = await this.#connection()
+      for (;;) {
+        if (this.#served !== undefined && !this.#waiters.has(this.#served.key)) {
+          this.#tell()
+          await nextTurn() // takers in a loop ask again at once; the next command should know them
+        }
+        if (this.#waiters.keyCount === 0) break
+        const redis = this.#params.link.current ?? (await this.#connect())
         if (redis === undefined) continue
         this.#waiters.settleAllEnded()
         const keys = this.#waiters.nextGroup(this.#preferred)
@@ -130,9 +137,16 @@ export class BlockingLane {
     }
   }
 
-  async #connection(): Promise<Redis | undefined> {
-    const current = this.#params.link.current
-    if (current !== undefined) return current
+  /** Tells those who were served. They will decode, which takes its time: the server should be at work meanwhile. */
+  #tell(): void {
+    const served = this.#served
+    this.#served = undefined
+    if (served === undefined) return
+    for (const [waiter, elements] of served.shares) waiter.resolve(elements, served.key)
+  }
+
+  async #connect(): Promise<Redis | undefined> {
+    this.#tell()
     try {
       return await this.#params.link.get()
     } catch (thrown) {
@@ -156,7 +170,9 @@ export class BlockingLane {
     const stopWatching = dropWhenOverdue(this.#params.link, redis, seconds * 1000 + OVERDUE_MS)
     let popped: Popped | null
     try {
-      popped = await this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
+      const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
+      this.#tell()
+      popped = await reply
     } catch (thrown) {
       stopWatching()
       this.#call = undefined
@@ -169,15 +185,13 @@ export class BlockingLane {
     if (popped !== null) {
       const [key, elements] = popped
       elements.push(...(await this.#more(key, elements.length)))
-      this.#waiters.deliver(key, elements)
+      this.#served = this.#waiters.serve(key, elements)
     }
     this.#call = undefined
     this.#waiters.settleAllEnded()
-    // takers in a loop ask again at once; the next command should know them
-    if (popped !== null) await nextTurn()
   }
 
-  /** So many that all of them have a taker, whichever key they come from. */
+  /** So many that all of them have a taker, whichever key they come from; but some takers are left for the next command. */
   #demand(keys: readonly string[]): number {
     return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
   }

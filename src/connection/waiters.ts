@@ -13,6 +13,15 @@ export interface Waiter {
   readonly reject: (error: Error) => void
 }
 
+/** What each of some waiters gets of a key. */
+export interface Served {
+  readonly key: string
+  readonly shares: ReadonlyMap<Waiter, Buffer[]>
+}
+
+/** What is taken at once for several waiters: the rest of them get theirs while these decode. */
+const SHARED_DEMAND = 200
+
 /** The waiting takes of one connection, first come first served per key; keys take turns. */
 export class Waiters {
   readonly #byKey = new Map<string, Waiter[]>()
@@ -38,9 +47,14 @@ export class Waiters {
     }
   }
 
-  /** How many elements are wanted of a key. */
+  /** How many elements are to be asked of a key at once: all that the first waiter wants, and more only for few. */
   demand(key: string): number {
-    return (this.#byKey.get(key) ?? []).reduce((sum, waiter) => sum + waiter.max, 0)
+    let demand = 0
+    for (const waiter of this.#byKey.get(key) ?? []) {
+      if (demand > 0 && demand + waiter.max > SHARED_DEMAND) break
+      demand += waiter.max
+    }
+    return demand
   }
 
   /** The keys of one group: that of `preferred`, or of the key that has waited longest for its turn. They go to the back. */
@@ -54,24 +68,27 @@ export class Waiters {
     return keys
   }
 
-  /** Hands elements to the waiters of a key; those that have ended get one only if nobody else wants it. */
-  deliver(key: string, elements: Buffer[]): void {
+  /**
+   * Shares elements out among the waiters of a key, who leave; those that have ended get one only if nobody else wants it.
+   * They are still to be told.
+   */
+  serve(key: string, elements: Buffer[]): Served {
     const list = this.#byKey.get(key) ?? []
     const byUrgency = [
       ...list.filter((waiter) => waiter.ended === undefined),
       ...list.filter((waiter) => waiter.ended !== undefined),
     ]
     let given = 0
-    const served = new Map<Waiter, Buffer[]>()
+    const shares = new Map<Waiter, Buffer[]>()
     for (const waiter of byUrgency) {
       if (given >= elements.length) break
       const share = elements.slice(given, given + waiter.max)
       given += share.length
-      served.set(waiter, share)
+      shares.set(waiter, share)
     }
-    this.#remove(served)
+    this.#remove(shares)
     this.#toBack(key)
-    for (const [waiter, share] of served) waiter.resolve(share, key)
+    return { key, shares }
   }
 
   settleEnded(key: string): void {

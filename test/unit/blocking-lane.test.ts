@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import { BlockingLane } from '../../src/connection/blocking-lane.js'
 import type { Link } from '../../src/connection/link.js'
+import { nextTurn } from '../../src/timing/pause.js'
 
 describe('BlockingLane', () => {
   it('lets a connection end that refuses at once what is sent to it', async () => {
@@ -37,6 +38,65 @@ describe('BlockingLane', () => {
     )
     expect(taken).to.deep.equal([Buffer.from('element')])
     expect(refused, 'how often it was tried meanwhile').to.be.within(1, 10)
+    await lane.close()
+  })
+
+  it('sends the next command before it tells those who got elements, and none while nobody is left', async () => {
+    const log: string[] = []
+    const redis = new EventEmitter() as unknown as Redis
+    const lane = new BlockingLane({
+      link: { current: redis, close: () => Promise.resolve() } as unknown as Link,
+      beside: () => undefined,
+      command: {
+        wait: (_redis, [key = ''], count) => {
+          log.push(`ask ${count}`)
+          return Promise.resolve([key, Array.from({ length: count }, () => Buffer.from('element'))])
+        },
+        more: () => Promise.resolve([]),
+        probe: () => Promise.resolve(),
+      },
+      shared: { hasServed: true },
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+    const take = (name: string, max: number): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const told = (elements: Buffer[] | null): void => {
+          log.push(`${name} gets ${elements?.length}`)
+          resolve()
+        }
+        lane.add({ keys: ['queue'], group: 0, max, resolve: told, reject })
+      })
+    await Promise.all([take('a', 100), take('b', 100), take('c', 300), take('d', 1)])
+    expect(log).to.deep.equal(['ask 200', 'ask 300', 'a gets 100', 'b gets 100', 'ask 1', 'c gets 300', 'd gets 1'])
+    await lane.close()
+  })
+
+  it('is not blocked while it collects more elements, which a shutdown waits for', async () => {
+    let answer: (more: Buffer[]) => void = () => undefined
+    const lane = new BlockingLane({
+      link: { current: new EventEmitter(), close: () => Promise.resolve() } as unknown as Link,
+      beside: () => undefined,
+      command: {
+        wait: (_redis, [key = '']) => {
+          expect(lane.blocked).to.equal(true)
+          return Promise.resolve([key, [Buffer.from('1')]])
+        },
+        more: () => new Promise((resolve) => (answer = resolve)),
+        probe: () => Promise.resolve(),
+      },
+      shared: { hasServed: true },
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+    const taken = new Promise((resolve, reject) =>
+      lane.add({ keys: ['queue'], group: 0, max: 2, resolve: (elements) => resolve(elements?.map(String)), reject }),
+    )
+    await nextTurn()
+    await nextTurn()
+    expect(lane.blocked).to.equal(false)
+    answer([Buffer.from('2')])
+    expect(await taken).to.deep.equal(['1', '2'])
     await lane.close()
   })
 })

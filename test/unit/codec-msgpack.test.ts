@@ -46,6 +46,19 @@ describe('msgpack codec', () => {
     )
   })
 
+  it('reads texts of all lengths, in whichever form they were written', () => {
+    for (const length of [0, 1, 31, 32, 255, 256, 65_535, 65_536]) {
+      const text = 'é'.repeat(Math.floor(length / 2)) + 'x'.repeat(length % 2)
+      expect(roundTrip(text), `${length} bytes`).to.equal(text)
+    }
+    for (const written of ['a2 6869', 'd9 02 6869', 'da 0002 6869', 'db 00000002 6869']) {
+      expect(codec.decode(hex(written)), written).to.equal('hi')
+      expect(() => codec.decode(hex(`${written} c0`)), written).to.throw(DecodeError)
+      expect(() => codec.decode(hex(written).subarray(0, -1)), written).to.throw(DecodeError)
+    }
+    for (const cut of ['d9', 'da', 'da 00', 'db 0000']) expect(() => codec.decode(hex(cut)), cut).to.throw(DecodeError)
+  })
+
   it('does not depend on what was encoded before', () => {
     fc.assert(
       fc.property(fc.array(encodable, { minLength: 2, maxLength: 4 }), (values) => {

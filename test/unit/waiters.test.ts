@@ -20,11 +20,13 @@ describe('Waiters', () => {
       waiters.add(waiter)
       return waiter
     }
-    const deliver = (key: string, ...elements: string[]) =>
-      waiters.deliver(
+    const deliver = (key: string, ...elements: string[]) => {
+      const served = waiters.serve(
         key,
         elements.map((element) => Buffer.from(element)),
       )
+      for (const [waiter, share] of served.shares) waiter.resolve(share, served.key)
+    }
     return { waiters, settled, add, deliver }
   }
 
@@ -43,6 +45,15 @@ describe('Waiters', () => {
     expect([waiters.keyCount, waiters.groupCount, waiters.has('k'), waiters.demand('k')]).to.deep.equal([3, 2, true, 5])
     deliver('m', '1')
     expect([waiters.keyCount, waiters.groupCount, waiters.has('m')]).to.deep.equal([2, 1, false])
+  })
+
+  it('asks for all that the first waiter wants, and for those of others only up to 200', () => {
+    const { waiters, add } = setUp()
+    add('a', 'many', { max: 1_000 })
+    add('b', 'many')
+    expect(waiters.demand('many')).to.equal(1_000)
+    for (let i = 0; i < 300; i++) add(`${i}`, 'singles')
+    expect(waiters.demand('singles')).to.equal(200)
   })
 
   it('delivers first come first served, each as many as it wants', () => {
