@@ -26,6 +26,7 @@ import { taking } from './scenarios/taking.js'
 import { tenMillion } from './scenarios/ten-million.js'
 import { transferScripts } from './scenarios/transfer-scripts.js'
 import { transfersList, transfersNone } from './scenarios/transfers.js'
+import { asynqVersion } from './subjects/asynq.js'
 import { redissonVersion } from './subjects/redisson.js'
 
 const SCENARIOS: readonly Scenario[] = [
@@ -95,6 +96,7 @@ try {
     bullmq: packageVersion('bullmq'),
     'bee-queue': packageVersion('bee-queue'),
     redisson: redissonVersion(),
+    asynq: asynqVersion(),
   })
   const stem = `${env.date.slice(0, 10)}-${options.quick ? 'quick' : 'full'}${options.only === undefined ? '' : `-${options.only.replaceAll(',', '-').slice(0, 80)}`}`
   const dir = fileURLToPath(new URL('results', import.meta.url))
@@ -108,7 +110,7 @@ try {
       raw,
       serverBin: bin,
       quick: options.quick,
-      runs,
+      runs: Math.min(runs, scenario.maxRuns ?? runs),
       progress: (text) => console.error(`  ${place + 1} of ${chosen.length}, ${scenario.name}: ${text}`),
       curve: (subject, points) => curves.set(subject, [...(curves.get(subject) ?? []), points]),
     }

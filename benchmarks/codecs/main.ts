@@ -88,6 +88,7 @@ function ratio(rows: readonly Row[], subject: string, base: string): number {
 
 export const codecSpeed: Scenario = {
   name: 'codecs',
+  maxRuns: 3,
   description:
     'Encoding and decoding of an order of about 1 kB, in this process and without Redis. The base is `JSON.stringify` and ' +
     '`JSON.parse` with the conversion to bytes and back that every codec has to do.',

@@ -15,6 +15,7 @@ const COLORS: readonly (readonly [string, string])[] = [
   ['BullMQ', '#888888'],
   ['bee-queue', '#4c78a8'],
   ['Redisson', '#54a24b'],
+  ['asynq', '#9ecae9'],
   ['plain Redis', '#b279a2'],
 ]
 

@@ -40,11 +40,11 @@ export function markdown(env: Environment, finished: readonly Finished[], stem: 
     `${Object.entries(env.versions)
       .map(([name, version]) => `${name} ${version}`)
       .join(', ')}.`,
-    `Medians of ${env.runs} runs; in brackets the lowest and the highest.`,
+    `Medians of ${env.runs} runs, or as many as a scenario says; in brackets the lowest and the highest.`,
     ...(env.command.includes('--quick') ? ['A quick run: fewer messages than the descriptions say.'] : []),
   ]
   for (const [scenario, result] of finished) {
-    lines.push('', `## ${scenario.name}`, '', scenario.description, '', ...table(result))
+    lines.push('', `## ${scenario.name}`, '', scenario.description, '', ...roundsOfIt(scenario, env), ...table(result))
     if (pictures.has(scenario.name)) lines.push(`![${scenario.name}](${pictureName(stem, scenario.name)})`, '')
     for (const goal of result.goals ?? []) {
       lines.push(
@@ -54,6 +54,10 @@ export function markdown(env: Environment, finished: readonly Finished[], stem: 
     for (const note of result.notes ?? []) lines.push(`- ${note}`)
   }
   return `${lines.join('\n')}\n`
+}
+
+function roundsOfIt({ maxRuns }: Scenario, { runs }: Environment): string[] {
+  return maxRuns === undefined || maxRuns >= runs ? [] : [`Rounds: ${maxRuns}.`, '']
 }
 
 function table({ rows }: ScenarioResult): string[] {
@@ -88,7 +92,12 @@ export function save(
   pictures: Pictures,
 ): void {
   mkdirSync(join(dir, 'plots'), { recursive: true })
-  const scenarios = finished.map(([{ name, description }, result]) => ({ name, description, ...result }))
+  const scenarios = finished.map(([{ name, description, maxRuns }, result]) => ({
+    name,
+    description,
+    maxRuns,
+    ...result,
+  }))
   writeFileSync(join(dir, `${stem}.json`), `${JSON.stringify({ ...env, scenarios }, null, 2)}\n`)
   writeFileSync(join(dir, `${stem}.md`), markdown(env, finished, stem, pictures))
   for (const [name, svg] of pictures) writeFileSync(join(dir, pictureName(stem, name)), `${svg}\n`)

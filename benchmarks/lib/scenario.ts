@@ -48,6 +48,8 @@ export interface ScenarioResult {
 export interface Scenario {
   readonly name: string
   readonly description: string
+  /** Where one round takes minutes: no more of them than this. */
+  readonly maxRuns?: number
   run(bench: Bench): Promise<ScenarioResult>
 }
 
@@ -58,6 +60,7 @@ export async function roundsOf(
   measure: (subject: Subject) => Promise<Record<string, number>>,
 ): Promise<Row[]> {
   const able = subjects.filter((subject) => {
+    if (bench.quick && subject.notInQuickRuns === true) return false
     const missing = subject.missing?.()
     if (missing !== undefined) bench.progress(`without ${subject.name}: ${missing}`)
     return missing === undefined

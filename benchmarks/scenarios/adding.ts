@@ -1,5 +1,6 @@
 import { medianOf, ratio, roundsOf, type Bench, type Goal, type Row, type Scenario } from '../lib/scenario.js'
 import { onStage } from '../lib/stage.js'
+import { asynq } from '../subjects/asynq.js'
 import { beeQueue } from '../subjects/bee-queue.js'
 import { bullmq } from '../subjects/bullmq.js'
 import { plainRedis, plainRedisVariadic } from '../subjects/plain-redis.js'
@@ -8,7 +9,7 @@ import { redisson } from '../subjects/redisson.js'
 import type { AddMode, Subject } from '../subjects/subject.js'
 
 const none = redelayed('none')
-const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, plainRedis]
+const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, asynq, plainRedis]
 
 const COUNTS: Readonly<Record<AddMode, number>> = { 'one at a time': 5_000, '64 in flight': 40_000, bulk: 100_000 }
 
@@ -29,6 +30,7 @@ function scenario(mode: AddMode, goals: (rows: readonly Row[]) => Goal[]): Scena
   return {
     name: `add-${mode.replaceAll(' ', '-')}`,
     description: `Messages of 100 bytes with a delay of an hour added per second: ${mode}.`,
+    ...(mode !== 'bulk' && { maxRuns: 3 }),
     async run(bench) {
       const rows = await roundsOf(bench, mode === 'bulk' ? WITH_VARIADIC : SUBJECTS, (subject) =>
         measure(bench, subject, mode),

@@ -127,6 +127,7 @@ const MEASURES: Readonly<Record<string, readonly [string, Measure]>> = {
 export const bullmqBench: readonly Scenario[] = Object.entries(MEASURES).map(([name, [description, measure]]) => ({
   name: name.replace(' ', '-'),
   description: `${name}: ${description} Messages a second; redelayed without delay, by \`queue.offer\` and \`take\`, which is at most once; BullMQ locks each job and acknowledges it, which is more.`,
+  maxRuns: 3,
   async run(bench) {
     const on = (stage: Stage, open: (url: string) => Side): Promise<Record<string, number>> => {
       const side = open(stage.url)

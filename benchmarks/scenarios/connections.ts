@@ -1,7 +1,9 @@
 import BeeQueue from 'bee-queue'
 import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { createClient } from '../../dist/index.js'
+import { encodeEntry, UNORDERED_ID_BYTES } from '../../dist/codec/entry.js'
+import { codecs, createClient } from '../../dist/index.js'
+import { queueKeys } from '../../dist/keys.js'
 import { atMost, medianOf, roundsOf, rounds, type Bench, type Scenario } from '../lib/scenario.js'
 import { countSent, countWork } from '../lib/server-work.js'
 import { onStage } from '../lib/stage.js'
@@ -62,12 +64,13 @@ async function oneClient(bench: Bench, queues: number): Promise<Record<string, n
   return onStage(bench, {}, async (stage) => {
     const heap = process.memoryUsage().rss
     await using client = createClient({ url: stage.url })
-    const abort = new AbortController()
+    let written = Infinity
+    const found: number[] = []
     const takes = Array.from({ length: queues }, (_, i) =>
       client
         .getBlockingQueue(`bench-${i}`)
-        .take({ signal: abort.signal })
-        .catch(() => undefined),
+        .take()
+        .then(() => found.push((performance.now() - written) / 1000)),
     )
     let last = -1
     for (let now = await connected(stage.raw); ; now = await connected(stage.raw)) {
@@ -84,15 +87,25 @@ async function oneClient(bench: Bench, queues: number): Promise<Record<string, n
     const { cpuMs } = await worked()
     const commands = await sent()
     const rss = process.memoryUsage().rss - heap
-    abort.abort()
+    written = performance.now()
+    await writeUnannounced(stage.raw, queues)
     await Promise.all(takes)
     return {
       connections,
       'commands sent/s': commands / seconds,
       'server CPU %': cpuMs / seconds / 10,
       'client MB more': Math.max(0, rss / 2 ** 20),
+      'found after s at most': Math.max(...found),
     }
   })
+}
+
+/** One overdue message in each queue that nobody announces, as if all publishes were lost: only a sweep finds it. */
+async function writeUnannounced(raw: Redis, queues: number): Promise<void> {
+  const entry = encodeEntry(Buffer.alloc(UNORDERED_ID_BYTES, 1), codecs.msgpack().encode('found'))
+  const pipeline = raw.pipeline()
+  for (let i = 0; i < queues; i++) pipeline.zadd(queueKeys(`bench-${i}`).timeouts, 1, entry)
+  await pipeline.exec()
 }
 
 async function connected(raw: Redis): Promise<number> {
@@ -106,11 +119,13 @@ const SESSIONS = [redelayed('none'), bullmq, beeQueue, redisson]
 export const connections: readonly Scenario[] = [
   {
     name: 'connections-1-queue',
+    maxRuns: 1,
     description: 'Connections of one process that consumes one queue and offers to it.',
     run: async (bench) => ({ rows: await roundsOf(bench, SESSIONS, (subject) => connectionsOf(bench, subject, 1)) }),
   },
   {
     name: 'connections-100-queues',
+    maxRuns: 1,
     description: `Connections of one process with one consumer on each of ${RIVALS_QUEUES} queues, each opened as its documentation shows; of redelayed one client.`,
     async run(bench) {
       const rivals = await rounds(bench, {
@@ -123,8 +138,9 @@ export const connections: readonly Scenario[] = [
   },
   {
     name: 'connections-10000-queues',
+    maxRuns: 3,
     description:
-      'One redelayed client with a consumer on each of 10,000 queues: connections, and what it costs while nothing happens.',
+      'One redelayed client with a consumer on each of 10,000 queues: connections, what it costs while nothing happens, and after how long the last of 10,000 messages is found that nobody announced.',
     async run(bench) {
       const queues = bench.quick ? 1_000 : 10_000
       const subject = `redelayed, ${queues.toLocaleString('en-US')} queues`
@@ -134,6 +150,7 @@ export const connections: readonly Scenario[] = [
         goals: [
           atMost('connections', medianOf(rows, subject, 'connections'), 8, ''),
           atMost('commands a second while idle', medianOf(rows, subject, 'commands sent/s'), 500, ''),
+          atMost('an unannounced message is found after', medianOf(rows, subject, 'found after s at most'), 60, 's'),
         ],
       }
     },

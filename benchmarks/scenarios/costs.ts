@@ -49,12 +49,14 @@ const elapsed = (ms: number): Promise<void> => new Promise((resolve) => setTimeo
 export const costs: readonly Scenario[] = [
   {
     name: 'cost-per-message',
+    maxRuns: 3,
     description:
       'What one message costs the server from its offer until it is taken: commands (also those in scripts), CPU and bytes on the wire; 1,000 due a second, 10 consumers.',
     run: async (bench) => ({ rows: await roundsOf(bench, SUBJECTS, (subject) => perMessage(bench, subject)) }),
   },
   {
     name: 'idle',
+    maxRuns: 1,
     description: 'What a client with one consumer costs the server in a minute without messages.',
     async run(bench) {
       const rows = await roundsOf(bench, SUBJECTS, (subject) => idleMinute(bench, subject))

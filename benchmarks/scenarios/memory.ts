@@ -1,5 +1,6 @@
 import { atMost, medianOf, roundsOf, type Bench, type Scenario } from '../lib/scenario.js'
 import { onStage } from '../lib/stage.js'
+import { asynq } from '../subjects/asynq.js'
 import { beeQueue } from '../subjects/bee-queue.js'
 import { bullmq } from '../subjects/bullmq.js'
 import { plainRedis } from '../subjects/plain-redis.js'
@@ -8,7 +9,7 @@ import { redisson } from '../subjects/redisson.js'
 import type { Subject } from '../subjects/subject.js'
 
 const none = redelayed('none')
-const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, plainRedis]
+const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, asynq, plainRedis]
 
 /** By how much the server's memory grew, with all that belongs to the keys. */
 async function bytesPerMessage(bench: Bench, subject: Subject, payloadBytes: number): Promise<Record<string, number>> {
@@ -29,10 +30,11 @@ async function bytesPerMessage(bench: Bench, subject: Subject, payloadBytes: num
 export const memory: readonly Scenario[] = [100, 1_000].map((payloadBytes) => ({
   name: `memory-${payloadBytes}-bytes`,
   description: `What one pending message of ${payloadBytes} bytes takes in Redis (growth of \`used_memory_dataset\`), mixed delays.`,
+  maxRuns: payloadBytes === 100 ? 5 : 1,
   async run(bench) {
     const rows = await roundsOf(bench, SUBJECTS, (subject) => bytesPerMessage(bench, subject, payloadBytes))
     const bytes = (subject: Subject): number => medianOf(rows, subject.name, 'bytes per message')
-    const rivals = [bullmq, beeQueue, redisson].map(bytes).filter((value) => !Number.isNaN(value))
+    const rivals = [bullmq, beeQueue, redisson, asynq].map(bytes).filter((value) => !Number.isNaN(value))
     const goals = [
       ...(payloadBytes === 100 ? [atMost("order 'none', bytes per pending message", bytes(none), 225, 'bytes')] : []),
       atMost("order 'none' over the best rival", bytes(none) / Math.min(...rivals), 1, ''),

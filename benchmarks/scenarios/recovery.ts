@@ -40,6 +40,7 @@ async function answering(url: string): Promise<void> {
 
 export const recovery: Scenario = {
   name: 'recovery',
+  maxRuns: 1,
   description:
     'A server that was down while 1,000,000 messages became due: from the moment it answers again until the first and the last is taken. redelayed with 4 consumers in batches, BullMQ with a concurrency of 100.',
   async run(bench) {

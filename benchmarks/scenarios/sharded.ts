@@ -83,6 +83,7 @@ async function measure(bench: Bench, shards: number): Promise<Record<string, num
 
 export const sharded: Scenario = {
   name: 'sharded',
+  maxRuns: 3,
   description:
     'One logical queue on a cluster of three masters on this machine, by the number of shards: 300,000 messages of 100 bytes added in bulk by one process, then 1,000 a second delivered to one consumer that takes batches. All share the cores of one machine, so the rates say little of a real cluster; the work per message and how even it is say what to plan with.',
   async run(bench) {

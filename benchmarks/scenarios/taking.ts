@@ -1,5 +1,6 @@
 import { medianOf, ratio, roundsOf, type Bench, type Goal, type Row, type Scenario } from '../lib/scenario.js'
 import { onStage } from '../lib/stage.js'
+import { asynq } from '../subjects/asynq.js'
 import { beeQueue } from '../subjects/bee-queue.js'
 import { bullmq } from '../subjects/bullmq.js'
 import { plainRedis } from '../subjects/plain-redis.js'
@@ -58,7 +59,7 @@ export const taking: readonly Scenario[] = [
     description:
       'Each in its fastest way: redelayed and Redisson with 4 consumers in batches of 100, the others with a concurrency of 100. Taking is at most once with redelayed, Redisson and the floor; BullMQ and bee-queue also keep and acknowledge each job.',
     async run(bench) {
-      const rows = await roundsOf(bench, [none, bullmq, beeQueue, redisson], (subject) =>
+      const rows = await roundsOf(bench, [none, bullmq, beeQueue, redisson, asynq], (subject) =>
         measure(bench, subject, {
           consumers: subject === none || subject === redisson ? 4 : 100,
           batch: 100,
@@ -78,7 +79,7 @@ export const taking: readonly Scenario[] = [
       '50,000 messages due in the same millisecond: from the due time until the last is taken. redelayed and Redisson with 4 consumers that take batches, the others with a concurrency of 100.',
     async run(bench) {
       const count = bench.quick ? 10_000 : 50_000
-      const rows = await roundsOf(bench, [none, redelayed('list'), bullmq, beeQueue, redisson], (subject) =>
+      const rows = await roundsOf(bench, [none, redelayed('list'), bullmq, beeQueue, redisson, asynq], (subject) =>
         burst(bench, subject, count),
       )
       const seconds = (subject: Subject): number => medianOf(rows, subject.name, 'ms until the last')
@@ -93,7 +94,7 @@ export const taking: readonly Scenario[] = [
 
 async function burst(bench: Bench, subject: Subject, count: number): Promise<Record<string, number>> {
   return onStage(bench, {}, async (stage) => {
-    const batches = subject !== bullmq && subject !== beeQueue
+    const batches = [none, redisson].includes(subject) || subject.name.startsWith('redelayed')
     const session = await stage.open(subject)
     await session.ready()
     const taking = session.take(count, batches ? { consumers: 4, batch: 100 } : { consumers: 100, batch: 1 })

@@ -4,7 +4,7 @@
  *   {"id":2,"do":"schedule","dues":[...]}          {"id":3,"do":"load","count":...}
  *   {"id":4,"do":"add","count":...,"mode":"bulk"}  answered with {"id":4,"seconds":...}
  *   {"id":5,"do":"take","count":...,"consumers":...,"batch":...}  answered with {"id":5,"indexes":[...],"at":[...]}
- *   {"id":6,"do":"close"}
+ *   {"id":6,"do":"ready"}                          {"id":7,"do":"fill","count":...}  unless that is done in another way
  * An answer with "error" is a failure. The program ends when its input does.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -21,10 +21,10 @@ interface Pending {
 export class ExternalSession implements Session {
   readonly #child: ChildProcess
   readonly #pending = new Map<number, Pending>()
-  readonly #fillWith: (count: number) => Promise<void>
+  readonly #fillWith: ((count: number) => Promise<void>) | undefined
   #id = 0
 
-  private constructor(child: ChildProcess, fillWith: (count: number) => Promise<void>) {
+  private constructor(child: ChildProcess, fillWith: ((count: number) => Promise<void>) | undefined) {
     this.#child = child
     this.#fillWith = fillWith
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => this.#onLine(line))
@@ -37,7 +37,7 @@ export class ExternalSession implements Session {
   static async open(
     command: readonly [string, ...string[]],
     options: SessionOptions,
-    fillWith: (count: number) => Promise<void>,
+    fillWith?: (count: number) => Promise<void>,
   ): Promise<ExternalSession> {
     const [program, ...args] = command
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -51,8 +51,9 @@ export class ExternalSession implements Session {
     return dues
   }
 
-  fill(count: number): Promise<void> {
-    return this.#fillWith(count)
+  async fill(count: number): Promise<void> {
+    if (this.#fillWith === undefined) await this.#ask('fill', { count })
+    else await this.#fillWith(count)
   }
 
   async load(count: number): Promise<void> {

@@ -3,6 +3,8 @@ export interface Subject {
   readonly name: string
   /** Why it cannot run here, if it cannot: a figure that is missing is shown as missing. */
   missing?(): string | undefined
+  /** A quick run has no time for it. */
+  readonly notInQuickRuns?: boolean
   open(options: SessionOptions): Promise<Session>
 }
 
