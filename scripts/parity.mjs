@@ -101,7 +101,8 @@ function render(all) {
     '',
     `Every public method of the five interfaces at Redisson 4.7.1, and what is called here. The Async, Reactive and Rx twins are
 left out: every call here gives a promise. Where the behaviour differs on purpose:
-[differences-from-redisson.md](differences-from-redisson.md).`,
+[differences-from-redisson.md](differences-from-redisson.md). At the end stand the operations of Redisson PRO's reliable queue by their names in
+its documentation; their arguments are given in this package's words.`,
     '',
   ]
   for (const section of all) {

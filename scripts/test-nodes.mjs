@@ -2,6 +2,7 @@
 // `node` carries the binaries, so nothing but the npm registry is needed.
 //
 //   npm run test:nodes -- --only 22,24
+//   npm run test:nodes -- --short 22,24    on these lines only what Node itself can change: what it decodes, times and connects
 import { tmpdir } from 'node:os'
 import { ensureInstalled, npm } from './ensure-installed.mjs'
 
@@ -10,14 +11,13 @@ const { describe, findRedis } = await import('./redis.mjs')
 const { runMocha, summary } = await import('./mocha.mjs')
 
 const LINES = ['20', '22', '24', '26']
-const only = process.argv.includes('--only')
-  ? (process.argv[process.argv.indexOf('--only') + 1] ?? '').split(',')
-  : LINES
-const unknown = only.filter((line) => !LINES.includes(line))
-if (unknown.length > 0) {
-  console.error(`--only takes some of ${LINES.join(',')}, not "${unknown.join(',')}"`)
-  process.exit(2)
-}
+/** Not what only Redis decides: scripts, clusters, failovers, faults. */
+const SHORT = [
+  'test/unit/**/*.test.ts',
+  'test/integration/{blocking-queue,borrowed,cancelling,cli,connections,delayed-queue,lifecycle,reliable-queue,timing,worker}.test.ts',
+]
+const only = linesOf('--only') ?? LINES
+const short = linesOf('--short') ?? []
 
 const redis = await findRedis()
 console.log(describe(redis))
@@ -36,6 +36,7 @@ try {
     let output = ''
     const counts = await runMocha({
       node,
+      ...(short.includes(line) && { args: SHORT }),
       env: { REDIS_URL: redis.url, ...(redis.serverBin && { REDIS_SERVER_BIN: redis.serverBin }) },
       onOutput: (text) => (output += text),
     })
@@ -43,7 +44,10 @@ try {
     total.passed += counts.passed
     total.failed += counts.failed
     total.skipped += counts.skipped
-    rows.push(`node ${version.padEnd(10)} ${summary(counts)}  (${Math.round((performance.now() - started) / 1000)} s)`)
+    const extent = short.includes(line) ? ', in short' : ''
+    rows.push(
+      `node ${version.padEnd(10)} ${summary(counts)}${extent}  (${Math.round((performance.now() - started) / 1000)} s)`,
+    )
     console.log(rows.at(-1))
   }
 } finally {
@@ -52,6 +56,19 @@ try {
 console.log(`\n${rows.join('\n')}\n`)
 console.log(summary(total))
 process.exit(total.failed > 0 ? 1 : 0)
+
+/**
+ * The lines that an option names, if it is there.
+ * @param {string} option
+ */
+function linesOf(option) {
+  if (!process.argv.includes(option)) return undefined
+  const lines = (process.argv[process.argv.indexOf(option) + 1] ?? '').split(',')
+  const unknown = lines.filter((line) => !LINES.includes(line))
+  if (unknown.length === 0) return lines
+  console.error(`${option} takes some of ${LINES.join(',')}, not "${unknown.join(',')}"`)
+  process.exit(2)
+}
 
 /**
  * The path of a Node binary of this line, fetched into npm's cache the first time.

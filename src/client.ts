@@ -11,7 +11,7 @@ import { createTopology } from './connection/connect.js'
 import type { Topology } from './connection/topology.js'
 import { InvalidArgumentError, ShutdownError } from './errors.js'
 import { EventHub, type EventName, type Listener } from './events.js'
-import { identityMapper, queueKeys, type NameMapper, type QueueKeys } from './keys.js'
+import { identityMapper, queueKeys, reliableKeys, type NameMapper, type QueueKeys } from './keys.js'
 import { nonEmptyString, onlyKnown, resolveSettings, type Tuning } from './options.js'
 import { BlockingDeque } from './queues/blocking-deque.js'
 import { BlockingQueue } from './queues/blocking-queue.js'
@@ -23,7 +23,14 @@ import { Queue } from './queues/queue.js'
 import { ShardNames } from './queues/sharded/shard-names.js'
 import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './queues/sharded/sharded-options.js'
 import { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
+import { PollRegistry } from './reliable/poll-registry.js'
+import { identify, type ReliableContext } from './reliable/context.js'
+import { ReliableQueue } from './reliable/reliable-queue.js'
 import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
+import type { Handler, Handlers } from './workers/handlers.js'
+import type { WorkerQueues } from './workers/sources.js'
+import { Worker } from './workers/worker.js'
+import type { WorkerOptions } from './workers/worker-options.js'
 import { TransferRegistry } from './transfer/transfer-registry.js'
 
 /** Everything `createClient` takes; without any option it connects to `redis://127.0.0.1:6379`. */
@@ -68,6 +75,8 @@ export class RedelayedClient {
   readonly #blocking: BlockingReads
   readonly #transfers: TransferRegistry
   readonly #context: QueueContext
+  readonly #polls: PollRegistry
+  readonly #reliable: ReliableContext
   #shutdown: Promise<void> | undefined
 
   /** @internal use `createClient` */
@@ -102,6 +111,12 @@ export class RedelayedClient {
       holders: new Set(),
       keysOf: (name) => this.#keysOf(name),
       shardNames: new ShardNames((name) => this.#keysOf(name).destination),
+    }
+    this.#polls = new PollRegistry({ channels: this.#subscriber, settings, emit })
+    this.#reliable = {
+      queues: this.#context,
+      polls: this.#polls,
+      keysOf: (name) => reliableKeys(this.#rawName(name)),
     }
   }
 
@@ -154,6 +169,31 @@ export class RedelayedClient {
     return new ShardedDelayedQueue(this.#context, this.#identify(name, options), options)
   }
 
+  /**
+   * A queue whose messages stay until they are acknowledged, with delays, priorities, retries and dead letters; after Redisson
+   * PRO's `RReliableQueue`. Its keys are this package's own: Java does not see it.
+   */
+  getReliableQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): ReliableQueue<NoInfer<T>> {
+    onlyKnown('options', options, ['codec'])
+    this.#assertOpen()
+    const codec = options.codec === undefined ? (this.#codec as Codec<T>) : assertCodec(options.codec)
+    return new ReliableQueue<NoInfer<T>>(this.#reliable, identify(name, this.#rawName(name), codec))
+  }
+
+  /**
+   * Gives the messages of reliable queues to a handler, or to the handlers of their tasks by name, until it is closed or the client is
+   * shut down. See docs/workers.md.
+   */
+  createWorker<T>(
+    queues: WorkerQueues<T>,
+    handlers: Handler<NoInfer<T>> | Handlers,
+    options: WorkerOptions = {},
+  ): Worker {
+    this.#assertOpen()
+    const given = queues as unknown as WorkerQueues<never>
+    return new Worker(this.#context.holders, given, handlers as Handler<never> | Handlers, options)
+  }
+
   on<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#hub.client.on(name, listener)
     return this
@@ -196,7 +236,7 @@ export class RedelayedClient {
     )
     try {
       const putBack = holders.map((holder) => holder.close())
-      await this.#transfers.close()
+      await Promise.all([this.#transfers.close(), this.#polls.close()])
       await this.#blocking.close()
       // those that began to wait since, which was possible as long as the blocking connections were open
       await Promise.all([...putBack, ...[...this.#context.holders].map((holder) => holder.close())])
@@ -223,9 +263,11 @@ export class RedelayedClient {
   }
 
   #keysOf(name: string): QueueKeys {
-    return queueKeys(
-      nonEmptyString('the name that nameMapper returned', this.#mapper.map(nonEmptyString('name', name))),
-    )
+    return queueKeys(this.#rawName(name))
+  }
+
+  #rawName(name: string): string {
+    return nonEmptyString('the name that nameMapper returned', this.#mapper.map(nonEmptyString('name', name)))
   }
 
   #assertOpen(): void {

@@ -71,7 +71,7 @@ export class DecodeError extends RedelayedError {
 
 /** The encoded value is larger than `maxPayloadBytes`. */
 export class PayloadTooLargeError extends RedelayedError {
-  constructor(bytes: number, limit: number, details: ErrorDetails = {}) {
+  constructor(bytes: number, limit: number | 'what the queue allows', details: ErrorDetails = {}) {
     super('ERR_PAYLOAD_TOO_LARGE', `the encoded value has ${bytes} bytes, the limit is ${limit}`, details)
   }
 }
@@ -177,6 +177,41 @@ export class OfferAllError extends RedelayedError {
     const what = accepted ? 'are not as durable as asked' : 'were not accepted'
     super('ERR_OFFER_ALL', `${failures.length} of ${tickets.length} items ${what}${example}`, details)
     this.tickets = tickets
+    this.failures = failures
+  }
+}
+
+/** A reliable queue holds as many messages as its configuration allows. */
+export class QueueFullError extends RedelayedError {
+  constructor(details: ErrorDetails = {}) {
+    super('ERR_QUEUE_FULL', 'the queue holds as many messages as its maxSize allows', details)
+  }
+}
+
+/** An operation of a reliable queue is disabled, for all processes. */
+export class OperationDisabledError extends RedelayedError {
+  constructor(operation: string, details: ErrorDetails = {}) {
+    super('ERR_OPERATION_DISABLED', `the operation ${JSON.stringify(operation)} of the queue is disabled`, details)
+  }
+}
+
+/** One item of `addMany` that was not added. */
+export interface AddFailure {
+  readonly index: number
+  readonly error: RedelayedError
+}
+
+/** Some items of `addMany` were not added; the others were. */
+export class AddManyError extends RedelayedError {
+  /** What became of the items in order, `null` for those that were not added. */
+  readonly results: readonly ({ readonly id: string; readonly outcome: string } | null)[]
+  readonly failures: readonly AddFailure[]
+
+  constructor(results: AddManyError['results'], failures: readonly AddFailure[], details: ErrorDetails = {}) {
+    const [first] = failures
+    const example = first === undefined ? '' : `; item ${first.index}: ${first.error.message}`
+    super('ERR_ADD_MANY', `${failures.length} of ${results.length} items were not added${example}`, details)
+    this.results = results
     this.failures = failures
   }
 }

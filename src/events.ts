@@ -53,18 +53,18 @@ export type Listener<K extends EventName> = (event: RedelayedEvents[K]) => void
 export type Emit = <K extends EventName>(name: K, event: RedelayedEvents[K]) => void
 
 /** A typed event source. */
-export class Events {
+export class Events<M extends object = RedelayedEvents> {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
 
-  on<K extends EventName>(name: K, listener: Listener<K>): void {
+  on<K extends keyof M & string>(name: K, listener: (event: M[K]) => void): void {
     this.#emitter.on(name, listener)
   }
 
-  once<K extends EventName>(name: K, listener: Listener<K>): void {
+  once<K extends keyof M & string>(name: K, listener: (event: M[K]) => void): void {
     this.#emitter.once(name, listener)
   }
 
-  off<K extends EventName>(name: K, listener: Listener<K>): void {
+  off<K extends keyof M & string>(name: K, listener: (event: M[K]) => void): void {
     this.#emitter.off(name, listener)
   }
 
@@ -73,7 +73,7 @@ export class Events {
   }
 
   /** Whether anybody listened. What a listener throws is given to `onThrow`. */
-  emit<K extends EventName>(name: K, event: RedelayedEvents[K], onThrow: (thrown: unknown) => void): boolean {
+  emit<K extends keyof M & string>(name: K, event: M[K], onThrow: (thrown: unknown) => void): boolean {
     const listeners = this.#emitter.rawListeners(name)
     for (const listener of listeners) {
       try {

@@ -19,6 +19,7 @@ export type { Ticket } from './codec/ticket.js'
 export type { AofDurability, Durability, ReplicaDurability } from './connection/durability.js'
 export type { ConnectOptions, HostAndPort, IoredisClient } from './connection/options.js'
 export {
+  AddManyError,
   AuthError,
   CommandError,
   ConnectionError,
@@ -31,7 +32,9 @@ export {
   InvalidTicketError,
   NoSuchElementError,
   OfferAllError,
+  OperationDisabledError,
   PayloadTooLargeError,
+  QueueFullError,
   ReadOnlyError,
   RedelayedError,
   ShutdownError,
@@ -39,7 +42,7 @@ export {
   UnsupportedServerError,
   WrongTypeError,
 } from './errors.js'
-export type { Acknowledgement, ErrorDetails, OfferFailure } from './errors.js'
+export type { Acknowledgement, AddFailure, ErrorDetails, OfferFailure } from './errors.js'
 export type {
   EventName,
   Listener,
@@ -67,5 +70,21 @@ export type {
   ShardedOfferOptions,
 } from './queues/sharded/sharded-options.js'
 export type { FurtherQueues, NamedElement, TakeManyOptions, TakeOptions } from './queues/waiting-queue.js'
+export type { AddItem, AddOptions, ExistingPolicy } from './reliable/add-options.js'
+export type { Added } from './reliable/additions.js'
+export type { ReliableQueueConfig } from './reliable/config.js'
+export type { FailedAttempt, MessageState } from './reliable/inspection.js'
+export type { NegativeOptions, ReliableMessage } from './reliable/message.js'
+export type { Headers } from './reliable/record.js'
+export type { MoveMessages } from './reliable/reliable-changes.js'
+export type { MessageInfo, ReliableQueueCounts } from './reliable/reliable-contents.js'
+export type { PollManyOptions, PollOptions, ReliableQueue } from './reliable/reliable-queue.js'
 export type { RedissonYamlOptions } from './redisson/redisson-yaml.js'
 export type { TimeUnit } from './timing/units.js'
+export type { Handler, HandlerContext, Handlers } from './workers/handlers.js'
+export { HandlerTimeoutError, LeaseLostError, RejectMessage, UnknownTaskError, retryIn } from './workers/outcomes.js'
+export type { RetryLater } from './workers/outcomes.js'
+export type { RetryPolicy } from './workers/retry-delays.js'
+export type { WorkerQueues, WorkerSource } from './workers/sources.js'
+export type { HandledEvent, Worker, WorkerCounts, WorkerEvents } from './workers/worker.js'
+export type { WorkerOptions } from './workers/worker-options.js'

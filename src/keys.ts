@@ -15,6 +15,47 @@ export interface QueueKeys {
   readonly quarantine: string
 }
 
+/** The keys of a reliable queue; all of them, and those of its dead letters, are in one cluster slot. */
+export interface ReliableKeys {
+  /** HASH of the messages by their ids: a record of meta data, headers and payload. */
+  readonly messages: string
+  /** HASH by id of how often a message was delivered, while in flight with what tells the delivery from all others. */
+  readonly deliveries: string
+  /** HASH by id of what is known of failed attempts. */
+  readonly failures: string
+  /** HASH of what holds for the queue in all processes. */
+  readonly config: string
+  /** ZSET of what must not be added again; score = until when, epoch milliseconds. */
+  readonly once: string
+  /** ZSET of priority and id of what a consumer has; score = when its visibility ends, epoch milliseconds. */
+  readonly inFlight: string
+  /** ZSETs of ids by priority; score = when each is visible, epoch milliseconds. */
+  readonly due: readonly string[]
+  /** Pub/sub channel on which times are announced at which something becomes visible. */
+  readonly channel: string
+}
+
+export const PRIORITIES = 10
+
+export function reliableKeys(rawName: string): ReliableKeys {
+  const key = (part: string): string => prefixName(`redelayed:reliable:${part}`, rawName)
+  return Object.freeze({
+    messages: key('messages'),
+    deliveries: key('deliveries'),
+    failures: key('failures'),
+    config: key('config'),
+    once: key('once'),
+    inFlight: key('in-flight'),
+    due: Object.freeze(Array.from({ length: PRIORITIES }, (_, priority) => key(`due-${priority}`))),
+    channel: key('channel'),
+  })
+}
+
+/** The name of the queue that gets the dead letters of a reliable queue: one more in the same cluster slot. */
+export function deadLettersOf(name: string): string {
+  return name.includes('{') ? `${name}:dead` : `{${name}}:dead`
+}
+
 /** The keys of the queue whose destination list has the (already mapped) name `rawName`. */
 export function queueKeys(rawName: string): QueueKeys {
   return Object.freeze({

@@ -16,6 +16,11 @@ export function asLargeIntegerOrNull(reply: unknown): number | null {
   return reply === null ? null : asLargeInteger(reply)
 }
 
+/** 1 or another number: whether it is so. */
+export function asFlag(reply: unknown): boolean {
+  return asInteger(reply) === 1
+}
+
 export function asBytes(reply: unknown): Buffer {
   if (Buffer.isBuffer(reply)) return reply
   throw unexpected('bytes', reply)

@@ -4,6 +4,7 @@ import {
   asBytes,
   asBytesArray,
   asBytesOrNull,
+  asFlag,
   asInteger,
   asLargeInteger,
   asLargeIntegerOrNull,
@@ -144,10 +145,6 @@ function asOfferManyReply(reply: unknown): OfferManyReply {
 function asPage(reply: unknown): PageReply {
   const [found, next] = asArray(reply).map(asInteger)
   return { found: found === 1, next: next === undefined || next < 0 ? null : next }
-}
-
-function asFlag(reply: unknown): boolean {
-  return asInteger(reply) === 1
 }
 
 function asIndex(reply: unknown): IndexReply {

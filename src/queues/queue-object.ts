@@ -1,19 +1,7 @@
-import type { Codec } from '../codec/codec.js'
-import {
-  DecodeError,
-  EncodeError,
-  InvalidArgumentError,
-  NoSuchElementError,
-  PayloadTooLargeError,
-  RedelayedError,
-  attributeTo,
-  describe,
-  toError,
-} from '../errors.js'
-import { run } from '../lua/run.js'
+import { InvalidArgumentError, RedelayedError, toError } from '../errors.js'
 import { asArray, asBytes, asBytesArray, asText } from '../lua/replies.js'
-import type { ArgsOf, CommandArg, KeysOf, Script, ScriptSource } from '../lua/script.js'
 import { integer } from '../options.js'
+import { CodedObject } from './coded-object.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 
 /** Something that could not be read and was set aside. */
@@ -29,22 +17,15 @@ const MAX_PAGE = 10_000
 /** They are sent with every page of the walk. */
 export const MAX_RETAINED = 10_000
 
-/** What all queue objects do alike: encode, decode, set aside, and put the queue's name on errors. */
-export abstract class QueueObject<T> {
-  /** The queue's name as the application knows it. */
-  readonly name: string
-  readonly codec: Codec<T>
+/** What all objects of a queue do alike: set aside what cannot be read, and walk. */
+export abstract class QueueObject<T> extends CodedObject<T> {
   /** @internal */
   readonly identity: QueueIdentity<T>
-  /** @internal */
-  readonly context: QueueContext
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>) {
-    this.context = context
+    super(context, identity)
     this.identity = identity
-    this.name = identity.name
-    this.codec = identity.codec
   }
 
   /** The oldest `limit` (1 to 10,000; default 100) entries of the queue's quarantine. They stay there. */
@@ -59,25 +40,6 @@ export abstract class QueueObject<T> {
     return (await this.send('UNLINK', [this.identity.keys.quarantine])) === 1
   }
 
-  protected encode(value: T, what = 'value'): Buffer {
-    if (value === null || value === undefined) throw this.named(new InvalidArgumentError(what, 'a value', value))
-    let bytes: Buffer
-    try {
-      bytes = this.codec.encode(value)
-    } catch (thrown) {
-      if (thrown instanceof RedelayedError) throw this.named(thrown)
-      throw this.named(new EncodeError(this.codec.name, '$', toError(thrown).message, { cause: thrown }))
-    }
-    if (!Buffer.isBuffer(bytes)) {
-      throw this.named(
-        new EncodeError(this.codec.name, '$', `its encode returned ${describe(bytes)} instead of a Buffer`),
-      )
-    }
-    const limit = this.context.settings.maxPayloadBytes
-    if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))
-    return bytes
-  }
-
   /** The bytes of each different value once. */
   protected encodeDistinct(values: Iterable<T>, limit = Infinity): Buffer[] {
     const distinct = new Map<string, Buffer>()
@@ -90,27 +52,6 @@ export abstract class QueueObject<T> {
       throw this.named(new InvalidArgumentError('values', `at most ${limit} different ones`, [...distinct.keys()]))
     }
     return [...distinct.values()]
-  }
-
-  /** What must be there. */
-  protected required<V>(value: V | null): V {
-    if (value === null) throw this.named(new NoSuchElementError())
-    return value
-  }
-
-  protected decode(bytes: Buffer): T {
-    const limit = this.context.settings.maxPayloadBytes
-    if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))
-    let value: T
-    try {
-      value = this.codec.decode(bytes)
-    } catch (thrown) {
-      if (thrown instanceof RedelayedError) throw this.named(thrown)
-      throw this.named(new DecodeError(this.codec.name, toError(thrown).message, { cause: thrown }))
-    }
-    // an empty result means an empty queue, so null cannot be a message
-    if (value === null || value === undefined) throw this.named(new DecodeError(this.codec.name, 'they mean null'))
-    return value
   }
 
   /** For elements that stay where they are: what cannot be decoded is left out and reported. */
@@ -165,51 +106,6 @@ export abstract class QueueObject<T> {
       const page = asArray(await fetch(first, first + pageSize - 1)).map(asBytes)
       if (page.length > 0) yield page
       if (page.length < pageSize) return
-    }
-  }
-
-  /** A command that changes something: sent once. */
-  protected async send(command: string, args: readonly CommandArg[]): Promise<unknown> {
-    return this.#attribute(this.context.commands.call(command, args))
-  }
-
-  /** A command that changes nothing: sent again when the connection breaks. */
-  protected async read(command: string, args: readonly CommandArg[]): Promise<unknown> {
-    return this.#attribute(this.context.commands.call(command, args, { idempotent: true }))
-  }
-
-  protected async script<S extends ScriptSource, R>(
-    script: Script<S, R>,
-    keys: KeysOf<S>,
-    args: ArgsOf<S>,
-    options?: { idempotent?: boolean },
-  ): Promise<R> {
-    return this.#attribute(run(this.context.commands, script, keys, args, options))
-  }
-
-  /** Something that takes several commands: a shutdown lets all of them finish. */
-  protected whole<R>(action: () => Promise<R>): Promise<R> {
-    return this.#attribute(this.context.commands.whole(action))
-  }
-
-  /** An argument check whose error names the queue. */
-  protected checked<R>(check: () => R): R {
-    try {
-      return check()
-    } catch (error) {
-      throw error instanceof RedelayedError ? this.named(error) : error
-    }
-  }
-
-  protected named<E extends RedelayedError>(error: E): E {
-    return attributeTo(error, this.name)
-  }
-
-  async #attribute<R>(promise: Promise<R>): Promise<R> {
-    try {
-      return await promise
-    } catch (error) {
-      throw error instanceof RedelayedError ? this.named(error) : error
     }
   }
 }

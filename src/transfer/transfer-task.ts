@@ -15,8 +15,11 @@ export interface TransferResult {
 }
 
 export interface TransferTaskParams {
-  /** Runs the script once. `announce` tells the other clients when to look next even if nothing was moved. */
-  readonly transfer: (announce: boolean) => Promise<TransferResult>
+  /**
+   * Runs the script once. `announce` tells the other clients when to look next even if nothing was moved. `null` when there was
+   * no reason to run it.
+   */
+  readonly transfer: (announce: boolean) => Promise<TransferResult | null>
   readonly onError: (error: Error) => void
   readonly clock: Clock
   readonly remote: RemoteClock
@@ -134,13 +137,14 @@ export class TransferTask {
       this.#again = this.#announce = false
       this.#hold.clear()
       const sentAt = clock.now()
-      let result: TransferResult
+      let result: TransferResult | null
       try {
         result = await this.#params.transfer(announce)
       } catch (thrown) {
         this.#onFailure(toError(thrown))
         return
       }
+      if (result === null) continue
       this.#failures = 0
       remote.observe(result.now, sentAt)
       this.#subscribers = result.subscribers

@@ -14,12 +14,15 @@ import { ordered, useRedis } from './support.js'
  * Random calls of every script on two queues, compared with a model after each step: the reply, what stands in every key
  * and when it expires, and what was published. A failure prints the seed and the shortest sequence that fast-check found.
  */
+/** Those of the reliable queue have a model of their own. */
+const modelled = Object.fromEntries(Object.entries(generated).filter(([name]) => !name.startsWith('reliable')))
+
 describe('all scripts together', () => {
   const rig = useRedis()
   before(() => loadScripts(rig.redis))
 
   it('every script has an operation', () => {
-    expect(Object.keys(operations).sort()).to.deep.equal(Object.keys(generated).sort())
+    expect(Object.keys(operations).sort()).to.deep.equal(Object.keys(modelled).sort())
   })
 
   const calls = Object.values(operations).map(({ weight, drafts }) => ({ weight, arbitrary: drafts }))
@@ -60,7 +63,7 @@ describe('all scripts together', () => {
           { numRuns: 100 },
         )
         // a script that the draws do not reach would never be compared
-        for (const { name } of Object.values(generated)) expect(called.get(name), name).to.be.at.least(5)
+        for (const { name } of Object.values(modelled)) expect(called.get(name), name).to.be.at.least(5)
       }).timeout(60_000)
     }
   }

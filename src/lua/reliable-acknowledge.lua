@@ -1,0 +1,35 @@
+-- Remove messages that were handled, where their visibility has not ended and nobody else has got them since.
+--
+-- KEYS[1] messages    hash  id -> record
+-- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures    hash  id -> a line for each failed attempt
+-- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+--
+-- ARGV[1] nowMs       integer  the caller's clock, or -1 for the server's
+-- ARGV[2..] handled   bytes*   for each message two: its priority and id, "<attempts> <token>"
+--
+-- returns for each message 1, or 0 when it was not the caller's any more
+local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+
+-- include shared/milliseconds.lua
+
+local now = milliseconds(ARGV[1])
+local reply, members, ids, seen = {}, {}, {}, {}
+for at = 2, #ARGV, 2 do
+  local member, lease = ARGV[at], ARGV[at + 1]
+  local id = string.sub(member, 2)
+  local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
+  local isHeld = not seen[member] and ends > now and redis.call('HGET', deliveries, id) == lease
+  if isHeld then
+    seen[member] = true
+    members[#members + 1], ids[#ids + 1] = member, id
+  end
+  reply[#reply + 1] = isHeld and 1 or 0
+end
+if #ids > 0 then
+  redis.call('ZREM', inFlight, unpack(members))
+  redis.call('HDEL', messages, unpack(ids))
+  redis.call('HDEL', deliveries, unpack(ids))
+  redis.call('HDEL', failures, unpack(ids))
+end
+return reply

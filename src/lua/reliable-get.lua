@@ -1,0 +1,47 @@
+-- Look at messages by their ids, without changing anything.
+--
+-- KEYS[1] messages    hash  id -> record
+-- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures    hash  id -> a line for each failed attempt
+-- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[5] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[6] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[7] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[8] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[9] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[10] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[11] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
+--
+-- ARGV[1] nowMs   integer  the caller's clock, or -1 for the server's
+-- ARGV[2..] ids   bytes*
+--
+-- returns {now as text, then for each id six: priority or -1 when there is no such message, when it is or was visible again, 1 in flight,
+--   attempts, failures, record}
+local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
+
+-- include shared/milliseconds.lua
+
+-- include shared/locate.lua
+
+local now = milliseconds(ARGV[1])
+local reply = {string.format('%.0f', now)}
+for at = 2, #ARGV do
+  local id = ARGV[at]
+  local record = redis.call('HGET', messages, id)
+  local priority, visible, isTaken
+  if record then priority, visible, isTaken = locate(due, inFlight, id) end
+  local last = #reply
+  if priority then
+    local attempts = tonumber(string.match(redis.call('HGET', deliveries, id) or '', '^%d+')) or 0
+    reply[last + 1], reply[last + 2] = priority, string.format('%.0f', visible)
+    reply[last + 3], reply[last + 4] = isTaken and 1 or 0, attempts
+    reply[last + 5], reply[last + 6] = redis.call('HGET', failures, id) or '', record
+  else
+    reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4], reply[last + 5], reply[last + 6] = -1, '', 0, 0, '', ''
+  end
+end
+return reply

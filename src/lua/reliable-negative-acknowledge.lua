@@ -1,0 +1,85 @@
+-- Give messages back that were not handled, where their visibility has not ended and nobody else has got them since: to be
+-- delivered again after a delay, or to the dead letters. One that failed as often as it may goes to these too.
+--
+-- KEYS[1] messages      hash  id -> record
+-- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures      hash  id -> a line for each failed attempt
+-- KEYS[4] config        hash  what `setConfig` and pausing say
+-- KEYS[5] deadMessages  hash  the same of the queue of dead letters
+-- KEYS[6] deadFailures  hash  the same of the queue of dead letters
+-- KEYS[7] deadDue       zset  the same of the queue of dead letters
+-- KEYS[8] inFlight      zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[9] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[10] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[11] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[12] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[13] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[14] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[15] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[16] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[17] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[18] due9  zset  id -> when it is visible, epoch ms; priority 9
+--
+-- ARGV[1] channel      text     announces when something becomes visible
+-- ARGV[2] deadChannel  text     the same of the queue of dead letters
+-- ARGV[3] nowMs        integer  the caller's clock, or -1 for the server's
+-- ARGV[4] how          text     'failed', 'rejected', or 'released': as if it had not been delivered
+-- ARGV[5] delayMs      integer  after which it is visible again, unless it is rejected
+-- ARGV[6] reason       text     one line for the history
+-- ARGV[7..] handled    bytes*   for each message two: its priority and id, "<attempts> <token>"
+--
+-- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 0 when it
+--   was not the caller's any more; -3 alone when the time exceeds 2^53-1
+local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
+local due = {KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]}
+local queue = {messages = messages, deliveries = deliveries, failures = failures}
+local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
+local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
+
+-- include shared/milliseconds.lua
+
+-- include shared/schedules.lua
+
+-- include shared/record.lua
+
+-- include shared/failures.lua
+
+-- include shared/bury.lua
+
+local now = milliseconds(ARGV[3])
+local visible = now + tonumber(ARGV[5])
+if visible > 9007199254740991 then return {-3} end
+local settings = redis.call('HMGET', config, 'deliveryLimit', 'deadLetters')
+local limitOfAll = tonumber(settings[1]) or 10
+if settings[2] == '0' then dead = nil end
+
+-- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
+if how ~= 'rejected' then announce({inFlight, unpack(due)}, channel, visible) end
+
+local reply, buried = {}, 0
+for at = 7, #ARGV, 2 do
+  local member, lease = ARGV[at], ARGV[at + 1]
+  local id = string.sub(member, 2)
+  local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
+  local result = 0
+  if ends > now and redis.call('HGET', deliveries, id) == lease then
+    local attempts = tonumber(string.match(lease, '^%d+')) or 0
+    local priority = tonumber(string.sub(member, 1, 1)) or 0
+    local _, limit = readMeta(redis.call('HGET', messages, id) or '')
+    result = 1
+    if how ~= 'released' then noteFailure(failures, id, attempts, now, reason) end
+    if how == 'rejected' or (how == 'failed' and attempts >= (limit or limitOfAll)) then result = 2 end
+    if result == 2 then
+      bury(queue, dead, id, now)
+      buried = buried + 1
+    else
+      if how == 'released' then attempts = attempts - 1 end
+      if attempts > 0 then redis.call('HSET', deliveries, id, attempts) else redis.call('HDEL', deliveries, id) end
+      redis.call('ZADD', due[priority + 1], string.format('%.0f', visible), id)
+    end
+    redis.call('ZREM', inFlight, member) -- the last step: after an error above it comes back when its visibility ends
+  end
+  reply[#reply + 1] = result
+end
+if buried > 0 and dead then redis.call('PUBLISH', deadChannel, string.format('%.0f', now)) end
+return reply

@@ -1,0 +1,151 @@
+-- Hand out visible messages, those of the highest priority first and of one priority by when they became visible. Until
+-- the visibility ends nobody else gets them. What has come back because it ended, what has expired and what has been
+-- delivered too often is dealt with on the way. Works for about `budgetUs` and then returns, however many are left.
+--
+-- KEYS[1] messages      hash  id -> record
+-- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures      hash  id -> a line for each failed attempt
+-- KEYS[4] config        hash  what `setConfig` and pausing say
+-- KEYS[5] deadMessages  hash  the same of the queue of dead letters
+-- KEYS[6] deadFailures  hash  the same of the queue of dead letters
+-- KEYS[7] deadDue       zset  the same of the queue of dead letters
+-- KEYS[8] inFlight      zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[9] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[10] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[11] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[12] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[13] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[14] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[15] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[16] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[17] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[18] due9  zset  id -> when it is visible, epoch ms; priority 9
+--
+-- ARGV[1] channel       text     announces when something becomes visible
+-- ARGV[2] deadChannel   text     the same of the queue of dead letters
+-- ARGV[3] nowMs         integer  the caller's clock, or -1 for the server's
+-- ARGV[4] budgetUs      integer  microseconds to work before returning
+-- ARGV[5] count         integer  most messages to hand out
+-- ARGV[6] visibilityMs  integer  for how long nobody else gets them; -1 for what the queue says
+-- ARGV[7] token         text     tells this delivery from all others
+-- ARGV[8] idleMs        integer  when nothing is left, others are told to look again only after this time
+-- ARGV[9] announce      flag     tell the others when to look next even if nothing was handed out
+--
+-- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
+--   came back, expired, became dead letters, then for each message five: its priority, id, "<attempts> <token>", when it became visible,
+--   record}
+local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
+local due = {KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]}
+local queue = {messages = messages, deliveries = deliveries, failures = failures}
+local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
+local MAX = 9007199254740991
+local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
+local channel, token = ARGV[1], ARGV[7]
+local budget, want = tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local function microseconds()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local started = microseconds()
+local nowExact = tonumber(ARGV[3]) >= 0 and tonumber(ARGV[3]) or started / 1000
+local now = math.floor(nowExact)
+
+-- A clock that was set back ends the work.
+local function isOver()
+  local elapsed = microseconds() - started
+  return elapsed < 0 or elapsed >= budget
+end
+
+-- include shared/schedules.lua
+
+-- include shared/record.lua
+
+-- include shared/failures.lua
+
+-- include shared/bury.lua
+
+local settings = redis.call('HMGET', config, 'pollPaused', 'visibility', 'deliveryLimit', 'deadLetters')
+local visibility = tonumber(ARGV[6])
+if visibility < 0 then visibility = tonumber(settings[2]) or 30000 end
+visibility = math.min(visibility, MAX - now)
+local limitOfAll = tonumber(settings[3]) or 10
+if settings[4] == '0' then dead = nil end
+if settings[1] == '1' then want = 0 end
+
+local function attemptsOf(delivery)
+  return tonumber(delivery and string.match(delivery, '^%d+')) or 0
+end
+
+-- What was not acknowledged in time comes back, as visible since then.
+local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 100)
+for at = 1, #back, 2 do
+  local member, ended = back[at], back[at + 1]
+  local priority, id = tonumber(string.sub(member, 1, 1)), string.sub(member, 2)
+  local attempts = attemptsOf(redis.call('HGET', deliveries, id))
+  redis.call('HSET', deliveries, id, attempts)
+  noteFailure(failures, id, attempts, now, '"its visibility ended"')
+  redis.call('ZADD', due[(priority or 0) + 1], ended, id)
+  redis.call('ZREM', inFlight, member)
+end
+
+local reply = {'', '', 0, visibility, #back / 2, 0, 0}
+local expired, buried, handed, looked = 0, 0, 0, 0
+local isFull = want == 0
+for at = 10, 1, -1 do
+  while not isFull do
+    local page = redis.call('ZRANGEBYSCORE', due[at], '-inf', now, 'WITHSCORES', 'LIMIT', 0, math.min(want - handed, 100))
+    if #page == 0 then break end
+    local ids = {}
+    for n = 1, #page, 2 do ids[#ids + 1] = page[n] end
+    local records = redis.call('HMGET', messages, unpack(ids))
+    local delivered = redis.call('HMGET', deliveries, unpack(ids))
+    looked = looked + #ids
+    local claimed, leases, given = {}, {}, {}
+    for n, id in ipairs(ids) do
+      local record, attempts = records[n], attemptsOf(delivered[n])
+      if not record then -- it is in the schedule only, and no message
+        bury(queue, nil, id, now)
+      else
+        local expires, limit = readMeta(record)
+        if expires and expires <= now then
+          bury(queue, nil, id, now)
+          expired = expired + 1
+        elseif attempts >= (limit or limitOfAll) then
+          bury(queue, dead, id, now)
+          buried = buried + 1
+        else
+          local lease = (attempts + 1) .. ' ' .. token
+          claimed[#claimed + 1] = string.format('%.0f', now + visibility)
+          claimed[#claimed + 1] = (at - 1) .. id
+          leases[#leases + 1] = id
+          leases[#leases + 1] = lease
+          given[#given + 1] = id
+          local last = #reply
+          reply[last + 1], reply[last + 2], reply[last + 3] = at - 1, id, lease
+          reply[last + 4], reply[last + 5] = page[2 * n], record
+        end
+      end
+    end
+    if #given > 0 then
+      redis.call('ZADD', inFlight, unpack(claimed))
+      redis.call('HSET', deliveries, unpack(leases))
+    end
+    redis.call('ZREM', due[at], unpack(ids)) -- the last step: after an error above they are still there
+    handed = handed + #given
+    isFull = handed >= want or looked >= MOST or isOver()
+  end
+end
+
+local following = earliest({inFlight, unpack(due)})
+if settings[1] == '1' then following = nil end
+if handed + #back + expired + buried > 0 or ARGV[9] == '1' then
+  local look = following or now + tonumber(ARGV[8])
+  if look <= MAX then redis.call('PUBLISH', channel, string.format('%.0f', math.floor(look))) end
+end
+if buried > 0 and dead then redis.call('PUBLISH', ARGV[2], string.format('%.0f', now)) end
+local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
+reply[1], reply[2] = string.format('%.3f', nowExact), following and string.format('%.0f', following) or ''
+reply[3], reply[6], reply[7] = subscribers[2] or 0, expired, buried
+return reply

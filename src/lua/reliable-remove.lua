@@ -1,0 +1,46 @@
+-- Remove messages by their ids: those that nobody has got, or any.
+--
+-- KEYS[1] messages    hash  id -> record
+-- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures    hash  id -> a line for each failed attempt
+-- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[5] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[6] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[7] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[8] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[9] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[10] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[11] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
+--
+-- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
+-- ARGV[2] alsoHeld  flag     also those that a consumer has; its acknowledgement will come too late
+-- ARGV[3..] ids     bytes*
+--
+-- returns for each id 1 when it was removed, else 0
+local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
+local alsoHeld = ARGV[2] == '1'
+
+-- include shared/milliseconds.lua
+
+-- include shared/locate.lua
+
+local now = milliseconds(ARGV[1])
+local reply = {}
+for at = 3, #ARGV do
+  local id = ARGV[at]
+  local priority, visible, isTaken = locate(due, inFlight, id)
+  local isHeld = isTaken and visible > now
+  local mayGo = priority and (alsoHeld or not isHeld)
+  if mayGo then
+    if isTaken then redis.call('ZREM', inFlight, priority .. id) else redis.call('ZREM', due[priority + 1], id) end
+    redis.call('HDEL', messages, id)
+    redis.call('HDEL', deliveries, id)
+    redis.call('HDEL', failures, id)
+  end
+  reply[#reply + 1] = mayGo and 1 or 0
+end
+return reply

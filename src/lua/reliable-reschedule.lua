@@ -1,0 +1,52 @@
+-- Give a message that nobody has got a new time, and perhaps a new priority.
+--
+-- KEYS[1] messages  hash  id -> record
+-- KEYS[2] inFlight  zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[3] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[4] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[5] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[6] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[7] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[8] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[9] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[10] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[11] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[12] due9  zset  id -> when it is visible, epoch ms; priority 9
+--
+-- ARGV[1] channel   text     announces when something becomes visible
+-- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
+-- ARGV[3] id        bytes
+-- ARGV[4] delayMs   integer  it becomes visible so long after now; -1 for when it did
+-- ARGV[5] priority  integer  0 to 9; -1 for the one it has
+--
+-- returns when it becomes visible as text, or "" when there is no such message or a consumer has it; "-3" when the time exceeds 2^53-1
+local messages, inFlight = KEYS[1], KEYS[2]
+local due = {KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]}
+local id, delay = ARGV[3], tonumber(ARGV[4])
+
+-- include shared/milliseconds.lua
+
+-- include shared/schedules.lua
+
+-- include shared/locate.lua
+
+-- include shared/record.lua
+
+local now = milliseconds(ARGV[2])
+local priority, visible, isTaken = locate(due, inFlight, id)
+if not priority or (isTaken and visible > now) then return '' end
+local before = visible
+if delay >= 0 then visible = now + delay end
+if visible > 9007199254740991 then return '-3' end
+announce({inFlight, unpack(due)}, ARGV[1], visible)
+shiftExpiry(messages, id, visible - before)
+local to = tonumber(ARGV[5])
+if to < 0 then to = priority end
+-- first, so that after an error it is still where it was
+redis.call('ZADD', due[to + 1], string.format('%.0f', visible), id)
+if isTaken then
+  redis.call('ZREM', inFlight, priority .. id)
+elseif to ~= priority then
+  redis.call('ZREM', due[priority + 1], id)
+end
+return string.format('%.0f', visible)

@@ -1,0 +1,11 @@
+-- Where a message is: its priority, when it is visible, and whether it is in flight; nil when it is nowhere.
+local function locate(due, inFlight, id)
+  for at, schedule in ipairs(due) do
+    local score = redis.call('ZSCORE', schedule, id)
+    if score then return at - 1, tonumber(score), false end
+  end
+  for priority = 0, #due - 1 do
+    local score = redis.call('ZSCORE', inFlight, priority .. id)
+    if score then return priority, tonumber(score), true end
+  end
+end

@@ -1,0 +1,24 @@
+-- A record is a byte with the length of its meta data, these ("<expires, epoch ms>,<delivery limit>,<bytes of headers>", or
+-- nothing where all three are missing), the headers, the payload. What cannot be read has no meta data.
+local function readMeta(record)
+  local size = string.byte(record, 1) or 0
+  if size == 0 then return nil, nil, 0, 2 end
+  local expires, limit, headers = string.match(string.sub(record, 2, 1 + size), '^(%d*),(%d*),(%d*)$')
+  return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size
+end
+
+local function writeMeta(expires, limit, headers)
+  if not expires and not limit and headers == 0 then return '\0' end
+  local meta = (expires and string.format('%.0f', expires) or '') .. ',' .. (limit and string.format('%.0f', limit) or '') .. ',' .. headers
+  return string.char(#meta) .. meta
+end
+
+-- A message that becomes visible later also expires so much later.
+local function shiftExpiry(messages, id, byMs)
+  local record = redis.call('HGET', messages, id)
+  local expires, limit, headers, rest = readMeta(record or '\0')
+  if expires then
+    local shifted = math.max(0, math.min(expires + byMs, 9007199254740991))
+    redis.call('HSET', messages, id, writeMeta(shifted, limit, headers) .. string.sub(record, rest))
+  end
+end

@@ -1,0 +1,17 @@
+-- The earliest due time in some schedules, or nil; with `before`, any that is not later is enough.
+local function earliest(schedules, before)
+  local first
+  for _, schedule in ipairs(schedules) do
+    local score = tonumber(redis.call('ZRANGE', schedule, 0, 0, 'WITHSCORES')[2])
+    if score and (not first or score < first) then first = score end
+    if before and first and first <= before then return first end
+  end
+  return first
+end
+
+-- Tells everyone who waits that something becomes visible at `at`, unless they look not later anyway. Before the change
+-- itself, so that an error (no right to publish) leaves everything as it was.
+local function announce(schedules, channel, at)
+  local first = earliest(schedules, at)
+  if not first or at < first then redis.call('PUBLISH', channel, string.format('%.0f', at)) end
+end

@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+import { InvalidArgumentError } from '../errors.js'
+import { PRIORITIES } from '../keys.js'
+import { integer, oneOf, onlyKnown } from '../options.js'
+import { toMillis } from '../timing/units.js'
+import { assertId } from './message-id.js'
+import { encodeHeaders, type Headers } from './record.js'
+
+/** What is done with a message whose id is there already. */
+export type ExistingPolicy = 'keep' | 'replace' | 'postpone'
+
+export interface AddOptions {
+  /** 1 to 512 bytes of UTF-8; without it one is drawn. */
+  readonly id?: string | undefined
+  /** It becomes visible so many milliseconds after Redis accepted it. Default: what the queue's configuration says, else 0. */
+  readonly delay?: number | undefined
+  /** It becomes visible at this time by the Redis clock; at once when that has passed. Not together with `delay`. */
+  readonly date?: Date | undefined
+  /** 0 to 9, the highest first. Default 0. */
+  readonly priority?: number | undefined
+  /** At most 64 KiB together. */
+  readonly headers?: Headers | undefined
+  /** When nobody has handled it so many milliseconds after it became visible, it is removed. At least 1. */
+  readonly timeToLive?: number | undefined
+  /** How often it is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
+  readonly deliveryLimit?: number | undefined
+  /**
+   * `'keep'` (default) leaves a message of the same id as it is; `'replace'` removes it, also from who has got it, and adds
+   * the new one; `'postpone'` gives the one that is there the new time, and leaves one that somebody has got as it is.
+   */
+  readonly existing?: ExistingPolicy | undefined
+  /** Not added when one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
+  readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: number } | undefined
+}
+
+/** One message for `addMany`. */
+export interface AddItem<T> extends Omit<AddOptions, 'existing'> {
+  readonly payload: T
+}
+
+export const ITEM_OPTIONS = [
+  'id',
+  'delay',
+  'date',
+  'priority',
+  'headers',
+  'timeToLive',
+  'deliveryLimit',
+  'deduplicate',
+] as const
+
+const MAX_DELIVERIES = 1_000_000
+
+/** When it becomes visible: so long from now, at a moment, or as the queue says. */
+export type Visible = { readonly delayMs: number } | { readonly atMs: number } | undefined
+
+/** A message on its way, checked and encoded; bytes and texts as the script takes them. */
+export interface PendingMessage {
+  readonly id: string
+  /** Drawn here, so that nobody else has it. */
+  readonly isDrawn: boolean
+  readonly priority: number
+  readonly visible: Visible
+  readonly timeToLive: string
+  readonly deliveryLimit: string
+  readonly headers: Buffer
+  readonly payload: Buffer
+  readonly mark: string
+  readonly markMs: string
+}
+
+export function prepare(options: Omit<AddOptions, 'existing'>, payload: Buffer, drawId: () => string): PendingMessage {
+  const { id, priority = 0, timeToLive, deliveryLimit, deduplicate } = options
+  const given = id === undefined ? undefined : assertId('id', id)
+  const { mark, markMs } = markOf(deduplicate, given, payload)
+  return {
+    id: given ?? drawId(),
+    isDrawn: given === undefined,
+    priority: integer('priority', priority, 0, PRIORITIES - 1),
+    visible: visibleOf(options),
+    timeToLive: timeToLive === undefined ? '' : String(positive('timeToLive', timeToLive)),
+    deliveryLimit:
+      deliveryLimit === undefined ? '' : String(integer('deliveryLimit', deliveryLimit, 1, MAX_DELIVERIES)),
+    headers: encodeHeaders(options.headers),
+    payload,
+    mark,
+    markMs,
+  }
+}
+
+export function existingOf(existing: unknown): ExistingPolicy {
+  return oneOf('existing', existing ?? 'keep', ['keep', 'replace', 'postpone'])
+}
+
+export function positive(what: string, ms: unknown): number {
+  return integer(what, ms, 1, Number.MAX_SAFE_INTEGER)
+}
+
+function visibleOf({ delay, date }: AddOptions): Visible {
+  if (date === undefined) return delay === undefined ? undefined : { delayMs: toMillis('delay', delay) }
+  if (delay !== undefined) throw new InvalidArgumentError('delay', 'none where there is a date', delay)
+  if (!(date instanceof Date) || Number.isNaN(date.getTime()))
+    throw new InvalidArgumentError('date', 'a valid Date', date)
+  return { atMs: date.getTime() }
+}
+
+function markOf(
+  deduplicate: AddOptions['deduplicate'],
+  id: string | undefined,
+  payload: Buffer,
+): { mark: string; markMs: string } {
+  if (deduplicate === undefined) return { mark: '', markMs: '' }
+  onlyKnown('deduplicate', deduplicate, ['by', 'forMs'])
+  const by = oneOf('deduplicate.by', deduplicate.by, ['id', 'payload'])
+  if (by === 'id' && id === undefined) throw new InvalidArgumentError('id', 'one to deduplicate by', id)
+  const mark = by === 'id' ? `i${id}` : `p${createHash('sha256').update(payload).digest('base64url')}`
+  return { mark, markMs: String(positive('deduplicate.forMs', deduplicate.forMs)) }
+}

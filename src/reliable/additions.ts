@@ -1,0 +1,149 @@
+import {
+  ConnectionError,
+  InvalidArgumentError,
+  OperationDisabledError,
+  PayloadTooLargeError,
+  QueueFullError,
+  RedelayedError,
+  toError,
+} from '../errors.js'
+import { run } from '../lua/run.js'
+import { add } from '../lua/reliable-scripts.js'
+import type { ExistingPolicy, PendingMessage } from './add-options.js'
+import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
+
+/** What became of a message that was added. */
+export interface Added {
+  readonly id: string
+  /**
+   * `'kept'`: one of this id is there and stays as it is; `'duplicate'`: it was deduplicated. In both cases the new payload is
+   * not in the queue.
+   */
+  readonly outcome: 'added' | 'replaced' | 'postponed' | 'kept' | 'duplicate'
+}
+
+const OUTCOMES = new Map<number, Added['outcome']>([
+  [1, 'added'],
+  [2, 'replaced'],
+  [3, 'postponed'],
+  [0, 'kept'],
+  [-1, 'duplicate'],
+])
+
+/** Bounds of what is sent together; a script with so many takes about two milliseconds. */
+const CHUNK_ITEMS = 250
+const CHUNK_BYTES = 1024 * 1024
+const CHUNKS_IN_FLIGHT = 4
+/** How often what may have been carried out is sent again. */
+const MAX_ATTEMPTS = 5
+
+/** Adds messages, each at most once however often it has to be sent: the ids tell a repeated attempt from another message. */
+export class Additions {
+  readonly #context: ReliableContext
+  readonly #identity: ReliableIdentity<unknown>
+
+  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>) {
+    this.#context = context
+    this.#identity = identity
+  }
+
+  /** One result or error per message, in order; of each script all of them or none. */
+  async many(pending: readonly PendingMessage[], existing: ExistingPolicy): Promise<(Added | RedelayedError)[]> {
+    const results = new Array<Added | RedelayedError>(pending.length)
+    const chunks = chunksOf(pending)
+    const one = async ([from, to]: readonly [number, number]): Promise<void> => {
+      const part = pending.slice(from, to)
+      const outcomes = await this.#send(part, existing).catch((thrown: unknown) => toRedelayed(thrown))
+      part.forEach((message, at) => {
+        results[from + at] = outcomes instanceof Error ? outcomes : resultOf(message, outcomes[at] ?? NaN)
+      })
+    }
+    const first = chunks.shift()
+    if (first !== undefined) await one(first) // alone, so that the script is known before several are under way
+    const worker = async (): Promise<void> => {
+      for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) await one(chunk)
+    }
+    await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
+    return results
+  }
+
+  async #send(part: readonly PendingMessage[], existing: ExistingPolicy): Promise<readonly number[]> {
+    const { keys } = this.#identity
+    const { commands, settings } = this.#context.queues
+    const { messages, deliveries, failures, config, once, inFlight, channel } = keys
+    const items = part.flatMap(itemArgs)
+    let unknown: ConnectionError | undefined
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const reply = await run(
+          commands,
+          add,
+          { ...dueKeys(keys), messages, deliveries, failures, config, once, inFlight },
+          {
+            channel,
+            nowMs: settings.clock === 'local' ? Date.now() : -1,
+            existing,
+            resent: commands.resends || unknown !== undefined,
+            items,
+          },
+        )
+        return reply.outcomes
+      } catch (error) {
+        if (!(error instanceof ConnectionError)) throw error
+        if (error.outcome === 'unknown') unknown ??= error
+        // once nobody knows whether it was carried out, a later attempt that could not even be sent tells nothing
+        if (error.outcome === 'not-applied' || existing === 'postpone' || attempt >= MAX_ATTEMPTS)
+          throw unknown ?? error
+      }
+    }
+  }
+}
+
+function itemArgs(message: PendingMessage): Buffer[] {
+  const { visible } = message
+  const when = visible === undefined ? '' : 'atMs' in visible ? `@${visible.atMs}` : String(visible.delayMs)
+  const { id, priority, timeToLive, deliveryLimit, headers, payload, mark, markMs } = message
+  const text = (value: string): Buffer => Buffer.from(value)
+  return [
+    text(id),
+    text(String(priority)),
+    text(when),
+    text(timeToLive),
+    text(deliveryLimit),
+    headers,
+    payload,
+    text(mark),
+    text(markMs),
+  ]
+}
+
+function resultOf({ id, payload }: PendingMessage, outcome: number): Added | RedelayedError {
+  const known = OUTCOMES.get(outcome)
+  if (known !== undefined) return { id, outcome: known }
+  if (outcome === -2) return new QueueFullError()
+  if (outcome === -4) return new OperationDisabledError('add')
+  if (outcome === -5) return new PayloadTooLargeError(payload.length, 'what the queue allows')
+  return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', 'a later one')
+}
+
+export function toRedelayed(thrown: unknown): RedelayedError {
+  if (thrown instanceof RedelayedError) return thrown
+  return new RedelayedError('ERR_INTERNAL', toError(thrown).message, { cause: thrown })
+}
+
+/** The first and the end of each part. */
+function chunksOf(pending: readonly PendingMessage[]): (readonly [number, number])[] {
+  const chunks: (readonly [number, number])[] = []
+  let from = 0
+  let bytes = 0
+  pending.forEach(({ payload, headers }, at) => {
+    const size = payload.length + headers.length
+    if (at > from && (at - from >= CHUNK_ITEMS || bytes + size > CHUNK_BYTES)) {
+      chunks.push([from, at])
+      ;[from, bytes] = [at, 0]
+    }
+    bytes += size
+  })
+  if (from < pending.length) chunks.push([from, pending.length])
+  return chunks
+}

@@ -1,0 +1,53 @@
+import { boolean, integer, onlyKnown } from '../options.js'
+import { positive } from './add-options.js'
+
+/** What holds for a queue in all processes; kept in Redis. What is not set has its default. */
+export interface ReliableQueueConfig {
+  /** For how many milliseconds nobody else gets a message that was handed out. At least 1; default 30,000. */
+  readonly visibility?: number | null | undefined
+  /** How often a message is delivered at most. 1 to 1,000,000; default 10. */
+  readonly deliveryLimit?: number | null | undefined
+  /** Messages that nobody has handled so many milliseconds after they became visible are removed. Default: never. */
+  readonly timeToLive?: number | null | undefined
+  /** The delay of messages that are added without one, in milliseconds. Default 0. */
+  readonly delay?: number | null | undefined
+  /** How many messages the queue holds at most, those in flight too. Default: no limit. */
+  readonly maxSize?: number | null | undefined
+  /** Of a payload, in bytes. Default: the client's `maxPayloadBytes`. */
+  readonly maxMessageBytes?: number | null | undefined
+  /** Whether messages that are rejected or failed too often are kept in the queue `deadLetters`. Default true. */
+  readonly deadLetters?: boolean | null | undefined
+}
+
+const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, value: unknown) => number } = {
+  visibility: positive,
+  deliveryLimit: (what, value) => integer(what, value, 1, 1_000_000),
+  timeToLive: positive,
+  delay: (what, value) => integer(what, value, 0, Number.MAX_SAFE_INTEGER),
+  maxSize: positive,
+  maxMessageBytes: positive,
+  deadLetters: (what, value) => Number(boolean(what, value)),
+}
+
+const NAMES = Object.keys(CHECKS) as (keyof ReliableQueueConfig)[]
+
+/** Names and values as the script takes them; `null` removes a setting, what is not given stays. */
+export function configArgs(config: ReliableQueueConfig): string[] {
+  onlyKnown('config', config, NAMES)
+  return NAMES.flatMap((name) => {
+    const value = config[name]
+    if (value === undefined) return []
+    return [name, value === null ? '' : String(CHECKS[name](`config.${name}`, value))]
+  })
+}
+
+export function readConfig(values: readonly (string | null)[]): ReliableQueueConfig {
+  const config: Record<string, number | boolean> = {}
+  NAMES.forEach((name, at) => {
+    const value = values[at]
+    if (value !== null && value !== undefined) config[name] = name === 'deadLetters' ? value === '1' : Number(value)
+  })
+  return config
+}
+
+export const CONFIG_NAMES: readonly string[] = NAMES

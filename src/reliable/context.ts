@@ -1,0 +1,34 @@
+import type { Codec } from '../codec/codec.js'
+import { deadLettersOf, reliableKeys, type ReliableKeys } from '../keys.js'
+import type { QueueContext } from '../queues/context.js'
+import type { PollRegistry } from './poll-registry.js'
+
+/** What the reliable queues of one client share. */
+export interface ReliableContext {
+  readonly queues: QueueContext
+  readonly polls: PollRegistry
+  /** The keys of the queue that the application calls so. */
+  readonly keysOf: (name: string) => ReliableKeys
+}
+
+export interface ReliableIdentity<T> {
+  /** The public name. */
+  readonly name: string
+  /** The name in Redis. */
+  readonly rawName: string
+  readonly keys: ReliableKeys
+  readonly dead: ReliableKeys
+  readonly codec: Codec<T>
+}
+
+/** The dead letters by the name in Redis, so that they are in the queue's slot whatever a mapper does. */
+export function identify<T>(name: string, rawName: string, codec: Codec<T>): ReliableIdentity<T> {
+  return { name, rawName, codec, keys: reliableKeys(rawName), dead: reliableKeys(deadLettersOf(rawName)) }
+}
+
+/** The schedules by the names that the scripts have for them. */
+export type DueKeys = { readonly [K in `due${0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9}`]: string }
+
+export function dueKeys({ due }: ReliableKeys): DueKeys {
+  return Object.fromEntries(due.map((key, priority) => [`due${priority}`, key])) as DueKeys
+}

@@ -1,0 +1,127 @@
+import { InvalidArgumentError, PayloadTooLargeError, toError } from '../errors.js'
+import { run } from '../lua/run.js'
+import { acknowledge, extend, negativeAcknowledge } from '../lua/reliable-scripts.js'
+import { Batches } from './batches.js'
+import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
+
+/** One delivery of a message: which one, and what tells it from all others. */
+export interface Delivery {
+  readonly id: Buffer
+  readonly priority: number
+  readonly lease: string
+}
+
+/** What becomes of a message that was not handled. */
+export interface GiveBack {
+  readonly how: 'failed' | 'rejected' | 'released'
+  readonly delayMs: number
+  /** One line. */
+  readonly reason: string
+}
+
+/** The script's answer for a time beyond 2^53-1. */
+const TOO_LATE = -3
+/** Of one script, and of one poll. */
+const MOST = 1_000
+const MAX_REASON_BYTES = 2_000
+
+/** What a consumer does with deliveries. Each answers whether the message was still its own. */
+export class Handling {
+  readonly #context: ReliableContext
+  readonly #identity: ReliableIdentity<unknown>
+  readonly #acknowledgements: Batches<Delivery, boolean>
+
+  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>) {
+    this.#context = context
+    this.#identity = identity
+    this.#acknowledgements = new Batches(MOST, (deliveries) => this.acknowledgeMany(deliveries))
+  }
+
+  /** As `acknowledgeMany`, together with all others of this turn. */
+  acknowledge(delivery: Delivery): Promise<boolean> {
+    return this.#acknowledgements.add(delivery)
+  }
+
+  async acknowledgeMany(deliveries: readonly Delivery[]): Promise<boolean[]> {
+    const { messages, deliveries: leases, failures, inFlight } = this.#identity.keys
+    const keys = { messages, deliveries: leases, failures, inFlight }
+    return inPages(deliveries, (page) =>
+      run(this.#context.queues.commands, acknowledge, keys, { nowMs: this.#now, handled: namesOf(page) }),
+    )
+  }
+
+  async giveBack(deliveries: readonly Delivery[], { how, delayMs, reason }: GiveBack): Promise<boolean[]> {
+    const { keys, dead } = this.#identity
+    const { messages, deliveries: leases, failures, config, inFlight } = keys
+    const results = await inPages(deliveries, (page) =>
+      run(
+        this.#context.queues.commands,
+        negativeAcknowledge,
+        {
+          ...dueKeys(keys),
+          messages,
+          deliveries: leases,
+          failures,
+          config,
+          inFlight,
+          deadMessages: dead.messages,
+          deadFailures: dead.failures,
+          deadDue: dead.due[0] ?? '',
+        },
+        {
+          channel: keys.channel,
+          deadChannel: dead.channel,
+          nowMs: this.#now,
+          how,
+          delayMs,
+          reason,
+          handled: namesOf(page),
+        },
+      ),
+    )
+    if (results[0] === TOO_LATE) throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delayMs)
+    return results.map((result) => result > 0)
+  }
+
+  /** When their visibility ends now, epoch milliseconds; `null` where it was not the caller's any more. */
+  async extend(deliveries: readonly Delivery[], visibilityMs: number): Promise<(number | null)[]> {
+    const { deliveries: leases, config, inFlight } = this.#identity.keys
+    const keys = { deliveries: leases, config, inFlight }
+    return inPages(deliveries, (page) =>
+      run(
+        this.#context.queues.commands,
+        extend,
+        keys,
+        { nowMs: this.#now, visibilityMs, handled: namesOf(page) },
+        { idempotent: true },
+      ),
+    )
+  }
+
+  get #now(): number {
+    return this.#context.queues.settings.clock === 'local' ? Date.now() : -1
+  }
+}
+
+/** An error as one line for the history: never its stack, which may hold what no log should. */
+export function reasonOf(error: unknown): string {
+  if (error === undefined) return '""'
+  const { name, message } = toError(error)
+  const text = error instanceof PayloadTooLargeError ? error.code : `${name}: ${message}`
+  const bytes = Buffer.from(text)
+  const cut = bytes.length > MAX_REASON_BYTES ? bytes.toString('utf8', 0, MAX_REASON_BYTES) : text
+  return JSON.stringify(cut)
+}
+
+function namesOf(deliveries: readonly Delivery[]): Buffer[] {
+  return deliveries.flatMap(({ id, priority, lease }) => [
+    Buffer.concat([Buffer.from(String(priority)), id]),
+    Buffer.from(lease),
+  ])
+}
+
+async function inPages<T, R>(items: readonly T[], page: (items: readonly T[]) => Promise<readonly R[]>): Promise<R[]> {
+  const results: R[] = []
+  for (let from = 0; from < items.length; from += MOST) results.push(...(await page(items.slice(from, from + MOST))))
+  return results
+}

@@ -1,0 +1,35 @@
+import { InvalidArgumentError } from '../errors.js'
+
+/** In the order of their codes, so that texts sort as the bytes they stand for. */
+const ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
+const MAX_ID_BYTES = 512
+/** Dead letters whose id is taken get a suffix. */
+const MAX_SUFFIX_BYTES = 64
+
+/** A URL-safe text of 11 characters for 8 bytes. */
+export function idOf(bytes: Uint8Array): string {
+  let id = ''
+  for (let at = 0; at < 9; at += 3) {
+    const three = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)
+    for (let shift = 18; shift >= 0; shift -= 6) id += ALPHABET.charAt((three >> shift) & 63)
+  }
+  return id.slice(0, 11)
+}
+
+/** The id of a message that is added. */
+export function assertId(what: string, id: unknown): string {
+  return assertText(what, id, MAX_ID_BYTES)
+}
+
+/** The id of a message that may be there. */
+export function assertKnownId(what: string, id: unknown): string {
+  return assertText(what, id, MAX_ID_BYTES + MAX_SUFFIX_BYTES)
+}
+
+function assertText(what: string, id: unknown, most: number): string {
+  const expected = `a text of 1 to ${most} bytes without lone surrogates`
+  if (typeof id !== 'string' || id === '' || !id.isWellFormed()) throw new InvalidArgumentError(what, expected, id)
+  const bytes = Buffer.byteLength(id)
+  if (bytes > most) throw new InvalidArgumentError(what, expected, `${bytes} bytes`)
+  return id
+}

@@ -1,0 +1,133 @@
+import { ShutdownError, type RedelayedError } from '../errors.js'
+import type { PollReply, PolledRecord } from '../lua/reliable-scripts.js'
+import { Takers, type TakerOptions } from '../queues/sharded/takers.js'
+import type { Clock } from '../timing/clock.js'
+import { nextTurn } from '../timing/pause.js'
+import { RemoteClock } from '../timing/remote-clock.js'
+import { TransferTask, type TransferResult } from '../transfer/transfer-task.js'
+
+/** A message that was handed out, and when its visibility ends by the Redis clock. */
+export interface Polled extends PolledRecord {
+  readonly visibleUntil: number
+}
+
+export interface PollerParams {
+  /** Runs the script. */
+  readonly poll: (count: number, visibilityMs: number, announce: boolean) => Promise<PollReply>
+  /** Gives back what came for nobody. */
+  readonly release: (polled: readonly Polled[]) => Promise<void>
+  readonly onError: (error: Error) => void
+  readonly clock: Clock
+  readonly random: () => number
+}
+
+/** The most that one script hands out. */
+const MOST = 500
+
+/**
+ * The waiting polls of one queue. It looks when somebody begins to wait, at the times that replies and announcements tell, and as a
+ * sweep; while nobody waits it does not look.
+ */
+export class Poller {
+  readonly #params: PollerParams
+  /** By visibility: what is asked for different times cannot share a script. */
+  readonly #takers = new Map<number, Takers<Polled>>()
+  readonly #task: TransferTask
+  #waking = false
+  #hasServed = false
+  #closed: Error | undefined
+
+  constructor(params: PollerParams) {
+    this.#params = params
+    this.#task = new TransferTask({
+      transfer: (announce) => this.#look(announce),
+      onError: (error) => this.#onError(error),
+      clock: params.clock,
+      remote: new RemoteClock(params.clock),
+      random: params.random,
+    })
+  }
+
+  /** Whether anybody waits. */
+  get isWanted(): boolean {
+    return [...this.#takers.values()].some(({ wanted }) => wanted > 0)
+  }
+
+  /** Waits for 1 to `max` messages; none when the time is over. */
+  take(max: number, visibilityMs: number, options: TakerOptions): Promise<Polled[]> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed)
+    const takers =
+      this.#takers.get(visibilityMs) ??
+      new Takers<Polled>(
+        this.#params.clock,
+        () => undefined,
+        () => undefined,
+      )
+    this.#takers.set(visibilityMs, takers)
+    const taken = takers.add(max, options)
+    void this.#wake()
+    return taken
+  }
+
+  /** The channel is subscribed (again). */
+  onSubscribed(): void {
+    this.#task.onSubscribed()
+  }
+
+  /** Somebody announced that something becomes visible at `at`, by the Redis clock. */
+  onAnnounced(at: number): void {
+    this.#task.onAnnounced(at)
+  }
+
+  /** This client knows that something becomes visible at `at`, by the Redis clock. */
+  onKnown(at: number): void {
+    this.#task.onKnown(at)
+  }
+
+  sweep(): void {
+    if (this.isWanted) this.#task.wake()
+  }
+
+  async stop(): Promise<void> {
+    this.#closed = new ShutdownError('the client was shut down')
+    for (const takers of this.#takers.values()) takers.rejectAll(this.#closed)
+    await this.#task.stop()
+  }
+
+  /** Once for all that begin to wait in one turn. */
+  async #wake(): Promise<void> {
+    if (this.#waking) return
+    this.#waking = true
+    await nextTurn()
+    this.#waking = false
+    if (this.isWanted) this.#task.wake()
+  }
+
+  async #look(announce: boolean): Promise<TransferResult | null> {
+    let last: PollReply | undefined
+    let moved = 0
+    for (const [visibilityMs, takers] of this.#takers) {
+      if (takers.wanted === 0) {
+        this.#takers.delete(visibilityMs)
+        continue
+      }
+      last = await this.#params.poll(Math.min(MOST, takers.wanted), visibilityMs, announce)
+      this.#hasServed = true
+      moved += last.messages.length
+      const visibleUntil = Math.floor(last.now) + last.visibilityMs
+      const left = takers.give(last.messages.map((message) => ({ ...message, visibleUntil })))
+      if (left.length > 0) void this.#params.release(left).catch(this.#params.onError)
+    }
+    if (last === undefined) return null
+    const { now, next, subscribers } = last
+    // where more is there and nobody to take it, whoever begins to wait will look
+    const isForNobody = !this.isWanted && next !== null && next <= now
+    return { moved, next: isForNobody ? null : next, now, subscribers }
+  }
+
+  /** What has never worked is the caller's to know; what worked before is waited out. */
+  #onError(error: Error): void {
+    if (this.#hasServed) this.#params.onError(error)
+    else for (const takers of this.#takers.values()) takers.rejectAll(error as RedelayedError)
+  }
+}

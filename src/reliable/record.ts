@@ -1,0 +1,76 @@
+import { DecodeError, InvalidArgumentError } from '../errors.js'
+
+/** What goes with a message beside its payload: texts by name. */
+export type Headers = Readonly<Record<string, string>>
+
+/** The header with the name of the task that a message is for. */
+export const TASK_HEADER = 'task'
+
+/** What is kept of a message under its id; the scripts write the meta data. */
+export interface MessageRecord {
+  readonly headers: Headers
+  readonly payload: Buffer
+  /** Epoch milliseconds; `null` when it never expires. */
+  readonly expiresAt: number | null
+  /** Its own, where it was given one. */
+  readonly deliveryLimit: number | null
+}
+
+/** Of all headers of a message together, in bytes. */
+const MAX_HEADER_BYTES = 64 * 1024
+const NO_HEADERS: Headers = Object.freeze({})
+const NOTHING = Buffer.alloc(0)
+
+/** JSON, because headers are few and short, and whoever looks into Redis can read them. */
+export function encodeHeaders(headers: unknown): Buffer {
+  if (headers === undefined) return NOTHING
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
+    throw new InvalidArgumentError('headers', 'an object with texts', headers)
+  }
+  const entries = Object.entries(headers as Record<string, unknown>)
+  for (const [name, value] of entries) {
+    if (typeof value !== 'string') throw new InvalidArgumentError(`headers.${name}`, 'a text', value)
+  }
+  if (entries.length === 0) return NOTHING
+  const bytes = Buffer.from(JSON.stringify(headers))
+  if (bytes.length > MAX_HEADER_BYTES) {
+    throw new InvalidArgumentError('headers', `at most ${MAX_HEADER_BYTES} bytes together`, `${bytes.length} bytes`)
+  }
+  return bytes
+}
+
+/**
+ * A byte with the length of the meta data, these as `<expires>,<delivery limit>,<bytes of headers>` (or nothing), the headers,
+ * the payload.
+ */
+export function readRecord(record: Buffer): MessageRecord {
+  const metaEnd = 1 + (record[0] ?? 0)
+  if (metaEnd === 1) return { headers: NO_HEADERS, payload: record.subarray(1), expiresAt: null, deliveryLimit: null }
+  const meta = /^(\d*),(\d*),(\d+)$/.exec(record.toString('latin1', 1, metaEnd))
+  const headersEnd = metaEnd + Number(meta?.[3])
+  if (meta === null || headersEnd > record.length) throw new DecodeError('record', 'without readable meta data')
+  return {
+    headers: headersEnd === metaEnd ? NO_HEADERS : decodeHeaders(record.subarray(metaEnd, headersEnd)),
+    payload: record.subarray(headersEnd),
+    expiresAt: numberOrNull(meta[1]),
+    deliveryLimit: numberOrNull(meta[2]),
+  }
+}
+
+function decodeHeaders(bytes: Buffer): Headers {
+  let parsed: unknown
+  try {
+    parsed = bytes.length <= MAX_HEADER_BYTES ? JSON.parse(bytes.toString()) : undefined
+  } catch {
+    parsed = undefined
+  }
+  if (typeof parsed !== 'object' || parsed === null) throw new DecodeError('record', 'without readable headers')
+  // without a prototype, so that a header of any name is only a header
+  const headers = Object.create(null) as Record<string, string>
+  for (const [name, value] of Object.entries(parsed)) if (typeof value === 'string') headers[name] = value
+  return Object.freeze(headers)
+}
+
+function numberOrNull(text: string | undefined): number | null {
+  return text === undefined || text === '' ? null : Number(text)
+}

@@ -1,0 +1,134 @@
+import { InvalidArgumentError, PayloadTooLargeError } from '../errors.js'
+import type { ReliableKeys } from '../keys.js'
+import { asInteger } from '../lua/replies.js'
+import { move, remove, reschedule, update } from '../lua/reliable-scripts.js'
+import { integer, onlyKnown } from '../options.js'
+import { toMillis } from '../timing/units.js'
+import { assertKnownId } from './message-id.js'
+import { ReliableContents } from './reliable-contents.js'
+import { priorityOf } from './reliable-object.js'
+
+export interface MoveMessages {
+  /** The name of the other queue; in a cluster it must be in the same slot. */
+  readonly to: string
+  /** Those of these ids; without it the first `count`. */
+  readonly ids?: readonly string[] | undefined
+  /** 1 to 1,000; default 100. */
+  readonly count?: number | undefined
+  /** Of which priority. Default 0. */
+  readonly priority?: number | undefined
+}
+
+const PAGE = 500
+/** What the script takes for "the one it has". */
+const UNSAID = -1
+
+/** Changing what lies in a reliable queue, without taking it. */
+export abstract class ReliableChanges<T> extends ReliableContents<T> {
+  /** Removes a message that nobody has got. False when there is none of this id, or a consumer has it. */
+  async cancel(id: string): Promise<boolean> {
+    return (await this.removeIds([id], false)) === 1
+  }
+
+  /** Removes messages, also those that a consumer has: its acknowledgement will be too late. Resolves with how many. */
+  remove(...ids: readonly string[]): Promise<number> {
+    return this.removeIds(ids, true)
+  }
+
+  /**
+   * Gives a message that nobody has got a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
+   * none of this id, or a consumer has it.
+   */
+  async reschedule(id: string, delay: number, options: { priority?: number } = {}): Promise<boolean> {
+    const args = this.checked(() => {
+      onlyKnown('options', options, ['priority'])
+      return {
+        id: Buffer.from(assertKnownId('id', id)),
+        delayMs: toMillis('delay', delay),
+        priority: options.priority === undefined ? UNSAID : priorityOf(options.priority),
+      }
+    })
+    const { keys } = this.identity
+    const visibleAt = await this.script(
+      reschedule,
+      { ...this.due, messages: keys.messages, inFlight: keys.inFlight },
+      { channel: keys.channel, nowMs: this.now, ...args },
+    )
+    if (visibleAt !== null && visibleAt < 0) {
+      throw this.named(new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delay))
+    }
+    return visibleAt !== null
+  }
+
+  /** Gives a message another payload; who has got it keeps the old one. False when there is none of this id. */
+  async updatePayload(id: string, payload: T): Promise<boolean> {
+    const args = this.checked(() => ({
+      id: Buffer.from(assertKnownId('id', id)),
+      payload: this.encode(payload, 'payload'),
+    }))
+    const { messages, config } = this.identity.keys
+    const result = await this.script(update, { messages, config }, args, { idempotent: true })
+    if (result < 0) throw this.named(new PayloadTooLargeError(args.payload.length, 'what the queue allows'))
+    return result === 1
+  }
+
+  /**
+   * Moves messages that nobody has got to another queue, where they are visible at once and begin anew. Those whose ids are there
+   * already stay here. Resolves with how many were moved.
+   */
+  async move(options: MoveMessages): Promise<number> {
+    const { target, ids, count, priority } = this.checked(() => {
+      onlyKnown('options', options, ['to', 'ids', 'count', 'priority'])
+      return {
+        target: this.reliable.keysOf(options.to),
+        ids: (options.ids ?? []).map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))),
+        count: integer('count', options.count ?? 100, 1, 1_000),
+        priority: priorityOf(options.priority ?? 0),
+      }
+    })
+    return options.ids?.length === 0 ? 0 : this.moveTo(target, { ids, count, priority })
+  }
+
+  /** Removes all messages, also those that consumers have, and what is known of duplicates. Dead letters and the configuration stay. */
+  async clear(): Promise<boolean> {
+    const { messages, deliveries, failures, once, inFlight, due } = this.identity.keys
+    const keys = [messages, deliveries, failures, once, inFlight, ...due]
+    return asInteger(await this.read('UNLINK', keys)) > 0
+  }
+
+  protected async moveTo(
+    target: ReliableKeys,
+    { ids, count, priority }: { ids: readonly Buffer[]; count: number; priority: number },
+  ): Promise<number> {
+    const { messages, deliveries, failures, due } = this.identity.keys
+    const reply = await this.script(
+      move,
+      {
+        messages,
+        deliveries,
+        failures,
+        due: due[priority] ?? '',
+        targetMessages: target.messages,
+        targetDue: target.due[priority] ?? '',
+      },
+      { targetChannel: target.channel, nowMs: this.now, count, ids },
+    )
+    return reply.moved
+  }
+
+  protected async removeIds(ids: readonly string[], alsoHeld: boolean): Promise<number> {
+    const bytes = this.checked(() => ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))))
+    const { keys } = this.identity
+    const { messages, deliveries, failures, inFlight } = keys
+    let removed = 0
+    for (let from = 0; from < bytes.length; from += PAGE) {
+      const results = await this.script(
+        remove,
+        { ...this.due, messages, deliveries, failures, inFlight },
+        { nowMs: this.now, alsoHeld, ids: bytes.slice(from, from + PAGE) },
+      )
+      removed += results.filter(Boolean).length
+    }
+    return removed
+  }
+}

@@ -1,0 +1,330 @@
+import { randomBytes } from 'node:crypto'
+import { AddManyError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
+import { deadLettersOf } from '../keys.js'
+import { poll } from '../lua/reliable-scripts.js'
+import { boolean, integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
+import { toMillis } from '../timing/units.js'
+import {
+  ITEM_OPTIONS,
+  existingOf,
+  positive,
+  prepare,
+  type AddItem,
+  type AddOptions,
+  type PendingMessage,
+} from './add-options.js'
+import { Additions, toRedelayed, type Added } from './additions.js'
+import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
+import { Handling, reasonOf, type Delivery, type GiveBack } from './handling.js'
+import { ReliableMessage, type MessageActions, type NegativeOptions } from './message.js'
+import { idOf } from './message-id.js'
+import type { PollTarget } from './poll-registry.js'
+import type { Polled } from './poller.js'
+import { TASK_HEADER, readRecord } from './record.js'
+import { ReliableChanges } from './reliable-changes.js'
+
+export interface PollOptions {
+  /**
+   * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it nothing is waited for.
+   */
+  readonly timeout?: number | undefined
+  /** For how many milliseconds nobody else gets it. At least 1; default: what the queue's configuration says, else 30,000. */
+  readonly visibility?: number | undefined
+  /** `'auto'` acknowledges before you have it: at most once. Default `'manual'`. */
+  readonly acknowledge?: 'manual' | 'auto' | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface PollManyOptions extends PollOptions {
+  /** At most so many. 1 to 1,000. */
+  readonly count: number
+}
+
+/** A script hands out for about this long, so that other clients' commands wait no longer. */
+const SCRIPT_BUDGET_US = 2_000
+const IDLE_MS = 3_600_000
+const TOKEN_BYTES = 6
+const ID_BYTES = 8
+/** What the scripts take for "as the queue says". */
+const UNSAID = -1
+
+/**
+ * A queue whose messages stay until they are acknowledged: at least once. A message becomes visible after its delay, is handed
+ * to one consumer for its visibility, and comes back when that ends without an acknowledgement. The vocabulary is that of
+ * Redisson's RReliableQueue; the keys are this package's own.
+ */
+export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
+  readonly #additions: Additions
+  readonly #handling: Handling
+  readonly #actions: MessageActions
+  readonly #target: PollTarget
+
+  /** @internal */
+  constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
+    super(reliable, identity)
+    this.#additions = new Additions(reliable, identity)
+    this.#handling = new Handling(reliable, identity)
+    this.#actions = {
+      acknowledge: (delivery) => this.attribute(this.#handling.acknowledge(delivery)),
+      negativeAcknowledge: (delivery, options) => this.#giveBack(delivery, options),
+      extend: (delivery, visibility) => this.#extend(delivery, visibility),
+    }
+    this.#target = {
+      name: this.name,
+      channel: identity.keys.channel,
+      poll: (count, visibilityMs, announce) => this.#run(count, visibilityMs, announce),
+      release: async (polled) => {
+        await this.#handling.giveBack(polled, { how: 'released', delayMs: 0, reason: '""' })
+      },
+    }
+  }
+
+  /**
+   * Adds a message. Resolves when Redis has it.
+   *
+   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
+   * @throws QueueFullError, OperationDisabledError: it was not added
+   * @throws ConnectionError its `outcome` says whether the message may have been added
+   */
+  async add(payload: T, options: AddOptions = {}): Promise<Added> {
+    const { pending, existing } = this.checked(() => {
+      onlyKnown('options', options, [...ITEM_OPTIONS, 'existing'])
+      return { pending: this.#prepare(payload, options, 'payload'), existing: existingOf(options.existing) }
+    })
+    const [result] = await this.#additions.many([pending], existing)
+    if (result !== undefined && !(result instanceof RedelayedError)) return result
+    throw this.named(result ?? new InternalError('add-result', 'there is none'))
+  }
+
+  /**
+   * Adds many messages in few round trips; resolves with what became of each, in order. All are checked and encoded before
+   * anything is sent. They are independent of each other: some may be added and others not.
+   *
+   * @throws AddManyError names those that were not added, and has the results of the others
+   */
+  async addMany(items: Iterable<AddItem<T>>, options: Pick<AddOptions, 'existing'> = {}): Promise<Added[]> {
+    const { pending, existing } = this.checked(() => {
+      onlyKnown('options', options, ['existing'])
+      const pending = Array.from(items, (item, at) => {
+        onlyKnown(`items[${at}]`, item, [...ITEM_OPTIONS, 'payload'])
+        return this.#prepare(item.payload, item, `items[${at}].payload`)
+      })
+      return { pending, existing: existingOf(options.existing) }
+    })
+    const results = await this.#additions.many(pending, existing)
+    const failures = results.flatMap((result, index) =>
+      result instanceof RedelayedError ? [{ index, error: result }] : [],
+    )
+    if (failures.length === 0) return results as Added[]
+    for (const { error } of failures) this.named(error)
+    const added = results.map((result) => (result instanceof RedelayedError ? null : result))
+    throw new AddManyError(added, failures, { queue: this.name })
+  }
+
+  /** As `add`, for the worker's handler of that name: it gets `args`. */
+  async schedule(task: string, args: T, options: AddOptions = {}): Promise<Added> {
+    const headers = this.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
+    return this.add(args, { ...options, headers })
+  }
+
+  /** Takes one message for its visibility; `null` when there is none, or none came in time. */
+  async poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
+    this.checked(() => onlyKnown('options', options, ['timeout', 'visibility', 'acknowledge', 'signal']))
+    const [message = null] = await this.#poll({ ...options, count: 1 })
+    return message
+  }
+
+  /** Takes up to `count` messages for their visibility: all that are there, or, with a timeout, as soon as there is any. */
+  async pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
+    this.checked(() => {
+      onlyKnown('options', options, ['count', 'timeout', 'visibility', 'acknowledge', 'signal'])
+      integer('count', options.count, 1, 1_000)
+    })
+    return this.#poll(options)
+  }
+
+  /** They were handled: removes them. One answer each: false for one that was not yours any more, and is left as it is. */
+  async acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
+    const deliveries = this.checked(() => messages.map((message, at) => deliveryOf(`messages[${at}]`, message)))
+    return this.attribute(this.#handling.acknowledgeMany(deliveries))
+  }
+
+  /** They were not handled. One answer each: false for one that was not yours any more, and is left as it is. */
+  async negativeAcknowledge(
+    messages: readonly ReliableMessage<T>[],
+    options: NegativeOptions = {},
+  ): Promise<boolean[]> {
+    const { deliveries, how } = this.checked(() => ({
+      deliveries: messages.map((message, at) => deliveryOf(`messages[${at}]`, message)),
+      how: giveBackOf(options),
+    }))
+    return this.attribute(this.#handling.giveBack(deliveries, how))
+  }
+
+  /**
+   * More time for messages: `visibility` milliseconds from now (at least 1; default: what the queue says). One answer each: false for
+   * one that was not yours any more.
+   */
+  async extend(messages: readonly ReliableMessage<T>[], visibility?: number): Promise<boolean[]> {
+    const { deliveries, ms } = this.checked(() => ({
+      deliveries: messages.map((message, at) => deliveryOf(`messages[${at}]`, message)),
+      ms: visibility === undefined ? UNSAID : positive('visibility', visibility),
+    }))
+    const ends = await this.attribute(this.#handling.extend(deliveries, ms))
+    return ends.map((end) => end !== null)
+  }
+
+  /** The queue that gets what was rejected, or failed as often as it may. */
+  get deadLetters(): ReliableQueue<T> {
+    const { rawName, codec } = this.identity
+    return new ReliableQueue(this.reliable, identify(deadLettersOf(this.name), deadLettersOf(rawName), codec))
+  }
+
+  /** Moves up to `count` (1 to 1,000; default 100) dead letters back, where they begin anew. Resolves with how many. */
+  async redrive(count = 100): Promise<number> {
+    this.checked(() => integer('count', count, 1, 1_000))
+    return this.deadLetters.moveTo(this.identity.keys, { ids: [], count, priority: 0 })
+  }
+
+  async #poll(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
+    const { visibility, timeout, isFinal } = this.checked(() => ({
+      visibility: options.visibility === undefined ? UNSAID : positive('visibility', options.visibility),
+      timeout: options.timeout === Infinity ? undefined : toMillis('timeout', options.timeout ?? 0),
+      isFinal: oneOf('acknowledge', options.acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
+    }))
+    const { count, signal } = options
+    if (signal?.aborted === true) throw toError(signal.reason)
+    const deadline = timeout === undefined ? undefined : performance.now() + timeout
+    for (;;) {
+      const polled =
+        timeout === 0
+          ? await this.attribute(this.#pollNow(count, visibility))
+          : await this.attribute(this.#wait(count, visibility, deadline, signal))
+      const readable = await this.#accept(polled)
+      const messages = isFinal ? await this.#acknowledged(readable) : readable
+      if (messages.length > 0 || polled.length === 0) return messages
+    }
+  }
+
+  async #pollNow(count: number, visibilityMs: number): Promise<Polled[]> {
+    const polled: Polled[] = []
+    while (polled.length < count) {
+      const reply = await this.#run(count - polled.length, visibilityMs, false).catch((error: unknown) => {
+        if (polled.length === 0) throw error
+        return undefined // what was handed out before must reach the caller
+      })
+      if (reply === undefined) break
+      const visibleUntil = Math.floor(reply.now) + reply.visibilityMs
+      for (const message of reply.messages) polled.push({ ...message, visibleUntil })
+      if (reply.next === null || reply.next > reply.now) break
+    }
+    return polled
+  }
+
+  async #wait(
+    count: number,
+    visibilityMs: number,
+    deadline: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Polled[]> {
+    const timeoutMs = deadline === undefined ? undefined : Math.max(0, deadline - performance.now())
+    return this.reliable.polls.use(this.#target).take(count, visibilityMs, { timeoutMs, signal })
+  }
+
+  #run(count: number, visibilityMs: number, announce: boolean) {
+    const { keys, dead } = this.identity
+    const { messages, deliveries, failures, config, inFlight, channel } = keys
+    return this.script(
+      poll,
+      {
+        ...this.due,
+        messages,
+        deliveries,
+        failures,
+        config,
+        inFlight,
+        deadMessages: dead.messages,
+        deadFailures: dead.failures,
+        deadDue: dead.due[0] ?? '',
+      },
+      {
+        channel,
+        deadChannel: dead.channel,
+        nowMs: this.now,
+        budgetUs: SCRIPT_BUDGET_US,
+        count,
+        visibilityMs,
+        token: randomBytes(TOKEN_BYTES).toString('base64url'),
+        idleMs: IDLE_MS,
+        announce,
+      },
+      // what a lost reply held comes back when its visibility ends
+      { idempotent: true },
+    )
+  }
+
+  /** What cannot be read is rejected, so that it stops nobody. */
+  async #accept(polled: readonly Polled[]): Promise<ReliableMessage<T>[]> {
+    const messages: ReliableMessage<T>[] = []
+    for (const delivery of polled) {
+      try {
+        messages.push(this.#message(delivery))
+      } catch (thrown) {
+        const error = toError(thrown)
+        const giveBack = { how: 'rejected', delayMs: 0, reason: reasonOf(error) } as const
+        await this.#handling.giveBack([delivery], giveBack).catch((failed: unknown) => {
+          // it comes back when its visibility ends, and is rejected then
+          this.context.hub.emit('error', this.named(toRedelayed(failed)))
+        })
+        this.context.hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: 1, error })
+      }
+    }
+    return messages
+  }
+
+  /** Those that could be acknowledged: of the others nobody knows whether somebody else has them by now. */
+  async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
+    const done = await this.acknowledge(...messages)
+    return messages.filter((_, at) => done[at] === true)
+  }
+
+  #message(polled: Polled): ReliableMessage<T> {
+    const { headers, payload } = readRecord(polled.record)
+    const { visibleAt, visibleUntil, priority, lease } = polled
+    const content = { id: polled.id.toString(), payload: this.decode(payload), headers, visibleAt, visibleUntil }
+    return new ReliableMessage(this.#actions, { id: polled.id, priority, lease }, content)
+  }
+
+  #prepare(payload: T, options: Omit<AddOptions, 'existing'>, what: string): PendingMessage {
+    return prepare(options, this.encode(payload, what), () => idOf(this.context.ids.next(ID_BYTES)))
+  }
+
+  async #giveBack(delivery: Delivery, options: NegativeOptions = {}): Promise<boolean> {
+    const how = this.checked(() => giveBackOf(options))
+    const [done = false] = await this.attribute(this.#handling.giveBack([delivery], how))
+    return done
+  }
+
+  async #extend(delivery: Delivery, visibility: number | undefined): Promise<number | null> {
+    const ms = this.checked(() => (visibility === undefined ? UNSAID : positive('visibility', visibility)))
+    const [until = null] = await this.attribute(this.#handling.extend([delivery], ms))
+    return until
+  }
+}
+
+function deliveryOf(what: string, message: unknown): Delivery {
+  if (message instanceof ReliableMessage) return message.delivery
+  throw new InvalidArgumentError(what, 'a message that was polled from this queue', message)
+}
+
+function giveBackOf(options: NegativeOptions): GiveBack {
+  onlyKnown('options', options, ['delay', 'reject', 'uncounted', 'error'])
+  const reject = boolean('reject', options.reject ?? false)
+  const uncounted = boolean('uncounted', options.uncounted ?? false)
+  if (reject && uncounted) throw new InvalidArgumentError('uncounted', 'false for what is rejected', uncounted)
+  return {
+    how: reject ? 'rejected' : uncounted ? 'released' : 'failed',
+    delayMs: toMillis('delay', options.delay ?? 0),
+    reason: reasonOf(options.error),
+  }
+}

@@ -1,0 +1,115 @@
+import { ConnectionError, ShutdownError, toError } from '../errors.js'
+import type { ReliableMessage } from '../reliable/message.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import { pause } from '../timing/pause.js'
+import type { Handler } from './handlers.js'
+import { HandlerTimeoutError, LeaseLostError, RejectMessage, RetryLater } from './outcomes.js'
+import type { RetryDelay } from './retry-delays.js'
+
+/** What became of a message in a worker. */
+export type Outcome =
+  | { readonly is: 'completed' }
+  | { readonly is: 'deferred'; readonly delayMs: number }
+  | { readonly is: 'failed'; readonly error: Error; readonly delayMs: number }
+  | { readonly is: 'rejected'; readonly error: Error }
+  | { readonly is: 'released' }
+  /** Somebody else has it, or will. */
+  | { readonly is: 'lost'; readonly error: Error }
+
+const ANSWER_TRIES = 5
+const ANSWER_RETRY_MS = 200
+
+/** One message in the hands of a worker, from when it came until Redis knows what became of it. */
+export class Assignment {
+  readonly queue: ReliableQueue
+  readonly message: ReliableMessage
+  readonly #abort = new AbortController()
+
+  constructor(queue: ReliableQueue, message: ReliableMessage) {
+    this.queue = queue
+    this.message = message
+  }
+
+  abort(reason: Error): void {
+    this.#abort.abort(reason)
+  }
+
+  /** Runs the handler and tells Redis what came of it. Never rejects. */
+  async run(handler: Handler, timeout: number | undefined, retryDelay: RetryDelay): Promise<Outcome> {
+    let outcome: Outcome
+    try {
+      const result = await this.#handle(handler, timeout)
+      outcome = result instanceof RetryLater ? { is: 'deferred', delayMs: result.delayMs } : { is: 'completed' }
+    } catch (thrown) {
+      outcome = outcomeOf(thrown, () => retryDelay(this.message.attempt))
+    }
+    return this.settle(outcome)
+  }
+
+  /** Tells Redis. Where it cannot be told in time, the message comes back when its visibility ends. */
+  async settle(outcome: Outcome): Promise<Outcome> {
+    if (outcome.is === 'lost') return outcome
+    let isUnknown = false
+    for (let tries = 1; ; tries++) {
+      try {
+        // false after an answer that was lost: it was carried out then, as far as one can tell
+        if ((await this.#tell(outcome)) || isUnknown) return outcome
+        return { is: 'lost', error: new LeaseLostError() }
+      } catch (thrown) {
+        const error = toError(thrown)
+        if (!(error instanceof ConnectionError) || tries >= ANSWER_TRIES) return { is: 'lost', error }
+        isUnknown ||= error.outcome === 'unknown'
+        await pause(ANSWER_RETRY_MS)
+      }
+    }
+  }
+
+  /** What the handler gives, or a rejection with the reason of the signal, whichever is first: a handler may never end. */
+  async #handle(handler: Handler, timeout: number | undefined): Promise<unknown> {
+    const { signal } = this.#abort
+    const timer =
+      timeout === undefined ? undefined : setTimeout(() => this.abort(new HandlerTimeoutError(timeout)), timeout)
+    try {
+      return await new Promise((resolve, reject) => {
+        const onAbort = (): void => reject(toError(signal.reason))
+        if (signal.aborted) return onAbort()
+        signal.addEventListener('abort', onAbort, { once: true })
+        const { message } = this
+        Promise.resolve()
+          .then(() => handler(message.payload, { message, signal }))
+          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- what a handler throws is told as it is
+          .then(resolve, reject)
+          .finally(() => signal.removeEventListener('abort', onAbort))
+      })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #tell(outcome: Outcome): Promise<boolean> {
+    const { message } = this
+    switch (outcome.is) {
+      case 'completed':
+        return message.acknowledge()
+      case 'deferred':
+        return message.negativeAcknowledge({ delay: outcome.delayMs, uncounted: true })
+      case 'failed':
+        return message.negativeAcknowledge({ delay: outcome.delayMs, error: outcome.error })
+      case 'rejected':
+        return message.negativeAcknowledge({ reject: true, error: outcome.error })
+      case 'released':
+        return message.negativeAcknowledge({ uncounted: true })
+      case 'lost':
+        return false
+    }
+  }
+}
+
+function outcomeOf(thrown: unknown, delay: () => number): Outcome {
+  if (thrown instanceof RetryLater) return { is: 'deferred', delayMs: thrown.delayMs }
+  const error = toError(thrown)
+  if (error instanceof LeaseLostError) return { is: 'lost', error }
+  if (error instanceof ShutdownError) return { is: 'released' }
+  if (error instanceof RejectMessage) return { is: 'rejected', error }
+  return { is: 'failed', error, delayMs: delay() }
+}

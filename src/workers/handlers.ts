@@ -1,0 +1,34 @@
+import { InvalidArgumentError } from '../errors.js'
+import type { ReliableMessage } from '../reliable/message.js'
+import { TASK_HEADER } from '../reliable/record.js'
+import { UnknownTaskError } from './outcomes.js'
+
+/** What a handler gets beside the message. */
+export interface HandlerContext<T = unknown> {
+  readonly message: ReliableMessage<T>
+  /** Aborted when the message is not this worker's any more, the handler took too long, or the worker's time to end is over. */
+  readonly signal: AbortSignal
+}
+
+/** Handles one payload. What it returns is ignored, but for `retryIn`. */
+export type Handler<T = unknown> = (payload: T, context: HandlerContext<T>) => unknown
+
+/** One handler per task, by name. */
+export type Handlers = Readonly<Record<string, Handler<never>>>
+
+/** The one function that handles a message, whatever was given. */
+export function dispatcher(given: Handler<never> | Handlers): Handler {
+  if (typeof given === 'function') return given as Handler
+  if (typeof given !== 'object' || given === null)
+    throw new InvalidArgumentError('handlers', 'a function, or an object of them', given)
+  const byName = new Map(Object.entries(given))
+  for (const [name, handler] of byName) {
+    if (typeof handler !== 'function') throw new InvalidArgumentError(`handlers.${name}`, 'a function', handler)
+  }
+  return (payload, context) => {
+    const task = context.message.headers[TASK_HEADER] ?? ''
+    const handler = byName.get(task)
+    if (handler === undefined) throw new UnknownTaskError(task, [...byName.keys()])
+    return handler(payload as never, context as never)
+  }
+}

@@ -1,0 +1,48 @@
+import { RedelayedError } from '../errors.js'
+
+/** What a handler returns, or throws, when it cannot do its work now through no fault of the message's. */
+export class RetryLater {
+  readonly delayMs: number
+
+  /** @internal use `retryIn` */
+  constructor(delayMs: number) {
+    this.delayMs = delayMs
+  }
+}
+
+/**
+ * For a handler that meets a held lock or the like: the message comes again after `ms` milliseconds, this delivery is not counted as an
+ * attempt, and the worker is free for others.
+ */
+export function retryIn(ms: number): RetryLater {
+  return new RetryLater(ms)
+}
+
+/** What a handler throws when trying again is of no use: the message goes to the dead letters at once. */
+export class RejectMessage extends Error {
+  override readonly name = 'RejectMessage'
+}
+
+/** The message has nobody who handles it: no handler has the name of its task. */
+export class UnknownTaskError extends RedelayedError {
+  constructor(task: string, known: readonly string[]) {
+    super(
+      'ERR_UNKNOWN_TASK',
+      `no handler for the task ${JSON.stringify(task)}; there are ${known.join(', ') || 'none'}`,
+    )
+  }
+}
+
+/** The reason of a message's signal: somebody else may have the message by now. */
+export class LeaseLostError extends RedelayedError {
+  constructor() {
+    super('ERR_LEASE_LOST', 'the visibility of the message ended before it was extended')
+  }
+}
+
+/** The reason of a message's signal, and of its failure: its handler took too long. */
+export class HandlerTimeoutError extends RedelayedError {
+  constructor(ms: number) {
+    super('ERR_HANDLER_TIMEOUT', `the handler took longer than ${ms} ms`)
+  }
+}

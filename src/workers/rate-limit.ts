@@ -1,0 +1,35 @@
+import type { Clock } from '../timing/clock.js'
+
+/** At most so many in any stretch of time so long. */
+export class RateLimit {
+  readonly #max: number
+  readonly #perMs: number
+  readonly #clock: Clock
+  /** When each of the last ones was, the oldest first. */
+  #times: number[] = []
+
+  constructor({ max, perMs }: { readonly max: number; readonly perMs: number }, clock: Clock) {
+    this.#max = max
+    this.#perMs = perMs
+    this.#clock = clock
+  }
+
+  /** How many are allowed now. */
+  get allowed(): number {
+    const since = this.#clock.now() - this.#perMs
+    const recent = this.#times.findIndex((time) => time > since)
+    this.#times = recent < 0 ? [] : this.#times.slice(recent)
+    return this.#max - this.#times.length
+  }
+
+  /** In how many milliseconds one more is allowed; 0 for now. */
+  get waitMs(): number {
+    if (this.allowed > 0) return 0
+    return Math.max(1, Math.ceil((this.#times[0] ?? 0) + this.#perMs - this.#clock.now()))
+  }
+
+  count(many: number): void {
+    const now = this.#clock.now()
+    for (let i = 0; i < many; i++) this.#times.push(now)
+  }
+}

@@ -1,0 +1,59 @@
+import { InvalidArgumentError } from '../errors.js'
+import { integer, onlyKnown } from '../options.js'
+import type { ReliableMessage } from '../reliable/message.js'
+import { ReliableQueue } from '../reliable/reliable-queue.js'
+
+/** A queue and its share of a worker. */
+export interface WorkerSource<T = unknown> {
+  readonly queue: ReliableQueue<T>
+  /** How often it is asked first, as against the others. 1 to 1,000; default 1. Not together with `strict`. */
+  readonly weight?: number | undefined
+}
+
+export type WorkerQueues<T> = ReliableQueue<T> | readonly (ReliableQueue<T> | WorkerSource<T>)[]
+
+/** In which order several queues are asked: each time anew, so that no weight starves. */
+export class Sources {
+  readonly queues: readonly ReliableQueue[]
+  readonly #weights: readonly number[]
+  readonly #credits: number[]
+  readonly #strict: boolean
+
+  /** `strict`: always in the order given, however long the later ones wait. */
+  constructor(given: WorkerQueues<never>, strict: boolean) {
+    const list = (Array.isArray(given) ? given : [given]) as readonly unknown[]
+    if (list.length === 0) throw new InvalidArgumentError('queues', 'at least one', list)
+    const sources = list.map((source, at) => sourceOf(`queues[${at}]`, source))
+    this.queues = sources.map(({ queue }) => queue)
+    this.#weights = sources.map(({ weight }) => weight)
+    this.#credits = this.#weights.map(() => 0)
+    this.#strict = strict
+  }
+
+  /** All queues, the one whose turn it is first. */
+  next(): readonly ReliableQueue[] {
+    if (this.#strict || this.queues.length === 1) return this.queues
+    const sum = this.#weights.reduce((a, b) => a + b, 0)
+    let first = 0
+    this.#weights.forEach((weight, at) => {
+      this.#credits[at] = (this.#credits[at] ?? 0) + weight
+      if ((this.#credits[at] ?? 0) > (this.#credits[first] ?? 0)) first = at
+    })
+    this.#credits[first] = (this.#credits[first] ?? 0) - sum
+    return [...this.queues.slice(first), ...this.queues.slice(0, first)]
+  }
+}
+
+/** What was taken, and from where. */
+export interface Taken {
+  readonly queue: ReliableQueue
+  readonly message: ReliableMessage
+}
+
+function sourceOf(what: string, source: unknown): { queue: ReliableQueue; weight: number } {
+  if (source instanceof ReliableQueue) return { queue: source as ReliableQueue, weight: 1 }
+  onlyKnown(what, source, ['queue', 'weight'])
+  const { queue, weight = 1 } = source as { queue: unknown; weight?: unknown }
+  if (!(queue instanceof ReliableQueue)) throw new InvalidArgumentError(`${what}.queue`, 'a reliable queue', queue)
+  return { queue: queue as ReliableQueue, weight: integer(`${what}.weight`, weight, 1, 1_000) }
+}

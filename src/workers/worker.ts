@@ -1,0 +1,315 @@
+import { RedelayedError, ShutdownError, toError } from '../errors.js'
+import { Events } from '../events.js'
+import type { Holder } from '../queues/context.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import { atMost } from '../timing/at-most.js'
+import { systemClock } from '../timing/clock.js'
+import { Assignment, type Outcome } from './assignment.js'
+import { dispatcher, type Handler, type Handlers } from './handlers.js'
+import { LeaseLostError } from './outcomes.js'
+import { RateLimit } from './rate-limit.js'
+import { Sources, type Taken, type WorkerQueues } from './sources.js'
+import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
+
+/** Something came of a message. */
+export interface HandledEvent {
+  readonly queue: string
+  readonly id: string
+  /** The number of this delivery, from 1. */
+  readonly attempt: number
+  /** How long the handler took, in milliseconds. */
+  readonly ms: number
+  readonly outcome: Outcome['is']
+  /** Where it failed, was rejected or lost. */
+  readonly error?: Error | undefined
+}
+
+export interface WorkerEvents {
+  handled: HandledEvent
+  /** Polling or extending failed; the worker goes on by itself. */
+  error: RedelayedError
+}
+
+/** How many messages came to which end, since the worker began. */
+export type WorkerCounts = Readonly<Record<Outcome['is'], number>>
+
+/** Before polling is tried again after it failed. */
+const RETRY_MS = 1_000
+/** What one poll can ask for. */
+const MOST = 1_000
+/** What is extended so often within its visibility has two more chances when one fails. */
+const HEARTBEATS = 3
+
+/**
+ * Takes messages from reliable queues and gives them to handlers: what they finish is acknowledged, what they fail at comes again
+ * after a while, and as long as they work nobody else gets the message.
+ */
+export class Worker implements Holder {
+  readonly #sources: Sources
+  readonly #handler: Handler
+  readonly #settings: WorkerSettings
+  readonly #holders: Set<Holder>
+  readonly #events = new Events<WorkerEvents>()
+  readonly #limit: RateLimit | undefined
+  /** With when each was extended last, by this process's clock. */
+  readonly #inHand = new Map<Assignment, number>()
+  readonly #buffer: Assignment[] = []
+  readonly #counts: Record<Outcome['is'], number> = {
+    completed: 0,
+    deferred: 0,
+    failed: 0,
+    rejected: 0,
+    released: 0,
+    lost: 0,
+  }
+  readonly #onSignal = (): void => void this.close()
+  readonly #loop: Promise<void>
+  readonly #heart: NodeJS.Timeout
+  #active = 0
+  #isPaused = false
+  #polling = new AbortController()
+  readonly #waiting = new Set<() => void>()
+  #closing: Promise<void> | undefined
+
+  /** @internal use `client.createWorker` */
+  constructor(
+    holders: Set<Holder>,
+    queues: WorkerQueues<never>,
+    handlers: Handler<never> | Handlers,
+    options: WorkerOptions = {},
+  ) {
+    this.#settings = resolveWorkerOptions(options)
+    this.#sources = new Sources(queues, this.#settings.strict)
+    this.#handler = dispatcher(handlers)
+    const { rateLimit, visibility, closeOn } = this.#settings
+    this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
+    this.#holders = holders
+    holders.add(this)
+    for (const signal of closeOn) process.once(signal, this.#onSignal)
+    this.#heart = setInterval(() => void this.#extend(), visibility / HEARTBEATS)
+    this.#loop = this.#work()
+  }
+
+  /** How many messages are being handled now. */
+  get active(): number {
+    return this.#active
+  }
+
+  get counts(): WorkerCounts {
+    return { ...this.#counts }
+  }
+
+  /** @internal */
+  get holding(): boolean {
+    return this.#inHand.size > 0
+  }
+
+  on<K extends keyof WorkerEvents>(name: K, listener: (event: WorkerEvents[K]) => void): this {
+    this.#events.on(name, listener)
+    return this
+  }
+
+  off<K extends keyof WorkerEvents>(name: K, listener: (event: WorkerEvents[K]) => void): this {
+    this.#events.off(name, listener)
+    return this
+  }
+
+  /** Takes no more messages until `resume`; those that it has are handled. */
+  pause(): void {
+    this.#isPaused = true
+    this.#polling.abort()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#changed()
+  }
+
+  /**
+   * Takes no more messages, gives back those that no handler has seen, and waits for the handlers; after `closeTimeout` their signals are
+   * aborted and their messages given back. May be called more than once.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#end()
+    return this.#closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #end(): Promise<void> {
+    for (const signal of this.#settings.closeOn) process.off(signal, this.#onSignal)
+    this.#polling.abort()
+    this.#changed()
+    await this.#loop
+    const unseen = this.#buffer.splice(0)
+    await Promise.all(unseen.map((assignment) => this.#finish(assignment, assignment.settle({ is: 'released' }))))
+    await atMost(this.#settings.closeTimeout, this.#idle())
+    for (const assignment of this.#inHand.keys()) assignment.abort(new ShutdownError('the worker was closed'))
+    await this.#idle()
+    clearInterval(this.#heart)
+    this.#holders.delete(this)
+  }
+
+  async #work(): Promise<void> {
+    while (this.#closing === undefined) {
+      const room = this.#room()
+      if (room <= 0) {
+        const waitMs = this.#isPaused ? 0 : (this.#limit?.waitMs ?? 0)
+        await this.#change(waitMs === 0 ? undefined : waitMs)
+        continue
+      }
+      try {
+        for (const { queue, message } of await this.#take(room)) this.#accept(new Assignment(queue, message))
+      } catch (thrown) {
+        if (this.#isEnding()) break
+        this.#report(thrown)
+        if (thrown instanceof ShutdownError) break
+        await this.#change(RETRY_MS)
+      }
+    }
+  }
+
+  /** How many more messages may be taken now. */
+  #room(): number {
+    if (this.#isPaused) return 0
+    const { concurrency, prefetch } = this.#settings
+    return Math.min(concurrency + prefetch - this.#inHand.size, this.#limit?.allowed ?? Infinity)
+  }
+
+  /** At least one message, unless the wait was ended. */
+  async #take(room: number): Promise<Taken[]> {
+    const { visibility } = this.#settings
+    this.#polling = new AbortController()
+    const { signal } = this.#polling
+    const queues = this.#sources.next()
+    if (queues.length > 1) {
+      for (const queue of queues) {
+        const messages = await queue.pollMany({ count: Math.min(room, MOST), visibility })
+        if (messages.length > 0) return messages.map((message) => ({ queue, message }))
+        if (this.#isEnding() || this.#isPaused) return []
+      }
+    }
+    // more than is asked for can come, when several have something at once: it is kept for later
+    const ended = new AbortController()
+    const end = (): void => ended.abort(new ShutdownError('the worker waits no longer'))
+    signal.addEventListener('abort', end, { once: true })
+    if (signal.aborted) end()
+    try {
+      const taken = await Promise.all(queues.map((queue) => this.#wait(queue, room, ended)))
+      return taken.flat()
+    } finally {
+      signal.removeEventListener('abort', end)
+    }
+  }
+
+  /** The first that gets something ends the waits of the others, as does one that fails. */
+  async #wait(queue: ReliableQueue, room: number, ended: AbortController): Promise<Taken[]> {
+    const { visibility } = this.#settings
+    const count = Math.min(room, MOST)
+    try {
+      const messages = await queue.pollMany({ count, visibility, timeout: Infinity, signal: ended.signal })
+      return messages.map((message) => ({ queue, message }))
+    } catch (thrown) {
+      if (ended.signal.aborted) return []
+      if (this.#sources.queues.length === 1) throw thrown
+      this.#report(thrown) // what others have got meanwhile must not be forgotten
+      await this.#change(RETRY_MS)
+      return []
+    } finally {
+      ended.abort(new ShutdownError('another queue was faster'))
+    }
+  }
+
+  #accept(assignment: Assignment): void {
+    this.#limit?.count(1)
+    this.#inHand.set(assignment, performance.now())
+    this.#buffer.push(assignment)
+    this.#fill()
+  }
+
+  #fill(): void {
+    while (this.#active < this.#settings.concurrency && this.#closing === undefined) {
+      const assignment = this.#buffer.shift()
+      if (assignment === undefined) return
+      this.#active++
+      const { timeout, retryDelay } = this.#settings
+      void this.#finish(assignment, assignment.run(this.#handler, timeout, retryDelay)).then(() => {
+        this.#active--
+        this.#fill()
+        this.#changed()
+      })
+    }
+  }
+
+  async #finish(assignment: Assignment, run: Promise<Outcome>): Promise<void> {
+    const started = performance.now()
+    const outcome = await run
+    this.#inHand.delete(assignment)
+    this.#counts[outcome.is]++
+    const { queue, message } = assignment
+    const error = 'error' in outcome ? outcome.error : undefined
+    const ms = performance.now() - started
+    const event = { queue: queue.name, id: message.id, attempt: message.attempt, ms, outcome: outcome.is, error }
+    this.#events.emit('handled', event, (thrown) => this.#report(thrown))
+    this.#changed()
+  }
+
+  /** The heartbeat: what the worker has stays its own. */
+  async #extend(): Promise<void> {
+    const { visibility } = this.#settings
+    for (const queue of this.#sources.queues) {
+      const own = [...this.#inHand.keys()].filter((assignment) => assignment.queue === queue)
+      if (own.length === 0) continue
+      const sentAt = performance.now()
+      try {
+        const extended = await queue.extend(
+          own.map(({ message }) => message),
+          visibility,
+        )
+        own.forEach((assignment, at) => {
+          if (!this.#inHand.has(assignment)) return // it is done meanwhile
+          if (extended[at] === true) this.#inHand.set(assignment, sentAt)
+          else assignment.abort(new LeaseLostError())
+        })
+      } catch (thrown) {
+        this.#report(thrown)
+        for (const assignment of own) {
+          const since = this.#inHand.get(assignment)
+          if (since !== undefined && performance.now() - since > visibility) assignment.abort(new LeaseLostError())
+        }
+      }
+    }
+  }
+
+  /** Resolves when nothing is in hand. */
+  async #idle(): Promise<void> {
+    while (this.#inHand.size > 0) await this.#change()
+  }
+
+  /** Resolves when there may be room, or something is done, or after some time. */
+  async #change(ms?: number): Promise<void> {
+    let resolve: () => void = () => undefined
+    const changed = new Promise<void>((resolved) => (resolve = resolved))
+    this.#waiting.add(resolve)
+    await (ms === undefined ? changed : atMost(ms, changed))
+    this.#waiting.delete(resolve)
+  }
+
+  #changed(): void {
+    for (const resolve of this.#waiting) resolve()
+    this.#waiting.clear()
+  }
+
+  #isEnding(): boolean {
+    return this.#closing !== undefined
+  }
+
+  #report(thrown: unknown): void {
+    const cause = toError(thrown)
+    const error = cause instanceof RedelayedError ? cause : new RedelayedError('ERR_INTERNAL', cause.message, { cause })
+    const heard = this.#events.emit('error', error, () => undefined)
+    if (!heard) process.emitWarning(`worker: ${error.message}`, 'RedelayedWarning', error.code)
+  }
+}

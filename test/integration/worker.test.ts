@@ -1,0 +1,329 @@
+import { expect } from 'chai'
+import { fork } from 'node:child_process'
+import { once as onceEvent } from 'node:events'
+import {
+  InvalidArgumentError,
+  LeaseLostError,
+  RejectMessage,
+  codecs,
+  retryIn,
+  type HandledEvent,
+  type Handler,
+  type Handlers,
+  type RedelayedClient,
+  type ReliableQueue,
+  type Worker,
+  type WorkerOptions,
+} from '../../src/index.js'
+import { eventually } from '../support/events.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { cleanUp, makeClient, numbers, onCleanup, redisNow } from './fixtures.js'
+
+const raw = rawClient
+
+interface Made {
+  readonly client: RedelayedClient
+  readonly queue: ReliableQueue<string>
+  work(handlers: Handler<string> | Handlers, options?: WorkerOptions): Worker & { readonly handled: HandledEvent[] }
+}
+
+function make(): Made {
+  const client = makeClient()
+  const queue = makeQueue(client)
+  return {
+    client,
+    queue,
+    work(handlers, options) {
+      const worker = client.createWorker(queue, handlers, options)
+      const handled: HandledEvent[] = []
+      worker.on('handled', (event) => handled.push(event))
+      return Object.assign(worker, { handled })
+    },
+  }
+}
+
+function makeQueue(client: RedelayedClient): ReliableQueue<string> {
+  const name = uniqueName('worker')
+  onCleanup(async () => {
+    for (const suffix of ['', ':dead']) {
+      const due = numbers(10).map((priority) => `due-${priority}`)
+      const parts = ['messages', 'deliveries', 'failures', 'config', 'once', 'in-flight', ...due]
+      await raw().unlink(...parts.map((part) => `redelayed:reliable:${part}:{${name}}${suffix}`))
+    }
+  })
+  return client.getReliableQueue<string>(name, { codec: codecs.string() })
+}
+
+/** A handler that waits until it is told to go on. */
+function gate() {
+  let open: () => void = () => undefined
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  const seen: string[] = []
+  const handler = async (payload: string): Promise<void> => {
+    seen.push(payload)
+    await opened
+  }
+  return { handler, open, seen }
+}
+
+describe('worker', () => {
+  afterEach(cleanUp)
+
+  it('handles every message once, and acknowledges it', async () => {
+    const { queue, work } = make()
+    const seen: string[] = []
+    const worker = work((payload) => void seen.push(payload), { concurrency: 10, prefetch: 10 })
+    await queue.addMany(numbers(500).map((payload) => ({ payload })))
+    await eventually(() => expect(worker.counts.completed).to.equal(500))
+    expect(seen.sort()).to.deep.equal(numbers(500).sort())
+    expect(await queue.size()).to.equal(0)
+    expect(worker.handled.every(({ outcome, attempt }) => outcome === 'completed' && attempt === 1)).to.equal(true)
+  })
+
+  it('handles no more at the same time than it may, and takes no more than it may keep', async () => {
+    const { queue, work } = make()
+    const { handler, open, seen } = gate()
+    const worker = work(handler, { concurrency: 3, prefetch: 2 })
+    await queue.addMany(numbers(10).map((payload) => ({ payload })))
+    await eventually(async () => expect((await queue.counts()).inFlight).to.equal(5))
+    expect([seen.length, worker.active]).to.deep.equal([3, 3])
+    open()
+    await eventually(() => expect(worker.counts.completed).to.equal(10))
+  })
+
+  it('gives each message to the handler of its task; one without a handler fails, and is not lost', async () => {
+    const { queue, work } = make()
+    const seen: string[] = []
+    const worker = work(
+      {
+        greet: (name: string) => void seen.push(`hello ${name}`),
+        part: (name: string) => void seen.push(`bye ${name}`),
+      },
+      { backoff: [60_000] },
+    )
+    await queue.schedule('greet', 'Ann')
+    await queue.schedule('part', 'Bob', { delay: 10 })
+    await queue.schedule('toString', 'Eve', { id: 'unknown' })
+    await eventually(() => expect(worker.counts).to.include({ completed: 2, failed: 1 }))
+    expect(seen).to.have.members(['hello Ann', 'bye Bob'])
+    expect((await queue.get('unknown'))?.failures[0]?.reason).to.match(
+      /UnknownTaskError: no handler for the task "toString"/,
+    )
+    expect((await queue.get('unknown'))?.state).to.equal('delayed')
+  })
+
+  it('delivers a failed message again after the delays of its list, then buries it with its history', async () => {
+    const { queue, work } = make()
+    await queue.add('fails', { id: 'x', deliveryLimit: 3 })
+    const times: number[] = []
+    const worker = work(
+      async () => {
+        times.push(await redisNow())
+        throw new Error(`no ${times.length}`)
+      },
+      { backoff: ['50ms', 100] },
+    )
+    await eventually(() => expect(worker.counts.failed).to.equal(3))
+    expect(times.slice(1).map((time, at) => time - (times[at] ?? 0))).to.satisfy(
+      ([first, second]: number[]) => (first ?? 0) >= 50 && (second ?? 0) >= 100,
+    )
+    const dead = await queue.deadLetters.get('x')
+    expect(dead?.failures.map(({ reason }) => reason)).to.deep.equal(['Error: no 1', 'Error: no 2', 'Error: no 3'])
+  })
+
+  it('what handlers throw may be anything', async () => {
+    const { queue, work } = make()
+    // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
+    const worker = work((payload) => Promise.reject(payload === 'a' ? undefined : payload === 'b' ? 'text' : null))
+    await queue.addMany(['a', 'b', 'c'].map((payload) => ({ payload, deliveryLimit: 1 })))
+    await eventually(() => expect(worker.counts.failed).to.equal(3))
+    expect(await queue.deadLetters.size()).to.equal(3)
+  })
+
+  it('rejects at once what a handler says is of no use', async () => {
+    const { queue, work } = make()
+    const worker = work(() => {
+      throw new RejectMessage('malformed address')
+    })
+    await queue.add('bad', { id: 'x' })
+    await eventually(() => expect(worker.counts.rejected).to.equal(1))
+    expect((await queue.deadLetters.get('x'))?.failures[0]?.reason).to.equal('RejectMessage: malformed address')
+  })
+
+  it('a handler that meets a held lock frees its worker, and its message counts no attempt', async () => {
+    const { queue, work } = make()
+    const attempts: number[] = []
+    const others: string[] = []
+    const worker = work((payload, { message }) => {
+      if (payload !== 'locked') return others.push(payload)
+      attempts.push(message.attempt)
+      return attempts.length < 3 ? retryIn(40) : undefined
+    })
+    await queue.add('locked', { deliveryLimit: 1 })
+    await queue.add('other')
+    await eventually(() => expect(worker.counts).to.include({ completed: 2, deferred: 2 }))
+    expect([attempts, others]).to.deep.equal([[1, 1, 1], ['other']])
+  })
+
+  it('keeps a message as long as its handler works', async () => {
+    const { queue, work } = make()
+    const { handler, open } = gate()
+    const worker = work(handler, { visibility: 300 })
+    await queue.add('long', { id: 'x' })
+    await eventually(() => expect(worker.active).to.equal(1))
+    const { visibleAt = NaN } = (await queue.get('x')) ?? {}
+    await eventually(async () => expect((await queue.get('x'))?.visibleAt).to.be.greaterThan(visibleAt + 300))
+    expect(await queue.poll()).to.equal(null)
+    open()
+    await eventually(() => expect(worker.counts.completed).to.equal(1))
+    expect(worker.handled[0]?.attempt).to.equal(1)
+  })
+
+  it('tells a handler that its message is not its own any more, and answers nothing for it', async () => {
+    const { queue, work } = make()
+    let reason: unknown
+    const worker = work(
+      (_, { signal }) =>
+        new Promise(() => signal.addEventListener('abort', () => (reason = signal.reason), { once: true })),
+      { visibility: 300 },
+    )
+    await queue.add('taken away', { id: 'x' })
+    await eventually(() => expect(worker.active).to.equal(1))
+    await queue.remove('x')
+    await queue.add('anew', { id: 'x', delay: 60_000 })
+    await eventually(() => expect(worker.counts.lost).to.equal(1))
+    expect(reason).to.be.instanceOf(LeaseLostError)
+    expect((await queue.get('x'))?.attempts).to.equal(0)
+  })
+
+  it('a handler that takes too long has failed, also one that never ends', async () => {
+    const { queue, work } = make()
+    const worker = work(() => new Promise(() => undefined), { timeout: 30, backoff: [60_000] })
+    await queue.add('hangs', { id: 'x' })
+    await eventually(() => expect(worker.counts.failed).to.equal(1))
+    expect((await queue.get('x'))?.failures[0]?.reason).to.match(/HandlerTimeoutError/)
+  })
+
+  it('serves several queues by their weights, and starves none', async () => {
+    const { client } = make()
+    const [often, seldom] = [makeQueue(client), makeQueue(client)]
+    await often.addMany(numbers(40).map(() => ({ payload: 'often' })))
+    await seldom.addMany(numbers(40).map(() => ({ payload: 'seldom' })))
+    const order: string[] = []
+    const queues = [{ queue: often, weight: 3 }, seldom]
+    const worker = client.createWorker(queues, (payload) => void order.push(payload))
+    await eventually(() => expect(worker.counts.completed).to.equal(80))
+    expect(order.slice(0, 40).filter((payload) => payload === 'often')).to.have.length(30)
+  })
+
+  it('strictly serves the first queue first', async () => {
+    const { client } = make()
+    const [first, second] = [makeQueue(client), makeQueue(client)]
+    await second.addMany(numbers(10).map(() => ({ payload: 'second' })))
+    await first.addMany(numbers(10).map(() => ({ payload: 'first' })))
+    const order: string[] = []
+    const worker = client.createWorker([first, second], (payload) => void order.push(payload), { strict: true })
+    await eventually(() => expect(worker.counts.completed).to.equal(20))
+    expect(order).to.deep.equal([...numbers(10).map(() => 'first'), ...numbers(10).map(() => 'second')])
+    await second.add('late')
+    await eventually(() => expect(worker.counts.completed).to.equal(21))
+  })
+
+  it('takes no more than its rate limit allows', async () => {
+    const { queue, work } = make()
+    const times: number[] = []
+    const worker = work(() => void times.push(performance.now()), {
+      concurrency: 100,
+      rateLimit: { max: 5, perMs: 200 },
+    })
+    await queue.addMany(numbers(15).map((payload) => ({ payload })))
+    await eventually(() => expect(worker.counts.completed).to.equal(15))
+    for (let at = 5; at < times.length; at++) expect((times[at] ?? 0) - (times[at - 5] ?? 0)).to.be.greaterThan(150)
+  })
+
+  it('takes nothing while it is paused', async () => {
+    const { queue, work } = make()
+    const worker = work(() => undefined)
+    await queue.add('a')
+    await eventually(() => expect(worker.counts.completed).to.equal(1))
+    worker.pause()
+    await queue.add('b')
+    expect((await queue.poll({ timeout: 1_000, acknowledge: 'auto' }))?.payload).to.equal('b')
+    await queue.add('c')
+    worker.resume()
+    await eventually(() => expect(worker.counts.completed).to.equal(2))
+  })
+
+  it('a close lets handlers finish, and gives back what none has seen', async () => {
+    const { queue, work } = make()
+    const { handler, open, seen } = gate()
+    const worker = work(handler, { concurrency: 1, prefetch: 3 })
+    await queue.addMany(numbers(6).map((payload) => ({ payload })))
+    await eventually(async () => expect((await queue.counts()).inFlight).to.equal(4))
+    const closed = Promise.all([worker.close(), worker.close()])
+    await eventually(async () => expect(await queue.counts()).to.include({ inFlight: 1, visible: 5 }))
+    open()
+    await closed
+    expect([seen, worker.counts.completed, worker.counts.released]).to.deep.equal([['0'], 1, 3])
+    expect((await queue.poll())?.attempt).to.equal(1)
+  })
+
+  it('a close does not wait longer than it may: the signals are aborted, and the messages go back', async () => {
+    const { queue, work } = make()
+    const worker = work(() => new Promise(() => undefined), { closeTimeout: 20 })
+    await queue.add('hangs')
+    await eventually(() => expect(worker.active).to.equal(1))
+    await worker.close()
+    expect(worker.counts.released).to.equal(1)
+    expect((await queue.poll())?.attempt).to.equal(1)
+  })
+
+  it('is closed by the shutdown of its client', async () => {
+    const { client, queue, work } = make()
+    const { handler, open, seen } = gate()
+    const worker = work(handler, { prefetch: 5 })
+    const name = queue.name
+    await queue.addMany(numbers(3).map((payload) => ({ payload })))
+    await eventually(() => expect(seen).to.have.length(1))
+    const down = client.shutdown()
+    open()
+    await down
+    expect(worker.counts).to.include({ completed: 1, released: 2 })
+    const other = makeClient().getReliableQueue<string>(name, { codec: codecs.string() })
+    expect(await other.counts()).to.include({ visible: 2, inFlight: 0 })
+  })
+
+  it('a message whose worker was killed comes back to another', async function () {
+    this.timeout(20_000)
+    const { queue, work } = make()
+    const child = fork(new URL('fixtures/worker-process.ts', import.meta.url), [redisUrl(), queue.name])
+    onCleanup(() => child.kill('SIGKILL'))
+    await queue.add('survives')
+    await onceEvent(child, 'message')
+    child.kill('SIGKILL')
+    const worker = work(() => undefined)
+    await eventually(() => expect(worker.counts.completed).to.equal(1))
+    expect(worker.handled[0]?.attempt).to.equal(2)
+  })
+
+  it('tells what was expected and what came', () => {
+    const { client, queue } = make()
+    const handler = (): void => undefined
+    const bad: [() => unknown, RegExp][] = [
+      [() => client.createWorker([], handler), /queues: expected at least one/],
+      [() => client.createWorker({} as never, handler), /queues\[0\].queue/],
+      [() => client.createWorker(queue, 5 as never), /handlers/],
+      [() => client.createWorker(queue, { a: 5 } as never), /handlers.a/],
+      [() => client.createWorker(queue, handler, { concurrency: 0 }), /concurrency/],
+      [() => client.createWorker(queue, handler, { visibility: 10 }), /visibility/],
+      [() => client.createWorker(queue, handler, { backoff: [] }), /backoff/],
+      [() => client.createWorker(queue, handler, { backoff: ['soon'] }), /backoff\[0\]: .*"15s"/],
+      [() => client.createWorker(queue, handler, { backoff: { type: 'fixed', delay: -1 } }), /backoff.delay/],
+      [() => client.createWorker(queue, handler, { backoff: { type: 'exponential', delay: 1, jitter: 2 } }), /jitter/],
+      [() => client.createWorker(queue, handler, { rateLimit: { max: 0, perMs: 1 } }), /rateLimit.max/],
+      [() => client.createWorker(queue, handler, { nonsense: 1 } as never), /options.nonsense/],
+      [() => client.createWorker([{ queue, weight: 0 }], handler), /queues\[0\].weight/],
+    ]
+    for (const [call, says] of bad) expect(call, says.source).to.throw(InvalidArgumentError, says)
+  })
+})

@@ -1,0 +1,740 @@
+import { expect } from 'chai'
+import { add } from '../../src/lua/reliable-scripts.js'
+import { run } from '../../src/lua/run.js'
+import {
+  expected,
+  having,
+  MAX,
+  NOW,
+  record,
+  useReliable,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
+import { ALL_BYTES, raw, rejection, type Bytes } from './support.js'
+
+interface Item {
+  readonly id: Bytes
+  readonly priority?: number
+  /** Milliseconds, or `@` and a time. */
+  readonly delay?: number | string
+  readonly ttl?: number
+  readonly limit?: number
+  readonly headers?: Bytes
+  readonly payload?: Bytes
+  readonly once?: readonly [mark: Bytes, forMs: number]
+}
+
+interface Options {
+  readonly nowMs?: number
+  readonly existing?: 'keep' | 'replace' | 'postpone'
+  readonly resent?: boolean
+}
+
+function itemsOf(list: readonly Item[]): Buffer[] {
+  return list.flatMap(({ id, priority = 0, delay, ttl, limit, headers = '', payload = '', once }) =>
+    [
+      id,
+      `${priority}`,
+      `${delay ?? ''}`,
+      `${ttl ?? ''}`,
+      `${limit ?? ''}`,
+      headers,
+      payload,
+      once?.[0] ?? '',
+      `${once?.[1] ?? ''}`,
+    ].map(raw),
+  )
+}
+
+function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options = {}) {
+  return { channel: queue.channel, nowMs: NOW, existing: 'keep', resent: false, items: itemsOf(list), ...options }
+}
+
+describe('reliable-add.lua', () => {
+  const rig = useReliable()
+
+  const [x, y] = [
+    { id: 'x', at: NOW - 5, payload: 'X' },
+    { id: 'y', at: NOW + 5, payload: 'Y' },
+  ]
+  /** Delivered before, and in flight at priority 4. */
+  const held = { id: 'x', priority: 4, until: NOW + 100, attempts: 3, token: 't', failures: '1 5 "x"\n', payload: 'X' }
+
+  const cases: {
+    what: string
+    before?: State
+    items: readonly Item[]
+    options?: Options
+    reply: number[]
+    after: State
+    published: number[]
+  }[] = [
+    {
+      what: 'adds the first message, visible at once, and announces it',
+      items: [{ id: 'a', payload: 'A' }],
+      reply: [1],
+      after: having([{ id: 'a', at: NOW, payload: 'A' }]),
+      published: [NOW],
+    },
+    {
+      what: 'adds nothing when there is nothing to add',
+      before: having([y]),
+      items: [],
+      reply: [],
+      after: having([y]),
+      published: [],
+    },
+    {
+      what: 'adds to the schedule of the priority, after the delay, with all meta data',
+      items: [{ id: 'a', priority: 9, delay: 500, ttl: 50, limit: 3, headers: '{"h":"1"}', payload: ALL_BYTES }],
+      reply: [1],
+      after: having([
+        { id: 'a', priority: 9, at: NOW + 500, expires: NOW + 550, limit: 3, headers: '{"h":"1"}', payload: ALL_BYTES },
+      ]),
+      published: [NOW + 500],
+    },
+    {
+      what: 'adds ids of any bytes, the empty one, and headers of any bytes',
+      items: [
+        { id: ALL_BYTES, headers: ALL_BYTES, payload: 'A' },
+        { id: '', payload: '' },
+        { id: '\r\n\0', priority: 1 },
+        { id: 'x'.repeat(600), priority: 2 },
+      ],
+      reply: [1, 1, 1, 1],
+      after: having([
+        { id: ALL_BYTES, headers: ALL_BYTES, payload: 'A' },
+        { id: '' },
+        { id: '\r\n\0', priority: 1 },
+        { id: 'x'.repeat(600), priority: 2 },
+      ]),
+      published: [NOW],
+    },
+    {
+      what: 'takes each part of the meta data alone',
+      items: [
+        { id: 'a', ttl: 1 },
+        { id: 'b', limit: 1_000_000 },
+        { id: 'c', headers: 'h' },
+      ],
+      reply: [1, 1, 1],
+      after: having([
+        { id: 'a', expires: NOW + 1 },
+        { id: 'b', limit: 1_000_000 },
+        { id: 'c', headers: 'h' },
+      ]),
+      published: [NOW],
+    },
+    {
+      what: 'keeps a delivery limit of 2^53-1 readable',
+      items: [{ id: 'a', limit: MAX, headers: 'h', payload: 'A' }],
+      reply: [1],
+      after: having([{ id: 'a', limit: MAX, headers: 'h', payload: 'A' }]),
+      published: [NOW],
+    },
+    {
+      what: 'announces the earliest of several, once',
+      before: having([{ id: 'z', at: NOW + 1000, priority: 9 }]),
+      items: [
+        { id: 'a', delay: 30 },
+        { id: 'b', delay: 10 },
+        { id: 'c', delay: 20 },
+      ],
+      reply: [1, 1, 1],
+      after: having([
+        { id: 'z', at: NOW + 1000, priority: 9 },
+        { id: 'a', at: NOW + 30 },
+        { id: 'b', at: NOW + 10 },
+        { id: 'c', at: NOW + 20 },
+      ]),
+      published: [NOW + 10],
+    },
+    ...[0, 9].map((priority) => ({
+      what: `says nothing when something is visible as early, at priority ${priority}`,
+      before: having([{ id: 'z', at: NOW + 10, priority }]),
+      items: [{ id: 'a', delay: 10, priority: 5 }],
+      reply: [1],
+      after: having([
+        { id: 'z', at: NOW + 10, priority },
+        { id: 'a', at: NOW + 10, priority: 5 },
+      ]),
+      published: [],
+    })),
+    {
+      what: 'says nothing when a visibility ends earlier',
+      before: having([{ id: 'z', until: NOW + 9 }]),
+      items: [{ id: 'a', delay: 10 }],
+      reply: [1],
+      after: having([
+        { id: 'z', until: NOW + 9 },
+        { id: 'a', at: NOW + 10 },
+      ]),
+      published: [],
+    },
+    {
+      what: 'announces what is visible before the first visibility ends',
+      before: having([{ id: 'z', until: NOW + 11 }]),
+      items: [{ id: 'a', delay: 10 }],
+      reply: [1],
+      after: having([
+        { id: 'z', until: NOW + 11 },
+        { id: 'a', at: NOW + 10 },
+      ]),
+      published: [NOW + 10],
+    },
+    // an id that is there
+    {
+      what: 'keeps a message of the same id as it is',
+      before: having([x]),
+      items: [{ id: 'x', priority: 3, delay: 7, payload: 'new' }],
+      reply: [0],
+      after: having([x]),
+      published: [],
+    },
+    {
+      what: 'keeps the first of two of the same id in one call',
+      items: [
+        { id: 'a', payload: '1' },
+        { id: 'a', payload: '2', priority: 1 },
+      ],
+      reply: [1, 0],
+      after: having([{ id: 'a', payload: '1' }]),
+      published: [NOW],
+    },
+    {
+      what: 'keeps one that is in flight',
+      before: having([held]),
+      items: [{ id: 'x', delay: 200, payload: 'new' }],
+      reply: [0],
+      after: having([held]),
+      published: [],
+    },
+    ...[0, 3].map((priority) => ({
+      what: `replaces a message that waits, at priority ${priority}`,
+      before: having([{ ...x, attempts: 2, failures: '1 5 "x"\n' }]),
+      items: [{ id: 'x', priority, delay: 7, ttl: 1, payload: 'new' }],
+      options: { existing: 'replace' as const },
+      reply: [2],
+      after: having([{ id: 'x', priority, at: NOW + 7, expires: NOW + 8, payload: 'new' }]),
+      published: [],
+    })),
+    ...[0, 4].map((priority) => ({
+      what: `replaces a message that is in flight, at priority ${priority}: who has it has it no more`,
+      before: having([held]),
+      items: [{ id: 'x', priority, delay: 7, payload: 'new' }],
+      options: { existing: 'replace' as const },
+      reply: [2],
+      after: having([{ id: 'x', priority, at: NOW + 7, payload: 'new' }]),
+      published: [NOW + 7],
+    })),
+    {
+      what: 'the last of two of the same id replaces the first',
+      items: [
+        { id: 'a', payload: '1' },
+        { id: 'a', payload: '2', priority: 1, delay: 4 },
+      ],
+      options: { existing: 'replace' },
+      reply: [1, 2],
+      after: having([{ id: 'a', payload: '2', priority: 1, at: NOW + 4 }]),
+      published: [NOW],
+    },
+    {
+      what: 'adds with `replace` and `postpone` where there is nothing yet',
+      items: [{ id: 'a' }],
+      options: { existing: 'postpone' },
+      reply: [1],
+      after: having([{ id: 'a' }]),
+      published: [NOW],
+    },
+    {
+      what: 'postpones one that waits: all but its time stays',
+      before: having([{ ...y, priority: 3, attempts: 2, failures: '1 5 "x"\n' }]),
+      items: [{ id: 'y', priority: 7, delay: 500, payload: 'new' }],
+      options: { existing: 'postpone' },
+      reply: [3],
+      after: having([{ ...y, priority: 3, at: NOW + 500, attempts: 2, failures: '1 5 "x"\n' }]),
+      published: [],
+    },
+    ...[
+      { delay: 500, expires: NOW + 20 + 495 },
+      { delay: 0, expires: NOW + 15 },
+      { delay: MAX - NOW, expires: MAX },
+    ].map(({ delay, expires }) => ({
+      what: `a message that is postponed to ${delay} ms from now lives as long after it is visible`,
+      before: having([
+        { id: 'z', at: 1 },
+        { ...y, expires: NOW + 20, limit: 2, headers: 'h' },
+      ]),
+      items: [{ id: 'y', delay }],
+      options: { existing: 'postpone' as const },
+      reply: [3],
+      after: having([
+        { id: 'z', at: 1 },
+        { ...y, at: NOW + delay, expires, limit: 2, headers: 'h' },
+      ]),
+      published: [],
+    })),
+    {
+      what: 'postpones what nobody has got any more',
+      before: having([{ ...held, until: NOW }]),
+      items: [{ id: 'x', delay: 200 }],
+      options: { existing: 'postpone' },
+      reply: [3],
+      after: having([{ id: 'x', priority: 4, attempts: 3, failures: '1 5 "x"\n', payload: 'X', at: NOW + 200 }], {
+        deliveries: [['x', '3 t']],
+      }),
+      published: [],
+    },
+    {
+      what: 'announces one that it moves to an earlier time',
+      before: having([y]),
+      items: [{ id: 'y', delay: 4 }],
+      options: { existing: 'postpone' },
+      reply: [3],
+      after: having([{ ...y, at: NOW + 4 }]),
+      published: [NOW + 4],
+    },
+    {
+      what: 'does not postpone one that is in flight',
+      before: having([held]),
+      items: [{ id: 'x', delay: 200 }],
+      options: { existing: 'postpone' },
+      reply: [0],
+      after: having([held]),
+      published: [],
+    },
+    {
+      what: 'replaces a record that stands in no schedule, and keeps it otherwise',
+      before: {
+        messages: [
+          ['x', record('X')],
+          ['y', record('Y')],
+        ],
+      },
+      items: [{ id: 'x', payload: 'new' }],
+      options: { existing: 'replace' },
+      reply: [2],
+      after: having([{ id: 'x', payload: 'new' }], { messages: [['y', record('Y')]] }),
+      published: [NOW],
+    },
+    {
+      what: 'adds over an entry of the same schedule that has no record',
+      before: { due: { 0: [['a', NOW - 9]] } },
+      items: [{ id: 'a', payload: 'A', delay: 1 }],
+      reply: [1],
+      after: having([{ id: 'a', payload: 'A', at: NOW + 1 }]),
+      published: [],
+    },
+    // sent again
+    {
+      what: 'takes what is there for its own when it is sent again, and adds the rest',
+      before: having([x, held].slice(0, 1)),
+      items: [
+        { id: 'x', payload: 'X' },
+        { id: 'a', payload: 'A' },
+      ],
+      options: { resent: true, existing: 'replace' },
+      reply: [1, 1],
+      after: having([x, { id: 'a', payload: 'A' }]),
+      published: [],
+    },
+    {
+      what: 'takes it for its own by headers and payload, whatever else is said of it',
+      before: having([{ ...x, headers: 'h', expires: NOW + 5, limit: 3, priority: 2 }, y]),
+      items: [
+        { id: 'x', headers: 'h', payload: 'X' },
+        { id: 'y', payload: 'Y', headers: 'h' },
+      ],
+      options: { resent: true },
+      reply: [1, 0],
+      after: having([{ ...x, headers: 'h', expires: NOW + 5, limit: 3, priority: 2 }, y]),
+      published: [],
+    },
+    {
+      what: 'treats what is there with another payload as always when it is sent again',
+      before: having([x, y]),
+      items: [
+        { id: 'x', payload: 'X2' },
+        { id: 'y', payload: '', delay: 1 },
+      ],
+      options: { resent: true, existing: 'replace' },
+      reply: [2, 2],
+      after: having([
+        { id: 'x', payload: 'X2' },
+        { id: 'y', at: NOW + 1 },
+      ]),
+      published: [],
+    },
+    // at a moment
+    {
+      what: 'is visible at a given moment, or at once when that has passed, whatever delay the queue has',
+      before: { config: [['delay', '70']] },
+      items: [
+        { id: 'a', delay: `@${NOW + 9}`, ttl: 5 },
+        { id: 'b', delay: `@${NOW - 9}` },
+        { id: 'c', delay: '@0' },
+        { id: 'd', delay: `@${MAX}` },
+      ],
+      reply: [1, 1, 1, 1],
+      after: having([{ id: 'a', at: NOW + 9, expires: NOW + 14 }, { id: 'b' }, { id: 'c' }, { id: 'd', at: MAX }], {
+        config: [['delay', '70']],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'takes what somebody has got meanwhile for its own when it is sent again',
+      before: having([held]),
+      items: [{ id: 'x', payload: 'X', delay: 500 }],
+      options: { resent: true },
+      reply: [1],
+      after: having([held]),
+      published: [],
+    },
+    {
+      what: 'takes what was acknowledged meanwhile for its own when its mark is there',
+      before: { once: [['m', NOW + 1]] },
+      items: [{ id: 'x', once: ['m', 10], delay: 500 }],
+      options: { resent: true },
+      reply: [1],
+      after: { once: [['m', NOW + 1]] },
+      published: [NOW + 500],
+    },
+    {
+      what: 'says of what is there that it was added when it is sent again, also when adding is paused meanwhile',
+      before: having([x], { config: [['addPaused', '1']] }),
+      items: [{ id: 'x', payload: 'X' }, { id: 'a' }],
+      options: { resent: true },
+      reply: [1, -4],
+      after: having([x], { config: [['addPaused', '1']] }),
+      published: [],
+    },
+    // once in an interval
+    {
+      what: 'marks what must not be added again, and refuses it within the interval only',
+      before: {
+        once: [
+          ['n', NOW + 1],
+          ['o', NOW],
+          ['p', NOW + 1],
+        ],
+      },
+      items: [
+        { id: 'a', once: ['m', 10] },
+        { id: 'b', once: ['m', 10] },
+        { id: 'c', once: ['n', 10] },
+        { id: 'd', once: ['o', 10] },
+      ],
+      reply: [1, -1, -1, 1],
+      after: having([{ id: 'a' }, { id: 'd' }], {
+        once: [
+          ['n', NOW + 1],
+          ['p', NOW + 1],
+          ['m', NOW + 10],
+          ['o', NOW + 10],
+        ],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'marks with any bytes',
+      items: [{ id: 'a', once: [ALL_BYTES, 10] }],
+      reply: [1],
+      after: having([{ id: 'a' }], { once: [[ALL_BYTES, NOW + 10]] }),
+      published: [NOW],
+    },
+    {
+      what: 'does not mark what is kept or postponed',
+      before: having([x]),
+      items: [{ id: 'x', once: ['m', 10] }],
+      reply: [0],
+      after: having([x]),
+      published: [],
+    },
+    {
+      what: 'replaces within the interval, which begins anew',
+      before: having([x], { once: [['m', NOW + 1]] }),
+      items: [{ id: 'x', once: ['m', 10], payload: 'new' }],
+      options: { existing: 'replace' },
+      reply: [2],
+      after: having([{ id: 'x', payload: 'new' }], { once: [['m', NOW + 10]] }),
+      published: [],
+    },
+    {
+      what: 'removes at most 20 marks whose time has passed',
+      before: { once: Array.from({ length: 25 }, (_, n) => [`m${n}`, NOW - 24 + n] as const) },
+      items: [{ id: 'a' }],
+      reply: [1],
+      after: having([{ id: 'a' }], { once: Array.from({ length: 5 }, (_, n) => [`m${20 + n}`, NOW - 4 + n] as const) }),
+      published: [NOW],
+    },
+    // limits
+    {
+      what: 'refuses a new message when the queue is full, without a mark, but replaces, keeps and postpones',
+      before: having([x, y], { config: [['maxSize', '2']] }),
+      items: [{ id: 'a', once: ['m', 10], delay: 7 }],
+      reply: [-2],
+      after: having([x, y], { config: [['maxSize', '2']] }),
+      published: [],
+    },
+    {
+      what: 'replaces in a full queue',
+      before: having([x, y], { config: [['maxSize', '2']] }),
+      items: [{ id: 'x', payload: 'new' }, { id: 'a' }],
+      options: { existing: 'replace' },
+      reply: [2, -2],
+      after: having([{ id: 'x', at: NOW, payload: 'new' }, y], { config: [['maxSize', '2']] }),
+      published: [],
+    },
+    {
+      what: 'fills the queue and refuses the rest; those in flight count',
+      before: having([{ id: 'z', until: NOW + 1 }], { config: [['maxSize', '3']] }),
+      items: [{ id: 'a' }, { id: 'b' }, { id: 'c' }],
+      reply: [1, 1, -2],
+      after: having([{ id: 'z', until: NOW + 1 }, { id: 'a' }, { id: 'b' }], { config: [['maxSize', '3']] }),
+      published: [NOW],
+    },
+    {
+      what: 'refuses only payloads above the limit; headers do not count',
+      before: { config: [['maxMessageBytes', '3']] },
+      items: [
+        { id: 'a', payload: 'four' },
+        { id: 'b', payload: '\xff\xff\xff', headers: 'long ones' },
+      ],
+      reply: [-5, 1],
+      after: having([{ id: 'b', payload: '\xff\xff\xff', headers: 'long ones' }], {
+        config: [['maxMessageBytes', '3']],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'refuses everything while adding is paused, without a word',
+      before: having([x], { config: [['addPaused', '1']] }),
+      items: [{ id: 'a' }, { id: 'x', once: ['m', 1] }],
+      options: { existing: 'replace' },
+      reply: [-4, -4],
+      after: having([x], { config: [['addPaused', '1']] }),
+      published: [],
+    },
+    {
+      what: 'adds while only polling is paused',
+      before: {
+        config: [
+          ['pollPaused', '1'],
+          ['addPaused', '0'],
+        ],
+      },
+      items: [{ id: 'a' }],
+      reply: [1],
+      after: having([{ id: 'a' }], {
+        config: [
+          ['pollPaused', '1'],
+          ['addPaused', '0'],
+        ],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'takes delay and time to live from the configuration where none are given; a delay of 0 is given',
+      before: {
+        config: [
+          ['delay', '70'],
+          ['timeToLive', '9'],
+        ],
+      },
+      items: [{ id: 'a' }, { id: 'b', delay: 1, ttl: 2 }, { id: 'c', delay: 0 }],
+      reply: [1, 1, 1],
+      after: having(
+        [
+          { id: 'a', at: NOW + 70, expires: NOW + 79 },
+          { id: 'b', at: NOW + 1, expires: NOW + 3 },
+          { id: 'c', at: NOW, expires: NOW + 9 },
+        ],
+        {
+          config: [
+            ['delay', '70'],
+            ['timeToLive', '9'],
+          ],
+        },
+      ),
+      published: [NOW],
+    },
+    {
+      what: 'ignores settings that are no numbers',
+      before: {
+        config: [
+          ['delay', 'x'],
+          ['timeToLive', ''],
+          ['maxSize', 'many'],
+          ['maxMessageBytes', '{}'],
+        ],
+      },
+      items: [{ id: 'a', payload: 'A' }],
+      reply: [1],
+      after: having([{ id: 'a', payload: 'A' }], {
+        config: [
+          ['delay', 'x'],
+          ['timeToLive', ''],
+          ['maxSize', 'many'],
+          ['maxMessageBytes', '{}'],
+        ],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'adds up to the last time there is',
+      items: [
+        { id: 'a', delay: MAX - NOW },
+        { id: 'b', delay: MAX - NOW - 1, ttl: 1 },
+        { id: 'c', delay: MAX - NOW - 1, once: ['m', MAX - NOW] },
+      ],
+      reply: [1, 1, 1],
+      after: having(
+        [
+          { id: 'a', at: MAX },
+          { id: 'b', at: MAX - 1, expires: MAX },
+          { id: 'c', at: MAX - 1 },
+        ],
+        { once: [['m', MAX]] },
+      ),
+      published: [MAX - 1],
+    },
+    {
+      what: 'refuses times beyond it, each for itself',
+      items: [
+        { id: 'a', delay: MAX },
+        { id: 'b', delay: MAX - NOW + 1 },
+        { id: 'c', delay: 5, ttl: MAX },
+        { id: 'd', delay: 5, once: ['m', MAX] },
+        { id: 'e', delay: 5 },
+      ],
+      reply: [-3, -3, -3, -3, 1],
+      after: having([{ id: 'e', at: NOW + 5 }]),
+      published: [NOW + 5],
+    },
+    {
+      what: 'says nothing when all times are beyond it',
+      items: [{ id: 'a', delay: MAX }],
+      reply: [-3],
+      after: {},
+      published: [],
+    },
+  ]
+  for (const { what, before: state, items, options, reply, after: then, published } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      const got = await run(rig.sender, add, queue.keys, argsOf(queue, items, options))
+      expect(got).to.deep.equal({ now: NOW, outcomes: reply })
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal(published.map(String))
+    })
+  }
+
+  it('adds a thousand messages at once', async () => {
+    const queue = await rig.queue()
+    const list = Array.from({ length: 1000 }, (_, n) => ({
+      id: `id ${n}`,
+      priority: n % 10,
+      delay: 1000 - n,
+      payload: `${n}`,
+    }))
+    const got = await run(rig.sender, add, queue.keys, argsOf(queue, list))
+    expect(got.outcomes).to.deep.equal(list.map(() => 1))
+    expect(await queue.read()).to.deep.equal(
+      expected(having(list.map(({ id, priority, delay, payload }) => ({ id, priority, at: NOW + delay, payload })))),
+    )
+    expect(await queue.published()).to.deep.equal([String(NOW + 1)])
+    const again = await run(rig.sender, add, queue.keys, argsOf(queue, list, { resent: true }))
+    expect(again.outcomes).to.deep.equal(list.map(() => 1))
+    expect(await queue.published()).to.deep.equal([])
+  })
+
+  it('reads the clock of the server when it is given none', async () => {
+    const queue = await rig.queue()
+    const clock = async (): Promise<number> => {
+      const [seconds, micros] = await rig.redis.time()
+      return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+    }
+    const earliest = await clock()
+    const { now } = await run(rig.sender, add, queue.keys, argsOf(queue, [{ id: 'a', delay: 5 }], { nowMs: -1 }))
+    expect(now).to.be.within(earliest, await clock())
+    expect(await queue.read()).to.deep.equal(expected(having([{ id: 'a', at: now + 5 }])))
+  })
+
+  it('changes nothing when the announcement is refused', async () => {
+    const start = having([y], { once: [['m', NOW - 1]] })
+    for (const existing of ['keep', 'replace', 'postpone'] as const) {
+      const queue = await rig.queue(start)
+      const thrown = await rig.muted([queue.deadChannel], (sender) =>
+        rejection(run(sender, add, queue.keys, argsOf(queue, [{ id: 'a' }, { id: 'y' }], { existing }))),
+      )
+      expect(thrown.message).to.match(/perm|can't/i)
+      expect(await queue.read()).to.deep.equal(expected(start))
+    }
+  })
+
+  for (const wrong of ['messages', 'once', 'config', 'inFlight', 'due0', 'due5', 'due9'] as const) {
+    it(`leaves no message that nobody will get when ${wrong} has the wrong type`, async () => {
+      const queue = await rig.queue()
+      await queue.block(wrong)
+      // without something earlier and with it: the announcement looks at the schedules only until it finds that
+      for (const early of [false, true]) {
+        if (early && wrong !== 'inFlight') await rig.redis.zadd(queue.keys.inFlight, '5', '0z')
+        for (const priority of [5, 9, 0]) {
+          const name = `${priority} ${early}`
+          const item: Item = { id: name, priority, once: [name, 5] }
+          const outcome = await run(rig.sender, add, queue.keys, argsOf(queue, [item])).then(
+            ({ outcomes }) => outcomes,
+            (error: unknown) => String(error),
+          )
+          if (early && typeof outcome !== 'string') {
+            expect(outcome).to.deep.equal([1])
+            continue
+          }
+          expect(outcome).to.match(/wrong/i)
+          if (wrong !== 'messages') expect(await rig.redis.hexists(queue.keys.messages, name)).to.equal(0)
+          if (wrong !== 'once') expect(await rig.redis.zscore(queue.keys.once, name)).to.equal(null)
+        }
+      }
+    })
+  }
+
+  for (const wrong of [
+    'messages',
+    'deliveries',
+    'failures',
+    'once',
+    'inFlight',
+    'due0',
+    'due2',
+    'due5',
+    'due9',
+  ] as const) {
+    for (const where of ['waits', 'is in flight'] as const) {
+      it(`a message that it cannot replace because ${wrong} has the wrong type still ${where}`, async () => {
+        const old = where === 'waits' ? { ...x, priority: 2 } : { ...held, priority: 2 }
+        const place = where === 'waits' ? 'due2' : 'inFlight'
+        const queue = await rig.queue(having([old]))
+        const blocked = wrong === 'messages' || wrong === place
+        await queue.block(wrong)
+        const replacement = { id: 'x', priority: 5, payload: 'new', once: ['m', 10] } as const
+        const thrown = await run(
+          rig.sender,
+          add,
+          queue.keys,
+          argsOf(queue, [replacement], { existing: 'replace' }),
+        ).then(
+          () => null,
+          (error: unknown) => String(error),
+        )
+        await queue.unblock(wrong)
+        const { queue: now } = await queue.read()
+        if (thrown !== null) expect(thrown).to.match(/wrong/i)
+        if (blocked) return // the place where it was is gone
+        expect(now.messages).to.have.all.keys('x')
+        const places = [...Object.values(now.due ?? {}), now.inFlight ?? []].flat()
+        expect(places.map(([member]) => member)).to.include.oneOf(['x', '2x', '5x'])
+      })
+    }
+  }
+})

@@ -1,0 +1,526 @@
+import { expect } from 'chai'
+import { configure, remove, reschedule, update } from '../../src/lua/reliable-scripts.js'
+import { run } from '../../src/lua/run.js'
+import { expected, having, MAX, NOW, record, useReliable, type State } from './reliable-support.js'
+import { ALL_BYTES, raw, readable, rejection, type Bytes } from './support.js'
+
+const other = { id: 'v', at: NOW + 3, attempts: 2, failures: 'v\n', payload: 'V', priority: 9 }
+
+describe('reliable-remove.lua', () => {
+  const rig = useReliable()
+  const waits = { id: 'x', at: NOW + 9, priority: 4, attempts: 2, failures: 'x\n' }
+  const held = { id: 'x', until: NOW + 1, priority: 4, attempts: 2, failures: 'x\n' }
+  const ended = { ...held, until: NOW }
+
+  const cases: {
+    what: string
+    before: State
+    alsoHeld?: boolean
+    ids: readonly Bytes[]
+    reply: boolean[]
+    after: State
+  }[] = [
+    {
+      what: 'removes nothing when nothing is given',
+      before: having([waits]),
+      ids: [],
+      reply: [],
+      after: having([waits]),
+    },
+    {
+      what: 'removes nothing unknown',
+      before: having([other]),
+      ids: ['x', ''],
+      reply: [false, false],
+      after: having([other]),
+    },
+    ...[false, true].flatMap((alsoHeld) => [
+      {
+        what: `removes what waits, with all that is known of it, alsoHeld ${alsoHeld}`,
+        before: having([waits, other]),
+        alsoHeld,
+        ids: ['x', 'x'],
+        reply: [true, false],
+        after: having([other]),
+      },
+      {
+        what: `removes what nobody has got any more, alsoHeld ${alsoHeld}`,
+        before: having([ended, other]),
+        alsoHeld,
+        ids: ['x'],
+        reply: [true],
+        after: having([other]),
+      },
+    ]),
+    {
+      what: 'leaves what somebody has got',
+      before: having([held, other]),
+      ids: ['x'],
+      reply: [false],
+      after: having([held, other]),
+    },
+    {
+      what: 'removes what somebody has got when told to',
+      before: having([held, other]),
+      alsoHeld: true,
+      ids: ['x'],
+      reply: [true],
+      after: having([other]),
+    },
+    {
+      what: 'judges each for itself, with ids of any bytes',
+      before: having([held, { id: ALL_BYTES }, { id: '', priority: 9 }, { id: '4x' }, other]),
+      ids: [ALL_BYTES, 'x', '', '4x', 'none'],
+      reply: [true, false, true, true, false],
+      after: having([held, other]),
+    },
+    {
+      what: 'removes what stands in a schedule without a record',
+      before: having([other], { due: { 2: [['x', 1]] }, inFlight: [['3y', 1]] }),
+      ids: ['x', 'y'],
+      reply: [true, true],
+      after: having([other]),
+    },
+  ]
+  for (const { what, before: state, alsoHeld = false, ids, reply, after: then } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      expect(await run(rig.sender, remove, queue.keys, { nowMs: NOW, alsoHeld, ids: ids.map(raw) })).to.deep.equal(
+        reply,
+      )
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal([])
+    })
+  }
+
+  it('removes a thousand at once', async () => {
+    const all = Array.from({ length: 1000 }, (_, n) => ({
+      id: `id ${n}`,
+      priority: n % 10,
+      ...(n % 3 === 0 ? { until: 5 } : { at: 5 }),
+    }))
+    const queue = await rig.queue(having([...all, other]))
+    const ids = all.map(({ id }) => raw(id))
+    const reply = await run(rig.sender, remove, queue.keys, { nowMs: -1, alsoHeld: false, ids })
+    expect(reply).to.deep.equal(all.map(() => true))
+    expect(await queue.read()).to.deep.equal(expected(having([other])))
+  })
+
+  for (const wrong of ['messages', 'deliveries', 'failures', 'inFlight', 'due0', 'due4', 'due9'] as const) {
+    it(`leaves the others when ${wrong} has the wrong type`, async () => {
+      const queue = await rig.queue(having([waits, { id: 'w' }]))
+      await queue.block(wrong)
+      const done = run(rig.sender, remove, queue.keys, { nowMs: NOW, alsoHeld: true, ids: [raw('x')] })
+      // in the schedules behind the one where it is, nobody looks
+      if (wrong === 'due9' || wrong === 'inFlight') expect(await done).to.deep.equal([true])
+      else expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
+      await queue.unblock(wrong)
+      const { queue: now } = await queue.read()
+      if (wrong !== 'messages') expect(now.messages).to.include.keys('w')
+      if (wrong !== 'due0') expect(now.due?.['0']).to.deep.equal([['w', String(NOW)]])
+    })
+  }
+})
+
+describe('reliable-reschedule.lua', () => {
+  const rig = useReliable()
+  const x = { id: 'x', at: NOW + 9, priority: 4, attempts: 2, failures: 'x\n', payload: 'X' }
+  const held = { ...x, until: NOW + 1 }
+
+  interface Case {
+    what: string
+    before: State
+    delayMs?: number
+    priority?: number
+    id?: Bytes
+    reply: number | null
+    after: State
+    published: number[]
+  }
+  const cases: Case[] = [
+    {
+      what: 'does nothing of an unknown id',
+      before: having([other]),
+      reply: null,
+      after: having([other]),
+      published: [],
+    },
+    {
+      what: 'gives a later time, without a word',
+      before: having([x, other]),
+      delayMs: 500,
+      reply: NOW + 500,
+      after: having([{ ...x, at: NOW + 500 }, other]),
+      published: [],
+    },
+    {
+      what: 'gives an earlier time and announces it',
+      before: having([x, other]),
+      delayMs: 2,
+      reply: NOW + 2,
+      after: having([{ ...x, at: NOW + 2 }, other]),
+      published: [NOW + 2],
+    },
+    {
+      what: 'says nothing of an earlier time that is not the first',
+      before: having([x, other]),
+      delayMs: 3,
+      reply: NOW + 3,
+      after: having([{ ...x, at: NOW + 3 }, other]),
+      published: [],
+    },
+    ...[0, 4, 9].map((priority) => ({
+      what: `moves it to priority ${priority} and leaves its time`,
+      before: having([x]),
+      priority,
+      reply: NOW + 9,
+      after: having([{ ...x, priority }]),
+      published: [],
+    })),
+    {
+      what: 'changes both at once',
+      before: having([x]),
+      delayMs: 0,
+      priority: 9,
+      reply: NOW,
+      after: having([{ ...x, priority: 9, at: NOW }]),
+      published: [NOW],
+    },
+    {
+      what: 'changes nothing when told nothing',
+      before: having([x]),
+      reply: NOW + 9,
+      after: having([x]),
+      published: [],
+    },
+    {
+      what: 'leaves what somebody has got',
+      before: having([held]),
+      delayMs: 0,
+      reply: null,
+      after: having([held]),
+      published: [],
+    },
+    ...[4, 6].map((priority) => ({
+      what: `takes what nobody has got any more, to priority ${priority}`,
+      before: having([{ ...x, until: NOW, attempts: 2 }]),
+      delayMs: 500,
+      priority,
+      reply: NOW + 500,
+      // its delivery is counted; who had it has it no more, as it is not in flight
+      after: having([{ ...x, priority, at: NOW + 500 }], { deliveries: [['x', '2 t']] }),
+      published: [],
+    })),
+    {
+      what: 'leaves the time at which it came back',
+      before: having([{ ...x, until: NOW - 3, attempts: 2 }]),
+      reply: NOW - 3,
+      after: having([{ ...x, at: NOW - 3 }], { deliveries: [['x', '2 t']] }),
+      published: [],
+    },
+    ...[
+      { delayMs: 500, expires: NOW + 20 + 491 },
+      { delayMs: 0, expires: NOW + 11 },
+      { delayMs: -1, expires: NOW + 20 },
+      { delayMs: MAX - NOW, expires: MAX },
+    ].map(({ delayMs, expires }): Case => {
+      const at = delayMs < 0 ? NOW + 9 : NOW + delayMs
+      return {
+        what: `lives as long after it is visible, with delay ${delayMs}`,
+        before: having([
+          { id: 'first', at: 1 },
+          { ...x, expires: NOW + 20, limit: 2, headers: 'h' },
+        ]),
+        delayMs,
+        reply: at,
+        after: having([
+          { id: 'first', at: 1 },
+          { ...x, at, expires, limit: 2, headers: 'h' },
+        ]),
+        published: [],
+      }
+    }),
+    {
+      what: 'keeps a record readable that had to expire before all times',
+      before: having([{ ...x, at: MAX, expires: NOW + 20, headers: 'h' }]),
+      delayMs: 0,
+      reply: NOW,
+      after: having([{ ...x, at: NOW, expires: 0, headers: 'h' }]),
+      published: [NOW],
+    },
+    ...[ALL_BYTES, ''].map((id) => ({
+      what: `finds the id ${readable(id).slice(0, 12)}`,
+      before: having([{ id, at: NOW }, x]),
+      id,
+      delayMs: 5,
+      reply: NOW + 5,
+      after: having([{ id, at: NOW + 5 }, x]),
+      published: [],
+    })),
+    {
+      what: 'gives the last time there is',
+      before: having([x]),
+      delayMs: MAX - NOW,
+      reply: MAX,
+      after: having([{ ...x, at: MAX }]),
+      published: [],
+    },
+    {
+      what: 'gives none beyond it',
+      before: having([x]),
+      delayMs: MAX - NOW + 1,
+      priority: 9,
+      reply: -3,
+      after: having([x]),
+      published: [],
+    },
+  ]
+  for (const { what, before: state, delayMs = -1, priority = -1, id = 'x', reply, after: then, published } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      const args = { channel: queue.channel, nowMs: NOW, id: raw(id), delayMs, priority }
+      expect(await run(rig.sender, reschedule, queue.keys, args)).to.equal(reply)
+      const read = await queue.read()
+      expect(read).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal(published.map(String))
+    })
+  }
+
+  it('reads the clock of the server when it is given none', async () => {
+    const seconds = Number((await rig.redis.time())[0])
+    const queue = await rig.queue(having([x]))
+    const args = { channel: queue.channel, nowMs: -1, id: raw('x'), delayMs: 7, priority: -1 }
+    expect(await run(rig.sender, reschedule, queue.keys, args)).to.be.within(seconds * 1000 + 7, (seconds + 600) * 1000)
+  })
+
+  it('changes nothing when the announcement is refused', async () => {
+    const queue = await rig.queue(having([x]))
+    const args = { channel: queue.channel, nowMs: NOW, id: raw('x'), delayMs: 0, priority: 2 }
+    const thrown = await rig.muted([queue.deadChannel], (sender) =>
+      rejection(run(sender, reschedule, queue.keys, args)),
+    )
+    expect(thrown.message).to.match(/perm|can't/i)
+    expect(await queue.read()).to.deep.equal(expected(having([x])))
+  })
+
+  for (const wrong of ['messages', 'inFlight', 'due0', 'due6', 'due9'] as const) {
+    for (const where of ['waits', 'came back'] as const) {
+      it(`a message that ${where} is in a schedule still when ${wrong} has the wrong type`, async () => {
+        const queue = await rig.queue(having([where === 'waits' ? { ...x, at: 1 } : { ...x, until: 1 }]))
+        await queue.block(wrong)
+        for (const priority of [6, 9, 0]) {
+          const args = { channel: queue.channel, nowMs: NOW, id: raw('x'), delayMs: 5, priority }
+          const thrown = await run(rig.sender, reschedule, queue.keys, args).then(
+            () => null,
+            (error: unknown) => String(error),
+          )
+          if (thrown !== null) expect(thrown).to.match(/wrong/i)
+        }
+        await queue.unblock(wrong)
+        if (wrong === 'inFlight' && where === 'came back') return // the place where it was is gone
+        const { queue: now } = await queue.read()
+        const places = [...Object.values(now.due ?? {}), now.inFlight ?? []].flat().map(([member]) => member)
+        expect(places).to.have.lengthOf(1)
+        expect(places).to.include.oneOf(['x', '4x'])
+      })
+    }
+  }
+})
+
+describe('reliable-update.lua', () => {
+  const rig = useReliable()
+
+  const cases: { what: string; before: State; id?: Bytes; payload?: Bytes; reply: number; after: State }[] = [
+    { what: 'does nothing of an unknown id', before: having([other]), reply: 0, after: having([other]) },
+    {
+      what: 'gives another payload; all else stays',
+      before: having([{ id: 'x', payload: 'old', attempts: 2, failures: 'f\n', at: NOW + 9, priority: 3 }, other]),
+      reply: 1,
+      after: having([{ id: 'x', payload: 'new', attempts: 2, failures: 'f\n', at: NOW + 9, priority: 3 }, other]),
+    },
+    {
+      what: 'leaves headers, expiry and delivery limit as they are',
+      before: having([{ id: 'x', payload: 'old and long', headers: '{"h":"1"}', expires: MAX, limit: 7 }]),
+      reply: 1,
+      after: having([{ id: 'x', payload: 'new', headers: '{"h":"1"}', expires: MAX, limit: 7 }]),
+    },
+    ...[{ expires: 5 }, { limit: 5 }, { headers: 'h' }].map((meta) => ({
+      what: `leaves ${Object.keys(meta).join()} alone`,
+      before: having([{ id: 'x', payload: '', ...meta }]),
+      reply: 1,
+      after: having([{ id: 'x', payload: 'new', ...meta }]),
+    })),
+    {
+      what: 'takes any bytes, and none',
+      before: having([{ id: ALL_BYTES, payload: 'old', headers: ALL_BYTES }]),
+      id: ALL_BYTES,
+      payload: ALL_BYTES,
+      reply: 1,
+      after: having([{ id: ALL_BYTES, payload: ALL_BYTES, headers: ALL_BYTES }]),
+    },
+    {
+      what: 'takes an empty payload',
+      before: having([{ id: '', payload: 'old' }]),
+      id: '',
+      payload: '',
+      reply: 1,
+      after: having([{ id: '' }]),
+    },
+    {
+      what: 'changes what is in flight, and leaves the lease',
+      before: having([{ id: 'x', payload: 'old', until: NOW + 5 }]),
+      reply: 1,
+      after: having([{ id: 'x', payload: 'new', until: NOW + 5 }]),
+    },
+    {
+      what: 'refuses a payload that is too large',
+      before: having([{ id: 'x', payload: 'old and long' }], { config: [['maxMessageBytes', '2']] }),
+      reply: -5,
+      after: having([{ id: 'x', payload: 'old and long' }], { config: [['maxMessageBytes', '2']] }),
+    },
+    {
+      what: 'takes one that is as large as it may be',
+      before: having([{ id: 'x', headers: 'long ones' }], { config: [['maxMessageBytes', '3']] }),
+      reply: 1,
+      after: having([{ id: 'x', headers: 'long ones', payload: 'new' }], { config: [['maxMessageBytes', '3']] }),
+    },
+  ]
+  for (const { what, before: state, id = 'x', payload = 'new', reply, after: then } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      expect(await run(rig.sender, update, queue.keys, { id: raw(id), payload: raw(payload) })).to.equal(reply)
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal([])
+    })
+  }
+
+  it('takes a payload of 5 MB', async () => {
+    const queue = await rig.queue(having([{ id: 'x', headers: 'h' }]))
+    const payload = Buffer.alloc(5_000_000, ALL_BYTES)
+    expect(await run(rig.sender, update, queue.keys, { id: raw('x'), payload })).to.equal(1)
+    const stored = await rig.redis.hgetBuffer(queue.keys.messages, 'x')
+    expect(stored?.equals(record(payload, { headers: 'h' }))).to.equal(true)
+  })
+
+  for (const wrong of ['messages', 'config'] as const) {
+    it(`changes nothing when ${wrong} has the wrong type`, async () => {
+      const queue = await rig.queue(having([{ id: 'x', payload: 'old' }]))
+      await queue.block(wrong)
+      const then = await queue.read()
+      const done = run(rig.sender, update, queue.keys, { id: raw('x'), payload: raw('new') })
+      expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
+      expect(await queue.read()).to.deep.equal(then)
+    })
+  }
+})
+
+describe('reliable-configure.lua', () => {
+  const rig = useReliable()
+
+  const some = {
+    config: [
+      ['visibility', '5'],
+      ['delay', '6'],
+      ['pollPaused', '1'],
+    ],
+  } as const
+  const cases: { what: string; before: State; ifAbsent?: boolean; settings: string[]; reply: boolean; after: State }[] =
+    [
+      {
+        what: 'sets several',
+        before: {},
+        settings: ['visibility', '7', 'deadLetters', '0'],
+        reply: true,
+        after: {
+          config: [
+            ['visibility', '7'],
+            ['deadLetters', '0'],
+          ],
+        },
+      },
+      {
+        what: 'changes, removes and adds, and leaves the rest',
+        before: some,
+        settings: ['visibility', '7', 'delay', '', 'maxSize', '1', 'timeToLive', ''],
+        reply: true,
+        after: {
+          config: [
+            ['visibility', '7'],
+            ['pollPaused', '1'],
+            ['maxSize', '1'],
+          ],
+        },
+      },
+      {
+        what: 'takes the last of one name',
+        before: {},
+        settings: ['a', '1', 'a', '2'],
+        reply: true,
+        after: { config: [['a', '2']] },
+      },
+      { what: 'leaves all as it is when nothing is given', before: some, settings: [], reply: true, after: some },
+      {
+        what: 'sets nothing when something is set already',
+        before: some,
+        ifAbsent: true,
+        settings: ['maxSize', '1'],
+        reply: false,
+        after: some,
+      },
+      {
+        what: 'sets where only pausing is set',
+        before: {
+          config: [
+            ['addPaused', '1'],
+            ['pollPaused', '1'],
+          ],
+        },
+        ifAbsent: true,
+        settings: ['maxSize', '1'],
+        reply: true,
+        after: {
+          config: [
+            ['addPaused', '1'],
+            ['pollPaused', '1'],
+            ['maxSize', '1'],
+          ],
+        },
+      },
+      {
+        what: 'sets where nothing is',
+        before: {},
+        ifAbsent: true,
+        settings: ['maxSize', '1'],
+        reply: true,
+        after: { config: [['maxSize', '1']] },
+      },
+    ]
+  for (const { what, before: state, ifAbsent = false, settings, reply, after: then } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      const args = { channel: queue.channel, ifAbsent, settings }
+      expect(await run(rig.sender, configure, queue.keys, args)).to.equal(reply)
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal(reply ? ['0'] : [])
+    })
+  }
+
+  it('sets nothing when it may not publish', async () => {
+    const queue = await rig.queue(some)
+    const args = { channel: queue.channel, ifAbsent: false, settings: ['visibility', '1', 'delay', ''] }
+    const thrown = await rig.muted([queue.deadChannel], (sender) => rejection(run(sender, configure, queue.keys, args)))
+    expect(thrown.message).to.match(/perm|can't/i)
+    expect(await queue.read()).to.deep.equal(expected(some))
+  })
+
+  for (const ifAbsent of [false, true]) {
+    it(`changes nothing when the configuration has the wrong type, ifAbsent ${ifAbsent}`, async () => {
+      const queue = await rig.queue()
+      await queue.block('config')
+      const then = await queue.read()
+      const done = run(rig.sender, configure, queue.keys, { channel: queue.channel, ifAbsent, settings: ['a', '1'] })
+      expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
+      expect(await queue.read()).to.deep.equal(then)
+    })
+  }
+})

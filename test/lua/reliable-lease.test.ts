@@ -1,0 +1,286 @@
+import { expect } from 'chai'
+import { acknowledge, extend } from '../../src/lua/reliable-scripts.js'
+import { run } from '../../src/lua/run.js'
+import { expected, handled, having, MAX, NOW, useReliable, type State } from './reliable-support.js'
+import { ALL_BYTES, rejection } from './support.js'
+
+/** What is not the caller's any more, whatever it wants to do with it. */
+const NOT_HELD: { what: string; before: State; pair: readonly [id: string, lease: string, priority?: number] }[] = [
+  { what: 'an id that is unknown', before: {}, pair: ['x', '1 t'] },
+  { what: 'the empty id where there is none', before: {}, pair: ['', '1 t'] },
+  { what: 'another token', before: having([{ id: 'x', until: NOW + 9, token: 'u' }]), pair: ['x', '1 t'] },
+  {
+    what: 'a token that only begins so',
+    before: having([{ id: 'x', until: NOW + 9, token: 'tt' }]),
+    pair: ['x', '1 t'],
+  },
+  { what: 'a later attempt', before: having([{ id: 'x', until: NOW + 9, attempts: 2 }]), pair: ['x', '1 t'] },
+  { what: 'an earlier attempt', before: having([{ id: 'x', until: NOW + 9, attempts: 1 }]), pair: ['x', '2 t'] },
+  { what: 'another priority', before: having([{ id: 'x', until: NOW + 9, priority: 1 }]), pair: ['x', '1 t', 2] },
+  { what: 'a visibility that ends right now', before: having([{ id: 'x', until: NOW }]), pair: ['x', '1 t'] },
+  { what: 'a visibility that ended', before: having([{ id: 'x', until: 1 }]), pair: ['x', '1 t'] },
+  { what: 'one that came back', before: having([{ id: 'x', at: NOW + 9, attempts: 1 }]), pair: ['x', '1 t'] },
+  {
+    what: 'one that came back, by its attempts',
+    before: having([{ id: 'x', at: NOW + 9, attempts: 1 }]),
+    pair: ['x', '1'],
+  },
+  { what: 'one that was added anew', before: having([{ id: 'x', at: NOW - 9 }]), pair: ['x', '1 t'] },
+  {
+    what: 'one that was added anew and delivered to somebody else',
+    before: having([{ id: 'x', until: NOW + 9, token: 'other' }]),
+    pair: ['x', '1 t'],
+  },
+  {
+    what: 'one whose delivery is gone',
+    before: having([], { messages: [['x', '\0']], inFlight: [['0x', NOW + 9]] }),
+    pair: ['x', '1 t'],
+  },
+  {
+    what: 'one whose delivery is empty',
+    before: having([], { messages: [['x', '\0']], inFlight: [['0x', NOW + 9]], deliveries: [['x', '']] }),
+    pair: ['x', '1 t'],
+  },
+]
+
+const others = [
+  { id: 'w', at: NOW - 3, attempts: 2, failures: 'w\n', payload: 'W' },
+  { id: 'v', until: NOW + 3, attempts: 2, failures: 'v\n', payload: 'V', priority: 9 },
+]
+
+describe('reliable-acknowledge.lua', () => {
+  const rig = useReliable()
+
+  const cases: { what: string; before: State; handled: Buffer[]; reply: boolean[]; after: State }[] = [
+    {
+      what: 'removes nothing when nothing is given',
+      before: having(others),
+      handled: [],
+      reply: [],
+      after: having(others),
+    },
+    {
+      what: 'removes what is held, with all that is known of it',
+      before: having([...others, { id: 'x', until: NOW + 1, attempts: 3, failures: '1 5 "x"\n', payload: 'X' }]),
+      handled: handled(['x', '3 t']),
+      reply: [true],
+      after: having(others),
+    },
+    {
+      what: 'judges each for itself, also one that is given twice',
+      before: having([
+        ...others,
+        { id: 'x', until: NOW + 1 },
+        { id: 'y', until: NOW, token: 'u' },
+        { id: ALL_BYTES, until: NOW + 2, priority: 9 },
+        { id: '', until: NOW + 2, priority: 3 },
+      ]),
+      handled: handled(
+        ['x', '1 t'],
+        ['y', '1 u'],
+        [ALL_BYTES, '1 t', 9],
+        ['x', '1 t'],
+        ['', '1 t', 3],
+        ['none', '1 t'],
+      ),
+      reply: [true, false, true, false, true, false],
+      after: having([...others, { id: 'y', until: NOW, token: 'u' }]),
+    },
+    {
+      what: 'removes one whose record is gone',
+      before: having(others, { inFlight: [['0x', NOW + 1]], deliveries: [['x', '1 t']] }),
+      handled: handled(['x', '1 t']),
+      reply: [true],
+      after: having(others),
+    },
+    {
+      what: 'knows tokens of any text',
+      before: having([
+        { id: 'x', until: NOW + 1, token: 'a b \n' },
+        { id: 'y', until: NOW + 1, token: '' },
+      ]),
+      handled: handled(['x', '1 a b \n'], ['y', '1 ']),
+      reply: [true, true],
+      after: {},
+    },
+    ...NOT_HELD.map(({ what, before: state, pair }) => ({
+      what: `leaves ${what}`,
+      before: state,
+      handled: handled(pair),
+      reply: [false],
+      after: state,
+    })),
+  ]
+  for (const { what, before: state, handled: pairs, reply, after: then } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      expect(await run(rig.sender, acknowledge, queue.keys, { nowMs: NOW, handled: pairs })).to.deep.equal(reply)
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal([])
+    })
+  }
+
+  it('removes a thousand at once', async () => {
+    const all = Array.from({ length: 1000 }, (_, n) => ({ id: `id ${n}`, until: NOW + 1 + n, priority: n % 10 }))
+    const queue = await rig.queue(having([...others, ...all]))
+    const pairs = handled(...all.map(({ id, priority }) => [id, '1 t', priority] as const))
+    const reply = await run(rig.sender, acknowledge, queue.keys, { nowMs: NOW, handled: pairs })
+    expect(reply).to.deep.equal(all.map(() => true))
+    expect(await queue.read()).to.deep.equal(expected(having(others)))
+  })
+
+  it('reads the clock of the server when it is given none', async () => {
+    const seconds = Number((await rig.redis.time())[0])
+    const queue = await rig.queue(
+      having([
+        { id: 'x', until: NOW + 1 },
+        { id: 'y', until: (seconds + 1000) * 1000 },
+      ]),
+    )
+    const pairs = handled(['x', '1 t'], ['y', '1 t'])
+    expect(await run(rig.sender, acknowledge, queue.keys, { nowMs: -1, handled: pairs })).to.deep.equal([false, true])
+  })
+
+  for (const wrong of ['messages', 'deliveries', 'failures', 'inFlight'] as const) {
+    it(`loses nothing but what was handled when ${wrong} has the wrong type`, async () => {
+      const state = having([...others, { id: 'x', until: NOW + 1 }])
+      const queue = await rig.queue(state)
+      await queue.block(wrong)
+      const done = run(rig.sender, acknowledge, queue.keys, { nowMs: NOW, handled: handled(['x', '1 t']) })
+      expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
+      await queue.unblock(wrong)
+      const [now, kept] = [(await queue.read()).queue, expected(having(others)).queue]
+      for (const part of ['messages', 'deliveries', 'failures', 'due'] as const) {
+        if (part !== wrong) expect(now[part]).to.deep.include(kept[part])
+      }
+      if (wrong !== 'inFlight') expect(now.inFlight).to.deep.include(['9v', String(NOW + 3)])
+    })
+  }
+})
+
+describe('reliable-extend.lua', () => {
+  const rig = useReliable()
+  const x = { id: 'x', until: NOW + 1, attempts: 3, failures: '1 5 "x"\n', payload: 'X' }
+
+  const cases: {
+    what: string
+    before: State
+    visibilityMs?: number
+    handled: Buffer[]
+    reply: (number | null)[]
+    after: State
+  }[] = [
+    { what: 'does nothing when nothing is given', before: having([x]), handled: [], reply: [], after: having([x]) },
+    {
+      what: 'gives more time, counted from now, and leaves the lease as it is',
+      before: having([...others, x]),
+      handled: handled(['x', '3 t']),
+      reply: [NOW + 500],
+      after: having([...others, { ...x, until: NOW + 500 }]),
+    },
+    {
+      what: 'gives less time too',
+      before: having([{ ...x, until: NOW + 900 }]),
+      visibilityMs: 10,
+      handled: handled(['x', '3 t']),
+      reply: [NOW + 10],
+      after: having([{ ...x, until: NOW + 10 }]),
+    },
+    {
+      what: 'ends it when no time is given',
+      before: having([x]),
+      visibilityMs: 0,
+      handled: handled(['x', '3 t'], ['x', '3 t']),
+      reply: [NOW, null],
+      after: having([{ ...x, until: NOW }]),
+    },
+    {
+      what: 'judges each for itself',
+      before: having([x, { id: ALL_BYTES, until: NOW + 1, priority: 9 }, { id: 'y', until: NOW }]),
+      handled: handled(['y', '1 t'], ['x', '3 t'], ['x', '3 t'], [ALL_BYTES, '1 t', 9]),
+      reply: [null, NOW + 500, NOW + 500, NOW + 500],
+      after: having([
+        { ...x, until: NOW + 500 },
+        { id: ALL_BYTES, until: NOW + 500, priority: 9 },
+        { id: 'y', until: NOW },
+      ]),
+    },
+    {
+      what: 'uses the visibility of the queue when told to',
+      before: having([x], { config: [['visibility', '77']] }),
+      visibilityMs: -1,
+      handled: handled(['x', '3 t']),
+      reply: [NOW + 77],
+      after: having([{ ...x, until: NOW + 77 }], { config: [['visibility', '77']] }),
+    },
+    ...[undefined, '', 'soon'].map((visibility): (typeof cases)[number] => {
+      const config = visibility === undefined ? [] : [['visibility', visibility] as const]
+      return {
+        what: `has 30 s when the queue says ${String(visibility)}`,
+        before: having([x], { config }),
+        visibilityMs: -1,
+        handled: handled(['x', '3 t']),
+        reply: [NOW + 30_000],
+        after: having([{ ...x, until: NOW + 30_000 }], { config }),
+      }
+    }),
+    ...[MAX, MAX - NOW].map((visibilityMs) => ({
+      what: `ends ${visibilityMs} ms at the last time there is`,
+      before: having([x]),
+      visibilityMs,
+      handled: handled(['x', '3 t']),
+      reply: [MAX],
+      after: having([{ ...x, until: MAX }]),
+    })),
+    ...NOT_HELD.map(({ what, before: state, pair }) => ({
+      what: `leaves ${what}`,
+      before: state,
+      handled: handled(pair),
+      reply: [null],
+      after: state,
+    })),
+  ]
+  for (const { what, before: state, visibilityMs = 500, handled: pairs, reply, after: then } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      const args = { nowMs: NOW, visibilityMs, handled: pairs }
+      expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal(reply)
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal([])
+    })
+  }
+
+  it('extends a thousand at once', async () => {
+    const all = Array.from({ length: 1000 }, (_, n) => ({ id: `id ${n}`, until: NOW + 1 + n, priority: n % 10 }))
+    const queue = await rig.queue(having(all))
+    const pairs = handled(...all.map(({ id, priority }) => [id, '1 t', priority] as const))
+    const reply = await run(rig.sender, extend, queue.keys, { nowMs: NOW, visibilityMs: 5000, handled: pairs })
+    expect(reply).to.deep.equal(all.map(() => NOW + 5000))
+    expect(await queue.read()).to.deep.equal(expected(having(all.map((each) => ({ ...each, until: NOW + 5000 })))))
+  })
+
+  it('reads the clock of the server when it is given none', async () => {
+    const seconds = Number((await rig.redis.time())[0])
+    const queue = await rig.queue(
+      having([
+        { id: 'x', until: NOW + 1 },
+        { id: 'y', until: (seconds + 1000) * 1000 },
+      ]),
+    )
+    const args = { nowMs: -1, visibilityMs: 7, handled: handled(['x', '1 t'], ['y', '1 t']) }
+    const [x, y] = await run(rig.sender, extend, queue.keys, args)
+    expect(x).to.equal(null)
+    expect(y).to.be.within(seconds * 1000 + 7, Date.now() + 60_000)
+  })
+
+  for (const wrong of ['deliveries', 'config', 'inFlight'] as const) {
+    it(`changes nothing when ${wrong} has the wrong type`, async () => {
+      const queue = await rig.queue(having([x]))
+      await queue.block(wrong)
+      const then = await queue.read()
+      const args = { nowMs: NOW, visibilityMs: -1, handled: handled(['x', '3 t']) }
+      expect(await rejection(run(rig.sender, extend, queue.keys, args))).to.include({ code: 'ERR_WRONG_TYPE' })
+      expect(await queue.read()).to.deep.equal(then)
+    })
+  }
+})

@@ -1,0 +1,744 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import * as scripts from '../../src/lua/reliable-scripts.js'
+import { run } from '../../src/lua/run.js'
+import type { Sender } from '../../src/lua/run.js'
+import {
+  expected,
+  MAX,
+  memberOf,
+  NOW,
+  record,
+  useReliable,
+  type QueueState,
+  type RawQueue,
+  type ReliableFixture,
+} from './reliable-support.js'
+import { raw, readable } from './support.js'
+
+/** Where the messages of one queue are, as plain as it can be said. */
+interface Item {
+  payload: string
+  headers: string
+  expires: number | undefined
+  limit: number | undefined
+  /** As it stands in Redis; none where it was never delivered. */
+  delivery: string | undefined
+  failures: string
+  priority: number
+  /** When it is visible; in flight, when its visibility ends. */
+  at: number
+  isTaken: boolean
+}
+
+interface Queue {
+  /** What its messages on the channel begin with in the fixture. */
+  readonly prefix: string
+  readonly items: Map<string, Item>
+  readonly config: Map<string, string>
+  readonly once: Map<string, number>
+}
+
+interface Lease {
+  readonly side: Side
+  readonly id: string
+  readonly priority: number
+  readonly lease: string
+}
+
+/** Two queues, each of which gets the dead letters of the other. */
+interface World {
+  readonly queues: readonly [Queue, Queue]
+  readonly leases: Lease[]
+  published: string[]
+  now: number
+  counter: number
+}
+
+type Side = 0 | 1
+
+/** One call: what is sent, what the model says comes back, and by how much it changes the number of messages in both queues. */
+interface Step {
+  readonly name: string
+  send(sender: Sender, fixture: ReliableFixture): Promise<unknown>
+  apply(): unknown
+  /** From the reply alone, not from the model. */
+  change(reply: never): number
+}
+
+type Draft = (world: World) => Step
+
+const IDS = ['a', 'b', 'c', 'd', '0a', '', '\xff\0']
+const DEFAULT_LIMIT = 10
+
+function emptyWorld(): World {
+  const queue = (prefix: string): Queue => ({ prefix, items: new Map(), config: new Map(), once: new Map() })
+  return { queues: [queue(''), queue('dead ')], leases: [], published: [], now: NOW, counter: 0 }
+}
+
+function attemptsOf({ delivery = '' }: Item): number {
+  return Number(/^\d+/.exec(delivery)?.[0] ?? 0)
+}
+
+function earliestOf({ items }: Queue): number | null {
+  const times = [...items.values()].map(({ at }) => at)
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+function announce(world: World, queue: Queue, at: number): void {
+  const first = earliestOf(queue)
+  if (first === null || at < first) world.published.push(`${queue.prefix}${at}`)
+}
+
+function setting(queue: Queue, name: string): number | undefined {
+  const value = queue.config.get(name)
+  return value === undefined ? undefined : Number(value)
+}
+
+function inOrder(entries: Iterable<[string, Item]>): [string, Item][] {
+  const member = ([id, { priority, isTaken }]: [string, Item]): string => (isTaken ? `${priority}${id}` : id)
+  return [...entries].sort((x, y) => x[1].at - y[1].at || (member(x) < member(y) ? -1 : 1))
+}
+
+function note(item: Item, now: number, text: string): void {
+  item.failures += `${attemptsOf(item)} ${now} ${text}\n`
+}
+
+function shiftExpiry(item: Item, byMs: number): void {
+  if (item.expires !== undefined) item.expires = Math.max(0, Math.min(item.expires + byMs, MAX))
+}
+
+/** Takes a message out of `queue`: to the dead letters, if there are any. */
+function bury(queue: Queue, dead: Queue | null, id: string, now: number): void {
+  const item = queue.items.get(id)!
+  queue.items.delete(id)
+  if (dead === null) return
+  let name = id
+  for (let n = 1; dead.items.has(name); n++) name = `${id}~${now}.${n}`
+  dead.items.set(name, { ...item, expires: undefined, delivery: undefined, priority: 0, at: now, isTaken: false })
+}
+
+function sides(world: World, side: Side): [queue: Queue, other: Queue] {
+  return [world.queues[side], world.queues[side === 0 ? 1 : 0]]
+}
+
+function target(fixture: ReliableFixture, side: Side) {
+  const [channel, deadChannel] =
+    side === 0 ? [fixture.channel, fixture.deadChannel] : [fixture.deadChannel, fixture.channel]
+  return { keys: side === 0 ? fixture.keys : fixture.dead, channel, deadChannel }
+}
+
+function heldBy(queue: Queue, { id, priority, lease }: Lease, now: number): Item | undefined {
+  const item = queue.items.get(id)
+  return item?.isTaken && item.priority === priority && item.at > now && item.delivery === lease ? item : undefined
+}
+
+const side = fc.nat({ max: 4 }).map((n): Side => (n === 0 ? 1 : 0))
+const id = fc.constantFrom(...IDS)
+const ids = fc.array(id, { maxLength: 5 })
+const priority = fc.constantFrom(0, 0, 1, 2, 9)
+const delay = fc.oneof(
+  { weight: 9, arbitrary: fc.nat({ max: 30 }) },
+  { weight: 1, arbitrary: fc.constantFrom(MAX - NOW - 5, MAX) },
+)
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+
+const add = fc
+  .record({
+    side,
+    existing: fc.constantFrom('keep', 'keep', 'replace', 'postpone'),
+    resent: fc.nat({ max: 7 }).map((n) => n === 0),
+    items: fc.array(
+      fc.record({
+        id,
+        priority,
+        delay: optional(delay),
+        /** Instead of the delay: a moment, from now. */
+        moment: fc.option(fc.integer({ min: -9, max: 30 }), { nil: undefined, freq: 3 }),
+        ttl: optional(fc.integer({ min: 1, max: 60 })),
+        limit: optional(fc.integer({ min: 1, max: 2 })),
+        headers: fc.constantFrom('', '', '{"h":"1"}'),
+        mark: fc.constantFrom('', '', '', 'm1', 'm2'),
+        markMs: fc.integer({ min: 1, max: 40 }),
+        size: fc.nat({ max: 6 }),
+      }),
+      { maxLength: 4 },
+    ),
+  })
+  .map(({ side, existing, resent, items }): Draft => (world) => {
+    const { now } = world
+    const [queue] = sides(world, side)
+    const messages = items.map((item) => ({
+      ...item,
+      payload: item.size === 0 ? 'same' : `p${world.counter++}${'!'.repeat(item.size)}`,
+    }))
+    const text = (value: number | undefined): string => (value === undefined ? '' : String(value))
+    const flat = messages.flatMap((each) =>
+      [
+        each.id,
+        String(each.priority),
+        each.moment === undefined ? text(each.delay) : `@${now + each.moment}`,
+        text(each.ttl),
+        text(each.limit),
+        each.headers,
+        each.payload,
+        each.mark,
+        each.mark === '' ? '' : String(each.markMs),
+      ].map(raw),
+    )
+    return {
+      name: 'add',
+      send: (sender, fixture) => {
+        const { keys, channel } = target(fixture, side)
+        return run(sender, scripts.add, keys, { channel, nowMs: now, existing, resent, items: flat })
+      },
+      apply: () => {
+        const paused = queue.config.get('addPaused') === '1'
+        const delayOfAll = setting(queue, 'delay') ?? 0
+        const visibleOf = (each: (typeof messages)[number]): number =>
+          now + (each.moment === undefined ? (each.delay ?? delayOfAll) : Math.max(0, each.moment))
+        const first = Math.min(...messages.map(visibleOf))
+        if (messages.length > 0 && first <= MAX && !paused) announce(world, queue, first)
+        for (const [mark, until] of [...queue.once].sort((x, y) => x[1] - y[1]))
+          if (until <= now) queue.once.delete(mark)
+        const outcomes = messages.map((each) => {
+          const there = queue.items.get(each.id)
+          const visible = visibleOf(each)
+          const ttl = each.ttl ?? setting(queue, 'timeToLive')
+          const expires = ttl === undefined ? undefined : visible + ttl
+          if (there && resent && there.headers + there.payload === each.headers + each.payload) return 1
+          if (paused) return -4
+          if (each.payload.length > (setting(queue, 'maxMessageBytes') ?? Infinity)) return -5
+          if (visible > MAX || (expires ?? 0) > MAX) return -3
+          if (there && existing === 'keep') return 0
+          if (there && existing === 'postpone') {
+            if (there.isTaken && there.at > now) return 0
+            shiftExpiry(there, visible - there.at)
+            Object.assign(there, { at: visible, isTaken: false })
+            return 3
+          }
+          if (each.mark !== '' && !there && (queue.once.get(each.mark) ?? 0) > now) return resent ? 1 : -1
+          if (!there && queue.items.size >= (setting(queue, 'maxSize') ?? Infinity)) return -2
+          if (each.mark !== '') queue.once.set(each.mark, now + each.markMs)
+          queue.items.set(each.id, {
+            payload: each.payload,
+            headers: each.headers,
+            expires,
+            limit: each.limit,
+            delivery: undefined,
+            failures: '',
+            priority: each.priority,
+            at: visible,
+            isTaken: false,
+          })
+          return there ? 2 : 1
+        })
+        return { now, outcomes }
+      },
+      // what is sent again may have been there: what is true of it, the model says
+      change: ({ outcomes }: { outcomes: number[] }) =>
+        resent ? NaN : outcomes.filter((outcome) => outcome === 1).length,
+    }
+  })
+
+const poll = fc
+  .record({
+    side,
+    count: fc.nat({ max: 6 }),
+    visibilityMs: fc.constantFrom(-1, 0, 5, 20, 40, 40, 80, MAX),
+    announces: fc.boolean(),
+  })
+  .map(({ side, count, visibilityMs, announces }): Draft => (world) => {
+    const { now } = world
+    const [queue, other] = sides(world, side)
+    const token = `t${world.counter++}`
+    return {
+      name: 'poll',
+      send: async (sender, fixture) => {
+        const { messages, ...rest } = await run(sender, scripts.poll, target(fixture, side).keys, {
+          ...target(fixture, side),
+          nowMs: now,
+          budgetUs: 10_000_000,
+          count,
+          visibilityMs,
+          token,
+          idleMs: 1000,
+          announce: announces,
+        })
+        return {
+          ...rest,
+          messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
+        }
+      },
+      apply: () => {
+        const paused = queue.config.get('pollPaused') === '1'
+        const dead = queue.config.get('deadLetters') === '0' ? null : other
+        const visibility = Math.min(
+          visibilityMs < 0 ? (setting(queue, 'visibility') ?? 30_000) : visibilityMs,
+          MAX - now,
+        )
+        const want = paused ? 0 : count
+        const back = [...queue.items.values()].filter(({ isTaken, at }) => isTaken && at <= now)
+        for (const item of back) {
+          item.isTaken = false
+          item.delivery = String(attemptsOf(item))
+          note(item, now, '"its visibility ended"')
+        }
+        const messages: unknown[] = []
+        let [expired, buried] = [0, 0]
+        for (let priority = 9; priority >= 0; priority--) {
+          const here = [...queue.items].filter(
+            ([, item]) => !item.isTaken && item.priority === priority && item.at <= now,
+          )
+          for (const [id, item] of inOrder(here)) {
+            if (messages.length >= want) break
+            if (item.expires !== undefined && item.expires <= now) {
+              bury(queue, null, id, now)
+              expired++
+            } else if (attemptsOf(item) >= (item.limit ?? setting(queue, 'deliveryLimit') ?? DEFAULT_LIMIT)) {
+              bury(queue, dead, id, now)
+              buried++
+            } else {
+              const lease = `${attemptsOf(item) + 1} ${token}`
+              messages.push({
+                priority,
+                id: readable(id),
+                lease,
+                visibleAt: item.at,
+                record: readable(record(item.payload, item)),
+              })
+              world.leases.push({ side, id, priority, lease })
+              Object.assign(item, { isTaken: true, at: now + visibility, delivery: lease })
+            }
+          }
+        }
+        const next = paused ? null : earliestOf(queue)
+        if (messages.length + back.length + expired + buried > 0 || announces) {
+          world.published.push(`${queue.prefix}${next ?? now + 1000}`)
+        }
+        if (buried > 0 && dead !== null) world.published.push(`${dead.prefix}${now}`)
+        return { now, next, subscribers: 1, visibilityMs: visibility, returned: back.length, expired, buried, messages }
+      },
+      change: ({ expired, buried }: { expired: number; buried: number }) =>
+        -expired - (queue.config.get('deadLetters') === '0' ? buried : 0),
+    }
+  })
+
+/** Some of what is in flight, of the last deliveries, also such as are long over; and sometimes one that never was. */
+const chosen = fc.array(fc.nat({ max: 11 }), { maxLength: 4 })
+
+function choose(world: World, side: Side, numbers: readonly number[]): Lease[] {
+  const recent = world.leases.filter((lease) => lease.side === side).slice(-50)
+  const held = recent.filter((lease) => heldBy(world.queues[side], lease, world.now) !== undefined)
+  const never = { side, id: 'a', priority: 0, lease: '1 never' }
+  return numbers.map((n) => (n < 8 ? held[n % (held.length || 1)] : undefined) ?? recent.at(7 - n) ?? never)
+}
+
+function flatOf(leases: readonly Lease[]): Buffer[] {
+  return leases.flatMap(({ id, priority, lease }) => [memberOf(id, priority), raw(lease)])
+}
+
+const acknowledge = fc.record({ side, chosen }).map(({ side, chosen }): Draft => (world) => {
+  const { now } = world
+  const [queue] = sides(world, side)
+  const leases = choose(world, side, chosen)
+  return {
+    name: 'acknowledge',
+    send: (sender, fixture) =>
+      run(sender, scripts.acknowledge, target(fixture, side).keys, { nowMs: now, handled: flatOf(leases) }),
+    apply: () => leases.map((lease) => heldBy(queue, lease, now) !== undefined && queue.items.delete(lease.id)),
+    change: (reply: boolean[]) => -reply.filter(Boolean).length,
+  }
+})
+
+const negativeAcknowledge = fc
+  .record({ side, chosen, how: fc.constantFrom('failed', 'failed', 'rejected', 'released'), delay })
+  .map(({ side, chosen, how, delay }): Draft => (world) => {
+    const { now } = world
+    const [queue, other] = sides(world, side)
+    const leases = choose(world, side, chosen)
+    return {
+      name: 'negativeAcknowledge',
+      send: (sender, fixture) => {
+        const { keys, ...channels } = target(fixture, side)
+        const args = { ...channels, nowMs: now, how, delayMs: delay, reason: '"why"', handled: flatOf(leases) }
+        return run(sender, scripts.negativeAcknowledge, keys, args)
+      },
+      apply: () => {
+        const visible = now + delay
+        if (visible > MAX) return [-3]
+        const dead = queue.config.get('deadLetters') === '0' ? null : other
+        if (how !== 'rejected') announce(world, queue, visible)
+        const reply = leases.map((lease) => {
+          const item = heldBy(queue, lease, now)
+          if (item === undefined) return 0
+          if (how !== 'released') note(item, now, '"why"')
+          const isLast = attemptsOf(item) >= (item.limit ?? setting(queue, 'deliveryLimit') ?? DEFAULT_LIMIT)
+          if (how === 'rejected' || (how === 'failed' && isLast)) {
+            bury(queue, dead, lease.id, now)
+            return 2
+          }
+          const attempts = attemptsOf(item) - (how === 'released' ? 1 : 0)
+          Object.assign(item, { isTaken: false, at: visible, delivery: attempts > 0 ? String(attempts) : undefined })
+          return 1
+        })
+        if (reply.includes(2) && dead !== null) world.published.push(`${dead.prefix}${now}`)
+        return reply
+      },
+      change: (reply: number[]) =>
+        queue.config.get('deadLetters') === '0' ? -reply.filter((outcome) => outcome === 2).length : 0,
+    }
+  })
+
+const extend = fc
+  .record({ side, chosen, visibilityMs: fc.constantFrom(-1, 0, 3, 20, 40, MAX) })
+  .map(({ side, chosen, visibilityMs }): Draft => (world) => {
+    const { now } = world
+    const [queue] = sides(world, side)
+    const leases = choose(world, side, chosen)
+    return {
+      name: 'extend',
+      send: (sender, fixture) =>
+        run(sender, scripts.extend, target(fixture, side).keys, { nowMs: now, visibilityMs, handled: flatOf(leases) }),
+      apply: () => {
+        const visibility = visibilityMs < 0 ? (setting(queue, 'visibility') ?? 30_000) : visibilityMs
+        return leases.map((lease) => {
+          const item = heldBy(queue, lease, now)
+          return item === undefined ? null : (item.at = Math.min(now + visibility, MAX))
+        })
+      },
+      change: () => 0,
+    }
+  })
+
+const remove = fc.record({ side, ids, alsoHeld: fc.boolean() }).map(({ side, ids, alsoHeld }): Draft => (world) => {
+  const { now } = world
+  const [queue] = sides(world, side)
+  return {
+    name: 'remove',
+    send: (sender, fixture) =>
+      run(sender, scripts.remove, target(fixture, side).keys, { nowMs: now, alsoHeld, ids: ids.map(raw) }),
+    apply: () =>
+      ids.map((id) => {
+        const item = queue.items.get(id)
+        const mayGo = item !== undefined && (alsoHeld || !item.isTaken || item.at <= now)
+        return mayGo && queue.items.delete(id)
+      }),
+    change: (reply: boolean[]) => -reply.filter(Boolean).length,
+  }
+})
+
+const reschedule = fc
+  .record({ side, id, delay: fc.oneof(delay, fc.constant(-1)), priority: fc.oneof(priority, fc.constant(-1)) })
+  .map(({ side, id, delay, priority }): Draft => (world) => {
+    const { now } = world
+    const [queue] = sides(world, side)
+    return {
+      name: 'reschedule',
+      send: (sender, fixture) => {
+        const { keys, channel } = target(fixture, side)
+        return run(sender, scripts.reschedule, keys, { channel, nowMs: now, id: raw(id), delayMs: delay, priority })
+      },
+      apply: () => {
+        const item = queue.items.get(id)
+        if (item === undefined || (item.isTaken && item.at > now)) return null
+        const visible = delay < 0 ? item.at : now + delay
+        if (visible > MAX) return -3
+        announce(world, queue, visible)
+        shiftExpiry(item, visible - item.at)
+        return Object.assign(item, { isTaken: false, at: visible, priority: priority < 0 ? item.priority : priority })
+          .at
+      },
+      change: () => 0,
+    }
+  })
+
+const update = fc.record({ side, id, size: fc.nat({ max: 6 }) }).map(({ side, id, size }): Draft => (world) => {
+  const [queue] = sides(world, side)
+  const payload = `u${world.counter++}${'!'.repeat(size)}`
+  return {
+    name: 'update',
+    send: (sender, fixture) =>
+      run(sender, scripts.update, target(fixture, side).keys, { id: raw(id), payload: raw(payload) }),
+    apply: () => {
+      const item = queue.items.get(id)
+      if (payload.length > (setting(queue, 'maxMessageBytes') ?? Infinity)) return -5
+      if (item !== undefined) item.payload = payload
+      return item === undefined ? 0 : 1
+    },
+    change: () => 0,
+  }
+})
+
+const move = fc
+  .record({
+    side,
+    ids: fc.oneof(fc.constant<string[]>([]), ids),
+    count: fc.nat({ max: 4 }),
+    from: priority,
+    to: priority,
+  })
+  .map(({ side, ids, count, from, to }): Draft => (world) => {
+    const { now } = world
+    const [queue, other] = sides(world, side)
+    return {
+      name: 'move',
+      send: (sender, fixture) => {
+        const { keys, deadChannel } = target(fixture, side)
+        const there = side === 0 ? fixture.dead : fixture.keys
+        const { messages, deliveries, failures } = keys
+        const due = keys[`due${from as 0}`]
+        const targets = { targetMessages: there.messages, targetDue: there[`due${to as 0}`] }
+        const args = { targetChannel: deadChannel, nowMs: now, count, ids: ids.map(raw) }
+        return run(sender, scripts.move, { messages, deliveries, failures, due, ...targets }, args)
+      },
+      apply: () => {
+        const here = inOrder([...queue.items].filter(([, item]) => !item.isTaken && item.priority === from)).map(
+          ([id]) => id,
+        )
+        let [moved, passedOver] = [0, 0]
+        for (const id of ids.length > 0 ? ids : here) {
+          if (ids.length === 0 && moved >= count) break
+          const item = here.includes(id) ? queue.items.get(id) : undefined
+          if (item === undefined) continue
+          if (other.items.has(id)) {
+            passedOver++
+            continue
+          }
+          if (moved++ === 0) world.published.push(`${other.prefix}${now}`)
+          queue.items.delete(id)
+          other.items.set(id, { ...item, delivery: undefined, failures: '', priority: to, at: now, isTaken: false })
+        }
+        return { moved, passedOver }
+      },
+      change: () => 0,
+    }
+  })
+
+const SETTINGS = {
+  visibility: ['', '7', '20'],
+  deliveryLimit: ['', '1', '1', '2'],
+  timeToLive: ['', '', '25'],
+  delay: ['', '', '6'],
+  maxSize: ['', '1', '2', '3'],
+  maxMessageBytes: ['', '', '4'],
+  deadLetters: ['', '1', '0'],
+  addPaused: ['', '', '', '1'],
+  pollPaused: ['', '', '', '1'],
+}
+
+const configure = fc
+  .record({
+    side,
+    ifAbsent: fc.nat({ max: 3 }).map((n) => n === 0),
+    settings: fc.array(
+      fc.oneof(
+        ...Object.entries(SETTINGS).map(([name, values]) =>
+          fc.constantFrom(...values.map((value) => [name, value] as const)),
+        ),
+      ),
+      { maxLength: 3 },
+    ),
+  })
+  .map(({ side, ifAbsent, settings }): Draft => (world) => {
+    const [queue] = sides(world, side)
+    return {
+      name: 'configure',
+      send: (sender, fixture) => {
+        const { keys, channel } = target(fixture, side)
+        return run(sender, scripts.configure, keys, { channel, ifAbsent, settings: settings.flat() })
+      },
+      apply: () => {
+        const isSet = [...queue.config.keys()].some((name) => !name.endsWith('Paused'))
+        if (ifAbsent && isSet) return false
+        world.published.push(`${queue.prefix}0`)
+        for (const [name, value] of settings) {
+          if (value === '') queue.config.delete(name)
+          else queue.config.set(name, value)
+        }
+        return true
+      },
+      change: () => 0,
+    }
+  })
+
+const get = fc.record({ side, ids }).map(({ side, ids }): Draft => (world) => {
+  const { now } = world
+  const [queue] = sides(world, side)
+  return {
+    name: 'get',
+    send: async (sender, fixture) => {
+      const { messages, ...rest } = await run(sender, scripts.get, target(fixture, side).keys, {
+        nowMs: now,
+        ids: ids.map(raw),
+      })
+      return { ...rest, messages: messages.map((each) => each && { ...each, record: readable(each.record) }) }
+    },
+    apply: () => ({
+      now,
+      messages: ids.map((id) => {
+        const item = queue.items.get(id)
+        if (item === undefined) return null
+        const { priority, at: visibleAt, isTaken: inFlight, failures } = item
+        return {
+          priority,
+          visibleAt,
+          inFlight,
+          attempts: attemptsOf(item),
+          failures,
+          record: readable(record(item.payload, item)),
+        }
+      }),
+    }),
+    change: () => 0,
+  }
+})
+
+const count = fc.record({ side }).map(({ side }): Draft => (world) => {
+  const { now } = world
+  const [queue, other] = sides(world, side)
+  return {
+    name: 'count',
+    send: (sender, fixture) => run(sender, scripts.count, target(fixture, side).keys, { nowMs: now }),
+    apply: () => {
+      const all = [...queue.items.values()]
+      const waiting = all.filter(({ isTaken }) => !isTaken)
+      return {
+        now,
+        total: all.length,
+        visible: all.filter(({ at }) => at <= now).length,
+        delayed: waiting.filter(({ at }) => at > now).length,
+        inFlight: all.filter(({ isTaken, at }) => isTaken && at > now).length,
+        dead: other.items.size,
+        firstVisibleAt: waiting.length === 0 ? null : Math.min(...waiting.map(({ at }) => at)),
+        addPaused: queue.config.get('addPaused') === '1',
+        pollPaused: queue.config.get('pollPaused') === '1',
+      }
+    },
+    change: () => 0,
+  }
+})
+
+const CALLS = {
+  add,
+  poll,
+  acknowledge,
+  negativeAcknowledge,
+  extend,
+  remove,
+  reschedule,
+  update,
+  move,
+  configure,
+  get,
+  count,
+}
+const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = { add: 7, poll: 8, acknowledge: 3, negativeAcknowledge: 5 }
+
+/** What the model says must stand in Redis. */
+function stateOf({ items, config, once }: Queue): QueueState {
+  const all = [...items]
+  const due: Record<number, [Buffer, number][]> = {}
+  for (const [id, { priority, at, isTaken }] of all) if (!isTaken) (due[priority] ??= []).push([raw(id), at])
+  return {
+    messages: all.map(([id, item]) => [id, record(item.payload, item)]),
+    deliveries: all.flatMap(([id, { delivery }]) => (delivery === undefined ? [] : [[id, delivery] as const])),
+    failures: all.flatMap(([id, { failures }]) => (failures === '' ? [] : [[id, failures] as const])),
+    config: [...config],
+    once: [...once],
+    inFlight: all.flatMap(([id, { priority, at, isTaken }]) =>
+      isTaken ? [[memberOf(id, priority), at] as const] : [],
+    ),
+    due,
+  }
+}
+
+/** Without the model: each message is in exactly one place, and nothing is known of what is no message. */
+function checkPlaces(queue: RawQueue): number {
+  const ids = Object.keys(queue.messages ?? {}).sort()
+  const due = Object.values(queue.due ?? {}).flatMap((pairs) => (pairs as [string, string][]).map(([id]) => id))
+  const inFlight = ((queue.inFlight ?? []) as [string, string][]).map(([member]) => member.slice(1))
+  expect([...due, ...inFlight].sort(), 'one place for each message').to.deep.equal(ids)
+  expect(ids, 'deliveries').to.include.members(Object.keys(queue.deliveries ?? {}))
+  expect(ids, 'failures').to.include.members(Object.keys(queue.failures ?? {}))
+  for (const id of inFlight) expect((queue.deliveries as Record<string, string>)[id], 'a lease').to.match(/^\d+ /)
+  return ids.length
+}
+
+/**
+ * Random calls of all scripts of the reliable queue with a clock of their own, compared with a model after each: the reply,
+ * what stands in every key, and what was published. A failure prints the seed and the shortest sequence that was found.
+ */
+describe('all scripts of the reliable queue together', () => {
+  const rig = useReliable()
+
+  it('every script has calls', () => {
+    expect(Object.keys(CALLS).sort()).to.deep.equal(Object.keys(scripts).sort())
+  })
+
+  it('behave as their model, and lose nothing', async () => {
+    const fixture = await rig.queue()
+    const called = new Map<string, number>()
+    const met = new Map<string, number>()
+    const draft = fc.oneof(
+      ...Object.entries(CALLS).map(([name, arbitrary]) => ({
+        weight: WEIGHTS[name as keyof typeof CALLS] ?? 2,
+        arbitrary,
+      })),
+    )
+    // a failover can set the clock back
+    const passed = fc.oneof(
+      { weight: 12, arbitrary: fc.nat({ max: 9 }) },
+      { weight: 1, arbitrary: fc.constantFrom(-5, 40) },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.record({ draft, passed }), { maxLength: 80, size: 'max' }), async (turns) => {
+        await fixture.write({})
+        const world = emptyWorld()
+        let total = 0
+        for (const { draft, passed } of turns) {
+          world.now += passed
+          world.published = []
+          const step = draft(world)
+          called.set(step.name, (called.get(step.name) ?? 0) + 1)
+          const reply = await step.send(rig.sender, fixture)
+          // before the model moves on: it reads the configuration that held for the call
+          const change = step.change(reply as never)
+          const state = await fixture.read()
+          const published = await fixture.published()
+          const says = step.apply()
+          const [queue, dead] = world.queues
+          expect({ reply, state, published }, step.name).to.deep.equal({
+            reply: says,
+            state: expected({ ...stateOf(queue), dead: stateOf(dead) }),
+            published: world.published,
+          })
+          const left = checkPlaces(state.queue) + checkPlaces(state.dead)
+          if (!Number.isNaN(change)) expect(left - total, `messages after ${step.name}`).to.equal(change)
+          total = left
+          for (const outcome of outcomesOf(step.name, reply)) met.set(outcome, (met.get(outcome) ?? 0) + 1)
+        }
+      }),
+      { numRuns: 150 },
+    )
+    // what the draws do not reach would never be compared
+    for (const name of Object.keys(CALLS)) expect(called.get(name), name).to.be.at.least(5)
+    for (const outcome of OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
+  }).timeout(120_000)
+})
+
+const OUTCOMES = [
+  ...[1, 2, 3, 0, -1, -2, -3, -4, -5].map((outcome) => `add ${outcome}`),
+  ...[0, 1, 2, -3].map((outcome) => `negativeAcknowledge ${outcome}`),
+  ...['messages', 'returned', 'expired', 'buried'].map((what) => `poll ${what}`),
+  ...[true, false].flatMap((outcome) => [`acknowledge ${outcome}`, `remove ${outcome}`]),
+]
+
+function outcomesOf(name: string, reply: unknown): string[] {
+  if (Array.isArray(reply)) return reply.map((outcome) => `${name} ${String(outcome)}`)
+  if (name === 'add') return (reply as scripts.AddReply).outcomes.map((outcome) => `add ${outcome}`)
+  if (name !== 'poll') return []
+  const { messages, returned, expired, buried } = reply as scripts.PollReply
+  const counts = { messages: messages.length, returned, expired, buried }
+  return Object.entries(counts).flatMap(([what, n]) => (n > 0 ? [`poll ${what}`] : []))
+}

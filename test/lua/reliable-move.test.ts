@@ -1,0 +1,248 @@
+import { expect } from 'chai'
+import { move } from '../../src/lua/reliable-scripts.js'
+import { run } from '../../src/lua/run.js'
+import {
+  asDead,
+  expected,
+  having,
+  NOW,
+  useReliable,
+  type DueName,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
+import { ALL_BYTES, raw, rejection, type Bytes } from './support.js'
+
+/** From the dead letters to the queue. */
+function keysOf({ keys, dead }: ReliableFixture, from: DueName = 'due0', to: DueName = 'due0') {
+  const { messages, deliveries, failures } = dead
+  return { messages, deliveries, failures, due: dead[from], targetMessages: keys.messages, targetDue: keys[to] }
+}
+
+describe('reliable-move.lua', () => {
+  const rig = useReliable()
+  const [a, b, c] = [
+    { id: 'a', at: 3, payload: 'A', failures: '1 5 "x"\n' },
+    { id: 'b', at: 2, payload: 'B', attempts: 4 },
+    { id: 'c', at: 3, payload: 'C', headers: 'h', limit: 4 },
+  ]
+  const moved = { a: { id: 'a', payload: 'A' }, b: { id: 'b', payload: 'B' }, c: { ...c, at: NOW } }
+  const there = { id: 'there', at: 1, priority: 3, payload: 'T' }
+
+  const cases: {
+    what: string
+    before: State
+    from?: DueName
+    to?: DueName
+    count?: number
+    ids?: readonly Bytes[]
+    reply: { moved: number; passedOver: number }
+    after: State
+    isAnnounced?: boolean
+  }[] = [
+    {
+      what: 'moves nothing from an empty queue',
+      before: having([there]),
+      count: 5,
+      reply: { moved: 0, passedOver: 0 },
+      after: having([there]),
+    },
+    {
+      what: 'moves the first: those that became visible first, then by id',
+      before: having([there], { dead: asDead([a, b, c]) }),
+      count: 2,
+      reply: { moved: 2, passedOver: 0 },
+      after: having([there, moved.b, moved.a], { dead: asDead([c]) }),
+    },
+    {
+      what: 'moves all when asked for more, and forgets attempts and failures, but no limits and headers',
+      before: having([], { dead: asDead([a, b, c]) }),
+      count: 100,
+      reply: { moved: 3, passedOver: 0 },
+      after: having([moved.a, moved.b, moved.c]),
+    },
+    {
+      what: 'moves none when none are asked for',
+      before: having([], { dead: asDead([a, b]) }),
+      count: 0,
+      reply: { moved: 0, passedOver: 0 },
+      after: having([], { dead: asDead([a, b]) }),
+    },
+    {
+      what: 'moves what is named, whatever the count, once',
+      before: having([], { dead: asDead([a, b, c]) }),
+      count: 1,
+      ids: ['c', 'none', 'a', 'c'],
+      reply: { moved: 2, passedOver: 0 },
+      after: having([moved.a, moved.c], { dead: asDead([b]) }),
+    },
+    {
+      what: 'moves what is not visible yet; it is there',
+      before: having([], { dead: asDead([{ id: 'x', at: NOW + 9, expires: NOW + 10 }]) }),
+      count: 1,
+      reply: { moved: 1, passedOver: 0 },
+      after: having([{ id: 'x', at: NOW, expires: NOW + 10 }]),
+    },
+    {
+      what: 'moves from the given priority only, to the given one, with any bytes',
+      before: having([], {
+        dead: asDead([
+          { id: ALL_BYTES, priority: 3, record: ALL_BYTES },
+          { id: '', priority: 3 },
+          { id: 'y', priority: 4 },
+        ]),
+      }),
+      from: 'due3',
+      to: 'due7',
+      ids: [ALL_BYTES, '', 'y'],
+      reply: { moved: 2, passedOver: 0 },
+      after: having(
+        [
+          { id: ALL_BYTES, priority: 7, record: ALL_BYTES },
+          { id: '', priority: 7 },
+        ],
+        {
+          dead: asDead([{ id: 'y', priority: 4 }]),
+        },
+      ),
+    },
+    ...[
+      { id: 'a', at: 1, payload: 'other' },
+      { id: 'a', until: NOW + 5, payload: 'other', priority: 8 },
+    ].map((same) => ({
+      what: `leaves what has the id of one that ${'until' in same ? 'is in flight' : 'waits'} there`,
+      before: having([same], { dead: asDead([a, b]) }),
+      count: 5,
+      reply: { moved: 1, passedOver: 1 },
+      after: having([same, moved.b], { dead: asDead([a]) }),
+    })),
+    {
+      what: 'moves as many as asked for past those that it passes over',
+      before: having([{ id: 'b' }], { dead: asDead([a, b, c]) }),
+      count: 1,
+      reply: { moved: 1, passedOver: 1 },
+      after: having([{ id: 'b' }, moved.a], { dead: asDead([b, c]) }),
+    },
+    {
+      what: 'says nothing when all are passed over',
+      before: having([{ id: 'a' }], { dead: asDead([a]) }),
+      count: 5,
+      reply: { moved: 0, passedOver: 1 },
+      after: having([{ id: 'a' }], { dead: asDead([a]) }),
+    },
+    {
+      what: 'leaves what somebody has got',
+      before: having([], {
+        dead: asDead([
+          { id: 'x', until: NOW + 5 },
+          { id: 'y', until: 5 },
+        ]),
+      }),
+      ids: ['x', 'y'],
+      reply: { moved: 0, passedOver: 0 },
+      after: having([], {
+        dead: asDead([
+          { id: 'x', until: NOW + 5 },
+          { id: 'y', until: 5 },
+        ]),
+      }),
+    },
+    {
+      what: 'leaves what has no record',
+      before: { dead: { due: { 0: [['x', 1]] } } },
+      ids: ['x'],
+      reply: { moved: 0, passedOver: 0 },
+      after: { dead: { due: { 0: [['x', 1]] } } },
+    },
+  ]
+  for (const { what, before: state, from, to, count = 0, ids = [], reply, after: then } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      const args = { targetChannel: queue.channel, nowMs: NOW, count, ids: ids.map(raw) }
+      expect(await run(rig.sender, move, keysOf(queue, from, to), args)).to.deep.equal(reply)
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal(reply.moved > 0 ? [String(NOW)] : [])
+    })
+  }
+
+  it('changes nothing from a queue to itself', async () => {
+    const queue = await rig.queue(having([a, b]))
+    const { messages, deliveries, failures, due0, due1 } = queue.keys
+    for (const targetDue of [due0, due1]) {
+      const keys = { messages, deliveries, failures, due: due0, targetMessages: messages, targetDue }
+      const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+      expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2 })
+      expect(await queue.read()).to.deep.equal(expected(having([a, b])))
+    }
+  })
+
+  it('moves a thousand at once, by count and by their ids', async () => {
+    const all = Array.from({ length: 1000 }, (_, n) => ({ id: String(n).padStart(4, '0'), payload: `${n}` }))
+    for (const ids of [[], all.map(({ id }) => raw(id))]) {
+      const queue = await rig.queue({ dead: asDead([...all, { id: 'z' }]) })
+      const args = { targetChannel: queue.channel, nowMs: NOW, count: 1000, ids }
+      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 1000, passedOver: 0 })
+      expect(await queue.read()).to.deep.equal(expected(having(all, { dead: asDead([{ id: 'z' }]) })))
+    }
+  })
+
+  it('looks at no more than a thousand', async () => {
+    const same = Array.from({ length: 1000 }, (_, n) => ({ id: String(n), at: 1 }))
+    const queue = await rig.queue(having(same, { dead: asDead([...same, a]) }))
+    const args = { targetChannel: queue.channel, nowMs: NOW, count: 1, ids: [] }
+    expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 0, passedOver: 1000 })
+  })
+
+  it('reads the clock of the server when it is given none', async () => {
+    const seconds = Number((await rig.redis.time())[0])
+    const queue = await rig.queue({ dead: asDead([a]) })
+    const args = { targetChannel: queue.channel, nowMs: -1, count: 1, ids: [] }
+    await run(rig.sender, move, keysOf(queue), args)
+    expect(Number(await rig.redis.zscore(queue.keys.due0, 'a'))).to.be.within(seconds * 1000, (seconds + 600) * 1000)
+  })
+
+  it('changes nothing when the announcement is refused', async () => {
+    const state = { dead: asDead([a, b]) }
+    const queue = await rig.queue(state)
+    const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+    const thrown = await rig.muted([queue.deadChannel], (sender) => rejection(run(sender, move, keysOf(queue), args)))
+    expect(thrown.message).to.match(/perm|can't/i)
+    expect(await queue.read()).to.deep.equal(expected(state))
+  })
+
+  for (const wrong of ['messages', 'due0'] as const) {
+    it(`changes nothing when ${wrong} of the target has the wrong type, and moves when it is well again`, async () => {
+      const state = { dead: asDead([a, b]) }
+      const queue = await rig.queue(state)
+      const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+      await queue.block(wrong)
+      expect(await rejection(run(rig.sender, move, keysOf(queue), args))).to.include({ code: 'ERR_WRONG_TYPE' })
+      await queue.unblock(wrong)
+      expect(await queue.read()).to.deep.equal(expected(state))
+      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 2, passedOver: 0 })
+    })
+  }
+
+  for (const wrong of ['messages', 'deliveries', 'failures', 'due0'] as const) {
+    it(`loses nothing when ${wrong} has the wrong type`, async () => {
+      const queue = await rig.queue({ dead: asDead([a, b]) })
+      await rig.redis.set(queue.dead[wrong], 'in the way')
+      const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+      for (let n = 0; n < 3; n++) {
+        const done = run(rig.sender, move, keysOf(queue), args)
+        if (n === 0) expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
+        else await done.catch(() => undefined)
+      }
+      await rig.redis.unlink(queue.dead[wrong])
+      if (wrong === 'messages' || wrong === 'due0') return // where they were is gone
+      const { queue: now, dead } = await queue.read()
+      for (const id of ['a', 'b']) {
+        const isIn = [now, dead].filter(({ messages = {}, due = {} }) => {
+          const scheduled = Object.values(due).flat() as [string, string][]
+          return Object.keys(messages).includes(id) && scheduled.some(([member]) => member === id)
+        })
+        expect(isIn, id).to.have.lengthOf(1)
+      }
+    })
+  }
+})

@@ -1,0 +1,641 @@
+import { expect } from 'chai'
+import { poll, type PollReply } from '../../src/lua/reliable-scripts.js'
+import { run } from '../../src/lua/run.js'
+import type { ArgsOf } from '../../src/lua/script.js'
+import {
+  asDead,
+  expected,
+  having,
+  MAX,
+  memberOf,
+  NOW,
+  record,
+  recordOf,
+  useReliable,
+  type Message,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
+import { ALL_BYTES, raw, readable, rejection } from './support.js'
+
+type Args = ArgsOf<(typeof poll)['source']>
+
+const IDLE = 60_000
+const ENDED = '"its visibility ended"\n'
+
+function argsOf(queue: ReliableFixture, args: Partial<Args> = {}): Args {
+  return {
+    channel: queue.channel,
+    deadChannel: queue.deadChannel,
+    nowMs: NOW,
+    budgetUs: 1_000_000,
+    count: 10,
+    visibilityMs: 500,
+    token: 't',
+    idleMs: IDLE,
+    announce: false,
+    ...args,
+  }
+}
+
+/** What the reply says of one message. */
+function handedOut(message: Message, attempt = 1, token = 't'): unknown {
+  const { priority = 0, at = NOW, id } = message
+  const lease = `${attempt} ${token}`
+  return { priority, id: readable(id), lease, visibleAt: Number(at), record: readable(recordOf(message)) }
+}
+
+function shown({ messages, ...rest }: PollReply): unknown {
+  return {
+    ...rest,
+    messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
+  }
+}
+
+/** The same message while it is in flight. */
+function taken(message: Message, attempts = 1, until = NOW + 500): Message {
+  return { ...message, until, attempts, token: 't' }
+}
+
+describe('reliable-poll.lua', () => {
+  const rig = useReliable()
+
+  const [a, b, c] = [
+    { id: 'a', at: NOW - 2, payload: 'A' },
+    { id: 'b', at: NOW - 1, payload: 'B' },
+    { id: 'c', at: NOW, payload: 'C' },
+  ]
+  const later = { id: 'later', at: NOW + 1, payload: 'L' }
+
+  interface Case {
+    what: string
+    before?: State
+    args?: Partial<Args>
+    /** What is not as in an empty reply. */
+    reply: Omit<Partial<PollReply>, 'messages'> & { messages?: unknown[] }
+    after: State
+    published: (number | string)[]
+  }
+
+  const cases: Case[] = [
+    { what: 'hands out nothing of an empty queue, without a word', reply: {}, after: {}, published: [] },
+    {
+      what: 'says when others look next if told to, also when there is nothing',
+      args: { announce: true },
+      reply: {},
+      after: {},
+      published: [NOW + IDLE],
+    },
+    {
+      what: 'hands out what is visible, to the millisecond, and says when something is next',
+      before: having([a, b, c, later]),
+      reply: { next: NOW + 1, messages: [handedOut(a), handedOut(b), handedOut(c)] },
+      after: having([taken(a), taken(b), taken(c), later]),
+      published: [NOW + 1],
+    },
+    {
+      what: 'says when the first visibility ends if nothing is earlier',
+      before: having([a, { id: 'z', at: NOW + 501 }]),
+      reply: { next: NOW + 500, messages: [handedOut(a)] },
+      after: having([taken(a), { id: 'z', at: NOW + 501 }]),
+      published: [NOW + 500],
+    },
+    {
+      what: 'says nothing when nothing is visible yet',
+      before: having([later, { id: 'z', until: NOW + 7 }]),
+      reply: { next: NOW + 1 },
+      after: having([later, { id: 'z', until: NOW + 7 }]),
+      published: [],
+    },
+    {
+      what: 'says when something is visible if told to',
+      before: having([later]),
+      args: { announce: true },
+      reply: { next: NOW + 1 },
+      after: having([later]),
+      published: [NOW + 1],
+    },
+    {
+      what: 'hands out no more than asked for; the rest is visible already',
+      before: having([a, b, c]),
+      args: { count: 2 },
+      reply: { next: NOW, messages: [handedOut(a), handedOut(b)] },
+      after: having([taken(a), taken(b), c]),
+      published: [NOW],
+    },
+    {
+      what: 'hands out none when none are asked for',
+      before: having([a]),
+      args: { count: 0 },
+      reply: { next: NOW - 2 },
+      after: having([a]),
+      published: [],
+    },
+    {
+      what: 'hands out by priority, then by time, then by the bytes of the id',
+      before: having([
+        { id: 'old', priority: 0, at: 1 },
+        { id: 'y', priority: 1, at: NOW - 1 },
+        { id: '\xff', priority: 1, at: NOW - 1 },
+        { id: 'B', priority: 1, at: NOW - 1 },
+        { id: 'late', priority: 1, at: NOW },
+        { id: 'nine', priority: 9, at: NOW },
+        { id: 'five', priority: 5, at: NOW - 9 },
+        { id: 'not yet', priority: 9, at: NOW + 1 },
+      ]),
+      args: { count: 6 },
+      reply: {
+        next: 1,
+        messages: [
+          handedOut({ id: 'nine', priority: 9 }),
+          handedOut({ id: 'five', priority: 5, at: NOW - 9 }),
+          handedOut({ id: 'B', priority: 1, at: NOW - 1 }),
+          handedOut({ id: 'y', priority: 1, at: NOW - 1 }),
+          handedOut({ id: '\xff', priority: 1, at: NOW - 1 }),
+          handedOut({ id: 'late', priority: 1 }),
+        ],
+      },
+      after: having([
+        { id: 'old', at: 1 },
+        taken({ id: 'nine', priority: 9 }),
+        taken({ id: 'five', priority: 5 }),
+        taken({ id: 'B', priority: 1 }),
+        taken({ id: 'y', priority: 1 }),
+        taken({ id: '\xff', priority: 1 }),
+        taken({ id: 'late', priority: 1 }),
+        { id: 'not yet', priority: 9, at: NOW + 1 },
+      ]),
+      published: [1],
+    },
+    {
+      what: 'hands out ids and records of any bytes, whole records, and the empty id',
+      before: having([
+        { id: ALL_BYTES, headers: '{"h":"1"}', expires: NOW + 1, limit: 3, payload: ALL_BYTES },
+        { id: '', at: NOW - 1 },
+        { id: '0', at: NOW - 2 },
+      ]),
+      reply: {
+        next: NOW + 500,
+        messages: [
+          handedOut({ id: '0', at: NOW - 2 }),
+          handedOut({ id: '', at: NOW - 1 }),
+          handedOut({ id: ALL_BYTES, headers: '{"h":"1"}', expires: NOW + 1, limit: 3, payload: ALL_BYTES }),
+        ],
+      },
+      after: having([
+        taken({ id: '0' }),
+        taken({ id: '' }),
+        taken({ id: ALL_BYTES, headers: '{"h":"1"}', expires: NOW + 1, limit: 3, payload: ALL_BYTES }),
+      ]),
+      published: [NOW + 500],
+    },
+    {
+      what: 'counts attempts on, and keeps what is known of failures',
+      before: having([{ ...a, attempts: 4, failures: '4 5 "x"\n' }]),
+      args: { token: 'another one' },
+      reply: { next: NOW + 500, messages: [handedOut(a, 5, 'another one')] },
+      after: having([{ ...taken(a, 5), token: 'another one', failures: '4 5 "x"\n' }]),
+      published: [NOW + 500],
+    },
+    {
+      what: 'takes attempts that cannot be read for none',
+      before: having([a, b], {
+        deliveries: [
+          ['a', 'many'],
+          ['b', ''],
+        ],
+      }),
+      reply: { next: NOW + 500, messages: [handedOut(a), handedOut(b)] },
+      after: having([taken(a), taken(b)]),
+      published: [NOW + 500],
+    },
+    // how long nobody else gets them
+    {
+      what: 'uses the visibility of the queue when it is given none',
+      before: having([a], { config: [['visibility', '77']] }),
+      args: { visibilityMs: -1 },
+      reply: { visibilityMs: 77, next: NOW + 77, messages: [handedOut(a)] },
+      after: having([taken(a, 1, NOW + 77)], { config: [['visibility', '77']] }),
+      published: [NOW + 77],
+    },
+    {
+      what: 'prefers the one that it is given',
+      before: having([a], { config: [['visibility', '77']] }),
+      args: { visibilityMs: 0 },
+      reply: { visibilityMs: 0, next: NOW, messages: [handedOut(a)] },
+      after: having([taken(a, 1, NOW)], { config: [['visibility', '77']] }),
+      published: [NOW],
+    },
+    ...['', 'soon'].map((visibility) => ({
+      what: `has 30 s when the queue says ${JSON.stringify(visibility)}`,
+      before: having([a], { config: [['visibility', visibility]] }),
+      args: { visibilityMs: -1 },
+      reply: { visibilityMs: 30_000, next: NOW + 30_000, messages: [handedOut(a)] },
+      after: having([taken(a, 1, NOW + 30_000)], { config: [['visibility', visibility]] }),
+      published: [NOW + 30_000],
+    })),
+    ...[MAX, MAX - NOW].map((visibilityMs) => ({
+      what: `ends a visibility of ${visibilityMs} ms at the last time there is`,
+      before: having([a]),
+      args: { visibilityMs },
+      reply: { visibilityMs: MAX - NOW, next: MAX, messages: [handedOut(a)] },
+      after: having([taken(a, 1, MAX)]),
+      published: [MAX],
+    })),
+    // what comes back
+    {
+      what: 'hands out again what was not acknowledged in time, as visible since then',
+      before: having([
+        { ...a, until: NOW, attempts: 2, token: 'gone', priority: 4, failures: '1 5 "x"\n' },
+        { id: 'z', until: NOW + 1, attempts: 1, token: 'other' },
+      ]),
+      reply: { next: NOW + 1, returned: 1, messages: [handedOut({ ...a, at: NOW, priority: 4 }, 3)] },
+      after: having([
+        { ...taken(a, 3), priority: 4, failures: `1 5 "x"\n2 ${NOW} ${ENDED}` },
+        { id: 'z', until: NOW + 1, attempts: 1, token: 'other' },
+      ]),
+      published: [NOW + 1],
+    },
+    {
+      what: 'puts it between the others, by when its visibility ended',
+      before: having([a, c, { ...b, until: NOW - 1 }]),
+      args: { count: 2 },
+      reply: { next: NOW, returned: 1, messages: [handedOut(a), handedOut(b, 2)] },
+      after: having([taken(a), { ...taken(b, 2), failures: `1 ${NOW} ${ENDED}` }, c]),
+      published: [NOW],
+    },
+    {
+      what: 'brings back while polling is paused, and tells the others to look again later',
+      before: having([{ ...b, until: NOW - 1 }, a], { config: [['pollPaused', '1']] }),
+      reply: { next: null, returned: 1 },
+      after: having([{ ...b, attempts: 1, failures: `1 ${NOW} ${ENDED}` }, a], { config: [['pollPaused', '1']] }),
+      published: [NOW + IDLE],
+    },
+    {
+      what: 'brings one back that has no delivery any more, of which no attempt is known',
+      before: { messages: [['b', record('B')]], inFlight: [['2b', NOW - 1]] },
+      args: { count: 0 },
+      reply: { next: NOW - 1, returned: 1 },
+      after: having([{ id: 'b', priority: 2, at: NOW - 1, payload: 'B', attempts: 0, failures: `0 ${NOW} ${ENDED}` }]),
+      published: [NOW - 1],
+    },
+    {
+      what: 'forgets what is in flight without a record, with its deliveries',
+      before: {
+        inFlight: [
+          ['2b', NOW - 1],
+          ['x', NOW - 1],
+          ['', NOW - 1],
+        ],
+        deliveries: [['b', '3 t']],
+        failures: [['b', '2 5 "x"\n']],
+      },
+      reply: { next: null, returned: 3 },
+      after: {},
+      published: [NOW + IDLE],
+    },
+    // what stands in a schedule only
+    {
+      what: 'forgets what stands in a schedule without a record, and hands out the others',
+      before: having([b], {
+        due: {
+          0: [
+            ['gone', NOW - 9],
+            ['gone too', NOW - 8],
+          ],
+          9: [['gone three', NOW]],
+        },
+        deliveries: [['gone', '3']],
+        failures: [['gone', 'x\n']],
+      }),
+      args: { count: 1 },
+      reply: { next: NOW + 500, messages: [handedOut(b)] },
+      after: having([taken(b)]),
+      published: [NOW + 500],
+    },
+    {
+      what: 'leaves it while it is not visible',
+      before: { due: { 0: [['gone', NOW + 1]] } },
+      reply: { next: NOW + 1 },
+      after: { due: { 0: [['gone', NOW + 1]] } },
+      published: [],
+    },
+    // time to live
+    {
+      what: 'removes what has expired, to the millisecond, for good',
+      before: having([
+        { ...a, expires: NOW, attempts: 3, failures: 'f\n' },
+        { ...b, expires: NOW + 1 },
+        { ...c, expires: NOW - 1, priority: 8 },
+        { ...later, expires: NOW - 1 },
+      ]),
+      args: { count: 1 },
+      reply: { next: NOW + 1, expired: 2, messages: [handedOut({ ...b, expires: NOW + 1 })] },
+      after: having([taken({ ...b, expires: NOW + 1 }), { ...later, expires: NOW - 1 }]),
+      published: [NOW + 1],
+    },
+    {
+      what: 'removes what has expired even where it was delivered too often, and what comes back expired',
+      before: having([
+        { ...a, expires: NOW, attempts: 9, limit: 1 },
+        { ...b, expires: NOW, until: NOW },
+      ]),
+      reply: { next: null, returned: 1, expired: 2 },
+      after: {},
+      published: [NOW + IDLE],
+    },
+    // delivery limit
+    {
+      what: 'makes a dead letter of what was delivered as often as it may: without expiry, with all that is known',
+      before: having([
+        { ...a, limit: 2, attempts: 2, headers: 'h', expires: NOW + 9, failures: '1 5 "x"\n' },
+        { ...b, limit: 2, attempts: 1 },
+      ]),
+      reply: { next: NOW + 500, buried: 1, messages: [handedOut({ ...b, limit: 2 }, 2)] },
+      after: having([taken({ ...b, limit: 2 }, 2)], {
+        dead: asDead([{ ...a, at: NOW, limit: 2, headers: 'h', failures: '1 5 "x"\n' }]),
+      }),
+      published: [NOW + 500, `dead ${NOW}`],
+    },
+    {
+      what: 'has a limit of 10 when nobody says anything',
+      before: having([
+        { ...a, attempts: 9 },
+        { ...b, attempts: 10, priority: 6 },
+      ]),
+      reply: { next: NOW + 500, buried: 1, messages: [handedOut(a, 10)] },
+      after: having([taken(a, 10)], { dead: asDead([{ ...b, at: NOW }]) }),
+      published: [NOW + 500, `dead ${NOW}`],
+    },
+    {
+      what: 'takes the limit of the queue; that of the message comes first',
+      before: having(
+        [
+          { ...a, attempts: 1 },
+          { ...b, attempts: 1, limit: 2 },
+          { ...c, attempts: 0 },
+        ],
+        { config: [['deliveryLimit', '1']] },
+      ),
+      reply: { next: NOW + 500, buried: 1, messages: [handedOut({ ...b, limit: 2 }, 2), handedOut(c)] },
+      after: having([taken({ ...b, limit: 2 }, 2), taken(c)], {
+        config: [['deliveryLimit', '1']],
+        dead: asDead([{ ...a, at: NOW }]),
+      }),
+      published: [NOW + 500, `dead ${NOW}`],
+    },
+    {
+      what: 'makes a dead letter of what comes back for the last time',
+      before: having([{ ...a, until: NOW, limit: 1 }]),
+      reply: { next: null, returned: 1, buried: 1 },
+      after: { dead: asDead([{ ...a, at: NOW, limit: 1, failures: `1 ${NOW} ${ENDED}` }]) },
+      published: [NOW + IDLE, `dead ${NOW}`],
+    },
+    {
+      what: 'removes it where the queue keeps no dead letters',
+      before: having([{ ...a, attempts: 1, limit: 1, failures: 'f\n' }], { config: [['deadLetters', '0']] }),
+      reply: { next: null, buried: 1 },
+      after: { config: [['deadLetters', '0']] },
+      published: [NOW + IDLE],
+    },
+    {
+      what: 'keeps them where it says so',
+      before: having([{ ...a, attempts: 1, limit: 1 }], { config: [['deadLetters', '1']] }),
+      reply: { next: null, buried: 1 },
+      after: { config: [['deadLetters', '1']], dead: asDead([{ ...a, at: NOW, limit: 1 }]) },
+      published: [NOW + IDLE, `dead ${NOW}`],
+    },
+    {
+      what: 'leaves dead letters of the same id as they are; the new one gets a suffix',
+      before: having([{ ...a, attempts: 10, failures: 'new\n' }], {
+        dead: asDead([
+          { id: 'a', priority: 3, at: 5, payload: 'old', failures: 'old\n' },
+          { id: `a~${NOW}.1`, at: 6, payload: 'older' },
+        ]),
+      }),
+      reply: { next: null, buried: 1 },
+      after: {
+        dead: asDead([
+          { id: 'a', priority: 3, at: 5, payload: 'old', failures: 'old\n' },
+          { id: `a~${NOW}.1`, at: 6, payload: 'older' },
+          { ...a, id: `a~${NOW}.2`, at: NOW, failures: 'new\n' },
+        ]),
+      },
+      published: [NOW + IDLE, `dead ${NOW}`],
+    },
+    // records that cannot be read
+    ...['', '\0', '\xff', 'garbage', '\x03,,', '\x03a,b', '\x05-1,,0', '\x06,,1,2,', '\x051,2,3'].map((damaged) => ({
+      what: `hands out the record ${readable(damaged)} as it is`,
+      before: having([{ id: 'a', record: damaged }]),
+      reply: damaged.startsWith('\x051,2')
+        ? { expired: 1, next: null }
+        : { next: NOW + 500, messages: [handedOut({ id: 'a', record: damaged })] },
+      after: having(damaged.startsWith('\x051,2') ? [] : [taken({ id: 'a', record: damaged })]),
+      published: [damaged.startsWith('\x051,2') ? NOW + IDLE : NOW + 500],
+    })),
+    ...['\xff', 'garbage', '\x03a,bcd', '\x05,1,99', '\x06,,1,2,'].map((damaged) => ({
+      what: `keeps all bytes of the record ${readable(damaged)} among the dead letters`,
+      before: having([{ id: 'a', record: damaged, attempts: 10 }]),
+      reply: { buried: 1, next: null },
+      after: { dead: asDead([{ id: 'a', record: damaged }]) },
+      published: [NOW + IDLE, `dead ${NOW}`],
+    })),
+    // pausing
+    {
+      what: 'hands out, removes and buries nothing while polling is paused',
+      before: having([a, { ...b, attempts: 10 }, { ...c, expires: 1 }], { config: [['pollPaused', '1']] }),
+      reply: { next: null },
+      after: having([a, { ...b, attempts: 10 }, { ...c, expires: 1 }], { config: [['pollPaused', '1']] }),
+      published: [],
+    },
+    {
+      what: 'hands out while only adding is paused',
+      before: having([a], {
+        config: [
+          ['addPaused', '1'],
+          ['pollPaused', '0'],
+        ],
+      }),
+      reply: { next: NOW + 500, messages: [handedOut(a)] },
+      after: having([taken(a)], {
+        config: [
+          ['addPaused', '1'],
+          ['pollPaused', '0'],
+        ],
+      }),
+      published: [NOW + 500],
+    },
+    // bounds
+    {
+      what: 'stops after one page when its time is over',
+      before: having(Array.from({ length: 150 }, (_, n) => ({ id: `e${n}`, expires: 1 }))),
+      args: { budgetUs: 0 },
+      reply: { next: NOW, expired: 10 },
+      after: having(
+        Array.from({ length: 150 }, (_, n) => ({ id: `e${n}`, expires: 1 }))
+          .sort((x, y) => Buffer.compare(raw(x.id), raw(y.id)))
+          .slice(10),
+      ),
+      published: [NOW],
+    },
+    {
+      what: 'announces no next time beyond the last there is',
+      before: having([{ id: 'a', at: '1.8e+16' }]),
+      args: { announce: true },
+      reply: { next: 1.8e16 },
+      after: having([{ id: 'a', at: '18000000000000000' }]),
+      published: [],
+    },
+  ]
+  for (const { what, before: state, args, reply, after: then, published } of cases) {
+    it(what, async () => {
+      const queue = await rig.queue(state)
+      const got = await run(rig.sender, poll, queue.keys, argsOf(queue, args))
+      const nothing = { now: NOW, next: null, subscribers: 1, visibilityMs: 500, returned: 0, expired: 0, buried: 0 }
+      expect(shown(got)).to.deep.equal({ ...nothing, messages: [], ...reply })
+      expect(await queue.read()).to.deep.equal(expected(then))
+      expect(await queue.published()).to.deep.equal(published.map(String))
+    })
+  }
+
+  it('hands out a thousand at once, of all priorities', async () => {
+    const all = Array.from({ length: 1005 }, (_, n): Message & { priority: number; at: number } => ({
+      id: `id ${n}`,
+      priority: n % 10,
+      at: NOW - 2000 + n,
+      payload: `${n}`,
+    }))
+    const queue = await rig.queue(having(all))
+    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 1000 }))
+    const inOrder = all.toSorted((x, y) => y.priority - x.priority || x.at - y.at)
+    expect((shown(got) as { messages: unknown[] }).messages).to.deep.equal(
+      inOrder.slice(0, 1000).map((each) => handedOut(each)),
+    )
+    expect(await queue.read()).to.deep.equal(
+      expected(having([...inOrder.slice(0, 1000).map((each) => taken(each)), ...inOrder.slice(1000)])),
+    )
+  })
+
+  it('looks at about a thousand in one script, however many have expired', async () => {
+    const all = Array.from({ length: 1500 }, (_, n) => ({ id: String(n).padStart(4, '0'), expires: 1 }))
+    const queue = await rig.queue(having(all))
+    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
+    expect(got).to.include({ expired: 1000, next: NOW })
+    expect(await queue.read()).to.deep.equal(expected(having(all.slice(1000))))
+  })
+
+  it('brings back a hundred in one script, those whose visibility ended first', async () => {
+    const all = Array.from({ length: 120 }, (_, n) => ({ id: `${n}`, until: NOW - 200 + n, limit: 5 }))
+    const queue = await rig.queue(having(all))
+    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 0 }))
+    expect(got).to.include({ returned: 100, next: NOW - 200 })
+    expect(await queue.read()).to.deep.equal(
+      expected(
+        having([
+          ...all
+            .slice(0, 100)
+            .map(({ id, until, limit }) => ({ id, at: until, limit, attempts: 1, failures: `1 ${NOW} ${ENDED}` })),
+          ...all.slice(100),
+        ]),
+      ),
+    )
+  })
+
+  it('lets the oldest lines about failures go when they become long, and keeps the newest', async () => {
+    const line = `1 1 "${'x'.repeat(93)}"\n`
+    const queue = await rig.queue(having([{ id: 'a', until: NOW, failures: line.repeat(90) }]))
+    await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 0 }))
+    const { queue: now } = await queue.read()
+    const added = `1 ${NOW} ${ENDED}`
+    const room = Math.floor((8192 - added.length) / line.length)
+    expect(now.failures).to.deep.equal({ a: readable(line.repeat(room) + added) })
+    expect(room).to.be.within(1, 89)
+  })
+
+  it('reads the clock of the server when it is given none', async () => {
+    const queue = await rig.queue(having([{ id: 'a' }]))
+    const [seconds, micros] = (await rig.redis.time()).map(Number)
+    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { nowMs: -1 }))
+    const [secondsAfter, microsAfter] = (await rig.redis.time()).map(Number)
+    expect(got.now).to.be.within(
+      seconds! * 1000 + micros! / 1000 - 0.001,
+      secondsAfter! * 1000 + microsAfter! / 1000 + 0.001,
+    )
+    expect(got.next).to.equal(Math.floor(got.now) + 500)
+  })
+
+  describe('where something has the wrong type', () => {
+    const wrongs = [
+      'messages',
+      'deliveries',
+      'failures',
+      'config',
+      'inFlight',
+      'due0',
+      'due2',
+      'due9',
+      'deadMessages',
+      'deadFailures',
+      'deadDue',
+    ] as const
+    const [plain, tooOften, back] = [
+      { id: 'plain', priority: 5, payload: 'P' },
+      { id: 'too often', priority: 2, attempts: 10, payload: 'D', failures: 'f\n' },
+      { id: 'back', priority: 2, until: NOW - 1, attempts: 10, token: 'gone', payload: 'B' },
+    ]
+    const starts = [[plain, tooOften, back], [plain, tooOften], [plain]]
+    for (const wrong of wrongs) {
+      for (const start of starts) {
+        const ids = start.map(({ id }) => id)
+        it(`${wrong}: each of ${ids.join(', ')} is handed out or still there, once`, async () => {
+          const queue = await rig.queue(having(start))
+          await queue.block(wrong)
+          const seen: string[] = []
+          let failures = 0
+          // more than once: what is not finished must not pile up
+          for (let n = 0; n < 3; n++) {
+            for (const count of [10, 1]) {
+              await run(rig.sender, poll, queue.keys, argsOf(queue, { count })).then(
+                ({ messages }) => seen.push(...messages.map(({ id }) => id.toString())),
+                (error: unknown) => {
+                  failures++
+                  expect(String(error)).to.match(/wrong/i)
+                },
+              )
+            }
+          }
+          if (start.length === 3) expect(failures).to.be.at.least(1)
+          await queue.unblock(wrong)
+          const { queue: now, dead } = await queue.read()
+          if (wrong === 'messages' || wrong === 'due2' || wrong === 'inFlight') return // where they were is gone
+          const places = [...Object.values(now.due ?? {}), now.inFlight ?? []]
+            .flat()
+            .map(([member]) => member!.replace(/^\d/, ''))
+          const buried = Object.keys(dead.messages ?? {})
+          for (const id of ids) {
+            const isHere = Object.keys(now.messages ?? {}).includes(id) && places.includes(id)
+            const times = (isHere || seen.includes(id) ? 1 : 0) + buried.filter((name) => name.startsWith(id)).length
+            expect(times, id).to.equal(1)
+          }
+        })
+      }
+    }
+  })
+
+  it('leaves everything in flight or where it was when it may not publish', async () => {
+    const queue = await rig.queue(having([a, { ...b, attempts: 10 }]))
+    const thrown = await rig.muted([], (sender) => rejection(run(sender, poll, queue.keys, argsOf(queue))))
+    expect(thrown.message).to.match(/perm|can't/i)
+    const { queue: now, dead } = await queue.read()
+    expect(now.messages).to.have.all.keys('a')
+    expect(now.inFlight ?? now.due).to.not.equal(undefined)
+    expect({ ...(now.messages as object), ...(dead.messages as object) }).to.have.all.keys('a', 'b')
+  })
+
+  it('knows how many listen', async () => {
+    const queue = await rig.queue()
+    const none = await run(rig.sender, poll, queue.keys, { ...argsOf(queue), channel: `${queue.channel}:nobody` })
+    expect(none.subscribers).to.equal(0)
+    expect(memberOf('a', 3).toString()).to.equal('3a')
+  })
+})

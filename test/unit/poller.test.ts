@@ -1,0 +1,121 @@
+import { expect } from 'chai'
+import { ConnectionError, ShutdownError } from '../../src/errors.js'
+import type { PollReply } from '../../src/lua/reliable-scripts.js'
+import { Poller, type Polled } from '../../src/reliable/poller.js'
+import { nextTurn } from '../../src/timing/pause.js'
+import { rejection } from '../integration/fixtures.js'
+import { FakeClock } from '../support/fake-clock.js'
+
+const NOW = 1_000_000
+
+function reply(ids: readonly string[], next: number | null = null): PollReply {
+  const messages = ids.map((id) => ({
+    priority: 0,
+    id: Buffer.from(id),
+    lease: '1 token',
+    visibleAt: NOW,
+    record: Buffer.from('\0'),
+  }))
+  return { now: NOW, next, subscribers: 1, visibilityMs: 30_000, returned: 0, expired: 0, buried: 0, messages }
+}
+
+function setUp(answer: (count: number, visibilityMs: number) => PollReply | Promise<PollReply>) {
+  const asked: [count: number, visibilityMs: number][] = []
+  const released: string[] = []
+  const errors: Error[] = []
+  const poller = new Poller({
+    poll: async (count, visibilityMs) => {
+      asked.push([count, visibilityMs])
+      return answer(count, visibilityMs)
+    },
+    release: async (polled) => void released.push(...polled.map(({ id }) => id.toString())),
+    onError: (error) => errors.push(error),
+    clock: new FakeClock(),
+    random: () => 0,
+  })
+  return { poller, asked, released, errors }
+}
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await nextTurn()
+}
+
+const idsOf = (polled: readonly Polled[]): string[] => polled.map(({ id }) => id.toString())
+
+describe('Poller', () => {
+  it('asks once for all that begin to wait in one turn, and shares out what comes in their order', async () => {
+    const { poller, asked } = setUp(() => reply(['a', 'b', 'c']))
+    const [first, second] = [poller.take(2, -1, {}), poller.take(5, -1, {})]
+    expect([idsOf(await first), idsOf(await second)]).to.deep.equal([['a', 'b'], ['c']])
+    expect(asked).to.deep.equal([[7, -1]])
+    await poller.stop()
+  })
+
+  it('asks separately for different visibilities, and goes on for those that got nothing', async () => {
+    const answers = [reply([], NOW), reply(['b'], NOW), reply(['a'])]
+    const { poller, asked } = setUp(() => answers.shift() ?? reply([]))
+    const [short, long] = [poller.take(1, 100, {}), poller.take(1, 9_000, {})]
+    expect([idsOf(await short), idsOf(await long)]).to.deep.equal([['a'], ['b']])
+    expect(asked).to.deep.equal([
+      [1, 100],
+      [1, 9_000],
+      [1, 100],
+    ])
+    await poller.stop()
+  })
+
+  it('gives back what came for one who has gone meanwhile', async () => {
+    let answer: (reply: PollReply) => void = () => undefined
+    const { poller, released } = setUp(() => new Promise((resolve) => (answer = resolve)))
+    const abort = new AbortController()
+    const waiting = rejection(poller.take(1, -1, { signal: abort.signal }))
+    await settle()
+    abort.abort(new Error('gone'))
+    expect((await waiting).message).to.equal('gone')
+    answer(reply(['a']))
+    await settle()
+    expect(released).to.deep.equal(['a'])
+    await poller.stop()
+  })
+
+  it('does not look while nobody waits, whatever is announced', async () => {
+    const { poller, asked } = setUp(() => reply(['a'], NOW))
+    await poller.take(1, -1, {})
+    poller.onAnnounced(NOW)
+    poller.onSubscribed()
+    poller.sweep()
+    await settle()
+    expect(asked).to.have.length(1)
+    await poller.stop()
+  })
+
+  it('what never worked is for those who wait; what worked before is waited out', async () => {
+    const failure = new ConnectionError('refused', 'not-applied')
+    let works = false
+    const { poller, errors } = setUp(() => {
+      if (works) return reply(['a'])
+      throw failure
+    })
+    expect(await rejection(poller.take(1, -1, {}))).to.include({ message: 'refused' })
+    works = true
+    poller.onSubscribed() // ends the back-off
+    expect(idsOf(await poller.take(1, -1, {}))).to.deep.equal(['a'])
+    works = false
+    const waiting = poller.take(1, -1, {})
+    await settle()
+    expect(errors).to.deep.equal([failure])
+    works = true
+    poller.onSubscribed()
+    expect(idsOf(await waiting)).to.deep.equal(['a'])
+    await poller.stop()
+  })
+
+  it('a stop ends waits, and later ones', async () => {
+    const { poller } = setUp(() => reply([]))
+    const waiting = rejection(poller.take(1, -1, {}))
+    await settle()
+    await poller.stop()
+    expect(await waiting).to.be.instanceOf(ShutdownError)
+    expect(await rejection(poller.take(1, -1, {}))).to.be.instanceOf(ShutdownError)
+  })
+})
