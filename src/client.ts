@@ -28,7 +28,7 @@ import { identify, type ReliableContext } from './reliable/context.js'
 import { ReliableQueue } from './reliable/reliable-queue.js'
 import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
 import type { Handler, Handlers } from './workers/handlers.js'
-import type { WorkerQueues } from './workers/sources.js'
+import type { PayloadOf, WorkerQueues } from './workers/sources.js'
 import { Worker } from './workers/worker.js'
 import type { WorkerOptions } from './workers/worker-options.js'
 import { TransferRegistry } from './transfer/transfer-registry.js'
@@ -184,14 +184,13 @@ export class RedelayedClient {
    * Gives the messages of reliable queues to a handler, or to the handlers of their tasks by name, until it is closed or the client is
    * shut down. See docs/workers.md.
    */
-  createWorker<T>(
-    queues: WorkerQueues<T>,
-    handlers: Handler<NoInfer<T>> | Handlers,
+  createWorker<const Q extends WorkerQueues>(
+    queues: Q,
+    handlers: Handler<PayloadOf<Q>> | Handlers<PayloadOf<Q>>,
     options: WorkerOptions = {},
   ): Worker {
     this.#assertOpen()
-    const given = queues as unknown as WorkerQueues<never>
-    return new Worker(this.#context.holders, given, handlers as Handler<never> | Handlers, options)
+    return new Worker(this.#reliable, queues, handlers as Handler | Handlers, options)
   }
 
   on<K extends EventName>(name: K, listener: Listener<K>): this {

@@ -16,13 +16,16 @@ function ratiosOf(finished: readonly Finished[]): [name: string, measured: numbe
 }
 
 export function commitRatios(finished: readonly Finished[]): void {
+  for (const [name, measured] of ratiosOf(finished)) {
+    if (!Number.isFinite(measured)) throw new Error(`${name} is ${measured}, which nothing can be held against`)
+  }
   const rounded = ratiosOf(finished).map(([name, measured]) => [name, Number(measured.toPrecision(3))] as const)
   writeFileSync(FILE, `${JSON.stringify(Object.fromEntries(rounded), null, 2)}\n`)
 }
 
 /** Prints what was compared; gives the exit code. */
 export function compareWithCommitted(finished: readonly Finished[]): number {
-  const committed = JSON.parse(readFileSync(FILE, 'utf8')) as Record<string, number>
+  const committed = JSON.parse(readFileSync(FILE, 'utf8')) as Record<string, number | undefined>
   let [passed, failed] = [0, 0]
   for (const [scenario, { goals = [] }] of finished) {
     for (const { what, measured, reached } of goals.filter(({ isDuty }) => isDuty === true)) {
@@ -33,7 +36,7 @@ export function compareWithCommitted(finished: readonly Finished[]): number {
   }
   for (const [name, measured] of ratiosOf(finished)) {
     const before = committed[name]
-    const isFine = before !== undefined && measured >= before * FAR_BEHIND
+    const isFine = Number.isFinite(before) && measured >= Number(before) * FAR_BEHIND
     const told = before === undefined ? 'nothing is committed' : `committed ${before}`
     console.log(`${isFine ? 'ok' : 'FAILED'}: ${name} is ${measured.toPrecision(3)}, ${told}`)
     if (isFine) passed++

@@ -17,6 +17,7 @@ const COLORS: readonly (readonly [string, string])[] = [
   ['Redisson', '#54a24b'],
   ['asynq', '#9ecae9'],
   ['plain Redis', '#b279a2'],
+  ['a timer', '#d6a5c9'],
 ]
 
 export async function plot([scenario, result]: Finished, curves: Curves): Promise<string | undefined> {

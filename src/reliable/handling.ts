@@ -1,4 +1,4 @@
-import { InvalidArgumentError, PayloadTooLargeError, toError } from '../errors.js'
+import { ConnectionError, InvalidArgumentError, PayloadTooLargeError, toError } from '../errors.js'
 import { run } from '../lua/run.js'
 import { acknowledge, extend, negativeAcknowledge } from '../lua/reliable-scripts.js'
 import { Batches } from './batches.js'
@@ -122,6 +122,13 @@ function namesOf(deliveries: readonly Delivery[]): Buffer[] {
 
 async function inPages<T, R>(items: readonly T[], page: (items: readonly T[]) => Promise<readonly R[]>): Promise<R[]> {
   const results: R[] = []
-  for (let from = 0; from < items.length; from += MOST) results.push(...(await page(items.slice(from, from + MOST))))
+  for (let from = 0; from < items.length; from += MOST) {
+    try {
+      results.push(...(await page(items.slice(from, from + MOST))))
+    } catch (error) {
+      if (from === 0 || !(error instanceof ConnectionError)) throw error
+      throw new ConnectionError(error.message, 'unknown', { cause: error }) // of the first ones it was carried out
+    }
+  }
   return results
 }

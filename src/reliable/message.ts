@@ -74,4 +74,9 @@ export class ReliableMessage<T = unknown> {
     if (until !== null) this.#visibleUntil = until
     return until !== null
   }
+
+  /** @internal */
+  onExtended(until: number): void {
+    this.#visibleUntil = until
+  }
 }

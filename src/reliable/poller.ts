@@ -1,4 +1,4 @@
-import { ShutdownError, type RedelayedError } from '../errors.js'
+import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../lua/reliable-scripts.js'
 import { Takers, type TakerOptions } from '../queues/sharded/takers.js'
 import type { Clock } from '../timing/clock.js'
@@ -128,6 +128,6 @@ export class Poller {
   /** What has never worked is the caller's to know; what worked before is waited out. */
   #onError(error: Error): void {
     if (this.#hasServed) this.#params.onError(error)
-    else for (const takers of this.#takers.values()) takers.rejectAll(error as RedelayedError)
+    else for (const takers of this.#takers.values()) takers.rejectAll(error)
   }
 }

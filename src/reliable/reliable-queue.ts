@@ -171,6 +171,9 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
       ms: visibility === undefined ? UNSAID : positive('visibility', visibility),
     }))
     const ends = await this.attribute(this.#handling.extend(deliveries, ms))
+    ends.forEach((end, at) => {
+      if (end !== null) messages[at]?.onExtended(end)
+    })
     return ends.map((end) => end !== null)
   }
 
@@ -193,9 +196,9 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
       isFinal: oneOf('acknowledge', options.acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
     }))
     const { count, signal } = options
-    if (signal?.aborted === true) throw toError(signal.reason)
     const deadline = timeout === undefined ? undefined : performance.now() + timeout
     for (;;) {
+      if (signal?.aborted === true) throw toError(signal.reason)
       const polled =
         timeout === 0
           ? await this.attribute(this.#pollNow(count, visibility))

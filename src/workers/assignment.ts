@@ -35,21 +35,27 @@ export class Assignment {
   }
 
   /** Runs the handler and tells Redis what came of it. Never rejects. */
-  async run(handler: Handler, timeout: number | undefined, retryDelay: RetryDelay): Promise<Outcome> {
+  async run(
+    handler: Handler,
+    timeout: number | undefined,
+    retryDelay: RetryDelay,
+    mayTryAgain: () => boolean,
+  ): Promise<Outcome> {
     let outcome: Outcome
     try {
       const result = await this.#handle(handler, timeout)
       outcome = result instanceof RetryLater ? { is: 'deferred', delayMs: result.delayMs } : { is: 'completed' }
     } catch (thrown) {
-      outcome = outcomeOf(thrown, () => retryDelay(this.message.attempt))
+      outcome = this.#outcomeOf(thrown, retryDelay)
     }
-    return this.settle(outcome)
+    return this.settle(outcome, mayTryAgain)
   }
 
   /** Tells Redis. Where it cannot be told in time, the message comes back when its visibility ends. */
-  async settle(outcome: Outcome): Promise<Outcome> {
+  async settle(outcome: Outcome, mayTryAgain: () => boolean): Promise<Outcome> {
     if (outcome.is === 'lost') return outcome
-    let isUnknown = false
+    // a client that repeats by itself what it sent may hear false for what was carried out
+    let isUnknown = this.queue.context.commands.resends
     for (let tries = 1; ; tries++) {
       try {
         // false after an answer that was lost: it was carried out then, as far as one can tell
@@ -57,7 +63,7 @@ export class Assignment {
         return { is: 'lost', error: new LeaseLostError() }
       } catch (thrown) {
         const error = toError(thrown)
-        if (!(error instanceof ConnectionError) || tries >= ANSWER_TRIES) return { is: 'lost', error }
+        if (!(error instanceof ConnectionError) || tries >= ANSWER_TRIES || !mayTryAgain()) return { is: 'lost', error }
         isUnknown ||= error.outcome === 'unknown'
         await pause(ANSWER_RETRY_MS)
       }
@@ -77,7 +83,7 @@ export class Assignment {
         const { message } = this
         Promise.resolve()
           .then(() => handler(message.payload, { message, signal }))
-          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- what a handler throws is told as it is
+
           .then(resolve, reject)
           .finally(() => signal.removeEventListener('abort', onAbort))
       })
@@ -103,13 +109,17 @@ export class Assignment {
         return false
     }
   }
-}
 
-function outcomeOf(thrown: unknown, delay: () => number): Outcome {
-  if (thrown instanceof RetryLater) return { is: 'deferred', delayMs: thrown.delayMs }
-  const error = toError(thrown)
-  if (error instanceof LeaseLostError) return { is: 'lost', error }
-  if (error instanceof ShutdownError) return { is: 'released' }
-  if (error instanceof RejectMessage) return { is: 'rejected', error }
-  return { is: 'failed', error, delayMs: delay() }
+  #outcomeOf(thrown: unknown, retryDelay: RetryDelay): Outcome {
+    if (thrown instanceof RetryLater) return { is: 'deferred', delayMs: thrown.delayMs }
+    const error = toError(thrown)
+    const { signal } = this.#abort
+    if (signal.aborted && thrown === signal.reason) {
+      // of the worker's own making; what a handler throws by itself is a failure, whatever it is
+      if (error instanceof LeaseLostError) return { is: 'lost', error }
+      if (error instanceof ShutdownError) return { is: 'released' }
+    }
+    if (error instanceof RejectMessage) return { is: 'rejected', error }
+    return { is: 'failed', error, delayMs: retryDelay(this.message.attempt) }
+  }
 }

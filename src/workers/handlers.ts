@@ -13,12 +13,17 @@ export interface HandlerContext<T = unknown> {
 /** Handles one payload. What it returns is ignored, but for `retryIn`. */
 export type Handler<T = unknown> = (payload: T, context: HandlerContext<T>) => unknown
 
+interface TaskHandler<T> {
+  // a method, so that the handler of one task may name the type of that task's payload alone
+  handle(payload: T, context: HandlerContext<T>): unknown
+}
+
 /** One handler per task, by name. */
-export type Handlers = Readonly<Record<string, Handler<never>>>
+export type Handlers<T = unknown> = Readonly<Record<string, TaskHandler<T>['handle']>>
 
 /** The one function that handles a message, whatever was given. */
-export function dispatcher(given: Handler<never> | Handlers): Handler {
-  if (typeof given === 'function') return given as Handler
+export function dispatcher(given: Handler | Handlers): Handler {
+  if (typeof given === 'function') return given
   if (typeof given !== 'object' || given === null)
     throw new InvalidArgumentError('handlers', 'a function, or an object of them', given)
   const byName = new Map(Object.entries(given))
@@ -29,6 +34,6 @@ export function dispatcher(given: Handler<never> | Handlers): Handler {
     const task = context.message.headers[TASK_HEADER] ?? ''
     const handler = byName.get(task)
     if (handler === undefined) throw new UnknownTaskError(task, [...byName.keys()])
-    return handler(payload as never, context as never)
+    return handler(payload, context)
   }
 }

@@ -1,4 +1,5 @@
 import { RedelayedError } from '../errors.js'
+import { toMillis } from '../timing/units.js'
 
 /** What a handler returns, or throws, when it cannot do its work now through no fault of the message's. */
 export class RetryLater {
@@ -13,9 +14,11 @@ export class RetryLater {
 /**
  * For a handler that meets a held lock or the like: the message comes again after `ms` milliseconds, this delivery is not counted as an
  * attempt, and the worker is free for others.
+ *
+ * @throws InvalidArgumentError `ms` is no whole number from 0 to 2^53-1
  */
 export function retryIn(ms: number): RetryLater {
-  return new RetryLater(ms)
+  return new RetryLater(toMillis('the delay of retryIn', ms))
 }
 
 /** What a handler throws when trying again is of no use: the message goes to the dead letters at once. */

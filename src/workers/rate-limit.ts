@@ -17,8 +17,7 @@ export class RateLimit {
   /** How many are allowed now. */
   get allowed(): number {
     const since = this.#clock.now() - this.#perMs
-    const recent = this.#times.findIndex((time) => time > since)
-    this.#times = recent < 0 ? [] : this.#times.slice(recent)
+    if ((this.#times[0] ?? Infinity) <= since) this.#times = this.#times.filter((time) => time > since)
     return this.#max - this.#times.length
   }
 

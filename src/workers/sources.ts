@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
+import type { ReliableContext } from '../reliable/context.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import { ReliableQueue } from '../reliable/reliable-queue.js'
 
@@ -10,7 +11,18 @@ export interface WorkerSource<T = unknown> {
   readonly weight?: number | undefined
 }
 
-export type WorkerQueues<T> = ReliableQueue<T> | readonly (ReliableQueue<T> | WorkerSource<T>)[]
+/** One queue, or several of one client, also with different payloads. */
+export type WorkerQueues = ReliableQueue | readonly (ReliableQueue | WorkerSource)[]
+
+/** What the handlers of some queues get: any of their payloads. */
+export type PayloadOf<Q> =
+  Q extends ReliableQueue<infer T>
+    ? T
+    : Q extends WorkerSource<infer T>
+      ? T
+      : Q extends readonly (infer Each)[]
+        ? PayloadOf<Each>
+        : never
 
 /** In which order several queues are asked: each time anew, so that no weight starves. */
 export class Sources {
@@ -20,10 +32,10 @@ export class Sources {
   readonly #strict: boolean
 
   /** `strict`: always in the order given, however long the later ones wait. */
-  constructor(given: WorkerQueues<never>, strict: boolean) {
+  constructor(reliable: ReliableContext, given: WorkerQueues, strict: boolean) {
     const list = (Array.isArray(given) ? given : [given]) as readonly unknown[]
     if (list.length === 0) throw new InvalidArgumentError('queues', 'at least one', list)
-    const sources = list.map((source, at) => sourceOf(`queues[${at}]`, source))
+    const sources = list.map((source, at) => sourceOf(`queues[${at}]`, source, reliable))
     this.queues = sources.map(({ queue }) => queue)
     this.#weights = sources.map(({ weight }) => weight)
     this.#credits = this.#weights.map(() => 0)
@@ -50,10 +62,16 @@ export interface Taken {
   readonly message: ReliableMessage
 }
 
-function sourceOf(what: string, source: unknown): { queue: ReliableQueue; weight: number } {
-  if (source instanceof ReliableQueue) return { queue: source as ReliableQueue, weight: 1 }
+function sourceOf(what: string, source: unknown, reliable: ReliableContext): { queue: ReliableQueue; weight: number } {
+  if (source instanceof ReliableQueue) return { queue: ownQueue(what, source, reliable), weight: 1 }
   onlyKnown(what, source, ['queue', 'weight'])
   const { queue, weight = 1 } = source as { queue: unknown; weight?: unknown }
-  if (!(queue instanceof ReliableQueue)) throw new InvalidArgumentError(`${what}.queue`, 'a reliable queue', queue)
-  return { queue: queue as ReliableQueue, weight: integer(`${what}.weight`, weight, 1, 1_000) }
+  return { queue: ownQueue(`${what}.queue`, queue, reliable), weight: integer(`${what}.weight`, weight, 1, 1_000) }
+}
+
+function ownQueue(what: string, queue: unknown, reliable: ReliableContext): ReliableQueue {
+  if (!(queue instanceof ReliableQueue)) throw new InvalidArgumentError(what, 'a reliable queue', queue)
+  if (queue.reliable !== reliable)
+    throw new InvalidArgumentError(what, 'a queue of this client', 'one of another client')
+  return queue as ReliableQueue
 }

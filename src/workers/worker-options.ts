@@ -64,7 +64,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
     retryDelay: retryDelays(options.backoff),
     strict: boolean('strict', options.strict ?? false),
     rateLimit: rateLimit && {
-      max: integer('rateLimit.max', rateLimit.max, 1, 1_000_000),
+      max: integer('rateLimit.max', rateLimit.max, 1, 100_000),
       perMs: integer('rateLimit.perMs', rateLimit.perMs, 1, DAY_MS),
     },
     closeOn: [...(closeOn as readonly NodeJS.Signals[])],

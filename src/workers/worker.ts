@@ -1,6 +1,7 @@
 import { RedelayedError, ShutdownError, toError } from '../errors.js'
 import { Events } from '../events.js'
 import type { Holder } from '../queues/context.js'
+import type { ReliableContext } from '../reliable/context.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { atMost } from '../timing/at-most.js'
 import { systemClock } from '../timing/clock.js'
@@ -17,7 +18,7 @@ export interface HandledEvent {
   readonly id: string
   /** The number of this delivery, from 1. */
   readonly attempt: number
-  /** How long the handler took, in milliseconds. */
+  /** From when it was begun until Redis knew what came of it, in milliseconds. */
   readonly ms: number
   readonly outcome: Outcome['is']
   /** Where it failed, was rejected or lost. */
@@ -26,7 +27,10 @@ export interface HandledEvent {
 
 export interface WorkerEvents {
   handled: HandledEvent
-  /** Polling or extending failed; the worker goes on by itself. */
+  /**
+   * Polling or extending failed; the worker goes on by itself. What happens to waits that worked before is told by the client's
+   * `error` event.
+   */
   error: RedelayedError
 }
 
@@ -69,24 +73,26 @@ export class Worker implements Holder {
   #isPaused = false
   #polling = new AbortController()
   readonly #waiting = new Set<() => void>()
+  /** Whose messages are being extended now. */
+  readonly #extending = new Set<ReliableQueue>()
   #closing: Promise<void> | undefined
 
   /** @internal use `client.createWorker` */
   constructor(
-    holders: Set<Holder>,
-    queues: WorkerQueues<never>,
-    handlers: Handler<never> | Handlers,
+    reliable: ReliableContext,
+    queues: WorkerQueues,
+    handlers: Handler | Handlers,
     options: WorkerOptions = {},
   ) {
     this.#settings = resolveWorkerOptions(options)
-    this.#sources = new Sources(queues, this.#settings.strict)
+    this.#sources = new Sources(reliable, queues, this.#settings.strict)
     this.#handler = dispatcher(handlers)
     const { rateLimit, visibility, closeOn } = this.#settings
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
-    this.#holders = holders
-    holders.add(this)
+    this.#holders = reliable.queues.holders
+    this.#holders.add(this)
     for (const signal of closeOn) process.once(signal, this.#onSignal)
-    this.#heart = setInterval(() => void this.#extend(), visibility / HEARTBEATS)
+    this.#heart = setInterval(() => this.#beat(), visibility / HEARTBEATS)
     this.#loop = this.#work()
   }
 
@@ -142,21 +148,31 @@ export class Worker implements Holder {
     for (const signal of this.#settings.closeOn) process.off(signal, this.#onSignal)
     this.#polling.abort()
     this.#changed()
-    await this.#loop
-    const unseen = this.#buffer.splice(0)
-    await Promise.all(unseen.map((assignment) => this.#finish(assignment, assignment.settle({ is: 'released' }))))
-    await atMost(this.#settings.closeTimeout, this.#idle())
+    await atMost(this.#settings.closeTimeout, this.#drain())
     for (const assignment of this.#inHand.keys()) assignment.abort(new ShutdownError('the worker was closed'))
-    await this.#idle()
+    await this.#drain()
     clearInterval(this.#heart)
     this.#holders.delete(this)
   }
 
+  /** Gives back what no handler has seen, and resolves when nothing is in hand. */
+  async #drain(): Promise<void> {
+    await this.#loop
+    for (const assignment of this.#buffer.splice(0)) {
+      void this.#finish(
+        assignment,
+        assignment.settle({ is: 'released' }, () => false),
+      )
+    }
+    while (this.#inHand.size > 0) await this.#change()
+  }
+
   async #work(): Promise<void> {
     while (this.#closing === undefined) {
+      // first how long, then how many: between the two the limit can only allow more
+      const waitMs = this.#isPaused ? 0 : (this.#limit?.waitMs ?? 0)
       const room = this.#room()
       if (room <= 0) {
-        const waitMs = this.#isPaused ? 0 : (this.#limit?.waitMs ?? 0)
         await this.#change(waitMs === 0 ? undefined : waitMs)
         continue
       }
@@ -180,16 +196,12 @@ export class Worker implements Holder {
 
   /** At least one message, unless the wait was ended. */
   async #take(room: number): Promise<Taken[]> {
-    const { visibility } = this.#settings
     this.#polling = new AbortController()
     const { signal } = this.#polling
     const queues = this.#sources.next()
     if (queues.length > 1) {
-      for (const queue of queues) {
-        const messages = await queue.pollMany({ count: Math.min(room, MOST), visibility })
-        if (messages.length > 0) return messages.map((message) => ({ queue, message }))
-        if (this.#isEnding() || this.#isPaused) return []
-      }
+      const { taken, isOver } = await this.#look(queues, room)
+      if (isOver) return taken
     }
     // more than is asked for can come, when several have something at once: it is kept for later
     const ended = new AbortController()
@@ -204,7 +216,26 @@ export class Worker implements Holder {
     }
   }
 
-  /** The first that gets something ends the waits of the others, as does one that fails. */
+  /** What the first of some queues has now. One that fails does not keep the others from being asked. */
+  async #look(queues: readonly ReliableQueue[], room: number): Promise<{ taken: Taken[]; isOver: boolean }> {
+    const { visibility } = this.#settings
+    let failures = 0
+    for (const queue of queues) {
+      try {
+        const messages = await queue.pollMany({ count: Math.min(room, MOST), visibility })
+        if (messages.length > 0) return { taken: messages.map((message) => ({ queue, message })), isOver: true }
+      } catch (thrown) {
+        if (thrown instanceof ShutdownError) throw thrown
+        this.#report(thrown)
+        failures++
+      }
+      if (this.#isEnding() || this.#isPaused) return { taken: [], isOver: true }
+    }
+    if (failures === queues.length) await this.#change(RETRY_MS)
+    return { taken: [], isOver: failures === queues.length }
+  }
+
+  /** The first that gets something ends the waits of the others; one that fails does so after a while. */
   async #wait(queue: ReliableQueue, room: number, ended: AbortController): Promise<Taken[]> {
     const { visibility } = this.#settings
     const count = Math.min(room, MOST)
@@ -213,9 +244,12 @@ export class Worker implements Holder {
       return messages.map((message) => ({ queue, message }))
     } catch (thrown) {
       if (ended.signal.aborted) return []
-      if (this.#sources.queues.length === 1) throw thrown
-      this.#report(thrown) // what others have got meanwhile must not be forgotten
-      await this.#change(RETRY_MS)
+      if (this.#sources.queues.length === 1 || thrown instanceof ShutdownError) throw thrown
+      this.#report(thrown)
+      const end = new Promise<void>((resolve) =>
+        ended.signal.addEventListener('abort', () => resolve(), { once: true }),
+      )
+      await atMost(RETRY_MS, end) // not longer: what others have got meanwhile is not extended yet
       return []
     } finally {
       ended.abort(new ShutdownError('another queue was faster'))
@@ -235,7 +269,10 @@ export class Worker implements Holder {
       if (assignment === undefined) return
       this.#active++
       const { timeout, retryDelay } = this.#settings
-      void this.#finish(assignment, assignment.run(this.#handler, timeout, retryDelay)).then(() => {
+      void this.#finish(
+        assignment,
+        assignment.run(this.#handler, timeout, retryDelay, () => !this.#isEnding()),
+      ).then(() => {
         this.#active--
         this.#fill()
         this.#changed()
@@ -256,36 +293,34 @@ export class Worker implements Holder {
     this.#changed()
   }
 
-  /** The heartbeat: what the worker has stays its own. */
-  async #extend(): Promise<void> {
+  /** What the worker has stays its own; each queue for itself, so that one that hangs does not cost the others theirs. */
+  #beat(): void {
     const { visibility } = this.#settings
+    for (const [assignment, since] of this.#inHand) {
+      if (performance.now() - since > visibility) assignment.abort(new LeaseLostError())
+    }
     for (const queue of this.#sources.queues) {
-      const own = [...this.#inHand.keys()].filter((assignment) => assignment.queue === queue)
-      if (own.length === 0) continue
-      const sentAt = performance.now()
-      try {
-        const extended = await queue.extend(
-          own.map(({ message }) => message),
-          visibility,
-        )
-        own.forEach((assignment, at) => {
-          if (!this.#inHand.has(assignment)) return // it is done meanwhile
-          if (extended[at] === true) this.#inHand.set(assignment, sentAt)
-          else assignment.abort(new LeaseLostError())
-        })
-      } catch (thrown) {
-        this.#report(thrown)
-        for (const assignment of own) {
-          const since = this.#inHand.get(assignment)
-          if (since !== undefined && performance.now() - since > visibility) assignment.abort(new LeaseLostError())
-        }
-      }
+      if (this.#extending.has(queue)) continue
+      this.#extending.add(queue)
+      void this.#extend(queue).finally(() => this.#extending.delete(queue))
     }
   }
 
-  /** Resolves when nothing is in hand. */
-  async #idle(): Promise<void> {
-    while (this.#inHand.size > 0) await this.#change()
+  async #extend(queue: ReliableQueue): Promise<void> {
+    const own = [...this.#inHand.keys()].filter((assignment) => assignment.queue === queue)
+    if (own.length === 0) return
+    const sentAt = performance.now()
+    try {
+      const messages = own.map(({ message }) => message)
+      const extended = await queue.extend(messages, this.#settings.visibility)
+      own.forEach((assignment, at) => {
+        if (!this.#inHand.has(assignment)) return // it is done meanwhile
+        if (extended[at] === true) this.#inHand.set(assignment, sentAt)
+        else assignment.abort(new LeaseLostError())
+      })
+    } catch (thrown) {
+      this.#report(thrown)
+    }
   }
 
   /** Resolves when there may be room, or something is done, or after some time. */

@@ -161,6 +161,15 @@ describe('reliable queue', () => {
       expect((await taken(queue)).payload).to.equal('still there')
     })
 
+    it('an abort while something unreadable is put aside ends the wait too', async () => {
+      const { client, name, queue } = make()
+      const numbersOnly = client.getReliableQueue<number>(name, { codec: codecs.json<number>() })
+      const abort = new AbortController()
+      client.on('quarantined', () => abort.abort(new Error('enough')))
+      await queue.add('{not JSON')
+      await fails(numbersOnly.poll({ timeout: Infinity, signal: abort.signal }), Error, /enough/)
+    })
+
     it('acknowledges by itself where it is told to', async () => {
       const { queue } = make()
       await queue.add('once')

@@ -5,6 +5,7 @@ import {
   InvalidArgumentError,
   LeaseLostError,
   RejectMessage,
+  ShutdownError,
   codecs,
   retryIn,
   type HandledEvent,
@@ -24,7 +25,10 @@ const raw = rawClient
 interface Made {
   readonly client: RedelayedClient
   readonly queue: ReliableQueue<string>
-  work(handlers: Handler<string> | Handlers, options?: WorkerOptions): Worker & { readonly handled: HandledEvent[] }
+  readonly work: (
+    handlers: Handler<string> | Handlers<string>,
+    options?: WorkerOptions,
+  ) => Worker & { readonly handled: HandledEvent[] }
 }
 
 function make(): Made {
@@ -96,8 +100,8 @@ describe('worker', () => {
     const seen: string[] = []
     const worker = work(
       {
-        greet: (name: string) => void seen.push(`hello ${name}`),
-        part: (name: string) => void seen.push(`bye ${name}`),
+        greet: (name) => void seen.push(`hello ${name}`),
+        part: (name) => void seen.push(`bye ${name}`),
       },
       { backoff: [60_000] },
     )
@@ -133,11 +137,27 @@ describe('worker', () => {
 
   it('what handlers throw may be anything', async () => {
     const { queue, work } = make()
-    // eslint-disable-next-line @typescript-eslint/only-throw-error -- that is the point
+
     const worker = work((payload) => Promise.reject(payload === 'a' ? undefined : payload === 'b' ? 'text' : null))
     await queue.addMany(['a', 'b', 'c'].map((payload) => ({ payload, deliveryLimit: 1 })))
     await eventually(() => expect(worker.counts.failed).to.equal(3))
     expect(await queue.deadLetters.size()).to.equal(3)
+  })
+
+  it('a handler that fails with one of our own errors has failed like any other', async () => {
+    const { queue, work } = make()
+    const errors = [new ShutdownError('another client'), new LeaseLostError()]
+    const worker = work(() => Promise.reject(errors.pop() ?? new Error('no more')), { backoff: [60_000] })
+    await queue.addMany([{ payload: 'a' }, { payload: 'b' }])
+    await eventually(() => expect(worker.counts.failed).to.equal(2))
+  })
+
+  it('a `retryIn` without a time is a failure that says so', async () => {
+    const { queue, work } = make()
+    const worker = work(() => retryIn(-1), { backoff: [60_000] })
+    await queue.add('a', { id: 'x' })
+    await eventually(() => expect(worker.counts.failed).to.equal(1))
+    expect((await queue.get('x'))?.failures[0]?.reason).to.match(/retryIn: expected a whole number/)
   })
 
   it('rejects at once what a handler says is of no use', async () => {
@@ -184,7 +204,9 @@ describe('worker', () => {
     let reason: unknown
     const worker = work(
       (_, { signal }) =>
-        new Promise(() => signal.addEventListener('abort', () => (reason = signal.reason), { once: true })),
+        new Promise(() => {
+          signal.addEventListener('abort', () => (reason = signal.reason as unknown), { once: true })
+        }),
       { visibility: 300 },
     )
     await queue.add('taken away', { id: 'x' })
@@ -227,6 +249,33 @@ describe('worker', () => {
     expect(order).to.deep.equal([...numbers(10).map(() => 'first'), ...numbers(10).map(() => 'second')])
     await second.add('late')
     await eventually(() => expect(worker.counts.completed).to.equal(21))
+  })
+
+  for (const strict of [true, false]) {
+    it(`a queue that fails does not keep ${strict ? 'strictly served' : 'weighted'} others from their messages`, async () => {
+      const { client } = make()
+      const [broken, healthy] = [makeQueue(client), makeQueue(client)]
+      await raw().set(`redelayed:reliable:due-3:{${broken.name}}`, 'no schedule')
+      const worker = client.createWorker([broken, healthy], () => undefined, { strict, concurrency: 10 })
+      const errors: Error[] = []
+      worker.on('error', (error) => errors.push(error))
+      await healthy.add('before')
+      await eventually(() => expect(worker.counts.completed).to.equal(1))
+      await healthy.add('while waiting')
+      await eventually(() => expect(worker.counts.completed).to.equal(2))
+      expect(errors[0]).to.include({ code: 'ERR_WRONG_TYPE', queue: broken.name })
+    })
+  }
+
+  it('serves queues of different payloads', async () => {
+    const { client, queue } = make()
+    const numbersOnly = client.getReliableQueue<number>(makeQueue(client).name, { codec: codecs.json<number>() })
+    const seen: (string | number)[] = []
+    const worker = client.createWorker([queue, { queue: numbersOnly }], (payload) => void seen.push(payload))
+    await queue.add('text')
+    await numbersOnly.add(5)
+    await eventually(() => expect(worker.counts.completed).to.equal(2))
+    expect(seen).to.have.members(['text', 5])
   })
 
   it('takes no more than its rate limit allows', async () => {
@@ -312,6 +361,7 @@ describe('worker', () => {
     const bad: [() => unknown, RegExp][] = [
       [() => client.createWorker([], handler), /queues: expected at least one/],
       [() => client.createWorker({} as never, handler), /queues\[0\].queue/],
+      [() => makeClient().createWorker(queue, handler), /queues\[0\]: expected a queue of this client/],
       [() => client.createWorker(queue, 5 as never), /handlers/],
       [() => client.createWorker(queue, { a: 5 } as never), /handlers.a/],
       [() => client.createWorker(queue, handler, { concurrency: 0 }), /concurrency/],
