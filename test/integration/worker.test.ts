@@ -137,8 +137,10 @@ describe('worker', () => {
 
   it('what handlers throw may be anything', async () => {
     const { queue, work } = make()
-
-    const worker = work((payload) => Promise.reject(payload === 'a' ? undefined : payload === 'b' ? 'text' : null))
+    const worker = work((payload) => {
+      const thrown: unknown = payload === 'a' ? undefined : payload === 'b' ? 'text' : null
+      throw thrown
+    })
     await queue.addMany(['a', 'b', 'c'].map((payload) => ({ payload, deliveryLimit: 1 })))
     await eventually(() => expect(worker.counts.failed).to.equal(3))
     expect(await queue.deadLetters.size()).to.equal(3)
