@@ -13,8 +13,9 @@ export interface HandlerContext<T = unknown> {
 /** Handles one payload. What it returns is ignored, but for `retryIn`. */
 export type Handler<T = unknown> = (payload: T, context: HandlerContext<T>) => unknown
 
-interface TaskHandler<T> {
-  // a method, so that the handler of one task may name the type of that task's payload alone
+/** The handler of one task: it may name the type of that task's payload alone. */
+export interface TaskHandler<T> {
+  // a method, because only those may narrow what they take
   handle(payload: T, context: HandlerContext<T>): unknown
 }
 

@@ -48,7 +48,7 @@ const HEARTBEATS = 3
  * Takes messages from reliable queues and gives them to handlers: what they finish is acknowledged, what they fail at comes again
  * after a while, and as long as they work nobody else gets the message.
  */
-export class Worker implements Holder {
+export class Worker {
   readonly #sources: Sources
   readonly #handler: Handler
   readonly #settings: WorkerSettings

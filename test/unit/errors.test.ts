@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import * as errors from '../../src/errors.js'
 
 const {
+  AddManyError,
   AuthError,
   CommandError,
   ConnectionError,
@@ -15,7 +16,9 @@ const {
   InvalidTicketError,
   NoSuchElementError,
   OfferAllError,
+  OperationDisabledError,
   PayloadTooLargeError,
+  QueueFullError,
   ReadOnlyError,
   RedelayedError,
   ShutdownError,
@@ -102,6 +105,24 @@ describe('errors', () => {
         cause,
       }),
       'the message was accepted, but the server did not wait: underneath',
+    ],
+    [
+      'AddManyError',
+      'ERR_ADD_MANY',
+      new AddManyError([null], [{ index: 0, error: new ReadOnlyError() }], details),
+      '1 of 1 items were not added; item 0: the server is a read-only replica; connect to the master',
+    ],
+    [
+      'QueueFullError',
+      'ERR_QUEUE_FULL',
+      new QueueFullError(details),
+      'the queue holds as many messages as its maxSize allows',
+    ],
+    [
+      'OperationDisabledError',
+      'ERR_OPERATION_DISABLED',
+      new OperationDisabledError('add', details),
+      'the operation "add" of the queue is disabled',
     ],
     ['InternalError', 'ERR_INTERNAL', new InternalError('id', 'text', details), '[id] text; please report this'],
   ]
