@@ -45,6 +45,11 @@ export function resolveSettings(tuning: Tuning): Settings {
   })
 }
 
+/** What scripts take for the time: the caller's clock where that decides, or -1 for the server's. */
+export function scriptTime({ clock }: Settings): number {
+  return clock === 'local' ? Date.now() : -1
+}
+
 export function integer(what: string, value: unknown, min: number, max: number): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
     throw new InvalidArgumentError(what, `a whole number from ${min} to ${max}`, value)

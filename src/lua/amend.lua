@@ -17,6 +17,8 @@ local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
 
 -- include shared/find-entry.lua
 
+-- include shared/milliseconds.lua
+
 local function announceHead()
   local head = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
   if head[2] then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(tonumber(head[2])))) end
@@ -34,11 +36,7 @@ if delay < 0 then
   return 0
 end
 
-local now = tonumber(ARGV[2])
-if now < 0 then
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
+local now = milliseconds(ARGV[2])
 local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
 local newDueText = string.format('%.0f', newDue)

@@ -17,11 +17,9 @@
 local timeouts, order = KEYS[1], KEYS[2]
 local channel, ordered, resent = ARGV[1], ARGV[3] == '1', ARGV[4] == '1'
 
-local now = tonumber(ARGV[2])
-if now < 0 then
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
+-- include shared/milliseconds.lua
+
+local now = milliseconds(ARGV[2])
 
 local reply, added = {string.format('%.0f', now)}, {}
 local function tell(number, what)

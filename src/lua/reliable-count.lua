@@ -34,6 +34,8 @@ for _, schedule in ipairs(due) do
   visible, delayed = visible + here, delayed + redis.call('ZCARD', schedule) - here
 end
 local first = earliest(due)
+local ended = tonumber(redis.call('ZRANGE', inFlight, 0, 0, 'WITHSCORES')[2])
+if ended and ended <= now and (not first or ended < first) then first = ended end -- visible since then
 local settings = redis.call('HMGET', config, 'addPaused', 'pollPaused')
 return {
   string.format('%.0f', now), redis.call('HLEN', messages), visible, delayed, held, redis.call('HLEN', KEYS[3]),

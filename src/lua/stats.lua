@@ -11,11 +11,9 @@
 --   destination, elements in the quarantine, subscribers of the channel}
 local timeouts = KEYS[1]
 
-local now = tonumber(ARGV[2])
-if now < 0 then
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
+-- include shared/milliseconds.lua
+
+local now = milliseconds(ARGV[2])
 local nowText = string.format('%.0f', now)
 
 local first = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')[2]

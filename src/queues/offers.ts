@@ -14,6 +14,7 @@ import { asBytesArray } from '../lua/replies.js'
 import { run, runMany } from '../lua/run.js'
 import { script, type ArgsOf } from '../lua/script.js'
 import { offer, offerMany } from '../lua/scripts.js'
+import { scriptTime } from '../options.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
@@ -190,7 +191,7 @@ export class Offers {
 
   /** What scripts are told of the time: -1 is the server's. */
   #nowMs(): number {
-    return this.#context.settings.clock === 'local' ? Date.now() : -1
+    return scriptTime(this.#context.settings)
   }
 
   #attempt({ payload, due }: PendingOffer, resends: boolean, id = this.#newId()): Attempt {

@@ -2,7 +2,7 @@ import { entryPrefix, payloadOf } from '../codec/entry.js'
 import { decodeTicket, encodeTicket, type Ticket } from '../codec/ticket.js'
 import { InvalidArgumentError, toError } from '../errors.js'
 import { amend, poll, pollLast } from '../lua/scripts.js'
-import { integer } from '../options.js'
+import { integer, scriptTime } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import { PendingMessages } from './pending-messages.js'
 import { MAX_RETAINED } from './queue-object.js'
@@ -92,7 +92,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     this.assertUsable()
     const { timeouts, order, channel, destination } = this.identity.keys
     const { id, due } = decodeTicket(destination, this.name, ticket)
-    const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
+    const nowMs = scriptTime(this.context.settings)
     const args = { channel, nowMs, due, prefix: entryPrefix(id), delayMs }
     const result = await this.script(amend, { timeouts, order }, args)
     if (result === null) return null

@@ -3,7 +3,7 @@ import { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { asArray, asBytes, asInteger } from '../lua/replies.js'
 import { find, siftPending, stats, type PageReply, type SiftPendingReply } from '../lua/scripts.js'
-import { integer, oneOf } from '../options.js'
+import { integer, oneOf, scriptTime } from '../options.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import {
   toScheduledEntries,
@@ -81,7 +81,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
   async stats(): Promise<DelayedQueueStats> {
     this.assertUsable()
     const { channel } = this.identity.keys
-    const nowMs = this.context.settings.clock === 'local' ? Date.now() : -1
+    const nowMs = scriptTime(this.context.settings)
     return toStats(await this.script(stats, this.identity.keys, { channel, nowMs }, { idempotent: true }))
   }
 

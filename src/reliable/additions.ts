@@ -9,6 +9,7 @@ import {
 } from '../errors.js'
 import { run } from '../lua/run.js'
 import { add } from '../lua/reliable-scripts.js'
+import { scriptTime } from '../options.js'
 import type { ExistingPolicy, PendingMessage } from './add-options.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
@@ -81,7 +82,7 @@ export class Additions {
           { ...dueKeys(keys), messages, deliveries, failures, config, once, inFlight },
           {
             channel,
-            nowMs: settings.clock === 'local' ? Date.now() : -1,
+            nowMs: scriptTime(settings),
             existing,
             resent: commands.resends || unknown !== undefined,
             items,

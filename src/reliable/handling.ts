@@ -1,6 +1,7 @@
 import { ConnectionError, InvalidArgumentError, PayloadTooLargeError, toError } from '../errors.js'
 import { run } from '../lua/run.js'
 import { acknowledge, extend, negativeAcknowledge } from '../lua/reliable-scripts.js'
+import { scriptTime } from '../options.js'
 import { Batches } from './batches.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
@@ -99,7 +100,7 @@ export class Handling {
   }
 
   get #now(): number {
-    return this.#context.queues.settings.clock === 'local' ? Date.now() : -1
+    return scriptTime(this.#context.queues.settings)
   }
 }
 

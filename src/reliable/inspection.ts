@@ -1,6 +1,7 @@
 import { asArray, asBytes, asNumber } from '../lua/replies.js'
 import { run } from '../lua/run.js'
 import { count, get, type CountReply, type MessageReply } from '../lua/reliable-scripts.js'
+import { scriptTime } from '../options.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
 /** What becomes of a message next. */
@@ -87,7 +88,7 @@ export class Inspection {
   }
 
   get #now(): number {
-    return this.#context.queues.settings.clock === 'local' ? Date.now() : -1
+    return scriptTime(this.#context.queues.settings)
   }
 }
 

@@ -3,6 +3,7 @@ import { RedelayedError, ShutdownError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
+import { announcedTime } from '../transfer/announcement.js'
 import { Sweeper } from '../transfer/sweeper.js'
 import { Poller, type PollerParams } from './poller.js'
 
@@ -75,8 +76,8 @@ export class PollRegistry {
       },
       onUnsubscribed: () => undefined,
       onMessage: (message) => {
-        const at = Number(message)
-        if (/^\d+$/.test(message) && Number.isSafeInteger(at)) poller.onAnnounced(at)
+        const at = announcedTime(message)
+        if (at !== undefined) poller.onAnnounced(at)
       },
       onError: report,
     })

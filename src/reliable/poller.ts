@@ -1,6 +1,6 @@
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../lua/reliable-scripts.js'
-import { Takers, type TakerOptions } from '../queues/sharded/takers.js'
+import { Takers, type TakerOptions } from '../queues/takers.js'
 import type { Clock } from '../timing/clock.js'
 import { nextTurn } from '../timing/pause.js'
 import { RemoteClock } from '../timing/remote-clock.js'

@@ -1,5 +1,5 @@
 import { PRIORITIES } from '../keys.js'
-import { integer } from '../options.js'
+import { integer, scriptTime } from '../options.js'
 import { CodedObject } from '../queues/coded-object.js'
 import { dueKeys, type DueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
@@ -22,7 +22,7 @@ export abstract class ReliableObject<T> extends CodedObject<T> {
 
   /** The scripts' argument of that name. */
   protected get now(): number {
-    return this.context.settings.clock === 'local' ? Date.now() : -1
+    return scriptTime(this.context.settings)
   }
 }
 

@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import { AddManyError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
 import { deadLettersOf } from '../keys.js'
-import { poll } from '../lua/reliable-scripts.js'
 import { boolean, integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import { toMillis } from '../timing/units.js'
 import {
@@ -18,8 +16,8 @@ import { identify, type ReliableContext, type ReliableIdentity } from './context
 import { Handling, reasonOf, type Delivery, type GiveBack } from './handling.js'
 import { ReliableMessage, type MessageActions, type NegativeOptions } from './message.js'
 import { idOf } from './message-id.js'
-import type { PollTarget } from './poll-registry.js'
 import type { Polled } from './poller.js'
+import { Polling } from './polling.js'
 import { TASK_HEADER, readRecord } from './record.js'
 import { ReliableChanges } from './reliable-changes.js'
 
@@ -40,10 +38,6 @@ export interface PollManyOptions extends PollOptions {
   readonly count: number
 }
 
-/** A script hands out for about this long, so that other clients' commands wait no longer. */
-const SCRIPT_BUDGET_US = 2_000
-const IDLE_MS = 3_600_000
-const TOKEN_BYTES = 6
 const ID_BYTES = 8
 /** What the scripts take for "as the queue says". */
 const UNSAID = -1
@@ -57,7 +51,7 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
   readonly #additions: Additions
   readonly #handling: Handling
   readonly #actions: MessageActions
-  readonly #target: PollTarget
+  readonly #polling: Polling
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
@@ -69,14 +63,7 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
       negativeAcknowledge: (delivery, options) => this.#giveBack(delivery, options),
       extend: (delivery, visibility) => this.#extend(delivery, visibility),
     }
-    this.#target = {
-      name: this.name,
-      channel: identity.keys.channel,
-      poll: (count, visibilityMs, announce) => this.#run(count, visibilityMs, announce),
-      release: async (polled) => {
-        await this.#handling.giveBack(polled, { how: 'released', delayMs: 0, reason: '""' })
-      },
-    }
+    this.#polling = new Polling(reliable, identity, this.#handling)
   }
 
   /**
@@ -201,69 +188,12 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
       if (signal?.aborted === true) throw toError(signal.reason)
       const polled =
         timeout === 0
-          ? await this.attribute(this.#pollNow(count, visibility))
-          : await this.attribute(this.#wait(count, visibility, deadline, signal))
+          ? await this.attribute(this.#polling.now(count, visibility))
+          : await this.attribute(this.#polling.wait(count, visibility, deadline, signal))
       const readable = await this.#accept(polled)
       const messages = isFinal ? await this.#acknowledged(readable) : readable
       if (messages.length > 0 || polled.length === 0) return messages
     }
-  }
-
-  async #pollNow(count: number, visibilityMs: number): Promise<Polled[]> {
-    const polled: Polled[] = []
-    while (polled.length < count) {
-      const reply = await this.#run(count - polled.length, visibilityMs, false).catch((error: unknown) => {
-        if (polled.length === 0) throw error
-        return undefined // what was handed out before must reach the caller
-      })
-      if (reply === undefined) break
-      const visibleUntil = Math.floor(reply.now) + reply.visibilityMs
-      for (const message of reply.messages) polled.push({ ...message, visibleUntil })
-      if (reply.next === null || reply.next > reply.now) break
-    }
-    return polled
-  }
-
-  async #wait(
-    count: number,
-    visibilityMs: number,
-    deadline: number | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<Polled[]> {
-    const timeoutMs = deadline === undefined ? undefined : Math.max(0, deadline - performance.now())
-    return this.reliable.polls.use(this.#target).take(count, visibilityMs, { timeoutMs, signal })
-  }
-
-  #run(count: number, visibilityMs: number, announce: boolean) {
-    const { keys, dead } = this.identity
-    const { messages, deliveries, failures, config, inFlight, channel } = keys
-    return this.script(
-      poll,
-      {
-        ...this.due,
-        messages,
-        deliveries,
-        failures,
-        config,
-        inFlight,
-        deadMessages: dead.messages,
-        deadFailures: dead.failures,
-        deadDue: dead.due[0] ?? '',
-      },
-      {
-        channel,
-        deadChannel: dead.channel,
-        nowMs: this.now,
-        budgetUs: SCRIPT_BUDGET_US,
-        count,
-        visibilityMs,
-        token: randomBytes(TOKEN_BYTES).toString('base64url'),
-        idleMs: IDLE_MS,
-        announce,
-      },
-      // what a lost reply held comes back when its visibility ends
-      { idempotent: true },
-    )
   }
 
   /** What cannot be read is rejected, so that it stops nobody. */

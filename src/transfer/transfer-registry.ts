@@ -4,9 +4,10 @@ import type { Emit } from '../events.js'
 import type { QueueKeys } from '../keys.js'
 import { run, type Sender } from '../lua/run.js'
 import { transfer, type TransferReply } from '../lua/scripts.js'
-import type { Settings } from '../options.js'
+import { scriptTime, type Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
+import { announcedTime } from './announcement.js'
 import { BatchLimit } from './batch-limit.js'
 import { Sweeper } from './sweeper.js'
 import { TransferTask } from './transfer-task.js'
@@ -137,8 +138,8 @@ export class TransferRegistry {
       },
       onUnsubscribed: () => (entry.subscribed = false),
       onMessage: (message) => {
-        const due = Number(message)
-        if (/^\d+$/.test(message) && Number.isSafeInteger(due)) task.onAnnounced(due)
+        const due = announcedTime(message)
+        if (due !== undefined) task.onAnnounced(due)
       },
       onError: (error) => this.#report(target, error),
     })
@@ -174,7 +175,7 @@ export class TransferRegistry {
       { timeouts, order, destination, quarantine },
       {
         channel,
-        nowMs: this.#settings.clock === 'local' ? Date.now() : -1,
+        nowMs: scriptTime(this.#settings),
         budgetUs: SCRIPT_BUDGET_US,
         limit: limit.value,
         leaseMs: LEASE_MS,

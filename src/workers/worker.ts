@@ -6,10 +6,11 @@ import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { atMost } from '../timing/at-most.js'
 import { systemClock } from '../timing/clock.js'
 import { Assignment, type Outcome } from './assignment.js'
+import { Fetching } from './fetching.js'
 import { dispatcher, type Handler, type Handlers } from './handlers.js'
 import { LeaseLostError } from './outcomes.js'
 import { RateLimit } from './rate-limit.js'
-import { Sources, type Taken, type WorkerQueues } from './sources.js'
+import { Sources, type WorkerQueues } from './sources.js'
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
 
 /** Something came of a message. */
@@ -37,10 +38,6 @@ export interface WorkerEvents {
 /** How many messages came to which end, since the worker began. */
 export type WorkerCounts = Readonly<Record<Outcome['is'], number>>
 
-/** Before polling is tried again after it failed. */
-const RETRY_MS = 1_000
-/** What one poll can ask for. */
-const MOST = 1_000
 /** What is extended so often within its visibility has two more chances when one fails. */
 const HEARTBEATS = 3
 
@@ -71,6 +68,7 @@ export class Worker {
   readonly #heart: NodeJS.Timeout
   #active = 0
   #isPaused = false
+  readonly #fetching: Fetching
   #polling = new AbortController()
   readonly #waiting = new Set<() => void>()
   /** Whose messages are being extended now. */
@@ -88,6 +86,7 @@ export class Worker {
     this.#sources = new Sources(reliable, queues, this.#settings.strict)
     this.#handler = dispatcher(handlers)
     const { rateLimit, visibility, closeOn } = this.#settings
+    this.#fetching = new Fetching(this.#sources, visibility, (thrown) => this.#report(thrown))
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
     this.#holders = reliable.queues.holders
     this.#holders.add(this)
@@ -177,12 +176,12 @@ export class Worker {
         continue
       }
       try {
-        for (const { queue, message } of await this.#take(room)) this.#accept(new Assignment(queue, message))
+        this.#polling = new AbortController()
+        const taken = await this.#fetching.take(room, this.#polling.signal)
+        for (const { queue, message } of taken) this.#accept(new Assignment(queue, message))
       } catch (thrown) {
-        if (this.#isEnding()) break
-        this.#report(thrown)
-        if (thrown instanceof ShutdownError) break
-        await this.#change(RETRY_MS)
+        if (!this.#isEnding()) this.#report(thrown)
+        break // the client was shut down: all else is waited out
       }
     }
   }
@@ -192,68 +191,6 @@ export class Worker {
     if (this.#isPaused) return 0
     const { concurrency, prefetch } = this.#settings
     return Math.min(concurrency + prefetch - this.#inHand.size, this.#limit?.allowed ?? Infinity)
-  }
-
-  /** At least one message, unless the wait was ended. */
-  async #take(room: number): Promise<Taken[]> {
-    this.#polling = new AbortController()
-    const { signal } = this.#polling
-    const queues = this.#sources.next()
-    if (queues.length > 1) {
-      const { taken, isOver } = await this.#look(queues, room)
-      if (isOver) return taken
-    }
-    // more than is asked for can come, when several have something at once: it is kept for later
-    const ended = new AbortController()
-    const end = (): void => ended.abort(new ShutdownError('the worker waits no longer'))
-    signal.addEventListener('abort', end, { once: true })
-    if (signal.aborted) end()
-    try {
-      const taken = await Promise.all(queues.map((queue) => this.#wait(queue, room, ended)))
-      return taken.flat()
-    } finally {
-      signal.removeEventListener('abort', end)
-    }
-  }
-
-  /** What the first of some queues has now. One that fails does not keep the others from being asked. */
-  async #look(queues: readonly ReliableQueue[], room: number): Promise<{ taken: Taken[]; isOver: boolean }> {
-    const { visibility } = this.#settings
-    let failures = 0
-    for (const queue of queues) {
-      try {
-        const messages = await queue.pollMany({ count: Math.min(room, MOST), visibility })
-        if (messages.length > 0) return { taken: messages.map((message) => ({ queue, message })), isOver: true }
-      } catch (thrown) {
-        if (thrown instanceof ShutdownError) throw thrown
-        this.#report(thrown)
-        failures++
-      }
-      if (this.#isEnding() || this.#isPaused) return { taken: [], isOver: true }
-    }
-    if (failures === queues.length) await this.#change(RETRY_MS)
-    return { taken: [], isOver: failures === queues.length }
-  }
-
-  /** The first that gets something ends the waits of the others; one that fails does so after a while. */
-  async #wait(queue: ReliableQueue, room: number, ended: AbortController): Promise<Taken[]> {
-    const { visibility } = this.#settings
-    const count = Math.min(room, MOST)
-    try {
-      const messages = await queue.pollMany({ count, visibility, timeout: Infinity, signal: ended.signal })
-      return messages.map((message) => ({ queue, message }))
-    } catch (thrown) {
-      if (ended.signal.aborted) return []
-      if (this.#sources.queues.length === 1 || thrown instanceof ShutdownError) throw thrown
-      this.#report(thrown)
-      const end = new Promise<void>((resolve) =>
-        ended.signal.addEventListener('abort', () => resolve(), { once: true }),
-      )
-      await atMost(RETRY_MS, end) // not longer: what others have got meanwhile is not extended yet
-      return []
-    } finally {
-      ended.abort(new ShutdownError('another queue was faster'))
-    }
   }
 
   #accept(assignment: Assignment): void {

@@ -193,6 +193,14 @@ describe('reliable-count.lua', () => {
       reply: { total: 2, delayed: 2, firstVisibleAt: NOW + 2 },
     },
     {
+      what: 'takes what a consumer had too long for visible since then',
+      before: having([
+        { id: 'a', at: NOW - 1 },
+        { id: 'b', until: NOW - 7, priority: 4 },
+      ]),
+      reply: { total: 2, visible: 2, firstVisibleAt: NOW - 7 },
+    },
+    {
       what: 'knows the last time there is',
       before: having([{ id: 'c', at: MAX }]),
       reply: { total: 1, delayed: 1, firstVisibleAt: MAX },

@@ -603,6 +603,7 @@ const count = fc.record({ side }).map(({ side }): Draft => (world) => {
     apply: () => {
       const all = [...queue.items.values()]
       const waiting = all.filter(({ isTaken }) => !isTaken)
+      const looked = all.filter(({ isTaken, at }) => !isTaken || at <= now)
       return {
         now,
         total: all.length,
@@ -610,7 +611,7 @@ const count = fc.record({ side }).map(({ side }): Draft => (world) => {
         delayed: waiting.filter(({ at }) => at > now).length,
         inFlight: all.filter(({ isTaken, at }) => isTaken && at > now).length,
         dead: other.items.size,
-        firstVisibleAt: waiting.length === 0 ? null : Math.min(...waiting.map(({ at }) => at)),
+        firstVisibleAt: looked.length === 0 ? null : Math.min(...looked.map(({ at }) => at)),
         addPaused: queue.config.get('addPaused') === '1',
         pollPaused: queue.config.get('pollPaused') === '1',
       }

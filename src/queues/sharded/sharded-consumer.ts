@@ -4,7 +4,7 @@ import type { Clock } from '../../timing/clock.js'
 import { DeadlineTimer } from '../../timing/deadline-timer.js'
 import type { Holder } from '../context.js'
 import type { ShardSource } from './held.js'
-import { Takers, type TakerOptions } from './takers.js'
+import { Takers, type TakerOptions } from '../takers.js'
 
 /** How long waits go on when nobody asks any more: a consumer in a loop asks again at once. */
 const LINGER_MS = 50

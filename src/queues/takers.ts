@@ -1,7 +1,7 @@
-import { onAbort } from '../../connection/abort-signals.js'
-import { RedelayedError, copyOf, toError } from '../../errors.js'
-import type { Clock } from '../../timing/clock.js'
-import { DeadlineTimer } from '../../timing/deadline-timer.js'
+import { onAbort } from '../connection/abort-signals.js'
+import { RedelayedError, copyOf, toError } from '../errors.js'
+import type { Clock } from '../timing/clock.js'
+import { DeadlineTimer } from '../timing/deadline-timer.js'
 
 export interface TakerOptions {
   /** Without it, without end. */
@@ -14,7 +14,7 @@ interface Taker<E> {
   readonly settle: (elements: E[] | Error) => void
 }
 
-/** The calls that wait for elements of any shard, first come first served. */
+/** Calls that wait for elements which come from somewhere, first come first served. */
 export class Takers<E> {
   readonly #clock: Clock
   readonly #onLeft: () => void

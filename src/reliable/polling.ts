@@ -1,0 +1,93 @@
+import { randomBytes } from 'node:crypto'
+import { poll, type PollReply } from '../lua/reliable-scripts.js'
+import { run } from '../lua/run.js'
+import { scriptTime } from '../options.js'
+import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
+import type { Handling } from './handling.js'
+import type { PollTarget } from './poll-registry.js'
+import type { Polled } from './poller.js'
+
+/** A script hands out for about this long, so that other clients' commands wait no longer. */
+const SCRIPT_BUDGET_US = 2_000
+const IDLE_MS = 3_600_000
+const TOKEN_BYTES = 6
+
+/** Takes deliveries from a queue: what is there now, or what comes. */
+export class Polling {
+  readonly #context: ReliableContext
+  readonly #identity: ReliableIdentity<unknown>
+  readonly #target: PollTarget
+
+  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>, handling: Handling) {
+    this.#context = context
+    this.#identity = identity
+    this.#target = {
+      name: identity.name,
+      channel: identity.keys.channel,
+      poll: (count, visibilityMs, announce) => this.#run(count, visibilityMs, announce),
+      release: async (polled) => {
+        await handling.giveBack(polled, { how: 'released', delayMs: 0, reason: '""' })
+      },
+    }
+  }
+
+  /** Up to `count` that are there. */
+  async now(count: number, visibilityMs: number): Promise<Polled[]> {
+    const polled: Polled[] = []
+    while (polled.length < count) {
+      const reply = await this.#run(count - polled.length, visibilityMs, false).catch((error: unknown) => {
+        if (polled.length === 0) throw error
+        return undefined // what was handed out before must reach the caller
+      })
+      if (reply === undefined) break
+      const visibleUntil = Math.floor(reply.now) + reply.visibilityMs
+      for (const message of reply.messages) polled.push({ ...message, visibleUntil })
+      if (reply.next === null || reply.next > reply.now) break
+    }
+    return polled
+  }
+
+  /** 1 to `count`, as soon as there are any; none when the time is over. */
+  async wait(
+    count: number,
+    visibilityMs: number,
+    deadline: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Polled[]> {
+    const timeoutMs = deadline === undefined ? undefined : Math.max(0, deadline - performance.now())
+    return this.#context.polls.use(this.#target).take(count, visibilityMs, { timeoutMs, signal })
+  }
+
+  #run(count: number, visibilityMs: number, announce: boolean): Promise<PollReply> {
+    const { keys, dead } = this.#identity
+    const { messages, deliveries, failures, config, inFlight, channel } = keys
+    return run(
+      this.#context.queues.commands,
+      poll,
+      {
+        ...dueKeys(keys),
+        messages,
+        deliveries,
+        failures,
+        config,
+        inFlight,
+        deadMessages: dead.messages,
+        deadFailures: dead.failures,
+        deadDue: dead.due[0] ?? '',
+      },
+      {
+        channel,
+        deadChannel: dead.channel,
+        nowMs: scriptTime(this.#context.queues.settings),
+        budgetUs: SCRIPT_BUDGET_US,
+        count,
+        visibilityMs,
+        token: randomBytes(TOKEN_BYTES).toString('base64url'),
+        idleMs: IDLE_MS,
+        announce,
+      },
+      // what a lost reply held comes back when its visibility ends
+      { idempotent: true },
+    )
+  }
+}
