@@ -4,7 +4,7 @@
 
 /** In order; a layer is the list of paths that belong to it. */
 const layers = {
-  base: ['src/(errors|events|options)\\.ts$'],
+  base: ['src/(errors|events|instrumentation|options)\\.ts$'],
   foundations: ['src/keys\\.ts$', 'src/codec/', 'src/timing/'],
   lua: ['src/lua/'],
   connection: ['src/connection/'],
@@ -15,6 +15,8 @@ const layers = {
   redisson: ['src/redisson/'],
   client: ['src/client\\.ts$'],
   index: ['src/index\\.ts$'],
+  observability: ['src/observability/'],
+  testing: ['src/testing/'],
   service: ['src/service/'],
 }
 
@@ -96,9 +98,12 @@ module.exports = {
       to: { path: '(^|node_modules/)ioredis(/|$)|^src/(keys\\.ts$|lua/)' },
     },
     onlyIn('msgpackr', 'src/codec/msgpack\\.ts$'),
-    onlyIn('ioredis', 'src/connection/'),
+    onlyIn('ioredis', 'src/(connection|testing)/'),
     onlyIn('cac', 'src/service/'),
     onlyIn('yaml', 'src/redisson/'),
+    onlyIn('croner', 'src/reliable/repeats/'),
+    onlyIn('prom-client', 'src/observability/'),
+    onlyIn('@opentelemetry/api', 'src/observability/'),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

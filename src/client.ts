@@ -11,6 +11,7 @@ import { createTopology } from './connection/connect.js'
 import type { Topology } from './connection/topology.js'
 import { InvalidArgumentError, ShutdownError } from './errors.js'
 import { EventHub, type EventName, type Listener } from './events.js'
+import type { Instrumentation } from './instrumentation.js'
 import { identityMapper, queueKeys, reliableKeys, type NameMapper, type QueueKeys } from './keys.js'
 import { nonEmptyString, onlyKnown, resolveSettings, type Tuning } from './options.js'
 import { BlockingDeque } from './queues/blocking-deque.js'
@@ -39,6 +40,8 @@ export interface ClientOptions extends ConnectOptions, Tuning {
   readonly codec?: Codec | undefined
   /** Translates queue names to the names used in Redis, as Redisson's `nameMapper`. */
   readonly nameMapper?: NameMapper | undefined
+  /** Sees messages of reliable queues on their way; see docs/observability.md. */
+  readonly instrumentation?: Instrumentation | undefined
 }
 
 export interface QueueOptions<T> {
@@ -80,10 +83,10 @@ export class RedelayedClient {
   #shutdown: Promise<void> | undefined
 
   /** @internal use `createClient` */
-  constructor(options: ClientOptions) {
-    onlyKnown('options', options, [...CONNECT_OPTIONS, ...TUNING, 'codec', 'nameMapper'])
+  constructor(options: ClientOptions, localTime?: () => number) {
+    onlyKnown('options', options, [...CONNECT_OPTIONS, ...TUNING, 'codec', 'nameMapper', 'instrumentation'])
     const emit = this.#hub.emit
-    const settings = resolveSettings(options)
+    const settings = resolveSettings(options, localTime)
     this.#codec = options.codec === undefined ? codecs.msgpack() : assertCodec(options.codec)
     this.#mapper = options.nameMapper === undefined ? identityMapper : assertMapper(options.nameMapper)
     this.#topology = createTopology(resolveTarget(options), settings, emit, (isStale) => {
@@ -116,6 +119,7 @@ export class RedelayedClient {
     this.#reliable = {
       queues: this.#context,
       polls: this.#polls,
+      instrumentation: options.instrumentation,
       keysOf: (name) => reliableKeys(this.#rawName(name)),
     }
   }

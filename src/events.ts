@@ -37,14 +37,61 @@ export interface ReconnectingEvent {
   readonly error?: Error | undefined
 }
 
-/** What `client.on` and `delayedQueue.on` can listen to. */
+/** Something happened to messages of a reliable queue through this client; what other processes do is not heard. */
+export interface MessagesEvent {
+  readonly queue: string
+  readonly count: number
+  /** Those that are known here: what a poll found expired or delivered too often is only counted. */
+  readonly ids: readonly string[]
+}
+
+/** What became of a message in a worker. */
+export type HandledOutcome = 'completed' | 'deferred' | 'failed' | 'rejected' | 'released' | 'lost'
+
+/** A worker is done with a message. */
+export interface HandledEvent {
+  readonly queue: string
+  readonly id: string
+  /** The name of its task, if it has one. */
+  readonly task?: string | undefined
+  /** The number of this delivery, from 1. */
+  readonly attempt: number
+  /** From when it was begun until Redis knew what came of it, in milliseconds. */
+  readonly ms: number
+  /** From when it was visible until it was handed out, by the Redis clock, in milliseconds. */
+  readonly lateMs: number
+  readonly outcome: HandledOutcome
+  /** Where it failed, was rejected or lost. */
+  readonly error?: Error | undefined
+}
+
+/** What `client.on`, `delayedQueue.on` and `reliableQueue.on` can listen to. */
 export interface RedelayedEvents {
   error: RedelayedError
   transferred: TransferredEvent
   quarantined: QuarantinedEvent
   subscribed: SubscribedEvent
   reconnecting: ReconnectingEvent
+  /** By `add` and `addMany`, also in place of another. */
+  added: MessagesEvent
+  /** Not added, because of `maxSize`. */
+  full: MessagesEvent
+  polled: MessagesEvent
+  acknowledged: MessagesEvent
+  /** Given back; they will be delivered again. */
+  failed: MessagesEvent
+  /** Out of the queue without being handled: to the dead letters, where it keeps them. */
+  rejected: MessagesEvent
+  /** Removed because their time to live was over. */
+  expired: MessagesEvent
+  removed: MessagesEvent
+  handled: HandledEvent
 }
+
+/** The events of reliable queues' messages. */
+export type MessagesEventName = {
+  [K in keyof RedelayedEvents]: RedelayedEvents[K] extends MessagesEvent ? K : never
+}[keyof RedelayedEvents]
 
 export type EventName = keyof RedelayedEvents
 export type Listener<K extends EventName> = (event: RedelayedEvents[K]) => void
@@ -66,6 +113,14 @@ export class Events<M extends object = RedelayedEvents> {
 
   off<K extends keyof M & string>(name: K, listener: (event: M[K]) => void): void {
     this.#emitter.off(name, listener)
+  }
+
+  isHeard(name: keyof M & string): boolean {
+    return this.#emitter.listenerCount(name) > 0
+  }
+
+  get isEmpty(): boolean {
+    return this.#emitter.eventNames().length === 0
   }
 
   removeAll(): void {
@@ -106,6 +161,22 @@ export class EventHub {
       if (sources.size === 0 && this.#byQueue.get(queue) === sources) this.#byQueue.delete(queue)
     }
     return { events, end }
+  }
+
+  isHeard(name: EventName, queue: string): boolean {
+    return this.client.isHeard(name) || [...(this.#byQueue.get(queue) ?? [])].some((source) => source.isHeard(name))
+  }
+
+  /** Where nobody listens, ids need not be made into texts. */
+  messages(
+    name: MessagesEventName,
+    queue: string,
+    ids: readonly (Buffer | string)[],
+    count: number = ids.length,
+  ): void {
+    if (count > 0 && this.isHeard(name, queue)) {
+      this.emit(name, { queue, count, ids: ids.map((id) => id.toString()) })
+    }
   }
 
   readonly emit: Emit = (name, event) => {

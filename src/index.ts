@@ -45,13 +45,17 @@ export {
 export type { Acknowledgement, AddFailure, ErrorDetails, OfferFailure } from './errors.js'
 export type {
   EventName,
+  HandledEvent,
+  HandledOutcome,
   Listener,
+  MessagesEvent,
   QuarantinedEvent,
   ReconnectingEvent,
   RedelayedEvents,
   SubscribedEvent,
   TransferredEvent,
 } from './events.js'
+export type { Instrumentation, TracedMessage } from './instrumentation.js'
 export type { NameMapper } from './keys.js'
 export type { Tuning } from './options.js'
 export type { BlockingDeque } from './queues/blocking-deque.js'
@@ -78,6 +82,9 @@ export type { NegativeOptions, ReliableMessage } from './reliable/message.js'
 export type { Headers } from './reliable/record.js'
 export type { MoveMessages } from './reliable/reliable-changes.js'
 export type { MessageInfo, ReliableQueueCounts } from './reliable/reliable-contents.js'
+export type { RepeatInfo } from './reliable/reliable-repeats.js'
+export type { MissedTicks, RepeatOptions } from './reliable/repeats/repeat-definition.js'
+export type { RepeatTimes } from './reliable/repeats/ticks.js'
 export type { PollManyOptions, PollOptions, ReliableQueue } from './reliable/reliable-queue.js'
 export type { RedissonYamlOptions } from './redisson/redisson-yaml.js'
 export type { TimeUnit } from './timing/units.js'
@@ -87,5 +94,5 @@ export { HandlerTimeoutError, LeaseLostError, RejectMessage, UnknownTaskError, r
 export type { RetryLater } from './workers/outcomes.js'
 export type { RetryPolicy } from './workers/retry-delays.js'
 export type { PayloadOf, WorkerQueues, WorkerSource } from './workers/sources.js'
-export type { HandledEvent, Worker, WorkerCounts, WorkerEvents } from './workers/worker.js'
+export type { Worker, WorkerCounts, WorkerEvents } from './workers/worker.js'
 export type { WorkerOptions } from './workers/worker-options.js'

@@ -29,6 +29,10 @@ export interface ReliableKeys {
   readonly once: string
   /** ZSET of priority and id of what a consumer has; score = when its visibility ends, epoch milliseconds. */
   readonly inFlight: string
+  /** HASH by name of what is repeated: its last tick and how it goes on. */
+  readonly repeats: string
+  /** ZSET of these names; score = when the next message has to be prepared, epoch milliseconds. */
+  readonly ticks: string
   /** ZSETs of ids by priority; score = when each is visible, epoch milliseconds. */
   readonly due: readonly string[]
   /** Pub/sub channel on which times are announced at which something becomes visible. */
@@ -46,9 +50,16 @@ export function reliableKeys(rawName: string): ReliableKeys {
     config: key('config'),
     once: key('once'),
     inFlight: key('in-flight'),
+    repeats: key('repeats'),
+    ticks: key('ticks'),
     due: Object.freeze(Array.from({ length: PRIORITIES }, (_, priority) => key(`due-${priority}`))),
     channel: key('channel'),
   })
+}
+
+/** All of them in one list, the channel too. */
+export function listKeys(keys: QueueKeys | ReliableKeys): string[] {
+  return Object.values(keys).flatMap((key: string | readonly string[]) => key)
 }
 
 /** The name of the queue that gets the dead letters of a reliable queue: one more in the same cluster slot. */

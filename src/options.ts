@@ -28,11 +28,15 @@ export interface Tuning {
   readonly maxPayloadBytes?: number | undefined
 }
 
-export type Settings = Readonly<{ [K in keyof Tuning]-?: NonNullable<Tuning[K]> }>
+export type Settings = Readonly<{ [K in keyof Tuning]-?: NonNullable<Tuning[K]> }> & {
+  /** This process's clock, epoch milliseconds: a test may have one of its own. */
+  readonly localTime: () => number
+}
 
 /** Checks the tuning options and fills in the defaults; a later change of the caller's object changes nothing. */
-export function resolveSettings(tuning: Tuning): Settings {
+export function resolveSettings(tuning: Tuning, localTime: () => number = Date.now): Settings {
   return Object.freeze({
+    localTime,
     clock: oneOf('clock', tuning.clock ?? 'redis', ['redis', 'local']),
     sweepInterval: integer('sweepInterval', tuning.sweepInterval ?? 5_000, 100, 3_600_000),
     pingInterval: integer('pingInterval', tuning.pingInterval ?? 10_000, 100, 3_600_000),
@@ -46,8 +50,8 @@ export function resolveSettings(tuning: Tuning): Settings {
 }
 
 /** What scripts take for the time: the caller's clock where that decides, or -1 for the server's. */
-export function scriptTime({ clock }: Settings): number {
-  return clock === 'local' ? Date.now() : -1
+export function scriptTime({ clock, localTime }: Settings): number {
+  return clock === 'local' ? localTime() : -1
 }
 
 export function integer(what: string, value: unknown, min: number, max: number): number {

@@ -1,6 +1,6 @@
 -- Add messages that become visible after their delays, and tell those who wait when there is something earlier than they know
--- of. Each is judged for itself: one that is refused does not keep the others. The caller bounds the time it takes by how many
--- it sends.
+-- of. Each is judged for itself: one that is refused does not keep the others. What has expired is as if it were not there. The
+-- caller bounds the time it takes by how many it sends.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -8,16 +8,17 @@
 -- KEYS[4] config      hash  what `setConfig` and pausing say
 -- KEYS[5] once        zset  what must not be added again -> until when, epoch ms
 -- KEYS[6] inFlight    zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[7] due0  zset  id -> when it is visible, epoch ms; priority 0
--- KEYS[8] due1  zset  id -> when it is visible, epoch ms; priority 1
--- KEYS[9] due2  zset  id -> when it is visible, epoch ms; priority 2
--- KEYS[10] due3  zset  id -> when it is visible, epoch ms; priority 3
--- KEYS[11] due4  zset  id -> when it is visible, epoch ms; priority 4
--- KEYS[12] due5  zset  id -> when it is visible, epoch ms; priority 5
--- KEYS[13] due6  zset  id -> when it is visible, epoch ms; priority 6
--- KEYS[14] due7  zset  id -> when it is visible, epoch ms; priority 7
--- KEYS[15] due8  zset  id -> when it is visible, epoch ms; priority 8
--- KEYS[16] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[7] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
+-- KEYS[8] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[9] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[10] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[11] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[12] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[13] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[14] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[15] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[16] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[17] due9  zset  id -> when it is visible, epoch ms; priority 9
 --
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
@@ -28,8 +29,8 @@
 --
 -- returns {now as text, what became of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large
-local messages, deliveries, failures, config, once, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local due = {KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]}
+local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]}
 local channel, existing, resent = ARGV[1], ARGV[3], ARGV[4] == '1'
 local MAX = 9007199254740991
 
@@ -58,21 +59,26 @@ for at = 5, #ARGV, 9 do
   local visible = visibleAt(ARGV[at + 2])
   if not first or visible < first then first = visible end
 end
-if first and first <= MAX and settings[1] ~= '1' then announce({inFlight, unpack(due)}, channel, first) end
+if first and first <= MAX and settings[1] ~= '1' then announce({inFlight, unpack(due)}, ticks, channel, first) end
 
-local stale = redis.call('ZRANGEBYSCORE', once, '-inf', now, 'LIMIT', 0, 20)
-if #stale > 0 then redis.call('ZREM', once, unpack(stale)) end
+-- Whether nobody can get it any more, though no poll has come across it yet; who has got it may still handle it.
+local function isOver(id, record)
+  local expires = readMeta(record)
+  if not expires or expires > now then return false end
+  local _, visible, isTaken = locate(due, inFlight, id)
+  return not (isTaken and visible > now)
+end
 
 local function add(at)
-  local id, priority, payload = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 6]
+  local id, priority, headers, payload = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 5], ARGV[at + 6]
   local visible = visibleAt(ARGV[at + 2])
   local ttl = tonumber(ARGV[at + 3]) or ttlOfAll
   local mark = ARGV[at + 7]
-  local isThere = redis.call('HEXISTS', messages, id) == 1
+  local record = redis.call('HGET', messages, id)
+  local isThere = record and not isOver(id, record)
   if isThere and resent then
-    local record = redis.call('HGET', messages, id)
     local _, _, _, rest = readMeta(record)
-    if string.sub(record, rest) == ARGV[at + 5] .. payload then return 1 end
+    if string.sub(record, rest) == headers .. payload then return 1 end
   end
   if settings[1] == '1' then return -4 end
   if maxBytes and #payload > maxBytes then return -5 end
@@ -82,7 +88,7 @@ local function add(at)
 
   if isThere and existing == 'keep' then return 0 end
   local priorityNow, visibleNow, taken
-  if isThere then priorityNow, visibleNow, taken = locate(due, inFlight, id) end
+  if record then priorityNow, visibleNow, taken = locate(due, inFlight, id) end
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return 0 end
     shiftExpiry(messages, id, visible - visibleNow)
@@ -97,15 +103,14 @@ local function add(at)
     marked = now + tonumber(ARGV[at + 8])
     if marked > MAX then return -3 end
   end
-  if not isThere and maxSize and redis.call('HLEN', messages) >= maxSize then return -2 end
+  if not isThere and maxSize and redis.call('HLEN', messages) - (record and 1 or 0) >= maxSize then return -2 end
 
   -- In this order, so that after an error between them nothing that has a record is in no schedule, or marked without being there.
-  if isThere then
+  if record then
     redis.call('HDEL', deliveries, id)
     redis.call('HDEL', failures, id)
   end
   redis.call('ZADD', due[priority + 1], string.format('%.0f', visible), id)
-  local headers = ARGV[at + 5]
   redis.call('HSET', messages, id, writeMeta(expires, tonumber(ARGV[at + 4]), #headers) .. headers .. payload)
   if taken then
     redis.call('ZREM', inFlight, priorityNow .. id)
@@ -118,4 +123,9 @@ end
 
 local reply = {string.format('%.0f', now)}
 for at = 5, #ARGV, 9 do reply[#reply + 1] = add(at) end
+
+-- More marks go than came, so that they do not pile up. Last, because after a write that takes no memory Redis would let the
+-- others pass at maxmemory; and what was added is added, whatever becomes of the marks.
+local stale = redis.pcall('ZRANGEBYSCORE', once, '-inf', now, 'LIMIT', 0, 20 + 2 * (#reply - 1))
+if #stale > 0 then redis.call('ZREM', once, unpack(stale)) end
 return reply

@@ -1,28 +1,54 @@
--- Give the holders of messages more time, where their visibility has not ended and nobody else has got them since.
+-- Give the holders of messages another time, counted from now, where their visibility has not ended and nobody else has got them
+-- since. One that ends earlier than before is announced.
 --
 -- KEYS[1] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[2] config      hash  what `setConfig` and pausing say
 -- KEYS[3] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[4] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
+-- KEYS[5] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[6] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[7] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[8] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[9] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[10] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[11] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
 --
--- ARGV[1] nowMs         integer  the caller's clock, or -1 for the server's
--- ARGV[2] visibilityMs  integer  counted from now; -1 for what the queue says
--- ARGV[3..] handled     bytes*   for each message two: its priority and id, "<attempts> <token>"
+-- ARGV[1] channel       text     announces when something becomes visible
+-- ARGV[2] nowMs         integer  the caller's clock, or -1 for the server's
+-- ARGV[3] visibilityMs  integer  counted from now; -1 for what the queue says
+-- ARGV[4..] handled     bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message when its visibility ends now as text, or "" when it was not the caller's any more
-local deliveries, config, inFlight = KEYS[1], KEYS[2], KEYS[3]
+local deliveries, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
 
 -- include shared/milliseconds.lua
 
-local now = milliseconds(ARGV[1])
-local visibility = tonumber(ARGV[2])
+-- include shared/schedules.lua
+
+-- include shared/at-maxmemory.lua
+
+local now = milliseconds(ARGV[2])
+local visibility = tonumber(ARGV[3])
 if visibility < 0 then visibility = tonumber(redis.call('HGET', config, 'visibility') or '') or 30000 end
-local ending = string.format('%.0f', math.min(now + visibility, 9007199254740991))
-local reply = {}
-for at = 3, #ARGV, 2 do
+local ending = math.min(now + visibility, 9007199254740991)
+local text = string.format('%.0f', ending)
+local reply, changes = {}, {}
+for at = 4, #ARGV, 2 do
   local member, lease = ARGV[at], ARGV[at + 1]
   local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
   local isHeld = ends > now and redis.call('HGET', deliveries, string.sub(member, 2)) == lease
-  if isHeld then redis.call('ZADD', inFlight, 'XX', ending, member) end
-  reply[#reply + 1] = isHeld and ending or ''
+  if isHeld then
+    changes[#changes + 1], changes[#changes + 2] = text, member
+  end
+  reply[#reply + 1] = isHeld and text or ''
+end
+if #changes > 0 then
+  announce({inFlight, unpack(due)}, ticks, ARGV[1], ending) -- one that ends earlier than before may be the first of all
+  passMaxmemory(inFlight)
+  redis.call('ZADD', inFlight, 'XX', unpack(changes))
 end
 return reply

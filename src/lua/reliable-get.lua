@@ -1,4 +1,4 @@
--- Look at messages by their ids, without changing anything.
+-- Look at messages by their ids, without changing anything. Where they are large it answers for the first of the ids only.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -19,7 +19,7 @@
 -- ARGV[2..] ids   bytes*
 --
 -- returns {now as text, then for each id six: priority or -1 when there is no such message, when it is or was visible again, 1 in flight,
---   attempts, failures, record}
+--   attempts, failures, record}; for at least one id
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
 
@@ -27,11 +27,14 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/locate.lua
 
+local BYTES = 1048576 -- of records in one reply, but for the first
 local now = milliseconds(ARGV[1])
-local reply = {string.format('%.0f', now)}
+local reply, bytes = {string.format('%.0f', now)}, 0
 for at = 2, #ARGV do
   local id = ARGV[at]
   local record = redis.call('HGET', messages, id)
+  bytes = bytes + #(record or '')
+  if bytes > BYTES and at > 2 then break end
   local priority, visible, isTaken
   if record then priority, visible, isTaken = locate(due, inFlight, id) end
   local last = #reply

@@ -9,16 +9,17 @@
 -- KEYS[6] deadFailures  hash  the same of the queue of dead letters
 -- KEYS[7] deadDue       zset  the same of the queue of dead letters
 -- KEYS[8] inFlight      zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[9] due0  zset  id -> when it is visible, epoch ms; priority 0
--- KEYS[10] due1  zset  id -> when it is visible, epoch ms; priority 1
--- KEYS[11] due2  zset  id -> when it is visible, epoch ms; priority 2
--- KEYS[12] due3  zset  id -> when it is visible, epoch ms; priority 3
--- KEYS[13] due4  zset  id -> when it is visible, epoch ms; priority 4
--- KEYS[14] due5  zset  id -> when it is visible, epoch ms; priority 5
--- KEYS[15] due6  zset  id -> when it is visible, epoch ms; priority 6
--- KEYS[16] due7  zset  id -> when it is visible, epoch ms; priority 7
--- KEYS[17] due8  zset  id -> when it is visible, epoch ms; priority 8
--- KEYS[18] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[9] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
+-- KEYS[10] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[11] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[12] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[13] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[14] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[15] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[16] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[17] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[18] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[19] due9  zset  id -> when it is visible, epoch ms; priority 9
 --
 -- ARGV[1] channel      text     announces when something becomes visible
 -- ARGV[2] deadChannel  text     the same of the queue of dead letters
@@ -30,8 +31,8 @@
 --
 -- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 0 when it
 --   was not the caller's any more; -3 alone when the time exceeds 2^53-1
-local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
-local due = {KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]}
+local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
+local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
 local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
 local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
@@ -46,6 +47,8 @@ local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 
 -- include shared/bury.lua
 
+-- include shared/at-maxmemory.lua
+
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
@@ -54,7 +57,8 @@ local limitOfAll = tonumber(settings[1]) or 10
 if settings[2] == '0' then dead = nil end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
-if how ~= 'rejected' then announce({inFlight, unpack(due)}, channel, visible) end
+if how ~= 'rejected' then announce({inFlight, unpack(due)}, ticks, channel, visible) end
+passMaxmemory(inFlight)
 
 local reply, buried = {}, 0
 for at = 7, #ARGV, 2 do

@@ -1,6 +1,7 @@
 -- Hand out visible messages, those of the highest priority first and of one priority by when they became visible. Until
 -- the visibility ends nobody else gets them. What has come back because it ended, what has expired and what has been
--- delivered too often is dealt with on the way. Works for about `budgetUs` and then returns, however many are left.
+-- delivered too often is dealt with on the way. Works for about `budgetUs`, with about 1 MiB of records, and then returns, however
+-- many are left.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -10,16 +11,18 @@
 -- KEYS[6] deadFailures  hash  the same of the queue of dead letters
 -- KEYS[7] deadDue       zset  the same of the queue of dead letters
 -- KEYS[8] inFlight      zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[9] due0  zset  id -> when it is visible, epoch ms; priority 0
--- KEYS[10] due1  zset  id -> when it is visible, epoch ms; priority 1
--- KEYS[11] due2  zset  id -> when it is visible, epoch ms; priority 2
--- KEYS[12] due3  zset  id -> when it is visible, epoch ms; priority 3
--- KEYS[13] due4  zset  id -> when it is visible, epoch ms; priority 4
--- KEYS[14] due5  zset  id -> when it is visible, epoch ms; priority 5
--- KEYS[15] due6  zset  id -> when it is visible, epoch ms; priority 6
--- KEYS[16] due7  zset  id -> when it is visible, epoch ms; priority 7
--- KEYS[17] due8  zset  id -> when it is visible, epoch ms; priority 8
--- KEYS[18] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[9] repeats       hash  name -> the last tick, and how it goes on
+-- KEYS[10] ticks  zset  name -> when its next message has to be prepared, epoch ms
+-- KEYS[11] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[12] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[13] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[14] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[15] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[16] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[17] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[18] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[19] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[20] due9  zset  id -> when it is visible, epoch ms; priority 9
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -32,14 +35,18 @@
 -- ARGV[9] announce      flag     tell the others when to look next even if nothing was handed out
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
---   came back, expired, became dead letters, then for each message five: its priority, id, "<attempts> <token>", when it became visible,
+--   came back, expired, became dead letters, for how many repeats the caller has to prepare the next message, for each of them two: its
+--   name, its value; then for each message five: its priority, id, "<attempts> <token>", when it became visible,
 --   record}
 local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
-local due = {KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]}
+local repeats, ticks = KEYS[9], KEYS[10]
+local due = {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
 local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
 local MAX = 9007199254740991
+local PREPARE_MS = 1000 -- so much time has the caller to prepare the next messages of repeats; then others are asked
 local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
+local BYTES = 1048576 -- of records read by one script, but for the first
 local channel, token = ARGV[1], ARGV[7]
 local budget, want = tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -66,13 +73,17 @@ end
 
 -- include shared/bury.lua
 
+-- include shared/at-maxmemory.lua
+
 local settings = redis.call('HMGET', config, 'pollPaused', 'visibility', 'deliveryLimit', 'deadLetters')
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = tonumber(settings[2]) or 30000 end
 visibility = math.min(visibility, MAX - now)
+local ending = string.format('%.0f', now + visibility)
 local limitOfAll = tonumber(settings[3]) or 10
 if settings[4] == '0' then dead = nil end
 if settings[1] == '1' then want = 0 end
+passMaxmemory(inFlight)
 
 local function attemptsOf(delivery)
   return tonumber(delivery and string.match(delivery, '^%d+')) or 0
@@ -90,8 +101,41 @@ for at = 1, #back, 2 do
   redis.call('ZREM', inFlight, member)
 end
 
-local reply = {'', '', 0, visibility, #back / 2, 0, 0}
-local expired, buried, handed, looked = 0, 0, 0, 0
+local reply = {'', '', 0, visibility, #back / 2, 0, 0, 0}
+
+-- Repeats whose tick has come.
+local ticking, size = {}, 0
+if settings[1] ~= '1' then ticking = redis.call('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, 10) end
+for _, name in ipairs(ticking) do
+  if size >= BYTES then break end -- the others are due still
+  local value = redis.call('HGET', repeats, name)
+  if value then
+    redis.call('ZADD', ticks, string.format('%.0f', now + PREPARE_MS), name)
+    reply[8], size = reply[8] + 1, size + #value
+    reply[#reply + 1], reply[#reply + 2] = name, value
+  else
+    redis.call('ZREM', ticks, name)
+  end
+end
+
+local expired, buried, handed, looked, bytes = 0, 0, 0, 0, 0
+
+-- How many of the first may be read together. A few are measured, and each one only where those are large.
+local function fitting(ids)
+  if looked == 0 and #ids == 1 then return 1 end
+  local room, largest, fits = BYTES - bytes, 0, 0
+  for n = 1, #ids, math.ceil(#ids / 8) do
+    largest = math.max(largest, redis.call('HSTRLEN', messages, ids[n]))
+  end
+  if largest * #ids <= room then return #ids end
+  for _, id in ipairs(ids) do
+    room = room - redis.call('HSTRLEN', messages, id)
+    if room < 0 and looked + fits > 0 then break end
+    fits = fits + 1
+  end
+  return fits
+end
+
 local isFull = want == 0
 for at = 10, 1, -1 do
   while not isFull do
@@ -99,12 +143,17 @@ for at = 10, 1, -1 do
     if #page == 0 then break end
     local ids = {}
     for n = 1, #page, 2 do ids[#ids + 1] = page[n] end
+    local fits = fitting(ids)
+    isFull = fits < #ids
+    if fits == 0 then break end
+    while #ids > fits do ids[#ids] = nil end
     local records = redis.call('HMGET', messages, unpack(ids))
     local delivered = redis.call('HMGET', deliveries, unpack(ids))
     looked = looked + #ids
     local claimed, leases, given = {}, {}, {}
     for n, id in ipairs(ids) do
       local record, attempts = records[n], attemptsOf(delivered[n])
+      bytes = bytes + #(record or '')
       if not record then -- it is in the schedule only, and no message
         bury(queue, nil, id, now)
       else
@@ -117,7 +166,7 @@ for at = 10, 1, -1 do
           buried = buried + 1
         else
           local lease = (attempts + 1) .. ' ' .. token
-          claimed[#claimed + 1] = string.format('%.0f', now + visibility)
+          claimed[#claimed + 1] = ending
           claimed[#claimed + 1] = (at - 1) .. id
           leases[#leases + 1] = id
           leases[#leases + 1] = lease
@@ -134,13 +183,13 @@ for at = 10, 1, -1 do
     end
     redis.call('ZREM', due[at], unpack(ids)) -- the last step: after an error above they are still there
     handed = handed + #given
-    isFull = handed >= want or looked >= MOST or isOver()
+    isFull = isFull or handed >= want or looked >= MOST or isOver()
   end
 end
 
-local following = earliest({inFlight, unpack(due)})
+local following = earliest({inFlight, ticks, unpack(due)})
 if settings[1] == '1' then following = nil end
-if handed + #back + expired + buried > 0 or ARGV[9] == '1' then
+if handed + #back + #ticking + expired + buried > 0 or ARGV[9] == '1' then
   local look = following or now + tonumber(ARGV[8])
   if look <= MAX then redis.call('PUBLISH', channel, string.format('%.0f', math.floor(look))) end
 end

@@ -2,16 +2,17 @@
 --
 -- KEYS[1] messages  hash  id -> record
 -- KEYS[2] inFlight  zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[3] due0  zset  id -> when it is visible, epoch ms; priority 0
--- KEYS[4] due1  zset  id -> when it is visible, epoch ms; priority 1
--- KEYS[5] due2  zset  id -> when it is visible, epoch ms; priority 2
--- KEYS[6] due3  zset  id -> when it is visible, epoch ms; priority 3
--- KEYS[7] due4  zset  id -> when it is visible, epoch ms; priority 4
--- KEYS[8] due5  zset  id -> when it is visible, epoch ms; priority 5
--- KEYS[9] due6  zset  id -> when it is visible, epoch ms; priority 6
--- KEYS[10] due7  zset  id -> when it is visible, epoch ms; priority 7
--- KEYS[11] due8  zset  id -> when it is visible, epoch ms; priority 8
--- KEYS[12] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[3] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
+-- KEYS[4] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[5] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[6] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[7] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[8] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[9] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[10] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[11] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
 --
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
@@ -20,8 +21,8 @@
 -- ARGV[5] priority  integer  0 to 9; -1 for the one it has
 --
 -- returns when it becomes visible as text, or "" when there is no such message or a consumer has it; "-3" when the time exceeds 2^53-1
-local messages, inFlight = KEYS[1], KEYS[2]
-local due = {KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]}
+local messages, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3]
+local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]}
 local id, delay = ARGV[3], tonumber(ARGV[4])
 
 -- include shared/milliseconds.lua
@@ -38,7 +39,7 @@ if not priority or (isTaken and visible > now) then return '' end
 local before = visible
 if delay >= 0 then visible = now + delay end
 if visible > 9007199254740991 then return '-3' end
-announce({inFlight, unpack(due)}, ARGV[1], visible)
+announce({inFlight, unpack(due)}, ticks, ARGV[1], visible)
 shiftExpiry(messages, id, visible - before)
 local to = tonumber(ARGV[5])
 if to < 0 then to = priority end

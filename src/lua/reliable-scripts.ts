@@ -21,6 +21,12 @@ export interface PolledRecord {
   readonly record: Buffer
 }
 
+/** A repeat as it lies in Redis. */
+export interface RepeatRecord {
+  readonly name: string
+  readonly value: Buffer
+}
+
 export interface PollReply {
   /** The Redis clock when the script ran, in milliseconds with fractions. */
   readonly now: number
@@ -32,6 +38,8 @@ export interface PollReply {
   readonly returned: number
   readonly expired: number
   readonly buried: number
+  /** Whose next message this caller has to prepare. */
+  readonly repeats: readonly RepeatRecord[]
   readonly messages: readonly PolledRecord[]
 }
 
@@ -47,7 +55,7 @@ export interface MessageReply {
 
 export interface GetReply {
   readonly now: number
-  /** `null` for ids without a message. */
+  /** `null` for ids without a message. Fewer than asked for, but at least one, where they are large. */
   readonly messages: readonly (MessageReply | null)[]
 }
 
@@ -75,6 +83,7 @@ export const move = script(generated.reliableMove, asMoved)
 export const negativeAcknowledge = script(generated.reliableNegativeAcknowledge, asIntegers)
 export const poll = script(generated.reliablePoll, asPollReply)
 export const remove = script(generated.reliableRemove, asFlags)
+export const repeat = script(generated.reliableRepeat, asFlag)
 export const reschedule = script(generated.reliableReschedule, asTime)
 export const update = script(generated.reliableUpdate, asInteger)
 
@@ -106,9 +115,12 @@ function asAddReply(reply: unknown): AddReply {
 }
 
 function asPollReply(reply: unknown): PollReply {
-  const [now, next, subscribers, visibility, returned, expired, buried, ...flat] = asArray(reply)
+  const [now, next, subscribers, visibility, returned, expired, buried, repeating, ...flat] = asArray(reply)
   const messages: PolledRecord[] = []
-  for (let i = 0; i + 4 < flat.length; i += 5) {
+  const repeats: RepeatRecord[] = []
+  const first = 2 * asInteger(repeating)
+  for (let i = 0; i + 1 < first; i += 2) repeats.push({ name: asText(flat[i]), value: asBytes(flat[i + 1]) })
+  for (let i = first; i + 4 < flat.length; i += 5) {
     messages.push({
       priority: asInteger(flat[i]),
       id: asBytes(flat[i + 1]),
@@ -125,6 +137,7 @@ function asPollReply(reply: unknown): PollReply {
     returned: asInteger(returned),
     expired: asInteger(expired),
     buried: asInteger(buried),
+    repeats,
     messages,
   }
 }

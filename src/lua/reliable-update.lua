@@ -1,20 +1,41 @@
--- Give a message another payload; its headers and times stay. Who has got it keeps what it got.
+-- Give a message that nobody has got another payload; its headers and times stay.
 --
 -- KEYS[1] messages  hash  id -> record
 -- KEYS[2] config    hash  what `setConfig` and pausing say
+-- KEYS[3] inFlight  zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[4] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[5] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[6] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[7] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[8] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[9] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[10] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[11] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
 --
--- ARGV[1] id       bytes
--- ARGV[2] payload  bytes
+-- ARGV[1] nowMs    integer  the caller's clock, or -1 for the server's
+-- ARGV[2] id       bytes
+-- ARGV[3] payload  bytes
 --
--- returns 1, 0 when there is no such message, -5 when the payload is too large
-local messages, id, payload = KEYS[1], ARGV[1], ARGV[2]
+-- returns 1 when it has this payload now, 0 when there is no such message or a consumer has it with another one, -5 when the payload
+--   is too large
+local messages, inFlight, id, payload = KEYS[1], KEYS[3], ARGV[2], ARGV[3]
+local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]}
+
+-- include shared/milliseconds.lua
+
+-- include shared/locate.lua
 
 -- include shared/record.lua
 
 local maxBytes = tonumber(redis.call('HGET', KEYS[2], 'maxMessageBytes') or '')
 if maxBytes and #payload > maxBytes then return -5 end
 local record = redis.call('HGET', messages, id)
-if not record then return 0 end
+local priority, visible, isTaken = locate(due, inFlight, id)
+if not record or not priority then return 0 end
 local _, _, headers, rest = readMeta(record)
+-- the payload decides too, because this may be sent again when somebody has got what the first attempt left
+if isTaken and visible > milliseconds(ARGV[1]) then return string.sub(record, rest + headers) == payload and 1 or 0 end
 redis.call('HSET', messages, id, string.sub(record, 1, rest + headers - 1) .. payload)
 return 1

@@ -49,7 +49,7 @@ export const ITEM_OPTIONS = [
   'deduplicate',
 ] as const
 
-const MAX_DELIVERIES = 1_000_000
+export const MAX_DELIVERIES = 1_000_000
 
 /** When it becomes visible: so long from now, at a moment, or as the queue says. */
 export type Visible = { readonly delayMs: number } | { readonly atMs: number } | undefined

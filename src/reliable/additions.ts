@@ -65,13 +65,30 @@ export class Additions {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) await one(chunk)
     }
     await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
+    this.#tell(pending, results)
     return results
+  }
+
+  #tell(pending: readonly PendingMessage[], results: readonly (Added | RedelayedError)[]): void {
+    const { hub } = this.#context.queues
+    const { name } = this.#identity
+    if (!hub.isHeard('added', name) && !hub.isHeard('full', name)) return
+    const idsOf = (fits: (result: Added | RedelayedError) => boolean): string[] =>
+      results.flatMap((result, at) => (fits(result) ? [pending[at]?.id ?? ''] : []))
+    const isNew = (result: Added | RedelayedError): boolean =>
+      !(result instanceof RedelayedError) && (result.outcome === 'added' || result.outcome === 'replaced')
+    hub.messages('added', name, idsOf(isNew))
+    hub.messages(
+      'full',
+      name,
+      idsOf((result) => result instanceof QueueFullError),
+    )
   }
 
   async #send(part: readonly PendingMessage[], existing: ExistingPolicy): Promise<readonly number[]> {
     const { keys } = this.#identity
     const { commands, settings } = this.#context.queues
-    const { messages, deliveries, failures, config, once, inFlight, channel } = keys
+    const { messages, deliveries, failures, config, once, inFlight, ticks, channel } = keys
     const items = part.flatMap(itemArgs)
     let unknown: ConnectionError | undefined
     for (let attempt = 1; ; attempt++) {
@@ -79,12 +96,12 @@ export class Additions {
         const reply = await run(
           commands,
           add,
-          { ...dueKeys(keys), messages, deliveries, failures, config, once, inFlight },
+          { ...dueKeys(keys), messages, deliveries, failures, config, once, inFlight, ticks },
           {
             channel,
             nowMs: scriptTime(settings),
             existing,
-            resent: commands.resends || unknown !== undefined,
+            resent: unknown !== undefined,
             items,
           },
         )
@@ -118,7 +135,9 @@ function itemArgs(message: PendingMessage): Buffer[] {
   ]
 }
 
-function resultOf({ id, payload }: PendingMessage, outcome: number): Added | RedelayedError {
+function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Added | RedelayedError {
+  // nobody else has a drawn id: what is there is this message, which the layer below has sent twice
+  if (isDrawn && outcome >= 0) return { id, outcome: 'added' }
   const known = OUTCOMES.get(outcome)
   if (known !== undefined) return { id, outcome: known }
   if (outcome === -2) return new QueueFullError()

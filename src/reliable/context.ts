@@ -1,4 +1,5 @@
 import type { Codec } from '../codec/codec.js'
+import type { Instrumentation } from '../instrumentation.js'
 import { deadLettersOf, reliableKeys, type ReliableKeys } from '../keys.js'
 import type { QueueContext } from '../queues/context.js'
 import type { PollRegistry } from './poll-registry.js'
@@ -7,6 +8,7 @@ import type { PollRegistry } from './poll-registry.js'
 export interface ReliableContext {
   readonly queues: QueueContext
   readonly polls: PollRegistry
+  readonly instrumentation: Instrumentation | undefined
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => ReliableKeys
 }

@@ -1,4 +1,5 @@
 import { ConnectionError, InvalidArgumentError, PayloadTooLargeError, toError } from '../errors.js'
+import type { MessagesEventName } from '../events.js'
 import { run } from '../lua/run.js'
 import { acknowledge, extend, negativeAcknowledge } from '../lua/reliable-scripts.js'
 import { scriptTime } from '../options.js'
@@ -46,14 +47,16 @@ export class Handling {
   async acknowledgeMany(deliveries: readonly Delivery[]): Promise<boolean[]> {
     const { messages, deliveries: leases, failures, inFlight } = this.#identity.keys
     const keys = { messages, deliveries: leases, failures, inFlight }
-    return inPages(deliveries, (page) =>
+    const results = await inPages(deliveries, (page) =>
       run(this.#context.queues.commands, acknowledge, keys, { nowMs: this.#now, handled: namesOf(page) }),
     )
+    this.#tell('acknowledged', deliveries, (at) => results[at] === true)
+    return results
   }
 
   async giveBack(deliveries: readonly Delivery[], { how, delayMs, reason }: GiveBack): Promise<boolean[]> {
     const { keys, dead } = this.#identity
-    const { messages, deliveries: leases, failures, config, inFlight } = keys
+    const { messages, deliveries: leases, failures, config, inFlight, ticks } = keys
     const results = await inPages(deliveries, (page) =>
       run(
         this.#context.queues.commands,
@@ -65,6 +68,7 @@ export class Handling {
           failures,
           config,
           inFlight,
+          ticks,
           deadMessages: dead.messages,
           deadFailures: dead.failures,
           deadDue: dead.due[0] ?? '',
@@ -81,21 +85,34 @@ export class Handling {
       ),
     )
     if (results[0] === TOO_LATE) throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delayMs)
+    if (how !== 'released') this.#tell('failed', deliveries, (at) => results[at] === 1)
+    this.#tell('rejected', deliveries, (at) => results[at] === 2)
     return results.map((result) => result > 0)
   }
 
   /** When their visibility ends now, epoch milliseconds; `null` where it was not the caller's any more. */
   async extend(deliveries: readonly Delivery[], visibilityMs: number): Promise<(number | null)[]> {
-    const { deliveries: leases, config, inFlight } = this.#identity.keys
-    const keys = { deliveries: leases, config, inFlight }
+    const { deliveries: leases, config, inFlight, ticks, channel } = this.#identity.keys
+    const keys = { ...dueKeys(this.#identity.keys), deliveries: leases, config, inFlight, ticks }
     return inPages(deliveries, (page) =>
       run(
         this.#context.queues.commands,
         extend,
         keys,
-        { nowMs: this.#now, visibilityMs, handled: namesOf(page) },
+        { channel, nowMs: this.#now, visibilityMs, handled: namesOf(page) },
         { idempotent: true },
       ),
+    )
+  }
+
+  #tell(name: MessagesEventName, deliveries: readonly Delivery[], fits: (at: number) => boolean): void {
+    const { hub } = this.#context.queues
+    const queue = this.#identity.name
+    if (!hub.isHeard(name, queue)) return
+    hub.messages(
+      name,
+      queue,
+      deliveries.filter((_, at) => fits(at)).map(({ id }) => id),
     )
   }
 

@@ -30,8 +30,8 @@ export class Inspection {
     const { keys } = this.#identity
     const { messages, deliveries, failures, inFlight } = keys
     const found: (Found | null)[] = []
-    for (let from = 0; from < ids.length; from += PAGE) {
-      const page = ids.slice(from, from + PAGE)
+    while (found.length < ids.length) {
+      const page = ids.slice(found.length, found.length + PAGE)
       const reply = await run(
         this.#context.queues.commands,
         get,

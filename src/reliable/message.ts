@@ -15,9 +15,22 @@ export interface NegativeOptions {
 
 /** What a message can be asked to do, by the queue it came from. */
 export interface MessageActions {
+  /** Tells that queue from all others. */
+  readonly queueKey: string
   acknowledge(delivery: Delivery): Promise<boolean>
   negativeAcknowledge(delivery: Delivery, options?: NegativeOptions): Promise<boolean>
-  extend(delivery: Delivery, visibility?: number): Promise<number | null>
+  extend(message: ReliableMessage, visibility?: number): Promise<boolean>
+}
+
+/** What a delivery is made of. */
+export interface MessageContent<T> {
+  readonly id: string
+  readonly payload: T
+  readonly headers: Headers
+  readonly visibleAt: number
+  readonly polledAt: number
+  readonly visibleUntil: number
+  readonly heldUntil: number
 }
 
 /** One delivery of a message. Until its visibility ends nobody else gets it. */
@@ -31,31 +44,49 @@ export class ReliableMessage<T = unknown> {
   readonly attempt: number
   /** Since when it could be delivered, epoch milliseconds by the Redis clock. */
   readonly visibleAt: number
+  /** When it was handed out, epoch milliseconds by the Redis clock. */
+  readonly polledAt: number
   /** @internal */
   readonly delivery: Delivery
+  /** @internal How many extensions are under way. */
+  extensions = 0
   readonly #actions: MessageActions
   #visibleUntil: number
+  #heldUntil: number
 
   /** @internal */
-  constructor(
-    actions: MessageActions,
-    delivery: Delivery,
-    content: { id: string; payload: T; headers: Headers; visibleAt: number; visibleUntil: number },
-  ) {
+  constructor(actions: MessageActions, delivery: Delivery, content: MessageContent<T>) {
     this.#actions = actions
     this.delivery = delivery
     this.id = content.id
     this.payload = content.payload
     this.headers = content.headers
     this.priority = delivery.priority
-    this.attempt = Number.parseInt(delivery.lease, 10)
+    this.attempt = attemptOf(delivery)
     this.visibleAt = content.visibleAt
+    this.polledAt = content.polledAt
     this.#visibleUntil = content.visibleUntil
+    this.#heldUntil = content.heldUntil
   }
 
   /** When somebody else can get it, epoch milliseconds by the Redis clock. */
   get visibleUntil(): number {
     return this.#visibleUntil
+  }
+
+  /** @internal */
+  get queueKey(): string {
+    return this.#actions.queueKey
+  }
+
+  /** @internal Until then nobody else gets it, by this process's monotonic clock; a little earlier than by the Redis clock. */
+  get heldUntil(): number {
+    return this.#heldUntil
+  }
+
+  /** @internal */
+  get isHeld(): boolean {
+    return performance.now() < this.#heldUntil
   }
 
   /** It was handled: removes it. False when it was not yours any more; then nothing was changed. */
@@ -69,14 +100,18 @@ export class ReliableMessage<T = unknown> {
   }
 
   /** More time: so many milliseconds from now (at least 1; default: what the queue says). False when it was not yours any more. */
-  async extend(visibility?: number): Promise<boolean> {
-    const until = await this.#actions.extend(this.delivery, visibility)
-    if (until !== null) this.#visibleUntil = until
-    return until !== null
+  extend(visibility?: number): Promise<boolean> {
+    return this.#actions.extend(this, visibility)
   }
 
-  /** @internal */
-  onExtended(until: number): void {
+  /** @internal `heldUntil`: where the caller cannot tell, it moves as far as `until` does. */
+  onExtended(until: number, heldUntil: number = this.#heldUntil + until - this.#visibleUntil): void {
     this.#visibleUntil = until
+    this.#heldUntil = heldUntil
   }
+}
+
+/** The number of a delivery, from 1. */
+export function attemptOf({ lease }: Delivery): number {
+  return Number.parseInt(lease, 10)
 }

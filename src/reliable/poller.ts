@@ -8,7 +8,19 @@ import { TransferTask, type TransferResult } from '../transfer/transfer-task.js'
 
 /** A message that was handed out, and when its visibility ends by the Redis clock. */
 export interface Polled extends PolledRecord {
+  /** When it was handed out, by the Redis clock. */
+  readonly polledAt: number
   readonly visibleUntil: number
+  /** The same by the monotonic clock of this process, or a little earlier. */
+  readonly heldUntil: number
+}
+
+/** `sentAt`: when the script was sent, by the monotonic clock of this process. */
+export function polledOf({ now, visibilityMs, messages }: PollReply, sentAt: number): Polled[] {
+  const polledAt = Math.floor(now)
+  const visibleUntil = polledAt + visibilityMs
+  const heldUntil = sentAt + visibilityMs
+  return messages.map((message) => ({ ...message, polledAt, visibleUntil, heldUntil }))
 }
 
 export interface PollerParams {
@@ -106,16 +118,17 @@ export class Poller {
   async #look(announce: boolean): Promise<TransferResult | null> {
     let last: PollReply | undefined
     let moved = 0
-    for (const [visibilityMs, takers] of this.#takers) {
+    for (const [visibilityMs, takers] of [...this.#takers]) {
       if (takers.wanted === 0) {
         this.#takers.delete(visibilityMs)
         continue
       }
+      const sentAt = this.#params.clock.now()
       last = await this.#params.poll(Math.min(MOST, takers.wanted), visibilityMs, announce)
       this.#hasServed = true
       moved += last.messages.length
-      const visibleUntil = Math.floor(last.now) + last.visibilityMs
-      const left = takers.give(last.messages.map((message) => ({ ...message, visibleUntil })))
+      const left = takers.give(polledOf(last, sentAt))
+      if (last.messages.length > 0) this.#toTheEnd(visibilityMs, takers)
       if (left.length > 0) void this.#params.release(left).catch(this.#params.onError)
     }
     if (last === undefined) return null
@@ -123,6 +136,12 @@ export class Poller {
     // where more is there and nobody to take it, whoever begins to wait will look
     const isForNobody = !this.isWanted && next !== null && next <= now
     return { moved, next: isForNobody ? null : next, now, subscribers }
+  }
+
+  /** Who got something is asked for last, so that nobody who keeps asking starves the others. */
+  #toTheEnd(visibilityMs: number, takers: Takers<Polled>): void {
+    this.#takers.delete(visibilityMs)
+    this.#takers.set(visibilityMs, takers)
   }
 
   /** What has never worked is the caller's to know; what worked before is waited out. */

@@ -5,7 +5,8 @@ import { scriptTime } from '../options.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { Handling } from './handling.js'
 import type { PollTarget } from './poll-registry.js'
-import type { Polled } from './poller.js'
+import { polledOf, type Polled } from './poller.js'
+import type { Repeats } from './repeats/repeats.js'
 
 /** A script hands out for about this long, so that other clients' commands wait no longer. */
 const SCRIPT_BUDGET_US = 2_000
@@ -16,11 +17,13 @@ const TOKEN_BYTES = 6
 export class Polling {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
+  readonly #repeats: Repeats
   readonly #target: PollTarget
 
-  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>, handling: Handling) {
+  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>, handling: Handling, repeats: Repeats) {
     this.#context = context
     this.#identity = identity
+    this.#repeats = repeats
     this.#target = {
       name: identity.name,
       channel: identity.keys.channel,
@@ -35,13 +38,13 @@ export class Polling {
   async now(count: number, visibilityMs: number): Promise<Polled[]> {
     const polled: Polled[] = []
     while (polled.length < count) {
+      const sentAt = performance.now()
       const reply = await this.#run(count - polled.length, visibilityMs, false).catch((error: unknown) => {
         if (polled.length === 0) throw error
         return undefined // what was handed out before must reach the caller
       })
       if (reply === undefined) break
-      const visibleUntil = Math.floor(reply.now) + reply.visibilityMs
-      for (const message of reply.messages) polled.push({ ...message, visibleUntil })
+      polled.push(...polledOf(reply, sentAt))
       if (reply.next === null || reply.next > reply.now) break
     }
     return polled
@@ -58,10 +61,10 @@ export class Polling {
     return this.#context.polls.use(this.#target).take(count, visibilityMs, { timeoutMs, signal })
   }
 
-  #run(count: number, visibilityMs: number, announce: boolean): Promise<PollReply> {
+  async #run(count: number, visibilityMs: number, announce: boolean): Promise<PollReply> {
     const { keys, dead } = this.#identity
-    const { messages, deliveries, failures, config, inFlight, channel } = keys
-    return run(
+    const { messages, deliveries, failures, config, inFlight, repeats, ticks, channel } = keys
+    const reply = await run(
       this.#context.queues.commands,
       poll,
       {
@@ -71,6 +74,8 @@ export class Polling {
         failures,
         config,
         inFlight,
+        repeats,
+        ticks,
         deadMessages: dead.messages,
         deadFailures: dead.failures,
         deadDue: dead.due[0] ?? '',
@@ -89,5 +94,11 @@ export class Polling {
       // what a lost reply held comes back when its visibility ends
       { idempotent: true },
     )
+    const { hub } = this.#context.queues
+    hub.messages('expired', this.#identity.name, [], reply.expired)
+    hub.messages('rejected', this.#identity.name, [], reply.buried)
+    // beside: what was handed out need not wait for it
+    if (reply.repeats.length > 0) void this.#repeats.advance(reply.repeats, reply.now)
+    return reply
   }
 }

@@ -21,22 +21,34 @@ const MAX_HEADER_BYTES = 64 * 1024
 const NO_HEADERS: Headers = Object.freeze({})
 const NOTHING = Buffer.alloc(0)
 
-/** JSON, because headers are few and short, and whoever looks into Redis can read them. */
-export function encodeHeaders(headers: unknown): Buffer {
-  if (headers === undefined) return NOTHING
+export function checkHeaders(headers: unknown): Headers {
+  if (headers === undefined) return NO_HEADERS
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
     throw new InvalidArgumentError('headers', 'an object with texts', headers)
   }
-  const entries = Object.entries(headers as Record<string, unknown>)
-  for (const [name, value] of entries) {
+  for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
     if (typeof value !== 'string') throw new InvalidArgumentError(`headers.${name}`, 'a text', value)
   }
-  if (entries.length === 0) return NOTHING
+  return headers as Headers
+}
+
+/** JSON, because headers are few and short, and whoever looks into Redis can read them. */
+export function encodeHeaders(given: unknown): Buffer {
+  const headers = checkHeaders(given)
+  if (Object.keys(headers).length === 0) return NOTHING
   const bytes = Buffer.from(JSON.stringify(headers))
   if (bytes.length > MAX_HEADER_BYTES) {
     throw new InvalidArgumentError('headers', `at most ${MAX_HEADER_BYTES} bytes together`, `${bytes.length} bytes`)
   }
   return bytes
+}
+
+/** A message as the scripts write it; see `readRecord`. */
+export function writeRecord({ headers, payload, expiresAt, deliveryLimit }: MessageRecord): Buffer {
+  const headerBytes = encodeHeaders(headers)
+  const hasMeta = expiresAt !== null || deliveryLimit !== null || headerBytes.length > 0
+  const meta = Buffer.from(hasMeta ? `${expiresAt ?? ''},${deliveryLimit ?? ''},${headerBytes.length}` : '')
+  return Buffer.concat([Buffer.from([meta.length]), meta, headerBytes, payload])
 }
 
 /**

@@ -51,7 +51,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
     const { keys } = this.identity
     const visibleAt = await this.script(
       reschedule,
-      { ...this.due, messages: keys.messages, inFlight: keys.inFlight },
+      { ...this.due, messages: keys.messages, inFlight: keys.inFlight, ticks: keys.ticks },
       { channel: keys.channel, nowMs: this.now, ...args },
     )
     if (visibleAt !== null && visibleAt < 0) {
@@ -60,14 +60,15 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
     return visibleAt !== null
   }
 
-  /** Gives a message another payload; who has got it keeps the old one. False when there is none of this id. */
+  /** Gives a message that nobody has got another payload. False when there is none of this id, or a consumer has it. */
   async updatePayload(id: string, payload: T): Promise<boolean> {
     const args = this.checked(() => ({
       id: Buffer.from(assertKnownId('id', id)),
       payload: this.encode(payload, 'payload'),
     }))
-    const { messages, config } = this.identity.keys
-    const result = await this.script(update, { messages, config }, args, { idempotent: true })
+    const { messages, config, inFlight } = this.identity.keys
+    const keys = { ...this.due, messages, config, inFlight }
+    const result = await this.script(update, keys, { nowMs: this.now, ...args }, { idempotent: true })
     if (result < 0) throw this.named(new PayloadTooLargeError(args.payload.length, 'what the queue allows'))
     return result === 1
   }
@@ -86,7 +87,12 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
         priority: priorityOf(options.priority ?? 0),
       }
     })
-    return options.ids?.length === 0 ? 0 : this.moveTo(target, { ids, count, priority })
+    if (options.ids === undefined) return this.moveTo(target, { ids, count, priority })
+    let moved = 0
+    for (let from = 0; from < ids.length; from += PAGE) {
+      moved += await this.moveTo(target, { ids: ids.slice(from, from + PAGE), count, priority })
+    }
+    return moved
   }
 
   /** Removes all messages, also those that consumers have, and what is known of duplicates. Dead letters and the configuration stay. */
@@ -128,6 +134,8 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
         { nowMs: this.now, alsoHeld, ids: bytes.slice(from, from + PAGE) },
       )
       removed += results.filter(Boolean).length
+      const gone = bytes.slice(from, from + PAGE).filter((_, at) => results[at])
+      this.context.hub.messages('removed', this.name, gone)
     }
     return removed
   }

@@ -1,5 +1,5 @@
 import { RedelayedError } from '../errors.js'
-import { asArray, asBytesOrNull, asInteger } from '../lua/replies.js'
+import { asArray, asBytesOrNull, asFlag, asInteger } from '../lua/replies.js'
 import { configure } from '../lua/reliable-scripts.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
 import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from './config.js'
@@ -69,9 +69,10 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
     const bytes = this.checked(() => ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))))
     let there = 0
     for (let from = 0; from < bytes.length; from += PAGE) {
-      const fields = bytes.slice(from, from + PAGE)
-      const reply = await this.read('HMGET', [this.identity.keys.messages, ...fields])
-      there += asArray(reply).filter((value) => value !== null).length
+      // one command each: one for all would answer with the messages
+      const page = bytes.slice(from, from + PAGE)
+      const replies = await Promise.all(page.map((id) => this.read('HEXISTS', [this.identity.keys.messages, id])))
+      there += replies.filter(asFlag).length
     }
     return there
   }

@@ -1,3 +1,4 @@
+import type { EventName, Events, Listener } from '../events.js'
 import { PRIORITIES } from '../keys.js'
 import { integer, scriptTime } from '../options.js'
 import { CodedObject } from '../queues/coded-object.js'
@@ -5,6 +6,7 @@ import { dueKeys, type DueKeys, type ReliableContext, type ReliableIdentity } fr
 
 /** What the parts of a reliable queue do alike. */
 export abstract class ReliableObject<T> extends CodedObject<T> {
+  #events: { readonly events: Events; readonly end: () => void } | undefined
   /** @internal */
   readonly identity: ReliableIdentity<T>
   /** @internal */
@@ -18,6 +20,32 @@ export abstract class ReliableObject<T> extends CodedObject<T> {
     this.reliable = reliable
     this.identity = identity
     this.due = dueKeys(identity.keys)
+  }
+
+  /** Listens to what happens to this queue through this client. */
+  on<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#source.on(name, listener)
+    return this
+  }
+
+  once<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#source.once(name, listener)
+    return this
+  }
+
+  off<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#events?.events.off(name, listener)
+    if (this.#events?.events.isEmpty === true) {
+      this.#events.end()
+      this.#events = undefined
+    }
+    return this
+  }
+
+  /** Made by the first listener, so that a queue object without any costs the client nothing. */
+  get #source(): Events {
+    this.#events ??= this.context.hub.forQueue(this.name)
+    return this.#events.events
   }
 
   /** The scripts' argument of that name. */

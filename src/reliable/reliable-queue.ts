@@ -18,8 +18,9 @@ import { ReliableMessage, type MessageActions, type NegativeOptions } from './me
 import { idOf } from './message-id.js'
 import type { Polled } from './poller.js'
 import { Polling } from './polling.js'
-import { TASK_HEADER, readRecord } from './record.js'
-import { ReliableChanges } from './reliable-changes.js'
+import { TASK_HEADER, checkHeaders, readRecord } from './record.js'
+import { ReliableRepeats } from './reliable-repeats.js'
+import { groupUnreadable, type Unreadable, type UnreadableGroup } from './unreadable.js'
 
 export interface PollOptions {
   /**
@@ -47,7 +48,7 @@ const UNSAID = -1
  * to one consumer for its visibility, and comes back when that ends without an acknowledgement. The vocabulary is that of
  * Redisson's RReliableQueue; the keys are this package's own.
  */
-export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
+export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   readonly #additions: Additions
   readonly #handling: Handling
   readonly #actions: MessageActions
@@ -59,11 +60,12 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
     this.#additions = new Additions(reliable, identity)
     this.#handling = new Handling(reliable, identity)
     this.#actions = {
+      queueKey: identity.keys.messages,
       acknowledge: (delivery) => this.attribute(this.#handling.acknowledge(delivery)),
       negativeAcknowledge: (delivery, options) => this.#giveBack(delivery, options),
-      extend: (delivery, visibility) => this.#extend(delivery, visibility),
+      extend: (message, visibility) => this.#extend(message as ReliableMessage<T>, visibility),
     }
-    this.#polling = new Polling(reliable, identity, this.#handling)
+    this.#polling = new Polling(reliable, identity, this.#handling, this.repeats)
   }
 
   /**
@@ -132,7 +134,7 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
 
   /** They were handled: removes them. One answer each: false for one that was not yours any more, and is left as it is. */
   async acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
-    const deliveries = this.checked(() => messages.map((message, at) => deliveryOf(`messages[${at}]`, message)))
+    const deliveries = this.checked(() => this.#deliveriesOf(messages))
     return this.attribute(this.#handling.acknowledgeMany(deliveries))
   }
 
@@ -142,7 +144,7 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
     options: NegativeOptions = {},
   ): Promise<boolean[]> {
     const { deliveries, how } = this.checked(() => ({
-      deliveries: messages.map((message, at) => deliveryOf(`messages[${at}]`, message)),
+      deliveries: this.#deliveriesOf(messages),
       how: giveBackOf(options),
     }))
     return this.attribute(this.#handling.giveBack(deliveries, how))
@@ -154,14 +156,20 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
    */
   async extend(messages: readonly ReliableMessage<T>[], visibility?: number): Promise<boolean[]> {
     const { deliveries, ms } = this.checked(() => ({
-      deliveries: messages.map((message, at) => deliveryOf(`messages[${at}]`, message)),
+      deliveries: this.#deliveriesOf(messages),
       ms: visibility === undefined ? UNSAID : positive('visibility', visibility),
     }))
-    const ends = await this.attribute(this.#handling.extend(deliveries, ms))
-    ends.forEach((end, at) => {
-      if (end !== null) messages[at]?.onExtended(end)
-    })
-    return ends.map((end) => end !== null)
+    const heldUntil = visibility === undefined ? undefined : performance.now() + visibility
+    for (const message of messages) message.extensions++
+    try {
+      const ends = await this.attribute(this.#handling.extend(deliveries, ms))
+      ends.forEach((end, at) => {
+        if (end !== null) messages[at]?.onExtended(end, heldUntil)
+      })
+      return ends.map((end) => end !== null)
+    } finally {
+      for (const message of messages) message.extensions--
+    }
   }
 
   /** The queue that gets what was rejected, or failed as often as it may. */
@@ -192,27 +200,45 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
           : await this.attribute(this.#polling.wait(count, visibility, deadline, signal))
       const readable = await this.#accept(polled)
       const messages = isFinal ? await this.#acknowledged(readable) : readable
+      this.#tellPolled(messages)
       if (messages.length > 0 || polled.length === 0) return messages
     }
   }
 
-  /** What cannot be read is rejected, so that it stops nobody. */
+  #tellPolled(messages: readonly ReliableMessage<T>[]): void {
+    const { hub } = this.context
+    if (!hub.isHeard('polled', this.name)) return
+    hub.messages(
+      'polled',
+      this.name,
+      messages.map(({ delivery }) => delivery.id),
+    )
+  }
+
+  /** What cannot be read here has failed: its delivery limit decides how often others are asked. */
   async #accept(polled: readonly Polled[]): Promise<ReliableMessage<T>[]> {
     const messages: ReliableMessage<T>[] = []
+    const unreadable: Unreadable[] = []
     for (const delivery of polled) {
       try {
         messages.push(this.#message(delivery))
       } catch (thrown) {
-        const error = toError(thrown)
-        const giveBack = { how: 'rejected', delayMs: 0, reason: reasonOf(error) } as const
-        await this.#handling.giveBack([delivery], giveBack).catch((failed: unknown) => {
-          // it comes back when its visibility ends, and is rejected then
-          this.context.hub.emit('error', this.named(toRedelayed(failed)))
-        })
-        this.context.hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: 1, error })
+        unreadable.push({ delivery, error: this.named(toRedelayed(thrown)) })
       }
     }
+    if (unreadable.length > 0) {
+      await Promise.all(groupUnreadable(unreadable, this.codec.name).map((group) => this.#putOff(group)))
+    }
     return messages
+  }
+
+  async #putOff({ deliveries, giveBack, error }: UnreadableGroup): Promise<void> {
+    const { hub } = this.context
+    await this.#handling.giveBack(deliveries, giveBack).catch((failed: unknown) => {
+      // they come back when their visibility ends, and have failed then too
+      hub.emit('error', this.named(toRedelayed(failed)))
+    })
+    hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: deliveries.length, error })
   }
 
   /** Those that could be acknowledged: of the others nobody knows whether somebody else has them by now. */
@@ -223,13 +249,20 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
 
   #message(polled: Polled): ReliableMessage<T> {
     const { headers, payload } = readRecord(polled.record)
-    const { visibleAt, visibleUntil, priority, lease } = polled
-    const content = { id: polled.id.toString(), payload: this.decode(payload), headers, visibleAt, visibleUntil }
+    const { visibleAt, polledAt, visibleUntil, heldUntil, priority, lease } = polled
+    const id = polled.id.toString()
+    const content = { id, payload: this.decode(payload), headers, visibleAt, polledAt, visibleUntil, heldUntil }
     return new ReliableMessage(this.#actions, { id: polled.id, priority, lease }, content)
   }
 
-  #prepare(payload: T, options: Omit<AddOptions, 'existing'>, what: string): PendingMessage {
-    return prepare(options, this.encode(payload, what), () => idOf(this.context.ids.next(ID_BYTES)))
+  #prepare(payload: T, given: Omit<AddOptions, 'existing'>, what: string): PendingMessage {
+    return prepare(this.#instrumented(given), this.encode(payload, what), () => idOf(this.context.ids.next(ID_BYTES)))
+  }
+
+  #instrumented(given: Omit<AddOptions, 'existing'>): Omit<AddOptions, 'existing'> {
+    const { instrumentation } = this.reliable
+    if (instrumentation?.onAdd === undefined) return given
+    return { ...given, headers: instrumentation.onAdd(this.name, checkHeaders(given.headers)) }
   }
 
   async #giveBack(delivery: Delivery, options: NegativeOptions = {}): Promise<boolean> {
@@ -238,16 +271,19 @@ export class ReliableQueue<T = unknown> extends ReliableChanges<T> {
     return done
   }
 
-  async #extend(delivery: Delivery, visibility: number | undefined): Promise<number | null> {
-    const ms = this.checked(() => (visibility === undefined ? UNSAID : positive('visibility', visibility)))
-    const [until = null] = await this.attribute(this.#handling.extend([delivery], ms))
-    return until
+  async #extend(message: ReliableMessage<T>, visibility: number | undefined): Promise<boolean> {
+    const [extended = false] = await this.extend([message], visibility)
+    return extended
   }
-}
 
-function deliveryOf(what: string, message: unknown): Delivery {
-  if (message instanceof ReliableMessage) return message.delivery
-  throw new InvalidArgumentError(what, 'a message that was polled from this queue', message)
+  #deliveriesOf(messages: readonly unknown[]): Delivery[] {
+    return messages.map((message, at) => {
+      const isMessage = message instanceof ReliableMessage
+      if (isMessage && message.queueKey === this.identity.keys.messages) return message.delivery
+      const received = isMessage ? 'one of another queue' : message
+      throw new InvalidArgumentError(`messages[${at}]`, 'a message that was polled from this queue', received)
+    })
+  }
 }
 
 function giveBackOf(options: NegativeOptions): GiveBack {

@@ -1,4 +1,5 @@
-import { ConnectionError, ShutdownError, toError } from '../errors.js'
+import { isTransient } from '../connection/server-errors.js'
+import { ConnectionError, RedelayedError, ShutdownError, toError } from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { pause } from '../timing/pause.js'
@@ -16,7 +17,6 @@ export type Outcome =
   /** Somebody else has it, or will. */
   | { readonly is: 'lost'; readonly error: Error }
 
-const ANSWER_TRIES = 5
 const ANSWER_RETRY_MS = 200
 
 /** One message in the hands of a worker, from when it came until Redis knows what became of it. */
@@ -51,20 +51,21 @@ export class Assignment {
     return this.settle(outcome, mayTryAgain)
   }
 
-  /** Tells Redis. Where it cannot be told in time, the message comes back when its visibility ends. */
+  /** Tells Redis, as long as nobody else can have the message. Where it cannot be told, that comes back when its visibility ends. */
   async settle(outcome: Outcome, mayTryAgain: () => boolean): Promise<Outcome> {
     if (outcome.is === 'lost') return outcome
     // a client that repeats by itself what it sent may hear false for what was carried out
     let isUnknown = this.queue.context.commands.resends
-    for (let tries = 1; ; tries++) {
+    for (;;) {
       try {
-        // false after an answer that was lost: it was carried out then, as far as one can tell
-        if ((await this.#tell(outcome)) || isUnknown) return outcome
-        return { is: 'lost', error: new LeaseLostError() }
+        if (await this.#tell(outcome)) return outcome
+        // false while it is held: it was carried out by an attempt whose answer was lost, as far as one can tell
+        return isUnknown && this.message.isHeld ? outcome : { is: 'lost', error: new LeaseLostError() }
       } catch (thrown) {
         const error = toError(thrown)
-        if (!(error instanceof ConnectionError) || tries >= ANSWER_TRIES || !mayTryAgain()) return { is: 'lost', error }
-        isUnknown ||= error.outcome === 'unknown'
+        const mayPass = error instanceof RedelayedError && isTransient(error)
+        if (!mayPass || !this.message.isHeld || !mayTryAgain()) return { is: 'lost', error }
+        isUnknown ||= error instanceof ConnectionError && error.outcome === 'unknown'
         await pause(ANSWER_RETRY_MS)
       }
     }
@@ -80,10 +81,9 @@ export class Assignment {
         const onAbort = (): void => reject(toError(signal.reason))
         if (signal.aborted) return onAbort()
         signal.addEventListener('abort', onAbort, { once: true })
-        const { message } = this
+        const { message, queue } = this
         Promise.resolve()
-          .then(() => handler(message.payload, { message, signal }))
-
+          .then(() => handler(message.payload, { queue: queue.name, message, signal }))
           .then(resolve, reject)
           .finally(() => signal.removeEventListener('abort', onAbort))
       })

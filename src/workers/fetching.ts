@@ -1,18 +1,37 @@
 import { ShutdownError } from '../errors.js'
-import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { ReliableMessage } from '../reliable/message.js'
+import type { PollOptions, ReliableQueue } from '../reliable/reliable-queue.js'
 import { atMost } from '../timing/at-most.js'
 import type { Sources, Taken } from './sources.js'
 
 /** Before a queue that failed is asked again. */
 const RETRY_MS = 1_000
+/** So long does a queue that does not answer keep the others from being asked. */
+const PATIENCE_MS = 500
 /** What one poll can ask for. */
 const MOST = 1_000
 
-/** Takes messages from the queues of a worker. A queue that fails does not keep the others from being asked. */
+/** What came of a poll. */
+interface Reply {
+  readonly messages: readonly ReliableMessage[]
+  readonly thrown?: unknown
+}
+
+/** The end of the waits of one round. */
+interface Ending {
+  readonly controller: AbortController
+  readonly over: Promise<void>
+}
+
+/** Takes messages from the queues of a worker. A queue that fails, or does not answer, does not keep the others from being asked. */
 export class Fetching {
   readonly #sources: Sources
   readonly #visibility: number
   readonly #onError: (thrown: unknown) => void
+  /** Replies that came too late for their round: a later one waits for them, or they are given back. They never reject. */
+  readonly #overdue = new Map<ReliableQueue, Promise<Reply>>()
+  /** Until when those that failed are left alone while others have something. */
+  readonly #spared = new Map<ReliableQueue, number>()
 
   constructor(sources: Sources, visibility: number, onError: (thrown: unknown) => void) {
     this.#sources = sources
@@ -29,48 +48,94 @@ export class Fetching {
       if (taken.length > 0 || signal.aborted) return taken
     }
     // several can have something at once: what is more than was asked for is kept for later
-    const ended = new AbortController()
-    const end = (): void => ended.abort(new ShutdownError('the worker waits no longer'))
+    const controller = new AbortController()
+    const ending = { controller, over: aborted(controller.signal) }
+    const end = (): void => controller.abort(new ShutdownError('the worker waits no longer'))
     signal.addEventListener('abort', end, { once: true })
     if (signal.aborted) end()
     try {
-      const taken = await Promise.all(queues.map((queue) => this.#wait(queue, count, ended)))
+      const taken = await Promise.all(queues.map((queue) => this.#wait(queue, count, ending)))
       return taken.flat()
     } finally {
       signal.removeEventListener('abort', end)
     }
   }
 
-  /** What the first of some queues has now. */
+  /** What the first of some queues has now; one that owes a reply, or has just failed, is passed over. */
   async #look(queues: readonly ReliableQueue[], count: number, signal: AbortSignal): Promise<Taken[]> {
     for (const queue of queues) {
-      try {
-        const messages = await queue.pollMany({ count, visibility: this.#visibility })
-        if (messages.length > 0) return messages.map((message) => ({ queue, message }))
-      } catch (thrown) {
-        if (thrown instanceof ShutdownError) throw thrown
-        this.#onError(thrown)
-      }
+      if (this.#overdue.has(queue) || performance.now() < (this.#spared.get(queue) ?? 0)) continue
+      const asked = this.#ask(queue, count, {})
+      const { messages, thrown } = await this.#before(atMost(PATIENCE_MS, asked), queue, asked)
+      if (messages.length > 0) return takenFrom(queue, messages)
+      if (thrown !== undefined) this.#failed(queue, thrown)
       if (signal.aborted) break
     }
     return []
   }
 
   /** The first that gets something ends the waits of the others; one that fails does so after a while. */
-  async #wait(queue: ReliableQueue, count: number, ended: AbortController): Promise<Taken[]> {
-    const { signal } = ended
+  async #wait(queue: ReliableQueue, count: number, { controller, over }: Ending): Promise<Taken[]> {
+    const { signal } = controller
     try {
-      const messages = await queue.pollMany({ count, visibility: this.#visibility, timeout: Infinity, signal })
-      return messages.map((message) => ({ queue, message }))
-    } catch (thrown) {
-      if (signal.aborted) return []
-      if (thrown instanceof ShutdownError) throw thrown
-      this.#onError(thrown)
-      const end = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-      await atMost(RETRY_MS, end) // not longer: what others have got meanwhile is not extended yet
-      return []
+      const owed = this.#overdue.get(queue)
+      this.#overdue.delete(queue)
+      const asked = owed ?? this.#ask(queue, count, { timeout: Infinity, signal })
+      // a poll that is aborted ends at once, unless it has just got something
+      const end = owed === undefined ? over.then(() => atMost(PATIENCE_MS, asked)) : over
+      const { messages, thrown } = await this.#before(end, queue, asked)
+      if (thrown !== undefined && !signal.aborted) {
+        this.#failed(queue, thrown)
+        await atMost(RETRY_MS, over) // not longer: what others have got meanwhile is not extended yet
+      }
+      return takenFrom(queue, messages)
     } finally {
-      ended.abort(new ShutdownError('another queue was faster'))
+      controller.abort(new ShutdownError('another queue was faster'))
     }
   }
+
+  async #ask(queue: ReliableQueue, count: number, options: PollOptions): Promise<Reply> {
+    try {
+      return { messages: await queue.pollMany({ ...options, count, visibility: this.#visibility }) }
+    } catch (thrown) {
+      return { messages: [], thrown }
+    }
+  }
+
+  /** The reply, if it comes before the end; else nothing, and it is overdue. */
+  async #before(end: Promise<void>, queue: ReliableQueue, asked: Promise<Reply>): Promise<Reply> {
+    const reply = await Promise.race([asked, end.then(() => undefined)])
+    if (reply !== undefined) return reply
+    this.#overdue.set(queue, asked)
+    void asked.then((late) => {
+      if (this.#overdue.get(queue) !== asked) return // it is waited for again
+      this.#overdue.delete(queue)
+      this.#giveBack(queue, late)
+    })
+    return { messages: [] }
+  }
+
+  #giveBack(queue: ReliableQueue, { messages, thrown }: Reply): void {
+    const report = (error: unknown): void => {
+      if (!(error instanceof ShutdownError)) this.#onError(error)
+    }
+    if (thrown !== undefined) report(thrown)
+    // what cannot be given back comes back when its visibility ends
+    if (messages.length > 0) queue.negativeAcknowledge(messages, { uncounted: true }).catch(report)
+  }
+
+  /** Throws what ends the worker, and reports all else. */
+  #failed(queue: ReliableQueue, thrown: unknown): void {
+    if (thrown instanceof ShutdownError) throw thrown
+    this.#spared.set(queue, performance.now() + RETRY_MS)
+    this.#onError(thrown)
+  }
+}
+
+function takenFrom(queue: ReliableQueue, messages: readonly ReliableMessage[]): Taken[] {
+  return messages.map((message) => ({ queue, message }))
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

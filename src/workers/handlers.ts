@@ -1,10 +1,13 @@
 import { InvalidArgumentError } from '../errors.js'
+import type { Instrumentation } from '../instrumentation.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import { TASK_HEADER } from '../reliable/record.js'
 import { UnknownTaskError } from './outcomes.js'
 
 /** What a handler gets beside the message. */
 export interface HandlerContext<T = unknown> {
+  /** The name of the queue that the message came from. */
+  readonly queue: string
   readonly message: ReliableMessage<T>
   /** Aborted when the message is not this worker's any more, the handler took too long, or the worker's time to end is over. */
   readonly signal: AbortSignal
@@ -22,8 +25,18 @@ export interface TaskHandler<T> {
 /** One handler per task, by name. */
 export type Handlers<T = unknown> = Readonly<Record<string, TaskHandler<T>['handle']>>
 
-/** The one function that handles a message, whatever was given. */
-export function dispatcher(given: Handler | Handlers): Handler {
+/** The one function that handles a message, whatever was given, seen by the instrumentation. */
+export function handlerOf(given: Handler | Handlers, instrumentation: Instrumentation | undefined): Handler {
+  const handler = dispatcher(given)
+  const onHandle = instrumentation?.onHandle?.bind(instrumentation)
+  if (onHandle === undefined) return handler
+  return (payload, context) => {
+    const { id, headers, attempt } = context.message
+    return onHandle({ queue: context.queue, id, headers, attempt }, async () => handler(payload, context))
+  }
+}
+
+function dispatcher(given: Handler | Handlers): Handler {
   if (typeof given === 'function') return given
   if (typeof given !== 'object' || given === null)
     throw new InvalidArgumentError('handlers', 'a function, or an object of them', given)

@@ -1,45 +1,35 @@
 import { RedelayedError, ShutdownError, toError } from '../errors.js'
-import { Events } from '../events.js'
+import { Events, type EventHub, type HandledEvent, type HandledOutcome } from '../events.js'
 import type { Holder } from '../queues/context.js'
 import type { ReliableContext } from '../reliable/context.js'
+import { TASK_HEADER } from '../reliable/record.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { atMost } from '../timing/at-most.js'
 import { systemClock } from '../timing/clock.js'
 import { Assignment, type Outcome } from './assignment.js'
 import { Fetching } from './fetching.js'
-import { dispatcher, type Handler, type Handlers } from './handlers.js'
+import { handlerOf, type Handler, type Handlers } from './handlers.js'
 import { LeaseLostError } from './outcomes.js'
 import { RateLimit } from './rate-limit.js'
 import { Sources, type WorkerQueues } from './sources.js'
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
 
-/** Something came of a message. */
-export interface HandledEvent {
-  readonly queue: string
-  readonly id: string
-  /** The number of this delivery, from 1. */
-  readonly attempt: number
-  /** From when it was begun until Redis knew what came of it, in milliseconds. */
-  readonly ms: number
-  readonly outcome: Outcome['is']
-  /** Where it failed, was rejected or lost. */
-  readonly error?: Error | undefined
-}
-
 export interface WorkerEvents {
   handled: HandledEvent
   /**
-   * Polling or extending failed; the worker goes on by itself. What happens to waits that worked before is told by the client's
-   * `error` event.
+   * Polling or extending failed; the worker goes on by itself. Where nobody listens it is an `error` of the client, as is always what
+   * happens to waits that worked before.
    */
   error: RedelayedError
 }
 
 /** How many messages came to which end, since the worker began. */
-export type WorkerCounts = Readonly<Record<Outcome['is'], number>>
+export type WorkerCounts = Readonly<Record<HandledOutcome, number>>
 
 /** What is extended so often within its visibility has two more chances when one fails. */
 const HEARTBEATS = 3
+/** How long a close waits until Redis knows what came of the messages, after all other time is over. */
+const LAST_ANSWERS_MS = 5_000
 
 /**
  * Takes messages from reliable queues and gives them to handlers: what they finish is acknowledged, what they fail at comes again
@@ -49,13 +39,13 @@ export class Worker {
   readonly #sources: Sources
   readonly #handler: Handler
   readonly #settings: WorkerSettings
+  readonly #hub: EventHub
   readonly #holders: Set<Holder>
   readonly #events = new Events<WorkerEvents>()
   readonly #limit: RateLimit | undefined
-  /** With when each was extended last, by this process's clock. */
-  readonly #inHand = new Map<Assignment, number>()
+  readonly #inHand = new Set<Assignment>()
   readonly #buffer: Assignment[] = []
-  readonly #counts: Record<Outcome['is'], number> = {
+  readonly #counts: Record<HandledOutcome, number> = {
     completed: 0,
     deferred: 0,
     failed: 0,
@@ -74,6 +64,8 @@ export class Worker {
   /** Whose messages are being extended now. */
   readonly #extending = new Set<ReliableQueue>()
   #closing: Promise<void> | undefined
+  /** The time of `close` is over. */
+  #isOver = false
 
   /** @internal use `client.createWorker` */
   constructor(
@@ -84,10 +76,11 @@ export class Worker {
   ) {
     this.#settings = resolveWorkerOptions(options)
     this.#sources = new Sources(reliable, queues, this.#settings.strict)
-    this.#handler = dispatcher(handlers)
+    this.#handler = handlerOf(handlers, reliable.instrumentation)
     const { rateLimit, visibility, closeOn } = this.#settings
     this.#fetching = new Fetching(this.#sources, visibility, (thrown) => this.#report(thrown))
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
+    this.#hub = reliable.queues.hub
     this.#holders = reliable.queues.holders
     this.#holders.add(this)
     for (const signal of closeOn) process.once(signal, this.#onSignal)
@@ -98,6 +91,11 @@ export class Worker {
   /** How many messages are being handled now. */
   get active(): number {
     return this.#active
+  }
+
+  /** Whether it has no message at all, also none that waits for a handler. */
+  get isIdle(): boolean {
+    return this.#inHand.size === 0
   }
 
   get counts(): WorkerCounts {
@@ -132,7 +130,7 @@ export class Worker {
 
   /**
    * Takes no more messages, gives back those that no handler has seen, and waits for the handlers; after `closeTimeout` their signals are
-   * aborted and their messages given back. May be called more than once.
+   * aborted and their messages given back, for which it waits five seconds more at most. May be called more than once.
    */
   close(): Promise<void> {
     this.#closing ??= this.#end()
@@ -148,8 +146,9 @@ export class Worker {
     this.#polling.abort()
     this.#changed()
     await atMost(this.#settings.closeTimeout, this.#drain())
-    for (const assignment of this.#inHand.keys()) assignment.abort(new ShutdownError('the worker was closed'))
-    await this.#drain()
+    this.#isOver = true
+    for (const assignment of this.#inHand) assignment.abort(new ShutdownError('the worker was closed'))
+    await atMost(LAST_ANSWERS_MS, this.#drain())
     clearInterval(this.#heart)
     this.#holders.delete(this)
   }
@@ -195,7 +194,7 @@ export class Worker {
 
   #accept(assignment: Assignment): void {
     this.#limit?.count(1)
-    this.#inHand.set(assignment, performance.now())
+    this.#inHand.add(assignment)
     this.#buffer.push(assignment)
     this.#fill()
   }
@@ -208,7 +207,7 @@ export class Worker {
       const { timeout, retryDelay } = this.#settings
       void this.#finish(
         assignment,
-        assignment.run(this.#handler, timeout, retryDelay, () => !this.#isEnding()),
+        assignment.run(this.#handler, timeout, retryDelay, () => !this.#isOver),
       ).then(() => {
         this.#active--
         this.#fill()
@@ -222,19 +221,23 @@ export class Worker {
     const outcome = await run
     this.#inHand.delete(assignment)
     this.#counts[outcome.is]++
-    const { queue, message } = assignment
-    const error = 'error' in outcome ? outcome.error : undefined
-    const ms = performance.now() - started
-    const event = { queue: queue.name, id: message.id, attempt: message.attempt, ms, outcome: outcome.is, error }
-    this.#events.emit('handled', event, (thrown) => this.#report(thrown))
+    this.#tell(assignment, outcome, performance.now() - started)
     this.#changed()
+  }
+
+  #tell({ queue, message }: Assignment, outcome: Outcome, ms: number): void {
+    const { id, attempt, headers } = message
+    const lateMs = Math.max(0, message.polledAt - message.visibleAt)
+    const error = 'error' in outcome ? outcome.error : undefined
+    const event = { queue: queue.name, id, task: headers[TASK_HEADER], attempt, ms, lateMs, outcome: outcome.is, error }
+    this.#events.emit('handled', event, (thrown) => this.#report(thrown))
+    this.#hub.emit('handled', event)
   }
 
   /** What the worker has stays its own; each queue for itself, so that one that hangs does not cost the others theirs. */
   #beat(): void {
-    const { visibility } = this.#settings
-    for (const [assignment, since] of this.#inHand) {
-      if (performance.now() - since > visibility) assignment.abort(new LeaseLostError())
+    for (const assignment of this.#inHand) {
+      if (!assignment.message.isHeld) assignment.abort(new LeaseLostError())
     }
     for (const queue of this.#sources.queues) {
       if (this.#extending.has(queue)) continue
@@ -244,16 +247,18 @@ export class Worker {
   }
 
   async #extend(queue: ReliableQueue): Promise<void> {
-    const own = [...this.#inHand.keys()].filter((assignment) => assignment.queue === queue)
+    const { visibility } = this.#settings
+    const until = performance.now() + visibility
+    // never shortens what a handler has extended itself, or is extending now
+    const own = [...this.#inHand].filter(
+      ({ queue: from, message }) => from === queue && message.extensions === 0 && message.heldUntil < until,
+    )
     if (own.length === 0) return
-    const sentAt = performance.now()
     try {
       const messages = own.map(({ message }) => message)
-      const extended = await queue.extend(messages, this.#settings.visibility)
+      const extended = await queue.extend(messages, visibility)
       own.forEach((assignment, at) => {
-        if (!this.#inHand.has(assignment)) return // it is done meanwhile
-        if (extended[at] === true) this.#inHand.set(assignment, sentAt)
-        else assignment.abort(new LeaseLostError())
+        if (extended[at] === false && this.#inHand.has(assignment)) assignment.abort(new LeaseLostError())
       })
     } catch (thrown) {
       this.#report(thrown)
@@ -282,6 +287,6 @@ export class Worker {
     const cause = toError(thrown)
     const error = cause instanceof RedelayedError ? cause : new RedelayedError('ERR_INTERNAL', cause.message, { cause })
     const heard = this.#events.emit('error', error, () => undefined)
-    if (!heard) process.emitWarning(`worker: ${error.message}`, 'RedelayedWarning', error.code)
+    if (!heard) this.#hub.emit('error', error)
   }
 }

@@ -12,6 +12,7 @@ import {
   type RedelayedClient,
   type RedelayedError,
 } from '../../src/index.js'
+import { deadLettersOf, listKeys, reliableKeys } from '../../src/keys.js'
 import { eventually } from '../support/events.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
 
@@ -208,4 +209,12 @@ export async function expectRoundTrip({ delayed, queue }: Pair): Promise<void> {
   const waiting = queue.poll(5_000)
   await delayed.offer('there and back', 20)
   expect(await waiting).to.equal('there and back')
+}
+
+/** Deletes the keys of a reliable queue, and those of its dead letters, after the test. */
+export function forgetReliable(name: string): void {
+  onCleanup(async () => {
+    const keys = [reliableKeys(name), reliableKeys(deadLettersOf(name))].flatMap(listKeys)
+    await rawClient().unlink(...keys)
+  })
 }

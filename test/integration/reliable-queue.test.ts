@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { Redis } from 'ioredis'
 import {
   AddManyError,
   InvalidArgumentError,
@@ -7,14 +8,17 @@ import {
   QueueFullError,
   ShutdownError,
   codecs,
+  type AddOptions,
   type QuarantinedEvent,
   type RedelayedClient,
   type ReliableMessage,
   type ReliableQueue,
 } from '../../src/index.js'
 import { eventually } from '../support/events.js'
-import { rawClient, uniqueName } from '../support/redis.js'
-import { cleanUp, makeClient, numbers, onCleanup, redisNow, untilRedisClock } from './fixtures.js'
+import { requireServerBin, startRedis } from '../support/redis-server.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { startProxy } from '../support/tcp-proxy.js'
+import { cleanUp, makeClient, numbers, onCleanup, rawTo, redisNow, untilRedisClock } from './fixtures.js'
 
 const string = { codec: codecs.string() }
 const raw = rawClient
@@ -291,16 +295,40 @@ describe('reliable queue', () => {
       expect(await queue.deadLetters.contains('a')).to.equal(true)
     })
 
-    it('what cannot be read is set aside with an event, and does not stop the rest', async () => {
+    it('what cannot be read has failed, with an event, and does not stop the rest', async () => {
       const { client, name, queue } = make()
-      const numbersOnly = client.getReliableQueue<number>(name, { codec: codecs.json() as never })
+      const numbersOnly = client.getReliableQueue<number>(name, { codec: codecs.json<number>() })
       const events: QuarantinedEvent[] = []
       client.on('quarantined', (event) => events.push(event))
-      await queue.add('{not JSON')
+      await queue.add('{not JSON', { id: 'x' })
       await queue.add('42')
-      expect((await numbersOnly.poll())?.payload ?? (await numbersOnly.poll())?.payload).to.equal(42)
-      expect(events.map(({ queue, reason }) => [queue, reason])).to.deep.equal([[name, 'undecodable']])
-      expect(await queue.deadLetters.size()).to.equal(1)
+      expect((await numbersOnly.pollMany({ count: 2 })).map(({ payload }) => payload)).to.deep.equal([42])
+      expect(events.map(({ queue, reason, count }) => [queue, reason, count])).to.deep.equal([[name, 'undecodable', 1]])
+      expect(events[0]?.error).to.include({ code: 'ERR_DECODE', queue: name })
+      const { state, failures } = (await queue.get('x')) ?? {}
+      expect(state).to.equal('delayed')
+      expect(failures?.map(({ reason }) => reason)).to.deep.equal(['ERR_DECODE: unreadable with the codec json'])
+    })
+
+    it('a consumer that can read nothing takes nothing away from those that can', async () => {
+      const { client, name, queue } = make()
+      await queue.setConfig({ deadLetters: false })
+      const misdeployed = client.getReliableQueue<number>(name, { codec: codecs.json<number>() })
+      const events: QuarantinedEvent[] = []
+      client.on('quarantined', (event) => events.push(event))
+      await queue.addMany(numbers(300).map((n) => ({ payload: `{not JSON ${n}`, id: n })))
+      expect(await misdeployed.pollMany({ count: 1_000 })).to.deep.equal([])
+      expect(await queue.counts()).to.include({ total: 300, delayed: 300, inFlight: 0 })
+      // few scripts, and a few seconds
+      expect(events.map(({ count }) => count)).to.deep.equal([300])
+      expect(((await queue.get('7'))?.visibleAt ?? NaN) - (await redisNow())).to.be.within(1_000, 5_000)
+      await queue.reschedule('7', 0)
+      const message = await taken(queue)
+      expect([message.payload, message.attempt]).to.deep.equal(['{not JSON 7', 2])
+      // as often as it may: then the limit decides, as for all that fails
+      await queue.add('{never JSON', { id: 'x', deliveryLimit: 1 })
+      expect(await misdeployed.poll()).to.equal(null)
+      expect(await queue.contains('x')).to.equal(false)
     })
   })
 
@@ -332,6 +360,47 @@ describe('reliable queue', () => {
       expect(await add('6', 'replace')).to.equal('replaced')
       expect(await message.acknowledge(), 'an answer for what was replaced').to.equal(false)
       expect((await taken(queue)).payload).to.equal('6')
+    })
+
+    it('a first call on a client of yours, which repeats by itself, is taken for what it is', async () => {
+      const redis = new Redis(redisUrl())
+      onCleanup(() => redis.disconnect())
+      const { queue } = make(makeClient({ redis }))
+      const same = (options: AddOptions) => queue.add('same', { id: 'x', ...options }).then(({ outcome }) => outcome)
+      expect(await same({ delay: 60_000 })).to.equal('added')
+      expect(await same({})).to.equal('kept')
+      const { visibleAt = NaN } = (await queue.get('x')) ?? {}
+      expect(await same({ delay: 120_000, existing: 'postpone' })).to.equal('postponed')
+      expect((await queue.get('x'))?.visibleAt).to.be.greaterThan(visibleAt + 50_000)
+      expect(await same({ existing: 'replace' })).to.equal('replaced')
+      expect(await (await taken(queue)).acknowledge()).to.equal(true)
+      const once = { deduplicate: { by: 'id', forMs: 60_000 } } as const
+      expect(await same(once)).to.equal('added')
+      expect(await (await taken(queue)).acknowledge()).to.equal(true)
+      expect(await same(once)).to.equal('duplicate')
+      expect(await queue.size()).to.equal(0)
+    })
+
+    it('what such a client has sent twice was added once, and says so', async function () {
+      requireServerBin(this)
+      const server = await startRedis()
+      onCleanup(() => server.stop())
+      const proxy = await startProxy({ targetPort: server.port })
+      onCleanup(() => proxy.stop())
+      const redis = new Redis({ port: proxy.port, retryStrategy: () => 10 })
+      redis.on('error', () => {})
+      onCleanup(() => redis.disconnect())
+      const queue = makeClient({ redis }).getReliableQueue<string>('orders', string)
+      await queue.add('the script is known now')
+      const plain = rawTo(server.port)
+      proxy.blackhole('toClient')
+      const adding = queue.add('twice')
+      await eventually(async () => expect(await plain.hlen('redelayed:reliable:messages:{orders}')).to.equal(2))
+      proxy.blackhole(false)
+      expect((await adding).outcome).to.equal('added')
+      expect(await queue.size()).to.equal(2)
+      const calls = /cmdstat_evalsha:calls=(\d+)/.exec(await plain.info('commandstats'))?.[1]
+      expect(Number(calls), 'it was sent twice').to.be.at.least(3)
     })
 
     it('deduplicates by id and by payload, for its time', async () => {
@@ -448,6 +517,9 @@ describe('reliable queue', () => {
 
     it('tells what was expected and what came, before anything is sent', async () => {
       const { queue } = make()
+      const other = make()
+      await other.queue.add('of another queue')
+      const foreign = await taken(other.queue)
       const bad: [() => Promise<unknown>, RegExp][] = [
         [() => queue.add('x', { priority: 10 }), /priority: expected a whole number from 0 to 9, got 10/],
         [() => queue.add('x', { priority: 1.5 }), /priority/],
@@ -472,6 +544,9 @@ describe('reliable queue', () => {
         [() => queue.pollMany({ count: 0 }), /count/],
         [() => queue.reschedule('x', 1.5), /delay/],
         [() => queue.acknowledge({} as never), /messages\[0\]/],
+        [() => queue.acknowledge(foreign), /messages\[0\]: expected a message .* from this queue, got .*another queue/],
+        [() => queue.negativeAcknowledge([foreign]), /messages\[0\].*another queue/],
+        [() => queue.extend([foreign]), /messages\[0\].*another queue/],
         [() => queue.setConfig({ deliveryLimit: 0 }), /config.deliveryLimit/],
         [() => queue.disableOperation('eat' as never), /operation/],
         [() => queue.listAll({ pageSize: 0 }).next(), /pageSize/],
@@ -482,6 +557,14 @@ describe('reliable queue', () => {
         expect(error.queue, error.message).to.equal(queue.name)
       }
       expect(await queue.size()).to.equal(0)
+      expect(await foreign.acknowledge()).to.equal(true)
+    })
+
+    it('takes the messages of any object for the same queue', async () => {
+      const { client, name, queue } = make()
+      await queue.add('a')
+      const same = client.getReliableQueue<string>(`{${name}}`, string)
+      expect(await same.acknowledge(await taken(queue))).to.deep.equal([true])
     })
   })
 })

@@ -11,14 +11,18 @@ import {
   type HandledEvent,
   type Handler,
   type Handlers,
+  type PollManyOptions,
   type RedelayedClient,
   type ReliableQueue,
   type Worker,
   type WorkerOptions,
 } from '../../src/index.js'
 import { eventually } from '../support/events.js'
+import { expectWarning } from '../support/hooks.js'
+import { requireServerBin, startRedis } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, makeClient, numbers, onCleanup, redisNow } from './fixtures.js'
+import { startProxy } from '../support/tcp-proxy.js'
+import { cleanUp, makeClient, numbers, onCleanup, rawTo, redisNow } from './fixtures.js'
 
 const raw = rawClient
 
@@ -201,6 +205,66 @@ describe('worker', () => {
     expect(worker.handled[0]?.attempt).to.equal(1)
   })
 
+  it('never takes back the time that a handler gave itself', async () => {
+    const { queue, work } = make()
+    const { handler, open, seen } = gate()
+    let until = NaN
+    const worker = work(
+      async (payload, { message }) => {
+        if (payload === 'long') {
+          await message.extend(60_000)
+          until = message.visibleUntil
+        }
+        await handler(payload)
+      },
+      { visibility: 300, concurrency: 2 },
+    )
+    await queue.addMany([
+      { payload: 'long', id: 'long' },
+      { payload: 'short', id: 'short' },
+    ])
+    await eventually(() => expect(seen).to.have.length(2))
+    const { visibleAt = NaN } = (await queue.get('short')) ?? {}
+    await eventually(async () => expect((await queue.get('short'))?.visibleAt).to.be.greaterThan(visibleAt + 300))
+    expect((await queue.get('long'))?.visibleAt).to.equal(until)
+    open()
+    await eventually(() => expect(worker.counts.completed).to.equal(2))
+  })
+
+  it('nor the time that it is giving itself while a heartbeat comes', async function () {
+    requireServerBin(this)
+    const server = await startRedis()
+    onCleanup(() => server.stop())
+    const proxy = await startProxy({ targetPort: server.port })
+    onCleanup(() => proxy.stop())
+    const plain = rawTo(server.port)
+    const endOf = async (id: string) => Number(await plain.zscore('redelayed:reliable:in-flight:{mails}', `0${id}`))
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+    client.on('error', () => {})
+    const queue = client.getReliableQueue<string>('mails', { codec: codecs.string() })
+    await queue.addMany(['long', 'short'].map((id) => ({ payload: id, id })))
+    let before = NaN
+    const { handler, open } = gate()
+    const worker = client.createWorker(
+      queue,
+      async (payload, { message }) => {
+        if (payload === 'short') return handler(payload)
+        await eventually(() => expect(worker.active).to.equal(2))
+        await message.extend(1_500) // so that the server knows the script
+        before = await endOf('short')
+        proxy.blackhole('toClient')
+        await message.extend(60_000)
+      },
+      { visibility: 1_500, concurrency: 2 },
+    )
+    await eventually(async () => expect(await endOf('long')).to.be.greaterThan((await redisNow(plain)) + 50_000))
+    const atOnce = await endOf('long')
+    await eventually(async () => expect(await endOf('short')).to.be.greaterThan(before))
+    expect(await endOf('long')).to.equal(atOnce)
+    proxy.blackhole(false)
+    open()
+  })
+
   it('tells a handler that its message is not its own any more, and answers nothing for it', async () => {
     const { queue, work } = make()
     let reason: unknown
@@ -269,15 +333,75 @@ describe('worker', () => {
     })
   }
 
+  it('an error that nobody hears is one of the client, which warns of it once', async () => {
+    const warned = expectWarning(/ERR_WRONG_TYPE queue/)
+    const { client } = make()
+    const [broken, healthy] = [makeQueue(client), makeQueue(client)]
+    await raw().set(`redelayed:reliable:due-3:{${broken.name}}`, 'no schedule')
+    let asked = 0
+    const pollMany = broken.pollMany.bind(broken)
+    const counted = (options: PollManyOptions) => {
+      asked++
+      return pollMany(options)
+    }
+    Object.assign(broken, { pollMany: counted })
+    const worker = client.createWorker([broken, healthy], () => undefined)
+    await healthy.addMany(numbers(10).map((payload) => ({ payload })))
+    await eventually(() => expect(worker.counts.completed).to.equal(10))
+    await eventually(() => expect(asked).to.be.greaterThan(1))
+    expect((await warned).message).to.include(broken.name)
+    const heard: Error[] = []
+    client.on('error', (error) => heard.push(error))
+    await eventually(() => expect(heard[0]).to.include({ code: 'ERR_WRONG_TYPE', queue: broken.name }))
+  })
+
+  for (const strict of [true, false]) {
+    it(`a queue that does not answer does not keep ${strict ? 'strictly served' : 'weighted'} others, nor a close`, async () => {
+      const { client } = make()
+      const [frozen, healthy] = [makeQueue(client), makeQueue(client)]
+      let asked = 0
+      Object.assign(frozen, { pollMany: () => new Promise(() => asked++) })
+      const worker = client.createWorker([frozen, healthy], () => undefined, { strict })
+      await healthy.addMany(numbers(20).map((payload) => ({ payload })))
+      await eventually(() => expect(worker.counts.completed).to.equal(20))
+      expect(asked).to.equal(1)
+      const since = performance.now()
+      await worker.close()
+      expect(performance.now() - since).to.be.lessThan(2_000)
+    })
+  }
+
+  it('a close is bounded, also when Redis never tells what came of a message', async () => {
+    const { queue, work } = make()
+    const pollMany = queue.pollMany.bind(queue)
+    const acknowledge = () => new Promise(() => undefined)
+    const patched = async (options: PollManyOptions) =>
+      (await pollMany(options)).map((message) => Object.assign(message, { acknowledge }))
+    Object.assign(queue, { pollMany: patched })
+    const worker = work(() => undefined, { closeTimeout: 10 })
+    await queue.add('x')
+    await eventually(() => expect(worker.active).to.equal(1))
+    const since = performance.now()
+    await worker.close()
+    expect(performance.now() - since).to.be.lessThan(8_000)
+    expect([worker.counts.completed, worker.isIdle]).to.deep.equal([0, false])
+  })
+
   it('serves queues of different payloads', async () => {
     const { client, queue } = make()
     const numbersOnly = client.getReliableQueue<number>(makeQueue(client).name, { codec: codecs.json<number>() })
-    const seen: (string | number)[] = []
-    const worker = client.createWorker([queue, { queue: numbersOnly }], (payload) => void seen.push(payload))
+    const seen: [from: string, payload: string | number][] = []
+    const worker = client.createWorker(
+      [queue, { queue: numbersOnly }],
+      (payload, context) => void seen.push([context.queue, payload]),
+    )
     await queue.add('text')
     await numbersOnly.add(5)
     await eventually(() => expect(worker.counts.completed).to.equal(2))
-    expect(seen).to.have.members(['text', 5])
+    expect(seen).to.have.deep.members([
+      [queue.name, 'text'],
+      [numbersOnly.name, 5],
+    ])
   })
 
   it('takes no more than its rate limit allows', async () => {

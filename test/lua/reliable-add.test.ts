@@ -183,6 +183,22 @@ describe('reliable-add.lua', () => {
       ]),
       published: [NOW + 10],
     },
+    {
+      what: 'says nothing when a tick of a repeat comes earlier',
+      before: { ticks: [['r', NOW + 9]] },
+      items: [{ id: 'a', delay: 10 }],
+      reply: [1],
+      after: having([{ id: 'a', at: NOW + 10 }], { ticks: [['r', NOW + 9]] }),
+      published: [],
+    },
+    {
+      what: 'announces what is visible before the first tick',
+      before: { ticks: [['r', NOW + 11]] },
+      items: [{ id: 'a', delay: 10 }],
+      reply: [1],
+      after: having([{ id: 'a', at: NOW + 10 }], { ticks: [['r', NOW + 11]] }),
+      published: [NOW + 10],
+    },
     // an id that is there
     {
       what: 'keeps a message of the same id as it is',
@@ -326,6 +342,113 @@ describe('reliable-add.lua', () => {
       after: having([{ id: 'a', payload: 'A', at: NOW + 1 }]),
       published: [],
     },
+    // what has expired
+    ...(['keep', 'replace', 'postpone'] as const).flatMap((existing) => [
+      ...[1, 7].map((priority) => ({
+        what: `adds in the place of one that has expired, from priority 7 to ${priority}, existing ${existing}`,
+        before: having([{ ...x, priority: 7, expires: NOW, attempts: 2, failures: '1 5 "x"\n', headers: 'h' }]),
+        items: [{ id: 'x', priority, delay: 3, payload: 'new' }],
+        options: { existing },
+        reply: [1],
+        after: having([{ id: 'x', priority, at: NOW + 3, payload: 'new' }]),
+        published: [],
+      })),
+      {
+        what: `adds in the place of one that expired while somebody had it, existing ${existing}`,
+        before: having([{ ...held, until: NOW, expires: NOW - 1 }]),
+        items: [{ id: 'x', delay: 3, payload: 'new' }],
+        options: { existing },
+        reply: [1],
+        after: having([{ id: 'x', at: NOW + 3, payload: 'new' }]),
+        published: [],
+      },
+      {
+        what: `adds in the place of a record in no schedule that has expired, existing ${existing}`,
+        before: { messages: [['x', record('X', { expires: 1 })] as const] },
+        items: [{ id: 'x', payload: 'new' }],
+        options: { existing },
+        reply: [1],
+        after: having([{ id: 'x', payload: 'new' }]),
+        published: [NOW],
+      },
+      {
+        what: `leaves one that expires right after now to the policy, existing ${existing}`,
+        before: having([{ ...x, expires: NOW + 1 }]),
+        items: [{ id: 'x', payload: 'new', delay: 1 }],
+        options: { existing },
+        reply: [{ keep: 0, replace: 2, postpone: 3 }[existing]],
+        after: having([
+          {
+            keep: { ...x, expires: NOW + 1 },
+            replace: { id: 'x', at: NOW + 1, payload: 'new' },
+            postpone: { ...x, at: NOW + 1, expires: NOW + 7 },
+          }[existing],
+        ]),
+        published: [],
+      },
+      {
+        what: `leaves one that somebody has got to the policy, though it has expired, existing ${existing}`,
+        before: having([{ ...held, expires: NOW - 1 }]),
+        items: [{ id: 'x', payload: 'new', delay: 200 }],
+        options: { existing },
+        reply: [existing === 'replace' ? 2 : 0],
+        after: having([
+          existing === 'replace' ? { id: 'x', at: NOW + 200, payload: 'new' } : { ...held, expires: NOW - 1 },
+        ]),
+        published: [],
+      },
+    ]),
+    {
+      what: 'adds in the place of an equal one that has expired also when it is sent again',
+      before: having([{ ...x, expires: NOW }]),
+      items: [{ id: 'x', payload: 'X', ttl: 5 }],
+      options: { resent: true },
+      reply: [1],
+      after: having([{ id: 'x', payload: 'X', expires: NOW + 5 }]),
+      published: [],
+    },
+    {
+      what: 'refuses a duplicate of one that has expired, a payload that is too large and a time beyond all, and leaves it',
+      before: having([{ ...x, expires: NOW }], {
+        config: [['maxMessageBytes', '3']],
+        once: [['m', NOW + 1]],
+      }),
+      items: [
+        { id: 'x', once: ['m', 10] },
+        { id: 'x', payload: 'four' },
+        { id: 'x', delay: MAX },
+      ],
+      reply: [-1, -5, -3],
+      after: having([{ ...x, expires: NOW }], {
+        config: [['maxMessageBytes', '3']],
+        once: [['m', NOW + 1]],
+      }),
+      published: [],
+    },
+    {
+      what: 'does not count the one in whose place it adds in a full queue',
+      before: having([{ ...x, expires: NOW }, y], { config: [['maxSize', '2']] }),
+      items: [{ id: 'x', payload: 'new' }, { id: 'a' }],
+      reply: [1, -2],
+      after: having([{ id: 'x', payload: 'new' }, y], { config: [['maxSize', '2']] }),
+      published: [],
+    },
+    {
+      what: 'adds none in its place where there is too much without it',
+      before: having([{ ...x, expires: NOW }, y], { config: [['maxSize', '1']] }),
+      items: [{ id: 'x', payload: 'new' }],
+      reply: [-2],
+      after: having([{ ...x, expires: NOW }, y], { config: [['maxSize', '1']] }),
+      published: [],
+    },
+    {
+      what: 'leaves what has expired while adding is paused',
+      before: having([{ ...x, expires: NOW }], { config: [['addPaused', '1']] }),
+      items: [{ id: 'x', payload: 'new' }],
+      reply: [-4],
+      after: having([{ ...x, expires: NOW }], { config: [['addPaused', '1']] }),
+      published: [],
+    },
     // sent again
     {
       what: 'takes what is there for its own when it is sent again, and adds the rest',
@@ -461,11 +584,21 @@ describe('reliable-add.lua', () => {
       published: [],
     },
     {
-      what: 'removes at most 20 marks whose time has passed',
-      before: { once: Array.from({ length: 25 }, (_, n) => [`m${n}`, NOW - 24 + n] as const) },
-      items: [{ id: 'a' }],
+      what: 'removes at most 20 marks whose time has passed, and two for each message',
+      before: { once: Array.from({ length: 30 }, (_, n) => [`m${n}`, NOW - 29 + n] as const) },
+      items: [{ id: 'a' }, { id: 'b' }, { id: 'b' }],
+      reply: [1, 1, 0],
+      after: having([{ id: 'a' }, { id: 'b' }], {
+        once: Array.from({ length: 4 }, (_, n) => [`m${26 + n}`, NOW - 3 + n] as const),
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'keeps the mark that it sets anew',
+      before: { once: [['m', NOW - 1]] },
+      items: [{ id: 'a', once: ['m', 10] }],
       reply: [1],
-      after: having([{ id: 'a' }], { once: Array.from({ length: 5 }, (_, n) => [`m${20 + n}`, NOW - 4 + n] as const) }),
+      after: having([{ id: 'a' }], { once: [['m', NOW + 10]] }),
       published: [NOW],
     },
     // limits
@@ -649,6 +782,24 @@ describe('reliable-add.lua', () => {
     expect(await queue.published()).to.deep.equal([])
   })
 
+  it('has no more marks after many calls than were set in the time for which they hold', async () => {
+    const queue = await rig.queue()
+    for (let call = 0; call < 20; call++) {
+      const list = Array.from({ length: 250 }, (_, n) => ({ id: 'x', once: [`${call} ${n}`, 1] as const }))
+      const options = { nowMs: NOW + call, existing: 'replace' } as const
+      await run(rig.sender, add, queue.keys, argsOf(queue, list, options))
+      expect(await rig.redis.zcard(queue.keys.once)).to.equal(250)
+    }
+  })
+
+  it('adds what needs no marks where these have the wrong type', async () => {
+    const queue = await rig.queue()
+    await queue.block('once')
+    expect((await run(rig.sender, add, queue.keys, argsOf(queue, [{ id: 'a' }]))).outcomes).to.deep.equal([1])
+    await queue.unblock('once')
+    expect(await queue.read()).to.deep.equal(expected(having([{ id: 'a' }])))
+  })
+
   it('reads the clock of the server when it is given none', async () => {
     const queue = await rig.queue()
     const clock = async (): Promise<number> => {
@@ -673,7 +824,7 @@ describe('reliable-add.lua', () => {
     }
   })
 
-  for (const wrong of ['messages', 'once', 'config', 'inFlight', 'due0', 'due5', 'due9'] as const) {
+  for (const wrong of ['messages', 'once', 'config', 'inFlight', 'ticks', 'due0', 'due5', 'due9'] as const) {
     it(`leaves no message that nobody will get when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue()
       await queue.block(wrong)

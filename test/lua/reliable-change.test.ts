@@ -169,6 +169,22 @@ describe('reliable-reschedule.lua', () => {
       after: having([{ ...x, at: NOW + 3 }, other]),
       published: [],
     },
+    {
+      what: 'says nothing of an earlier time before which a tick of a repeat comes',
+      before: having([x], { ticks: [['r', NOW + 2]] }),
+      delayMs: 3,
+      reply: NOW + 3,
+      after: having([{ ...x, at: NOW + 3 }], { ticks: [['r', NOW + 2]] }),
+      published: [],
+    },
+    {
+      what: 'announces an earlier time before the first tick',
+      before: having([x], { ticks: [['r', NOW + 3]] }),
+      delayMs: 2,
+      reply: NOW + 2,
+      after: having([{ ...x, at: NOW + 2 }], { ticks: [['r', NOW + 3]] }),
+      published: [NOW + 2],
+    },
     ...[0, 4, 9].map((priority) => ({
       what: `moves it to priority ${priority} and leaves its time`,
       before: having([x]),
@@ -303,7 +319,7 @@ describe('reliable-reschedule.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having([x])))
   })
 
-  for (const wrong of ['messages', 'inFlight', 'due0', 'due6', 'due9'] as const) {
+  for (const wrong of ['messages', 'inFlight', 'ticks', 'due0', 'due6', 'due9'] as const) {
     for (const where of ['waits', 'came back'] as const) {
       it(`a message that ${where} is in a schedule still when ${wrong} has the wrong type`, async () => {
         const queue = await rig.queue(having([where === 'waits' ? { ...x, at: 1 } : { ...x, until: 1 }]))
@@ -367,10 +383,34 @@ describe('reliable-update.lua', () => {
       after: having([{ id: '' }]),
     },
     {
-      what: 'changes what is in flight, and leaves the lease',
-      before: having([{ id: 'x', payload: 'old', until: NOW + 5 }]),
+      what: 'leaves what somebody has got',
+      before: having([{ id: 'x', payload: 'old', until: NOW + 1, priority: 7, headers: 'h' }, other]),
+      reply: 0,
+      after: having([{ id: 'x', payload: 'old', until: NOW + 1, priority: 7, headers: 'h' }, other]),
+    },
+    {
+      what: 'says that somebody has got this payload, as after a first attempt',
+      before: having([{ id: 'x', payload: 'new', until: NOW + 1, headers: 'h' }]),
       reply: 1,
-      after: having([{ id: 'x', payload: 'new', until: NOW + 5 }]),
+      after: having([{ id: 'x', payload: 'new', until: NOW + 1, headers: 'h' }]),
+    },
+    {
+      what: 'changes what nobody has got any more, and leaves what is known of its delivery',
+      before: having([{ id: 'x', payload: 'old', until: NOW, priority: 7 }]),
+      reply: 1,
+      after: having([{ id: 'x', payload: 'new', until: NOW, priority: 7 }]),
+    },
+    {
+      what: 'leaves a record that stands in no schedule',
+      before: { messages: [['x', record('old')]] },
+      reply: 0,
+      after: { messages: [['x', record('old')]] },
+    },
+    {
+      what: 'leaves what stands in a schedule without a record',
+      before: { due: { 3: [['x', NOW]] } },
+      reply: 0,
+      after: { due: { 3: [['x', NOW]] } },
     },
     {
       what: 'refuses a payload that is too large',
@@ -388,7 +428,8 @@ describe('reliable-update.lua', () => {
   for (const { what, before: state, id = 'x', payload = 'new', reply, after: then } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      expect(await run(rig.sender, update, queue.keys, { id: raw(id), payload: raw(payload) })).to.equal(reply)
+      const args = { nowMs: NOW, id: raw(id), payload: raw(payload) }
+      expect(await run(rig.sender, update, queue.keys, args)).to.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal([])
     })
@@ -397,17 +438,29 @@ describe('reliable-update.lua', () => {
   it('takes a payload of 5 MB', async () => {
     const queue = await rig.queue(having([{ id: 'x', headers: 'h' }]))
     const payload = Buffer.alloc(5_000_000, ALL_BYTES)
-    expect(await run(rig.sender, update, queue.keys, { id: raw('x'), payload })).to.equal(1)
+    expect(await run(rig.sender, update, queue.keys, { nowMs: NOW, id: raw('x'), payload })).to.equal(1)
     const stored = await rig.redis.hgetBuffer(queue.keys.messages, 'x')
     expect(stored?.equals(record(payload, { headers: 'h' }))).to.equal(true)
   })
 
-  for (const wrong of ['messages', 'config'] as const) {
+  it('reads the clock of the server when it is given none', async () => {
+    const seconds = Number((await rig.redis.time())[0])
+    const queue = await rig.queue(
+      having([
+        { id: 'x', until: NOW + 1 },
+        { id: 'y', until: (seconds + 1000) * 1000 },
+      ]),
+    )
+    const of = (id: string) => run(rig.sender, update, queue.keys, { nowMs: -1, id: raw(id), payload: raw('new') })
+    expect([await of('x'), await of('y')]).to.deep.equal([1, 0])
+  })
+
+  for (const wrong of ['messages', 'config', 'inFlight', 'due0', 'due9'] as const) {
     it(`changes nothing when ${wrong} has the wrong type`, async () => {
-      const queue = await rig.queue(having([{ id: 'x', payload: 'old' }]))
+      const queue = await rig.queue(having([{ id: 'x', payload: 'old', until: NOW + 1 }]))
       await queue.block(wrong)
       const then = await queue.read()
-      const done = run(rig.sender, update, queue.keys, { id: raw('x'), payload: raw('new') })
+      const done = run(rig.sender, update, queue.keys, { nowMs: NOW, id: raw('x'), payload: raw('new') })
       expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
       expect(await queue.read()).to.deep.equal(then)
     })

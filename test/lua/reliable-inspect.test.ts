@@ -133,6 +133,22 @@ describe('reliable-get.lua', () => {
     })
   }
 
+  it('answers for the first ones only where they are large, and for one at least', async () => {
+    const sizes = [1_100_000, 1_100_000, 400_000, 400_000, 400_000, 1]
+    const all = sizes.map((size, n) => ({ id: `${n}`, payload: Buffer.alloc(size, 'x') }))
+    const queue = await rig.queue(having(all))
+    const ids = all.map(({ id }) => raw(id))
+    const counts: number[] = []
+    while (ids.length > 0) {
+      const { messages } = await run(rig.sender, get, queue.keys, { nowMs: NOW, ids })
+      const found = messages.map((each) => each?.record.length)
+      const done = all.length - ids.length
+      expect(found).to.deep.equal(sizes.slice(done, done + found.length).map((size) => size + 1))
+      counts.push(ids.splice(0, found.length).length)
+    }
+    expect(counts).to.deep.equal([1, 1, 2, 2])
+  })
+
   it('finds a thousand at once', async () => {
     const all = Array.from({ length: 1000 }, (_, n) => ({ id: `id ${n}`, priority: n % 10, at: n }))
     const queue = await rig.queue(having(all))

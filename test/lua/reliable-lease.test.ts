@@ -1,7 +1,16 @@
 import { expect } from 'chai'
 import { acknowledge, extend } from '../../src/lua/reliable-scripts.js'
 import { run } from '../../src/lua/run.js'
-import { expected, handled, having, MAX, NOW, useReliable, type State } from './reliable-support.js'
+import {
+  expected,
+  handled,
+  having,
+  MAX,
+  NOW,
+  useReliable,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
 import { ALL_BYTES, rejection } from './support.js'
 
 /** What is not the caller's any more, whatever it wants to do with it. */
@@ -161,6 +170,12 @@ describe('reliable-acknowledge.lua', () => {
 describe('reliable-extend.lua', () => {
   const rig = useReliable()
   const x = { id: 'x', until: NOW + 1, attempts: 3, failures: '1 5 "x"\n', payload: 'X' }
+  const argsOf = ({ channel }: ReliableFixture, handled: Buffer[], visibilityMs: number, nowMs = NOW) => ({
+    channel,
+    nowMs,
+    visibilityMs,
+    handled,
+  })
 
   const cases: {
     what: string
@@ -169,6 +184,7 @@ describe('reliable-extend.lua', () => {
     handled: Buffer[]
     reply: (number | null)[]
     after: State
+    published?: number[]
   }[] = [
     { what: 'does nothing when nothing is given', before: having([x]), handled: [], reply: [], after: having([x]) },
     {
@@ -179,20 +195,74 @@ describe('reliable-extend.lua', () => {
       after: having([...others, { ...x, until: NOW + 500 }]),
     },
     {
-      what: 'gives less time too',
+      what: 'gives less time too, and announces it',
       before: having([{ ...x, until: NOW + 900 }]),
       visibilityMs: 10,
       handled: handled(['x', '3 t']),
       reply: [NOW + 10],
       after: having([{ ...x, until: NOW + 10 }]),
+      published: [NOW + 10],
     },
     {
-      what: 'ends it when no time is given',
+      what: 'announces once that several end earlier, also when others end later',
+      before: having([
+        { id: 'w', until: NOW + 100 },
+        { id: 'v', until: NOW + 600 },
+        { ...x, until: NOW + 900 },
+      ]),
+      handled: handled(['w', '1 t'], ['v', '1 t'], ['x', '3 t']),
+      visibilityMs: 50,
+      reply: [NOW + 50, NOW + 50, NOW + 50],
+      after: having([
+        { id: 'w', until: NOW + 50 },
+        { id: 'v', until: NOW + 50 },
+        { ...x, until: NOW + 50 },
+      ]),
+      published: [NOW + 50],
+    },
+    {
+      what: 'says nothing when it ends as before, or later',
+      before: having([
+        { ...x, until: NOW + 500 },
+        { id: 'w', until: NOW + 499 },
+      ]),
+      handled: handled(['x', '3 t'], ['w', '1 t']),
+      reply: [NOW + 500, NOW + 500],
+      after: having([
+        { ...x, until: NOW + 500 },
+        { id: 'w', until: NOW + 500 },
+      ]),
+    },
+    ...(
+      [
+        ['something is visible', having([{ id: 'w', at: NOW + 10, priority: 9 }])],
+        ['another visibility ends', having([{ id: 'w', until: NOW + 10 }])],
+        ['a tick comes', { ticks: [['r', NOW + 10]] }],
+      ] as const
+    ).map(([what, state]) => ({
+      what: `says nothing of less time when ${what} as early`,
+      before: having([{ ...x, until: NOW + 900 }], state),
+      visibilityMs: 10,
+      handled: handled(['x', '3 t']),
+      reply: [NOW + 10],
+      after: having([{ ...x, until: NOW + 10 }], state),
+    })),
+    {
+      what: 'says nothing of less time for what is not held',
+      before: having([{ ...x, until: NOW + 900 }]),
+      visibilityMs: 10,
+      handled: handled(['x', '2 t']),
+      reply: [null],
+      after: having([{ ...x, until: NOW + 900 }]),
+    },
+    {
+      what: 'ends it when no time is given; one that is given twice is the same one',
       before: having([x]),
       visibilityMs: 0,
       handled: handled(['x', '3 t'], ['x', '3 t']),
-      reply: [NOW, null],
+      reply: [NOW, NOW],
       after: having([{ ...x, until: NOW }]),
+      published: [NOW],
     },
     {
       what: 'judges each for itself',
@@ -240,21 +310,32 @@ describe('reliable-extend.lua', () => {
       after: state,
     })),
   ]
-  for (const { what, before: state, visibilityMs = 500, handled: pairs, reply, after: then } of cases) {
+  for (const { what, before: state, visibilityMs = 500, handled: pairs, reply, after: then, published = [] } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      const args = { nowMs: NOW, visibilityMs, handled: pairs }
-      expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal(reply)
+      expect(await run(rig.sender, extend, queue.keys, argsOf(queue, pairs, visibilityMs))).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
-      expect(await queue.published()).to.deep.equal([])
+      expect(await queue.published()).to.deep.equal(published.map(String))
     })
   }
+
+  it('changes nothing when the announcement is refused', async () => {
+    const state = having([
+      { id: 'w', until: NOW + 20 },
+      { ...x, until: NOW + 900 },
+    ])
+    const queue = await rig.queue(state)
+    const args = argsOf(queue, handled(['w', '1 t'], ['x', '3 t']), 10)
+    const thrown = await rig.muted([queue.deadChannel], (sender) => rejection(run(sender, extend, queue.keys, args)))
+    expect(thrown.message).to.match(/perm|can't/i)
+    expect(await queue.read()).to.deep.equal(expected(state))
+  })
 
   it('extends a thousand at once', async () => {
     const all = Array.from({ length: 1000 }, (_, n) => ({ id: `id ${n}`, until: NOW + 1 + n, priority: n % 10 }))
     const queue = await rig.queue(having(all))
     const pairs = handled(...all.map(({ id, priority }) => [id, '1 t', priority] as const))
-    const reply = await run(rig.sender, extend, queue.keys, { nowMs: NOW, visibilityMs: 5000, handled: pairs })
+    const reply = await run(rig.sender, extend, queue.keys, argsOf(queue, pairs, 5000))
     expect(reply).to.deep.equal(all.map(() => NOW + 5000))
     expect(await queue.read()).to.deep.equal(expected(having(all.map((each) => ({ ...each, until: NOW + 5000 })))))
   })
@@ -267,18 +348,18 @@ describe('reliable-extend.lua', () => {
         { id: 'y', until: (seconds + 1000) * 1000 },
       ]),
     )
-    const args = { nowMs: -1, visibilityMs: 7, handled: handled(['x', '1 t'], ['y', '1 t']) }
+    const args = argsOf(queue, handled(['x', '1 t'], ['y', '1 t']), 7, -1)
     const [x, y] = await run(rig.sender, extend, queue.keys, args)
     expect(x).to.equal(null)
     expect(y).to.be.within(seconds * 1000 + 7, Date.now() + 60_000)
   })
 
-  for (const wrong of ['deliveries', 'config', 'inFlight'] as const) {
+  for (const wrong of ['deliveries', 'config', 'inFlight', 'ticks', 'due0', 'due9'] as const) {
     it(`changes nothing when ${wrong} has the wrong type`, async () => {
-      const queue = await rig.queue(having([x]))
+      const queue = await rig.queue(having([{ ...x, until: NOW + 40_000 }]))
       await queue.block(wrong)
       const then = await queue.read()
-      const args = { nowMs: NOW, visibilityMs: -1, handled: handled(['x', '3 t']) }
+      const args = argsOf(queue, handled(['x', '3 t']), -1)
       expect(await rejection(run(rig.sender, extend, queue.keys, args))).to.include({ code: 'ERR_WRONG_TYPE' })
       expect(await queue.read()).to.deep.equal(then)
     })

@@ -37,6 +37,9 @@ interface Queue {
   readonly items: Map<string, Item>
   readonly config: Map<string, string>
   readonly once: Map<string, number>
+  readonly repeats: Map<string, string>
+  /** When the next message of each has to be prepared. */
+  readonly ticks: Map<string, number>
 }
 
 interface Lease {
@@ -51,6 +54,8 @@ interface World {
   readonly queues: readonly [Queue, Queue]
   readonly leases: Lease[]
   published: string[]
+  /** What the reply does not show. */
+  readonly met: Set<string>
   now: number
   counter: number
 }
@@ -72,16 +77,23 @@ const IDS = ['a', 'b', 'c', 'd', '0a', '', '\xff\0']
 const DEFAULT_LIMIT = 10
 
 function emptyWorld(): World {
-  const queue = (prefix: string): Queue => ({ prefix, items: new Map(), config: new Map(), once: new Map() })
-  return { queues: [queue(''), queue('dead ')], leases: [], published: [], now: NOW, counter: 0 }
+  const queue = (prefix: string): Queue => ({
+    prefix,
+    items: new Map(),
+    config: new Map(),
+    once: new Map(),
+    repeats: new Map(),
+    ticks: new Map(),
+  })
+  return { queues: [queue(''), queue('dead ')], leases: [], published: [], met: new Set(), now: NOW, counter: 0 }
 }
 
 function attemptsOf({ delivery = '' }: Item): number {
   return Number(/^\d+/.exec(delivery)?.[0] ?? 0)
 }
 
-function earliestOf({ items }: Queue): number | null {
-  const times = [...items.values()].map(({ at }) => at)
+function earliestOf({ items, ticks }: Queue): number | null {
+  const times = [...[...items.values()].map(({ at }) => at), ...ticks.values()]
   return times.length === 0 ? null : Math.min(...times)
 }
 
@@ -106,6 +118,11 @@ function note(item: Item, now: number, text: string): void {
 
 function shiftExpiry(item: Item, byMs: number): void {
   if (item.expires !== undefined) item.expires = Math.max(0, Math.min(item.expires + byMs, MAX))
+}
+
+/** Whether nobody can get it any more. */
+function isOver({ expires, isTaken, at }: Item, now: number): boolean {
+  return expires !== undefined && expires <= now && !(isTaken && at > now)
 }
 
 /** Takes a message out of `queue`: to the dead letters, if there are any. */
@@ -202,7 +219,8 @@ const add = fc
         for (const [mark, until] of [...queue.once].sort((x, y) => x[1] - y[1]))
           if (until <= now) queue.once.delete(mark)
         const outcomes = messages.map((each) => {
-          const there = queue.items.get(each.id)
+          const old = queue.items.get(each.id)
+          const there = old !== undefined && isOver(old, now) ? undefined : old
           const visible = visibleOf(each)
           const ttl = each.ttl ?? setting(queue, 'timeToLive')
           const expires = ttl === undefined ? undefined : visible + ttl
@@ -218,7 +236,9 @@ const add = fc
             return 3
           }
           if (each.mark !== '' && !there && (queue.once.get(each.mark) ?? 0) > now) return resent ? 1 : -1
-          if (!there && queue.items.size >= (setting(queue, 'maxSize') ?? Infinity)) return -2
+          const others = queue.items.size - (old === undefined ? 0 : 1)
+          if (!there && others >= (setting(queue, 'maxSize') ?? Infinity)) return -2
+          if (old !== there) world.met.add(`add ${existing} in the place of one that has expired`)
           if (each.mark !== '') queue.once.set(each.mark, now + each.markMs)
           queue.items.set(each.id, {
             payload: each.payload,
@@ -236,8 +256,14 @@ const add = fc
         return { now, outcomes }
       },
       // what is sent again may have been there: what is true of it, the model says
-      change: ({ outcomes }: { outcomes: number[] }) =>
-        resent ? NaN : outcomes.filter((outcome) => outcome === 1).length,
+      change: ({ outcomes }: { outcomes: number[] }) => {
+        const added = messages.filter((_, at) => outcomes[at] === 1)
+        const inPlaces = added.filter(({ id }) => {
+          const old = queue.items.get(id)
+          return old !== undefined && isOver(old, now)
+        })
+        return resent ? NaN : added.length - inPlaces.length
+      },
     }
   })
 
@@ -255,7 +281,7 @@ const poll = fc
     return {
       name: 'poll',
       send: async (sender, fixture) => {
-        const { messages, ...rest } = await run(sender, scripts.poll, target(fixture, side).keys, {
+        const { messages, repeats, ...rest } = await run(sender, scripts.poll, target(fixture, side).keys, {
           ...target(fixture, side),
           nowMs: now,
           budgetUs: 10_000_000,
@@ -267,6 +293,7 @@ const poll = fc
         })
         return {
           ...rest,
+          repeats: repeats.map(({ name, value }) => [name, readable(value)]),
           messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
         }
       },
@@ -284,6 +311,15 @@ const poll = fc
           item.delivery = String(attemptsOf(item))
           note(item, now, '"its visibility ended"')
         }
+        const ticking = paused ? [] : [...queue.ticks].filter(([, at]) => at <= now)
+        const repeats = ticking
+          .sort(([a, x], [b, y]) => x - y || (a < b ? -1 : 1))
+          .flatMap(([name]) => {
+            const value = queue.repeats.get(name)
+            if (value === undefined) queue.ticks.delete(name)
+            else queue.ticks.set(name, now + 1000)
+            return value === undefined ? [] : [[name, readable(value)]]
+          })
         const messages: unknown[] = []
         let [expired, buried] = [0, 0]
         for (let priority = 9; priority >= 0; priority--) {
@@ -313,11 +349,12 @@ const poll = fc
           }
         }
         const next = paused ? null : earliestOf(queue)
-        if (messages.length + back.length + expired + buried > 0 || announces) {
+        if (messages.length + back.length + ticking.length + expired + buried > 0 || announces) {
           world.published.push(`${queue.prefix}${next ?? now + 1000}`)
         }
         if (buried > 0 && dead !== null) world.published.push(`${dead.prefix}${now}`)
-        return { now, next, subscribers: 1, visibilityMs: visibility, returned: back.length, expired, buried, messages }
+        const returned = back.length
+        return { now, next, subscribers: 1, visibilityMs: visibility, returned, expired, buried, repeats, messages }
       },
       change: ({ expired, buried }: { expired: number; buried: number }) =>
         -expired - (queue.config.get('deadLetters') === '0' ? buried : 0),
@@ -398,14 +435,19 @@ const extend = fc
     const leases = choose(world, side, chosen)
     return {
       name: 'extend',
-      send: (sender, fixture) =>
-        run(sender, scripts.extend, target(fixture, side).keys, { nowMs: now, visibilityMs, handled: flatOf(leases) }),
+      send: (sender, fixture) => {
+        const { keys, channel } = target(fixture, side)
+        return run(sender, scripts.extend, keys, { channel, nowMs: now, visibilityMs, handled: flatOf(leases) })
+      },
       apply: () => {
         const visibility = visibilityMs < 0 ? (setting(queue, 'visibility') ?? 30_000) : visibilityMs
-        return leases.map((lease) => {
-          const item = heldBy(queue, lease, now)
-          return item === undefined ? null : (item.at = Math.min(now + visibility, MAX))
-        })
+        const ending = Math.min(now + visibility, MAX)
+        const held = leases.map((lease) => heldBy(queue, lease, now))
+        if (held.some((item) => item !== undefined && item.at > ending)) {
+          announce(world, queue, ending)
+          if (world.published.length > 0) world.met.add('extend announces')
+        }
+        return held.map((item) => (item === undefined ? null : (item.at = ending)))
       },
       change: () => 0,
     }
@@ -454,17 +496,23 @@ const reschedule = fc
   })
 
 const update = fc.record({ side, id, size: fc.nat({ max: 6 }) }).map(({ side, id, size }): Draft => (world) => {
+  const { now } = world
   const [queue] = sides(world, side)
-  const payload = `u${world.counter++}${'!'.repeat(size)}`
+  const payload = size === 0 ? 'same' : `u${world.counter++}${'!'.repeat(size)}`
   return {
     name: 'update',
     send: (sender, fixture) =>
-      run(sender, scripts.update, target(fixture, side).keys, { id: raw(id), payload: raw(payload) }),
+      run(sender, scripts.update, target(fixture, side).keys, { nowMs: now, id: raw(id), payload: raw(payload) }),
     apply: () => {
       const item = queue.items.get(id)
       if (payload.length > (setting(queue, 'maxMessageBytes') ?? Infinity)) return -5
-      if (item !== undefined) item.payload = payload
-      return item === undefined ? 0 : 1
+      if (item === undefined) return 0
+      if (item.isTaken && item.at > now) {
+        world.met.add('update of what somebody has got')
+        return item.payload === payload ? 1 : 0
+      }
+      item.payload = payload
+      return 1
     },
     change: () => 0,
   }
@@ -512,6 +560,74 @@ const move = fc
         return { moved, passedOver }
       },
       change: () => 0,
+    }
+  })
+
+const repeat = fc
+  .record({
+    side,
+    name: fc.constantFrom('r', 's'),
+    isKnown: fc.nat({ max: 4 }).map((n) => n > 0),
+    isEnd: fc.nat({ max: 4 }).map((n) => n === 0),
+    at: optional(fc.integer({ min: -5, max: 30 })),
+    priority,
+    withdrawn: fc.constantFrom('', ...IDS),
+    items: fc.array(
+      fc.record({ id, delay: fc.integer({ min: -5, max: 30 }), ttl: optional(fc.integer({ min: 1, max: 60 })) }),
+      { maxLength: 3 },
+    ),
+  })
+  .map(({ side, name, isKnown, isEnd, priority, withdrawn, ...draft }): Draft => (world) => {
+    const { now } = world
+    const [queue] = sides(world, side)
+    const known = isKnown ? (queue.repeats.get(name) ?? '') : `stale${world.counter++}`
+    const value = isEnd ? '' : `v${world.counter++}`
+    const at = draft.at === undefined ? undefined : now + draft.at
+    const items = draft.items.map(({ id, delay, ttl }) => {
+      const expires = ttl === undefined ? undefined : now + delay + ttl
+      return { id, at: now + delay, payload: `r${world.counter++}`, expires }
+    })
+    return {
+      name: 'repeat',
+      send: (sender, fixture) => {
+        const { keys, channel } = target(fixture, side)
+        return run(sender, scripts.repeat, keys, {
+          channel,
+          nowMs: now,
+          name,
+          expected: raw(known),
+          value: raw(value),
+          at: at === undefined ? '' : String(at),
+          priority,
+          withdrawn: raw(withdrawn),
+          items: items.flatMap(({ id, at, payload, expires }) => [
+            raw(id),
+            raw(String(at)),
+            record(payload, { expires }),
+          ]),
+        })
+      },
+      apply: () => {
+        if (known !== (queue.repeats.get(name) ?? '')) return false
+        const times = [...(at === undefined ? [] : [at]), ...items.map((item) => item.at)]
+        if (times.length > 0) announce(world, queue, Math.min(...times))
+        const there = withdrawn === '' ? undefined : queue.items.get(withdrawn)
+        if (there !== undefined && !there.isTaken && there.at > now) {
+          queue.items.delete(withdrawn)
+          world.met.add('repeat withdraws')
+        }
+        for (const { id, at, payload, expires } of items) {
+          if (queue.items.has(id)) continue
+          const nothing = { headers: '', limit: undefined, delivery: undefined, failures: '' }
+          queue.items.set(id, { ...nothing, payload, expires, priority, at, isTaken: false })
+        }
+        if (at === undefined) queue.ticks.delete(name)
+        else queue.ticks.set(name, at)
+        if (value === '') queue.repeats.delete(name)
+        else queue.repeats.set(name, value)
+        return true
+      },
+      change: () => NaN,
     }
   })
 
@@ -627,6 +743,7 @@ const CALLS = {
   negativeAcknowledge,
   extend,
   remove,
+  repeat,
   reschedule,
   update,
   move,
@@ -637,7 +754,7 @@ const CALLS = {
 const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = { add: 7, poll: 8, acknowledge: 3, negativeAcknowledge: 5 }
 
 /** What the model says must stand in Redis. */
-function stateOf({ items, config, once }: Queue): QueueState {
+function stateOf({ items, config, once, repeats, ticks }: Queue): QueueState {
   const all = [...items]
   const due: Record<number, [Buffer, number][]> = {}
   for (const [id, { priority, at, isTaken }] of all) if (!isTaken) (due[priority] ??= []).push([raw(id), at])
@@ -647,6 +764,8 @@ function stateOf({ items, config, once }: Queue): QueueState {
     failures: all.flatMap(([id, { failures }]) => (failures === '' ? [] : [[id, failures] as const])),
     config: [...config],
     once: [...once],
+    repeats: [...repeats],
+    ticks: [...ticks],
     inFlight: all.flatMap(([id, { priority, at, isTaken }]) =>
       isTaken ? [[memberOf(id, priority), at] as const] : [],
     ),
@@ -719,6 +838,7 @@ describe('all scripts of the reliable queue together', () => {
           total = left
           for (const outcome of outcomesOf(step.name, reply)) met.set(outcome, (met.get(outcome) ?? 0) + 1)
         }
+        for (const what of world.met) met.set(what, (met.get(what) ?? 0) + 1)
       }),
       { numRuns: 150 },
     )
@@ -731,15 +851,20 @@ describe('all scripts of the reliable queue together', () => {
 const OUTCOMES = [
   ...[1, 2, 3, 0, -1, -2, -3, -4, -5].map((outcome) => `add ${outcome}`),
   ...[0, 1, 2, -3].map((outcome) => `negativeAcknowledge ${outcome}`),
-  ...['messages', 'returned', 'expired', 'buried'].map((what) => `poll ${what}`),
-  ...[true, false].flatMap((outcome) => [`acknowledge ${outcome}`, `remove ${outcome}`]),
+  ...['messages', 'returned', 'expired', 'buried', 'repeats'].map((what) => `poll ${what}`),
+  ...[true, false].flatMap((outcome) => [`acknowledge ${outcome}`, `remove ${outcome}`, `repeat ${outcome}`]),
+  ...['keep', 'replace', 'postpone'].map((existing) => `add ${existing} in the place of one that has expired`),
+  'extend announces',
+  'repeat withdraws',
+  'update of what somebody has got',
 ]
 
 function outcomesOf(name: string, reply: unknown): string[] {
   if (Array.isArray(reply)) return reply.map((outcome) => `${name} ${String(outcome)}`)
   if (name === 'add') return (reply as scripts.AddReply).outcomes.map((outcome) => `add ${outcome}`)
+  if (name === 'repeat') return [`repeat ${String(reply)}`]
   if (name !== 'poll') return []
-  const { messages, returned, expired, buried } = reply as scripts.PollReply
-  const counts = { messages: messages.length, returned, expired, buried }
+  const { messages, repeats, returned, expired, buried } = reply as scripts.PollReply
+  const counts = { messages: messages.length, repeats: repeats.length, returned, expired, buried }
   return Object.entries(counts).flatMap(([what, n]) => (n > 0 ? [`poll ${what}`] : []))
 }

@@ -85,6 +85,17 @@ describe('reliable-negative-acknowledge.lua', () => {
       published: [],
     },
     {
+      what: 'says nothing when a tick of a repeat comes as early',
+      before: having([x], { ticks: [['r', NOW + 500]] }),
+      how: 'failed',
+      handled: handled(['x', '3 t']),
+      reply: [1],
+      after: having([{ id: 'x', at: NOW + 500, attempts: 3, payload: 'X', failures: `1 5 "x"\n${line(3)}` }], {
+        ticks: [['r', NOW + 500]],
+      }),
+      published: [],
+    },
+    {
       what: 'says nothing when it is visible later than its own visibility would have ended',
       before: having([x]),
       how: 'failed',
@@ -328,6 +339,7 @@ describe('reliable-negative-acknowledge.lua', () => {
     'failures',
     'config',
     'inFlight',
+    'ticks',
     'due0',
     'due2',
     'due9',

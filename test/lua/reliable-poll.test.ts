@@ -45,9 +45,10 @@ function handedOut(message: Message, attempt = 1, token = 't'): unknown {
   return { priority, id: readable(id), lease, visibleAt: Number(at), record: readable(recordOf(message)) }
 }
 
-function shown({ messages, ...rest }: PollReply): unknown {
+function shown({ messages, repeats, ...rest }: PollReply): unknown {
   return {
     ...rest,
+    repeats: repeats.map(({ name, value }) => [name, readable(value)]),
     messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
   }
 }
@@ -72,7 +73,10 @@ describe('reliable-poll.lua', () => {
     before?: State
     args?: Partial<Args>
     /** What is not as in an empty reply. */
-    reply: Omit<Partial<PollReply>, 'messages'> & { messages?: unknown[] }
+    reply: Omit<Partial<PollReply>, 'messages' | 'repeats'> & {
+      messages?: unknown[]
+      repeats?: [name: string, value: string][]
+    }
     after: State
     published: (number | string)[]
   }
@@ -465,6 +469,113 @@ describe('reliable-poll.lua', () => {
       }),
       published: [NOW + 500],
     },
+    // repeats
+    {
+      what: 'tells whose tick has come, to the millisecond and in their order, and asks others only after a second',
+      before: having([a], {
+        repeats: [
+          ['now', '5 {"every":5}'],
+          ['before', ALL_BYTES],
+          ['later', '7'],
+        ],
+        ticks: [
+          ['now', NOW],
+          ['before', NOW - 1],
+          ['later', NOW + 1],
+        ],
+      }),
+      args: { count: 0 },
+      reply: {
+        next: NOW - 2,
+        repeats: [
+          ['before', readable(ALL_BYTES)],
+          ['now', '5 {"every":5}'],
+        ],
+      },
+      after: having([a], {
+        repeats: [
+          ['now', '5 {"every":5}'],
+          ['before', ALL_BYTES],
+          ['later', '7'],
+        ],
+        ticks: [
+          ['later', NOW + 1],
+          ['before', NOW + 1000],
+          ['now', NOW + 1000],
+        ],
+      }),
+      published: [NOW - 2],
+    },
+    {
+      what: 'hands out messages beside them; names are UTF-8',
+      before: having([a, b], { repeats: [[Buffer.from('ü "'), 'x']], ticks: [[Buffer.from('ü "'), NOW]] }),
+      reply: { next: NOW + 500, messages: [handedOut(a), handedOut(b)], repeats: [['ü "', 'x']] },
+      after: having([taken(a), taken(b)], {
+        repeats: [[Buffer.from('ü "'), 'x']],
+        ticks: [[Buffer.from('ü "'), NOW + 1000]],
+      }),
+      published: [NOW + 500],
+    },
+    {
+      what: 'says when the next tick comes if nothing is earlier',
+      before: having([later], { repeats: [['r', 'x']], ticks: [['r', NOW + 1]] }),
+      args: { announce: true },
+      reply: { next: NOW + 1 },
+      after: having([later], { repeats: [['r', 'x']], ticks: [['r', NOW + 1]] }),
+      published: [NOW + 1],
+    },
+    {
+      what: 'says when a tick comes before anything is visible',
+      before: having(
+        [
+          { ...later, at: NOW + 2 },
+          { id: 'z', until: NOW + 7 },
+        ],
+        {
+          repeats: [['r', 'x']],
+          ticks: [['r', NOW + 1]],
+        },
+      ),
+      reply: { next: NOW + 1 },
+      after: having(
+        [
+          { ...later, at: NOW + 2 },
+          { id: 'z', until: NOW + 7 },
+        ],
+        {
+          repeats: [['r', 'x']],
+          ticks: [['r', NOW + 1]],
+        },
+      ),
+      published: [],
+    },
+    {
+      what: 'forgets the tick of what is repeated no more',
+      before: { repeats: [['other', 'x']], ticks: [['gone', NOW]] },
+      reply: { next: null },
+      after: { repeats: [['other', 'x']] },
+      published: [NOW + IDLE],
+    },
+    {
+      what: 'tells of ten at most; the others are due still',
+      before: {
+        repeats: Array.from({ length: 12 }, (_, n) => [`r${n}`, `${n}`] as const),
+        ticks: Array.from({ length: 12 }, (_, n) => [`r${n}`, NOW - 20 + n] as const),
+      },
+      reply: { next: NOW - 10, repeats: Array.from({ length: 10 }, (_, n): [string, string] => [`r${n}`, `${n}`]) },
+      after: {
+        repeats: Array.from({ length: 12 }, (_, n) => [`r${n}`, `${n}`] as const),
+        ticks: Array.from({ length: 12 }, (_, n) => [`r${n}`, n < 10 ? NOW + 1000 : NOW - 20 + n] as const),
+      },
+      published: [NOW - 10],
+    },
+    {
+      what: 'tells of none while polling is paused',
+      before: { repeats: [['r', 'x']], ticks: [['r', NOW]], config: [['pollPaused', '1']] },
+      reply: { next: null },
+      after: { repeats: [['r', 'x']], ticks: [['r', NOW]], config: [['pollPaused', '1']] },
+      published: [],
+    },
     // bounds
     {
       what: 'stops after one page when its time is over',
@@ -492,7 +603,7 @@ describe('reliable-poll.lua', () => {
       const queue = await rig.queue(state)
       const got = await run(rig.sender, poll, queue.keys, argsOf(queue, args))
       const nothing = { now: NOW, next: null, subscribers: 1, visibilityMs: 500, returned: 0, expired: 0, buried: 0 }
-      expect(shown(got)).to.deep.equal({ ...nothing, messages: [], ...reply })
+      expect(shown(got)).to.deep.equal({ ...nothing, repeats: [], messages: [], ...reply })
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal(published.map(String))
     })
@@ -564,6 +675,101 @@ describe('reliable-poll.lua', () => {
     expect(got.next).to.equal(Math.floor(got.now) + 500)
   })
 
+  // compared by ids: a failed test could not show the rest
+  describe('what is large', () => {
+    const MEBIBYTE = 1024 * 1024
+    interface Sized {
+      readonly id: string
+      readonly bytes?: number
+      readonly priority?: number
+      readonly expires?: number
+    }
+    const many = Array.from({ length: 100 }, (_, n) => ({ id: `${1000 + n}`, bytes: n % 3 === 0 ? 100_000 : 1 }))
+
+    const larges: { what: string; before: readonly Sized[]; count?: number; got: string[]; expired?: number }[] = [
+      {
+        what: 'comes one by one, the first however large it is',
+        before: [{ id: 'a', bytes: MEBIBYTE }, { id: 'b', bytes: MEBIBYTE }, { id: 'c' }],
+        got: ['a', 'b', 'c'],
+      },
+      {
+        what: 'comes also when only one is asked for',
+        before: [
+          { id: 'a', bytes: MEBIBYTE },
+          { id: 'b', bytes: MEBIBYTE },
+        ],
+        count: 1,
+        got: ['a', 'b'],
+      },
+      {
+        what: 'comes as far as it has a mebibyte together; nothing small passes it',
+        before: [...['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, bytes: 400_000 })), { id: 'f' }],
+        got: ['ab', 'cd', 'ef'],
+      },
+      {
+        what: 'does not pass those of a higher priority either',
+        before: [
+          { id: 'a', bytes: 700_000, priority: 9 },
+          { id: 'b', bytes: 300_000, priority: 5 },
+          { id: 'c', bytes: 100_000, priority: 4 },
+          { id: 'd', priority: 3 },
+        ],
+        got: ['ab', 'cd'],
+      },
+      {
+        what: 'counts when it has expired: it was read too',
+        before: [{ id: 'a', bytes: MEBIBYTE, expires: NOW, priority: 9 }, { id: 'b' }],
+        got: ['', 'b'],
+        expired: 1,
+      },
+    ]
+    for (const { what, before: start, count = 100, got, expired = 0 } of larges) {
+      it(what, async () => {
+        const all = start.map(({ bytes = 0, ...each }) => ({ ...each, payload: Buffer.alloc(bytes, each.id) }))
+        const queue = await rig.queue(having(all))
+        const polls: string[] = []
+        let gone = 0
+        for (const each of got) {
+          const { messages, next, ...rest } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count }))
+          polls.push(messages.map(({ id }) => id.toString()).join(''))
+          gone += rest.expired
+          const isLast = polls.length === got.length
+          expect(next, `after ${each}`).to.equal(isLast ? NOW + 500 : NOW)
+          expect((await queue.published()).join(), `after ${each}`).to.equal(`${next}`)
+        }
+        expect({ polls, gone }).to.deep.equal({ polls: got, gone: expired })
+      })
+    }
+
+    it('is found among many that are small, and no reply has more than a mebibyte', async () => {
+      const queue = await rig.queue(having(many.map(({ id, bytes }) => ({ id, payload: Buffer.alloc(bytes) }))))
+      const got: string[] = []
+      let polls = 0
+      while (got.length < many.length && polls++ < 20) {
+        const { messages } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
+        expect(messages.reduce((sum, { record }) => sum + record.length, 0)).to.be.within(1, MEBIBYTE)
+        got.push(...messages.map(({ id }) => id.toString()))
+      }
+      expect(got).to.deep.equal(many.map(({ id }) => id))
+      expect(polls).to.be.at.most(5)
+    })
+
+    it('as a repeat comes with later polls', async () => {
+      const names = ['r', 's', 't']
+      const queue = await rig.queue({
+        repeats: names.map((name) => [name, name.repeat(600_000)] as const),
+        ticks: names.map((name) => [name, NOW] as const),
+      })
+      const polls: string[] = []
+      for (const next of [NOW, NOW + 1000]) {
+        const reply = await run(rig.sender, poll, queue.keys, argsOf(queue))
+        expect(reply.next).to.equal(next)
+        polls.push(reply.repeats.map(({ name }) => name).join(''))
+      }
+      expect(polls).to.deep.equal(['rs', 't'])
+    })
+  })
+
   describe('where something has the wrong type', () => {
     const wrongs = [
       'messages',
@@ -571,6 +777,8 @@ describe('reliable-poll.lua', () => {
       'failures',
       'config',
       'inFlight',
+      'repeats',
+      'ticks',
       'due0',
       'due2',
       'due9',
@@ -588,7 +796,7 @@ describe('reliable-poll.lua', () => {
       for (const start of starts) {
         const ids = start.map(({ id }) => id)
         it(`${wrong}: each of ${ids.join(', ')} is handed out or still there, once`, async () => {
-          const queue = await rig.queue(having(start))
+          const queue = await rig.queue(having(start, { repeats: [['r', 'x']], ticks: [['r', NOW]] }))
           await queue.block(wrong)
           const seen: string[] = []
           let failures = 0

@@ -23,6 +23,10 @@ export interface QueueState {
   readonly once?: Pairs
   /** priority and id -> when its visibility ends */
   readonly inFlight?: Pairs
+  /** name -> the last tick, and how it goes on */
+  readonly repeats?: Pairs
+  /** name -> when its next message has to be prepared */
+  readonly ticks?: Pairs
   /** by priority: id -> when it is visible */
   readonly due?: Readonly<Record<number, Pairs>>
 }
@@ -43,6 +47,8 @@ export interface RawQueue {
   config?: RawHash | string
   once?: RawZset | string
   inFlight?: RawZset | string
+  repeats?: RawHash | string
+  ticks?: RawZset | string
   due?: Record<string, RawZset | string>
 }
 
@@ -145,6 +151,8 @@ function expectedQueue(state: QueueState): RawQueue {
     config: hash(state.config),
     once: zset(state.once),
     inFlight: zset(state.inFlight),
+    repeats: hash(state.repeats),
+    ticks: zset(state.ticks),
     due,
   })
 }
@@ -171,8 +179,8 @@ function withoutEmpty(queue: RawQueue): RawQueue {
   )
 }
 
-const HASHES = ['messages', 'deliveries', 'failures', 'config'] as const
-const ZSETS = ['once', 'inFlight'] as const
+const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats'] as const
+const ZSETS = ['once', 'inFlight', 'ticks'] as const
 const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
 export type DueName = `due${(typeof PRIORITIES)[number]}`
@@ -191,6 +199,8 @@ export function keysByHand(name: string): Record<KeyName, string> {
     config: of('config'),
     once: of('once'),
     inFlight: of('in-flight'),
+    repeats: of('repeats'),
+    ticks: of('ticks'),
     ...(due as Record<DueName, string>),
   }
 }
@@ -328,12 +338,16 @@ export interface ReliableRig {
   muted<T>(channels: readonly string[], action: (sender: Sender) => Promise<T>): Promise<T>
 }
 
-/** The shared Redis, with a subscriber of its own. */
-export function useReliable(): ReliableRig {
+/** The shared Redis, with a subscriber of its own; with `args`, a private server started with them. */
+export function useReliable(args?: string[]): ReliableRig {
   let subscriber: Redis | undefined
   let users = 0
   const fixtures: ReliableFixture[] = []
-  const rig = useRedis()
+  // before the server ends
+  after(async () => {
+    await subscriber?.quit()
+  })
+  const rig = useRedis(args)
 
   before(async () => {
     subscriber = rig.redis.duplicate().setMaxListeners(0)
@@ -344,9 +358,6 @@ export function useReliable(): ReliableRig {
     const gone = fixtures.splice(0)
     if (gone.length > 0) await subscriber?.unsubscribe(...gone.flatMap((each) => [each.channel, each.deadChannel]))
     for (const fixture of gone) await rig.redis.unlink(...fixture.all)
-  })
-  after(async () => {
-    await subscriber?.quit()
   })
 
   return {

@@ -4,6 +4,7 @@ import { boolean, integer, nonEmptyString, oneOf, onlyKnown, resolveSettings, ty
 
 describe('options', () => {
   const defaults = {
+    localTime: Date.now,
     clock: 'redis',
     sweepInterval: 5_000,
     pingInterval: 10_000,
@@ -20,7 +21,7 @@ describe('options', () => {
   })
 
   it('that are undefined count as not given', () => {
-    const tuning = Object.fromEntries(Object.keys(defaults).map((key) => [key, undefined]))
+    const tuning = Object.fromEntries(Object.keys(defaults).map((key) => [key, undefined])) as Tuning
     expect(resolveSettings(tuning)).to.deep.equal(defaults)
   })
 

@@ -16,13 +16,15 @@ function reply(ids: readonly string[], next: number | null = null): PollReply {
     visibleAt: NOW,
     record: Buffer.from('\0'),
   }))
-  return { now: NOW, next, subscribers: 1, visibilityMs: 30_000, returned: 0, expired: 0, buried: 0, messages }
+  const others = { returned: 0, expired: 0, buried: 0, repeats: [] }
+  return { now: NOW, next, subscribers: 1, visibilityMs: 30_000, ...others, messages }
 }
 
 function setUp(answer: (count: number, visibilityMs: number) => PollReply | Promise<PollReply>) {
   const asked: [count: number, visibilityMs: number][] = []
   const released: string[] = []
   const errors: Error[] = []
+  const clock = new FakeClock()
   const poller = new Poller({
     poll: async (count, visibilityMs) => {
       asked.push([count, visibilityMs])
@@ -30,10 +32,10 @@ function setUp(answer: (count: number, visibilityMs: number) => PollReply | Prom
     },
     release: async (polled) => void released.push(...polled.map(({ id }) => id.toString())),
     onError: (error) => errors.push(error),
-    clock: new FakeClock(),
+    clock,
     random: () => 0,
   })
-  return { poller, asked, released, errors }
+  return { poller, asked, released, errors, clock }
 }
 
 async function settle(): Promise<void> {
@@ -61,6 +63,32 @@ describe('Poller', () => {
       [1, 9_000],
       [1, 100],
     ])
+    await poller.stop()
+  })
+
+  it('asks first for those who got nothing, so that nobody who keeps asking starves them', async () => {
+    const there = ['a']
+    const { poller, asked } = setUp(() => reply(there.splice(0)))
+    const [greedy, patient] = [poller.take(1, 100, {}), poller.take(1, 9_000, {})]
+    expect(idsOf(await greedy)).to.deep.equal(['a'])
+    await settle()
+    there.push('b')
+    const again = poller.take(1, 100, {}).catch(() => [])
+    await settle()
+    expect(asked.map(([, visibilityMs]) => visibilityMs)).to.deep.equal([100, 9_000, 9_000, 100])
+    expect(idsOf(await patient)).to.deep.equal(['b'])
+    await poller.stop()
+    await again
+  })
+
+  it('counts how long messages are held from when it asked', async () => {
+    const { poller, clock } = setUp(() => {
+      clock.jump(70) // under way
+      return reply(['a'])
+    })
+    clock.jump(1_000)
+    const [message] = await poller.take(1, -1, {})
+    expect(message).to.include({ heldUntil: 31_000, polledAt: NOW, visibleUntil: NOW + 30_000 })
     await poller.stop()
   })
 

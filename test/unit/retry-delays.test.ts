@@ -17,6 +17,13 @@ describe('retryDelays', () => {
     expect(retryDelays(policy)(1_000)).to.equal(500)
   })
 
+  it('exponential: a first delay of more than an hour needs no maxDelay', () => {
+    expect(attempts.map(retryDelays({ type: 'exponential', delay: 7_200_000 }))).to.deep.equal(
+      attempts.map(() => 7_200_000),
+    )
+    expect(retryDelays({ type: 'exponential', delay: 1_000 })(50)).to.equal(3_600_000)
+  })
+
   it('listed: one after the other, then the last', () => {
     const list = ['15s', '3m', '2h', 5]
     expect(attempts.map(retryDelays(list))).to.deep.equal([15_000, 180_000, 7_200_000, 5, 5])

@@ -9,9 +9,11 @@ local function earliest(schedules, before)
   return first
 end
 
--- Tells everyone who waits that something becomes visible at `at`, unless they look not later anyway. Before the change
--- itself, so that an error (no right to publish) leaves everything as it was.
-local function announce(schedules, channel, at)
+-- Tells everyone who waits that something becomes visible at `at`, unless they look not later anyway: for something else, or
+-- for a tick. Before the change itself, so that an error (no right to publish) leaves everything as it was.
+local function announce(schedules, ticks, channel, at)
   local first = earliest(schedules, at)
-  if not first or at < first then redis.call('PUBLISH', channel, string.format('%.0f', at)) end
+  if first and first <= at then return end
+  local tick = earliest({ticks})
+  if not tick or at < tick then redis.call('PUBLISH', channel, string.format('%.0f', at)) end
 end

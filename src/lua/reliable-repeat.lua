@@ -1,0 +1,74 @@
+-- Change a repeat, if nobody has changed it since the caller looked, and add the messages that come of the change: of
+-- however many callers that prepare the same tick one does. The value of a repeat says how far it has come, so that it differs
+-- after each tick; to the scripts it is only a text.
+--
+-- KEYS[1] messages    hash  id -> record
+-- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures    hash  id -> a line for each failed attempt
+-- KEYS[4] repeats     hash  name -> the last tick, and how it goes on
+-- KEYS[5] ticks       zset  name -> when its next message has to be prepared, epoch ms
+-- KEYS[6] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[7] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[8] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[9] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[10] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[11] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[12] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[13] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[14] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[15] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[16] due9  zset  id -> when it is visible, epoch ms; priority 9
+--
+-- ARGV[1] channel     text     announces when something becomes visible
+-- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
+-- ARGV[3] name        text
+-- ARGV[4] expected    bytes    the value as the caller knows it, or "" for none
+-- ARGV[5] value       bytes    the new one, or "" for none
+-- ARGV[6] at          text     when the next message has to be prepared, epoch ms, or "" for never
+-- ARGV[7] priority    integer  of the messages
+-- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or somebody has got it, or ""
+-- ARGV[9..] items     bytes*   for each message three: its id, when it is visible, epoch ms, its record
+--
+-- returns 1, or 0 when the value was another one; then nothing was changed
+local messages, deliveries, failures, repeats, ticks, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local due = {KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]}
+local channel, name, value, at, withdrawn = ARGV[1], ARGV[3], ARGV[5], ARGV[6], ARGV[8]
+local schedule = due[tonumber(ARGV[7]) + 1]
+
+-- include shared/milliseconds.lua
+
+-- include shared/schedules.lua
+
+local now = milliseconds(ARGV[2])
+if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
+
+-- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
+local first = tonumber(at)
+for item = 9, #ARGV, 3 do
+  local visible = tonumber(ARGV[item + 1])
+  if not first or visible < first then first = visible end
+end
+if first then announce({inFlight, unpack(due)}, ticks, channel, first) end
+
+if withdrawn ~= '' then
+  for _, each in ipairs(due) do
+    local visible = tonumber(redis.call('ZSCORE', each, withdrawn) or 0)
+    if visible > now then
+      redis.call('HDEL', messages, withdrawn)
+      redis.call('HDEL', deliveries, withdrawn)
+      redis.call('HDEL', failures, withdrawn)
+      redis.call('ZREM', each, withdrawn) -- last: while it stands here, the same can be done again
+    end
+  end
+end
+for item = 9, #ARGV, 3 do
+  local id = ARGV[item]
+  if redis.call('HEXISTS', messages, id) == 0 then
+    redis.call('ZADD', schedule, ARGV[item + 1], id)
+    redis.call('HSET', messages, id, ARGV[item + 2])
+  end
+end
+if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
+-- the last step: after an error above the same can be done again
+if value == '' then redis.call('HDEL', repeats, name) else redis.call('HSET', repeats, name, value) end
+return 1

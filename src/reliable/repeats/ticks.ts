@@ -1,0 +1,109 @@
+import { createRequire } from 'node:module'
+import type { Cron } from 'croner'
+import { InvalidArgumentError, UnsupportedOperationError, toError } from '../../errors.js'
+import { integer, nonEmptyString } from '../../options.js'
+
+/** When something is repeated. One of `every` and `cron`. */
+export interface RepeatTimes {
+  /** A tick each so many milliseconds, counted from `startAt`, or from 1970-01-01T00:00Z. 1 to 31,622,400,000 (366 days). */
+  readonly every?: number | undefined
+  /**
+   * Five fields (minute, hour, day of the month, month, day of the week), or six with the seconds before them; `@daily` and the
+   * like too. Needs the package `croner`.
+   */
+  readonly cron?: string | undefined
+  /** Of the cron expression, as IANA calls it: `'Europe/Berlin'`. Default `'UTC'`. */
+  readonly timeZone?: string | undefined
+  /** No tick before it; with `every` the first one. */
+  readonly startAt?: Date | undefined
+  /** No tick after it. */
+  readonly endAt?: Date | undefined
+}
+
+/** The times of a repeat as they are kept: epoch milliseconds for dates. */
+export interface TickRule {
+  readonly every?: number
+  readonly cron?: string
+  readonly timeZone?: string
+  readonly startAt?: number
+  readonly endAt?: number
+}
+
+/** The first tick after a time, epoch milliseconds; `null` when there is none. */
+export type NextTick = (after: number) => number | null
+
+const MAX_EVERY_MS = 366 * 86_400_000
+const MAX_CRON_CHARS = 256
+/** What a Date can hold. */
+const MAX_DATE_MS = 8_640_000_000_000_000
+
+export function tickRuleOf({ every, cron, timeZone, startAt, endAt }: RepeatTimes): TickRule {
+  if ((every === undefined) === (cron === undefined)) {
+    throw new InvalidArgumentError('every and cron', 'one of the two', every === undefined ? 'none' : 'both')
+  }
+  if (timeZone !== undefined && cron === undefined) {
+    throw new InvalidArgumentError('timeZone', 'none without cron', timeZone)
+  }
+  const rule: TickRule = {
+    ...(every !== undefined && { every: integer('every', every, 1, MAX_EVERY_MS) }),
+    ...(cron !== undefined && { cron: cronText(cron), timeZone: nonEmptyString('timeZone', timeZone ?? 'UTC') }),
+    ...(startAt !== undefined && { startAt: dateMs('startAt', startAt) }),
+    ...(endAt !== undefined && { endAt: dateMs('endAt', endAt) }),
+  }
+  // what cannot be read is refused here, and what never comes true, such as the 30th of February
+  if (rule.cron !== undefined && nextTickOf({ cron: rule.cron, timeZone: rule.timeZone ?? 'UTC' })(0) === null) {
+    throw new InvalidArgumentError('cron', 'an expression that is true at some time', rule.cron)
+  }
+  return rule
+}
+
+export function nextTickOf(rule: TickRule): NextTick {
+  const { startAt = 0, endAt = MAX_DATE_MS } = rule
+  const following =
+    rule.every === undefined ? byCron(rule.cron ?? '', rule.timeZone ?? 'UTC') : byInterval(rule.every, startAt)
+  return (after) => {
+    const tick = following(Math.max(after, startAt - 1))
+    return tick === null || tick > endAt ? null : tick
+  }
+}
+
+function byInterval(every: number, first: number): NextTick {
+  return (after) => first + (Math.floor((after - first) / every) + 1) * every
+}
+
+function byCron(expression: string, timeZone: string): NextTick {
+  const { Cron } = library()
+  let cron: Cron | undefined
+  return (after) => {
+    try {
+      cron ??= new Cron(expression, { timezone: timeZone, paused: true })
+      return cron.nextRun(new Date(after))?.getTime() ?? null // an unknown time zone shows itself only here
+    } catch (thrown) {
+      const expected = `an expression and a time zone that can be read (${toError(thrown).message})`
+      throw new InvalidArgumentError('cron', expected, `${expression} in ${timeZone}`)
+    }
+  }
+}
+
+function cronText(cron: unknown): string {
+  const text = nonEmptyString('cron', cron)
+  if (text.length > MAX_CRON_CHARS) {
+    throw new InvalidArgumentError('cron', `at most ${MAX_CRON_CHARS} characters`, `${text.length} characters`)
+  }
+  return text
+}
+
+function dateMs(what: string, date: unknown): number {
+  if (!(date instanceof Date) || Number.isNaN(date.getTime()))
+    throw new InvalidArgumentError(what, 'a valid Date', date)
+  return date.getTime()
+}
+
+/** `croner` is optional: only cron expressions need it. */
+function library(): { readonly Cron: typeof Cron } {
+  try {
+    return createRequire(import.meta.url)('croner') as { readonly Cron: typeof Cron }
+  } catch (cause) {
+    throw new UnsupportedOperationError('cron expressions need the package "croner": npm install croner', { cause })
+  }
+}

@@ -1,0 +1,120 @@
+import { expect } from 'chai'
+import { codecs, type ReliableQueue } from '../../src/index.js'
+import { reliableKeys } from '../../src/keys.js'
+import { createTestKit, type TestKit } from '../../src/testing/index.js'
+import { commandCalls } from '../lua/support.js'
+import { eventually } from '../support/events.js'
+import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { cleanUp, forgetReliable, makeClient, numbers, onCleanup, rawTo } from './fixtures.js'
+
+const string = { codec: codecs.string() }
+const MINUTE = 60_000
+
+describe('what a reliable queue asks of Redis at once', () => {
+  let server: RedisServer | undefined
+  before(async function () {
+    requireServerBin(this)
+    server = await startRedis()
+  })
+  after(() => server?.stop())
+  afterEach(cleanUp)
+
+  function make(): { queue: ReliableQueue<string>; calls: typeof callsWhile } {
+    return {
+      queue: makeClient({ url: server?.url ?? '' }).getReliableQueue<string>(uniqueName('bounds'), string),
+      calls: callsWhile,
+    }
+  }
+  /** How often each command was called; those that scripts call are counted too. */
+  function callsWhile(action: () => Promise<unknown>): Promise<Record<string, number>> {
+    return commandCalls(rawTo(server?.port ?? 0), action)
+  }
+
+  it('contains and containsMany fetch no message', async () => {
+    const { queue, calls } = make()
+    await queue.addMany([
+      { payload: 'x'.repeat(100_000), id: 'a' },
+      { payload: 'x', id: 'b' },
+    ])
+    const called = await calls(async () => {
+      expect([await queue.contains('a'), await queue.contains('nobody')]).to.deep.equal([true, false])
+      expect(await queue.containsMany(['a', 'nobody', 'b'])).to.equal(2)
+      const many = numbers(1_200)
+      expect(await queue.containsMany([...many, 'b'])).to.equal(1)
+    })
+    expect(called).to.include({ hexists: 1_206 })
+    expect(called).to.not.have.any.keys('hget', 'hmget')
+  })
+
+  it('move by ids moves 500 with one script', async () => {
+    const { queue, calls } = make()
+    const to = `{${queue.name}}:other`
+    const ids = numbers(1_200)
+    await queue.addMany(['first', ...ids].map((id) => ({ payload: id, id })))
+    expect(await queue.move({ to, ids: ['first'] })).to.equal(1) // from now on the server knows the script
+    const called = await calls(async () => {
+      expect(await queue.move({ to, ids: [...ids, 'nobody'] })).to.equal(1_200)
+    })
+    expect(called).to.include({ evalsha: 3 })
+    expect(await queue.move({ to, ids: [] })).to.equal(0)
+    expect(await queue.size()).to.equal(0)
+  })
+
+  it('large messages are looked at in several replies, all of them and in order', async () => {
+    const { queue, calls } = make()
+    const ids = numbers(6)
+    for (const id of ids) await queue.add(id.repeat(600_000), { id })
+    await queue.get('0') // from now on the server knows the script
+    const called = await calls(async () => {
+      const found = await queue.getAll(['nobody', ...ids])
+      expect(found.map((info) => info?.payload.charAt(0))).to.deep.equal([undefined, ...ids])
+    })
+    expect(called).to.include({ evalsha: 6 })
+    const listed: string[] = []
+    for await (const { id } of queue.listAll()) listed.push(id)
+    expect(listed).to.deep.equal(ids)
+  })
+})
+
+describe('a repeat', () => {
+  afterEach(cleanUp)
+
+  async function onKit(): Promise<{ kit: TestKit; queue: ReliableQueue<string> }> {
+    const kit = await createTestKit({ url: redisUrl(), startAt: new Date('2030-01-01T00:00:00Z') })
+    onCleanup(() => kit.close())
+    const name = kit.uniqueName('repeats')
+    forgetReliable(name)
+    return { kit, queue: kit.client.getReliableQueue<string>(name, string) }
+  }
+
+  for (const how of ['is removed', 'is changed'] as const) {
+    it(`that ${how} leaves the message of a tick that has come, also while it waits for its next attempt`, async () => {
+      const { kit, queue } = await onKit()
+      const endAt = new Date(kit.now.getTime() + MINUTE)
+      await queue.setRepeat('r', 'x', { every: MINUTE, endAt })
+      await kit.advance('1m')
+      const message = await queue.poll()
+      expect(await message?.negativeAcknowledge({ delay: MINUTE })).to.equal(true)
+      if (how === 'is removed') expect(await queue.removeRepeat('r')).to.equal(true)
+      else expect(await queue.setRepeat('r', 'y', { every: MINUTE, endAt })).to.equal(true)
+      expect(await queue.get(`r@${endAt.getTime()}`)).to.include({ payload: 'x', attempts: 1 })
+    })
+  }
+
+  it('with large messages makes up for missed ticks in several steps', async () => {
+    const { kit, queue } = await onKit()
+    await queue.setRepeat('r', 'x'.repeat(800_000), { every: MINUTE, missed: 'all' })
+    await kit.advance('6m')
+    const { repeats } = reliableKeys(queue.name)
+    const first = await rawClient().hget(repeats, 'r')
+    expect(await queue.poll()).to.not.equal(null)
+    await eventually(async () => expect(await rawClient().hget(repeats, 'r')).to.not.equal(first))
+    expect(await queue.size()).to.equal(2) // the one that was taken, and one more
+    const seen = new Set<string>()
+    await kit.eventually(async () => {
+      for (const { id } of await queue.pollMany({ count: 100 })) seen.add(id)
+      return seen.size === 5
+    })
+  })
+})
