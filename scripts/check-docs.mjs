@@ -6,14 +6,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'
 import { root } from './ensure-installed.mjs'
 
-const pages = [
-  'README.md',
-  'CHANGELOG.md',
-  'benchmarks/README.md',
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.md'))
-    .map((file) => `docs/${file}`),
-]
+const pages = ['README.md', 'CHANGELOG.md', 'benchmarks/README.md', ...pagesIn('docs')]
 /** @type {string[]} */
 const problems = []
 const dir = join(root, '.cache/docs')
@@ -53,7 +46,7 @@ for (const page of pages) {
 
 const config = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => ts.sys.readFile(file)).config
 const { options } = ts.convertCompilerOptionsFromJson(
-  { ...config.compilerOptions, rootDir: root, noEmit: true, paths: { redelayed: ['./src/index.ts'] } },
+  { ...config.compilerOptions, rootDir: root, noEmit: true, paths: sourcesOfExports() },
   root,
 )
 const program = ts.createProgram([...blocks.keys()], options)
@@ -74,3 +67,24 @@ console.log(
   `${blocks.size} code blocks, ${tests} tests named, the links of ${pages.length} pages: ${problems.length} problems`,
 )
 process.exitCode = problems.length === 0 && blocks.size > 0 ? 0 : 1
+
+/** What the package exports, as its sources. @returns {Record<string, string[]>} */
+function sourcesOfExports() {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  return Object.fromEntries(
+    Object.entries(exports).flatMap(([path, { types }]) =>
+      types === undefined
+        ? []
+        : [[`redelayed${path.slice(1)}`, [types.replace('./dist/', './src/').replace('.d.ts', '.ts')]]],
+    ),
+  )
+}
+
+/** Installed packages are left out: one of them is a link to this repository. @param {string} folder @returns {string[]} */
+function pagesIn(folder) {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : pagesIn(path)
+    return path.endsWith('.md') ? [path] : []
+  })
+}

@@ -163,9 +163,39 @@ check('a YAML configuration is read, and without yaml the error says what to ins
   assert(missing.status !== 0 && missing.output.includes('npm install yaml'), missing.output)
 })
 
+check('the other entry points can be imported, and say what they need', () => {
+  const { stdout, output } = runModule(`
+    const { createTestKit } = await import('redelayed/testing')
+    const { logEvents } = await import('redelayed/logging')
+    const { prometheusMetrics } = await import('redelayed/prometheus')
+    const { openTelemetry } = await import('redelayed/opentelemetry')
+    console.log(typeof createTestKit, typeof logEvents)
+    for (const action of [() => prometheusMetrics({}), () => openTelemetry()]) {
+      try { action() } catch (error) { console.log(error.message.split('npm install ')[1]) }
+    }`)
+  assert(stdout.trim() === 'function function\nprom-client\n@opentelemetry/api', output)
+})
+
+const setsCron = `
+  const { createClient } = await import('redelayed')
+  const client = createClient({ url: 'redis://127.0.0.1:1', connectTimeout: 50 })
+  client.on('error', () => undefined)
+  const set = client.getReliableQueue('q').setRepeat('r', 1, { cron: '* * * * *' })
+  console.log((await set.catch((error) => error)).message)
+  await client.shutdown()`
+check('a cron expression is read, and without croner the error says what to install', () => {
+  const there = runModule(setsCron)
+  assert(there.status === 0 && !there.output.includes('croner'), there.output)
+  rmSync(join(project, 'node_modules/croner'), { recursive: true })
+  const missing = runModule(setsCron)
+  assert(missing.output.includes('npm install croner'), missing.output)
+})
+
 check('the tarball has no tests, scripts or other leftovers', () => {
   const allowed = /^(dist|src|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
-  const strays = files.filter((file) => !allowed.test(file) || /(^|\/)tests?\/|\.test\.|\.tsbuildinfo$/.test(file))
+  const strays = files.filter(
+    (file) => !allowed.test(file) || /(^|\/)(tests?|node_modules)\/|\.test\.|\.tsbuildinfo$/.test(file),
+  )
   assert(files.length > 0 && strays.length === 0, strays.join('\n') || 'it is empty')
 })
 check('the tarball has README.md and LICENSE', () => {

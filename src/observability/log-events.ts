@@ -1,0 +1,66 @@
+import {
+  RedelayedError,
+  type EventName,
+  type HandledOutcome,
+  type RedelayedClient,
+  type RedelayedEvents,
+} from '../index.js'
+
+/** A logger such as pino's, or `console`: what is known, then a text. */
+export interface EventLogger {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+type Level = keyof EventLogger
+
+const LEVELS: Readonly<Record<EventName, Level>> = {
+  error: 'error',
+  quarantined: 'warn',
+  reconnecting: 'warn',
+  full: 'warn',
+  rejected: 'warn',
+  expired: 'warn',
+  handled: 'warn', // what went well: debug
+  subscribed: 'info',
+  transferred: 'debug',
+  added: 'debug',
+  polled: 'debug',
+  acknowledged: 'debug',
+  failed: 'debug',
+  removed: 'debug',
+}
+
+const WENT_WELL: readonly (HandledOutcome | undefined)[] = ['completed', 'deferred']
+
+/**
+ * Logs what happens to a client, with the event's name in `event` and never a payload, until the function that is returned is
+ * called. Errors are given as `err`.
+ */
+export function logEvents(client: RedelayedClient, logger: EventLogger): () => void {
+  const ends = (Object.keys(LEVELS) as EventName[]).map((name) => listen(client, name, logger))
+  return () => {
+    for (const end of ends.splice(0)) end()
+  }
+}
+
+function listen(client: RedelayedClient, name: EventName, logger: EventLogger): () => void {
+  const listener = (event: RedelayedEvents[EventName]): void => {
+    const { err, ...fields } = fieldsOf(event)
+    const level = 'outcome' in fields && WENT_WELL.includes(fields.outcome) ? 'debug' : LEVELS[name]
+    logger[level]({ event: name, ...fields, ...(err !== undefined && { err }) }, `redelayed ${name}`)
+  }
+  client.on(name, listener)
+  return () => client.off(name, listener)
+}
+
+function fieldsOf(event: RedelayedEvents[EventName]): {
+  readonly err?: Error | undefined
+  readonly outcome?: HandledOutcome
+} {
+  if (event instanceof RedelayedError) return { ...(event.queue !== undefined && { queue: event.queue }), err: event }
+  const { error, ...fields } = 'error' in event ? event : { ...event, error: undefined }
+  return { ...fields, err: error }
+}

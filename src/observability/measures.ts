@@ -1,0 +1,131 @@
+import type { DelayedQueue, RedelayedClient, ReliableQueue } from '../index.js'
+
+/** What is measured, by names without a prefix; seconds, as both Prometheus and OpenTelemetry ask for. */
+export const COUNTERS = {
+  messages: 'Messages of reliable queues by what happened to them through this client.',
+  handled: 'Messages that workers were done with, by outcome.',
+  transferred: 'Messages of delayed queues that this client moved to their destination.',
+  quarantined: 'Entries that could not be read.',
+  errors: 'Errors by their code.',
+  reconnects: 'Attempts to open a lost connection again.',
+} as const
+
+export const HISTOGRAMS = {
+  handling_seconds: 'From when a worker began with a message until Redis knew what came of it.',
+  lateness_seconds: 'From when a message of a reliable queue was visible until a worker got it, by the Redis clock.',
+  transfer_lateness_seconds: 'By how much the most overdue message of a transfer was late, by the Redis clock.',
+  attempts: 'The number of the delivery that was handled.',
+} as const
+
+export const GAUGES = {
+  queue_messages: 'Messages in a queue by state.',
+  queue_oldest_seconds: 'For how long the first message that could be delivered has been waiting.',
+} as const
+
+export const BUCKETS: Readonly<Record<keyof typeof HISTOGRAMS, readonly number[]>> = {
+  handling_seconds: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
+  lateness_seconds: [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 300],
+  transfer_lateness_seconds: [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 300],
+  attempts: [1, 2, 3, 4, 5, 7, 10, 20, 50],
+}
+
+/** The labels of each, always all of them. */
+export const LABELS = {
+  messages: ['queue', 'event'],
+  handled: ['queue', 'task', 'outcome'],
+  transferred: ['queue'],
+  quarantined: ['queue', 'reason'],
+  errors: ['code'],
+  reconnects: ['connection'],
+  handling_seconds: ['queue', 'task', 'outcome'],
+  lateness_seconds: ['queue'],
+  transfer_lateness_seconds: ['queue'],
+  attempts: ['queue'],
+  queue_messages: ['queue', 'state'],
+  queue_oldest_seconds: ['queue'],
+} as const satisfies Record<keyof typeof COUNTERS | keyof typeof HISTOGRAMS | keyof typeof GAUGES, readonly string[]>
+
+export type Labels = Readonly<Record<string, string>>
+
+/** Where measured values go. */
+export interface Sink {
+  count(name: keyof typeof COUNTERS, labels: Labels, value: number): void
+  record(name: keyof typeof HISTOGRAMS, labels: Labels, value: number): void
+}
+
+/** A queue whose depth is looked at each time the gauges are read. */
+export type MeasuredQueue = ReliableQueue | DelayedQueue
+
+/** One reading of a gauge. */
+export interface Reading {
+  readonly name: keyof typeof GAUGES
+  readonly labels: Labels
+  readonly value: number
+}
+
+const MESSAGE_EVENTS = ['added', 'full', 'polled', 'acknowledged', 'failed', 'rejected', 'expired', 'removed'] as const
+
+/**
+ * Tells `sink` of all that happens to `client`, until the function that is returned is called. Only the tasks that are named
+ * get a label: the names come with messages, and one value of a label each would be for ever.
+ */
+export function observe(client: RedelayedClient, tasks: readonly string[], sink: Sink): () => void {
+  const ends: (() => void)[] = []
+  const listen: typeof client.on = (name, listener) => {
+    client.on(name, listener)
+    ends.push(() => client.off(name, listener))
+    return client
+  }
+  for (const event of MESSAGE_EVENTS) {
+    listen(event, ({ queue, count }) => sink.count('messages', { queue, event }, count))
+  }
+  listen('handled', ({ queue, task = '', outcome, ms, lateMs, attempt }) => {
+    const labels = { queue, task: tasks.includes(task) ? task : '', outcome }
+    sink.count('handled', labels, 1)
+    sink.record('handling_seconds', labels, ms / 1_000)
+    sink.record('lateness_seconds', { queue }, lateMs / 1_000)
+    sink.record('attempts', { queue }, attempt)
+  })
+  listen('transferred', ({ queue, count, maxLatenessMs }) => {
+    sink.count('transferred', { queue }, count)
+    sink.record('transfer_lateness_seconds', { queue }, maxLatenessMs / 1_000)
+  })
+  listen('quarantined', ({ queue, reason, count }) => sink.count('quarantined', { queue, reason }, count))
+  listen('error', ({ code }) => sink.count('errors', { code }, 1))
+  listen('reconnecting', ({ connection }) => sink.count('reconnects', { connection }, 1))
+  return () => {
+    for (const end of ends.splice(0)) end()
+  }
+}
+
+/** Of queues that cannot be read now there is nothing, so that one of them does not hide the others. */
+export async function readGauges(queues: readonly MeasuredQueue[]): Promise<Reading[]> {
+  const readings = await Promise.all(queues.map((queue) => readGaugesOf(queue).catch((): Reading[] => [])))
+  return readings.flat()
+}
+
+async function readGaugesOf(queue: MeasuredQueue): Promise<Reading[]> {
+  const { name } = queue
+  const { states, oldestMs } = 'counts' in queue ? await reliableDepth(queue) : await delayedDepth(queue)
+  const depth = Object.entries(states).map(([state, value]) => ({
+    name: 'queue_messages' as const,
+    labels: { queue: name, state },
+    value,
+  }))
+  return [...depth, { name: 'queue_oldest_seconds', labels: { queue: name }, value: oldestMs / 1_000 }]
+}
+
+interface Depth {
+  readonly states: Readonly<Record<string, number>>
+  readonly oldestMs: number
+}
+
+async function reliableDepth(queue: ReliableQueue): Promise<Depth> {
+  const { visible, delayed, inFlight, dead, oldestMs } = await queue.counts()
+  return { states: { visible, delayed, in_flight: inFlight, dead }, oldestMs }
+}
+
+async function delayedDepth(queue: DelayedQueue): Promise<Depth> {
+  const { pending, overdue, delivered, quarantined, oldestOverdueMs } = await queue.stats()
+  return { states: { delayed: pending - overdue, overdue, delivered, quarantined }, oldestMs: oldestOverdueMs }
+}

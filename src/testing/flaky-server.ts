@@ -1,0 +1,75 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+
+/** Something between the client under test and Redis that fails when it is told to. */
+export interface FlakyServer {
+  readonly port: number
+  /** Cuts every connection; new ones work. */
+  disconnect(): void
+  /** Cuts every connection and refuses new ones, as a server that is down, until `start`. */
+  stop(): void
+  start(): void
+  /** Keeps connections open and lets nothing through, as a network that swallows packets, until `thaw` cuts them. */
+  freeze(): void
+  thaw(): void
+  close(): Promise<void>
+}
+
+export async function flakyServer(target: { readonly host: string; readonly port: number }): Promise<FlakyServer> {
+  const sockets = new Set<Socket>()
+  let isDown = false
+  let isFrozen = false
+
+  const track = (socket: Socket): void => {
+    sockets.add(socket)
+    socket.setNoDelay(true)
+    socket.on('error', () => undefined) // 'close' follows
+    socket.once('close', () => sockets.delete(socket))
+  }
+  const forward = (from: Socket, to: Socket): void => {
+    from.on('data', (bytes) => {
+      if (!isFrozen) to.write(bytes)
+    })
+    from.once('close', () => to.destroy())
+  }
+  const server: Server = createServer((client) => {
+    track(client)
+    if (isDown) {
+      client.destroy()
+      return
+    }
+    const upstream = connect(target)
+    track(upstream)
+    forward(client, upstream)
+    forward(upstream, client)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    port: (server.address() as AddressInfo).port,
+    disconnect: cut,
+    stop: () => {
+      isDown = true
+      cut()
+    },
+    start: () => {
+      isDown = false
+    },
+    freeze: () => {
+      isFrozen = true
+    },
+    thaw: () => {
+      isFrozen = false
+      cut() // a stream with a hole is of no use
+    },
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      cut()
+      await closed
+    },
+  }
+}

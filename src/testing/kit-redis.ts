@@ -1,0 +1,71 @@
+import { Redis } from 'ioredis'
+import type { Delivering } from './tracking-client.js'
+
+/** The kit's own way to Redis, which never fails on purpose. */
+export class KitRedis {
+  readonly #raw: Redis
+
+  private constructor(raw: Redis) {
+    this.#raw = raw
+  }
+
+  /** Rejects when there is no server. */
+  static async open(url: string): Promise<KitRedis> {
+    const raw = new Redis(url, { lazyConnect: true, retryStrategy: () => null })
+    raw.on('error', () => undefined) // calls reject
+    await raw.connect()
+    return new KitRedis(raw)
+  }
+
+  /** The first time after `now` at which something is due, epoch milliseconds. */
+  async first(schedules: readonly string[], now: number): Promise<number | null> {
+    const heads = await Promise.all(
+      schedules.map((key) => this.#raw.zrangebyscore(key, `(${now}`, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)),
+    )
+    return least(heads.map(scoreOf))
+  }
+
+  /** The last time at which something is due now. */
+  async last(schedules: readonly string[]): Promise<number | null> {
+    const tails = await Promise.all(schedules.map((key) => this.#raw.zrevrange(key, 0, 0, 'WITHSCORES')))
+    const scores = tails.map(scoreOf).filter((score) => score !== null)
+    return scores.length === 0 ? null : Math.max(...scores)
+  }
+
+  /** Tells who waits to look now. */
+  async wake(channels: readonly string[]): Promise<void> {
+    await Promise.all(channels.map((channel) => this.#raw.publish(channel, '0')))
+  }
+
+  /** Whether nothing that is due at `now` lies where it should not be, and nothing is with a worker or on its way there. */
+  async isDelivered({ delayed, worked }: Delivering, now: number): Promise<boolean> {
+    const schedules = [
+      ...delayed.map(({ timeouts }) => timeouts),
+      ...worked.flatMap(({ due, ticks }) => [...due, ticks]),
+    ]
+    const counts = await Promise.all([
+      ...schedules.map((key) => this.#raw.zcount(key, '-inf', now)),
+      ...worked.map(({ inFlight }) => this.#raw.zcard(inFlight)),
+    ])
+    return counts.every((count) => count === 0)
+  }
+
+  /** Removes keys and ends. */
+  async close(keys: readonly string[]): Promise<void> {
+    try {
+      if (keys.length > 0) await this.#raw.unlink(...keys)
+    } finally {
+      this.#raw.disconnect()
+    }
+  }
+}
+
+/** Of a reply with at most one member and its score. */
+function scoreOf([, score]: readonly string[]): number | null {
+  return score === undefined ? null : Number(score)
+}
+
+function least(numbers: readonly (number | null)[]): number | null {
+  const known = numbers.filter((number) => number !== null)
+  return known.length === 0 ? null : Math.min(...known)
+}

@@ -1,0 +1,205 @@
+import type { ClientOptions, RedelayedClient } from '../client.js'
+import { InvalidArgumentError, RedelayedError } from '../errors.js'
+import { deadLettersOf, listKeys, queueKeys, reliableKeys } from '../keys.js'
+import { integer, nonEmptyString } from '../options.js'
+import { parseDuration } from '../timing/duration.js'
+import { pause } from '../timing/pause.js'
+import { flakyServer, type FlakyServer } from './flaky-server.js'
+import { KitRedis } from './kit-redis.js'
+import { TrackingClient } from './tracking-client.js'
+
+export interface TestKitOptions extends Omit<
+  ClientOptions,
+  'clock' | 'redis' | 'cluster' | 'sentinels' | 'name' | 'nameMapper'
+> {
+  /** A real Redis, not one of production: the kit's keys lie in it. Default: `REDIS_URL`, else `redis://127.0.0.1:6379`. */
+  readonly url?: string | undefined
+  /** Where the virtual clock begins. Default: now. */
+  readonly startAt?: Date | undefined
+  /** How long, in real time, handlers may take and `until` waits, in milliseconds. 10 to 600,000; default 5,000. */
+  readonly patience?: number | undefined
+}
+
+/** Where a message of a reliable queue is. `'gone'`: it was acknowledged, removed or has expired. */
+export type KitState = 'delayed' | 'visible' | 'inFlight' | 'dead' | 'gone'
+
+/** Asked of the kit, and it did not come to pass in time. */
+export class TestKitError extends RedelayedError {
+  constructor(message: string) {
+    super('ERR_TEST_KIT', message)
+  }
+}
+
+/** How often the kit looks, in real time; what it waits for happens in other processes and sockets. */
+const LOOK_MS = 2
+/** Whoever began to wait too late to be told looks after this time. */
+const SWEEP_MS = 100
+/** Moments at which something is due, on the way of one `advance`. */
+const MOST_STEPS = 100_000
+
+/** A client whose delays follow a clock that the test moves, on a real Redis that fails when the test says so. */
+export class TestKit {
+  readonly client: RedelayedClient
+  /** Makes the connection to Redis fail. */
+  readonly redis: FlakyServer
+  readonly #tracking: TrackingClient
+  readonly #raw: KitRedis
+  readonly #patience: number
+  readonly #names = new Set<string>()
+  #now: number
+  #moving: Promise<void> = Promise.resolve()
+  #closing: Promise<void> | undefined
+
+  private constructor(params: {
+    options: ClientOptions
+    redis: FlakyServer
+    raw: KitRedis
+    startAt: number
+    patience: number
+  }) {
+    this.#now = params.startAt
+    this.#patience = params.patience
+    this.#raw = params.raw
+    this.redis = params.redis
+    this.#tracking = new TrackingClient({ sweepInterval: SWEEP_MS, ...params.options, clock: 'local' }, () => this.#now)
+    this.client = this.#tracking
+  }
+
+  /** @internal use `createTestKit` */
+  static async open({ url, startAt = new Date(), patience = 5_000, ...options }: TestKitOptions): Promise<TestKit> {
+    const at = startAt instanceof Date ? startAt.getTime() : NaN
+    if (!Number.isSafeInteger(at) || at < 0) throw new InvalidArgumentError('startAt', 'a date after 1970', startAt)
+    integer('patience', patience, 10, 600_000)
+    const given = nonEmptyString('url', url ?? process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379')
+    const target = URL.canParse(given) ? new URL(given) : undefined
+    if (target?.protocol !== 'redis:')
+      throw new InvalidArgumentError('url', 'the URL of one Redis without TLS', 'another')
+    const raw = await KitRedis.open(given)
+    const redis = await flakyServer({ host: target.hostname, port: Number(target.port || 6379) })
+    const through = new URL(given)
+    through.hostname = '127.0.0.1'
+    through.port = String(redis.port)
+    try {
+      return new TestKit({ options: { ...options, url: through.href }, redis, raw, startAt: at, patience })
+    } catch (error) {
+      await Promise.all([raw.close([]), redis.close()])
+      throw error
+    }
+  }
+
+  /** The virtual time. */
+  get now(): Date {
+    return new Date(this.#now)
+  }
+
+  /** A queue name that nobody else has; `close` removes all keys of it. */
+  uniqueName(prefix = 'test'): string {
+    const name = `${nonEmptyString('prefix', prefix)}-${crypto.randomUUID()}`
+    this.#names.add(name)
+    return name
+  }
+
+  /**
+   * Moves the clock, by milliseconds or a text such as `'30m'`: from one moment at which something is due in the client's queues
+   * to the next, and at each waits until it was delivered and the client's workers are done with it.
+   *
+   * @throws TestKitError a handler took longer than `patience`, or there is something due at more than 100,000 moments
+   */
+  advance(by: number | string): Promise<void> {
+    const target = this.#now + parseDuration('by', by)
+    if (!Number.isSafeInteger(target)) throw new InvalidArgumentError('by', 'a time of at most 2^53-1 ms', by)
+    return this.#move(target)
+  }
+
+  /** Delivers what is due, without moving the clock; for messages that were offered without a delay, and after a failure. */
+  settle(): Promise<void> {
+    return this.#move(this.#now)
+  }
+
+  /** Moves the clock to the last moment at which anything is due now, and delivers everything on the way. */
+  async runAll(): Promise<void> {
+    const last = await this.#raw.last(this.#tracking.schedules())
+    await this.#move(Math.max(this.#now, last ?? 0))
+  }
+
+  /** Waits, in real time, until a message of a reliable queue is in a state. */
+  async until(queue: { readonly name: string }, id: string, state: KitState): Promise<void> {
+    const reliable = this.client.getReliableQueue(queue.name)
+    await this.eventually(
+      async () => {
+        if (state === 'dead') return reliable.deadLetters.contains(id)
+        const found = await reliable.get(id)
+        return state === 'gone' ? found === null : found?.state === state
+      },
+      `the message ${JSON.stringify(id)} of ${JSON.stringify(queue.name)} is ${state}`,
+    )
+  }
+
+  /** Waits, in real time, until a condition holds. */
+  async eventually(condition: () => boolean | Promise<boolean>, what = 'the condition holds'): Promise<void> {
+    const deadline = performance.now() + this.#patience
+    for (;;) {
+      if (await condition()) return
+      if (performance.now() > deadline) throw new TestKitError(`waited ${this.#patience} ms until ${what}`)
+      await pause(LOOK_MS)
+    }
+  }
+
+  /** Shuts the client down and removes the keys of the names that the kit gave. May be called more than once. */
+  close(): Promise<void> {
+    this.#closing ??= this.#end()
+    return this.#closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  /** One after the other, also when nobody waits for the last one. */
+  #move(target: number): Promise<void> {
+    this.#moving = this.#moving.catch(() => undefined).then(() => this.#step(target))
+    return this.#moving
+  }
+
+  async #step(target: number): Promise<void> {
+    for (let steps = 0; ; steps++) {
+      await this.#deliver()
+      const next = await this.#raw.first(this.#tracking.schedules(), this.#now)
+      if (next === null || next > target) break
+      if (steps >= MOST_STEPS) throw new TestKitError(`something is due at more than ${MOST_STEPS} moments`)
+      this.#now = next
+    }
+    if (target > this.#now) {
+      this.#now = target
+      await this.#deliver()
+    }
+  }
+
+  /** What is due now is where it belongs, and nobody works on it any more. */
+  async #deliver(): Promise<void> {
+    const delivering = this.#tracking.delivering()
+    await this.#raw.wake(this.#tracking.channels()) // also for waits of the test's own, of which the kit does not know
+    await this.eventually(async () => {
+      const isDone =
+        (await this.#raw.isDelivered(delivering, this.#now)) && this.#tracking.workers.every((worker) => worker.isIdle)
+      // again and again: who was not subscribed yet, or has just heard of a later time, would not look
+      if (!isDone) await this.#raw.wake(this.#tracking.channels())
+      return isDone
+    }, 'everything due was delivered and handled')
+  }
+
+  async #end(): Promise<void> {
+    this.redis.start()
+    await this.client.shutdown()
+    const keys = [...this.#names].flatMap((name) =>
+      [queueKeys(name), reliableKeys(name), reliableKeys(deadLettersOf(name))].flatMap(listKeys),
+    )
+    await this.#raw.close(keys)
+    await this.redis.close()
+  }
+}
+
+/** Opens a kit; close it at the end of the test. */
+export function createTestKit(options: TestKitOptions = {}): Promise<TestKit> {
+  return TestKit.open(options)
+}

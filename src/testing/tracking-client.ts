@@ -1,0 +1,66 @@
+import { RedelayedClient, type QueueOptions } from '../client.js'
+import { queueKeys, type QueueKeys, type ReliableKeys } from '../keys.js'
+import type { DelayedQueue, DelayedQueueOptions } from '../queues/delayed-queue.js'
+import type { ListQueue } from '../queues/list-queue.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { Handler, Handlers } from '../workers/handlers.js'
+import type { PayloadOf, WorkerQueues, WorkerSource } from '../workers/sources.js'
+import type { Worker } from '../workers/worker.js'
+import type { WorkerOptions } from '../workers/worker-options.js'
+
+/** What is delivered without anybody's doing: delayed queues that are held, and reliable queues that have a worker. */
+export interface Delivering {
+  readonly delayed: readonly QueueKeys[]
+  readonly worked: readonly ReliableKeys[]
+}
+
+/** A client that remembers which queues were got from it, and with a clock of the test's. */
+export class TrackingClient extends RedelayedClient {
+  readonly workers: Worker[] = []
+  readonly #delayed = new Map<string, QueueKeys>()
+  readonly #reliable = new Map<string, ReliableKeys>()
+  readonly #worked = new Map<string, ReliableKeys>()
+
+  override getDelayedQueue<T>(destination: ListQueue<T>, options?: DelayedQueueOptions): DelayedQueue<T> {
+    const queue = super.getDelayedQueue(destination, options)
+    this.#delayed.set(queue.name, queueKeys(queue.name))
+    return queue
+  }
+
+  override getReliableQueue<T = unknown>(name: string, options?: QueueOptions<T>): ReliableQueue<NoInfer<T>> {
+    const queue = super.getReliableQueue<T>(name, options)
+    this.#reliable.set(name, queue.identity.keys)
+    return queue
+  }
+
+  override createWorker<const Q extends WorkerQueues>(
+    queues: Q,
+    handlers: Handler<PayloadOf<Q>> | Handlers<PayloadOf<Q>>,
+    options?: WorkerOptions,
+  ): Worker {
+    const worker = super.createWorker(queues, handlers, options)
+    this.workers.push(worker)
+    for (const source of [queues].flat() as (ReliableQueue | WorkerSource)[]) {
+      const { name, identity } = 'queue' in source ? source.queue : source
+      this.#reliable.set(name, identity.keys)
+      this.#worked.set(name, identity.keys)
+    }
+    return worker
+  }
+
+  /** The sorted sets that say when something is due. */
+  schedules(): string[] {
+    const delayed = [...this.#delayed.values()].map(({ timeouts }) => timeouts)
+    const reliable = [...this.#reliable.values()].flatMap(({ due, inFlight, ticks }) => [...due, inFlight, ticks])
+    return [...delayed, ...reliable]
+  }
+
+  /** On which the client hears that something is due. */
+  channels(): string[] {
+    return [...this.#delayed.values(), ...this.#reliable.values()].map(({ channel }) => channel)
+  }
+
+  delivering(): Delivering {
+    return { delayed: [...this.#delayed.values()], worked: [...this.#worked.values()] }
+  }
+}

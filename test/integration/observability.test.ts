@@ -1,0 +1,236 @@
+import { context, propagation, trace, SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { expect } from 'chai'
+import { Registry } from 'prom-client'
+import { RejectMessage, codecs, type ClientOptions, type RedelayedClient, type ReliableQueue } from '../../src/index.js'
+import { logEvents, type EventLogger } from '../../src/observability/log-events.js'
+import { openTelemetry } from '../../src/observability/opentelemetry.js'
+import { optional } from '../../src/observability/optional.js'
+import { prometheusMetrics } from '../../src/observability/prometheus.js'
+import { UnsupportedOperationError } from '../../src/errors.js'
+import { eventually } from '../support/events.js'
+import { uniqueName } from '../support/redis.js'
+import { cleanUp, forgetReliable, makeClient, makePair, onCleanup } from './fixtures.js'
+
+const string = { codec: codecs.string() }
+
+function make(options: ClientOptions = {}): { client: RedelayedClient; queue: ReliableQueue<string>; name: string } {
+  const name = uniqueName('observed')
+  forgetReliable(name)
+  const client = makeClient(options)
+  return { client, name, queue: client.getReliableQueue<string>(name, string) }
+}
+
+/** Three messages: one is handled, one fails and then succeeds, one is rejected. */
+async function work(client: RedelayedClient, queue: ReliableQueue<string>): Promise<void> {
+  const worker = client.createWorker(
+    queue,
+    {
+      mail: (payload: string, { message }) => {
+        if (payload === 'fails' && message.attempt === 1) throw new Error('not now')
+        if (payload === 'rejected') throw new RejectMessage('never')
+      },
+    },
+    { backoff: [0] },
+  )
+  for (const payload of ['good', 'fails', 'rejected']) await queue.schedule('mail', payload)
+  await eventually(() => expect(worker.counts).to.include({ completed: 2, failed: 1, rejected: 1 }))
+  await worker.close()
+}
+
+describe('observability', () => {
+  afterEach(cleanUp)
+
+  describe('Prometheus', () => {
+    it('counts and times what happens, and reads depths with each scrape', async () => {
+      const { client, queue, name } = make()
+      const { register } = prometheusMetrics(client, { queues: [queue], tasks: ['mail'] })
+      await work(client, queue)
+      await queue.add('waits')
+      await queue.add('later', { delay: 60_000 })
+      const text = await register.metrics()
+      const has = (line: string) => expect(text.split('\n')).to.include(line)
+      has(`redelayed_messages_total{queue="${name}",event="added"} 5`)
+      has(`redelayed_messages_total{queue="${name}",event="polled"} 4`)
+      has(`redelayed_messages_total{queue="${name}",event="acknowledged"} 2`)
+      has(`redelayed_messages_total{queue="${name}",event="failed"} 1`)
+      has(`redelayed_messages_total{queue="${name}",event="rejected"} 1`)
+      has(`redelayed_handled_total{queue="${name}",task="mail",outcome="completed"} 2`)
+      has(`redelayed_handled_total{queue="${name}",task="mail",outcome="rejected"} 1`)
+      has(`redelayed_handling_seconds_count{queue="${name}",task="mail",outcome="completed"} 2`)
+      has(`redelayed_lateness_seconds_count{queue="${name}"} 4`)
+      has(`redelayed_attempts_bucket{le="1",queue="${name}"} 3`)
+      has(`redelayed_attempts_bucket{le="2",queue="${name}"} 4`)
+      has(`redelayed_queue_messages{queue="${name}",state="visible"} 1`)
+      has(`redelayed_queue_messages{queue="${name}",state="delayed"} 1`)
+      has(`redelayed_queue_messages{queue="${name}",state="in_flight"} 0`)
+      has(`redelayed_queue_messages{queue="${name}",state="dead"} 1`)
+      expect(text).to.match(new RegExp(`redelayed_queue_oldest_seconds\\{queue="${name}"\\} [\\d.e-]+`))
+    })
+
+    it('measures delayed queues too', async () => {
+      const { client, delayed, queue } = makePair('none')
+      const { register } = prometheusMetrics(client, { queues: [delayed] })
+      await delayed.offer('x', 0)
+      await queue.take()
+      await delayed.offer('later', 60_000)
+      const text = await register.metrics()
+      expect(text).to.include(`redelayed_transferred_total{queue="${delayed.name}"} 1`)
+      expect(text).to.include(`redelayed_transfer_lateness_seconds_count{queue="${delayed.name}"} 1`)
+      expect(text).to.include(`redelayed_queue_messages{queue="${delayed.name}",state="delayed"} 1`)
+    })
+
+    it('gives tasks that nobody named no label: their names come from outside', async () => {
+      const { client, queue } = make()
+      const { register } = prometheusMetrics(client, { tasks: ['other'] })
+      await work(client, queue)
+      const text = await register.metrics()
+      expect(text).to.include('task=""')
+      expect(text).not.to.include('mail')
+    })
+
+    it('a queue that cannot be read leaves the others in the scrape', async () => {
+      const { client, queue, name } = make()
+      const gone = makeClient()
+      const broken = gone.getReliableQueue(uniqueName(), string)
+      await gone.shutdown()
+      const { register } = prometheusMetrics(client, { queues: [broken, queue] })
+      expect(await register.metrics()).to.include(`redelayed_queue_messages{queue="${name}",state="visible"} 0`)
+    })
+
+    it('uses the registry and prefix it is given, and stops', async () => {
+      const { client, queue } = make()
+      const register = new Registry()
+      const metrics = prometheusMetrics(client, { register, prefix: 'shop_' })
+      await queue.add('x')
+      expect(await register.metrics()).to.include('shop_messages_total')
+      metrics.stop()
+      await queue.add('x')
+      expect((await register.metrics()).trim()).to.equal('')
+      prometheusMetrics(client, { register, prefix: 'shop_' }) // the names are free again
+    })
+  })
+
+  describe('OpenTelemetry', () => {
+    const spans = new InMemorySpanExporter()
+
+    before(() => {
+      context.setGlobalContextManager(new AsyncLocalStorageContextManager())
+      propagation.setGlobalPropagator(new W3CTraceContextPropagator())
+      trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }))
+    })
+    after(() => {
+      trace.disable()
+      context.disable()
+      propagation.disable()
+    })
+
+    it('a trace goes from who adds a message to who handles it', async () => {
+      spans.reset()
+      const telemetry = openTelemetry()
+      const { client, queue, name } = make({ instrumentation: telemetry.instrumentation })
+      const worker = client.createWorker(queue, (payload, { message }) => {
+        expect(message.headers).to.include({ own: '1' })
+        expect(message.headers).to.have.property('traceparent')
+        trace.getTracer('app').startSpan('inner').end()
+        if (payload === 'bad') throw new RejectMessage('no')
+      })
+      const tracer = trace.getTracer('app')
+      await tracer.startActiveSpan('request', async (span) => {
+        await queue.add('good', { headers: { own: '1' } })
+        await queue.addMany([{ payload: 'bad', id: 'b', headers: { own: '1' } }])
+        span.end()
+      })
+      await eventually(() => expect(worker.counts).to.include({ completed: 1, rejected: 1 }))
+      const finished = spans.getFinishedSpans()
+      const request = finished.find((span) => span.name === 'request')
+      const creates = finished.filter((span) => span.name === `create ${name}`)
+      const processes = finished.filter((span) => span.name === `process ${name}`)
+      const inner = finished.filter((span) => span.name === 'inner')
+      expect([creates.length, processes.length, inner.length]).to.deep.equal([2, 2, 2])
+      for (const span of finished) expect(span.spanContext().traceId).to.equal(request?.spanContext().traceId)
+      creates.forEach((span) => {
+        expect(span.kind).to.equal(SpanKind.PRODUCER)
+        expect(span.parentSpanContext?.spanId).to.equal(request?.spanContext().spanId)
+      })
+      processes.forEach((span, at) => {
+        expect(span.kind).to.equal(SpanKind.CONSUMER)
+        expect(span.parentSpanContext?.spanId).to.equal(creates[at]?.spanContext().spanId)
+        expect(inner[at]?.parentSpanContext?.spanId).to.equal(span.spanContext().spanId)
+      })
+      expect(processes.map(({ status }) => status.code)).to.deep.equal([SpanStatusCode.UNSET, SpanStatusCode.ERROR])
+      expect(processes[1]?.attributes).to.include({ 'messaging.message.id': 'b', 'redelayed.attempt': 1 })
+    })
+
+    it('measures what Prometheus would', async () => {
+      const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+      const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
+      const provider = new MeterProvider({ readers: [reader] })
+      onCleanup(() => provider.shutdown())
+      const telemetry = openTelemetry({ meter: provider.getMeter('test') })
+      const { client, queue, name } = make()
+      const stop = telemetry.measure(client, { queues: [queue], tasks: ['mail'] })
+      await work(client, queue)
+      await reader.forceFlush()
+      const metrics = exporter
+        .getMetrics()
+        .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+      const pointsOf = (metric: string) =>
+        metrics.find(({ descriptor }) => descriptor.name === `redelayed.${metric}`)?.dataPoints ?? []
+      const handled = pointsOf('handled').find(({ attributes }) => attributes['outcome'] === 'completed')
+      expect(handled).to.deep.include({ value: 2, attributes: { queue: name, task: 'mail', outcome: 'completed' } })
+      expect(pointsOf('attempts')[0]?.value).to.include({ count: 4 })
+      const dead = pointsOf('queue_messages').find(({ attributes }) => attributes['state'] === 'dead')
+      expect(dead).to.deep.include({ value: 1, attributes: { queue: name, state: 'dead' } })
+      stop()
+      await queue.add('x')
+      exporter.reset()
+      await reader.forceFlush()
+      const added = exporter
+        .getMetrics()
+        .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+        .find(({ descriptor }) => descriptor.name === 'redelayed.messages')
+      expect(added?.dataPoints.find(({ attributes }) => attributes['event'] === 'added')?.value).to.equal(3)
+    })
+  })
+
+  describe('a logger', () => {
+    it('gets what happens with a level, and never a payload', async () => {
+      const { client, queue, name } = make()
+      const lines: { level: string; fields: Record<string, unknown>; message: string }[] = []
+      const at = (level: string) => (fields: object, message: string) =>
+        void lines.push({ level, fields: fields as Record<string, unknown>, message })
+      const logger: EventLogger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+      const stop = logEvents(client, logger)
+      await work(client, queue)
+      const handled = lines.filter(({ fields }) => fields['event'] === 'handled')
+      expect(handled.map(({ level, fields }) => `${level} ${String(fields['outcome'])}`)).to.include.members([
+        'debug completed',
+        'warn failed',
+        'warn rejected',
+      ])
+      expect(handled.find(({ fields }) => fields['outcome'] === 'failed')?.fields['err']).to.be.instanceOf(Error)
+      expect(lines.every(({ fields }) => fields['queue'] === name)).to.equal(true)
+      expect(JSON.stringify(lines)).not.to.include('"good"')
+      stop()
+      const before = lines.length
+      await queue.add('x')
+      expect(lines).to.have.length(before)
+    })
+  })
+
+  it('a library that is not installed is named', () => {
+    expect(() => optional('no-such-library', 'this')).to.throw(
+      UnsupportedOperationError,
+      'this needs the package "no-such-library": npm install no-such-library',
+    )
+  })
+})
