@@ -1,0 +1,119 @@
+// `npm run examples`: checks the types of docs/examples and runs each of them; each asserts its own outcome. Installs and
+// builds what is missing, finds or starts a Redis as `npm test` does, and ends with the line `N passed, N failed`.
+//
+//   npm run examples -- webhooks lock-conflict     only these
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureInstalled, root } from './ensure-installed.mjs'
+
+const LIMIT_MS = 60_000
+const dir = join(root, 'docs/examples')
+const names = chosen(process.argv.slice(2))
+
+ensureInstalled()
+ensureInstalled(dir)
+if (isStale()) build()
+const { Redis } = await import('ioredis')
+const { describe, findRedis } = await import('./redis.mjs')
+
+const redis = await findRedis().catch((error) => {
+  console.error(error.message)
+  console.log('0 passed, 1 failed')
+  process.exit(1)
+})
+console.log(describe(redis))
+const keys = new Redis(redis.url)
+let passed = 0
+let failed = 0
+/** @type {import('node:child_process').ChildProcess | undefined} */
+let running
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    running?.kill('SIGKILL')
+    process.exit(130) // the server that was started ends with this process
+  })
+}
+
+await check('types', () => run([join(dir, 'node_modules/typescript/bin/tsc'), '-p', dir]))
+for (const name of names) {
+  await check(name, async () => {
+    const before = await ownKeys()
+    const problem = await run(['--import', 'tsx', `${name}.ts`])
+    const left = (await ownKeys()).filter((key) => !before.includes(key))
+    return problem ?? (left.length > 0 ? `It left these keys behind:\n${left.join('\n')}` : undefined)
+  })
+}
+keys.disconnect()
+await redis.stop()
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed > 0 ? 1 : 0)
+
+/** @param {string} what @param {() => Promise<string | undefined>} action gives what is wrong */
+async function check(what, action) {
+  const started = performance.now()
+  const problem = await action()
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  console.log(`${problem === undefined ? 'ok    ' : 'FAILED'}  ${what}  (${seconds} s)`)
+  if (problem === undefined) passed++
+  else failed++
+  if (problem !== undefined) console.log(`${problem.trimEnd()}\n`)
+}
+
+/** Runs node in the folder of the examples. @param {string[]} args @returns {Promise<string | undefined>} what is wrong */
+function run(args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, {
+      cwd: dir,
+      env: { ...process.env, REDIS_URL: redis.url },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: LIMIT_MS,
+      killSignal: 'SIGKILL',
+    })
+    running = child
+    let output = ''
+    const keep = (/** @type {Buffer} */ bytes) => (output += bytes.toString())
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      const how =
+        signal === null ? `It ended with code ${code}` : `It was ended by ${signal} (the limit is ${LIMIT_MS} ms)`
+      resolve(code === 0 ? undefined : `${output}${how}.`)
+    })
+  })
+}
+
+/** The keys on a Redis that nobody else uses; on a given one it cannot be told whose they are. @returns {Promise<string[]>} */
+async function ownKeys() {
+  return redis.kind === 'given' ? [] : keys.keys('*')
+}
+
+/** @param {string[]} wanted */
+function chosen(wanted) {
+  const all = readdirSync(dir)
+    .filter((file) => file.endsWith('.ts') && file !== 'support.ts')
+    .map((file) => file.slice(0, -'.ts'.length))
+  const unknown = wanted.filter((name) => !all.includes(name))
+  if (unknown.length === 0) return wanted.length > 0 ? wanted : all
+  console.error(`no such example: ${unknown.join(', ')}; there are ${all.join(', ')}`)
+  process.exit(2)
+}
+
+/** Whether a source is later than what was built. */
+function isStale() {
+  const built = join(root, 'dist/index.js')
+  if (!existsSync(built)) return true
+  const { mtimeMs } = statSync(built)
+  return readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).some(
+    (file) => statSync(join(root, 'src', file)).mtimeMs > mtimeMs,
+  )
+}
+
+function build() {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/build.mjs'], { cwd: root, encoding: 'utf8' })
+  if (status === 0) return
+  console.error(`${stdout}${stderr}`.trimEnd())
+  console.log('0 passed, 1 failed')
+  process.exit(1)
+}
