@@ -21,6 +21,8 @@ import { manyClients } from './scenarios/many-clients.js'
 import { memory } from './scenarios/memory.js'
 import { offers } from './scenarios/offers.js'
 import { recovery } from './scenarios/recovery.js'
+import { reliableChanges } from './scenarios/reliable-changes.js'
+import { reliableQueue } from './scenarios/reliable.js'
 import { sharded } from './scenarios/sharded.js'
 import { taking } from './scenarios/taking.js'
 import { tenMillion } from './scenarios/ten-million.js'
@@ -45,6 +47,8 @@ const SCENARIOS: readonly Scenario[] = [
   recovery,
   tenMillion,
   sharded,
+  ...reliableQueue,
+  reliableChanges,
   codecSpeed,
 ]
 

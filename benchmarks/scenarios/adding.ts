@@ -16,7 +16,7 @@ const COUNTS: Readonly<Record<AddMode, number>> = { 'one at a time': 5_000, '64 
 /** The last only where many are added at once. */
 const WITH_VARIADIC = [...SUBJECTS, plainRedisVariadic]
 
-async function measure(bench: Bench, subject: Subject, mode: AddMode): Promise<Record<string, number>> {
+export async function addsPerSecond(bench: Bench, subject: Subject, mode: AddMode): Promise<Record<string, number>> {
   return onStage(bench, {}, async (stage) => {
     const session = await stage.open(subject)
     await session.ready()
@@ -33,7 +33,7 @@ function scenario(mode: AddMode, goals: (rows: readonly Row[]) => Goal[]): Scena
     ...(mode !== 'bulk' && { maxRuns: 3 }),
     async run(bench) {
       const rows = await roundsOf(bench, mode === 'bulk' ? WITH_VARIADIC : SUBJECTS, (subject) =>
-        measure(bench, subject, mode),
+        addsPerSecond(bench, subject, mode),
       )
       return { rows, goals: goals(rows), plot: { bars: 'messages/s', unit: 'messages a second' } }
     },

@@ -104,7 +104,7 @@ function distribution(bench: Bench, subject: Subject, taken: Taken, dues: readon
 }
 
 /** Not all came within the time that is given: lost, or far too late. */
-const LATE = 'not all came'
+export const LATE = 'not all came'
 
 const DID_NOT_KEEP_UP = {
   'p50 ms': Infinity,
@@ -116,7 +116,7 @@ const DID_NOT_KEEP_UP = {
 
 const HZ = 'Lateness is from the due time to the moment the consumer has the message, by one clock.'
 
-function scenario(
+export function scenario(
   name: string,
   description: string,
   subjects: readonly Subject[],
@@ -136,12 +136,17 @@ function scenario(
   }
 }
 
+/** One message about every 90 ms. */
+export function sparseLoad(count: number): Load {
+  return Array.from({ length: count }, (_, index) => index * 90 + Math.random() * 60)
+}
+
 /** `count` messages a second at random moments. */
-function uniformLoad(perSecond: number, seconds: number): Load {
+export function uniformLoad(perSecond: number, seconds: number): Load {
   return Array.from({ length: perSecond * seconds }, () => Math.random() * seconds * 1_000)
 }
 
-const p99 = (rows: readonly Row[], subject: Subject): number => medianOf(rows, subject.name, 'p99 ms')
+export const p99 = (rows: readonly Row[], subject: Subject): number => medianOf(rows, subject.name, 'p99 ms')
 
 /** The goals of a load that everyone can carry. */
 function exact(rows: readonly Row[]): Goal[] {
@@ -160,16 +165,14 @@ function exact(rows: readonly Row[]): Goal[] {
   ]
 }
 
-const hz10 = 'The server is untuned (hz 10).'
+export const hz10 = 'The server is untuned (hz 10).'
 
 export const lateness: readonly Scenario[] = [
   scenario(
     'lateness-sparse',
     `One message about every 90 ms. ${hz10}`,
     WITH_OTHERS,
-    (bench) => ({
-      load: Array.from({ length: bench.quick ? 30 : 100 }, (_, index) => index * 90 + Math.random() * 60),
-    }),
+    (bench) => ({ load: sparseLoad(bench.quick ? 30 : 100) }),
     exact,
   ),
   scenario(

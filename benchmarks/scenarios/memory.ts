@@ -12,7 +12,11 @@ const none = redelayed('none')
 const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, asynq, plainRedis]
 
 /** By how much the server's memory grew, with all that belongs to the keys. */
-async function bytesPerMessage(bench: Bench, subject: Subject, payloadBytes: number): Promise<Record<string, number>> {
+export async function bytesPerMessage(
+  bench: Bench,
+  subject: Subject,
+  payloadBytes: number,
+): Promise<Record<string, number>> {
   const count = bench.quick ? 20_000 : 200_000
   const args = ['--slowlog-log-slower-than', '-1'] // what it keeps would count
   return onStage(bench, { args }, async (stage) => {

@@ -19,7 +19,11 @@ interface Setting extends TakeOptions {
 const FAST: readonly Subject[] = [none, redisson, plainRedis]
 const TIMES_AS_MANY = 5
 
-async function measure(bench: Bench, subject: Subject, setting: Setting): Promise<Record<string, number>> {
+export async function takesPerSecond(
+  bench: Bench,
+  subject: Subject,
+  setting: Setting,
+): Promise<Record<string, number>> {
   return onStage(bench, {}, async (stage) => {
     const many = FAST.includes(subject) && setting.batch > 1
     const count = setting.count * (many ? TIMES_AS_MANY : 1)
@@ -39,7 +43,7 @@ function scenario(name: string, setting: Setting, goals: (rows: readonly Row[]) 
     name,
     description: `Messages that are ready taken per second: ${consumers} consumer${consumers === 1 ? '' : 's'}, ${how}.`,
     async run(bench) {
-      const rows = await roundsOf(bench, SUBJECTS, (subject) => measure(bench, subject, setting))
+      const rows = await roundsOf(bench, SUBJECTS, (subject) => takesPerSecond(bench, subject, setting))
       return { rows, goals: goals(rows), plot: { bars: 'messages/s', unit: 'messages a second' } }
     },
   }
@@ -60,7 +64,7 @@ export const taking: readonly Scenario[] = [
       'Each in its fastest way: redelayed and Redisson with 4 consumers in batches of 100, the others with a concurrency of 100. Taking is at most once with redelayed, Redisson and the floor; BullMQ and bee-queue also keep and acknowledge each job.',
     async run(bench) {
       const rows = await roundsOf(bench, [none, bullmq, beeQueue, redisson, asynq], (subject) =>
-        measure(bench, subject, {
+        takesPerSecond(bench, subject, {
           consumers: subject === none || subject === redisson ? 4 : 100,
           batch: 100,
           count: 100_000,

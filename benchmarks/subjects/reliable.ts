@@ -1,0 +1,85 @@
+import { createClient, type AddItem, type RedelayedClient, type ReliableQueue } from '../../dist/index.js'
+import {
+  Collector,
+  farAway,
+  HOUR_MS,
+  payloadOf,
+  timed,
+  timedBulk,
+  type AddMode,
+  type Session,
+  type SessionOptions,
+  type Subject,
+  type TakeOptions,
+  type Taken,
+} from './subject.js'
+
+const BULK = 5_000
+
+/** This package's reliable queue and its worker, which keep a message until it is acknowledged, as BullMQ and bee-queue do. */
+export const reliable: Subject = {
+  name: 'redelayed, reliable queue',
+  open: (options) => Promise.resolve(new ReliableSession(options)),
+}
+
+class ReliableSession implements Session {
+  readonly #options: SessionOptions
+  readonly #clients: RedelayedClient[]
+  readonly #queue: ReliableQueue<string>
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.#clients = Array.from({ length: options.clients ?? 1 }, () => createClient({ url: options.url }))
+    const [client] = this.#clients
+    if (client === undefined) throw new Error('a session needs a client')
+    this.#queue = client.getReliableQueue<string>(options.queue)
+  }
+
+  async schedule(dues: readonly number[]): Promise<readonly number[]> {
+    await this.#addMany(dues.length, (index) => ({ payload: this.#payload(index), date: new Date(dues[index] ?? 0) }))
+    return dues
+  }
+
+  async fill(count: number): Promise<void> {
+    await this.#addMany(count, (index) => ({ payload: this.#payload(index), delay: farAway() }))
+  }
+
+  async load(count: number): Promise<void> {
+    await this.#addMany(count, (index) => ({ payload: this.#payload(index) }))
+  }
+
+  async add(count: number, mode: AddMode): Promise<number> {
+    const payload = this.#payload(0)
+    if (mode === 'bulk') return this.#addMany(count, () => ({ payload, delay: HOUR_MS }))
+    return timed(count, mode === 'one at a time' ? 1 : 64, () => this.#queue.add(payload, { delay: HOUR_MS }))
+  }
+
+  /** A wait, because that is what subscribes. */
+  async ready(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.getReliableQueue(this.#options.queue).poll({ timeout: 10 })))
+  }
+
+  async take(count: number, { consumers }: TakeOptions): Promise<Taken> {
+    const collector = new Collector(count)
+    const each = Math.max(1, Math.floor(consumers / this.#clients.length))
+    for (const client of this.#clients) {
+      const queue = client.getReliableQueue<string>(this.#options.queue)
+      client.createWorker(queue, (payload) => collector.add(payload), { concurrency: each, prefetch: each })
+    }
+    return collector.done
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.shutdown()))
+  }
+
+  #addMany(count: number, itemOf: (index: number) => AddItem<string>): Promise<number> {
+    return timedBulk(count, BULK, 1, (from, to) =>
+      this.#queue.addMany(Array.from({ length: to - from }, (_, i) => itemOf(from + i))),
+    )
+  }
+
+  #payload(index: number): string {
+    return payloadOf(index, this.#options.payloadBytes)
+  }
+}
