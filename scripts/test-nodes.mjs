@@ -14,7 +14,7 @@ const LINES = ['20', '22', '24', '26']
 /** Not what only Redis decides: scripts, clusters, failovers, faults. */
 const SHORT = [
   'test/unit/**/*.test.ts',
-  'test/integration/{blocking-queue,borrowed,cancelling,cli,connections,delayed-queue,lifecycle,reliable-queue,timing,worker}.test.ts',
+  'test/integration/{blocking-queue,borrowed,cancelling,cli,connections,delayed-queue,lifecycle,observability,reliable-queue,repeats,test-kit,timing,worker}.test.ts',
 ]
 const only = linesOf('--only') ?? LINES
 const short = linesOf('--short') ?? []
