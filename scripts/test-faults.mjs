@@ -34,7 +34,7 @@ if (!findServerBin()) {
 }
 
 const counts = await runMocha({
-  args: ['test/faults/faults.faults.ts', ...(values.only === undefined ? [] : ['--fgrep', values.only])],
+  args: ['test/faults/*.faults.ts', ...(values.only === undefined ? [] : ['--fgrep', values.only])],
   env: {
     REDELAYED_FAULTS_SEED: values.seed,
     REDELAYED_FAULTS_ROUNDS: values.rounds,

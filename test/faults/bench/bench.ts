@@ -1,19 +1,17 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { Redis } from 'ioredis'
 import type { ClientOptions } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
-import { randomFrom } from '../../support/random.js'
 import { uniqueName } from '../../support/redis.js'
 import { Books, FAR_AHEAD_MS, numberIn, redisTime, type Allowance, type ClockShift, type Findings } from './books.js'
+import { Fleet } from './fleet.js'
 import type { Entry, Job, Load, Order, Role } from './job.js'
 import type { Stage } from './stage.js'
-import { WorkerProcess } from './worker-process.js'
+import { WorkerPool } from './worker-pool.js'
 
 /** So short that a fault of seconds is longer than each of them. */
 export const SWEEP_MS = 1_000
-const TUNING: ClientOptions = {
+export const TUNING: ClientOptions = {
   sweepInterval: SWEEP_MS,
   pingInterval: 1_000,
   commandTimeout: 2_000,
@@ -26,12 +24,8 @@ const FLEET: Readonly<Record<Role, number>> = { producer: 2, transferrer: 2, con
 /** At the server at the same time, for one consumer: so many messages may be in its hands when it is killed. */
 export const TAKES = 4
 /** Before a fault, so that all is in full swing, and after it. */
-const LEAD_MS = 500
-const DRAIN_MS = 20_000
-/** What a process may hold more after its client has ended than before: code that was loaded and compiled. */
-const HEAP_BYTES = 16 * 1024 * 1024
-/** A socket that was closed is gone when the other side has said so, too. */
-const CLOSE_MS = 2_000
+export const LEAD_MS = 500
+export const DRAIN_MS = 20_000
 
 export interface BenchParams {
   readonly stage: Stage
@@ -56,32 +50,23 @@ export interface Result extends Findings {
   readonly errors: Readonly<Record<string, number>>
 }
 
-/** Processes that were used before and wait for the next bench: starting one costs more than most faults. */
-const idle: WorkerProcess[] = []
+const pool = new WorkerPool<Job>(new URL('worker.ts', import.meta.url))
 
 /** A fleet of processes on one queue, and the books that tell whether all went right. */
-export class Bench {
-  readonly stage: Stage
-  readonly queue: string
+export class Bench extends Fleet<Role, Job> {
   readonly order: 'list' | 'none'
-  readonly random: () => number
-  readonly workers: Readonly<Record<Role, WorkerProcess[]>> = { producer: [], transferrer: [], consumer: [] }
   /** How the clock of Redis was set; for the books. */
   readonly clock: ClockShift[] = []
   readonly #params: BenchParams
-  readonly #dir = mkdtempSync(join(tmpdir(), 'redelayed-faults-'))
-  readonly #ended: string[] = []
-  #producing = false
   /** What the next chapter has to know of this one. */
   #kept: Entry[] = []
   #chapter = 0
 
   constructor(params: BenchParams) {
+    const { stage, seed, prepare, queue = uniqueName('fault') } = params
+    super({ stage, seed, queue, pool, prepare, counts: { ...FLEET, ...params.fleet } })
     this.#params = params
-    this.stage = params.stage
     this.order = params.order
-    this.queue = params.queue ?? uniqueName('fault')
-    this.random = randomFrom(params.seed)
     mkdirSync(this.#chapterDir)
   }
 
@@ -96,58 +81,11 @@ export class Bench {
     }
   }
 
-  get all(): WorkerProcess[] {
-    return Object.values(this.workers).flat()
-  }
-
-  raw(): Promise<Redis> {
-    return this.stage.raw(this.queue)
-  }
-
-  /** One of the workers of a role. */
-  one(role: Role): WorkerProcess {
-    const workers = this.workers[role]
-    return workers[Math.floor(this.random() * workers.length)] as WorkerProcess
-  }
-
-  /** Between two times in milliseconds: faults come at moments that nobody chose. */
-  pause(min: number, max = min): Promise<void> {
-    return new Promise((resolve) => setTimeout(resolve, min + (max - min) * this.random()))
-  }
-
   async start(): Promise<void> {
-    for (const role of Object.keys(FLEET) as Role[]) {
-      const count = this.#params.fleet?.[role] ?? FLEET[role]
-      for (let i = 0; i < count; i++) {
-        const worker = idle.pop() ?? new WorkerProcess()
-        worker.prepare = this.#params.prepare
-        worker.onUnexpectedEnd = (why) => this.#ended.push(why)
-        this.workers[role].push(worker)
-      }
-    }
-    const jobs = (Object.keys(FLEET) as Role[]).flatMap((role) =>
-      this.workers[role].map((worker, i) => worker.start(this.#job(role, i))),
-    )
-    await Promise.all(jobs)
+    await this.startWorkers((role, index) => this.#job(role, index))
     const [producer] = this.workers.producer
     await producer?.order({ kind: 'burst', count: 1, delay: 0 })
     await eventually(() => this.#assertDelivered(1), 10_000, 20)
-  }
-
-  async produce(on: boolean): Promise<void> {
-    this.#producing = on
-    await Promise.all(this.workers.producer.map((worker) => worker.order({ kind: 'produce', on })))
-  }
-
-  async revive(worker: WorkerProcess): Promise<void> {
-    await worker.revive(this.#producing)
-  }
-
-  /** Those of the workers to a server, as it lists them. */
-  async connectionsAt(port: number): Promise<string[]> {
-    const redis = await this.stage.to(port)
-    const all = String(await redis.client('LIST')).split('\n')
-    return all.filter((line) => line.includes(` name=${this.queue}/`))
   }
 
   /** The present chapter. */
@@ -179,11 +117,7 @@ export class Bench {
     await this.#drained(healedAt)
     const redis = await this.raw()
     const quarantined = await redis.llen(this.keys.quarantine)
-    const errors: Record<string, number> = {}
-    for (const worker of this.all) {
-      for (const [code, count] of Object.entries((await worker.report()).errors))
-        errors[code] = (errors[code] ?? 0) + count
-    }
+    const errors = await this.errors()
     const pending = await this.#assertAgreement()
     const books = this.books()
     this.#kept = books.far(healedAt, this.clock).filter(([, n]) => pending.has(n))
@@ -192,28 +126,12 @@ export class Bench {
 
   /** Ends all workers' clients, tells what they left behind, and deletes the queue. */
   async stop(): Promise<string[]> {
-    const problems = [...this.#ended]
-    for (const worker of this.all) {
-      const name = worker.name
-      try {
-        await worker.stop()
-        await eventually(() => assertNothingOpen(worker), CLOSE_MS, 50).catch((error: Error) =>
-          problems.push(`${name} ${error.message}`),
-        )
-        idle.push(worker)
-      } catch (error) {
-        problems.push(String(error))
-        await worker.kill()
-      }
-    }
+    const problems = await this.stopWorkers()
     try {
-      await eventually(() => this.#assertNoConnections(), 5_000, 50)
-      const redis = await this.raw()
-      await redis.del(...Object.values(this.keys))
+      await (await this.raw()).del(...Object.values(this.keys))
     } catch (error) {
       problems.push(String(error))
     }
-    rmSync(this.#dir, { recursive: true, force: true })
     return problems
   }
 
@@ -233,7 +151,7 @@ export class Bench {
   }
 
   get #chapterDir(): string {
-    return join(this.#dir, `${this.#chapter}`)
+    return join(this.dir, `${this.#chapter}`)
   }
 
   #assertDelivered(count: number): void {
@@ -285,27 +203,11 @@ export class Bench {
     }
     return new Set(entries.map(numberIn))
   }
-
-  async #assertNoConnections(): Promise<void> {
-    for (const { port, process } of this.stage.servers) {
-      if (process.exitCode !== null || process.signalCode !== null) continue
-      const open = await this.connectionsAt(port)
-      if (open.length > 0) throw new Error(`${open.length} connections are still open, the first: ${open[0]}`)
-    }
-  }
-}
-
-async function assertNothingOpen(worker: WorkerProcess): Promise<void> {
-  const { resources, heapBytes } = await worker.report()
-  const { idle } = worker
-  if (resources > idle.resources) throw new Error(`left ${resources - idle.resources} handles open`)
-  const growth = heapBytes - idle.heapBytes
-  if (growth > HEAP_BYTES) throw new Error(`holds ${Math.round(growth / 1024 / 1024)} MiB more than before it began`)
 }
 
 /** Ends the processes that wait for work. */
-export async function endIdleWorkers(): Promise<void> {
-  await Promise.all(idle.splice(0).map((worker) => worker.end()))
+export function endIdleWorkers(): Promise<void> {
+  return pool.end()
 }
 
 /** Everything in a result that should not be; nothing when all is right. */

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
 import type { Entry } from './job.js'
+import { readLedger } from './ledger.js'
 
 /** What the bench knows of one message. */
 interface Message {
@@ -59,7 +59,7 @@ export class Books {
   readonly #messages = new Map<number, Message>()
 
   constructor(files: readonly string[]) {
-    const entries = files.filter((file) => existsSync(file)).flatMap(read)
+    const entries = files.flatMap((file) => readLedger<Entry>(file))
     // consumers may be ahead of producers' files
     for (const entry of entries) if (entry[0] !== 'got') this.#note(entry)
     for (const entry of entries) if (entry[0] === 'got') this.#get(entry[1]).taken.push(entry[2])
@@ -167,12 +167,6 @@ export class Books {
     }
     return message
   }
-}
-
-function read(file: string): Entry[] {
-  const lines = readFileSync(file, 'utf8').split('\n')
-  // the last line is empty, or was being written when the process was killed
-  return lines.slice(0, -1).map((line) => JSON.parse(line) as Entry)
 }
 
 function isExpected({ state, cancelled }: Message): boolean {

@@ -2,12 +2,19 @@ import type { ClientOptions, Durability } from '../../../src/index.js'
 
 export type Role = 'producer' | 'transferrer' | 'consumer'
 
-/** What a worker process is told to be. Everything in it survives JSON. */
-export interface Job {
-  readonly role: Role
+/** What every worker process is told, whatever it works on. Everything in it survives JSON. */
+export interface AnyJob {
+  readonly role: string
   /** Beside which files it stands in the books, and the name of its connections. */
   readonly name: string
   readonly ledger: string
+  /** Its numbers are `from`, `from + 1` and so on. */
+  readonly load: { readonly from: number }
+}
+
+/** What a process on a delayed queue is told to be. */
+export interface Job extends AnyJob {
+  readonly role: Role
   readonly client: ClientOptions
   readonly queue: string
   readonly order: 'list' | 'none'
@@ -18,7 +25,6 @@ export interface Job {
 
 /** What a producer offers. */
 export interface Load {
-  /** Its numbers are `from`, `from + 1` and so on. */
   readonly from: number
   readonly everyMs: number
   readonly maxDelay: number
@@ -31,8 +37,8 @@ export interface Load {
 }
 
 /** From the bench to a worker. Each is answered with its `id`. */
-export type Order =
-  | { readonly kind: 'start'; readonly job: Job }
+export type Order<J extends AnyJob = Job> =
+  | { readonly kind: 'start'; readonly job: J }
   | { readonly kind: 'produce'; readonly on: boolean }
   /** Offers this many, all due at the same moment. */
   | { readonly kind: 'burst'; readonly count: number; readonly delay: number }

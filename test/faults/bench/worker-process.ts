@@ -1,27 +1,29 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Answer, Job, Order, WorkerReport } from './job.js'
+import type { Answer, AnyJob, Job, Order, WorkerReport } from './job.js'
 
-const SCRIPT = fileURLToPath(new URL('worker.ts', import.meta.url))
 /** After a kill the numbers go on far from those of before, of which nobody knows the last. */
 const NUMBERS_PER_LIFE = 100_000
 
 /** The bench's end of a worker. After a kill it can be started again as what it was. */
-export class WorkerProcess {
+export class WorkerProcess<J extends AnyJob = Job> {
+  readonly #script: string
   readonly #waiting = new Map<number, { resolve: (answer: Answer) => void; reject: (error: Error) => void }>()
   #child: ChildProcess
   #ids = 0
   #mayEnd = false
-  #job: Job | undefined
+  #job: J | undefined
   #lives = 0
   /** What the process holds without a job. */
   idle: Pick<WorkerReport, 'resources' | 'heapBytes'> = { resources: Infinity, heapBytes: Infinity }
-  prepare: Order | undefined
+  prepare: Order<J> | undefined
   /** Is told when the process ends by itself. */
   onUnexpectedEnd: (why: string) => void = () => {}
 
-  constructor() {
+  /** Of the program `script`, which serves orders. */
+  constructor(script: URL) {
+    this.#script = fileURLToPath(script)
     this.#child = this.#spawn()
   }
 
@@ -29,7 +31,7 @@ export class WorkerProcess {
     return this.#job?.name ?? 'idle'
   }
 
-  async start(job: Job): Promise<void> {
+  async start(job: J): Promise<void> {
     this.#job = job
     this.#lives = 0
     await this.#begin(job)
@@ -41,7 +43,7 @@ export class WorkerProcess {
   }
 
   /** Resolves when it is carried out. */
-  async order(order: Order): Promise<WorkerReport | undefined> {
+  async order(order: Order<J>): Promise<WorkerReport | undefined> {
     const id = ++this.#ids
     const answer = await new Promise<Answer>((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject })
@@ -91,7 +93,7 @@ export class WorkerProcess {
     await ended
   }
 
-  async #begin(job: Job): Promise<void> {
+  async #begin(job: J): Promise<void> {
     if (this.prepare !== undefined) await this.order(this.prepare)
     this.idle = await this.report()
     await this.order({ kind: 'start', job })
@@ -99,7 +101,7 @@ export class WorkerProcess {
 
   #spawn(): ChildProcess {
     const execArgv = ['--import', 'tsx', '--expose-gc']
-    const child = fork(SCRIPT, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = fork(this.#script, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     this.#mayEnd = false
     // those that wait for work must not keep the bench alive
     child.unref()

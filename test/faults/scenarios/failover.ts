@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { CrossSlotError, codecs, createClient } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { uniqueName } from '../../support/redis.js'
-import { TAKES } from '../bench/bench.js'
+import { TAKES, type Bench } from '../bench/bench.js'
 import type { ClusterStage, ReplicatedStage } from '../bench/stage.js'
 import type { Scenario } from './scenario.js'
 
@@ -20,33 +20,39 @@ const AT_BOTH = 500
 const LEFT_MS = 5_000
 const IN_ALL_HANDS = 2 * TAKES
 
+/** Another server is chosen, and the dead one comes back as its replica. */
+export async function killMaster(stage: ReplicatedStage): Promise<void> {
+  const port = await stage.masterPort()
+  const master = stage.servers.find((server) => server.port === port)
+  await master?.kill('SIGKILL')
+  await eventually(async () => expect(await stage.masterPort()).not.to.equal(port), 20_000, 50)
+  await master?.restart()
+  const next = await stage.masterPort()
+  await eventually(async () => void (await (await stage.to(port)).call('REPLICAOF', '127.0.0.1', next)), 5_000, 50)
+}
+
+/** For some seconds there are two masters; all have left the old one before it learns that it is none. */
+export async function leaveMaster(bench: Pick<Bench, 'connectionsAt'>, stage: ReplicatedStage): Promise<void> {
+  const old = await stage.promote()
+  await eventually(
+    async () => expect(await bench.connectionsAt(old), 'at the old master').to.deep.equal([]),
+    LEFT_MS,
+    50,
+  )
+  const [role] = await (await stage.to(old)).role()
+  expect(role, 'so that it could not say so itself').to.equal('master')
+}
+
 export const sentinels: readonly Scenario<ReplicatedStage>[] = [
   {
     name: 'SIGKILL of the master: the sentinels choose another',
     allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
-    async fault(_bench, stage) {
-      const port = await stage.masterPort()
-      const master = stage.servers.find((server) => server.port === port)
-      await master?.kill('SIGKILL')
-      await eventually(async () => expect(await stage.masterPort()).not.to.equal(port), 20_000, 50)
-      await master?.restart()
-      const next = await stage.masterPort()
-      await eventually(async () => void (await (await stage.to(port)).call('REPLICAOF', '127.0.0.1', next)), 5_000, 50)
-    },
+    fault: (_, stage) => killMaster(stage),
   },
   {
     name: 'SENTINEL FAILOVER while the old master lives on',
     allowed: { lost: IN_ALL_HANDS, duplicated: AT_BOTH },
-    async fault(bench, stage) {
-      const old = await stage.promote()
-      await eventually(
-        async () => expect(await bench.connectionsAt(old), 'at the old master').to.deep.equal([]),
-        LEFT_MS,
-        50,
-      )
-      const [role] = await (await stage.to(old)).role()
-      expect(role, 'so that it could not say so itself').to.equal('master')
-    },
+    fault: leaveMaster,
   },
 ]
 

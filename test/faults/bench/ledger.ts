@@ -1,0 +1,50 @@
+import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { RedelayedError } from '../../../src/index.js'
+
+/** What a process writes down, a line each, at once, so that it is known whenever the process is killed; and the errors it met. */
+export class Ledger<E> {
+  #file: number | undefined
+  #errors: Record<string, number> = {}
+
+  constructor(path: string) {
+    this.#file = openSync(path, 'a')
+  }
+
+  /** How often each code came. */
+  get errors(): Readonly<Record<string, number>> {
+    return this.#errors
+  }
+
+  note(entry: E): void {
+    // what a program does after its end belongs to no job
+    if (this.#file !== undefined) writeSync(this.#file, `${JSON.stringify(entry)}\n`)
+  }
+
+  count(code: string): void {
+    this.#errors[code] = (this.#errors[code] ?? 0) + 1
+  }
+
+  /** A new chapter: it goes on in this file, and errors are counted from nothing. */
+  turnTo(path: string): void {
+    this.close()
+    this.#file = openSync(path, 'a')
+    this.#errors = {}
+  }
+
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file)
+    this.#file = undefined
+  }
+}
+
+/** What a process wrote; nothing when it never did. */
+export function readLedger<E>(path: string): E[] {
+  if (!existsSync(path)) return []
+  const lines = readFileSync(path, 'utf8').split('\n')
+  // the last line is empty, or was being written when the process was killed
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as E)
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof RedelayedError ? error.code : String(error)
+}

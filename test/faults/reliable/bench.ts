@@ -1,0 +1,162 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually } from '../../support/events.js'
+import { uniqueName } from '../../support/redis.js'
+import { DRAIN_MS, LEAD_MS, SWEEP_MS, TUNING } from '../bench/bench.js'
+import { Fleet } from '../bench/fleet.js'
+import { readLedger } from '../bench/ledger.js'
+import type { Stage } from '../bench/stage.js'
+import { WorkerPool } from '../bench/worker-pool.js'
+import type { WorkerProcess } from '../bench/worker-process.js'
+import { countOpen, keysOf, readRemains } from './contents.js'
+import { findingsOf, problemsOf as problemsIn, type Allowance, type Findings } from './findings.js'
+import { historiesOf, type Delivery, type History } from './history.js'
+import type { Entry, Job, Load, Role } from './job.js'
+
+/** So short that a fault of seconds is longer. */
+export const VISIBILITY_MS = 1_000
+/** After a fault is over, everything visible has to be delivered within this. */
+const LATENESS_MS = VISIBILITY_MS + SWEEP_MS + 1_000
+const LOAD: Omit<Load, 'from'> = { everyMs: 20, maxDelay: 1_000, farMs: 3_600_000, amend: true, replicas: 0 }
+const FLEET: Readonly<Record<Role, number>> = { producer: 2, worker: 2, poller: 1 }
+const CONCURRENCY = 10
+/** When a long handling began less than so long ago, much of it is left. */
+const MIDDLE_MS = 400
+
+export interface ReliableParams {
+  readonly stage: Stage
+  readonly seed: number
+  readonly load?: Partial<Load> | undefined
+}
+
+export interface Result extends Findings {
+  /** How often each error code came, over all processes. */
+  readonly errors: Readonly<Record<string, number>>
+}
+
+const pool = new WorkerPool<Job>(new URL('worker.ts', import.meta.url))
+
+/** A fleet of processes on one reliable queue, and what is known of each message in the end. */
+export class ReliableBench extends Fleet<Role, Job> {
+  readonly #load: Omit<Load, 'from'>
+
+  constructor({ stage, seed, load }: ReliableParams) {
+    super({ stage, seed, queue: uniqueName('reliable-fault'), pool, counts: FLEET })
+    this.#load = { ...LOAD, ...load }
+  }
+
+  async start(): Promise<void> {
+    await this.startWorkers((role, index) => this.#job(role, index))
+    const [producer] = this.workers.producer
+    await producer?.order({ kind: 'burst', count: 1, delay: 0 })
+    await eventually(() => this.#assertAcknowledged(1), 10_000, 20)
+  }
+
+  /** Load, the fault, the healing, and everything handled to the end; then what came of each message. */
+  async round(fault: () => Promise<void>): Promise<Result> {
+    await this.produce(true)
+    await this.pause(LEAD_MS)
+    await fault()
+    await this.stage.healthy()
+    const healedAt = Date.now()
+    await this.pause(LEAD_MS)
+    await this.produce(false)
+    await this.#drained()
+    const remains = await readRemains(await this.raw(), this.queue)
+    return { ...findingsOf(this.histories(), healedAt, remains), errors: await this.errors() }
+  }
+
+  async stop(): Promise<string[]> {
+    const problems = await this.stopWorkers()
+    try {
+      const redis = await this.raw()
+      await redis.unlink(...keysOf(this.queue).all, ...keysOf(this.queue, ':dead').all)
+    } catch (error) {
+      problems.push(String(error))
+    }
+    return problems
+  }
+
+  histories(): ReadonlyMap<string, History> {
+    return historiesOf(readdirSync(this.dir).flatMap((file) => readLedger<Entry>(join(this.dir, file))))
+  }
+
+  /** Resolves when a consumer is in the middle of what takes it long. */
+  async inTheMiddle(consumer: WorkerProcess<Job>): Promise<void> {
+    const isInHand = ({ handled, answers }: Delivery): boolean =>
+      handled?.long === true && answers.length === 0 && Date.now() - handled.at < MIDDLE_MS
+    await eventually(
+      () => {
+        const own = historiesOf(readLedger<Entry>(this.#ledgerOf(consumer.name)))
+        if (![...own.values()].some(({ deliveries }) => deliveries.some(isInHand)))
+          throw new Error(`${consumer.name} has nothing that takes long`)
+      },
+      10_000,
+      10,
+    )
+  }
+
+  #job(role: Role, index: number): Job {
+    const name = `${this.queue}/${role}-${index + 1}`
+    return {
+      role,
+      name,
+      ledger: this.#ledgerOf(name),
+      client: { ...TUNING, ...this.stage.client },
+      queue: this.queue,
+      load: { ...this.#load, from: index * 10_000_000 + 1 },
+      visibility: VISIBILITY_MS,
+      concurrency: CONCURRENCY,
+    }
+  }
+
+  #ledgerOf(name: string): string {
+    return join(this.dir, name.slice(this.queue.length + 1))
+  }
+
+  #assertAcknowledged(count: number): void {
+    const acknowledged = this.#count(({ said, done }) => said === 'done' && done === true)
+    if (acknowledged < count) throw new Error(`only ${acknowledged} of ${count} messages were acknowledged`)
+  }
+
+  /** Nothing is left but dead letters, and what is due long after. */
+  async #drained(): Promise<void> {
+    try {
+      await eventually(
+        async () => {
+          const open = await countOpen(await this.raw(), this.queue)
+          if (open > 0) throw new Error(`${open} messages are neither acknowledged nor dead letters`)
+        },
+        DRAIN_MS,
+        50,
+      )
+    } catch (error) {
+      throw new Error(`stuck ${DRAIN_MS / 1_000} s after the end: ${String(error)}`, { cause: error })
+    }
+    // what somebody still works at in vain, or has answered last, may be on its way into the ledgers
+    let answers = -1
+    await eventually(
+      () => {
+        const before = answers
+        answers = this.#count(() => true)
+        if (before !== answers) throw new Error('still coming')
+      },
+      5_000,
+      100,
+    )
+  }
+
+  #count(which: (answer: Delivery['answers'][number]) => boolean): number {
+    const histories = [...this.histories().values()]
+    return histories.flatMap(({ deliveries }) => deliveries).flatMap(({ answers }) => answers.filter(which)).length
+  }
+}
+
+/** Ends the processes that wait for work. */
+export function endIdleWorkers(): Promise<void> {
+  return pool.end()
+}
+
+export function problemsOf(result: Result, allowed: Allowance): string[] {
+  return problemsIn(result, allowed, LATENESS_MS)
+}

@@ -1,0 +1,26 @@
+import { sentinel, standalone, type Stage } from '../bench/stage.js'
+import type { ReliableParams } from './bench.js'
+import { consumers, sentinels, server, type ReliableScenario } from './scenarios.js'
+
+/** Faults that happen in one place, which is started for all of them. */
+export interface Group<S extends Stage = Stage> {
+  readonly title: string
+  readonly start: () => Promise<S>
+  readonly scenarios: readonly ReliableScenario<S>[]
+  readonly bench?: Partial<ReliableParams>
+}
+
+function group<S extends Stage>(given: Group<S>): Group {
+  return given as unknown as Group // what a scenario needs of its stage is known in its group only
+}
+
+export const groups: readonly Group[] = [
+  group({ title: 'one server, every write on disk', start: standalone, scenarios: [...consumers, ...server] }),
+  group({
+    title: 'three sentinels, a master and two replicas',
+    start: sentinel,
+    scenarios: sentinels,
+    // cancelling and putting off wait for no replica: losing them is Redis's right
+    bench: { load: { amend: false, replicas: 2 } },
+  }),
+]

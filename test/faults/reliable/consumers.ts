@@ -1,0 +1,95 @@
+import { ShutdownError, type RedelayedClient, type ReliableMessage, type ReliableQueue } from '../../../src/index.js'
+import { codeOf, type Ledger } from '../bench/ledger.js'
+import type { Entry, Job, Payload } from './job.js'
+import { nameOf } from './watch.js'
+
+/** Most messages are done in a moment, long ones take so many times their visibility. */
+const MOMENT_MS = 20
+const LONG = 1.4
+/** Of the long ones so many are kept by hand; the others come too late, unless a worker keeps them. */
+const KEPT_SHARE = 0.5
+const BACKOFF_MS = 100
+const RETRY_MS = 100
+const PREFETCH = 2
+
+export interface Consumer {
+  stop(): Promise<void>
+}
+
+/** As an application does it that leaves everything to the library. */
+export function startWorker(
+  job: Job,
+  client: RedelayedClient,
+  queue: ReliableQueue<Payload>,
+  ledger: Ledger<Entry>,
+): Consumer {
+  const { concurrency, visibility } = job
+  const backoff = { type: 'fixed', delay: BACKOFF_MS } as const
+  const worker = client.createWorker(queue, (_, { message }) => handle(message, job, ledger), {
+    concurrency,
+    visibility,
+    backoff,
+    prefetch: PREFETCH,
+  })
+  worker.on('error', (error) => ledger.count(codeOf(error)))
+  return { stop: () => worker.close() }
+}
+
+/** As one does it that polls, extends and answers by itself. */
+export class Poller implements Consumer {
+  readonly #job: Job
+  readonly #queue: ReliableQueue<Payload>
+  readonly #ledger: Ledger<Entry>
+  readonly #ending = new AbortController()
+  readonly #loops: Promise<void>[]
+
+  constructor(job: Job, queue: ReliableQueue<Payload>, ledger: Ledger<Entry>) {
+    this.#job = job
+    this.#queue = queue
+    this.#ledger = ledger
+    this.#loops = Array.from({ length: job.concurrency }, () => this.#work())
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort(new ShutdownError('the poller was told to stop'))
+    await Promise.all(this.#loops)
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#ending
+    const { visibility } = this.#job
+    while (!signal.aborted) {
+      try {
+        for (const message of await this.#queue.pollMany({ count: 1, timeout: Infinity, visibility, signal }))
+          await this.#take(message)
+      } catch (error) {
+        if (signal.aborted && error === signal.reason) return
+        this.#ledger.count(codeOf(error))
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      }
+    }
+  }
+
+  async #take(message: ReliableMessage<Payload>): Promise<void> {
+    const { visibility } = this.#job
+    const beat = (): void => void message.extend(visibility).catch((error) => this.#ledger.count(codeOf(error)))
+    const isKept = message.payload.long && Math.random() < KEPT_SHARE
+    const heart = isKept ? setInterval(beat, visibility / 3) : undefined
+    try {
+      await handle(message, this.#job, this.#ledger)
+    } catch (error) {
+      await message.negativeAcknowledge({ delay: BACKOFF_MS, error })
+      return
+    } finally {
+      clearInterval(heart)
+    }
+    await message.acknowledge()
+  }
+}
+
+async function handle(message: ReliableMessage<Payload>, { visibility }: Job, ledger: Ledger<Entry>): Promise<void> {
+  const { poison, long } = message.payload
+  ledger.note(['handling', ...nameOf(message), long, Date.now()])
+  await new Promise((resolve) => setTimeout(resolve, long ? LONG * visibility : Math.random() * MOMENT_MS))
+  if (poison) throw new Error('poison')
+}

@@ -1,0 +1,71 @@
+import type { Redis } from 'ioredis'
+
+/** Messages due later than this from now on are those that shall be left at the end. */
+export const FAR_AHEAD_MS = 600_000
+
+/** What lies in Redis in the end. */
+export interface Remains {
+  /** The ids of the queue. */
+  readonly left: ReadonlySet<string>
+  readonly dead: readonly DeadLetter[]
+}
+
+export interface DeadLetter {
+  /** That the message had in its queue. */
+  readonly id: string
+  /** The numbers of the attempts in its history. */
+  readonly attempts: readonly number[]
+}
+
+/** Spelled out once more, so that a wrong name in the source is not asserted with itself. */
+export function keysOf(queue: string, suffix: '' | ':dead' = '') {
+  const key = (part: string): string => `redelayed:reliable:${part}:{${queue}}${suffix}`
+  const due = Array.from({ length: 10 }, (_, priority) => key(`due-${priority}`))
+  const named = {
+    messages: key('messages'),
+    deliveries: key('deliveries'),
+    failures: key('failures'),
+    inFlight: key('in-flight'),
+  }
+  const others = ['config', 'once', 'repeats', 'ticks'].map(key)
+  return { ...named, due, all: [...Object.values(named), ...due, ...others] }
+}
+
+/** How many messages are not done, but for those that shall be left. */
+export async function countOpen(redis: Redis, queue: string): Promise<number> {
+  const { due, inFlight } = keysOf(queue)
+  const until = Date.now() + FAR_AHEAD_MS
+  const counts = await Promise.all([...due, inFlight].map((schedule) => redis.zcount(schedule, '-inf', until)))
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** Throws when the keys do not agree with each other. */
+export async function readRemains(redis: Redis, queue: string): Promise<Remains> {
+  const left = await readIds(redis, queue, '')
+  const letters = await readIds(redis, queue, ':dead')
+  const failures = await redis.hgetall(keysOf(queue, ':dead').failures)
+  const dead = letters.map((name) => ({
+    id: name.split('~', 1)[0] ?? '', // one of an id that was there already has a suffix
+    attempts: [...(failures[name] ?? '').matchAll(/^\d+/gm)].map(([attempt]) => Number(attempt)),
+  }))
+  return { left: new Set(left), dead }
+}
+
+/** Each message stands in one schedule, and nothing is known of others. */
+async function readIds(redis: Redis, queue: string, suffix: '' | ':dead'): Promise<string[]> {
+  const { messages, deliveries, failures, due, inFlight } = keysOf(queue, suffix)
+  const ids = (await redis.hkeys(messages)).sort()
+  const waiting = await Promise.all(due.map((schedule) => redis.zrange(schedule, '0', '-1')))
+  const held = (await redis.zrange(inFlight, '0', '-1')).map((member) => member.slice(1))
+  const scheduled = [...waiting.flat(), ...held].sort()
+  if (ids.length !== scheduled.length || ids.some((id, at) => id !== scheduled[at])) {
+    throw new Error(`${messages} has ${ids.length} messages and the schedules ${scheduled.length}, not the same ones`)
+  }
+  const known = new Set(ids)
+  for (const about of [deliveries, failures]) {
+    const strangers = (await redis.hkeys(about)).filter((id) => !known.has(id))
+    if (strangers.length > 0)
+      throw new Error(`${about} knows ${strangers.length} that are no messages: ${strangers[0]}`)
+  }
+  return ids
+}

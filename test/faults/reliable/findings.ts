@@ -1,0 +1,98 @@
+import type { Remains } from './contents.js'
+import type { History } from './history.js'
+import { RULES, excessOf, type Rule, type Wrong } from './rules.js'
+
+/** What a fault may do that is no fault of the library's: so many messages of each kind. */
+export type Allowance = { readonly [K in Wrong | 'excess']?: number }
+
+type Wrongs = { readonly [K in Wrong]: number }
+
+export interface Findings extends Wrongs {
+  readonly added: number
+  readonly refused: number
+  /** Nobody knows whether they were added, or have them beside the master. */
+  readonly unanswered: number
+  readonly changed: number
+  readonly delivered: number
+  readonly acknowledged: number
+  readonly dead: number
+  /** Answers that were refused, because they came too late. */
+  readonly tooLate: number
+  /** Handlings that nobody answered for: their process was killed, or its lease was over. */
+  readonly abandoned: number
+  /** The most deliveries that a message had beyond its limit. */
+  readonly excess: number
+  /** From when something was visible, or from the healing, until somebody got it, in milliseconds. */
+  readonly latestMs: number
+  readonly medianMs: number
+  /** The first of each wrong, in words. */
+  readonly examples: readonly string[]
+}
+
+export const WRONGS = Object.keys(RULES) as Wrong[]
+const rules: Readonly<Record<Wrong, Rule>> = RULES
+
+/** Judges all messages. */
+export function findingsOf(histories: ReadonlyMap<string, History>, healedAt: number, remains: Remains): Findings {
+  const wrongs = Object.fromEntries(WRONGS.map((wrong) => [wrong, 0])) as Record<Wrong, number>
+  const examples: string[] = []
+  let excess = 0
+  // what nobody wrote of is a stranger's
+  const strangers = [...remains.left, ...remains.dead.map(({ id }) => id)].filter((id) => !histories.has(id))
+  const nobodys: History = { state: 'unknown', addedAt: Infinity, deliveries: [] }
+  const all = [...histories, ...strangers.map((id) => [id, nobodys] as const)]
+  for (const [id, history] of all) {
+    for (const wrong of WRONGS) {
+      const what = rules[wrong](history, id, remains)
+      if (what !== undefined && wrongs[wrong]++ === 0) examples.push(`${wrong}: ${id} ${what}`)
+    }
+    if (excessOf(history) > 0 && excess++ === 0) examples.push(`excess: ${id} ${JSON.stringify(history)}`)
+  }
+  const messages = [...histories.values()]
+  const deliveries = messages.flatMap((history) => history.deliveries)
+  const answers = deliveries.flatMap((delivery) => delivery.answers)
+  const inState = (state: History['state']): number => messages.filter((message) => message.state === state).length
+  const lateness = deliveries
+    .filter(({ from }) => from >= healedAt)
+    .map(({ from, visibleAt }) => from - Math.max(visibleAt, healedAt))
+    .sort((a, b) => a - b)
+  return {
+    ...wrongs,
+    added: inState('added'),
+    refused: inState('refused'),
+    unanswered: inState('trying'),
+    changed: messages.filter(({ change }) => change?.done === true).length,
+    delivered: deliveries.length,
+    acknowledged: answers.filter(({ said, done }) => said === 'done' && done === true).length,
+    dead: remains.dead.length,
+    tooLate: answers.filter(({ done }) => done === false).length,
+    abandoned: deliveries.filter(({ handled, answers }) => handled !== undefined && answers.length === 0).length,
+    excess: Math.max(0, ...messages.map(excessOf)),
+    latestMs: lateness.at(-1) ?? 0,
+    medianMs: lateness[lateness.length >> 1] ?? 0,
+    examples,
+  }
+}
+
+/** Everything in a result that should not be; nothing when all is right. */
+export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: number): string[] {
+  const problems: string[] = []
+  for (const kind of [...WRONGS, 'excess'] as const) {
+    const limit = allowed[kind] ?? 0
+    if (findings[kind] > limit) problems.push(`${findings[kind]} ${kind}, at most ${limit} may be`)
+  }
+  if (findings.latestMs > latenessMs)
+    problems.push(`${findings.latestMs} ms late after the healing, at most ${latenessMs} may be`)
+  if (findings.acknowledged === 0) problems.push('nothing was acknowledged')
+  if (findings.dead === 0) problems.push('there is no dead letter')
+  return problems.length === 0 ? [] : [...problems, ...findings.examples]
+}
+
+/** One line for people. */
+export function lineOf(findings: Findings): string {
+  const { examples, latestMs, medianMs, ...rest } = findings
+  const counts = Object.entries(rest).filter(([, count]) => typeof count === 'number')
+  const usual = counts.filter(([name, count]) => count > 0 || !WRONGS.includes(name as Wrong))
+  const text = usual.map(([name, count]) => `${name} ${count}`).join(', ')
+  return `${text}; after the healing late by ${medianMs} ms (median), ${latestMs} ms (at most)`
+}

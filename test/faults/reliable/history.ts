@@ -1,0 +1,126 @@
+import type { Entry, Plan, Said } from './job.js'
+
+/** What a consumer told Redis of a delivery. */
+export interface Answer {
+  readonly said: Said
+  readonly sentAt: number
+  /** Whether it was carried out, and when that was heard; neither where no answer came. */
+  done?: boolean
+  heardAt?: number
+}
+
+/** One delivery of a message, as its consumer saw it. Times are Redis's. */
+export interface Delivery {
+  readonly attempt: number
+  readonly visibleAt: number
+  readonly from: number
+  /** As far as the consumer was told; later while an extension is unanswered. */
+  until: number
+  unanswered: number
+  /** When a handler began, and whether it takes long. */
+  handled?: { readonly long: boolean; readonly at: number }
+  readonly answers: Answer[]
+}
+
+export interface Change {
+  readonly how: 'cancel' | 'move'
+  readonly delay: number
+  readonly sentAt: number
+  done?: boolean
+  heardAt?: number
+}
+
+/** All that is known of one message. */
+export interface History {
+  /** `trying`: nobody knows whether it was added; `unknown`: nobody added it. */
+  state: 'unknown' | 'trying' | 'added' | 'refused'
+  plan?: Plan
+  /** When that was known: until then it may have been added again. */
+  addedAt: number
+  change?: Change
+  /** In the order in which they were claimed. */
+  deliveries: Delivery[]
+}
+
+/** Puts together what all processes wrote, in whatever order their ledgers are read. */
+export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, History> {
+  const histories = new Map<string, History>()
+  const deliveries = new Map<string, Delivery>()
+  for (const entry of entries) {
+    const [kind, id] = entry
+    let history = histories.get(id)
+    if (history === undefined) histories.set(id, (history = { state: 'unknown', addedAt: Infinity, deliveries: [] }))
+    if (kind === 'got') {
+      const [, , lease, visibleAt, from, until] = entry
+      const attempt = Number.parseInt(lease, 10)
+      const delivery = { attempt, visibleAt, from, until, unanswered: 0, answers: [] }
+      deliveries.set(`${id} ${lease}`, delivery)
+      history.deliveries.push(delivery)
+    } else if (isOfDelivery(entry)) {
+      const delivery = deliveries.get(`${id} ${entry[2]}`)
+      if (delivery === undefined) throw new Error(`${kind} of a delivery of ${id} that never came`)
+      noteDelivery(delivery, entry)
+    } else noteMessage(history, entry)
+  }
+  for (const history of histories.values()) history.deliveries.sort((a, b) => a.from - b.from || a.attempt - b.attempt)
+  return histories
+}
+
+/** From when on nobody promised it to this consumer any more: it let go of it, or its visibility ended. */
+export function endOf({ until, answers }: Delivery): number {
+  const left = answers.find(({ done }) => done !== false)
+  return left === undefined ? until : Math.min(until, left.sentAt)
+}
+
+type OfDelivery = Extract<
+  Entry,
+  readonly ['handling' | 'extending' | 'extended' | 'answering' | 'answer', ...unknown[]]
+>
+type OfMessage = Exclude<Entry, OfDelivery | readonly ['got', ...unknown[]]>
+
+function isOfDelivery(entry: Exclude<Entry, readonly ['got', ...unknown[]]>): entry is OfDelivery {
+  return ['handling', 'extending', 'extended', 'answering', 'answer'].includes(entry[0])
+}
+
+function noteDelivery(delivery: Delivery, entry: OfDelivery): void {
+  switch (entry[0]) {
+    case 'handling':
+      delivery.handled = { long: entry[3], at: entry[4] }
+      break
+    case 'extending':
+      delivery.unanswered++
+      break
+    case 'extended':
+      delivery.unanswered--
+      delivery.until = Math.max(delivery.until, entry[3] ?? 0)
+      break
+    case 'answering':
+      delivery.answers.push({ said: entry[3], sentAt: entry[4] })
+      break
+    case 'answer': {
+      const answer = delivery.answers.at(-1)
+      if (answer !== undefined) [answer.done, answer.heardAt] = [entry[3], entry[4]]
+    }
+  }
+}
+
+function noteMessage(history: History, entry: OfMessage): void {
+  switch (entry[0]) {
+    case 'try':
+      history.state = 'trying'
+      history.plan = entry[2]
+      break
+    case 'ok':
+      history.state = 'added'
+      history.addedAt = entry[2]
+      break
+    case 'no':
+      history.state = 'refused'
+      break
+    case 'changing':
+      history.change = { how: entry[2], delay: entry[3], sentAt: entry[4] }
+      break
+    case 'changed':
+      if (history.change !== undefined) [history.change.done, history.change.heardAt] = [entry[2], entry[3]]
+  }
+}

@@ -1,0 +1,73 @@
+import type { ClientOptions } from '../../../src/index.js'
+import type { AnyJob } from '../bench/job.js'
+
+/** A worker consumes by `client.createWorker`, a poller by hand. */
+export type Role = 'producer' | 'worker' | 'poller'
+
+/** What a process on a reliable queue is told to be. */
+export interface Job extends AnyJob {
+  readonly role: Role
+  readonly client: ClientOptions
+  readonly queue: string
+  readonly load: Load
+  /** For how long a message that was polled stays away from others, in milliseconds. */
+  readonly visibility: number
+  /** How many messages a consumer handles at the same time. */
+  readonly concurrency: number
+}
+
+/** What a producer adds. */
+export interface Load {
+  readonly from: number
+  readonly everyMs: number
+  readonly maxDelay: number
+  /** The delay of those that shall be left in the end. */
+  readonly farMs: number
+  /** Whether some are cancelled and some put off. */
+  readonly amend: boolean
+  /** How many replicas must have a message before it counts as added. */
+  readonly replicas: number
+}
+
+/** How often a message may be delivered; those whose handler always throws less often. */
+export const LIMIT = 10
+export const POISON_LIMIT = 3
+
+export interface Payload {
+  /** Its handler always throws. */
+  readonly poison: boolean
+  /** Its handler takes longer than its visibility, each time. */
+  readonly long: boolean
+}
+
+/** How a message is added, and when that was begun. */
+export interface Plan {
+  readonly poison: boolean
+  readonly at: number
+  readonly delay: number
+  readonly limit: number
+}
+
+/** What a consumer says of a delivery. */
+export type Said = 'done' | 'failed' | 'released'
+
+/**
+ * A line of a ledger. Times are this machine's clock, which is also that of Redis, in milliseconds. Until the line with the end of what
+ * was begun nobody knows what came of it.
+ */
+export type Entry =
+  | readonly ['try', id: string, plan: Plan]
+  /** Redis has it, and as many replicas as it takes. */
+  | readonly ['ok', id: string, at: number]
+  /** It was not carried out. */
+  | readonly ['no', id: string, code: string]
+  | readonly ['changing', id: string, how: 'cancel' | 'move', delay: number, at: number]
+  | readonly ['changed', id: string, done: boolean, at: number]
+  /** A delivery came: since when it was visible, when it was claimed, and until when it is nobody else's, by Redis. */
+  | readonly ['got', id: string, lease: string, visibleAt: number, from: number, until: number]
+  | readonly ['handling', id: string, lease: string, long: boolean, at: number]
+  | readonly ['extending', id: string, lease: string]
+  /** Until when; `null`: it was not its own any more. */
+  | readonly ['extended', id: string, lease: string, until: number | null]
+  | readonly ['answering', id: string, lease: string, said: Said, at: number]
+  | readonly ['answer', id: string, lease: string, done: boolean, at: number]

@@ -1,0 +1,144 @@
+import { FAR_AHEAD_MS, type Remains } from './contents.js'
+import { endOf, type Delivery, type History } from './history.js'
+
+/** What was wrong with a message, in words that follow its id; nothing when all is right. */
+export type Rule = (history: History, id: string, remains: Remains) => string | undefined
+
+/** What the reliable queue promises. Each is asked of every message, when all is over. */
+export const RULES = {
+  /** What was added ends acknowledged or in the dead letters. */
+  lost(history, id, { left, dead }) {
+    if (!isExpected(history) || isFar(history)) return undefined
+    if (left.has(id)) return 'is still there'
+    if (dead.some((letter) => letter.id === id)) return undefined
+    const mayBeDone = history.deliveries.some(({ answers }) =>
+      answers.some(({ said, done }) => said === 'done' && done !== false),
+    )
+    return mayBeDone ? undefined : 'was added, and is neither acknowledged nor a dead letter'
+  },
+
+  /** What is not due yet is there. */
+  dropped(history, id, { left }) {
+    return isExpected(history) && isFar(history) && !left.has(id) ? 'is due long after, and not there' : undefined
+  },
+
+  /** Nobody gets what another consumer still has. */
+  overlapping({ deliveries }) {
+    const [a, b] = pairs(deliveries).find(([a, b]) => b.from < endOf(a)) ?? []
+    if (a === undefined || b === undefined) return undefined
+    return `was claimed at ${b.from}, while somebody else had it from ${a.from} until ${endOf(a)}`
+  },
+
+  /** An answer that comes when the visibility is over, or somebody else has the message, is refused. */
+  late({ deliveries }) {
+    for (const [at, { until, unanswered, answers }] of deliveries.entries()) {
+      const taken = answers.find(({ done }) => done === true)
+      if (taken === undefined) continue
+      const { said, sentAt } = taken
+      if (unanswered === 0 && sentAt >= until) return `was ${said} at ${sentAt}, which counted after ${until}`
+      const next = deliveries.slice(at + 1).find(({ from }) => from < sentAt)
+      if (next !== undefined) return `was ${said} at ${sentAt}, which counted after the claim of ${next.from}`
+    }
+    return undefined
+  },
+
+  /** What was acknowledged is over, unless it was added once more since, because nobody knew whether it had been. */
+  again({ addedAt, deliveries }, id, { dead }) {
+    const dones = deliveries.flatMap(({ answers }, at) =>
+      answers.flatMap(({ said, done, sentAt }) => (said === 'done' && done === true ? [{ at, sentAt }] : [])),
+    )
+    const first = dones.find(({ sentAt }) => sentAt >= addedAt)
+    if (first === undefined) return undefined
+    const next = deliveries.slice(first.at + 1).find(({ from }) => from >= first.sentAt)
+    if (next !== undefined) return `was acknowledged at ${first.sentAt}, and delivered at ${next.from}`
+    if (dead.some((letter) => letter.id === id)) return `was acknowledged at ${first.sentAt}, and is a dead letter`
+    return undefined
+  },
+
+  /** Whoever has a message is not told that it is somebody else's. */
+  denied({ deliveries }) {
+    for (const { until, answers } of deliveries) {
+      const [answer] = answers // after one that may have been carried out the next is refused
+      if (answer?.done === false && (answer.heardAt ?? Infinity) < until)
+        return `was ${answer.said} at ${answer.heardAt}, which did not count, and was its consumer's until ${until}`
+    }
+    return undefined
+  },
+
+  /** Nothing is delivered before its time. */
+  early({ plan, change, deliveries }) {
+    if (plan === undefined) return undefined
+    for (const { from } of deliveries) {
+      const isMoved = change?.how === 'move' && change.done !== false
+      const moved = isMoved ? change.sentAt + change.delay : Infinity
+      const isAfter = isMoved && change.done === true && from >= (change.heardAt ?? Infinity)
+      const due = isAfter ? moved : Math.min(plan.at + plan.delay, moved)
+      if (from < due) return `was due at ${due}, and delivered at ${from}`
+    }
+    return undefined
+  },
+
+  /** What was cancelled is gone; neither that nor putting off is done to what a consumer has. */
+  cancelled({ change, deliveries }, id, { left, dead }) {
+    if (change?.done !== true) return undefined
+    const { how, sentAt, heardAt = Infinity } = change
+    const held = deliveries.find((delivery) => delivery.from < sentAt && endOf(delivery) > heardAt)
+    if (held !== undefined) return `was somebody's from ${held.from} until ${endOf(held)}, and changed at ${sentAt}`
+    if (how === 'move') return undefined
+    const next = deliveries.find(({ from }) => from >= heardAt)
+    if (next !== undefined) return `was cancelled at ${heardAt}, and delivered at ${next.from}`
+    if (left.has(id) || dead.some((letter) => letter.id === id)) return `was cancelled at ${heardAt}, and is there`
+    return undefined
+  },
+
+  /** Nothing comes that was not added. */
+  stray({ state, deliveries }, id, { left, dead }) {
+    if (state !== 'refused' && state !== 'unknown') return undefined
+    const isThere = deliveries.length > 0 || left.has(id) || dead.some((letter) => letter.id === id)
+    return isThere ? `is ${state === 'refused' ? 'one that was refused' : "nobody's"}, and came` : undefined
+  },
+
+  /** A dead letter has failed as often as it may: once for each attempt. */
+  buried({ plan }, id, { dead }) {
+    const limit = plan?.limit ?? 0
+    const wrong = dead.find(
+      (letter) =>
+        letter.id === id && (letter.attempts.length !== limit || letter.attempts.some((n, at) => n !== at + 1)),
+    )
+    return wrong && `is a dead letter after the attempts ${wrong.attempts.join()}, and had ${limit}`
+  },
+
+  /** Only what always fails becomes a dead letter: no fault here lasts for all attempts of the others. */
+  spoilt({ plan }, id, { dead }) {
+    return plan?.poison === false && dead.some((letter) => letter.id === id) ? 'is a dead letter' : undefined
+  },
+} satisfies Record<string, Rule>
+
+export type Wrong = keyof typeof RULES
+
+/** How many deliveries more than its limit a message had; what was given back uncounted does not count. */
+export function excessOf({ plan, addedAt, deliveries }: History): number {
+  if (plan === undefined) return 0
+  const released = deliveries.filter(({ answers }) =>
+    answers.some(({ said, done }) => said === 'released' && done !== false),
+  )
+  // one more for each time that it may have been added again: it was over then, and nobody knew yet that it had been added
+  const lives = deliveries.filter(
+    ({ attempt }, at) => at === 0 || (attempt === 1 && (deliveries[at - 1]?.from ?? 0) <= addedAt),
+  ).length
+  const beyond = Math.max(0, ...deliveries.map(({ attempt }) => attempt - plan.limit))
+  return Math.max(beyond, deliveries.length - released.length - lives * plan.limit)
+}
+
+/** Added, and not cancelled as far as anybody knows. */
+function isExpected({ state, change }: History): boolean {
+  return state === 'added' && (change?.how !== 'cancel' || change.done === false)
+}
+
+function isFar({ plan }: History): boolean {
+  return plan !== undefined && plan.delay > FAR_AHEAD_MS
+}
+
+function pairs(deliveries: readonly Delivery[]): (readonly [Delivery, Delivery])[] {
+  return deliveries.flatMap((a, at) => deliveries.slice(at + 1).map((b) => [a, b] as const))
+}

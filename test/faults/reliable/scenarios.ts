@@ -1,0 +1,134 @@
+import { expect } from 'chai'
+import type { ReplicatedStage, Stage, StandaloneStage } from '../bench/stage.js'
+import { killMaster, leaveMaster } from '../scenarios/failover.js'
+import type { AnyScenario } from '../scenarios/scenario.js'
+import { VISIBILITY_MS, type ReliableBench, type Result } from './bench.js'
+import type { Allowance } from './findings.js'
+import { POISON_LIMIT } from './job.js'
+
+export type ReliableScenario<S extends Stage = Stage> = AnyScenario<S, ReliableBench, Result, Allowance>
+
+const CUTS = 4
+const LONG_MS = 2 * VISIBILITY_MS
+/** Longer than a client waits for an answer, and than any visibility. */
+const SILENT_MS = 3 * VISIBILITY_MS
+
+/** Consumers that die, or stand still while others get what they have. */
+export const consumers: readonly ReliableScenario[] = [
+  {
+    name: 'SIGKILL of all consumers while they handle, one after the other',
+    async fault(bench) {
+      const reviving: Promise<void>[] = []
+      for (const consumer of [...bench.workers.poller, ...bench.workers.worker]) {
+        await bench.inTheMiddle(consumer)
+        await consumer.kill()
+        await bench.pause(0, 300)
+        reviving.push(bench.revive(consumer))
+      }
+      await Promise.all(reviving)
+    },
+    also({ abandoned }, { workers }) {
+      const killed = workers.poller.length + workers.worker.length
+      expect(abandoned, 'in the hands of the killed').to.be.at.least(killed)
+    },
+  },
+  {
+    name: 'SIGSTOP of consumers while they handle, for longer than the visibility',
+    async fault(bench) {
+      const stopped = [bench.one('poller'), bench.one('worker')]
+      for (const consumer of stopped) {
+        await bench.inTheMiddle(consumer)
+        consumer.signal('SIGSTOP')
+      }
+      await bench.pause(LONG_MS)
+      for (const consumer of stopped) consumer.signal('SIGCONT')
+    },
+    also: (result) => void expect(result.tooLate, 'answers that came too late').to.be.at.least(1),
+  },
+  {
+    name: 'event loops of all consumers blocked for longer than the visibility',
+    async fault(bench) {
+      const { poller, worker } = bench.workers
+      const all = [...poller, ...worker]
+      await bench.inTheMiddle(bench.one('poller'))
+      await Promise.all(all.map((consumer) => consumer.order({ kind: 'block', ms: LONG_MS })))
+    },
+    also: (result) => void expect(result.tooLate, 'answers that came too late').to.be.at.least(1),
+  },
+]
+
+/** The server dies, or stands still, or cannot be reached. */
+export const server: readonly ReliableScenario<StandaloneStage>[] = [
+  {
+    name: 'SIGKILL of Redis under consumers and a restart, appendfsync always',
+    async fault(bench, { server }) {
+      await server.kill('SIGKILL')
+      await bench.pause(300, LONG_MS)
+      await server.restart()
+    },
+    also: sawErrors,
+  },
+  {
+    name: 'SIGSTOP of Redis for longer than the visibility and all timeouts',
+    async fault(bench, { server }) {
+      await server.kill('SIGSTOP')
+      await bench.pause(SILENT_MS)
+      await server.kill('SIGCONT')
+    },
+    also: sawErrors,
+  },
+  {
+    name: 'all connections of the fleet are reset, again and again',
+    async fault(bench, { proxy }) {
+      for (let i = 0; i < CUTS; i++) {
+        proxy.cut()
+        await bench.pause(100, 500)
+      }
+    },
+    also: sawErrors,
+  },
+  {
+    name: 'all connections are half-open: silent, and then gone',
+    async fault(bench, { proxy }) {
+      expect(proxy.halfOpen({ but: [] })).to.be.at.least(2)
+      await bench.pause(SILENT_MS)
+      proxy.cut()
+    },
+    also: sawErrors,
+  },
+  {
+    name: 'the server hears all commands and its answers are swallowed',
+    async fault(bench, { proxy }) {
+      proxy.blackhole('toClient')
+      await bench.pause(SILENT_MS)
+      proxy.blackhole(false)
+    },
+    also: sawErrors,
+  },
+]
+
+/**
+ * Additions count when both replicas have them. Claims and answers wait for nobody: those of the last moment are forgotten, so that
+ * others get the message while its consumer works, or has done with it, and its attempts begin where they were. That is nothing after a
+ * SIGKILL mostly, and some fifty messages where there are two masters for a moment: what was pending then.
+ */
+const FORGOTTEN: Allowance = { overlapping: 200, late: 200, again: 200, denied: 200 }
+
+export const sentinels: readonly ReliableScenario<ReplicatedStage>[] = [
+  {
+    name: 'SIGKILL of the master under consumers: the sentinels choose another',
+    allowed: { ...FORGOTTEN, excess: 1 },
+    fault: (_, stage) => killMaster(stage),
+    also: sawErrors,
+  },
+  {
+    name: 'SENTINEL FAILOVER under consumers while the old master lives on',
+    // a message can spend all attempts at one master, and then at the other
+    allowed: { ...FORGOTTEN, excess: POISON_LIMIT },
+    fault: leaveMaster,
+  },
+]
+
+function sawErrors({ errors }: Result): void {
+  expect(Object.keys(errors), 'nobody noticed the fault').not.to.deep.equal([])
+}

@@ -1,0 +1,59 @@
+import type { NegativeOptions, ReliableMessage, ReliableQueue } from '../../../src/index.js'
+import type { Entry, Payload, Said } from './job.js'
+
+type Message = ReliableMessage<Payload>
+
+/**
+ * The same queue, which from now on notes every delivery that it hands out, every extension, and every answer, whoever asks for
+ * them: a worker asks as the bench does.
+ */
+export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => void): ReliableQueue<Payload> {
+  const answer = async (messages: readonly Message[], said: Said, tell: () => Promise<boolean[]>) => {
+    for (const message of messages) note(['answering', ...nameOf(message), said, Date.now()])
+    const done = await tell()
+    messages.forEach((message, at) => note(['answer', ...nameOf(message), done[at] === true, Date.now()]))
+    return done
+  }
+
+  const pollMany = queue.pollMany.bind(queue)
+  queue.pollMany = async (options) => {
+    const messages = await pollMany(options)
+    for (const message of messages) {
+      const { visibleAt, polledAt, visibleUntil } = message
+      note(['got', ...nameOf(message), visibleAt, polledAt, visibleUntil])
+      const acknowledge = message.acknowledge.bind(message)
+      message.acknowledge = () => one(answer([message], 'done', async () => [await acknowledge()]))
+      const giveBack = message.negativeAcknowledge.bind(message)
+      message.negativeAcknowledge = (how) => one(answer([message], saidBy(how), async () => [await giveBack(how)]))
+    }
+    return messages
+  }
+
+  // a worker gives back so what no handler waits for any more
+  const giveBack = queue.negativeAcknowledge.bind(queue)
+  queue.negativeAcknowledge = (messages, how) => answer(messages, saidBy(how), () => giveBack(messages, how))
+
+  const extend = queue.extend.bind(queue)
+  queue.extend = async (messages, visibility) => {
+    for (const message of messages) note(['extending', ...nameOf(message)])
+    const extended = await extend(messages, visibility)
+    messages.forEach((message, at) => {
+      note(['extended', ...nameOf(message), extended[at] === true ? message.visibleUntil : null])
+    })
+    return extended
+  }
+  return queue
+}
+
+export function nameOf({ id, delivery }: ReliableMessage): readonly [id: string, lease: string] {
+  return [id, delivery.lease]
+}
+
+function saidBy(how: NegativeOptions | undefined): Said {
+  return how?.uncounted === true ? 'released' : 'failed'
+}
+
+async function one(answers: Promise<boolean[]>): Promise<boolean> {
+  const [done = false] = await answers
+  return done
+}

@@ -1,0 +1,53 @@
+// A process of the fault bench on a reliable queue: it adds, or consumes, until it is told to stop or killed.
+import { codecs, createClient, type RedelayedClient } from '../../../src/index.js'
+import { Ledger, codeOf } from '../bench/ledger.js'
+import { serve, type Program } from '../bench/serve.js'
+import { Poller, startWorker, type Consumer } from './consumers.js'
+import type { Entry, Job, Payload } from './job.js'
+import { Producer } from './producer.js'
+import { watch } from './watch.js'
+
+class Worker implements Program {
+  readonly #ledger: Ledger<Entry>
+  readonly #client: RedelayedClient
+  readonly #producer: Producer | undefined
+  readonly #consumer: Consumer | undefined
+
+  constructor(job: Job) {
+    const ledger = new Ledger<Entry>(job.ledger)
+    this.#ledger = ledger
+    this.#client = createClient({ ...job.client, ioredis: { ...job.client.ioredis, connectionName: job.name } })
+    this.#client.on('error', (error) => ledger.count(codeOf(error)))
+    this.#client.on('reconnecting', ({ error }) => ledger.count(`reconnecting ${codeOf(error)}`))
+    const plain = this.#client.getReliableQueue<Payload>(job.queue, { codec: codecs.json() })
+    const queue = watch(plain, (entry) => ledger.note(entry))
+    if (job.role === 'producer') this.#producer = new Producer(job, queue, ledger)
+    else if (job.role === 'worker') this.#consumer = startWorker(job, this.#client, queue, ledger)
+    else this.#consumer = new Poller(job, queue, ledger)
+  }
+
+  get errors(): Readonly<Record<string, number>> {
+    return this.#ledger.errors
+  }
+
+  async produce(on: boolean): Promise<void> {
+    await this.#producer?.produce(on)
+  }
+
+  async burst(count: number, delay: number): Promise<void> {
+    await this.#producer?.burst(count, delay)
+  }
+
+  turnTo(path: string): void {
+    this.#ledger.turnTo(path)
+  }
+
+  async stop(): Promise<void> {
+    await this.#producer?.stop()
+    await this.#consumer?.stop()
+    await this.#client.shutdown()
+    this.#ledger.close()
+  }
+}
+
+serve((job: Job) => new Worker(job))

@@ -1,0 +1,294 @@
+import { expect } from 'chai'
+import type { Remains } from '../faults/reliable/contents.js'
+import { findingsOf, lineOf, problemsOf, WRONGS, type Findings } from '../faults/reliable/findings.js'
+import { endOf, historiesOf, type Delivery } from '../faults/reliable/history.js'
+import { LIMIT, POISON_LIMIT, type Entry, type Plan, type Said } from '../faults/reliable/job.js'
+import type { Wrong } from '../faults/reliable/rules.js'
+
+/** The judge of the reliable queue's faults must see each wrong, or all its verdicts are worth nothing. */
+describe('the books of the reliable fault bench', () => {
+  const HEALED = 10_000
+  const HOUR = 3_600_000
+  const VISIBILITY = 1_000
+
+  interface Ends {
+    readonly left?: readonly string[]
+    readonly dead?: Remains['dead']
+  }
+
+  const check = (entries: readonly Entry[], { left = [], dead = [] }: Ends = {}): Findings =>
+    findingsOf(historiesOf(entries), HEALED, { left: new Set(left), dead })
+  const wrongsOf = (entries: readonly Entry[], ends?: Ends): Partial<Record<Wrong, number>> => {
+    const findings = check(entries, ends)
+    return Object.fromEntries(WRONGS.flatMap((wrong) => (findings[wrong] > 0 ? [[wrong, findings[wrong]]] : [])))
+  }
+
+  const added = (plan: Partial<Plan> = {}, at = 10): Entry[] => [
+    ['try', '1', { at: 0, delay: 0, limit: LIMIT, poison: false, ...plan }],
+    ['ok', '1', at],
+  ]
+  const got = (attempt: number, from: number, token = ''): Entry => [
+    'got',
+    '1',
+    `${attempt} t${attempt}${token}`,
+    from,
+    from,
+    from + VISIBILITY,
+  ]
+  const answered = (attempt: number, said: Said, at: number, done = true): Entry[] => [
+    ['answering', '1', `${attempt} t${attempt}`, said, at],
+    ['answer', '1', `${attempt} t${attempt}`, done, at + 2],
+  ]
+  const extended = (attempt: number, until: number | null): Entry[] => [
+    ['extending', '1', `${attempt} t${attempt}`],
+    ['extended', '1', `${attempt} t${attempt}`, until],
+  ]
+  const changed = (how: 'cancel' | 'move', delay: number, at: number, done?: boolean): Entry[] => [
+    ['changing', '1', how, delay, at],
+    ...(done === undefined ? [] : [['changed', '1', done, at + 2] as const]),
+  ]
+  const poisoned = added({ poison: true, limit: POISON_LIMIT })
+  const failures = (attempts: number): Entry[] =>
+    Array.from({ length: attempts }, (_, n) => [got(n + 1, 100 * n), ...answered(n + 1, 'failed', 100 * n + 50)]).flat()
+  const buried = { dead: [{ id: '1', attempts: [1, 2, 3] }] }
+  const done = [...added(), got(1, 500), ...answered(1, 'done', 600)]
+  const far = added({ delay: HOUR })
+  /** The same of a second message. */
+  const asTwo = (entries: readonly Entry[]) =>
+    entries.map(([kind, , ...rest]) => [kind, '2', ...rest] as unknown as Entry)
+
+  it('find nothing where all went well', () => {
+    const entries = [...done, ...asTwo(far)]
+    expect(wrongsOf(entries, { left: ['2'] })).to.deep.equal({})
+    expect(check(entries, { left: ['2'] })).to.include({
+      added: 2,
+      delivered: 1,
+      acknowledged: 1,
+      dead: 0,
+      excess: 0,
+      tooLate: 0,
+    })
+    expect(wrongsOf([...poisoned, ...failures(POISON_LIMIT)], buried)).to.deep.equal({})
+  })
+
+  it('each rule stands here with what breaks it, so that none is forgotten', () => {
+    const broken: Record<Wrong, [readonly Entry[], Ends?]> = {
+      lost: [added()],
+      dropped: [far],
+      overlapping: [[...added(), got(1, 500), got(2, 1_499), ...answered(2, 'done', 1_600)]],
+      late: [[...added(), got(1, 500), ...answered(1, 'done', 1_500)]],
+      again: [[...done, got(1, 700, 'b')]],
+      denied: [
+        [...added(), got(1, 500), ...answered(1, 'done', 600, false), got(2, 1_500), ...answered(2, 'done', 1_600)],
+      ],
+      early: [[...added({ delay: 501 }), got(1, 500), ...answered(1, 'done', 600)]],
+      cancelled: [[...added(), ...changed('cancel', 0, 100, true), got(1, 102), ...answered(1, 'done', 110)]],
+      stray: [[got(1, 500), ...answered(1, 'done', 600)]],
+      buried: [[...poisoned, ...failures(2)], { dead: [{ id: '1', attempts: [1, 2] }] }],
+      spoilt: [added(), { dead: [{ id: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }],
+    }
+    for (const [wrong, [entries, ends]] of Object.entries(broken))
+      expect(wrongsOf(entries, ends), wrong).to.deep.equal({ [wrong]: 1 })
+    expect(Object.keys(broken)).to.have.members(WRONGS)
+  })
+
+  it('a message is lost unless it was acknowledged, perhaps at least, or is a dead letter', () => {
+    expect(wrongsOf([...added(), got(1, 500)]), 'only delivered').to.deep.equal({ lost: 1 })
+    expect(wrongsOf([...added(), got(1, 500), ...answered(1, 'failed', 600)])).to.deep.equal({ lost: 1 })
+    expect(wrongsOf([...added(), got(1, 500), ...answered(1, 'done', 1_600, false)])).to.deep.equal({ lost: 1 })
+    const killed: Entry[] = [...added(), got(1, 500), ['answering', '1', '1 t1', 'done', 600]]
+    expect(wrongsOf(killed), 'killed while it acknowledged').to.deep.equal({})
+    expect(wrongsOf(done, { left: ['1'] }), 'still there').to.include({ lost: 1 })
+    expect(wrongsOf([['try', '1', { at: 0, delay: 0, limit: LIMIT, poison: false }]]), 'never answered').to.deep.equal(
+      {},
+    )
+    expect(wrongsOf([...added(), ...changed('cancel', 0, 100)]), 'perhaps cancelled').to.deep.equal({})
+    expect(wrongsOf([...added(), ...changed('cancel', 0, 100, false)]), 'not cancelled').to.deep.equal({ lost: 1 })
+    expect(wrongsOf([...added(), ...changed('move', 0, 100, true)]), 'moved').to.deep.equal({ lost: 1 })
+    expect(wrongsOf(poisoned), 'poison that never failed').to.deep.equal({ lost: 1 })
+  })
+
+  it('two leases that are both valid overlap; one that was left or has ended does not count', () => {
+    const both = (...between: Entry[]) => [
+      ...added(),
+      got(1, 500),
+      ...between,
+      got(2, 1_600),
+      ...answered(2, 'done', 1_700),
+    ]
+    expect(wrongsOf(both()), 'its visibility ended').to.deep.equal({})
+    expect(wrongsOf(both(...extended(1, 1_601))), 'it was extended').to.deep.equal({ overlapping: 1 })
+    expect(wrongsOf(both(...extended(1, 1_601), ...answered(1, 'failed', 1_550))), 'given back').to.deep.equal({})
+    const refused = [...extended(1, 1_650), ...answered(1, 'failed', 1_550, false)]
+    expect(wrongsOf(both(...refused)), 'what was refused lets go of nothing').to.have.property('overlapping', 1)
+    const unanswered: Entry[] = [...extended(1, 1_650), ['answering', '1', '1 t1', 'failed', 1_550]]
+    expect(wrongsOf(both(...unanswered)), 'perhaps given back').to.deep.equal({})
+    const third = [got(2, 1_000), ...answered(2, 'failed', 1_100), got(3, 1_200), ...answered(3, 'done', 1_300)]
+    expect(wrongsOf([...added(), got(1, 500), ...third]), 'with one after the next').to.deep.equal({ overlapping: 1 })
+  })
+
+  it('a lease ends when its consumer lets go of it, or its visibility ends', () => {
+    const lease: Delivery = { attempt: 1, visibleAt: 0, from: 0, until: 1_000, unanswered: 0, answers: [] }
+    expect(endOf(lease)).to.equal(1_000)
+    const answer = { said: 'done', sentAt: 400 } as const
+    expect(endOf({ ...lease, answers: [answer] }), 'nobody knows').to.equal(400)
+    expect(
+      endOf({
+        ...lease,
+        answers: [
+          { ...answer, done: false },
+          { ...answer, sentAt: 500 },
+        ],
+      }),
+    ).to.equal(500)
+  })
+
+  it('an answer may count only while the message is its own', () => {
+    const after = [got(2, 1_600), ...answered(2, 'done', 1_700)]
+    expect(wrongsOf([...added(), got(1, 500), ...answered(1, 'failed', 1_500), ...after])).to.deep.equal({ late: 1 })
+    expect(wrongsOf([...added(), got(1, 500), ...answered(1, 'failed', 1_499), ...after])).to.deep.equal({})
+    const stolen = [...added(), got(1, 500), ...extended(1, 3_000), got(2, 700), ...answered(1, 'failed', 800)]
+    expect(wrongsOf([...stolen, ...answered(2, 'done', 900)])).to.include({ late: 1 })
+    const extending: Entry[] = [...added(), got(1, 500), ['extending', '1', '1 t1'], ...answered(1, 'done', 1_700)]
+    expect(wrongsOf(extending), 'perhaps extended').to.deep.equal({})
+    expect(wrongsOf([...added(), got(1, 500), ...extended(1, 1_800), ...answered(1, 'done', 1_700)])).to.deep.equal({})
+    const lost = [...added(), got(1, 500), ...extended(1, null), ...answered(1, 'done', 1_700)]
+    expect(wrongsOf(lost), 'its extension was refused').to.deep.equal({ late: 1 })
+  })
+
+  it('it is denied when it was its own, unless an answer before may have counted', () => {
+    const answers = (...first: Entry[]) => [...added(), got(1, 500), ...first, ...answered(1, 'done', 600, false)]
+    const again = [got(2, 1_500), ...answered(2, 'done', 1_600)]
+    expect(wrongsOf([...answers(), ...again])).to.deep.equal({ denied: 1 })
+    expect(wrongsOf(answers(['answering', '1', '1 t1', 'done', 550]))).to.deep.equal({})
+    const slow = [...added(), got(1, 500), ...answered(1, 'done', 1_499, false), ...again]
+    expect(wrongsOf(slow), 'its end came on the way').to.deep.equal({})
+  })
+
+  it('what was acknowledged comes again only if it was added once more', () => {
+    const twice = [got(1, 500), ...answered(1, 'done', 600), got(1, 700, 'b')]
+    const second: Entry[] = [
+      ['answering', '1', '1 t1b', 'done', 800],
+      ['answer', '1', '1 t1b', true, 802],
+    ]
+    expect(wrongsOf([...added({}, 650), ...twice, ...second]), 'its answer came later').to.deep.equal({})
+    expect(wrongsOf([...added({}, 600), ...twice, ...second])).to.deep.equal({ again: 1 })
+    const third = got(2, 900)
+    expect(wrongsOf([...added({}, 650), ...twice, ...second, third]), 'the second time').to.deep.equal({ again: 1 })
+    const ends = { dead: [{ id: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }
+    expect(wrongsOf(done, ends)).to.deep.equal({ again: 1, spoilt: 1 })
+  })
+
+  it('put off, it may not come at the old time; perhaps put off, it may', () => {
+    const moved = (done: boolean | undefined, from: number) => [
+      ...added({ delay: 500 }),
+      ...changed('move', 400, 300, done),
+      got(1, from),
+      ...answered(1, 'done', from + 10),
+    ]
+    expect(wrongsOf(moved(true, 699))).to.deep.equal({ early: 1 })
+    expect(wrongsOf(moved(true, 700))).to.deep.equal({})
+    expect(wrongsOf(moved(false, 500))).to.deep.equal({})
+    expect(wrongsOf(moved(undefined, 500))).to.deep.equal({})
+    expect(wrongsOf(moved(undefined, 499))).to.deep.equal({ early: 1 })
+    const sooner = [
+      ...added({ delay: 900 }),
+      ...changed('move', 0, 300, true),
+      got(1, 302),
+      ...answered(1, 'done', 310),
+    ]
+    expect(wrongsOf(sooner), 'put forward').to.deep.equal({})
+  })
+
+  it('what was cancelled is gone, and nobody had it', () => {
+    const cancel = changed('cancel', 0, 700, true)
+    expect(wrongsOf([...added(), ...cancel])).to.deep.equal({})
+    expect(wrongsOf([...added(), ...cancel], { left: ['1'] })).to.deep.equal({ cancelled: 1 })
+    const before = [got(1, 500), ...answered(1, 'failed', 600)]
+    expect(wrongsOf([...added(), ...before, ...cancel]), 'between two deliveries').to.deep.equal({})
+    expect(wrongsOf([...added(), got(1, 500), ...cancel]), 'from under a consumer').to.deep.equal({ cancelled: 1 })
+    const moved = [...changed('move', 0, 700, true), got(2, 1_500), ...answered(2, 'done', 1_600)]
+    expect(wrongsOf([...added(), got(1, 500), ...moved])).to.deep.equal({ cancelled: 1 })
+    const tooLate = changed('cancel', 0, 700, false)
+    expect(wrongsOf([...added(), got(1, 500), ...tooLate, ...answered(1, 'done', 800)])).to.deep.equal({})
+  })
+
+  it('refused or never added, and yet there', () => {
+    const refused: Entry[] = [...added().slice(0, 1), ['no', '1', 'ERR_READ_ONLY']]
+    expect(wrongsOf(refused)).to.deep.equal({})
+    expect(check(refused)).to.include({ refused: 1, added: 0 })
+    expect(wrongsOf([...refused, got(1, 500), ...answered(1, 'done', 600)])).to.deep.equal({ stray: 1 })
+    expect(wrongsOf(refused, { left: ['1'] })).to.deep.equal({ stray: 1 })
+    expect(wrongsOf(done, { left: ['7'] }), 'without a line').to.deep.equal({ stray: 1 })
+  })
+
+  it('a dead letter has failed once for each attempt', () => {
+    for (const attempts of [[], [1, 2], [1, 3], [1, 2, 2], [1, 2, 3, 4]])
+      expect(wrongsOf([...poisoned, ...failures(3)], { dead: [{ id: '1', attempts }] }), attempts.join()).to.deep.equal(
+        {
+          buried: 1,
+        },
+      )
+  })
+
+  it('attempts beyond the limit are counted, however they are numbered', () => {
+    expect(check([...poisoned, ...failures(3)], buried)).to.include({ excess: 0 })
+    expect(check([...poisoned, ...failures(4)], buried)).to.include({ excess: 1 })
+    const other = (attempt: number, from: number): Entry => got(attempt, from, 'b')
+    expect(check([...poisoned, ...failures(3), other(2, 400), other(3, 500)], buried)).to.include({ excess: 2 })
+    const back: Entry[] = [other(3, 400), ['answering', '1', '3 t3b', 'released', 450]]
+    expect(check([...poisoned, ...failures(3), ...back], buried), 'given back uncounted').to.include({ excess: 0 })
+    const late = added({ poison: true, limit: POISON_LIMIT }, 350)
+    const lives = [...failures(3), other(1, 400), other(2, 500), other(3, 600)]
+    expect(check([...late, ...lives], buried), 'added once more').to.include({ excess: 0 })
+    expect(check([...late, ...lives, got(1, 700, 'c')], buried), 'known by then').to.include({ excess: 1 })
+    expect(check([...poisoned, ...lives], buried)).to.include({ excess: 3 })
+  })
+
+  it('late is counted from when it was visible, or from the healing', () => {
+    const from = (visibleAt: number, at: number): Entry[] => [
+      ...added(),
+      ['got', '1', '1 t1', visibleAt, at, at + VISIBILITY],
+      ...answered(1, 'done', at + 10),
+    ]
+    expect(check(from(500, HEALED + 300))).to.include({ latestMs: 300, medianMs: 300 })
+    expect(check(from(HEALED + 200, HEALED + 300))).to.include({ latestMs: 100 })
+    expect(check(from(500, HEALED - 1)), 'before the healing').to.include({ latestMs: 0 })
+  })
+
+  it('what was in the hands of the killed, and what came too late, is counted', () => {
+    const handling: Entry = ['handling', '1', '1 t1', false, 510]
+    expect(check([...added(), got(1, 500), handling])).to.include({ abandoned: 1, tooLate: 0 })
+    expect(check([...added(), got(1, 500)]), 'never begun').to.include({ abandoned: 0 })
+    const late = [...added(), got(1, 500), handling, ...answered(1, 'done', 1_600, false)]
+    expect(check(late)).to.include({ abandoned: 0, tooLate: 1 })
+  })
+
+  it('consumers may be read before producers, and each delivery has its own lines', () => {
+    const [first, second] = [got(1, 500), got(2, 1_600)]
+    const entries = [first, ...answered(1, 'done', 1_550, false), second, ...answered(2, 'done', 1_700), ...added()]
+    expect(wrongsOf(entries)).to.deep.equal({})
+    expect(() => historiesOf(answered(1, 'done', 600))).to.throw('answering of a delivery of 1 that never came')
+  })
+
+  it('the verdict names what is more than may be, and what never happened', () => {
+    const good = check([...done, ...asTwo([...poisoned, ...failures(3)])], { dead: [{ id: '2', attempts: [1, 2, 3] }] })
+    expect(problemsOf(good, {}, 1_000)).to.deep.equal([])
+    expect(problemsOf({ ...good, again: 2, examples: ['again: 1 …'] }, { again: 1 }, 1_000)).to.deep.equal([
+      '2 again, at most 1 may be',
+      'again: 1 …',
+    ])
+    expect(problemsOf({ ...good, again: 2 }, { again: 2 }, 1_000)).to.deep.equal([])
+    for (const kind of [...WRONGS, 'excess'] as const)
+      expect(problemsOf({ ...good, [kind]: 1 }, {}, 1_000)[0]).to.equal(`1 ${kind}, at most 0 may be`)
+    expect(problemsOf({ ...good, latestMs: 1_001 }, {}, 1_000)[0]).to.match(/^1001 ms late/)
+    expect(problemsOf({ ...good, acknowledged: 0 }, {}, 1_000)[0]).to.equal('nothing was acknowledged')
+    expect(problemsOf({ ...good, dead: 0 }, {}, 1_000)[0]).to.equal('there is no dead letter')
+  })
+
+  it('the line for people has each count, and of the wrongs those there are', () => {
+    const line = lineOf({ ...check(done), late: 2 })
+    expect(line).to.match(/^late 2, added 1, refused 0, .*excess 0; after the healing late by 0 ms \(median\), 0 ms/)
+    expect(line).not.to.include('overlapping')
+  })
+})
