@@ -14,20 +14,25 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 -- include shared/milliseconds.lua
 
 local now = milliseconds(ARGV[1])
-local reply, members, ids, seen = {}, {}, {}, {}
+local members, named = {}, {}
 for at = 2, #ARGV, 2 do
-  local member, lease = ARGV[at], ARGV[at + 1]
-  local id = string.sub(member, 2)
-  local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
-  local isHeld = not seen[member] and ends > now and redis.call('HGET', deliveries, id) == lease
+  members[#members + 1], named[#named + 1] = ARGV[at], string.sub(ARGV[at], 2)
+end
+if #members == 0 then return {} end
+local ends = redis.call('ZMSCORE', inFlight, unpack(members))
+local leases = redis.call('HMGET', deliveries, unpack(named))
+
+local reply, gone, ids, seen = {}, {}, {}, {}
+for n, member in ipairs(members) do
+  local isHeld = not seen[member] and leases[n] == ARGV[2 * n + 1] and tonumber(ends[n] or 0) > now
   if isHeld then
     seen[member] = true
-    members[#members + 1], ids[#ids + 1] = member, id
+    gone[#gone + 1], ids[#ids + 1] = member, named[n]
   end
-  reply[#reply + 1] = isHeld and 1 or 0
+  reply[n] = isHeld and 1 or 0
 end
 if #ids > 0 then
-  redis.call('ZREM', inFlight, unpack(members))
+  redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))
   redis.call('HDEL', failures, unpack(ids))

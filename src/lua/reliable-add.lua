@@ -24,8 +24,8 @@
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] existing  text     what happens where the id is there: 'keep', 'replace', or 'postpone'
 -- ARGV[4] resent    flag     whether this may have been carried out before: then equal messages under these ids are the caller's
--- ARGV[5..] items   bytes*   for each message nine: id, priority, delay in ms or "@" and epoch ms, time to live in ms, delivery limit, headers, payload,
---   what it is once, for how many ms; empty for what is not given
+-- ARGV[5..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
+--   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for what is not given; headers and payload
 --
 -- returns {now as text, what became of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large
@@ -44,7 +44,7 @@ local MAX = 9007199254740991
 
 local now = milliseconds(ARGV[2])
 local settings = redis.call('HMGET', config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive')
-local maxSize, maxBytes = tonumber(settings[2]), tonumber(settings[3])
+local isPaused, maxSize, maxBytes = settings[1] == '1', tonumber(settings[2]), tonumber(settings[3])
 local delayOfAll, ttlOfAll = tonumber(settings[4]) or 0, tonumber(settings[5])
 
 -- After a delay, or at a moment that is not before now.
@@ -53,13 +53,29 @@ local function visibleAt(text)
   return now + (tonumber(text) or delayOfAll)
 end
 
--- Before anything is changed: who waits hears of the earliest of them.
-local first
-for at = 5, #ARGV, 9 do
-  local visible = visibleAt(ARGV[at + 2])
-  if not first or visible < first then first = visible end
+local function readDetails(text)
+  local priority, when, ttl, limit, headers, onceMs, mark =
+    string.match(text, '^(%d),([^,]*),(%d*),(%d*),(%d+),(%d*),(.*)$')
+  local visible, lives = visibleAt(when), tonumber(ttl) or ttlOfAll
+  -- counted from when it is visible: a message that waits does not age
+  local expires = lives and visible + lives
+  local marked = tonumber(onceMs) and now + tonumber(onceMs)
+  return {
+    priority = tonumber(priority), visible = visible, score = string.format('%.0f', visible), expires = expires,
+    headers = tonumber(headers), meta = writeMeta(expires, tonumber(limit), tonumber(headers)),
+    mark = mark, marked = marked, isTooLate = visible > MAX or (expires or 0) > MAX, isMarkTooLate = (marked or 0) > MAX,
+  }
 end
-if first and first <= MAX and settings[1] ~= '1' then announce({inFlight, unpack(due)}, ticks, channel, first) end
+
+-- Before anything is changed: who waits hears of the earliest of them. Many have the same details.
+local details, ids, first = {}, {}, nil
+for at = 5, #ARGV, 3 do
+  local text = ARGV[at + 1]
+  local detail = details[text] or readDetails(text)
+  details[text], ids[#ids + 1] = detail, ARGV[at]
+  if not first or detail.visible < first then first = detail.visible end
+end
+if first and first <= MAX and not isPaused then announce({inFlight, unpack(due)}, ticks, channel, first) end
 
 -- Whether nobody can get it any more, though no poll has come across it yet; who has got it may still handle it.
 local function isOver(id, record)
@@ -69,63 +85,89 @@ local function isOver(id, record)
   return not (isTaken and visible > now)
 end
 
-local function add(at)
-  local id, priority, headers, payload = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 5], ARGV[at + 6]
-  local visible = visibleAt(ARGV[at + 2])
-  local ttl = tonumber(ARGV[at + 3]) or ttlOfAll
-  local mark = ARGV[at + 7]
-  local record = redis.call('HGET', messages, id)
+local records = #ids > 0 and redis.call('HMGET', messages, unpack(ids)) or {}
+local size = maxSize and redis.call('HLEN', messages)
+
+-- What is simply new is written together.
+local seen, scheduled, written = {}, {}, {}
+local function collect(id, detail, body)
+  local list = scheduled[detail.priority] or {}
+  scheduled[detail.priority] = list
+  list[#list + 1], list[#list + 2] = detail.score, id
+  written[#written + 1], written[#written + 2] = id, detail.meta .. body
+end
+
+-- In this order, so that after an error between them nothing that has a record is in no schedule.
+local function flush()
+  if #written == 0 then return end
+  for priority = 0, 9 do
+    if scheduled[priority] then redis.call('ZADD', due[priority + 1], unpack(scheduled[priority])) end
+  end
+  redis.call('HSET', messages, unpack(written))
+  scheduled, written = {}, {}
+end
+
+local function add(id, record, detail, body)
+  if seen[id] then
+    flush()
+    record = redis.call('HGET', messages, id)
+  end
+  seen[id] = true
   local isThere = record and not isOver(id, record)
   if isThere and resent then
     local _, _, _, rest = readMeta(record)
-    if string.sub(record, rest) == headers .. payload then return 1 end
+    if string.sub(record, rest) == body then return 1 end
   end
-  if settings[1] == '1' then return -4 end
-  if maxBytes and #payload > maxBytes then return -5 end
-  -- counted from when it is visible: a message that waits does not age
-  local expires = ttl and visible + ttl
-  if visible > MAX or (expires and expires > MAX) then return -3 end
+  if isPaused then return -4 end
+  if maxBytes and #body - detail.headers > maxBytes then return -5 end
+  if detail.isTooLate then return -3 end
 
   if isThere and existing == 'keep' then return 0 end
-  local priorityNow, visibleNow, taken
+  local priority, priorityNow, visibleNow, taken = detail.priority, nil, nil, nil
   if record then priorityNow, visibleNow, taken = locate(due, inFlight, id) end
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return 0 end
-    shiftExpiry(messages, id, visible - visibleNow)
-    redis.call('ZADD', due[priorityNow + 1], string.format('%.0f', visible), id)
+    shiftExpiry(messages, id, detail.visible - visibleNow)
+    redis.call('ZADD', due[priorityNow + 1], detail.score, id)
     if taken then redis.call('ZREM', inFlight, priorityNow .. id) end
     return 3
   end
-  local marked
-  if mark ~= '' then
-    local untilMs = redis.call('ZSCORE', once, mark)
+  if detail.marked then
+    local untilMs = redis.call('ZSCORE', once, detail.mark)
     if untilMs and tonumber(untilMs) > now and not isThere then return resent and 1 or -1 end
-    marked = now + tonumber(ARGV[at + 8])
-    if marked > MAX then return -3 end
+    if detail.isMarkTooLate then return -3 end
   end
-  if not isThere and maxSize and redis.call('HLEN', messages) - (record and 1 or 0) >= maxSize then return -2 end
+  if not isThere and maxSize and size - (record and 1 or 0) >= maxSize then return -2 end
+  if maxSize and not record then size = size + 1 end
+  if not record and not detail.marked then
+    collect(id, detail, body)
+    return 1
+  end
 
   -- In this order, so that after an error between them nothing that has a record is in no schedule, or marked without being there.
   if record then
     redis.call('HDEL', deliveries, id)
     redis.call('HDEL', failures, id)
   end
-  redis.call('ZADD', due[priority + 1], string.format('%.0f', visible), id)
-  redis.call('HSET', messages, id, writeMeta(expires, tonumber(ARGV[at + 4]), #headers) .. headers .. payload)
+  redis.call('ZADD', due[priority + 1], detail.score, id)
+  redis.call('HSET', messages, id, detail.meta .. body)
   if taken then
     redis.call('ZREM', inFlight, priorityNow .. id)
   elseif priorityNow and priorityNow ~= priority then
     redis.call('ZREM', due[priorityNow + 1], id)
   end
-  if marked then redis.call('ZADD', once, string.format('%.0f', marked), mark) end
+  if detail.marked then redis.call('ZADD', once, string.format('%.0f', detail.marked), detail.mark) end
   return isThere and 2 or 1
 end
 
 local reply = {string.format('%.0f', now)}
-for at = 5, #ARGV, 9 do reply[#reply + 1] = add(at) end
+for n, id in ipairs(ids) do
+  reply[n + 1] = add(id, records[n], details[ARGV[3 * n + 3]], ARGV[3 * n + 4])
+end
+flush()
 
 -- More marks go than came, so that they do not pile up. Last, because after a write that takes no memory Redis would let the
 -- others pass at maxmemory; and what was added is added, whatever becomes of the marks.
-local stale = redis.pcall('ZRANGEBYSCORE', once, '-inf', now, 'LIMIT', 0, 20 + 2 * (#reply - 1))
+local stale = redis.pcall('ZRANGEBYSCORE', once, '-inf', now, 'LIMIT', 0, 20 + 2 * #ids)
 if #stale > 0 then redis.call('ZREM', once, unpack(stale)) end
 return reply

@@ -14,7 +14,8 @@ interface ArgTypes {
   bytes: Uint8Array
   flag: boolean
   'text*': readonly string[]
-  'bytes*': readonly Uint8Array[]
+  /** Texts are sent as UTF-8, which costs less than bytes made of them. */
+  'bytes*': readonly (Uint8Array | string)[]
 }
 
 export type KeysOf<S extends ScriptSource> = { readonly [K in S['keys'][number]]: string }

@@ -32,19 +32,14 @@ interface Options {
 }
 
 function itemsOf(list: readonly Item[]): Buffer[] {
-  return list.flatMap(({ id, priority = 0, delay, ttl, limit, headers = '', payload = '', once }) =>
-    [
-      id,
-      `${priority}`,
-      `${delay ?? ''}`,
-      `${ttl ?? ''}`,
-      `${limit ?? ''}`,
-      headers,
-      payload,
-      once?.[0] ?? '',
-      `${once?.[1] ?? ''}`,
-    ].map(raw),
-  )
+  return list.flatMap(({ id, priority = 0, delay, ttl, limit, headers = '', payload = '', once }) => {
+    const details = `${priority},${delay ?? ''},${ttl ?? ''},${limit ?? ''},${raw(headers).length},${once?.[1] ?? ''},`
+    return [
+      raw(id),
+      Buffer.concat([Buffer.from(details), raw(once?.[0] ?? '')]),
+      Buffer.concat([raw(headers), raw(payload)]),
+    ]
+  })
 }
 
 function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options = {}) {

@@ -109,7 +109,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
           nowMs: NOW,
           existing: 'keep',
           resent: false,
-          items: ['a', '0', '', '', '', '', 'A', '', ''].map(raw),
+          items: ['a', '0,,,,0,,', 'A'].map(raw),
         }),
     })),
     {

@@ -190,19 +190,12 @@ const add = fc
       payload: item.size === 0 ? 'same' : `p${world.counter++}${'!'.repeat(item.size)}`,
     }))
     const text = (value: number | undefined): string => (value === undefined ? '' : String(value))
-    const flat = messages.flatMap((each) =>
-      [
-        each.id,
-        String(each.priority),
-        each.moment === undefined ? text(each.delay) : `@${now + each.moment}`,
-        text(each.ttl),
-        text(each.limit),
-        each.headers,
-        each.payload,
-        each.mark,
-        each.mark === '' ? '' : String(each.markMs),
-      ].map(raw),
-    )
+    const flat = messages.flatMap((each) => {
+      const when = each.moment === undefined ? text(each.delay) : `@${now + each.moment}`
+      const mark = each.mark === '' ? ',' : `${each.markMs},${each.mark}`
+      const details = [each.priority, when, text(each.ttl), text(each.limit), each.headers.length, mark]
+      return [each.id, details.join(','), each.headers + each.payload].map(raw)
+    })
     return {
       name: 'add',
       send: (sender, fixture) => {
