@@ -164,19 +164,13 @@ export class EventHub {
   }
 
   isHeard(name: EventName, queue: string): boolean {
-    return this.client.isHeard(name) || [...(this.#byQueue.get(queue) ?? [])].some((source) => source.isHeard(name))
+    if (this.client.isHeard(name)) return true
+    for (const source of this.#byQueue.get(queue) ?? []) if (source.isHeard(name)) return true
+    return false
   }
 
-  /** Where nobody listens, ids need not be made into texts. */
-  messages(
-    name: MessagesEventName,
-    queue: string,
-    ids: readonly (Buffer | string)[],
-    count: number = ids.length,
-  ): void {
-    if (count > 0 && this.isHeard(name, queue)) {
-      this.emit(name, { queue, count, ids: ids.map((id) => id.toString()) })
-    }
+  messages(name: MessagesEventName, queue: string, ids: readonly string[], count: number = ids.length): void {
+    if (count > 0 && this.isHeard(name, queue)) this.emit(name, { queue, count, ids })
   }
 
   readonly emit: Emit = (name, event) => {

@@ -119,6 +119,13 @@ for _, name in ipairs(ticking) do
 end
 
 local expired, buried, handed, looked, bytes = 0, 0, 0, 0, 0
+local last, byAttempt = #reply, {}
+
+local function leaseOf(attempt)
+  local lease = byAttempt[attempt] or attempt .. ' ' .. token
+  byAttempt[attempt] = lease
+  return lease
+end
 
 -- How many of the first may be read together. A few are measured, and each one only where those are large.
 local function fitting(ids)
@@ -150,9 +157,9 @@ for at = 10, 1, -1 do
     local records = redis.call('HMGET', messages, unpack(ids))
     local delivered = redis.call('HMGET', deliveries, unpack(ids))
     looked = looked + #ids
-    local claimed, leases, given = {}, {}, {}
+    local claimed, leases, given = {}, {}, 0
     for n, id in ipairs(ids) do
-      local record, attempts = records[n], attemptsOf(delivered[n])
+      local record, attempts = records[n], delivered[n] and attemptsOf(delivered[n]) or 0
       bytes = bytes + #(record or '')
       if not record then -- it is in the schedule only, and no message
         bury(queue, nil, id, now)
@@ -165,24 +172,22 @@ for at = 10, 1, -1 do
           bury(queue, dead, id, now)
           buried = buried + 1
         else
-          local lease = (attempts + 1) .. ' ' .. token
-          claimed[#claimed + 1] = ending
-          claimed[#claimed + 1] = (at - 1) .. id
-          leases[#leases + 1] = id
-          leases[#leases + 1] = lease
-          given[#given + 1] = id
-          local last = #reply
+          local lease = leaseOf(attempts + 1)
+          claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
+          leases[2 * given + 1], leases[2 * given + 2] = id, lease
+          given = given + 1
           reply[last + 1], reply[last + 2], reply[last + 3] = at - 1, id, lease
           reply[last + 4], reply[last + 5] = page[2 * n], record
+          last = last + 5
         end
       end
     end
-    if #given > 0 then
+    if given > 0 then
       redis.call('ZADD', inFlight, unpack(claimed))
       redis.call('HSET', deliveries, unpack(leases))
     end
     redis.call('ZREM', due[at], unpack(ids)) -- the last step: after an error above they are still there
-    handed = handed + #given
+    handed = handed + given
     isFull = isFull or handed >= want or looked >= MOST or isOver()
   end
 end

@@ -34,10 +34,16 @@ export function asText(reply: unknown): string {
   return typeof reply === 'string' ? reply : asBytes(reply).toString()
 }
 
+const INFINITE = new Map([
+  ['inf', Infinity],
+  ['+inf', Infinity],
+  ['-inf', -Infinity],
+])
+
 /** A number that was sent as text, such as a score, which can be infinite. */
 export function asNumber(reply: unknown): number {
   const text = asText(reply)
-  const number = Number(text.replace(/^([+-]?)inf$/, '$1Infinity'))
+  const number = INFINITE.get(text) ?? Number(text)
   if (text === '' || Number.isNaN(number)) throw unexpected('a number', text)
   return number
 }

@@ -8,8 +8,10 @@ import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.
 
 /** One delivery of a message: which one, and what tells it from all others. */
 export interface Delivery {
-  readonly id: Buffer
+  readonly id: string
   readonly priority: number
+  /** What it is called among those in flight: its priority and id. */
+  readonly member: string | Buffer
   readonly lease: string
 }
 
@@ -131,11 +133,10 @@ export function reasonOf(error: unknown): string {
   return JSON.stringify(cut)
 }
 
-function namesOf(deliveries: readonly Delivery[]): Buffer[] {
-  return deliveries.flatMap(({ id, priority, lease }) => [
-    Buffer.concat([Buffer.from(String(priority)), id]),
-    Buffer.from(lease),
-  ])
+function namesOf(deliveries: readonly Delivery[]): (string | Buffer)[] {
+  const names: (string | Buffer)[] = []
+  for (const { member, lease } of deliveries) names.push(member, lease)
+  return names
 }
 
 async function inPages<T, R>(items: readonly T[], page: (items: readonly T[]) => Promise<readonly R[]>): Promise<R[]> {

@@ -24,7 +24,6 @@ export interface MessageActions {
 
 /** What a delivery is made of. */
 export interface MessageContent<T> {
-  readonly id: string
   readonly payload: T
   readonly headers: Headers
   readonly visibleAt: number
@@ -58,7 +57,7 @@ export class ReliableMessage<T = unknown> {
   constructor(actions: MessageActions, delivery: Delivery, content: MessageContent<T>) {
     this.#actions = actions
     this.delivery = delivery
-    this.id = content.id
+    this.id = delivery.id
     this.payload = content.payload
     this.headers = content.headers
     this.priority = delivery.priority

@@ -2,12 +2,12 @@ import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../lua/reliable-scripts.js'
 import { Takers, type TakerOptions } from '../queues/takers.js'
 import type { Clock } from '../timing/clock.js'
-import { nextTurn } from '../timing/pause.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import { TransferTask, type TransferResult } from '../transfer/transfer-task.js'
+import type { Delivery } from './handling.js'
 
 /** A message that was handed out, and when its visibility ends by the Redis clock. */
-export interface Polled extends PolledRecord {
+export interface Polled extends Omit<PolledRecord, 'id'>, Delivery {
   /** When it was handed out, by the Redis clock. */
   readonly polledAt: number
   readonly visibleUntil: number
@@ -20,7 +20,16 @@ export function polledOf({ now, visibilityMs, messages }: PollReply, sentAt: num
   const polledAt = Math.floor(now)
   const visibleUntil = polledAt + visibilityMs
   const heldUntil = sentAt + visibilityMs
-  return messages.map((message) => ({ ...message, polledAt, visibleUntil, heldUntil }))
+  return messages.map(({ priority, id: bytes, lease, visibleAt, record }) => {
+    const id = bytes.toString()
+    const member = memberOf(priority, id, bytes)
+    return { priority, id, member, lease, visibleAt, record, polledAt, visibleUntil, heldUntil }
+  })
+}
+
+/** Bytes only where the id cannot be a text: those take longer all the way. */
+function memberOf(priority: number, id: string, bytes: Buffer): string | Buffer {
+  return id.includes('\ufffd') ? Buffer.concat([Buffer.from(String(priority)), bytes]) : `${priority}${id}`
 }
 
 export interface PollerParams {
@@ -77,7 +86,7 @@ export class Poller {
       )
     this.#takers.set(visibilityMs, takers)
     const taken = takers.add(max, options)
-    void this.#wake()
+    this.#wake()
     return taken
   }
 
@@ -106,13 +115,14 @@ export class Poller {
     await this.#task.stop()
   }
 
-  /** Once for all that begin to wait in one turn. */
-  async #wake(): Promise<void> {
+  /** Once for all that begin to wait together, and before what the turn of the event loop brings next. */
+  #wake(): void {
     if (this.#waking) return
     this.#waking = true
-    await nextTurn()
-    this.#waking = false
-    if (this.isWanted) this.#task.wake()
+    process.nextTick(() => {
+      this.#waking = false
+      if (this.isWanted) this.#task.wake()
+    })
   }
 
   async #look(announce: boolean): Promise<TransferResult | null> {

@@ -123,18 +123,19 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
   }
 
   protected async removeIds(ids: readonly string[], alsoHeld: boolean): Promise<number> {
-    const bytes = this.checked(() => ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))))
+    this.checked(() => ids.forEach((id, at) => assertKnownId(`ids[${at}]`, id)))
     const { keys } = this.identity
     const { messages, deliveries, failures, inFlight } = keys
     let removed = 0
-    for (let from = 0; from < bytes.length; from += PAGE) {
+    for (let from = 0; from < ids.length; from += PAGE) {
+      const page = ids.slice(from, from + PAGE)
       const results = await this.script(
         remove,
         { ...this.due, messages, deliveries, failures, inFlight },
-        { nowMs: this.now, alsoHeld, ids: bytes.slice(from, from + PAGE) },
+        { nowMs: this.now, alsoHeld, ids: page },
       )
-      removed += results.filter(Boolean).length
-      const gone = bytes.slice(from, from + PAGE).filter((_, at) => results[at])
+      const gone = page.filter((_, at) => results[at])
+      removed += gone.length
       this.context.hub.messages('removed', this.name, gone)
     }
     return removed

@@ -211,7 +211,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     hub.messages(
       'polled',
       this.name,
-      messages.map(({ delivery }) => delivery.id),
+      messages.map(({ id }) => id),
     )
   }
 
@@ -249,10 +249,9 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
 
   #message(polled: Polled): ReliableMessage<T> {
     const { headers, payload } = readRecord(polled.record)
-    const { visibleAt, polledAt, visibleUntil, heldUntil, priority, lease } = polled
-    const id = polled.id.toString()
-    const content = { id, payload: this.decode(payload), headers, visibleAt, polledAt, visibleUntil, heldUntil }
-    return new ReliableMessage(this.#actions, { id: polled.id, priority, lease }, content)
+    const { id, member, priority, lease, visibleAt, polledAt, visibleUntil, heldUntil } = polled
+    const content = { payload: this.decode(payload), headers, visibleAt, polledAt, visibleUntil, heldUntil }
+    return new ReliableMessage(this.#actions, { id, member, priority, lease }, content)
   }
 
   #prepare(payload: T, given: Omit<AddOptions, 'existing'>, what: string): PendingMessage {

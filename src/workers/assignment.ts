@@ -3,7 +3,7 @@ import { ConnectionError, RedelayedError, ShutdownError, toError } from '../erro
 import type { ReliableMessage } from '../reliable/message.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { pause } from '../timing/pause.js'
-import type { Handler } from './handlers.js'
+import type { Handler, HandlerContext } from './handlers.js'
 import { HandlerTimeoutError, LeaseLostError, RejectMessage, RetryLater } from './outcomes.js'
 import type { RetryDelay } from './retry-delays.js'
 
@@ -19,11 +19,18 @@ export type Outcome =
 
 const ANSWER_RETRY_MS = 200
 
+export const COMPLETED: Outcome = Object.freeze({ is: 'completed' })
+
 /** One message in the hands of a worker, from when it came until Redis knows what became of it. */
 export class Assignment {
   readonly queue: ReliableQueue
   readonly message: ReliableMessage
-  readonly #abort = new AbortController()
+  /** When its handler was called, by the monotonic clock. */
+  begunAt: number | undefined
+  #abort: AbortController | undefined
+  #reason: Error | undefined
+  /** Ends the wait for the handler. */
+  #cut: ((reason: Error) => void) | undefined
 
   constructor(queue: ReliableQueue, message: ReliableMessage) {
     this.queue = queue
@@ -31,65 +38,76 @@ export class Assignment {
   }
 
   abort(reason: Error): void {
-    this.#abort.abort(reason)
+    this.#reason ??= reason
+    this.#abort?.abort(this.#reason)
+    this.#cut?.(this.#reason)
   }
 
-  /** Runs the handler and tells Redis what came of it. Never rejects. */
-  async run(
-    handler: Handler,
-    timeout: number | undefined,
-    retryDelay: RetryDelay,
-    mayTryAgain: () => boolean,
-  ): Promise<Outcome> {
-    let outcome: Outcome
+  /** Runs the handler, of which a plain result costs no promise. Never throws or rejects. */
+  handle(handler: Handler, timeout: number | undefined, retryDelay: RetryDelay): Outcome | Promise<Outcome> {
+    this.begunAt = performance.now()
     try {
-      const result = await this.#handle(handler, timeout)
-      outcome = result instanceof RetryLater ? { is: 'deferred', delayMs: result.delayMs } : { is: 'completed' }
+      const result = handler(this.message.payload, this.#context())
+      if (this.#reason !== undefined) throw this.#reason
+      if (!isThenable(result)) return outcomeOf(result)
+      return this.#end(result, timeout).then(outcomeOf, (thrown: unknown) => this.#outcomeOf(thrown, retryDelay))
     } catch (thrown) {
-      outcome = this.#outcomeOf(thrown, retryDelay)
+      return this.#outcomeOf(thrown, retryDelay)
     }
-    return this.settle(outcome, mayTryAgain)
   }
 
-  /** Tells Redis, as long as nobody else can have the message. Where it cannot be told, that comes back when its visibility ends. */
-  async settle(outcome: Outcome, mayTryAgain: () => boolean): Promise<Outcome> {
+  /**
+   * Tells Redis, as long as nobody else can have the message. Where it cannot be told, that comes back when its visibility ends.
+   * `answer` is what came of telling it before.
+   */
+  async settle(outcome: Outcome, mayTryAgain: () => boolean, answer?: boolean | Error): Promise<Outcome> {
     if (outcome.is === 'lost') return outcome
     // a client that repeats by itself what it sent may hear false for what was carried out
     let isUnknown = this.queue.context.commands.resends
-    for (;;) {
-      try {
-        if (await this.#tell(outcome)) return outcome
-        // false while it is held: it was carried out by an attempt whose answer was lost, as far as one can tell
+    for (; ; answer = undefined) {
+      answer ??= await this.#tell(outcome).catch(toError)
+      if (answer === true) return outcome
+      // false while it is held: it was carried out by an attempt whose answer was lost, as far as one can tell
+      if (answer === false) {
         return isUnknown && this.message.isHeld ? outcome : { is: 'lost', error: new LeaseLostError() }
-      } catch (thrown) {
-        const error = toError(thrown)
-        const mayPass = error instanceof RedelayedError && isTransient(error)
-        if (!mayPass || !this.message.isHeld || !mayTryAgain()) return { is: 'lost', error }
-        isUnknown ||= error instanceof ConnectionError && error.outcome === 'unknown'
-        await pause(ANSWER_RETRY_MS)
       }
+      const mayPass = answer instanceof RedelayedError && isTransient(answer)
+      if (!mayPass || !this.message.isHeld || !mayTryAgain()) return { is: 'lost', error: answer }
+      isUnknown ||= answer instanceof ConnectionError && answer.outcome === 'unknown'
+      await pause(ANSWER_RETRY_MS)
     }
   }
 
   /** What the handler gives, or a rejection with the reason of the signal, whichever is first: a handler may never end. */
-  async #handle(handler: Handler, timeout: number | undefined): Promise<unknown> {
-    const { signal } = this.#abort
-    const timer =
-      timeout === undefined ? undefined : setTimeout(() => this.abort(new HandlerTimeoutError(timeout)), timeout)
-    try {
-      return await new Promise((resolve, reject) => {
-        const onAbort = (): void => reject(toError(signal.reason))
-        if (signal.aborted) return onAbort()
-        signal.addEventListener('abort', onAbort, { once: true })
-        const { message, queue } = this
-        Promise.resolve()
-          .then(() => handler(message.payload, { queue: queue.name, message, signal }))
-          .then(resolve, reject)
-          .finally(() => signal.removeEventListener('abort', onAbort))
-      })
-    } finally {
-      clearTimeout(timer)
+  #end(result: PromiseLike<unknown>, timeout: number | undefined): Promise<unknown> {
+    const ended = new Promise<unknown>((resolve, reject) => {
+      this.#cut = reject
+      void Promise.resolve(result).then(resolve, reject)
+    })
+    if (timeout === undefined) return ended
+    const timer = setTimeout(() => this.abort(new HandlerTimeoutError(timeout)), timeout)
+    return ended.finally(() => clearTimeout(timer))
+  }
+
+  /** The signal is made when a handler asks for it: most do not, and it costs more than all else here. */
+  #context(): HandlerContext {
+    const signal = (): AbortSignal => this.#signal
+    const { queue, message } = this
+    return {
+      queue: queue.name,
+      message,
+      get signal() {
+        return signal()
+      },
     }
+  }
+
+  get #signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController()
+      if (this.#reason !== undefined) this.#abort.abort(this.#reason)
+    }
+    return this.#abort.signal
   }
 
   async #tell(outcome: Outcome): Promise<boolean> {
@@ -113,8 +131,7 @@ export class Assignment {
   #outcomeOf(thrown: unknown, retryDelay: RetryDelay): Outcome {
     if (thrown instanceof RetryLater) return { is: 'deferred', delayMs: thrown.delayMs }
     const error = toError(thrown)
-    const { signal } = this.#abort
-    if (signal.aborted && thrown === signal.reason) {
+    if (thrown === this.#reason) {
       // of the worker's own making; what a handler throws by itself is a failure, whatever it is
       if (error instanceof LeaseLostError) return { is: 'lost', error }
       if (error instanceof ShutdownError) return { is: 'released' }
@@ -122,4 +139,12 @@ export class Assignment {
     if (error instanceof RejectMessage) return { is: 'rejected', error }
     return { is: 'failed', error, delayMs: retryDelay(this.message.attempt) }
   }
+}
+
+function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof result === 'object' && result !== null && 'then' in result && typeof result.then === 'function'
+}
+
+function outcomeOf(result: unknown): Outcome {
+  return result instanceof RetryLater ? { is: 'deferred', delayMs: result.delayMs } : COMPLETED
 }

@@ -11,6 +11,9 @@ const PATIENCE_MS = 500
 /** What one poll can ask for. */
 const MOST = 1_000
 
+/** Ends the other waits of a round. One for all: nobody sees it, and an error takes longer to make than a message. */
+const OVER = new ShutdownError('the worker waits no longer')
+
 /** What came of a poll. */
 interface Reply {
   readonly messages: readonly ReliableMessage[]
@@ -50,7 +53,7 @@ export class Fetching {
     // several can have something at once: what is more than was asked for is kept for later
     const controller = new AbortController()
     const ending = { controller, over: aborted(controller.signal) }
-    const end = (): void => controller.abort(new ShutdownError('the worker waits no longer'))
+    const end = (): void => controller.abort(OVER)
     signal.addEventListener('abort', end, { once: true })
     if (signal.aborted) end()
     try {
@@ -90,7 +93,7 @@ export class Fetching {
       }
       return takenFrom(queue, messages)
     } finally {
-      controller.abort(new ShutdownError('another queue was faster'))
+      controller.abort(OVER)
     }
   }
 

@@ -3,13 +3,14 @@ import { Events, type EventHub, type HandledEvent, type HandledOutcome } from '.
 import type { Holder } from '../queues/context.js'
 import type { ReliableContext } from '../reliable/context.js'
 import { TASK_HEADER } from '../reliable/record.js'
-import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { atMost } from '../timing/at-most.js'
 import { systemClock } from '../timing/clock.js'
-import { Assignment, type Outcome } from './assignment.js'
+import { nextTurn } from '../timing/pause.js'
+import { Assignment, COMPLETED, type Outcome } from './assignment.js'
+import { Completions } from './completions.js'
 import { Fetching } from './fetching.js'
 import { handlerOf, type Handler, type Handlers } from './handlers.js'
-import { LeaseLostError } from './outcomes.js'
+import { Heartbeat } from './heartbeat.js'
 import { RateLimit } from './rate-limit.js'
 import { Sources, type WorkerQueues } from './sources.js'
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
@@ -26,8 +27,6 @@ export interface WorkerEvents {
 /** How many messages came to which end, since the worker began. */
 export type WorkerCounts = Readonly<Record<HandledOutcome, number>>
 
-/** What is extended so often within its visibility has two more chances when one fails. */
-const HEARTBEATS = 3
 /** How long a close waits until Redis knows what came of the messages, after all other time is over. */
 const LAST_ANSWERS_MS = 5_000
 
@@ -45,6 +44,10 @@ export class Worker {
   readonly #limit: RateLimit | undefined
   readonly #inHand = new Set<Assignment>()
   readonly #buffer: Assignment[] = []
+  readonly #completions = new Completions((assignment, answer) => {
+    if (answer === true) this.#finish(assignment, COMPLETED)
+    else this.#settle(assignment, COMPLETED, answer)
+  })
   readonly #counts: Record<HandledOutcome, number> = {
     completed: 0,
     deferred: 0,
@@ -55,14 +58,12 @@ export class Worker {
   }
   readonly #onSignal = (): void => void this.close()
   readonly #loop: Promise<void>
-  readonly #heart: NodeJS.Timeout
+  readonly #heartbeat: Heartbeat
   #active = 0
   #isPaused = false
   readonly #fetching: Fetching
   #polling = new AbortController()
   readonly #waiting = new Set<() => void>()
-  /** Whose messages are being extended now. */
-  readonly #extending = new Set<ReliableQueue>()
   #closing: Promise<void> | undefined
   /** The time of `close` is over. */
   #isOver = false
@@ -84,7 +85,7 @@ export class Worker {
     this.#holders = reliable.queues.holders
     this.#holders.add(this)
     for (const signal of closeOn) process.once(signal, this.#onSignal)
-    this.#heart = setInterval(() => this.#beat(), visibility / HEARTBEATS)
+    this.#heartbeat = new Heartbeat(this.#inHand, visibility, (thrown) => this.#report(thrown))
     this.#loop = this.#work()
   }
 
@@ -149,19 +150,14 @@ export class Worker {
     this.#isOver = true
     for (const assignment of this.#inHand) assignment.abort(new ShutdownError('the worker was closed'))
     await atMost(LAST_ANSWERS_MS, this.#drain())
-    clearInterval(this.#heart)
+    this.#heartbeat.stop()
     this.#holders.delete(this)
   }
 
   /** Gives back what no handler has seen, and resolves when nothing is in hand. */
   async #drain(): Promise<void> {
     await this.#loop
-    for (const assignment of this.#buffer.splice(0)) {
-      void this.#finish(
-        assignment,
-        assignment.settle({ is: 'released' }, () => false),
-      )
-    }
+    for (const assignment of this.#buffer.splice(0)) this.#settle(assignment, { is: 'released' })
     while (this.#inHand.size > 0) await this.#change()
   }
 
@@ -176,8 +172,10 @@ export class Worker {
       }
       try {
         this.#polling = new AbortController()
-        const taken = await this.#fetching.take(room, this.#polling.signal)
+        const taken = await this.#fetching.take(Math.min(room, this.#portion), this.#polling.signal)
         for (const { queue, message } of taken) this.#accept(new Assignment(queue, message))
+        // the next ones are asked for first, so that Redis looks for them while these are handled
+        if (taken.length > 0) void nextTurn().then(() => this.#fill())
       } catch (thrown) {
         if (!this.#isEnding()) this.#report(thrown)
         break // the client was shut down: all else is waited out
@@ -188,81 +186,72 @@ export class Worker {
   /** How many more messages may be taken now. */
   #room(): number {
     if (this.#isPaused) return 0
-    const { concurrency, prefetch } = this.#settings
-    return Math.min(concurrency + prefetch - this.#inHand.size, this.#limit?.allowed ?? Infinity)
+    const unhandled = this.#active + this.#buffer.length
+    // what was handled takes no room, but there must not be ever more that Redis has still to be told of
+    return Math.min(
+      this.#capacity - unhandled,
+      2 * this.#capacity - this.#inHand.size,
+      this.#limit?.allowed ?? Infinity,
+    )
+  }
+
+  get #capacity(): number {
+    return this.#settings.concurrency + this.#settings.prefetch
+  }
+
+  /** How many are asked for at once: by halves, so that the ones come while the others are handled. */
+  get #portion(): number {
+    return Math.ceil(this.#capacity / 2)
   }
 
   #accept(assignment: Assignment): void {
     this.#limit?.count(1)
     this.#inHand.add(assignment)
     this.#buffer.push(assignment)
-    this.#fill()
   }
 
   #fill(): void {
-    while (this.#active < this.#settings.concurrency && this.#closing === undefined) {
+    const { concurrency, timeout, retryDelay } = this.#settings
+    while (this.#active < concurrency && this.#closing === undefined) {
       const assignment = this.#buffer.shift()
       if (assignment === undefined) return
       this.#active++
-      const { timeout, retryDelay } = this.#settings
-      void this.#finish(
-        assignment,
-        assignment.run(this.#handler, timeout, retryDelay, () => !this.#isOver),
-      ).then(() => {
-        this.#active--
-        this.#fill()
-        this.#changed()
-      })
+      const outcome = assignment.handle(this.#handler, timeout, retryDelay)
+      if (outcome instanceof Promise)
+        void outcome.then((later) => this.#handled(assignment, later)).then(() => this.#fill())
+      else this.#handled(assignment, outcome)
     }
   }
 
-  async #finish(assignment: Assignment, run: Promise<Outcome>): Promise<void> {
-    const started = performance.now()
-    const outcome = await run
-    this.#inHand.delete(assignment)
-    this.#counts[outcome.is]++
-    this.#tell(assignment, outcome, performance.now() - started)
+  #handled(assignment: Assignment, outcome: Outcome): void {
+    this.#active--
+    if (outcome.is === 'completed') this.#completions.add(assignment)
+    else this.#settle(assignment, outcome)
     this.#changed()
   }
 
-  #tell({ queue, message }: Assignment, outcome: Outcome, ms: number): void {
+  /** `answer`: what came of telling Redis before. */
+  #settle(assignment: Assignment, outcome: Outcome, answer?: boolean | Error): void {
+    const mayTryAgain = (): boolean => !this.#isOver && outcome.is !== 'released'
+    void assignment.settle(outcome, mayTryAgain, answer).then((settled) => this.#finish(assignment, settled))
+  }
+
+  #finish(assignment: Assignment, outcome: Outcome): void {
+    this.#inHand.delete(assignment)
+    this.#counts[outcome.is]++
+    this.#tell(assignment, outcome)
+    this.#changed()
+  }
+
+  #tell({ queue, message, begunAt }: Assignment, outcome: Outcome): void {
+    if (!this.#events.isHeard('handled') && !this.#hub.isHeard('handled', queue.name)) return
     const { id, attempt, headers } = message
+    const ms = begunAt === undefined ? 0 : performance.now() - begunAt
     const lateMs = Math.max(0, message.polledAt - message.visibleAt)
     const error = 'error' in outcome ? outcome.error : undefined
     const event = { queue: queue.name, id, task: headers[TASK_HEADER], attempt, ms, lateMs, outcome: outcome.is, error }
     this.#events.emit('handled', event, (thrown) => this.#report(thrown))
     this.#hub.emit('handled', event)
-  }
-
-  /** What the worker has stays its own; each queue for itself, so that one that hangs does not cost the others theirs. */
-  #beat(): void {
-    for (const assignment of this.#inHand) {
-      if (!assignment.message.isHeld) assignment.abort(new LeaseLostError())
-    }
-    for (const queue of this.#sources.queues) {
-      if (this.#extending.has(queue)) continue
-      this.#extending.add(queue)
-      void this.#extend(queue).finally(() => this.#extending.delete(queue))
-    }
-  }
-
-  async #extend(queue: ReliableQueue): Promise<void> {
-    const { visibility } = this.#settings
-    const until = performance.now() + visibility
-    // never shortens what a handler has extended itself, or is extending now
-    const own = [...this.#inHand].filter(
-      ({ queue: from, message }) => from === queue && message.extensions === 0 && message.heldUntil < until,
-    )
-    if (own.length === 0) return
-    try {
-      const messages = own.map(({ message }) => message)
-      const extended = await queue.extend(messages, visibility)
-      own.forEach((assignment, at) => {
-        if (extended[at] === false && this.#inHand.has(assignment)) assignment.abort(new LeaseLostError())
-      })
-    } catch (thrown) {
-      this.#report(thrown)
-    }
   }
 
   /** Resolves when there may be room, or something is done, or after some time. */

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { fork } from 'node:child_process'
 import { once as onceEvent } from 'node:events'
 import {
+  ConnectionError,
   InvalidArgumentError,
   LeaseLostError,
   RejectMessage,
@@ -13,6 +14,7 @@ import {
   type Handlers,
   type PollManyOptions,
   type RedelayedClient,
+  type ReliableMessage,
   type ReliableQueue,
   type Worker,
   type WorkerOptions,
@@ -373,18 +375,32 @@ describe('worker', () => {
 
   it('a close is bounded, also when Redis never tells what came of a message', async () => {
     const { queue, work } = make()
-    const pollMany = queue.pollMany.bind(queue)
-    const acknowledge = () => new Promise(() => undefined)
-    const patched = async (options: PollManyOptions) =>
-      (await pollMany(options)).map((message) => Object.assign(message, { acknowledge }))
-    Object.assign(queue, { pollMany: patched })
+    let asked = 0
+    Object.assign(queue, { acknowledge: () => new Promise(() => asked++) })
     const worker = work(() => undefined, { closeTimeout: 10 })
     await queue.add('x')
-    await eventually(() => expect(worker.active).to.equal(1))
+    await eventually(() => expect(asked).to.equal(1))
     const since = performance.now()
     await worker.close()
     expect(performance.now() - since).to.be.lessThan(8_000)
     expect([worker.counts.completed, worker.isIdle]).to.deep.equal([0, false])
+  })
+
+  it('tells Redis again what it could not be told of, one by one', async () => {
+    const { queue, work } = make()
+    const acknowledge = queue.acknowledge.bind(queue)
+    let asked = 0
+    Object.assign(queue, {
+      acknowledge: async (...messages: ReliableMessage<string>[]) => {
+        if (asked++ === 0) throw new ConnectionError('refused', 'not-applied')
+        return acknowledge(...messages)
+      },
+    })
+    await queue.addMany(numbers(5).map((payload) => ({ payload })))
+    const worker = work(() => undefined, { concurrency: 10 })
+    await eventually(() => expect(worker.counts.completed).to.equal(5))
+    expect(asked).to.equal(1)
+    expect([worker.counts.lost, await queue.size()]).to.deep.equal([0, 0])
   })
 
   it('serves queues of different payloads', async () => {

@@ -1,9 +1,10 @@
 import { expect } from 'chai'
-import { CommandError, ConnectionError, ReadOnlyError, WrongTypeError } from '../../src/errors.js'
+import { CommandError, ConnectionError, ReadOnlyError, ShutdownError, WrongTypeError } from '../../src/errors.js'
 import { ReliableMessage, type MessageActions } from '../../src/reliable/message.js'
 import type { ReliableQueue } from '../../src/reliable/reliable-queue.js'
 import { Assignment, type Outcome } from '../../src/workers/assignment.js'
-import { LeaseLostError } from '../../src/workers/outcomes.js'
+import type { Handler, HandlerContext } from '../../src/workers/handlers.js'
+import { HandlerTimeoutError, LeaseLostError, retryIn } from '../../src/workers/outcomes.js'
 
 const COMPLETED: Outcome = { is: 'completed' }
 const refused = (): Error => new ConnectionError('refused', 'not-applied')
@@ -22,12 +23,15 @@ function make(answers: readonly (boolean | Error)[], { heldMs = 60_000, resends 
     negativeAcknowledge: async () => false,
     extend: async () => false,
   }
-  const delivery = { id: Buffer.from('a'), priority: 0, lease: '1 token' }
+  const delivery = { id: 'a', member: '0a', priority: 0, lease: '1 token' }
   const times = { visibleAt: 0, polledAt: 0, visibleUntil: heldMs, heldUntil: performance.now() + heldMs }
-  const message = new ReliableMessage<unknown>(actions, delivery, { id: 'a', payload: 'a', headers: {}, ...times })
+  const message = new ReliableMessage<unknown>(actions, delivery, { payload: 'a', headers: {}, ...times })
   const queue = { name: 'queue', context: { commands: { resends } } } as unknown as ReliableQueue
   const assignment = new Assignment(queue, message)
-  return { settle: (mayTryAgain = () => true) => assignment.settle(COMPLETED, mayTryAgain), asked: () => asked }
+  const settle = (mayTryAgain = () => true, answer?: boolean | Error): Promise<Outcome> =>
+    assignment.settle(COMPLETED, mayTryAgain, answer)
+  const handle = (handler: Handler, timeout?: number) => assignment.handle(handler, timeout, () => 77)
+  return { assignment, handle, settle, asked: () => asked }
 }
 
 describe('Assignment', () => {
@@ -78,4 +82,104 @@ describe('Assignment', () => {
   it('takes false for lost when every answer came', async () => {
     expect(await make([refused(), false]).settle()).to.include({ is: 'lost' })
   })
+
+  it('goes on from an answer that it is given', async () => {
+    const { settle, asked } = make([true])
+    expect(await settle(undefined, true)).to.deep.equal(COMPLETED)
+    expect(await settle(undefined, false)).to.include({ is: 'lost' })
+    expect(asked()).to.equal(0)
+    expect(await settle(undefined, refused())).to.deep.equal(COMPLETED)
+    expect(asked()).to.equal(1)
+    expect(await make([false]).settle(undefined, broken()), 'it may have been carried out').to.deep.equal(COMPLETED)
+    expect(await make([false]).settle(undefined, refused())).to.include({ is: 'lost' })
+  })
 })
+
+describe('Assignment.handle', () => {
+  const failure = new Error('no')
+
+  for (const [what, handler, outcome] of [
+    ['a result', () => 5, COMPLETED],
+    ['nothing', () => undefined, COMPLETED],
+    ['null', () => null, COMPLETED],
+    ['a `then` that is no function', () => ({ then: 5 }), COMPLETED],
+    ['retryIn', () => retryIn(5), { is: 'deferred', delayMs: 5 }],
+    ['an error', () => raise(failure), { is: 'failed', error: failure, delayMs: 77 }],
+    [
+      'a `then` that throws',
+      () => Object.defineProperty({}, 'then', { get: () => raise(failure) }),
+      { is: 'failed', error: failure, delayMs: 77 },
+    ],
+  ] as const satisfies readonly (readonly [string, Handler, Outcome])[]) {
+    it(`has the outcome at once when the handler gives ${what}`, () => {
+      expect(make([true]).handle(handler)).to.deep.equal(outcome)
+    })
+  }
+
+  for (const [what, handler, outcome] of [
+    ['a promise', async () => 5, COMPLETED],
+    [
+      'any thenable',
+      () => ({ then: (resolve: (value: unknown) => void) => resolve(retryIn(5)) }),
+      { is: 'deferred', delayMs: 5 },
+    ],
+    ['a rejection', async () => raise(failure), { is: 'failed', error: failure, delayMs: 77 }],
+    ['a rejection with retryIn', async () => raise(retryIn(5)), { is: 'deferred', delayMs: 5 }],
+  ] as const satisfies readonly (readonly [string, Handler, Outcome])[]) {
+    it(`waits for ${what}`, async () => {
+      const handled = make([true]).handle(handler, 60_000)
+      expect(handled).to.be.instanceOf(Promise)
+      expect(await handled).to.deep.equal(outcome)
+    })
+  }
+
+  it('ends with the reason of the signal, also where the handler never looks at it', async () => {
+    const { assignment, handle } = make([true])
+    const handled = handle(() => new Promise(() => undefined))
+    assignment.abort(new ShutdownError('closed'))
+    assignment.abort(new LeaseLostError())
+    expect(await handled).to.deep.equal({ is: 'released' })
+  })
+
+  it('ends with the reason of a signal that was aborted while the handler was called', () => {
+    const { assignment, handle } = make([true])
+    const reason = new LeaseLostError()
+    expect(handle(() => assignment.abort(reason))).to.deep.equal({ is: 'lost', error: reason })
+  })
+
+  it('ends a handler that takes too long, and says so', async () => {
+    const outcome = await make([true]).handle(() => new Promise(() => undefined), 5)
+    expect(outcome).to.include({ is: 'failed', delayMs: 77 })
+    expect('error' in outcome && outcome.error).to.be.instanceOf(HandlerTimeoutError)
+  })
+
+  it('a handler gets one signal, whenever it asks, which has been aborted or will be', async () => {
+    const { assignment, handle } = make([true])
+    let context: HandlerContext | undefined
+    const handled = handle(async (_, given) => {
+      context = given
+      await new Promise(() => undefined)
+    })
+    const copy = { ...context }
+    const { signal } = copy
+    expect([signal?.aborted, signal === context?.signal]).to.deep.equal([false, true])
+    const reason = new ShutdownError('closed')
+    assignment.abort(reason)
+    await handled
+    expect([signal?.aborted, signal?.reason]).to.deep.equal([true, reason])
+
+    const late = make([true])
+    let lateContext: HandlerContext | undefined
+    const lateHandled = late.handle(async (_, given) => {
+      lateContext = given
+      await new Promise(() => undefined)
+    })
+    late.assignment.abort(reason)
+    await lateHandled
+    expect([lateContext?.signal.aborted, lateContext?.signal.reason]).to.deep.equal([true, reason])
+  })
+})
+
+function raise(thrown: unknown): never {
+  throw thrown
+}

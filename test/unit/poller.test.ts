@@ -1,17 +1,17 @@
 import { expect } from 'chai'
 import { ConnectionError, ShutdownError } from '../../src/errors.js'
 import type { PollReply } from '../../src/lua/reliable-scripts.js'
-import { Poller, type Polled } from '../../src/reliable/poller.js'
+import { Poller, polledOf, type Polled } from '../../src/reliable/poller.js'
 import { nextTurn } from '../../src/timing/pause.js'
 import { rejection } from '../integration/fixtures.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 const NOW = 1_000_000
 
-function reply(ids: readonly string[], next: number | null = null): PollReply {
+function reply(ids: readonly string[], next: number | null = null, encoding?: BufferEncoding): PollReply {
   const messages = ids.map((id) => ({
     priority: 0,
-    id: Buffer.from(id),
+    id: Buffer.from(id, encoding),
     lease: '1 token',
     visibleAt: NOW,
     record: Buffer.from('\0'),
@@ -145,5 +145,16 @@ describe('Poller', () => {
     await poller.stop()
     expect(await waiting).to.be.instanceOf(ShutdownError)
     expect(await rejection(poller.take(1, -1, {}))).to.be.instanceOf(ShutdownError)
+  })
+})
+
+describe('polledOf', () => {
+  it('names what is in flight by its priority and id: as a text, or as bytes where the id is none', () => {
+    const [text, bytes] = polledOf(reply(['ä', '\xff'], null, 'latin1'), 5)
+    expect([text?.id, bytes?.id]).to.deep.equal(['\ufffd', '\ufffd'])
+    expect(bytes?.member).to.deep.equal(Buffer.from([0x30, 0xff]))
+    const [valid] = polledOf(reply(['ä']), 5)
+    expect([valid?.id, valid?.member]).to.deep.equal(['ä', '0ä'])
+    expect(valid).to.include({ polledAt: NOW, visibleUntil: NOW + 30_000, heldUntil: 30_005, lease: '1 token' })
   })
 })

@@ -3,7 +3,7 @@ import { DecodeError, PayloadTooLargeError } from '../../src/errors.js'
 import { groupUnreadable, type Unreadable } from '../../src/reliable/unreadable.js'
 
 const unreadable = (id: string, attempt: number, error: Unreadable['error']): Unreadable => ({
-  delivery: { id: Buffer.from(id), priority: 0, lease: `${attempt} token` },
+  delivery: { id, member: `0${id}`, priority: 0, lease: `${attempt} token` },
   error,
 })
 

@@ -126,7 +126,7 @@ export function shown(bytes: string | Buffer): string {
   return readable(bytes).replace(/^(malformed|order-orphan) \d{13} /, '$1 <server time> ')
 }
 
-export function text(bytes: Uint8Array): string {
+export function text(bytes: Uint8Array | string): string {
   return Buffer.from(bytes).toString('latin1')
 }
 

@@ -1,0 +1,59 @@
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { Assignment } from './assignment.js'
+import { LeaseLostError } from './outcomes.js'
+
+/** What is extended so often within its visibility has two more chances when one fails. */
+const BEATS = 3
+
+/** Extends what a worker has, as long as it has it. */
+export class Heartbeat {
+  readonly #inHand: ReadonlySet<Assignment>
+  readonly #visibility: number
+  readonly #onError: (thrown: unknown) => void
+  readonly #timer: NodeJS.Timeout
+  /** Whose messages are being extended now. */
+  readonly #extending = new Set<ReliableQueue>()
+
+  constructor(inHand: ReadonlySet<Assignment>, visibility: number, onError: (thrown: unknown) => void) {
+    this.#inHand = inHand
+    this.#visibility = visibility
+    this.#onError = onError
+    this.#timer = setInterval(() => this.#beat(), visibility / BEATS)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** Each queue for itself, so that one that hangs does not cost the others their messages. */
+  #beat(): void {
+    const queues = new Set<ReliableQueue>()
+    for (const assignment of this.#inHand) {
+      if (!assignment.message.isHeld) assignment.abort(new LeaseLostError())
+      queues.add(assignment.queue)
+    }
+    for (const queue of queues) {
+      if (this.#extending.has(queue)) continue
+      this.#extending.add(queue)
+      void this.#extend(queue).finally(() => this.#extending.delete(queue))
+    }
+  }
+
+  async #extend(queue: ReliableQueue): Promise<void> {
+    const until = performance.now() + this.#visibility
+    // never shortens what a handler has extended itself, or is extending now
+    const own = [...this.#inHand].filter(
+      ({ queue: from, message }) => from === queue && message.extensions === 0 && message.heldUntil < until,
+    )
+    if (own.length === 0) return
+    try {
+      const messages = own.map(({ message }) => message)
+      const extended = await queue.extend(messages, this.#visibility)
+      own.forEach((assignment, at) => {
+        if (extended[at] === false && this.#inHand.has(assignment)) assignment.abort(new LeaseLostError())
+      })
+    } catch (thrown) {
+      this.#onError(thrown)
+    }
+  }
+}
