@@ -30,7 +30,7 @@ function setUp(answer: (count: number, visibilityMs: number) => PollReply | Prom
       asked.push([count, visibilityMs])
       return answer(count, visibilityMs)
     },
-    release: async (polled) => void released.push(...polled.map(({ id }) => id.toString())),
+    release: async (polled) => void released.push(...polled.map(({ id }) => id)),
     onError: (error) => errors.push(error),
     clock,
     random: () => 0,
@@ -42,7 +42,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await nextTurn()
 }
 
-const idsOf = (polled: readonly Polled[]): string[] => polled.map(({ id }) => id.toString())
+const idsOf = (polled: readonly Polled[]): string[] => polled.map(({ id }) => id)
 
 describe('Poller', () => {
   it('asks once for all that begin to wait in one turn, and shares out what comes in their order', async () => {

@@ -18,7 +18,7 @@ describe('groupUnreadable', () => {
       ],
       'json',
     )
-    expect(groups.map(({ deliveries }) => deliveries.map(({ id }) => id.toString()).join(''))).to.deep.equal([
+    expect(groups.map(({ deliveries }) => deliveries.map(({ id }) => id).join(''))).to.deep.equal([
       'ab',
       'c',
       'd',
