@@ -18,11 +18,7 @@ describe('groupUnreadable', () => {
       ],
       'json',
     )
-    expect(groups.map(({ deliveries }) => deliveries.map(({ id }) => id).join(''))).to.deep.equal([
-      'ab',
-      'c',
-      'd',
-    ])
+    expect(groups.map(({ deliveries }) => deliveries.map(({ id }) => id).join(''))).to.deep.equal(['ab', 'c', 'd'])
     expect(groups.map(({ giveBack }) => giveBack.reason)).to.deep.equal([
       '"ERR_DECODE: unreadable with the codec json"',
       '"ERR_DECODE: unreadable with the codec json"',
