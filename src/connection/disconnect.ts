@@ -5,11 +5,19 @@ export const QUIT_TIMEOUT_MS = 2_000
 
 /** For a connection that has ended, ioredis would set a timer of two seconds that nothing clears. */
 export function disconnect(redis: Redis): void {
-  if (redis.status !== 'end') redis.disconnect()
+  if (redis.status === 'end') return
+  // ioredis listens for one error only, and a TLS handshake that is broken off has two: the second would end the process
+  streamOf(redis)?.on('error', () => {})
+  redis.disconnect()
 }
 
 /** For a peer that may be gone without a word: it never answers the end of the stream, and ioredis would wait two seconds. */
 export function abandon(redis: Redis): void {
   disconnect(redis)
-  ;(redis.stream as Redis['stream'] | undefined)?.destroy()
+  streamOf(redis)?.destroy()
+}
+
+/** None before it is opened. */
+function streamOf(redis: Redis): Redis['stream'] | undefined {
+  return redis.stream
 }

@@ -47,6 +47,9 @@ local MAX = 9007199254740991
 local PREPARE_MS = 1000 -- so much time has the caller to prepare the next messages of repeats; then others are asked
 local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
 local BYTES = 1048576 -- of records read by one script, but for the first
+-- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the lease
+-- overwrites in the same command, makes it a table.
+local MANY, LONG = 16, string.rep(' ', 65)
 local channel, token = ARGV[1], ARGV[7]
 local budget, want = tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -184,7 +187,11 @@ for at = 10, 1, -1 do
     end
     if given > 0 then
       redis.call('ZADD', inFlight, unpack(claimed))
-      redis.call('HSET', deliveries, unpack(leases))
+      if given >= MANY then
+        redis.call('HSET', deliveries, leases[1], LONG, unpack(leases))
+      else
+        redis.call('HSET', deliveries, unpack(leases))
+      end
     end
     redis.call('ZREM', due[at], unpack(ids)) -- the last step: after an error above they are still there
     handed = handed + given

@@ -10,6 +10,7 @@ import {
   AuthError,
   ConnectionError,
   ReadOnlyError,
+  ShutdownError,
   UnsupportedServerError,
   type ClientOptions,
   RedelayedError,
@@ -187,6 +188,17 @@ describe('connections', () => {
         if (what === 'an unknown authority') expect(error.message).to.match(/self[- ]signed/)
       })
     }
+
+    it('a shutdown at any moment of a handshake that would fail is no error of the process', async () => {
+      for (let turns = 0; turns < 60; turns++) {
+        const pair = makePair('list', { url: `rediss://127.0.0.1:${tlsPort}` })
+        pair.client.on('error', () => {})
+        const offered = rejection(pair.delayed.offer('x', 5))
+        for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve))
+        await pair.client.shutdown()
+        expect(await offered).to.be.an.instanceOf(ShutdownError)
+      }
+    })
   })
 
   it('without a server every call rejects within its bounded wait', async () => {

@@ -371,17 +371,19 @@ for (const where of ['one server', 'a cluster']) {
 
       it('a message is taken as soon as it is due, from whichever shard', async () => {
         const { queue } = open()
-        const lateness: number[] = []
-        for (let i = 0; i < 24; i++) {
+        const lateness = queue.names.map((): number[] => [])
+        for (let i = 0; i < 40; i++) {
           const waiting = queue.take()
           const ticket = await queue.offer(String(i), 30 + (i % 5))
           expect(await waiting).to.equal(String(i))
-          const name = queue.names[Number(ticket.split('.')[0])]!
-          lateness.push((await redisNow(place.holderOf(name))) - dueOf(ticket))
+          const shard = Number(ticket.split('.')[0])
+          lateness[shard]!.push((await redisNow(place.holderOf(queue.names[shard]!))) - dueOf(ticket))
         }
-        const [worst = 0, , third = 0] = lateness.toSorted((a, b) => b - a)
-        expect(Math.min(...lateness)).to.be.at.least(0)
-        expect(third, `worst ${worst}, all ${lateness.join()}`).to.be.below(50)
+        expect(lateness.map(({ length }) => length)).to.deep.equal(queue.names.map(() => 5))
+        expect(Math.min(...lateness.flat())).to.be.at.least(0)
+        // the best of each: a shard that is not listened to is late every time, a busy machine now and then
+        const best = lateness.map((ofShard) => Math.min(...ofShard))
+        expect(Math.max(...best), JSON.stringify(lateness)).to.be.below(50)
       })
 
       it('the ways of taking: poll, poll with a timeout, takeMany, drainTo, and the iterator', async () => {
@@ -494,22 +496,39 @@ for (const where of ['one server', 'a cluster']) {
     })
 
     describe('the end', () => {
+      /**
+       * Takes from lists that are alike, while the same is popped from each of the others. That lasts 50 ms, which a busy machine
+       * can sleep through: then what was taken is put back too, and all begins anew.
+       */
+      async function takeOfAll(queue: ShardedDelayedQueue<string>, count: number): Promise<string[]> {
+        const before = await listsOf(place, queue)
+        const popped = before.flat().length - count * before.length
+        return eventually(async () => {
+          const taken = await queue.takeMany(count * before.length)
+          try {
+            await eventually(async () => expect(await queue.readySize()).to.equal(popped), 40)
+            return taken
+          } catch (missed) {
+            await eventually(async () => expect(await queue.readySize()).to.equal(before.flat().length - taken.length))
+            const lists = await listsOf(place, queue)
+            const from = queue.names[lists.findIndex(({ length }, i) => length < before[i]!.length)]!
+            await place.holderOf(from).lpush(from, ...taken.toReversed())
+            throw missed
+          }
+        })
+      }
+
       /** Takes one of two elements in each shard, so that the others are at hand. */
       async function takeOneOfMany(queue: ShardedDelayedQueue<string>): Promise<string> {
         for (const [i, name] of queue.names.entries()) await place.holderOf(name).rpush(name, `${i}a`, `${i}b`)
-        const value = await queue.take()
-        await eventually(async () => {
-          const first = await Promise.all(queue.names.map((name) => place.holderOf(name).lindex(name, 0)))
-          expect(first).to.deep.equal(queue.names.map((_, i) => `${i}b`))
-        })
+        const [value = ''] = await takeOfAll(queue, 1)
         return value
       }
 
       it('several of one shard are put back in their order', async () => {
         const { queue, client } = open({ shards: 3, deliver: false })
         for (const name of queue.names) await place.holderOf(name).rpush(name, ...numbers(9))
-        expect(await queue.takeMany(9)).to.deep.equal(['0', '1', '2'])
-        await eventually(async () => expect(await queue.readySize()).to.equal(18))
+        expect(await takeOfAll(queue, 3)).to.deep.equal(['0', '1', '2'])
         await client.shutdown()
         const lists = (await listsOf(place, queue)).toSorted((a, b) => b.length - a.length)
         expect(lists).to.deep.equal([numbers(9), numbers(9), numbers(6, 3)])
@@ -625,14 +644,15 @@ for (const where of ['one server', 'a cluster']) {
 
       it('fewer: with formerShards all are delivered and taken, and offers go to the first', async () => {
         const { queue: before, name } = open({ shards: 16, deliver: false })
-        await before.offerAll(numbers(160).map((value) => ({ value, delay: 300 })))
-        const { queue } = open({ shards: 4, formerShards: 16, name })
-        expect(queue.shards).to.equal(4)
-        expect(queue.names).to.deep.equal(before.names)
-        await queue.offerAll(numbers(40, 160).map((value) => ({ value, delay: 300 })))
-        expect(await queue.sizes()).to.deep.equal([...new Array<number>(4).fill(20), ...new Array<number>(12).fill(10)])
-        expect(sorted(await queue.readAll())).to.deep.equal(numbers(200))
-        expect(sorted(await takeAll(queue, 200))).to.deep.equal(numbers(200))
+        await before.offerAll(numbers(160).map((value) => ({ value, delay: 20 })))
+        const fewer = { shards: 4, formerShards: 16, name }
+        const { queue: idle } = open({ ...fewer, deliver: false }) // so that all are pending while they are counted
+        expect(idle.shards).to.equal(4)
+        expect(idle.names).to.deep.equal(before.names)
+        await idle.offerAll(numbers(40, 160).map((value) => ({ value, delay: 20 })))
+        expect(await idle.sizes()).to.deep.equal([...new Array<number>(4).fill(20), ...new Array<number>(12).fill(10)])
+        expect(sorted(await idle.readAll())).to.deep.equal(numbers(200))
+        expect(sorted(await takeAll(open(fewer).queue, 200))).to.deep.equal(numbers(200))
         expect(open({ shards: 4, formerShards: 2 }).queue.names).to.have.length(4)
       })
     })

@@ -196,11 +196,11 @@ describe('worker', () => {
   it('keeps a message as long as its handler works', async () => {
     const { queue, work } = make()
     const { handler, open } = gate()
-    const worker = work(handler, { visibility: 300 })
+    const worker = work(handler, { visibility: 900 }) // a process that stands still for so long loses its messages
     await queue.add('long', { id: 'x' })
     await eventually(() => expect(worker.active).to.equal(1))
     const { visibleAt = NaN } = (await queue.get('x')) ?? {}
-    await eventually(async () => expect((await queue.get('x'))?.visibleAt).to.be.greaterThan(visibleAt + 300))
+    await eventually(async () => expect((await queue.get('x'))?.visibleAt).to.be.greaterThan(visibleAt + 900))
     expect(await queue.poll()).to.equal(null)
     open()
     await eventually(() => expect(worker.counts.completed).to.equal(1))

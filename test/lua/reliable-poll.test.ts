@@ -627,6 +627,17 @@ describe('reliable-poll.lua', () => {
     )
   })
 
+  it('keeps the leases of many in a table, also where a few were in a list, and leaves nothing else in it', async () => {
+    const all = Array.from({ length: 20 }, (_, n) => ({ id: `id ${n}`, at: NOW - 20 + n, priority: 2 }))
+    const queue = await rig.queue(having(all))
+    const encoding = (): Promise<unknown> => rig.redis.object('ENCODING', queue.keys.deliveries)
+    await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 2 }))
+    expect(await encoding()).to.match(/^(listpack|ziplist)$/)
+    await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
+    expect(await encoding()).to.equal('hashtable')
+    expect(await queue.read()).to.deep.equal(expected(having(all.map((each) => taken(each)))))
+  })
+
   it('looks at about a thousand in one script, however many have expired', async () => {
     const all = Array.from({ length: 1500 }, (_, n) => ({ id: String(n).padStart(4, '0'), expires: 1 }))
     const queue = await rig.queue(having(all))
