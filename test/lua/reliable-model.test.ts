@@ -255,7 +255,9 @@ const add = fc
           const old = queue.items.get(id)
           return old !== undefined && isOver(old, now)
         })
-        return resent ? NaN : added.length - inPlaces.length
+        // postponed to before its time, when the clock was set back, a message can be over when its id comes again
+        const isTwice = new Set(messages.map((each) => each.id)).size < messages.length
+        return resent || (isTwice && existing === 'postpone') ? NaN : added.length - inPlaces.length
       },
     }
   })
