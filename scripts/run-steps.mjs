@@ -1,23 +1,27 @@
-// Runs the checks of lint one after another, all of them even when one fails, and prints a line per step; the output of
+// Runs the checks of lint, some at the same time, all of them even when one fails, and prints a line per step; the output of
 // a step is shown only when it fails.
 import { spawn } from 'node:child_process'
 import { root } from './ensure-installed.mjs'
 
 /** @typedef {{ name: string, script: string, args?: string[] }} Step `script` is a JavaScript file, below the repository */
 
-/** @param {Step[]} steps @returns {Promise<boolean>} whether all passed */
-export async function runSteps(steps) {
+/** @param {readonly Step[]} steps @param {number} atOnce @returns {Promise<boolean>} whether all passed */
+export async function runSteps(steps, atOnce = 1) {
+  const left = [...steps]
   let allPassed = true
-  for (const { name, script, args = [] } of steps) {
-    const started = performance.now()
-    const { code, output } = await run([script, ...args])
-    const seconds = ((performance.now() - started) / 1000).toFixed(1)
-    console.log(`${code === 0 ? 'ok    ' : 'FAILED'}  ${name}  (${seconds} s)`)
-    if (code !== 0) {
+  const lane = async () => {
+    for (let step = left.shift(); step !== undefined; step = left.shift()) {
+      const { name, script, args = [] } = step
+      const started = performance.now()
+      const { code, output } = await run([script, ...args])
+      const seconds = ((performance.now() - started) / 1000).toFixed(1)
+      console.log(`${code === 0 ? 'ok    ' : 'FAILED'}  ${name}  (${seconds} s)`)
+      if (code === 0) continue
       allPassed = false
       console.log(`${output.trimEnd()}\n`)
     }
   }
+  await Promise.all(Array.from({ length: atOnce }, lane))
   return allPassed
 }
 

@@ -36,8 +36,8 @@
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
 --   came back, expired, became dead letters, for how many repeats the caller has to prepare the next message, for each of them two: its
---   name, its value; then for each message five: its priority, id, "<attempts> <token>", when it became visible,
---   record}
+--   name, its value; then for messages of one priority and number of attempts that follow each other: the priority, "<attempts> <token>",
+--   how many they are, and for each of them three: its id, when it became visible, record}
 local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
 local repeats, ticks = KEYS[9], KEYS[10]
 local due = {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]}
@@ -122,12 +122,23 @@ for _, name in ipairs(ticking) do
 end
 
 local expired, buried, handed, looked, bytes = 0, 0, 0, 0, 0
-local last, byAttempt = #reply, {}
-
+local byAttempt = {}
 local function leaseOf(attempt)
   local lease = byAttempt[attempt] or attempt .. ' ' .. token
   byAttempt[attempt] = lease
   return lease
+end
+
+-- What most have in common is said once: each part of a reply takes the client longer than it takes Redis.
+local last, group, groupPriority, groupLease = #reply, nil, nil, nil
+local function hand(priority, lease, id, visible, record)
+  if priority ~= groupPriority or lease ~= groupLease then
+    reply[last + 1], reply[last + 2], reply[last + 3] = priority, lease, 0
+    group, groupPriority, groupLease, last = last + 3, priority, lease, last + 3
+  end
+  reply[group] = reply[group] + 1
+  reply[last + 1], reply[last + 2], reply[last + 3] = id, visible, record
+  last = last + 3
 end
 
 -- How many of the first may be read together. A few are measured, and each one only where those are large.
@@ -179,9 +190,7 @@ for at = 10, 1, -1 do
           claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
           leases[2 * given + 1], leases[2 * given + 2] = id, lease
           given = given + 1
-          reply[last + 1], reply[last + 2], reply[last + 3] = at - 1, id, lease
-          reply[last + 4], reply[last + 5] = page[2 * n], record
-          last = last + 5
+          hand(at - 1, lease, id, page[2 * n], record)
         end
       end
     end

@@ -120,14 +120,13 @@ function asPollReply(reply: unknown): PollReply {
   const repeats: RepeatRecord[] = []
   const first = 2 * asInteger(repeating)
   for (let i = 0; i + 1 < first; i += 2) repeats.push({ name: asText(flat[i]), value: asBytes(flat[i + 1]) })
-  for (let i = first; i + 4 < flat.length; i += 5) {
-    messages.push({
-      priority: asInteger(flat[i]),
-      id: asBytes(flat[i + 1]),
-      lease: asText(flat[i + 2]),
-      visibleAt: asNumber(flat[i + 3]),
-      record: asBytes(flat[i + 4]),
-    })
+  for (let at = first; at + 2 < flat.length;) {
+    const [priority, lease] = [asInteger(flat[at]), asText(flat[at + 1])]
+    const end = at + 3 + 3 * asInteger(flat[at + 2])
+    for (at += 3; at < end; at += 3) {
+      const [id, record] = [asBytes(flat[at]), asBytes(flat[at + 2])]
+      messages.push({ priority, id, lease, visibleAt: asNumber(flat[at + 1]), record })
+    }
   }
   return {
     now: asNumber(now),

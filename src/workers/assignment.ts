@@ -5,7 +5,7 @@ import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { pause } from '../timing/pause.js'
 import type { Handler, HandlerContext } from './handlers.js'
 import { HandlerTimeoutError, LeaseLostError, RejectMessage, RetryLater } from './outcomes.js'
-import type { RetryDelay } from './retry-delays.js'
+import { retryDelays, type RetryDelay } from './retry-delays.js'
 
 /** What became of a message in a worker. */
 export type Outcome =
@@ -18,6 +18,8 @@ export type Outcome =
   | { readonly is: 'lost'; readonly error: Error }
 
 const ANSWER_RETRY_MS = 200
+/** Where the function that should say it fails. */
+const DEFAULT_DELAY = retryDelays()
 
 export const COMPLETED: Outcome = Object.freeze({ is: 'completed' })
 
@@ -47,10 +49,13 @@ export class Assignment {
   handle(handler: Handler, timeout: number | undefined, retryDelay: RetryDelay): Outcome | Promise<Outcome> {
     this.begunAt = performance.now()
     try {
-      const result = handler(this.message.payload, this.#context())
       if (this.#reason !== undefined) throw this.#reason
-      if (!isThenable(result)) return outcomeOf(result)
-      return this.#end(result, timeout).then(outcomeOf, (thrown: unknown) => this.#outcomeOf(thrown, retryDelay))
+      const result = handler(this.message.payload, this.#context())
+      if (isThenable(result))
+        return this.#end(result, timeout).then(outcomeOf, (thrown: unknown) => this.#outcomeOf(thrown, retryDelay))
+      // it may have been lost meanwhile: a handler can take its time without a promise
+      if (this.#reason !== undefined) throw this.#reason
+      return outcomeOf(result)
     } catch (thrown) {
       return this.#outcomeOf(thrown, retryDelay)
     }
@@ -82,6 +87,7 @@ export class Assignment {
   #end(result: PromiseLike<unknown>, timeout: number | undefined): Promise<unknown> {
     const ended = new Promise<unknown>((resolve, reject) => {
       this.#cut = reject
+      if (this.#reason !== undefined) reject(this.#reason)
       void Promise.resolve(result).then(resolve, reject)
     })
     if (timeout === undefined) return ended
@@ -137,7 +143,12 @@ export class Assignment {
       if (error instanceof ShutdownError) return { is: 'released' }
     }
     if (error instanceof RejectMessage) return { is: 'rejected', error }
-    return { is: 'failed', error, delayMs: retryDelay(this.message.attempt) }
+    const { attempt } = this.message
+    try {
+      return { is: 'failed', error, delayMs: retryDelay(attempt, error) }
+    } catch (broken) {
+      return { is: 'failed', error: toError(broken), delayMs: DEFAULT_DELAY(attempt, error) }
+    }
   }
 }
 

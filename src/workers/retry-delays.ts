@@ -2,14 +2,18 @@ import { InvalidArgumentError } from '../errors.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
 import { parseDuration } from '../timing/duration.js'
 
-/** How long a failed message waits: the same each time, longer each time, or as listed (the last one for all further). */
+/**
+ * How long a failed message waits: the same each time, longer each time, as listed (the last one for all further), or what a
+ * function says of the attempt, from 1, and its error: milliseconds, or a text such as `'15s'`.
+ */
 export type RetryPolicy =
   | { readonly type: 'fixed'; readonly delay: number }
   | { readonly type: 'exponential'; readonly delay: number; readonly maxDelay?: number; readonly jitter?: number }
   | readonly (number | string)[]
+  | ((attempt: number, error: Error) => number | string)
 
-/** The wait before the next delivery, in milliseconds, after attempt number `attempt`, from 1. */
-export type RetryDelay = (attempt: number) => number
+/** The wait before the next delivery, in milliseconds, after attempt number `attempt`, from 1. Throws where a function of the user's does. */
+export type RetryDelay = (attempt: number, error: Error) => number
 
 const MAX_DELAY_MS = 366 * 86_400_000
 const HOUR_MS = 3_600_000
@@ -18,6 +22,12 @@ const DEFAULT: RetryPolicy = { type: 'exponential', delay: 1_000, maxDelay: HOUR
 /** `random` is in [0, 1). */
 export function retryDelays(policy: RetryPolicy = DEFAULT, random: () => number = Math.random): RetryDelay {
   if (Array.isArray(policy)) return listed(policy as readonly unknown[])
+  if (typeof policy === 'function') {
+    return (attempt, error) => {
+      const delay = policy(attempt, error)
+      return parseDuration('what backoff returns', typeof delay === 'number' ? Math.round(delay) : delay, MAX_DELAY_MS)
+    }
+  }
   onlyKnown('backoff', policy, ['type', 'delay', 'maxDelay', 'jitter'])
   const { type, delay, maxDelay, jitter } = policy as Record<string, unknown>
   const first = integer('backoff.delay', delay, 0, MAX_DELAY_MS)

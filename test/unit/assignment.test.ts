@@ -133,6 +133,14 @@ describe('Assignment.handle', () => {
     })
   }
 
+  it('a function for delays that throws is the failure, and the delay the usual one', async () => {
+    const { assignment } = make([true])
+    const outcome = await assignment.handle(() => raise(failure), undefined, () => raise(new TypeError('broken')))
+    expect(outcome).to.have.property('is', 'failed')
+    expect('error' in outcome && outcome.error).to.be.instanceOf(TypeError)
+    expect('delayMs' in outcome && outcome.delayMs).to.be.within(800, 1_000)
+  })
+
   it('ends with the reason of the signal, also where the handler never looks at it', async () => {
     const { assignment, handle } = make([true])
     const handled = handle(() => new Promise(() => undefined))
@@ -141,10 +149,25 @@ describe('Assignment.handle', () => {
     expect(await handled).to.deep.equal({ is: 'released' })
   })
 
-  it('ends with the reason of a signal that was aborted while the handler was called', () => {
+  it('ends with the reason of a signal that was aborted while the handler was called', async () => {
+    const reason = new LeaseLostError()
+    const plain = make([true])
+    expect(plain.handle(() => plain.assignment.abort(reason))).to.deep.equal({ is: 'lost', error: reason })
+    const later = make([true])
+    const handled = later.handle(async () => {
+      later.assignment.abort(reason)
+      throw failure // and nobody hears of it
+    })
+    expect(await handled).to.deep.equal({ is: 'lost', error: reason })
+  })
+
+  it('does not call the handler of a message that was lost before its turn came', () => {
     const { assignment, handle } = make([true])
     const reason = new LeaseLostError()
-    expect(handle(() => assignment.abort(reason))).to.deep.equal({ is: 'lost', error: reason })
+    assignment.abort(reason)
+    let called = false
+    expect(handle(() => (called = true))).to.deep.equal({ is: 'lost', error: reason })
+    expect(called).to.equal(false)
   })
 
   it('ends a handler that takes too long, and says so', async () => {

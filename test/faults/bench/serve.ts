@@ -5,6 +5,8 @@ import type { Answer, AnyJob, Order, WorkerReport } from './job.js'
 export interface Program {
   /** How often each code came. */
   readonly errors: Readonly<Record<string, number>>
+  /** Resolves when it can do what it is there for. */
+  ready?(): Promise<void>
   /** Resolves, when it is turned off, once all that was begun has ended. */
   produce(on: boolean): Promise<unknown>
   burst(count: number, delay: number): Promise<void>
@@ -26,6 +28,7 @@ export function serve(start: (job: never) => Program): void {
     switch (order.kind) {
       case 'start':
         program = start(order.job as never) // of the kind that its bench sends
+        await program.ready?.()
         return undefined
       case 'produce':
         await program?.produce(order.on)

@@ -25,6 +25,7 @@ class Worker implements Program {
   readonly #ledger: Ledger<Entry>
   readonly #ending = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
+  readonly #listening: Promise<void>
   #timer: NodeJS.Timeout | undefined
   #next: number
 
@@ -33,12 +34,18 @@ class Worker implements Program {
     this.#next = job.load.from
     this.#ledger = new Ledger(job.ledger)
     this.#client = createClient({ ...job.client, ioredis: { ...job.client.ioredis, connectionName: job.name } })
+    this.#listening = new Promise((resolve) => this.#client.on('subscribed', () => resolve()))
     this.#client.on('error', (error) => this.#ledger.count(codeOf(error)))
     this.#client.on('reconnecting', ({ error }) => this.#ledger.count(`reconnecting ${codeOf(error)}`))
     const queue = this.#client.getBlockingQueue<number>(job.queue, { codec: codecs.json() })
     if (job.role === 'consumer')
       for (let i = 0; i < job.takes; i++) this.#follow(this.#consume(() => queue.take({ signal: this.#ending.signal })))
     else this.#delayed = this.#client.getDelayedQueue(queue, { order: job.order, deliver: job.role === 'transferrer' })
+  }
+
+  /** One that delivers listens; how long its process takes until then says nothing about deliveries. */
+  async ready(): Promise<void> {
+    if (this.#job.role === 'transferrer') await this.#listening
   }
 
   produce(on: boolean): Promise<unknown> {
