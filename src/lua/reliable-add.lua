@@ -33,6 +33,7 @@ local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], K
 local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]}
 local channel, existing, resent = ARGV[1], ARGV[3], ARGV[4] == '1'
 local MAX = 9007199254740991
+local TOGETHER = 10
 
 -- include shared/milliseconds.lua
 
@@ -85,7 +86,6 @@ local function isOver(id, record)
   return not (isTaken and visible > now)
 end
 
-local records = #ids > 0 and redis.call('HMGET', messages, unpack(ids)) or {}
 local size = maxSize and redis.call('HLEN', messages)
 
 -- What is simply new is written together.
@@ -160,9 +160,12 @@ local function add(id, record, detail, body)
   return isThere and 2 or 1
 end
 
-local reply = {string.format('%.0f', now)}
+-- Some are read together; not all, because those that are there can be large.
+local reply, records = {string.format('%.0f', now)}, nil
 for n, id in ipairs(ids) do
-  reply[n + 1] = add(id, records[n], details[ARGV[3 * n + 3]], ARGV[3 * n + 4])
+  local place = (n - 1) % TOGETHER
+  if place == 0 then records = redis.call('HMGET', messages, unpack(ids, n, math.min(n + TOGETHER - 1, #ids))) end
+  reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 3]], ARGV[3 * n + 4])
 end
 flush()
 

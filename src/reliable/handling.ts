@@ -5,15 +5,7 @@ import { acknowledge, extend, negativeAcknowledge } from '../lua/reliable-script
 import { scriptTime } from '../options.js'
 import { Batches } from './batches.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
-
-/** One delivery of a message: which one, and what tells it from all others. */
-export interface Delivery {
-  readonly id: string
-  readonly priority: number
-  /** What it is called among those in flight: its priority and id. */
-  readonly member: string | Buffer
-  readonly lease: string
-}
+import type { Delivery } from './delivery.js'
 
 /** What becomes of a message that was not handled. */
 export interface GiveBack {

@@ -1,4 +1,4 @@
-import type { Delivery } from './handling.js'
+import type { Delivery } from './delivery.js'
 import type { Headers } from './record.js'
 
 /** How a message that was not handled goes back. */

@@ -4,7 +4,7 @@ import { Takers, type TakerOptions } from '../queues/takers.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import { TransferTask, type TransferResult } from '../transfer/transfer-task.js'
-import type { Delivery } from './handling.js'
+import type { Delivery } from './delivery.js'
 
 /** A message that was handed out, and when its visibility ends by the Redis clock. */
 export interface Polled extends Omit<PolledRecord, 'id'>, Delivery {

@@ -1,5 +1,6 @@
 import type { RedelayedError } from '../errors.js'
-import type { Delivery, GiveBack } from './handling.js'
+import type { Delivery } from './delivery.js'
+import type { GiveBack } from './handling.js'
 import { attemptOf } from './message.js'
 
 /** A delivery whose payload this process cannot read. Another one may: with another codec, a newer build, a higher limit. */

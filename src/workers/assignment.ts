@@ -5,7 +5,7 @@ import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { pause } from '../timing/pause.js'
 import type { Handler, HandlerContext } from './handlers.js'
 import { HandlerTimeoutError, LeaseLostError, RejectMessage, RetryLater } from './outcomes.js'
-import { retryDelays, type RetryDelay } from './retry-delays.js'
+import type { RetryDelay } from './retry-delays.js'
 
 /** What became of a message in a worker. */
 export type Outcome =
@@ -18,8 +18,6 @@ export type Outcome =
   | { readonly is: 'lost'; readonly error: Error }
 
 const ANSWER_RETRY_MS = 200
-/** Where the function that should say it fails. */
-const DEFAULT_DELAY = retryDelays()
 
 export const COMPLETED: Outcome = Object.freeze({ is: 'completed' })
 
@@ -45,17 +43,18 @@ export class Assignment {
     this.#cut?.(this.#reason)
   }
 
-  /** Runs the handler, of which a plain result costs no promise. Never throws or rejects. */
+  /** Runs the handler, of which a plain result costs no promise, unless the message is lost. Never throws or rejects. */
   handle(handler: Handler, timeout: number | undefined, retryDelay: RetryDelay): Outcome | Promise<Outcome> {
     this.begunAt = performance.now()
+    // no heartbeat may have come between: the handler before can have blocked the process
+    if (!this.message.isHeld) this.abort(new LeaseLostError())
+    if (this.#reason !== undefined) return this.#outcomeOf(this.#reason, retryDelay)
     try {
-      if (this.#reason !== undefined) throw this.#reason
       const result = handler(this.message.payload, this.#context())
       if (isThenable(result))
         return this.#end(result, timeout).then(outcomeOf, (thrown: unknown) => this.#outcomeOf(thrown, retryDelay))
-      // it may have been lost meanwhile: a handler can take its time without a promise
-      if (this.#reason !== undefined) throw this.#reason
-      return outcomeOf(result)
+      const reason = this.#reason as Error | undefined // aborted while the handler was called
+      return reason === undefined ? outcomeOf(result) : this.#outcomeOf(reason, retryDelay)
     } catch (thrown) {
       return this.#outcomeOf(thrown, retryDelay)
     }
@@ -91,7 +90,8 @@ export class Assignment {
       void Promise.resolve(result).then(resolve, reject)
     })
     if (timeout === undefined) return ended
-    const timer = setTimeout(() => this.abort(new HandlerTimeoutError(timeout)), timeout)
+    const passed = performance.now() - (this.begunAt ?? NaN) // until it gave its promise
+    const timer = setTimeout(() => this.abort(new HandlerTimeoutError(timeout)), Math.max(0, timeout - passed))
     return ended.finally(() => clearTimeout(timer))
   }
 
@@ -143,17 +143,14 @@ export class Assignment {
       if (error instanceof ShutdownError) return { is: 'released' }
     }
     if (error instanceof RejectMessage) return { is: 'rejected', error }
-    const { attempt } = this.message
-    try {
-      return { is: 'failed', error, delayMs: retryDelay(attempt, error) }
-    } catch (broken) {
-      return { is: 'failed', error: toError(broken), delayMs: DEFAULT_DELAY(attempt, error) }
-    }
+    return { is: 'failed', error, delayMs: retryDelay(this.message.attempt, error) }
   }
 }
 
+/** As `await` sees it: also a function can be one, such as a proxy for a remote call. */
 function isThenable(result: unknown): result is PromiseLike<unknown> {
-  return typeof result === 'object' && result !== null && 'then' in result && typeof result.then === 'function'
+  if ((typeof result !== 'object' && typeof result !== 'function') || result === null) return false
+  return 'then' in result && typeof result.then === 'function'
 }
 
 function outcomeOf(result: unknown): Outcome {

@@ -4,6 +4,9 @@ import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { nextTurn } from '../timing/pause.js'
 import type { Assignment } from './assignment.js'
 
+/** What one script acknowledges: of more, one error would hide what came of the others. */
+const MOST = 1_000
+
 /**
  * Acknowledges what was completed in one turn of the event loop together: with a promise for each of them a worker would spend more
  * on promises than on messages.
@@ -29,7 +32,9 @@ export class Completions {
       else own.push(assignment)
     }
     this.#waiting = []
-    for (const [queue, own] of byQueue) void this.#send(queue, own)
+    for (const [queue, own] of byQueue) {
+      for (let from = 0; from < own.length; from += MOST) void this.#send(queue, own.slice(from, from + MOST))
+    }
   }
 
   async #send(queue: ReliableQueue, own: readonly Assignment[]): Promise<void> {

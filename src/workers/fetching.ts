@@ -87,7 +87,8 @@ export class Fetching {
       // a poll that is aborted ends at once, unless it has just got something
       const end = owed === undefined ? over.then(() => atMost(PATIENCE_MS, asked)) : over
       const { messages, thrown } = await this.#before(end, queue, asked)
-      if (thrown !== undefined && !signal.aborted) {
+      // what is owed can end by the end of the round that asked for it
+      if (thrown !== undefined && thrown !== OVER && !signal.aborted) {
         this.#failed(queue, thrown)
         await atMost(RETRY_MS, over) // not longer: what others have got meanwhile is not extended yet
       }

@@ -24,7 +24,8 @@ export function retryDelays(policy: RetryPolicy = DEFAULT, random: () => number 
   if (Array.isArray(policy)) return listed(policy as readonly unknown[])
   if (typeof policy === 'function') {
     return (attempt, error) => {
-      const delay = policy(attempt, error)
+      const delay: unknown = policy(attempt, error)
+      if (delay instanceof Promise) delay.catch(() => undefined) // no delay either way, and no unhandled rejection
       return parseDuration('what backoff returns', typeof delay === 'number' ? Math.round(delay) : delay, MAX_DELAY_MS)
     }
   }
@@ -45,6 +46,9 @@ export function retryDelays(policy: RetryPolicy = DEFAULT, random: () => number 
     return Math.round(whole * (1 - share * random()))
   }
 }
+
+/** Where a function should have said it, and failed. */
+export const usualDelay: RetryDelay = retryDelays()
 
 function listed(policy: readonly unknown[]): RetryDelay {
   if (policy.length === 0) throw new InvalidArgumentError('backoff', 'at least one delay', policy)

@@ -12,6 +12,7 @@ import { Fetching } from './fetching.js'
 import { handlerOf, type Handler, type Handlers } from './handlers.js'
 import { Heartbeat } from './heartbeat.js'
 import { RateLimit } from './rate-limit.js'
+import { usualDelay, type RetryDelay } from './retry-delays.js'
 import { Sources, type WorkerQueues } from './sources.js'
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
 
@@ -41,6 +42,7 @@ export class Worker {
   readonly #hub: EventHub
   readonly #holders: Set<Holder>
   readonly #events = new Events<WorkerEvents>()
+  readonly #retryDelay: RetryDelay
   readonly #limit: RateLimit | undefined
   readonly #inHand = new Set<Assignment>()
   readonly #buffer: Assignment[] = []
@@ -60,6 +62,9 @@ export class Worker {
   readonly #loop: Promise<void>
   readonly #heartbeat: Heartbeat
   #active = 0
+  /** How many handlers were called in this turn of the event loop. */
+  #begun = 0
+  #hasNextTurn = false
   #isPaused = false
   readonly #fetching: Fetching
   #polling = new AbortController()
@@ -78,7 +83,15 @@ export class Worker {
     this.#settings = resolveWorkerOptions(options)
     this.#sources = new Sources(reliable, queues, this.#settings.strict)
     this.#handler = handlerOf(handlers, reliable.instrumentation)
-    const { rateLimit, visibility, closeOn } = this.#settings
+    const { rateLimit, visibility, closeOn, retryDelay } = this.#settings
+    this.#retryDelay = (attempt, error) => {
+      try {
+        return retryDelay(attempt, error)
+      } catch (thrown) {
+        this.#report(thrown)
+        return usualDelay(attempt, error)
+      }
+    }
     this.#fetching = new Fetching(this.#sources, visibility, (thrown) => this.#report(thrown))
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
     this.#hub = reliable.queues.hub
@@ -210,17 +223,29 @@ export class Worker {
     this.#buffer.push(assignment)
   }
 
+  /**
+   * Begins what there is room for; as many in one turn as may work at the same time, so that handlers which never wait keep neither
+   * acknowledgements nor heartbeats from their turn.
+   */
   #fill(): void {
-    const { concurrency, timeout, retryDelay } = this.#settings
-    while (this.#active < concurrency && this.#closing === undefined) {
+    const { concurrency, timeout } = this.#settings
+    while (this.#active < concurrency && this.#begun < concurrency && this.#closing === undefined) {
       const assignment = this.#buffer.shift()
-      if (assignment === undefined) return
+      if (assignment === undefined) break
       this.#active++
-      const outcome = assignment.handle(this.#handler, timeout, retryDelay)
+      this.#begun++
+      const outcome = assignment.handle(this.#handler, timeout, this.#retryDelay)
       if (outcome instanceof Promise)
         void outcome.then((later) => this.#handled(assignment, later)).then(() => this.#fill())
       else this.#handled(assignment, outcome)
     }
+    if (this.#begun === 0 || this.#hasNextTurn) return
+    this.#hasNextTurn = true
+    void nextTurn().then(() => {
+      this.#hasNextTurn = false
+      this.#begun = 0
+      this.#fill()
+    })
   }
 
   #handled(assignment: Assignment, outcome: Outcome): void {

@@ -127,9 +127,10 @@ describe('reliable queue', () => {
         lateness.push((await redisNow()) - message.visibleAt)
         expect(message.visibleAt).to.be.at.least(Math.floor(before) + 100)
       }
-      const best = Math.min(...lateness)
-      // the best: what is not listened for is late every time, a busy machine now and then
-      expect(best, `late by ${lateness.join()}`).to.be.within(0, 60)
+      const [best = NaN, second] = lateness.toSorted((a, b) => a - b)
+      expect(best).to.be.at.least(0)
+      // the second best: what is not listened for is late every time, a busy machine now and then
+      expect(second, `late by ${lateness.join()}`).to.be.below(60)
     })
 
     it('a date is a time by the Redis clock, and one that has passed is now', async () => {
@@ -228,7 +229,9 @@ describe('reliable queue', () => {
       const first = await taken(queue)
       const before = await redisNow()
       expect(await first.negativeAcknowledge({ delay: 80, error: new TypeError('no such\naddress') })).to.equal(true)
-      expect((await queue.get(id))?.visibleAt).to.be.at.least(Math.floor(before) + 80)
+      const { state, visibleAt } = (await queue.get(id)) ?? {}
+      expect(state).to.be.oneOf(['delayed', 'visible'])
+      expect(visibleAt).to.be.at.least(Math.floor(before) + 80)
       const second = await taken(queue)
       expect(await redisNow()).to.be.at.least(before + 80)
       expect(second.attempt).to.equal(2)

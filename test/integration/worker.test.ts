@@ -386,6 +386,40 @@ describe('worker', () => {
     expect([worker.counts.completed, worker.isIdle]).to.deep.equal([0, false])
   })
 
+  for (const [what, wait] of [
+    ['without a promise', () => undefined],
+    ['with a promise', async () => undefined],
+  ] as const) {
+    it(`handlers that block the process, ${what}, lose none of the messages behind them`, async () => {
+      const { queue, work } = make()
+      await queue.addMany(numbers(21).map((payload) => ({ payload })))
+      const handler = () => {
+        for (const until = performance.now() + 50; performance.now() < until;);
+        return wait()
+      }
+      const worker = work(handler, { visibility: 300, prefetch: 20 })
+      await eventually(() => expect(worker.handled).to.have.length(21))
+      expect(worker.counts).to.include({ completed: 21, lost: 0 })
+      expect(worker.handled.every(({ attempt }) => attempt === 1)).to.equal(true)
+      expect(await queue.size()).to.equal(0)
+    })
+  }
+
+  it('what is wrong with `backoff` is an error of the worker, and the message has failed with its own', async () => {
+    const { queue, work } = make()
+    const backoff = (async () => raise(new TypeError('broken'))) as unknown as () => number
+    const failure = new Error('no')
+    const worker = work(() => raise(failure), { backoff })
+    const errors: Error[] = []
+    worker.on('error', (error) => errors.push(error))
+    const { id } = await queue.add('x')
+    await eventually(() => expect(worker.handled).to.have.length(1))
+    expect(worker.handled[0]).to.include({ outcome: 'failed', error: failure })
+    expect(errors.map(({ message }) => message).join()).to.match(/what backoff returns/)
+    const { state, failures } = (await queue.get(id)) ?? {}
+    expect([state, failures?.[0]?.reason]).to.deep.equal(['delayed', 'Error: no'])
+  })
+
   it('tells Redis again what it could not be told of, one by one', async () => {
     const { queue, work } = make()
     const acknowledge = queue.acknowledge.bind(queue)
@@ -519,3 +553,7 @@ describe('worker', () => {
     for (const [call, says] of bad) expect(call, says.source).to.throw(InvalidArgumentError, says)
   })
 })
+
+function raise(thrown: unknown): never {
+  throw thrown
+}

@@ -123,6 +123,11 @@ describe('Assignment.handle', () => {
       () => ({ then: (resolve: (value: unknown) => void) => resolve(retryIn(5)) }),
       { is: 'deferred', delayMs: 5 },
     ],
+    [
+      'a thenable that is a function',
+      () => Object.assign(() => 5, { then: (_: unknown, reject: (thrown: unknown) => void) => reject(failure) }),
+      { is: 'failed', error: failure, delayMs: 77 },
+    ],
     ['a rejection', async () => raise(failure), { is: 'failed', error: failure, delayMs: 77 }],
     ['a rejection with retryIn', async () => raise(retryIn(5)), { is: 'deferred', delayMs: 5 }],
   ] as const satisfies readonly (readonly [string, Handler, Outcome])[]) {
@@ -132,14 +137,6 @@ describe('Assignment.handle', () => {
       expect(await handled).to.deep.equal(outcome)
     })
   }
-
-  it('a function for delays that throws is the failure, and the delay the usual one', async () => {
-    const { assignment } = make([true])
-    const outcome = await assignment.handle(() => raise(failure), undefined, () => raise(new TypeError('broken')))
-    expect(outcome).to.have.property('is', 'failed')
-    expect('error' in outcome && outcome.error).to.be.instanceOf(TypeError)
-    expect('delayMs' in outcome && outcome.delayMs).to.be.within(800, 1_000)
-  })
 
   it('ends with the reason of the signal, also where the handler never looks at it', async () => {
     const { assignment, handle } = make([true])
@@ -159,6 +156,22 @@ describe('Assignment.handle', () => {
       throw failure // and nobody hears of it
     })
     expect(await handled).to.deep.equal({ is: 'lost', error: reason })
+  })
+
+  it('counts the time until the handler gave its promise', async () => {
+    const late = make([true]).handle(async () => {
+      for (const until = performance.now() + 40; performance.now() < until;);
+      await new Promise(() => undefined)
+    }, 50)
+    const since = performance.now()
+    expect(await late).to.include({ is: 'failed' })
+    expect(performance.now() - since).to.be.below(40)
+  })
+
+  it('does not call the handler of a message whose visibility is over', () => {
+    let called = false
+    expect(make([true], { heldMs: 0 }).handle(() => (called = true))).to.include({ is: 'lost' })
+    expect(called).to.equal(false)
   })
 
   it('does not call the handler of a message that was lost before its turn came', () => {

@@ -68,4 +68,16 @@ describe('Completions', () => {
       ]),
     )
   })
+
+  it('asks of one script no more than it takes: an error of one does not hide what came of the others', async () => {
+    const { answers, completions } = setUp()
+    const error = new ConnectionError('broken', 'unknown')
+    const queue = queueOf((ids) => (ids.includes('2000') ? error : ids.map(() => true)))
+    for (let n = 0; n < 2_001; n++) completions.add(queue.assigned(String(n)))
+    await nextTurn()
+    await nextTurn()
+    expect(queue.asked.map(({ length }) => length)).to.deep.equal([1_000, 1_000, 1])
+    expect(answers.filter(([, answer]) => answer === true)).to.have.length(2_000)
+    expect(answers.filter(([, answer]) => answer === error)).to.deep.equal([['2000', error]])
+  })
 })

@@ -24,9 +24,7 @@ describe('retryDelays', () => {
   })
 
   it('exponential: a first delay of more than an hour needs no maxDelay', () => {
-    expect(delaysOf({ type: 'exponential', delay: 7_200_000 })).to.deep.equal(
-      attempts.map(() => 7_200_000),
-    )
+    expect(delaysOf({ type: 'exponential', delay: 7_200_000 })).to.deep.equal(attempts.map(() => 7_200_000))
     expect(retryDelays({ type: 'exponential', delay: 1_000 })(50, failure)).to.equal(3_600_000)
   })
 
