@@ -29,7 +29,11 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
     return messages
   }
 
-  // a worker gives back so what no handler waits for any more
+  // a worker tells so what its handlers completed
+  const acknowledge = queue.acknowledge.bind(queue)
+  queue.acknowledge = (...messages) => answer(messages, 'done', () => acknowledge(...messages))
+
+  // and gives back so what no handler waits for any more
   const giveBack = queue.negativeAcknowledge.bind(queue)
   queue.negativeAcknowledge = (messages, how) => answer(messages, saidBy(how), () => giveBack(messages, how))
 

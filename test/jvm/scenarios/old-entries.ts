@@ -1,6 +1,6 @@
 /** Redisson before 3.21.1 writes `dLc0` entries; what it left behind is delivered, beside what Node writes. */
 import { expect } from 'chai'
-import { rawClient } from '../../support/redis.js'
+import { rawClient, uniqueName } from '../../support/redis.js'
 import { cell } from '../support/results.js'
 import { LATER, NEW_ENTRIES, both, expectConsistent, s, type Side } from '../support/side.js'
 
@@ -10,14 +10,18 @@ export function oldEntryScenarios(side: Side): void {
     cell({ table: 'scenarios', row, version: side.build.version }, { absent, timeout: 20_000 }, test)
 
   oldOnly('old entries beside new ones of both orders: Node delivers each once, none early', async () => {
-    const { java, delayed, queue } = both(side, { options: NEW_ENTRIES })
+    const javaClient = uniqueName('old')
+    await side.jvm().open({ client: javaClient })
+    const { java, delayed, queue } = both(side, { options: NEW_ENTRIES, javaClient })
     const list = delayed({ deliver: false })
     const none = delayed({ order: 'none', deliver: false })
     const dues = new Map<string, number>()
-    const delays = Array.from({ length: 30 }, (_, i) => 300 + ((i * 37) % 600))
+    const delays = Array.from({ length: 30 }, (_, i) => 1_000 + ((i * 37) % 600))
     await java.hold()
     for (const delay of delays) dues.set(`old ${delay}`, (await java.offer(s(`old ${delay}`), delay)).before + delay)
-    await java.destroy() // it would get stuck on what now follows
+    // it would get stuck on what now follows, and its timer outlives the delayed queue, but not the client
+    await java.destroy()
+    await side.jvm().close(javaClient)
     for (const delay of delays) {
       dues.set(`list ${delay}`, Date.now() + delay)
       await list.offer(`list ${delay}`, delay)
