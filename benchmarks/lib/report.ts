@@ -91,7 +91,7 @@ export function save(
   finished: readonly Finished[],
   pictures: Pictures,
 ): void {
-  mkdirSync(join(dir, 'plots'), { recursive: true })
+  mkdirSync(join(dir, 'plots', stem), { recursive: true })
   const scenarios = finished.map(([{ name, description, maxRuns }, result]) => ({
     name,
     description,
@@ -104,5 +104,5 @@ export function save(
 }
 
 function pictureName(stem: string, scenario: string): string {
-  return `plots/${stem.slice(0, 10)}-${scenario}.svg`
+  return `plots/${stem}/${scenario}.svg`
 }
