@@ -33,6 +33,8 @@ export interface TransferReply {
   readonly orderError: string
   /** How long the script worked by the server's clock; 0 where that stands still during a script. */
   readonly workedUs: number
+  /** When the others were told to look again, `null` when they were told nothing. */
+  readonly told: number | null
 }
 
 /** The result of a search that walks page by page. */
@@ -197,7 +199,7 @@ function asSurveyOrderReply(reply: unknown): SurveyOrderReply {
 }
 
 function asTransferReply(reply: unknown): TransferReply {
-  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs] = asArray(reply)
+  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told] = asArray(reply)
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
@@ -208,5 +210,6 @@ function asTransferReply(reply: unknown): TransferReply {
     subscribers: asInteger(subscribers),
     orderError: asText(orderError),
     workedUs: asInteger(workedUs),
+    told: asText(told) === '' ? null : asNumber(told),
   }
 }

@@ -14,12 +14,15 @@
 -- ARGV[3] budgetUs  integer  microseconds to work before returning
 -- ARGV[4] limit     integer  most entries to move or set aside
 -- ARGV[5] leaseMs   integer  while more is due, others are told to look again only after this time
--- ARGV[6] idleMs    integer  when nothing is left, others are told to look again only after this time
--- ARGV[7] announce  flag     tell the others when to look next even if nothing was moved
+-- ARGV[6] soonMs    integer  the same after something was moved, while more is due within this time; 0: they are told when it is due
+-- ARGV[7] idleMs    integer  when nothing is left, others are told to look again only after this time
+-- ARGV[8] announce  flag     tell the others when to look next even if nothing was moved
+-- ARGV[9] toldUntil integer  the others do not look before, as the caller has told them; while that is long enough they are told nothing
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
---   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script}
+--   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
+--   what the others were told or ""}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
 local budget, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -120,17 +123,25 @@ while moved + malformed < limit do
 end
 
 local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-if moved + malformed + #negative > 0 or ARGV[7] == '1' then
-  local look = tonumber(following)
-  if not look then
-    look = nowExact + tonumber(ARGV[6])
-  elseif look <= nowExact then
-    look = nowExact + tonumber(ARGV[5])
-  end
-  if look < 9007199254740992 then redis.call('PUBLISH', channel, string.format('%.0f', math.floor(look))) end
+local due = tonumber(following)
+local lease = 0
+if due and due <= nowExact then
+  lease = tonumber(ARGV[5])
+elseif due and moved > 0 and due <= nowExact + tonumber(ARGV[6]) then -- in vain: somebody else is in charge of what is soon due
+  lease = tonumber(ARGV[6])
+end
+local look = lease > 0 and nowExact + lease or due or nowExact + tonumber(ARGV[7])
+-- half of it is left when the caller looks the next time: so late may that be, and the others keep away
+local toldUntil = tonumber(ARGV[9])
+local isTold = lease > 0 and toldUntil >= math.max(due, nowExact) + lease / 2
+  and toldUntil <= nowExact + lease -- not what was said before the clock was set back
+local told = ''
+if (moved + malformed + #negative > 0 or ARGV[8] == '1') and not isTold and look < 9007199254740992 then
+  told = string.format('%.0f', math.floor(look))
+  redis.call('PUBLISH', channel, told)
 end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, #negative, subscribers[2] or 0, orderError, budget - timeLeft()
+  malformed, #negative, subscribers[2] or 0, orderError, budget - timeLeft(), told
 }

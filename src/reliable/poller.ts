@@ -61,7 +61,7 @@ export class Poller {
   constructor(params: PollerParams) {
     this.#params = params
     this.#task = new TransferTask({
-      transfer: (announce) => this.#look(announce),
+      transfer: ({ announce }) => this.#look(announce),
       onError: (error) => this.#onError(error),
       clock: params.clock,
       remote: new RemoteClock(params.clock),

@@ -10,7 +10,7 @@ import { RemoteClock } from '../timing/remote-clock.js'
 import { announcedTime } from './announcement.js'
 import { BatchLimit } from './batch-limit.js'
 import { Sweeper } from './sweeper.js'
-import { TransferTask } from './transfer-task.js'
+import { TransferTask, type TransferOptions } from './transfer-task.js'
 
 /** A script works for about this long, so that other clients' commands wait no longer. */
 const SCRIPT_BUDGET_US = 2_000
@@ -122,7 +122,7 @@ export class TransferRegistry {
     if (existing !== undefined) return existing
     const limit = new BatchLimit()
     const task = new TransferTask({
-      transfer: (announce) => this.#transfer(target, limit, announce),
+      transfer: (how) => this.#transfer(target, limit, how),
       onError: (error) => this.#report(target, error),
       clock: systemClock,
       remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
@@ -166,7 +166,7 @@ export class TransferRegistry {
     else void this.#stop(entry)
   }
 
-  async #transfer(target: TransferTarget, limit: BatchLimit, announce: boolean): Promise<TransferReply> {
+  async #transfer(target: TransferTarget, limit: BatchLimit, how: TransferOptions): Promise<TransferReply> {
     const sentAt = systemClock.now()
     const { timeouts, order, destination, quarantine, channel } = target.keys
     const reply = await run(
@@ -180,7 +180,7 @@ export class TransferRegistry {
         limit: limit.value,
         leaseMs: LEASE_MS,
         idleMs: IDLE_MS,
-        announce,
+        ...how,
       },
       { idempotent: true },
     )

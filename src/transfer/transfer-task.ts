@@ -3,6 +3,7 @@ import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { RemoteClock } from '../timing/remote-clock.js'
+import { Lease } from './lease.js'
 
 /** What one run of the transfer reports; times are milliseconds of the Redis clock. */
 export interface TransferResult {
@@ -12,14 +13,23 @@ export interface TransferResult {
   readonly now: number
   /** How many clients listen to the queue's channel. */
   readonly subscribers: number
+  /** When the others were told to look again, if they were. */
+  readonly told?: number | null
+}
+
+/** How the transfer is run. */
+export interface TransferOptions {
+  /** The other clients are told when to look next even if nothing was moved. */
+  readonly announce: boolean
+  /** While more is due within this time the others are told to look again only after it. */
+  readonly soonMs: number
+  /** The others do not look before, by the Redis clock: they were told so. */
+  readonly toldUntil: number
 }
 
 export interface TransferTaskParams {
-  /**
-   * Runs the script once. `announce` tells the other clients when to look next even if nothing was moved. `null` when there was
-   * no reason to run it.
-   */
-  readonly transfer: (announce: boolean) => Promise<TransferResult | null>
+  /** Runs the script once. `null` when there was no reason to. */
+  readonly transfer: (options: TransferOptions) => Promise<TransferResult | null>
   readonly onError: (error: Error) => void
   readonly clock: Clock
   readonly remote: RemoteClock
@@ -40,12 +50,25 @@ const SAME_MS = 0.01
 const FOLLOW_MS = 3
 const SPREAD_MS_PER_CLIENT = 0.25
 const MAX_SPREAD_MS = 25
+/**
+ * Of those that follow so many tell the others when they ran in vain. Mostly somebody has told them already, and what each of a hundred
+ * tells each of a hundred keeps them from hearing it.
+ */
+const FOLLOWERS_THAT_TELL = 8
+
+/**
+ * Where messages are due one after the other, each client is told of a span of time and not of each of them: all clients of a queue
+ * together hear at most some 8,000 announcements a second.
+ */
+const SOON_MS_PER_CLIENT = 0.25
+const MAX_SOON_MS = 25
 
 /**
  * Delivers one queue: waits for the earliest due time it knows, runs the transfer, and lets the reply arm the timer again.
  * There are three sources of due times. A reply may be older than a message that came meanwhile, so it only ever lowers the
  * deadline. A message on the channel tells the head at that moment, in the order in which Redis changed it, so it replaces
- * the deadline, also by a later one: that is how one client's transfer spares the others theirs. A failure sets a back-off.
+ * the deadline, also by a later one: that is how one client's transfer spares the others theirs. It does not put off the client that
+ * takes care of the queue itself, which only `Lease` can tell. A failure sets a back-off.
  */
 export class TransferTask {
   readonly #params: TransferTaskParams
@@ -60,13 +83,16 @@ export class TransferTask {
   /** The due time, by the Redis clock, for which the timer fired last. */
   #aim = -Infinity
   #subscribers = 1
+  readonly #lease = new Lease()
   #failures = 0
   #notBefore = 0
 
   constructor(params: TransferTaskParams) {
     this.#params = params
     this.#timer = new DeadlineTimer(params.clock, (deadline) => this.#onDue(deadline))
-    this.#hold = new DeadlineTimer(params.clock, () => this.#request(true))
+    this.#hold = new DeadlineTimer(params.clock, () =>
+      this.#request(params.random() < FOLLOWERS_THAT_TELL / this.#subscribers),
+    )
   }
 
   /** Runs the transfer now, whatever the timer says: after a subscription, and as a sweep. */
@@ -85,7 +111,10 @@ export class TransferTask {
     if (this.#stopped) return
     const deadline = this.#params.remote.toLocal(due)
     if (deadline > this.#params.clock.now()) this.#hold.clear()
-    this.#timer.replace(deadline)
+    const news = this.#lease.onAnnounced(due)
+    if (news === 'taken over') this.#first = false
+    if (news === 'outdated') this.#timer.lower(deadline)
+    else this.#timer.replace(deadline)
   }
 
   /** This client knows of an entry due at `due`, by the Redis clock. */
@@ -137,9 +166,11 @@ export class TransferTask {
       this.#again = this.#announce = false
       this.#hold.clear()
       const sentAt = clock.now()
+      this.#lease.onSent()
       let result: TransferResult | null
       try {
-        result = await this.#params.transfer(announce)
+        const soonMs = Math.min(Math.floor(this.#subscribers * SOON_MS_PER_CLIENT), MAX_SOON_MS)
+        result = await this.#params.transfer({ announce, soonMs, toldUntil: this.#lease.until })
       } catch (thrown) {
         this.#onFailure(toError(thrown))
         return
@@ -148,14 +179,20 @@ export class TransferTask {
       this.#failures = 0
       remote.observe(result.now, sentAt)
       this.#subscribers = result.subscribers
+      const news = this.#lease.onReply(result.told ?? null, result.next, result.now)
       const next = result.next ?? Infinity
+      if (news === 'taken over') {
+        this.#first = false
+        continue // what was heard has armed the timer
+      }
       if (result.moved > 0) this.#first = true
       // somebody else was there before; a sweep that finds nothing proves nothing, nor does a script that came too early
       else if (announce && next > this.#aim + SAME_MS) this.#first = false
       if (next === Infinity || this.#stopped) continue
       const deadline = remote.toLocal(next)
+      if (next <= result.now) this.#again = true
       // also when it arrived a moment early: what is sent now will not
-      if (deadline <= clock.now()) this.#again = true
+      else if (deadline <= clock.now()) this.#onDue(deadline)
       else this.#timer.lower(deadline)
     }
   }
@@ -165,6 +202,7 @@ export class TransferTask {
     const { clock, random, onError } = this.#params
     this.#again = this.#announce = false
     this.#first = false
+    this.#lease.end()
     this.#notBefore = clock.now() + backoffDelay(BACKOFF, ++this.#failures, random())
     this.#timer.lower(this.#notBefore)
     onError(error)

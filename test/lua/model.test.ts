@@ -85,8 +85,10 @@ describe('all scripts together', () => {
               budgetUs: 1_000_000,
               limit: 1000,
               leaseMs: 1,
+              soonMs: 0,
               idleMs: 1,
               announce: false,
+              toldUntil: 0,
             }
             const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, args)
             expect(workedUs).to.be.at.least(0)

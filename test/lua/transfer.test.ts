@@ -32,6 +32,7 @@ const NOTHING: Omit<TransferReply, 'workedUs'> = {
   negative: 0,
   subscribers: 1,
   orderError: '',
+  told: null,
 }
 
 /** How long it took is left out: no two runs agree. */
@@ -46,8 +47,10 @@ async function transferOf(
     budgetUs: 1_000_000,
     limit: 10_000,
     leaseMs: LEASE,
+    soonMs: 0,
     idleMs: IDLE,
     announce: false,
+    toldUntil: 0,
     ...args,
   })
   expect(workedUs).to.be.at.least(0)
@@ -77,7 +80,8 @@ function table(rig: Rig, cases: Case[]): void {
   for (const { what, before, args, reply, after, published } of cases) {
     it(what, async () => {
       const queue = await rig.queue(before)
-      expect(await transferOf(rig, queue, args)).to.deep.equal({ ...NOTHING, ...reply })
+      const told = published.at(-1) ?? null
+      expect(await transferOf(rig, queue, args)).to.deep.equal({ ...NOTHING, told, ...reply })
       expect(await queue.read()).to.deep.equal(expected(after))
       expect(await queue.published()).to.deep.equal(published.map(String))
     })
@@ -333,6 +337,131 @@ describe('transfer.lua', () => {
         published: [NOW + LEASE],
       },
       {
+        what: 'tells when to look again after what is soon due, instead of when it is due',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 8],
+          ],
+        },
+        args: { soonMs: 8 },
+        reply: { moved: 1, next: NOW + 8 },
+        after: { timeouts: [[b, NOW + 8]], destination: ['A'] },
+        published: [NOW + 8],
+      },
+      {
+        what: 'tells the due time of what is not so soon due',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 9],
+          ],
+        },
+        args: { soonMs: 8 },
+        reply: { moved: 1, next: NOW + 9 },
+        after: { timeouts: [[b, NOW + 9]], destination: ['A'] },
+        published: [NOW + 9],
+      },
+      {
+        what: 'tells how long it takes care of what is soon due',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 1],
+          ],
+        },
+        args: { soonMs: 8 },
+        reply: { moved: 1, next: NOW + 1 },
+        after: { timeouts: [[b, NOW + 1]], destination: ['A'] },
+        published: [NOW + 8],
+      },
+      {
+        what: 'takes no care of what is soon due when it ran in vain: somebody else does',
+        before: { timeouts: [[b, NOW + 1]] },
+        args: { soonMs: 8, announce: true },
+        reply: { next: NOW + 1 },
+        after: { timeouts: [[b, NOW + 1]] },
+        published: [NOW + 1],
+      },
+      {
+        what: 'says nothing as long as what it said lasts until half a span after the next due time',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 1],
+          ],
+        },
+        args: { soonMs: 8, toldUntil: NOW + 5, announce: true },
+        reply: { moved: 1, next: NOW + 1 },
+        after: { timeouts: [[b, NOW + 1]], destination: ['A'] },
+        published: [],
+      },
+      {
+        what: 'says it again when it lasts less',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 2],
+          ],
+        },
+        args: { soonMs: 8, toldUntil: NOW + 5 },
+        reply: { moved: 1, next: NOW + 2 },
+        after: { timeouts: [[b, NOW + 2]], destination: ['A'] },
+        published: [NOW + 8],
+      },
+      {
+        what: 'says it again when it lasts longer than can be: the clock was set back',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 1],
+          ],
+        },
+        args: { soonMs: 8, toldUntil: NOW + 9 },
+        reply: { moved: 1, next: NOW + 1 },
+        after: { timeouts: [[b, NOW + 1]], destination: ['A'] },
+        published: [NOW + 8],
+      },
+      {
+        what: 'tells the due time of what is not soon due, whatever was said before',
+        before: {
+          timeouts: [
+            [a, NOW],
+            [b, NOW + 9],
+          ],
+        },
+        args: { soonMs: 8, toldUntil: NOW + 8 },
+        reply: { moved: 1, next: NOW + 9 },
+        after: { timeouts: [[b, NOW + 9]], destination: ['A'] },
+        published: [NOW + 9],
+      },
+      {
+        what: 'says nothing again while it drains, as long as half a lease is left',
+        before: {
+          timeouts: [
+            [a, 1],
+            [b, 2],
+          ],
+        },
+        args: { limit: 1, toldUntil: NOW + 13 },
+        reply: { moved: 1, next: 2, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, 2]], destination: ['A'] },
+        published: [],
+      },
+      {
+        what: 'leases the rest again when less is left',
+        before: {
+          timeouts: [
+            [a, 1],
+            [b, 2],
+          ],
+        },
+        args: { limit: 1, toldUntil: NOW + 12 },
+        reply: { moved: 1, next: 2, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, 2]], destination: ['A'] },
+        published: [NOW + LEASE],
+      },
+      {
         what: 'moves nothing with a limit of 0',
         before: { timeouts: [[a, 1]], order: [a] },
         args: { limit: 0 },
@@ -463,7 +592,13 @@ describe('transfer.lua', () => {
         })
         const done = expected({ destination: ['G1', 'G2'], quarantine: [quarantined] })
 
-        expect(await transferOf(rig, queue)).to.deep.equal({ ...NOTHING, moved: 2, malformed: 1, latenessMs: NOW - 1 })
+        expect(await transferOf(rig, queue)).to.deep.equal({
+          ...NOTHING,
+          moved: 2,
+          malformed: 1,
+          latenessMs: NOW - 1,
+          told: NOW + IDLE,
+        })
         expect(await queue.read()).to.deep.equal(done)
         expect(await queue.published()).to.deep.equal([String(NOW + IDLE)])
 
@@ -642,7 +777,12 @@ describe('transfer.lua', () => {
     it('does not look at the order list for entries that stand in none', async () => {
       const queue = await rig.queue({ timeouts: [[unordered('c', 'C'), 2]] })
       await rig.redis.set(queue.keys.order, 'in the way')
-      expect(await transferOf(rig, queue)).to.deep.equal({ ...NOTHING, moved: 1, latenessMs: NOW - 2 })
+      expect(await transferOf(rig, queue)).to.deep.equal({
+        ...NOTHING,
+        moved: 1,
+        latenessMs: NOW - 2,
+        told: NOW + IDLE,
+      })
       expect(await rig.redis.lrange(queue.keys.destination, 0, -1)).to.deep.equal(['C'])
     })
 

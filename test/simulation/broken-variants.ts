@@ -5,7 +5,7 @@ import { loadCode, type Code } from './code.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** What the simulated classes consist of. */
-const FILES = ['errors.ts', 'timing', 'transfer/transfer-task.ts', 'transfer/sweeper.ts']
+const FILES = ['errors.ts', 'timing', 'transfer/lease.ts', 'transfer/transfer-task.ts', 'transfer/sweeper.ts']
 const TASK = 'transfer/transfer-task.ts'
 const TIMER = 'timing/deadline-timer.ts'
 const CLOCK = 'timing/remote-clock.ts'
@@ -41,8 +41,8 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
   {
     what: 'what is left of a batch waits for the next sweep',
     file: TASK,
-    from: 'if (deadline <= clock.now()) this.#again = true',
-    to: 'if (deadline <= clock.now()) return',
+    from: 'if (next <= result.now) this.#again = true',
+    to: 'if (next <= result.now) return',
   },
   { what: 'no sweep', file: 'transfer/sweeper.ts', from: 'this.#sweep(member)', to: 'void member' },
   {
@@ -54,7 +54,7 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
   {
     what: 'announcements are ignored',
     file: TASK,
-    from: '    this.#timer.replace(deadline)\n  }\n\n  /** This client knows',
+    from: '    else this.#timer.replace(deadline)\n  }\n\n  /** This client knows',
     to: '  }\n\n  /** This client knows',
   },
   {

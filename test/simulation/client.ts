@@ -1,5 +1,5 @@
 import type { Sweeper } from '../../src/transfer/sweeper.js'
-import type { TransferResult, TransferTask } from '../../src/transfer/transfer-task.js'
+import type { TransferOptions, TransferResult, TransferTask } from '../../src/transfer/transfer-task.js'
 import type { Code } from './code.js'
 import type { ModelRedis, Subscriber } from './model-redis.js'
 import { Process, type World } from './world.js'
@@ -36,7 +36,7 @@ export class SimClient implements Subscriber {
     this.#network = network
     const process = (this.process = new Process(world))
     this.#task = new code.TransferTask({
-      transfer: (announce) => this.#transfer(announce),
+      transfer: (options) => this.#transfer(options),
       onError: () => this.errors++,
       clock: process.clock,
       remote: new code.RemoteClock(process.clock),
@@ -97,7 +97,7 @@ export class SimClient implements Subscriber {
     })
   }
 
-  #transfer(announce: boolean): Promise<TransferResult> {
+  #transfer(options: TransferOptions): Promise<TransferResult> {
     this.scripts++
     return new Promise((resolve, reject) => {
       const fail = (after: number): void => {
@@ -112,7 +112,7 @@ export class SimClient implements Subscriber {
           fail(this.#network.latency())
           return
         }
-        const result = this.#redis.transfer(announce)
+        const result = this.#redis.transfer(options)
         if (this.#network.lose()) fail(TIMEOUT_MS)
         else this.#world.after(this.#network.latency(), () => resolve(result), this.process)
       })

@@ -1,4 +1,4 @@
-import type { TransferResult } from '../../src/transfer/transfer-task.js'
+import type { TransferOptions, TransferResult } from '../../src/transfer/transfer-task.js'
 import type { World } from './world.js'
 
 /** The client's end of a subscription. */
@@ -19,6 +19,7 @@ const LEASE_MS = 25
 export class ModelRedis {
   readonly #world: World
   readonly #batch: number
+  readonly #crowd: number
   readonly subscribers = new Set<Subscriber>()
   pending: Message[] = []
   /** When each message was delivered, and since when it could have been, by true time. */
@@ -28,9 +29,11 @@ export class ModelRedis {
   up = true
   #ahead: number
 
-  constructor(world: World, batch: number) {
+  /** `crowd`: for how many subscribers each one counts. */
+  constructor(world: World, batch: number, crowd: number) {
     this.#world = world
     this.#batch = batch
+    this.#crowd = crowd
     this.#ahead = 1.7e12 + world.between(0, 1000)
   }
 
@@ -59,7 +62,7 @@ export class ModelRedis {
     this.pending.shift()
   }
 
-  transfer(announce: boolean): TransferResult {
+  transfer({ announce, soonMs, toldUntil }: TransferOptions): TransferResult {
     this.scripts++
     const now = this.now
     let moved = 0
@@ -70,9 +73,13 @@ export class ModelRedis {
       moved++
     }
     const next = this.pending[0]?.due ?? null
-    if (moved > 0 || announce)
-      this.publish(Math.floor(next === null ? now + IDLE_MS : next <= now ? now + LEASE_MS : next))
-    return { moved, next, now, subscribers: this.subscribers.size }
+    const isSoon = next !== null && moved > 0 && next <= now + soonMs
+    const lease = next !== null && next <= now ? LEASE_MS : isSoon ? soonMs : 0
+    const isTold = lease > 0 && toldUntil >= Math.max(next ?? 0, now) + lease / 2 && toldUntil <= now + lease
+    const tells = (moved > 0 || announce) && !isTold
+    const told = tells ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
+    if (told !== null) this.publish(told)
+    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, told }
   }
 
   publish(due: number): void {

@@ -35,7 +35,7 @@ export async function simulate(seed: number, code: Code): Promise<Outcome> {
     latency: () => (world.chance(trouble.spikes) ? world.between(5, 80) : world.between(0.1, far)),
     lose: () => world.chance(trouble.loss),
   }
-  const redis = new ModelRedis(world, 3 + Math.floor(world.between(0, 6)))
+  const redis = new ModelRedis(world, 3 + Math.floor(world.between(0, 6)), world.chance(0.5) ? 1 : 40)
   const clients = new Set<SimClient>()
   const everyone: SimClient[] = []
   const start = (): void => {

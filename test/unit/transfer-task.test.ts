@@ -1,15 +1,14 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { RemoteClock } from '../../src/timing/remote-clock.js'
-import { TransferTask, type TransferResult } from '../../src/transfer/transfer-task.js'
+import { TransferTask, type TransferOptions, type TransferResult } from '../../src/transfer/transfer-task.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { randomFrom } from '../support/random.js'
 
 /** How far the Redis clock is ahead of the local one. */
 const AHEAD = 1_700_000_000_000.5
 
-interface Call {
-  readonly announce: boolean
+interface Call extends TransferOptions {
   readonly at: number
   reply(result?: Partial<TransferResult>): Promise<void>
   fail(error?: Error): Promise<void>
@@ -24,11 +23,11 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
   const redisNow = () => clock.now() + AHEAD
   const settled = () => clock.advance(0)
   const task = new TransferTask({
-    transfer: (announce) => {
+    transfer: (options) => {
       state.mostRunning = Math.max(state.mostRunning, ++state.running)
       return new Promise((resolve, reject) => {
         const call: Call = {
-          announce,
+          ...options,
           at: clock.now(),
           async reply(result = {}) {
             state.running--
@@ -420,14 +419,15 @@ describe('TransferTask', () => {
     const due = AHEAD + 1000.25 + 100
 
     it('waits 3 ms and a random part that grows with their number before it follows', async () => {
-      for (const [subscribers, random, wait] of [
-        [2, 0, 3],
-        [2, 0.5, 3.25],
-        [20, 0.5, 5.5],
-        [20, 0.999, 7.995],
-        [100, 0.5, 15.5],
-        [5000, 0.5, 15.5],
-        [5000, 0.999, 27.975],
+      for (const [subscribers, random, wait, announce] of [
+        [2, 0, 3, true],
+        [2, 0.5, 3.25, true],
+        [20, 0.5, 5.5, false],
+        [20, 0.999, 7.995, false],
+        [20, 0.39, 4.95, true],
+        [100, 0.5, 15.5, false],
+        [5000, 0.5, 15.5, false],
+        [5000, 0.999, 27.975, false],
       ] as const) {
         const { clock, calls, state } = await started({ subscribers, next: due })
         state.random = random
@@ -435,7 +435,8 @@ describe('TransferTask', () => {
         expect(calls, `${subscribers} clients`).to.deep.equal([])
         await clock.advance(1.2) // a timer waits for whole milliseconds
         expect(calls, `${subscribers} clients`).to.have.length(1)
-        expect(calls[0]!.announce).to.equal(true)
+        // of many only some tell that they ran in vain
+        expect(calls[0]!.announce, `${subscribers} clients`).to.equal(announce)
       }
     })
 
@@ -534,6 +535,107 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
+    it('says for how long it takes care of what is soon due, by how many would hear of each message', async () => {
+      for (const [subscribers, soonMs] of [
+        [1, 0],
+        [4, 1],
+        [20, 5],
+        [100, 25],
+        [5000, 25],
+      ] as const) {
+        const { task, calls } = await started({ subscribers, moved: 1 })
+        task.wake()
+        expect(calls[0], `${subscribers} clients`).to.include({ soonMs, toldUntil: 0 })
+      }
+    })
+
+    it('is not put off by what it told the others itself', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      const told = Math.floor(redisNow()) + 5
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      task.onAnnounced(told)
+      await clock.advance(2)
+      expect(calls).to.have.length(2)
+      expect(calls[1]).to.include({ toldUntil: told })
+    })
+
+    it('is not put off when it hears that before the reply', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      const told = Math.floor(redisNow()) + 5
+      task.onAnnounced(told)
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await clock.advance(2)
+      expect(calls).to.have.length(2)
+    })
+
+    it('is put off by another one that it hears after its own, before the reply', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      const told = Math.floor(redisNow()) + 5
+      task.onAnnounced(told)
+      task.onAnnounced(told + 1)
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await clock.advance(8) // the end of the other's span, and nearly the 3 ms of those who follow
+      expect(calls).to.have.length(1)
+      await clock.advance(8)
+      expect(calls).to.have.length(2)
+    })
+
+    it('is not put off by an older one of its own that comes late', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      const told = Math.floor(redisNow()) + 5
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await clock.advance(2)
+      await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, told: told + 2 })
+      task.onAnnounced(told)
+      await clock.advance(1)
+      expect(calls).to.have.length(3)
+      expect(calls[2]).to.include({ toldUntil: told + 2 })
+    })
+
+    it('is put off by the same of another one', async () => {
+      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      const told = Math.floor(redisNow()) + 5
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      task.onAnnounced(told)
+      task.onAnnounced(told + 1)
+      await clock.advance(6)
+      expect(calls).to.have.length(1)
+      await clock.advance(9)
+      expect(calls).to.have.length(2)
+    })
+
+    it('forgets what it told the others when they hear something else, are told a due time, or it fails', async () => {
+      type Then = (setup: Awaited<ReturnType<typeof started>>) => unknown
+      const thens: Record<string, Then> = {
+        'another announcement': ({ task, redisNow }) => task.onAnnounced(Math.floor(redisNow()) + 3),
+        'a due time': async ({ task, calls, redisNow }) => {
+          task.wake()
+          await calls[1]!.reply({ subscribers: 20, next: redisNow() + 3, told: Math.floor(redisNow() + 3) })
+        },
+        'a failure': async ({ task, clock, calls }) => {
+          task.wake()
+          await calls[1]!.fail()
+          await clock.advance(200)
+        },
+      }
+      for (const [what, then] of Object.entries(thens)) {
+        const setup = await started({ subscribers: 20, moved: 1, next: due })
+        const { task, clock, calls, redisNow } = setup
+        await clock.advance(100)
+        const told = Math.floor(redisNow()) + 5
+        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 4, told })
+        task.onAnnounced(told)
+        await then(setup)
+        task.wake()
+        expect(calls.at(-1), what).to.include({ toldUntil: 0 })
+      }
+    })
+
     it('does not follow when a sweep has looked meanwhile', async () => {
       const { task, clock, calls } = await started({ subscribers: 20, next: due })
       await clock.advance(101)
@@ -616,6 +718,8 @@ describe('TransferTask', () => {
       readonly #deliver: (due: number) => void
       pending: number[] = []
       scripts = 0
+      announcements = 0
+      readonly callers: TransferTask[] = []
       readonly lateness: number[] = []
       subscribers = 0
       down = false
@@ -637,7 +741,7 @@ describe('TransferTask', () => {
       }
 
       /** What transfer.lua does, in short. */
-      async transfer(announce: boolean): Promise<TransferResult> {
+      async transfer({ announce, soonMs, toldUntil }: TransferOptions): Promise<TransferResult> {
         await this.#latency()
         if (this.down) throw new Error('down')
         this.scripts++
@@ -646,10 +750,28 @@ describe('TransferTask', () => {
           this.lateness.push(this.now - this.pending.shift()!)
           moved++
         }
-        const result = { moved, next: this.pending[0] ?? null, now: this.now, subscribers: this.subscribers }
-        if (moved > 0 || announce) this.#deliver(Math.floor(result.next ?? this.now + 3_600_000))
+        const [next = null] = this.pending
+        const { now, subscribers } = this
+        const isSoon = moved > 0 && next !== null && next <= now + soonMs
+        const isTold = isSoon && toldUntil >= next + soonMs / 2 && toldUntil <= now + soonMs
+        const tells = (moved > 0 || announce) && !isTold
+        const told = tells ? Math.floor(isSoon ? now + soonMs : (next ?? now + 3_600_000)) : null
+        if (told !== null) {
+          this.announcements++
+          if (process.env.TRACE)
+            console.log(
+              (this.now - AHEAD).toFixed(2),
+              'told',
+              (told - AHEAD).toFixed(2),
+              'moved',
+              moved,
+              'next',
+              next === null ? null : (next - AHEAD).toFixed(2),
+            )
+          this.#deliver(told)
+        }
         await this.#latency()
-        return result
+        return { moved, next, now, subscribers, told }
       }
 
       #latency(): Promise<void> {
@@ -661,14 +783,31 @@ describe('TransferTask', () => {
       const clock = new FakeClock(0.75)
       const random = randomFrom(seed)
       const tasks = new Set<TransferTask>()
+      const arrivals = new Map<TransferTask, number>()
       const redis = new Redis(clock, random, (due) => {
         if (!announcements) return
-        for (const task of tasks) clock.setTimeout(() => task.onAnnounced(due), 1 + 0.4 * random())
+        for (const task of tasks) {
+          // those of one connection arrive in order
+          const arrival = Math.max(arrivals.get(task) ?? 0, clock.now() + 1 + 0.4 * random())
+          arrivals.set(task, arrival)
+          clock.setTimeout(() => task.onAnnounced(due), arrival - clock.now())
+        }
       })
       const errors: Error[] = []
       for (let i = 0; i < size; i++) {
-        const task = new TransferTask({
-          transfer: (announce) => redis.transfer(announce),
+        const task: TransferTask = new TransferTask({
+          transfer: (options) => {
+            redis.callers.push(task)
+            if (process.env.TRACE)
+              console.log(
+                clock.now().toFixed(2),
+                'send',
+                [...tasks].indexOf(task),
+                JSON.stringify(options),
+                (options.toldUntil - AHEAD).toFixed(1),
+              )
+            return redis.transfer(options)
+          },
           onError: (error) => errors.push(error),
           clock,
           remote: new RemoteClock(clock),
@@ -722,6 +861,48 @@ describe('TransferTask', () => {
       // 3 ms and the spread of 20 clients, two ways of 1.4 ms, and rounding up
       expect(Math.max(...redis.lateness), `seed ${seed}`).to.be.below(3 + 5 + 2 * 1.4 + 2)
       expect(Math.min(...redis.lateness), `seed ${seed}`).to.be.at.least(0)
+    })
+
+    /** A message every millisecond from 100 ms on, for 40 clients. */
+    function busy(seed: number, count: number) {
+      const setup = crowd(40, seed)
+      const { redis, tasks } = setup
+      const start = Math.floor(redis.now)
+      for (let at = 0; at < count; at++) redis.offer(start + 100 + at)
+      for (const task of tasks) task.onSubscribed()
+      return setup
+    }
+
+    it('hear of spans of time where a message is due every millisecond, and nobody gets in the way of the first', async () => {
+      const seed = Date.now() % 1_000_000
+      const { clock, redis } = busy(seed, 300)
+      await clock.advance(150)
+      redis.scripts = redis.announcements = 0
+      await clock.advance(200)
+      const figures = `seed ${seed}, ${redis.scripts} scripts, ${redis.announcements} announcements`
+      // one client, whose round trip is 2 to 3 ms
+      expect(redis.scripts, figures).to.be.within(200 / 4, 200 / 2)
+      // a span of 10 ms is renewed when less than half of it would be left
+      expect(redis.announcements, figures).to.be.within(200 / 10, 200 / 3)
+      await clock.advance(100)
+      expect(redis.lateness, figures).to.have.length(300)
+    })
+
+    it('take over when the first one goes away in a span that it took care of', async () => {
+      const seed = Date.now() % 1_000_000
+      const { clock, redis, tasks } = busy(seed, 300)
+      await clock.advance(200)
+      const [first] = redis.callers.slice(-1)
+      tasks.delete(first!)
+      void first!.stop()
+      redis.subscribers--
+      const before = redis.lateness.length
+      await clock.advance(300)
+      const late = redis.lateness.slice(before)
+      const figures = `seed ${seed}, ${JSON.stringify(late.slice(0, 30))}`
+      expect(redis.lateness, figures).to.have.length(300)
+      // the span, 3 ms and the spread, two ways and rounding up
+      expect(Math.max(...late), figures).to.be.within(3, 10 + 3 + 10 + 2 * 1.4 + 2)
     })
 
     it('get everything out after failures and lost messages, with the help of sweeps', async () => {

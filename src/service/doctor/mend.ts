@@ -78,8 +78,10 @@ async function transferDue(sender: Sender, keys: QueueKeys, until: number): Prom
     budgetUs: SCRIPT_BUDGET_US,
     limit: ENTRIES_PER_SCRIPT,
     leaseMs: LEASE_MS,
+    soonMs: 0,
     idleMs: IDLE_MS,
     announce: false,
+    toldUntil: 0,
   }
   for (;;) {
     const { moved, malformed, negative, next, now } = await run(sender, transfer, keys, args, { idempotent: true })

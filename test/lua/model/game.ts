@@ -119,7 +119,8 @@ export class Game {
   }
 
   transfer(options: { limit: number; announce: boolean }): void {
-    const args = { nowMs: this.now, budgetUs: 60_000_000, leaseMs: LEASE, idleMs: IDLE, ...options }
+    const others = { leaseMs: LEASE, soonMs: 0, idleMs: IDLE, toldUntil: 0 }
+    const args = { nowMs: this.now, budgetUs: 60_000_000, ...others, ...options }
     this.step(operations.transfer.step(this.queue, { channel: this.queue.channel, ...args }))
   }
 

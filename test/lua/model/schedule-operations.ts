@@ -145,18 +145,22 @@ export const scheduleOperations = {
       limit: fc.oneof({ weight: 3, arbitrary: fc.constant(1000) }, fc.nat({ max: 3 })),
       budgetUs: fc.constantFrom(PLENTY, PLENTY, 0),
       announce: fc.boolean(),
+      soonMs: fc.constantFrom(0, 7, draws.LEASE),
+      // as it was said before the wait, or before the clock was set back
+      saidFor: fc.constantFrom(0, 7, draws.LEASE, 2 * draws.LEASE),
     }),
-    run(world, { wait, ...drawn }) {
+    run(world, { wait, saidFor, ...drawn }) {
+      const toldUntil = world.now + saidFor
       world.now += wait
       const { queue, now: nowMs } = world
       return {
         keys: queue,
-        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, ...drawn },
+        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, toldUntil, ...drawn },
       }
     },
     compare: ({ workedUs: _, ...reply }) => reply,
     apply(redis, { timeouts, order, destination, quarantine }, args, reply) {
-      const { channel, nowMs, budgetUs, limit, leaseMs, idleMs, announce } = args
+      const { channel, nowMs, budgetUs, limit, leaseMs, soonMs, idleMs, announce, toldUntil } = args
       const setAside = (reason: string, entry: string) => {
         redis.list(quarantine).push(`${reason} ${nowMs} ${entry}`)
         redis.drop(timeouts, entry)
@@ -187,8 +191,13 @@ export const scheduleOperations = {
       }
 
       const next = redis.schedule(timeouts).find(({ score }) => score >= 0)?.score ?? null
-      const look = next === null ? nowMs + idleMs : next <= nowMs ? nowMs + leaseMs : next
-      if (announce || work.length + negative.length > 0) redis.publish(channel, look)
+      const isSoon = next !== null && messages.length > 0 && next <= nowMs + soonMs
+      const lease = next !== null && next <= nowMs ? leaseMs : isSoon ? soonMs : 0
+      const look = lease > 0 ? nowMs + lease : (next ?? nowMs + idleMs)
+      const left = toldUntil - Math.max(next ?? 0, nowMs)
+      const isTold = lease > 0 && left >= lease / 2 && toldUntil <= nowMs + lease
+      const tells = (announce || work.length + negative.length > 0) && !isTold
+      if (tells) redis.publish(channel, look)
       return {
         moved: messages.length,
         next,
@@ -198,6 +207,7 @@ export const scheduleOperations = {
         negative: negative.length,
         subscribers: redis.subscribers,
         orderError: '',
+        told: tells ? Math.floor(look) : null,
       }
     },
   }),

@@ -1,0 +1,106 @@
+import { expect } from 'chai'
+import { Lease } from '../../src/transfer/lease.js'
+
+const NOW = 1_000
+
+/** A client that has the lease until 1,025, and has heard itself say so. */
+function leased(): Lease {
+  const lease = new Lease()
+  lease.onSent()
+  expect(lease.onReply(1_025, 1_001, NOW)).to.equal('latest')
+  expect(lease.onAnnounced(1_025)).to.equal('outdated')
+  return lease
+}
+
+describe('Lease', () => {
+  it('is none at first, and every announcement is the latest', () => {
+    const lease = new Lease()
+    expect(lease.until).to.equal(0)
+    expect(lease.onAnnounced(5)).to.equal('latest')
+  })
+
+  it('is what was told that is later than the next due time', () => {
+    expect(leased().until).to.equal(1_025)
+  })
+
+  it('is none where the others were told the next due time, or that there is none', () => {
+    for (const [told, next] of [
+      [1_001, 1_001],
+      [3_600_000, null],
+    ] as const) {
+      const lease = leased()
+      lease.onSent()
+      expect(lease.onReply(told, next, NOW)).to.equal('latest')
+      expect(lease.until).to.equal(0)
+    }
+  })
+
+  it('goes on where nothing was told', () => {
+    const lease = leased()
+    lease.onSent()
+    expect(lease.onReply(null, 1_002, NOW)).to.equal('latest')
+    expect(lease.until).to.equal(1_025)
+  })
+
+  it('ends when the others hear something sooner, which does not put off this client', () => {
+    const lease = leased()
+    expect(lease.onAnnounced(1_010)).to.equal('outdated')
+    expect(lease.until).to.equal(0)
+  })
+
+  it('is taken over by who tells something later', () => {
+    const lease = leased()
+    expect(lease.onAnnounced(1_026)).to.equal('taken over')
+    expect(lease.until).to.equal(0)
+    expect(lease.onAnnounced(1_040)).to.equal('latest')
+  })
+
+  it('is newer than all that comes before it is heard', () => {
+    const lease = new Lease()
+    lease.onSent()
+    lease.onReply(1_025, 1_001, NOW)
+    expect(lease.onAnnounced(1_026)).to.equal('outdated')
+    expect(lease.until).to.equal(1_025)
+    expect(lease.onAnnounced(1_025)).to.equal('outdated')
+    expect(lease.onAnnounced(1_027)).to.equal('taken over')
+  })
+
+  it('is known by its reply also when it was heard before', () => {
+    const lease = new Lease()
+    lease.onSent()
+    lease.onAnnounced(1_025)
+    expect(lease.onReply(1_025, 1_001, NOW)).to.equal('latest')
+    expect(lease.until).to.equal(1_025)
+    expect(lease.onAnnounced(1_026)).to.equal('taken over')
+  })
+
+  it('is none where another one followed before the reply', () => {
+    for (const [later, news] of [
+      [1_026, 'taken over'],
+      [1_010, 'outdated'],
+    ] as const) {
+      const lease = new Lease()
+      lease.onSent()
+      lease.onAnnounced(1_025)
+      lease.onAnnounced(later)
+      expect(lease.onReply(1_025, 1_001, NOW)).to.equal(news)
+      expect(lease.until).to.equal(0)
+    }
+  })
+
+  it('is not waited for when it was never heard, and its time is over', () => {
+    const lease = new Lease()
+    lease.onSent()
+    lease.onReply(1_025, 1_001, NOW)
+    lease.onSent()
+    lease.onReply(null, 1_050, 1_026)
+    expect(lease.onAnnounced(1_060)).to.equal('taken over')
+  })
+
+  it('ends with a failure', () => {
+    const lease = leased()
+    lease.onSent()
+    lease.end()
+    expect(lease.until).to.equal(0)
+  })
+})
