@@ -132,6 +132,7 @@ describe('decoders of replies', () => {
       20,
       Buffer.from(''),
       40,
+      Buffer.from('1700000000025'),
     ]
     const value = {
       moved: 3,
@@ -143,9 +144,11 @@ describe('decoders of replies', () => {
       subscribers: 20,
       orderError: '',
       workedUs: 40,
+      told: 1700000000025,
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })
+    expect(transfer.decode(reply.with(9, ''))).to.deep.equal({ ...value, told: null })
     expect(transfer.decode(reply.with(7, Buffer.from('WRONGTYPE')))).to.deep.equal({
       ...value,
       orderError: 'WRONGTYPE',

@@ -22,6 +22,7 @@ interface Reply {
   subscribers?: number
   orderError?: string
   workedUs?: number
+  told?: string
 }
 
 describe('TransferRegistry', () => {
@@ -65,9 +66,10 @@ describe('TransferRegistry', () => {
           subscribers = 1,
           orderError = '',
           workedUs = 0,
+          told = '',
         } = reply
         const now = (NOW + clock.now()).toFixed(3)
-        return [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs]
+        return [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told]
       },
       pipeline: () => expect.fail('there is nothing to pipeline'),
     }
@@ -112,7 +114,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([
         {
           destination: 'mapped:orders',
-          args: [ORDERS.keys.channel, '-1', '2000', '100', '25', '3600000', '0'],
+          args: [ORDERS.keys.channel, '-1', '2000', '100', '25', '0', '3600000', '0', '0'],
           idempotent: true,
           at: 5000,
         },
@@ -293,7 +295,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([])
       await clock.advance(1)
       expect(sent).to.have.length(1)
-      expect(sent[0]!.args.at(-1)).to.equal('1')
+      expect(sent[0]!.args.at(-2)).to.equal('1')
       await registry.close()
     })
 
