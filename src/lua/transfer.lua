@@ -124,17 +124,19 @@ end
 
 local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 local due = tonumber(following)
+local leaseMs, soonMs, toldUntil = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[9])
 local lease = 0
 if due and due <= nowExact then
-  lease = tonumber(ARGV[5])
-elseif due and moved > 0 and due <= nowExact + tonumber(ARGV[6]) then -- in vain: somebody else is in charge of what is soon due
-  lease = tonumber(ARGV[6])
+  lease = leaseMs
+elseif due and moved > 0 and due <= nowExact + soonMs then
+  lease = soonMs
 end
 local look = lease > 0 and nowExact + lease or due or nowExact + tonumber(ARGV[7])
--- half of it is left when the caller looks the next time: so late may that be, and the others keep away
-local toldUntil = tonumber(ARGV[9])
-local isTold = lease > 0 and toldUntil >= math.max(due, nowExact) + lease / 2
-  and toldUntil <= nowExact + lease -- not what was said before the clock was set back
+-- What is left of what the caller has told when it looks the next time; nothing where the clock was set back since.
+local left = 0
+if due and toldUntil <= nowExact + leaseMs then left = toldUntil - math.max(due, nowExact) end
+-- Half a span: so late may the caller be then. In vain: somebody else was there, and has told the others by himself.
+local isTold = lease > 0 and left >= lease / 2 or moved == 0 and left > 0
 local told = ''
 if (moved + malformed + #negative > 0 or ARGV[8] == '1') and not isTold and look < 9007199254740992 then
   told = string.format('%.0f', math.floor(look))

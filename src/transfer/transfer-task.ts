@@ -3,7 +3,7 @@ import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { RemoteClock } from '../timing/remote-clock.js'
-import { Lease } from './lease.js'
+import { Lease, MAX_LEASE_MS } from './lease.js'
 
 /** What one run of the transfer reports; times are milliseconds of the Redis clock. */
 export interface TransferResult {
@@ -51,17 +51,16 @@ const FOLLOW_MS = 3
 const SPREAD_MS_PER_CLIENT = 0.25
 const MAX_SPREAD_MS = 25
 /**
- * Of those that follow so many tell the others when they ran in vain. Mostly somebody has told them already, and what each of a hundred
- * tells each of a hundred keeps them from hearing it.
+ * So many of those that follow, the first ones, tell the others also when they ran in vain. By then everybody has been told, and what each of a
+ * hundred tells each of a hundred keeps them from hearing it.
  */
 const FOLLOWERS_THAT_TELL = 8
 
 /**
- * Where messages are due one after the other, each client is told of a span of time and not of each of them: all clients of a queue
- * together hear at most some 8,000 announcements a second.
+ * Where messages are due one after the other, each client is told of a span of time and not of each of them, the longer the more
+ * clients would hear it: up to a hundred clients hear some 8,000 announcements a second together.
  */
 const SOON_MS_PER_CLIENT = 0.25
-const MAX_SOON_MS = 25
 
 /**
  * Delivers one queue: waits for the earliest due time it knows, runs the transfer, and lets the reply arm the timer again.
@@ -84,15 +83,15 @@ export class TransferTask {
   #aim = -Infinity
   #subscribers = 1
   readonly #lease = new Lease()
+  /** Whether it tells the others when it follows in vain. */
+  #tells = false
   #failures = 0
   #notBefore = 0
 
   constructor(params: TransferTaskParams) {
     this.#params = params
     this.#timer = new DeadlineTimer(params.clock, (deadline) => this.#onDue(deadline))
-    this.#hold = new DeadlineTimer(params.clock, () =>
-      this.#request(params.random() < FOLLOWERS_THAT_TELL / this.#subscribers),
-    )
+    this.#hold = new DeadlineTimer(params.clock, () => this.#request(this.#tells))
   }
 
   /** Runs the transfer now, whatever the timer says: after a subscription, and as a sweep. */
@@ -102,6 +101,7 @@ export class TransferTask {
 
   /** As `wake`, and without regard to the back-off of earlier failures: the connection is new. */
   onSubscribed(): void {
+    this.#lease.onSubscribed()
     this.#notBefore = 0
     this.#request(false)
   }
@@ -113,7 +113,7 @@ export class TransferTask {
     if (deadline > this.#params.clock.now()) this.#hold.clear()
     const news = this.#lease.onAnnounced(due)
     if (news === 'taken over') this.#first = false
-    if (news === 'outdated') this.#timer.lower(deadline)
+    if (news === 'no reason to wait') this.#timer.lower(deadline)
     else this.#timer.replace(deadline)
   }
 
@@ -130,14 +130,18 @@ export class TransferTask {
     await this.#running
   }
 
-  #onDue(deadline: number): void {
-    this.#aim = this.#params.remote.toRemote(deadline) ?? -Infinity
+  #onDue(due: number): void {
+    this.#aim = this.#params.remote.toRemote(due) ?? -Infinity
     if (this.#first || this.#subscribers <= 1) {
       this.#request(true)
       return
     }
     const spread = Math.min(this.#subscribers * SPREAD_MS_PER_CLIENT, MAX_SPREAD_MS)
-    this.#hold.lower(this.#params.clock.now() + FOLLOW_MS + spread * this.#params.random())
+    const place = this.#params.random()
+    const deadline = this.#params.clock.now() + FOLLOW_MS + spread * place
+    if (deadline >= this.#hold.deadline) return
+    this.#tells = place * this.#subscribers < FOLLOWERS_THAT_TELL
+    this.#hold.replace(deadline)
   }
 
   #request(announce: boolean): void {
@@ -169,13 +173,16 @@ export class TransferTask {
       this.#lease.onSent()
       let result: TransferResult | null
       try {
-        const soonMs = Math.min(Math.floor(this.#subscribers * SOON_MS_PER_CLIENT), MAX_SOON_MS)
+        const soonMs = Math.min(Math.floor(this.#subscribers * SOON_MS_PER_CLIENT), MAX_LEASE_MS)
         result = await this.#params.transfer({ announce, soonMs, toldUntil: this.#lease.until })
       } catch (thrown) {
         this.#onFailure(toError(thrown))
         return
       }
-      if (result === null) continue
+      if (result === null) {
+        this.#lease.end()
+        continue
+      }
       this.#failures = 0
       remote.observe(result.now, sentAt)
       this.#subscribers = result.subscribers

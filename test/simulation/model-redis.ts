@@ -75,7 +75,8 @@ export class ModelRedis {
     const next = this.pending[0]?.due ?? null
     const isSoon = next !== null && moved > 0 && next <= now + soonMs
     const lease = next !== null && next <= now ? LEASE_MS : isSoon ? soonMs : 0
-    const isTold = lease > 0 && toldUntil >= Math.max(next ?? 0, now) + lease / 2 && toldUntil <= now + lease
+    const left = next === null || toldUntil > now + LEASE_MS ? 0 : toldUntil - Math.max(next, now)
+    const isTold = (lease > 0 && left >= lease / 2) || (moved === 0 && left > 0)
     const tells = (moved > 0 || announce) && !isTold
     const told = tells ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
     if (told !== null) this.publish(told)

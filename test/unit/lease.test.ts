@@ -8,7 +8,7 @@ function leased(): Lease {
   const lease = new Lease()
   lease.onSent()
   expect(lease.onReply(1_025, 1_001, NOW)).to.equal('latest')
-  expect(lease.onAnnounced(1_025)).to.equal('outdated')
+  expect(lease.onAnnounced(1_025)).to.equal('no reason to wait')
   return lease
 }
 
@@ -44,7 +44,7 @@ describe('Lease', () => {
 
   it('ends when the others hear something sooner, which does not put off this client', () => {
     const lease = leased()
-    expect(lease.onAnnounced(1_010)).to.equal('outdated')
+    expect(lease.onAnnounced(1_010)).to.equal('no reason to wait')
     expect(lease.until).to.equal(0)
   })
 
@@ -55,13 +55,30 @@ describe('Lease', () => {
     expect(lease.onAnnounced(1_040)).to.equal('latest')
   })
 
+  it('is not taken over by who tells a due time that no lease reaches', () => {
+    const lease = leased()
+    expect(lease.onAnnounced(1_051)).to.equal('latest')
+    expect(lease.until).to.equal(0)
+    const other = leased()
+    expect(other.onAnnounced(1_050)).to.equal('taken over')
+  })
+
+  it('is taken over also where the script under way told nothing', () => {
+    const lease = leased()
+    lease.onSent()
+    lease.onAnnounced(1_026)
+    expect(lease.onReply(null, 1_002, NOW)).to.equal('taken over')
+    lease.onSent()
+    expect(lease.onReply(null, 1_002, NOW)).to.equal('latest')
+  })
+
   it('is newer than all that comes before it is heard', () => {
     const lease = new Lease()
     lease.onSent()
     lease.onReply(1_025, 1_001, NOW)
-    expect(lease.onAnnounced(1_026)).to.equal('outdated')
+    expect(lease.onAnnounced(1_026)).to.equal('no reason to wait')
     expect(lease.until).to.equal(1_025)
-    expect(lease.onAnnounced(1_025)).to.equal('outdated')
+    expect(lease.onAnnounced(1_025)).to.equal('no reason to wait')
     expect(lease.onAnnounced(1_027)).to.equal('taken over')
   })
 
@@ -77,7 +94,7 @@ describe('Lease', () => {
   it('is none where another one followed before the reply', () => {
     for (const [later, news] of [
       [1_026, 'taken over'],
-      [1_010, 'outdated'],
+      [1_010, 'no reason to wait'],
     ] as const) {
       const lease = new Lease()
       lease.onSent()
@@ -94,7 +111,31 @@ describe('Lease', () => {
     lease.onReply(1_025, 1_001, NOW)
     lease.onSent()
     lease.onReply(null, 1_050, 1_026)
-    expect(lease.onAnnounced(1_060)).to.equal('taken over')
+    expect(lease.onAnnounced(1_045)).to.equal('taken over')
+  })
+
+  it('is not waited for after a new subscription, or when the clock was set back', () => {
+    for (const then of [
+      (lease: Lease) => lease.onSubscribed(),
+      (lease: Lease) => {
+        lease.onSent()
+        lease.onReply(null, null, NOW - 3_600_000)
+      },
+    ]) {
+      const lease = new Lease()
+      lease.onSent()
+      lease.onReply(1_025, 1_001, NOW)
+      then(lease)
+      expect(lease.onAnnounced(1_026)).to.not.equal('no reason to wait')
+    }
+  })
+
+  it('has heard only its own when others tell due times', () => {
+    const lease = new Lease()
+    lease.onSent()
+    lease.onAnnounced(5_000)
+    lease.onAnnounced(5_001)
+    expect(lease.onReply(5_000, null, NOW)).to.equal('no reason to wait')
   })
 
   it('ends with a failure', () => {

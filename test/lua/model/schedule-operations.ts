@@ -194,8 +194,8 @@ export const scheduleOperations = {
       const isSoon = next !== null && messages.length > 0 && next <= nowMs + soonMs
       const lease = next !== null && next <= nowMs ? leaseMs : isSoon ? soonMs : 0
       const look = lease > 0 ? nowMs + lease : (next ?? nowMs + idleMs)
-      const left = toldUntil - Math.max(next ?? 0, nowMs)
-      const isTold = lease > 0 && left >= lease / 2 && toldUntil <= nowMs + lease
+      const left = next === null || toldUntil > nowMs + leaseMs ? 0 : toldUntil - Math.max(next, nowMs)
+      const isTold = (lease > 0 && left >= lease / 2) || (messages.length === 0 && left > 0)
       const tells = (announce || work.length + negative.length > 0) && !isTold
       if (tells) redis.publish(channel, look)
       return {
