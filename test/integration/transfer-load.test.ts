@@ -61,6 +61,38 @@ describe('transfer on a server of its own', function () {
     expect(scripts / dueTimes, 'scripts per due time').to.be.at.most(3)
   })
 
+  it('of forty clients one delivers a busy queue and tells the others of spans of time, also after it was stopped', async () => {
+    const name = uniqueName()
+    const count = 600
+    const heard: number[] = []
+    const listener = rawTo(server.port)
+    listener.on('message', (_, at: string) => heard.push(Number(at)))
+    await listener.subscribe(rawKeys(name).channel)
+    const consumer = makeClient({ url: server.url, consumersDeliver: false, ...NO_SWEEP })
+    const queue = consumer.getBlockingQueue<string>(name)
+    let delivered = 0
+    const stopped: Promise<void>[] = []
+    for (const { client } of numbers(40).map(() =>
+      makePair('none', { queueName: name, url: server.url, ...NO_SWEEP }),
+    )) {
+      client.on('transferred', (event) => {
+        delivered += event.count
+        if (delivered > count / 2 && stopped.length === 0) stopped.push(client.shutdown())
+      })
+    }
+    await eventually(async () => expect(await plain.pubsub('NUMSUB', rawKeys(name).channel)).to.include(41))
+    const start = Math.floor(await redisNow(plain)) + 300
+    const items = numbers(count).map((value, at) => ({ value, date: new Date(start + at) }))
+    await consumer.getDelayedQueue(queue, { order: 'none', deliver: false }).offerAll(items)
+    heard.length = 0
+
+    expect(await takeAll(queue, count)).to.have.members(items.map(({ value }) => value))
+    expect(await redisNow(plain)).to.be.at.least(start + count - 1)
+    await Promise.all(stopped)
+    expect(stopped).to.have.length(1)
+    expect(heard.length, 'announcements').to.be.within(2, count / 2)
+  })
+
   it('a delay beyond the longest timer of Node arms nothing early, and is not in the way', async () => {
     const { delayed, queue, keys } = makePair('list', { url: server.url, ...NO_SWEEP })
     const warnings: Error[] = []
