@@ -4,7 +4,7 @@
 
 /** In order; a layer is the list of paths that belong to it. */
 const layers = {
-  base: ['src/(errors|events|instrumentation|options)\\.ts$'],
+  base: ['src/(text|clean-error|errors|events|instrumentation|options)\\.ts$'],
   foundations: ['src/keys\\.ts$', 'src/codec/', 'src/timing/'],
   lua: ['src/lua/'],
   connection: ['src/connection/'],
@@ -60,20 +60,21 @@ module.exports = {
     },
     {
       name: 'service-uses-the-public-api',
-      comment: 'the service sees of the library what every user sees: src/index.ts; but for the doctor, see below',
+      comment:
+        'the service sees of the library what users see: src/index.ts, and how text is cleaned; for the doctor, see below',
       severity: 'error',
       from: { path: pathOf(['service']), pathNot: DOCTOR },
-      to: { path: '^src/', pathNot: `${pathOf(['service'])}|^src/index\\.ts$` },
+      to: { path: '^src/', pathNot: `${pathOf(['service'])}|^src/(index|text)\\.ts$` },
     },
     {
       name: 'doctor-looks-below-the-queues',
       comment:
-        'the doctor examines keys, scripts and servers, which the public API hides, and no part that makes timers',
+        'the doctor examines keys, scripts and servers, which the public API hides, and how stored data of reliable queues are read; no part that makes timers',
       severity: 'error',
       from: { path: DOCTOR },
       to: {
         path: '^src/',
-        pathNot: `${pathOf(['service', 'base', 'foundations', 'lua', 'connection'])}|^src/index\\.ts$`,
+        pathNot: `${pathOf(['service', 'base', 'foundations', 'lua', 'connection'])}|^src/index\\.ts$|^src/reliable/(config|repeats/repeat-definition)\\.ts$`,
       },
     },
     {

@@ -1,15 +1,22 @@
-// `npm run test:simulation`: the simulation of test/simulation over many seeds, with progress, on all cores.
+// `npm run test:simulation`: the two simulations of test/simulation over many seeds, with progress, on all cores: `task` is the transfer
+// task with its timers, `client` the whole client over sockets of its own.
 //
-//   npm run test:simulation -- --seeds 1000000     how many; 100,000 unless told
-//   npm run test:simulation -- --from 104947 --seeds 1     one seed again
+//   npm run test:simulation -- --only client     one of them
+//   npm run test:simulation -- --seeds 1000000     how many; 50,000 of the task and 10,000 of the client unless told
+//   npm run test:simulation -- --only client --from 104947 --seeds 1     one seed again
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 
-const SLICE = 500
+const SIMULATIONS = /** @type {const} */ ({
+  task: { seeds: 50_000, slice: 500 },
+  client: { seeds: 10_000, slice: 50 },
+})
 
+/** @typedef {keyof typeof SIMULATIONS} Kind */
+/** @typedef {{ kind: Kind, from: number, to: number }} Slice */
 /** @typedef {{ seeds: number, delivered: number, scripts: number, violations: string[] }} Report */
 
 if (process.send) await work()
@@ -17,13 +24,29 @@ else await main()
 
 async function main() {
   ensureInstalled()
-  const { values } = parseArgs({ options: { seeds: { type: 'string' }, from: { type: 'string' } } })
-  const seeds = number('--seeds', values.seeds ?? '100000')
+  const { values } = parseArgs({
+    options: { seeds: { type: 'string' }, from: { type: 'string' }, only: { type: 'string' } },
+  })
   const from = number('--from', values.from ?? String(Date.now() % 1_000_000_000))
-  console.log(`Seeds ${from} to ${from + seeds - 1}`)
+  const kinds = /** @type {Kind[]} */ (Object.keys(SIMULATIONS)).filter((kind) => (values.only ?? kind) === kind)
+  if (kinds.length === 0) {
+    console.error(`--only takes ${Object.keys(SIMULATIONS).join(' or ')}, not "${values.only}"`)
+    process.exit(2)
+  }
+  let ok = true
+  for (const kind of kinds) {
+    const seeds = number('--seeds', values.seeds ?? String(SIMULATIONS[kind].seeds))
+    ok = (await simulateAll(kind, from, seeds)) && ok
+  }
+  process.exit(ok ? 0 : 1)
+}
 
+/** @param {Kind} kind @param {number} from @param {number} seeds */
+async function simulateAll(kind, from, seeds) {
+  console.log(`${kind}: seeds ${from} to ${from + seeds - 1}`)
+  const { slice: size } = SIMULATIONS[kind]
   const started = performance.now()
-  const processes = Math.min(availableParallelism(), Math.ceil(seeds / SLICE))
+  const processes = Math.min(availableParallelism(), Math.ceil(seeds / size))
   /** @type {string[]} */
   const violations = []
   const sum = { seeds: 0, delivered: 0, scripts: 0 }
@@ -47,7 +70,7 @@ async function main() {
               console.log(`  ${told.toLocaleString('en-US')} of ${seeds.toLocaleString('en-US')} seeds`)
             }
           }
-          const slice = { from: next, to: Math.min(next + SLICE, from + seeds) }
+          const slice = { kind, from: next, to: Math.min(next + size, from + seeds) }
           next = slice.to
           worker.send(slice.from < slice.to ? slice : 'end')
         })
@@ -56,30 +79,36 @@ async function main() {
   )
   const seconds = Math.round((performance.now() - started) / 1000)
   const [delivered, scripts] = [sum.delivered, sum.scripts].map((count) => count.toLocaleString('en-US'))
-  console.log(`${delivered} messages delivered by ${scripts} scripts in ${seconds} s`)
+  console.log(
+    `${delivered} messages delivered by ${scripts} ${kind === 'task' ? 'scripts' : 'commands'} in ${seconds} s`,
+  )
   console.log(`${sum.seeds.toLocaleString('en-US')} seeds, ${violations.length} violations`)
-  process.exit(violations.length > 0 || sum.seeds !== seeds ? 1 : 0)
+  return violations.length === 0 && sum.seeds === seeds
 }
 
 async function work() {
+  const source = new URL(`file://${root}src/`)
   const { simulate } = await import(`${root}test/simulation/simulate.ts`)
   const { loadCode } = await import(`${root}test/simulation/code.ts`)
-  const code = await loadCode(new URL(`file://${root}src/`))
+  const { playClient } = await import(`${root}test/simulation/client/play.ts`)
+  const { loadClientCode } = await import(`${root}test/simulation/client/code.ts`)
+  const task = await loadCode(source)
+  const client = await loadClientCode(source)
 
-  /** @param {{ from: number, to: number }} slice */
-  const play = async ({ from, to }) => {
+  /** @param {Slice} slice */
+  const play = async ({ kind, from, to }) => {
     /** @type {Report} */
     const report = { seeds: 0, delivered: 0, scripts: 0, violations: [] }
     for (let seed = from; seed < to; seed++) {
-      const outcome = await simulate(seed, code)
+      const outcome = await (kind === 'task' ? simulate(seed, task) : playClient(seed, client))
       report.seeds++
       report.delivered += outcome.delivered
-      report.scripts += outcome.scripts
-      if (outcome.violation) report.violations.push(`seed ${seed}: ${outcome.violation}`)
+      report.scripts += outcome.scripts ?? outcome.commands
+      if (outcome.violation) report.violations.push(`${kind}, seed ${seed}: ${outcome.violation}`)
     }
     process.send?.(report)
   }
-  process.on('message', (/** @type {{ from: number, to: number } | 'end'} */ slice) => {
+  process.on('message', (/** @type {Slice | 'end'} */ slice) => {
     if (slice === 'end') process.disconnect()
     else void play(slice)
   })

@@ -9,7 +9,7 @@ import { PATIENCE_MS, giveUpWithout } from './connection/give-up.js'
 import { Subscriber } from './connection/subscriber.js'
 import { createTopology } from './connection/connect.js'
 import type { Topology } from './connection/topology.js'
-import { InvalidArgumentError, ShutdownError } from './errors.js'
+import { InvalidArgumentError, ShutdownError, inWords } from './errors.js'
 import { EventHub, type EventName, type Listener } from './events.js'
 import type { Instrumentation } from './instrumentation.js'
 import { identityMapper, queueKeys, reliableKeys, type NameMapper, type QueueKeys } from './keys.js'
@@ -92,7 +92,7 @@ export class RedelayedClient {
     this.#topology = createTopology(resolveTarget(options), settings, emit, (isStale) => {
       for (const part of [this.#subscriber, this.#blocking, this.#durable]) part.leave(isStale)
     })
-    this.#commands = new Commands(this.#topology, settings.connectTimeout)
+    this.#commands = new Commands(this.#topology, settings)
     this.#durable = new DurableCommands({ topology: this.#topology, settings, emit })
     this.#subscriber = new Subscriber(this.#topology, settings, emit)
     this.#blocking = new BlockingReads({ topology: this.#topology, settings, sender: this.#commands, emit })
@@ -156,7 +156,7 @@ export class RedelayedClient {
     this.#assertOpen()
     assertQueue(destination)
     if (destination.context !== this.#context) {
-      throw new InvalidArgumentError('destination', 'a queue of this client', 'a queue of another client')
+      throw new InvalidArgumentError('destination', 'a queue of this client', inWords('a queue of another client'))
     }
     return new DelayedQueue(this.#context, destination, options)
   }

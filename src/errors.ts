@@ -1,14 +1,18 @@
+import { cleanError, markClean } from './clean-error.js'
+import { clean, quoted } from './text.js'
+
 /** What a `RedelayedError` is about, beside its message. */
 export interface ErrorDetails {
   /** The queue as the caller named it, where the error concerns one. */
   readonly queue?: string | undefined
-  /** The error underneath: the server's reply, the socket's error, the codec's. */
+  /** The error underneath: the server's reply, the socket's error, the codec's. The new error gets a clean copy of it. */
   readonly cause?: unknown
 }
 
 /**
  * The base of every error this package throws or emits. `code` is stable and meant for programs; the message is meant
- * for people and may change.
+ * for people and may change: one line of at most 2,000 characters without control characters, credentials or payload. A cause
+ * that is not from this package is a copy with name, message, code and stack, cleaned in the same way.
  */
 export class RedelayedError extends Error {
   override readonly name: string = this.constructor.name
@@ -17,17 +21,22 @@ export class RedelayedError extends Error {
   queue: string | undefined
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    super(clean(message), details.cause === undefined ? undefined : { cause: cleanCause(details.cause) })
+    markClean(this)
     this.code = code
     if (details.queue !== undefined) attributeTo(this, details.queue)
   }
+}
+
+function cleanCause(cause: unknown): Error {
+  return cleanError(toError(cause))
 }
 
 /** Notes which queue an error is about, when the layer that made it did not know. */
 export function attributeTo<E extends RedelayedError>(error: E, queue: string): E {
   if (error.queue !== undefined) return error
   error.queue = queue
-  error.message = `queue ${JSON.stringify(queue)}: ${error.message}`
+  error.message = `queue ${quoted(queue)}: ${error.message}`
   return error
 }
 
@@ -35,10 +44,12 @@ export function attributeTo<E extends RedelayedError>(error: E, queue: string): 
 export function copyOf<E extends RedelayedError>(error: E): E {
   const properties = Object.getOwnPropertyDescriptors<Error>(error)
   const stack = { value: error.stack, writable: true, configurable: true, enumerable: false }
-  return Object.create(Object.getPrototypeOf(error) as object, { ...properties, stack }) as E
+  const copy = Object.create(Object.getPrototypeOf(error) as object, { ...properties, stack }) as E
+  markClean(copy)
+  return copy
 }
 
-/** An argument or option is not what the call takes. The message says what was expected and what came. */
+/** An argument or option is not what the call takes. The message says what was expected and of what kind what came is. */
 export class InvalidArgumentError extends RedelayedError {
   constructor(what: string, expected: string, received: unknown, details: ErrorDetails = {}) {
     super('ERR_INVALID_ARGUMENT', `${what}: expected ${expected}, got ${describe(received)}`, details)
@@ -52,13 +63,15 @@ export class InvalidTicketError extends RedelayedError {
   }
 }
 
+const MAX_PATH = 500
+
 /** The codec cannot represent a value. `path` leads to the culprit, e.g. `$.items[3].price`. */
 export class EncodeError extends RedelayedError {
   readonly path: string
 
   constructor(codec: string, path: string, message: string, details: ErrorDetails = {}) {
-    super('ERR_ENCODE', `codec ${codec} cannot encode the value at ${path}: ${message}`, details)
-    this.path = path
+    super('ERR_ENCODE', `codec ${codec} cannot encode the value at ${clean(path, MAX_PATH)}: ${message}`, details)
+    this.path = clean(path, MAX_PATH)
   }
 }
 
@@ -117,13 +130,15 @@ export class CrossSlotError extends RedelayedError {
   }
 }
 
+const MAX_CODE = 40
+
 /** The server answered with an error that has no class of its own; `redisCode` is its first word, e.g. `OOM`. */
 export class CommandError extends RedelayedError {
   readonly redisCode: string
 
   constructor(redisCode: string, message: string, details: ErrorDetails = {}) {
     super('ERR_COMMAND', `the server refused the command: ${message}`, details)
-    this.redisCode = redisCode
+    this.redisCode = clean(redisCode, MAX_CODE)
   }
 }
 
@@ -191,32 +206,34 @@ export class QueueFullError extends RedelayedError {
 /** An operation of a reliable queue is disabled, for all processes. */
 export class OperationDisabledError extends RedelayedError {
   constructor(operation: string, details: ErrorDetails = {}) {
-    super('ERR_OPERATION_DISABLED', `the operation ${JSON.stringify(operation)} of the queue is disabled`, details)
+    super('ERR_OPERATION_DISABLED', `the operation ${quoted(operation)} of the queue is disabled`, details)
   }
 }
 
-/** One item of `addMany` that was not added. */
+/** One item of `addMany` that was not added, or not as durably as asked. */
 export interface AddFailure {
   readonly index: number
   readonly error: RedelayedError
 }
 
-/** Some items of `addMany` were not added; the others were. */
+/** Some items of `addMany` were not added, or, by a `DurabilityError`, not as durably as asked; the others were. */
 export class AddManyError extends RedelayedError {
-  /** What became of the items in order, `null` for those that were not added. */
+  /** What became of the items in order, `null` for those of `failures`. */
   readonly results: readonly ({ readonly id: string; readonly outcome: string } | null)[]
   readonly failures: readonly AddFailure[]
 
   constructor(results: AddManyError['results'], failures: readonly AddFailure[], details: ErrorDetails = {}) {
     const [first] = failures
     const example = first === undefined ? '' : `; item ${first.index}: ${first.error.message}`
-    super('ERR_ADD_MANY', `${failures.length} of ${results.length} items were not added${example}`, details)
+    const accepted = failures.length > 0 && failures.every(({ error }) => error instanceof DurabilityError)
+    const what = accepted ? 'are not as durable as asked' : 'were not added'
+    super('ERR_ADD_MANY', `${failures.length} of ${results.length} items ${what}${example}`, details)
     this.results = results
     this.failures = failures
   }
 }
 
-/** How safe an offer is: who has it beside the memory of the server that accepted it. */
+/** How safe an offer or an `add` is: who has it beside the memory of the server that accepted it. */
 export interface Acknowledgement {
   /** How many replicas have received it; with `aof`, how many have synced it to their append-only file. */
   readonly replicas: number
@@ -225,16 +242,20 @@ export interface Acknowledgement {
 }
 
 /**
- * An offer was accepted, but was not as safe as its `durability` asked when the time was over. The message is there and
- * will be delivered unless Redis loses it; whoever does not want it so cancels it by its `ticket`.
+ * An offer, or an `add` of a reliable queue, was accepted, but was not as safe as its `durability` asked when the time was over. The
+ * message is there and will be delivered unless Redis loses it; whoever does not want it so cancels it by its `ticket`.
  */
 export class DurabilityError extends RedelayedError {
+  /** The ticket of an offer; in a reliable queue the id of the message. */
   readonly ticket: string
+  /** In a reliable queue, what became of the message: what `add` would have resolved with. */
+  readonly added: { readonly id: string; readonly outcome: string } | undefined
   readonly asked: Acknowledgement
   readonly acknowledged: Acknowledgement
 
+  /** `accepted`: the ticket, or what became of the message. */
   constructor(
-    ticket: string,
+    accepted: string | NonNullable<DurabilityError['added']>,
     asked: Acknowledgement,
     acknowledged: Acknowledgement,
     timeoutMs: number,
@@ -243,7 +264,8 @@ export class DurabilityError extends RedelayedError {
     const how = `within ${timeoutMs} ms it was only ${reachedOf(asked, acknowledged)}`
     const why = details.cause instanceof Error ? `the server did not wait: ${details.cause.message}` : how
     super('ERR_DURABILITY', `the message was accepted, but ${why}`, details)
-    this.ticket = ticket
+    this.ticket = typeof accepted === 'string' ? accepted : accepted.id
+    this.added = typeof accepted === 'string' ? undefined : accepted
     this.asked = asked
     this.acknowledged = acknowledged
   }
@@ -263,30 +285,64 @@ export class InternalError extends RedelayedError {
   }
 }
 
-/** A short text for a value of any kind, for error messages; never the content of long strings or of objects. */
+/** Words of our own in the place of a value, where a value's kind says nothing: `got both`. */
+class Words {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** For what an `InvalidArgumentError` received; never text that was given. */
+export function inWords(text: string): unknown {
+  return new Words(text)
+}
+
+/** Text that may be shown although it was given: names of options, queues and classes. Anything but text is described. */
+export function inQuotes(value: unknown): unknown {
+  return typeof value === 'string' ? new Words(quoted(value)) : value
+}
+
+const MAX_SHOWN = 2n ** 128n
+
+/** A short text for a value of any kind, for error messages; never the content of strings or of objects: it may be secret. */
 export function describe(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {
     case 'string':
-      return value.length <= 40 ? JSON.stringify(value) : `a string of ${value.length} characters`
+      return value === '' ? 'an empty string' : `a string of ${value.length} character${value.length === 1 ? '' : 's'}`
     case 'number':
     case 'boolean':
     case 'undefined':
       return String(value)
     case 'bigint':
-      return `${value}n`
+      return value < MAX_SHOWN && value > -MAX_SHOWN ? `${value}n` : 'a bigint of more than 128 bits'
     case 'function':
       return 'a function'
     case 'symbol':
       return 'a symbol'
     default:
+      if (value instanceof Words) return value.text
       if (Array.isArray(value)) return `an array of ${value.length}`
       if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : value.toISOString()
-      return `an object (${(Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null)?.constructor?.name ?? 'no prototype'})`
+      return `an object (${classOf(value) ?? 'no prototype'})`
   }
 }
 
+function classOf(value: object): string | undefined {
+  try {
+    const { constructor } = (Object.getPrototypeOf(value) ?? {}) as { constructor?: { name?: unknown } }
+    const name = Object.getPrototypeOf(value) === null ? undefined : constructor?.name
+    return typeof name === 'string' ? clean(name, MAX_CLASS) : undefined
+  } catch {
+    return 'a foreign one' // a proxy or a getter that throws
+  }
+}
+
+const MAX_CLASS = 100
+
 /** Any thrown thing as an `Error`, so that a listener always gets one. */
 export function toError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(describe(thrown))
+  if (thrown instanceof Error) return thrown
+  return new Error(typeof thrown === 'string' ? clean(thrown) : describe(thrown))
 }

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { cleanError } from './clean-error.js'
 import { RedelayedError, toError } from './errors.js'
 
 /** A transfer moved due messages to their destination. */
@@ -15,9 +16,10 @@ export interface QuarantinedEvent {
   readonly queue: string
   /**
    * `malformed`: a pending entry without a readable header; `negative-due`: an entry whose due time is negative and would
-   * block the head for ever; `undecodable`: an element whose bytes the codec refused.
+   * block the head for ever; `order-orphan`: an element at the head of the order list that is not pending, as it stands where
+   * others were set aside in a long list; `undecodable`: an element whose bytes the codec refused.
    */
-  readonly reason: 'malformed' | 'negative-due' | 'undecodable'
+  readonly reason: 'malformed' | 'negative-due' | 'order-orphan' | 'undecodable'
   readonly count: number
   readonly error?: Error | undefined
 }
@@ -141,6 +143,13 @@ export class Events<M extends object = RedelayedEvents> {
   }
 }
 
+/** Errors of servers and codecs are cleaned; what a handler threw is the user's own and is given back as it is. */
+function withCleanError<K extends EventName>(name: K, event: RedelayedEvents[K]): RedelayedEvents[K] {
+  if (name === 'handled' || event instanceof RedelayedError) return event
+  if (!('error' in event) || event.error === undefined) return event
+  return Object.assign({}, event, { error: cleanError(event.error) })
+}
+
 /** How many different unheard errors are told about. */
 const MAX_WARNINGS = 100
 
@@ -173,7 +182,8 @@ export class EventHub {
     if (count > 0 && this.isHeard(name, queue)) this.emit(name, { queue, count, ids })
   }
 
-  readonly emit: Emit = (name, event) => {
+  readonly emit: Emit = (name, given) => {
+    const event = withCleanError(name, given)
     let heard = this.client.emit(name, event, this.#onThrow)
     const queue = 'queue' in event ? event.queue : undefined
     if (queue !== undefined) {

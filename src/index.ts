@@ -74,7 +74,7 @@ export type {
   ShardedOfferOptions,
 } from './queues/sharded/sharded-options.js'
 export type { FurtherQueues, NamedElement, TakeManyOptions, TakeOptions } from './queues/waiting-queue.js'
-export type { AddItem, AddOptions, ExistingPolicy } from './reliable/add-options.js'
+export type { AddItem, AddManyOptions, AddOptions, ExistingPolicy } from './reliable/add-options.js'
 export type { Added } from './reliable/additions.js'
 export type { ReliableQueueConfig } from './reliable/config.js'
 export type { FailedAttempt, MessageState } from './reliable/inspection.js'

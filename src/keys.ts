@@ -41,8 +41,11 @@ export interface ReliableKeys {
 
 export const PRIORITIES = 10
 
+/** What all keys of reliable queues begin with. */
+export const RELIABLE_PREFIX = 'redelayed:reliable:'
+
 export function reliableKeys(rawName: string): ReliableKeys {
-  const key = (part: string): string => prefixName(`redelayed:reliable:${part}`, rawName)
+  const key = (part: string): string => prefixName(`${RELIABLE_PREFIX}${part}`, rawName)
   return Object.freeze({
     messages: key('messages'),
     deliveries: key('deliveries'),
@@ -89,6 +92,9 @@ export function prefixName(prefix: string, rawName: string): string {
 /** Keys that tell which queue they belong to, by what they begin with. */
 const TELLING = ['redisson_delay_queue_timeout:', 'redisson_delay_queue:', 'redelayed:quarantine:']
 
+/** Of a reliable queue, whatever the part. */
+const RELIABLE_KEY = new RegExp(`^${RELIABLE_PREFIX}[a-z0-9-]+:(.*)$`, 's')
+
 /** A whole name in the one pair of braces that has an effect. */
 const IN_BRACES = /^\{([^{]+)\}$/s
 
@@ -101,8 +107,16 @@ export const TELLING_PATTERN = 'red[ie][sl]*'
  */
 export function nameOfKey(key: string): string | null {
   const prefix = TELLING.find((known) => key.startsWith(known))
-  if (prefix === undefined) return null
-  const rest = key.slice(prefix.length)
+  return prefix === undefined ? null : nameIn(key.slice(prefix.length))
+}
+
+/** The name of the reliable queue that a key belongs to; `null` for other keys. */
+export function reliableNameOfKey(key: string): string | null {
+  const [, rest] = RELIABLE_KEY.exec(key) ?? []
+  return rest === undefined ? null : nameIn(rest)
+}
+
+function nameIn(rest: string): string | null {
   const inner = IN_BRACES.exec(rest)?.[1]
   if (inner !== undefined) return inner
   return rest.includes('{') && rest !== '{}' ? rest : null

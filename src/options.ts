@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from './errors.js'
+import { InvalidArgumentError, inQuotes } from './errors.js'
 
 /** The numbers that can be tuned; every one has a default that suits almost everyone. Durations are milliseconds. */
 export interface Tuning {
@@ -11,7 +11,10 @@ export interface Tuning {
   readonly sweepInterval?: number | undefined
   /** How often the subscriber connection is pinged, to notice a half-open socket. 100 to 3,600,000; default 10,000. */
   readonly pingInterval?: number | undefined
-  /** How long a call may wait for a connection before it rejects. 10 to 600,000; default 10,000. */
+  /**
+   * How long opening a connection may take, from the search for the server to the last answer that it needs, before it is tried anew; and
+   * how long a call may wait for a connection before it rejects. 10 to 600,000; default 10,000.
+   */
   readonly connectTimeout?: number | undefined
   /** How long the server may be silent while it owes a reply, before the connection is replaced. 100 to 600,000; default 10,000. */
   readonly commandTimeout?: number | undefined
@@ -80,7 +83,8 @@ export function onlyKnown(what: string, value: unknown, known: readonly string[]
     throw new InvalidArgumentError(what, 'an object', value)
   }
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) throw new InvalidArgumentError(`${what}.${key}`, `one of ${known.join(', ')}`, key)
+    if (!known.includes(key))
+      throw new InvalidArgumentError(`${what}.${key}`, `one of ${known.join(', ')}`, inQuotes(key))
   }
 }
 

@@ -1,5 +1,7 @@
 import { EncodeError, describe } from '../errors.js'
+import { MAX_ELEMENTS } from './budget.js'
 import { MAX_DEPTH } from './codec.js'
+import { isConvertible, isPlain } from './instances.js'
 
 /** What a codec accepts beyond null, booleans, finite numbers, strings, arrays and plain objects. */
 export interface Accepts {
@@ -23,6 +25,7 @@ class Walk {
   readonly #codec: string
   readonly #accepts: Accepts
   readonly #path: (string | number)[] = []
+  #elements = 0
 
   constructor(codec: string, accepts: Accepts) {
     this.#codec = codec
@@ -43,9 +46,14 @@ class Walk {
       this.#fail(`it nests deeper than ${MAX_DEPTH} levels or contains itself`)
     }
     if (Array.isArray(part)) {
+      this.#claim(part.length)
       for (let i = 0; i < part.length; i++) this.#step(part[i], i)
-    } else if (isObjectOfProperties(part)) {
-      for (const key of Object.keys(part)) {
+    } else if (isConvertible(part)) this.#converted(part)
+    else if (isObjectOfProperties(part)) {
+      const keys = Object.keys(part)
+      this.#claim(2 * keys.length)
+      if (keys.length === 0 && !isPlain(part)) this.#fail(`${describe(part)} without properties that can be seen`)
+      for (const key of keys) {
         const property = (part as Record<string, unknown>)[key]
         if (property === undefined) continue
         if (this.#accepts.refusedNames?.includes(key) === true) this.#fail(`a property called ${key}`)
@@ -53,6 +61,20 @@ class Walk {
         this.#step(property, key)
       }
     } else this.#fail(describe(part))
+  }
+
+  /** What `JSON.stringify` and msgpackr write instead of the object; they do not ask its result once more. */
+  #converted(part: { toJSON(key: string): unknown }): void {
+    const result = part.toJSON(String(this.#path.at(-1) ?? ''))
+    if (isConvertible(result)) {
+      this.#fail(`the toJSON of ${describe(part)} gives an object with another toJSON`)
+    }
+    this.part(result)
+  }
+
+  #claim(count: number): void {
+    this.#elements += Math.max(1, count)
+    if (this.#elements > MAX_ELEMENTS) this.#fail(`the value has more than ${MAX_ELEMENTS} elements`)
   }
 
   #text(text: string): void {

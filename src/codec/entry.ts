@@ -3,11 +3,20 @@ import { DecodeError } from '../errors.js'
 /**
  * The bytes of a pending entry, the same as member of the timeout ZSET and as element of the order LIST:
  * one byte with the length of the id, the id, the payload's length as 64-bit little endian, the payload.
- * Redisson since 3.21.1 writes an 8-byte id; an id of another length tells the transfer that the entry stands in no order
- * LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
+ * Redisson since 3.21.1 writes an 8-byte id; an id of another length but 16 tells the transfer that the entry stands in no
+ * order LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
  */
 export const ORDERED_ID_BYTES = 8
 export const UNORDERED_ID_BYTES = 5
+/** Ids that nobody can guess: the counter, and 88 or 64 random bits. */
+export const UNGUESSABLE_ORDERED_ID_BYTES = 16
+export const UNGUESSABLE_UNORDERED_ID_BYTES = 13
+const NAMED_ID_BYTES: readonly number[] = [
+  ORDERED_ID_BYTES,
+  UNORDERED_ID_BYTES,
+  UNGUESSABLE_ORDERED_ID_BYTES,
+  UNGUESSABLE_UNORDERED_ID_BYTES,
+]
 /** An id of the old format, with the byte before it that tells it from an id of today's. The byte is not in Redis. */
 export const OLD_ID_BYTES = 9
 const OLD_MARK = 0x64 // the `d` of `dLc0`
@@ -50,7 +59,7 @@ export function entryId(entry: Buffer): Buffer | null {
   const idBytes = entry[0]
   // with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
   if (idBytes !== undefined && idBytes !== 7 && offset === 1 + idBytes + LENGTH_BYTES) {
-    return idBytes === ORDERED_ID_BYTES || idBytes === UNORDERED_ID_BYTES ? entry.subarray(1, 1 + idBytes) : null
+    return NAMED_ID_BYTES.includes(idBytes) ? entry.subarray(1, 1 + idBytes) : null
   }
   return offset === undefined ? null : Buffer.concat([Buffer.of(OLD_MARK), entry.subarray(0, 8)])
 }

@@ -1,6 +1,7 @@
-import { DecodeError, EncodeError, toError } from '../errors.js'
+import { EncodeError } from '../errors.js'
 import { MAX_DEPTH, type Codec } from './codec.js'
 import { assertEncodable } from './encodable.js'
+import { assertJsonDepth, claimJsonElements, parseJsonText } from './json-bounds.js'
 import { decodeUtf8 } from './string.js'
 
 const NAME = 'json'
@@ -19,36 +20,13 @@ export function json<T = unknown>(): Codec<T> {
       return Buffer.from(text)
     },
     decode(bytes: Buffer): T {
-      assertDepth(bytes)
-      const text = decodeUtf8(NAME, bytes)
-      try {
-        return JSON.parse(text) as T
-      } catch (thrown) {
-        throw new DecodeError(NAME, toError(thrown).message, { cause: thrown })
-      }
+      assertJsonDepth(NAME, bytes, MAX_DEPTH)
+      claimJsonElements(NAME, bytes)
+      return parseJsonText(NAME, decodeUtf8(NAME, bytes)) as T
     },
   })
 }
 
 function isLeaf(value: unknown): boolean {
   return value instanceof Date && !Number.isNaN(value.getTime())
-}
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-
-/** Counts brackets outside strings, in one pass over the bytes. */
-function assertDepth(bytes: Buffer): void {
-  let depth = 0
-  let quoted = false
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i]
-    if (quoted) {
-      if (byte === BACKSLASH) i++
-      else if (byte === QUOTE) quoted = false
-    } else if (byte === QUOTE) quoted = true
-    else if (byte === 0x5b || byte === 0x7b) {
-      if (++depth > MAX_DEPTH) throw new DecodeError(NAME, `they nest deeper than ${MAX_DEPTH} levels`)
-    } else if (byte === 0x5d || byte === 0x7d) depth--
-  }
 }

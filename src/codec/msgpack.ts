@@ -40,7 +40,8 @@ export function msgpack<T = unknown>(): Codec<T> {
     },
     decode(bytes: Buffer): T {
       const text = onlyText(bytes)
-      if (text !== undefined) return text as T
+      // only a text with the mark of what could not be read can have been invalid
+      if (text !== undefined && !text.includes('\ufffd')) return text as T
       assertMsgpackBounds(bytes)
       try {
         return packr.unpack(bytes) as T

@@ -1,11 +1,17 @@
 import { InvalidTicketError, describe } from '../errors.js'
-import { OLD_ID_BYTES, ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from './entry.js'
+import {
+  OLD_ID_BYTES,
+  ORDERED_ID_BYTES,
+  UNGUESSABLE_ORDERED_ID_BYTES,
+  UNGUESSABLE_UNORDERED_ID_BYTES,
+  UNORDERED_ID_BYTES,
+} from './entry.js'
 import { withoutShard } from './sharded-ticket.js'
 
 /**
- * What `offer` returns: 20, 24 or (old entries) 26 URL-safe characters that name one pending message of one queue. It stays valid until the
- * message is delivered, cancelled or rescheduled (which gives a new one). Those of a sharded queue begin with the number of the shard
- * and a dot.
+ * What `offer` returns: 20, 24, (old entries) 26 or (`unguessableTickets`) 31 or 35 URL-safe characters that name one pending message
+ * of one queue. It stays valid until the message is delivered, cancelled or rescheduled (which gives a new one). Those of a sharded
+ * queue begin with the number of the shard and a dot.
  */
 export type Ticket = string
 
@@ -17,7 +23,13 @@ export interface TicketContent {
 
 const DUE_BYTES = 7
 const CHECK_BYTES = 3
-const ID_BYTES: readonly number[] = [UNORDERED_ID_BYTES, ORDERED_ID_BYTES, OLD_ID_BYTES]
+const ID_BYTES: readonly number[] = [
+  UNORDERED_ID_BYTES,
+  ORDERED_ID_BYTES,
+  OLD_ID_BYTES,
+  UNGUESSABLE_ORDERED_ID_BYTES,
+  UNGUESSABLE_UNORDERED_ID_BYTES,
+]
 
 /** Where tickets are put together: none is alive for longer than its making, and a bulk makes thousands. */
 const scratch = Buffer.allocUnsafe(Math.max(...ID_BYTES) + DUE_BYTES + CHECK_BYTES)

@@ -20,6 +20,9 @@ export interface BlockingCommand {
   probe(key: string): Promise<void>
 }
 
+/** About how many bytes one script takes at most after the first element. */
+const MORE_BYTES = 2 ** 20
+
 /** Takes elements at one end of several lists: BLMPOP, or BLPOP and BRPOP before Redis 7. */
 export class BlockingPop implements BlockingCommand {
   readonly #sender: Sender
@@ -52,7 +55,8 @@ export class BlockingPop implements BlockingCommand {
 
   async more(key: string, count: number): Promise<Buffer[]> {
     if (this.#multiPop) return []
-    return run(this.#sender, drain, { destination: key }, { count, right: this.#end === 'right' })
+    const args = { count, bytes: MORE_BYTES, right: this.#end === 'right' }
+    return run(this.#sender, drain, { destination: key }, args)
   }
 
   async probe(key: string): Promise<void> {

@@ -14,8 +14,10 @@ import { Waiters, type Served, type Waiter } from './waiters.js'
 const BLOCK_SECONDS = 10
 /** The same where several groups of keys take turns, or where the server cannot be asked to stop waiting. */
 const SHORT_BLOCK_SECONDS = 1
-/** A reply that is overdue by this much will not come. */
+/** A reply that is overdue by this much, or by `commandTimeout`, and of which nothing comes, will not come. */
 const OVERDUE_MS = 3_000
+/** So many times `commandTimeout` a shutdown waits for an element of which bytes come. */
+const CLOSE_TIMEOUTS = 2
 const MAX_PER_CALL = 1_000
 const RETRY_MS = 100
 
@@ -24,10 +26,14 @@ export interface LaneParams {
   readonly link: Link
   /** The connection that can unblock the given one, if there is one now. */
   readonly beside: (redis: Redis) => Redis | undefined
+  /** How long the server may be silent while it owes a reply. */
+  readonly commandTimeout: number
   /** What it waits with. */
   readonly command: BlockingCommand
   /** Whether any lane of this kind has ever worked. Until then failures are the caller's to know; later they are waited out. */
   readonly shared: { hasServed: boolean }
+  /** Whether another connection to the server works now, so that one that cannot be opened is a fault to be waited out. */
+  readonly isConnected: () => boolean
   /** The keys live elsewhere now. */
   readonly onMoved: (waiters: Waiter[]) => void
   /** The server is gone; the lane is of no use any more. */
@@ -41,6 +47,8 @@ interface Call {
   interrupted: boolean
   /** Further elements may still be fetched, by other means. */
   answered: boolean
+  /** Ends what would give the connection up when an interruption leads to nothing. */
+  stopWatching: () => void
 }
 
 /**
@@ -50,6 +58,7 @@ interface Call {
  */
 export class BlockingLane {
   readonly #params: LaneParams
+  readonly #overdueMs: number
   readonly #waiters = new Waiters()
   #loop: Promise<void> | undefined
   #call: Call | undefined
@@ -59,6 +68,7 @@ export class BlockingLane {
 
   constructor(params: LaneParams) {
     this.#params = params
+    this.#overdueMs = Math.min(OVERDUE_MS, params.commandTimeout)
   }
 
   /** How many keys are waited for. */
@@ -109,9 +119,9 @@ export class BlockingLane {
     else {
       // the reply is awaited: it may carry an element
       this.#interrupt()
-      const timer = setTimeout(() => this.#params.link.drop(call.redis), OVERDUE_MS)
+      const stopWatching = this.#dropWhenOverdue(call.redis, 0, CLOSE_TIMEOUTS * this.#params.commandTimeout)
       await this.#loop
-      clearTimeout(timer)
+      stopWatching()
     }
     await this.#params.link.close()
     await this.#loop
@@ -152,6 +162,7 @@ export class BlockingLane {
     } catch (thrown) {
       const error = translateError(thrown)
       this.#waiters.settleAllEnded()
+      if (error instanceof ConnectionError && this.#params.isConnected()) this.#params.shared.hasServed = true
       if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
       else if (error instanceof NodeGoneError) {
         await pause(RETRY_MS) // with no node to ask, the waiters come back with the same answer at once
@@ -162,12 +173,12 @@ export class BlockingLane {
   }
 
   async #wait(redis: Redis, keys: string[]): Promise<void> {
-    const call: Call = { keys: new Set(keys), redis, interrupted: false, answered: false }
+    const call: Call = { keys: new Set(keys), redis, interrupted: false, answered: false, stopWatching: () => {} }
     this.#call = call
     const id = clientIds.get(redis)
     const short = id === undefined || this.#waiters.groupCount > 1 || this.#params.beside(redis) === undefined
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
-    const stopWatching = dropWhenOverdue(this.#params.link, redis, seconds * 1000 + OVERDUE_MS)
+    const stopWatching = this.#dropWhenOverdue(redis, seconds * 1000)
     let popped: Popped | null
     try {
       const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
@@ -175,11 +186,13 @@ export class BlockingLane {
       popped = await reply
     } catch (thrown) {
       stopWatching()
+      call.stopWatching()
       this.#call = undefined
       await this.#onError(redis, keys, translateError(thrown))
       return
     }
     stopWatching()
+    call.stopWatching()
     call.answered = true
     this.#params.shared.hasServed = true
     if (popped !== null) {
@@ -236,6 +249,11 @@ export class BlockingLane {
     else await pause(RETRY_MS)
   }
 
+  #dropWhenOverdue(redis: Redis, dueMs: number, mostMs?: number): () => void {
+    const overdue = { dueMs, graceMs: this.#overdueMs, ...(mostMs !== undefined && { mostMs }) }
+    return dropWhenOverdue(this.#params.link, redis, overdue)
+  }
+
   #interrupt(): void {
     const call = this.#call
     if (call === undefined || call.interrupted) return
@@ -243,10 +261,15 @@ export class BlockingLane {
     void this.#unblock(call)
   }
 
-  /** The command may not have reached the server yet, so this goes on until it ends. */
+  /**
+   * The command may not have reached the server yet, so this goes on until it ends; a connection whose command does not end then, and
+   * on which nothing comes, is given up, so that whoever has waited long enough has an answer. A reply that has begun may be an element:
+   * it is waited for.
+   */
   async #unblock(call: Call): Promise<void> {
     const id = clientIds.get(call.redis)
     if (id === undefined) return
+    call.stopWatching = this.#dropWhenOverdue(call.redis, 0)
     for (let wait = 1; this.#call === call; wait = Math.min(wait * 2, RETRY_MS)) {
       try {
         const beside = this.#params.beside(call.redis)
@@ -255,6 +278,7 @@ export class BlockingLane {
         const error = translateError(thrown)
         if (!isTransient(error)) {
           clientIds.delete(call.redis) // the server will not do it: wait shortly from now on
+          call.stopWatching()
           return
         }
         wait = RETRY_MS

@@ -1,4 +1,4 @@
-import { CrossSlotError, ShutdownError, toError } from '../errors.js'
+import { type ConnectionError, CrossSlotError, ShutdownError, toError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Sender } from '../lua/run.js'
 import type { Settings } from '../options.js'
@@ -19,7 +19,7 @@ import { BlockingLane, learnClientId } from './blocking-lane.js'
 import { Link } from './link.js'
 import { isTransient, translateError } from './server-errors.js'
 import type { IsStale } from './peer.js'
-import { ClientEndedError, type Place, type Topology } from './topology.js'
+import { ClientEndedError, noConnectionYet, type Topology } from './topology.js'
 import type { Waiter } from './waiters.js'
 
 export interface WaitOptions {
@@ -56,6 +56,8 @@ export class BlockingReads {
   readonly #laneOf = new WeakMap<Waiter, BlockingLane>()
   readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
   readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
+  /** Since when it has been waited, while no wait has ever worked. */
+  #triedSince: number | undefined
   #closed = false
 
   constructor(params: { topology: Topology; settings: Settings; sender: Sender; emit: Emit }) {
@@ -76,7 +78,7 @@ export class BlockingReads {
    * two elements can come for one wait, and none has to be given back.
    */
   async wait(keys: readonly string[], end: End, options: WaitOptions): Promise<Taken | null> {
-    const groups = await this.#groups(keys)
+    const groups = this.#groups(keys)
     const [only] = groups
     if (groups.length === 1 && only !== undefined) return this.#wait(end, only, options)
     const deadline = options.timeoutMs === undefined ? Infinity : performance.now() + options.timeoutMs
@@ -91,10 +93,33 @@ export class BlockingReads {
 
   /** Waits for an element to move from one list to another; `null` when the time is over. */
   async move(move: ListMove, options: Omit<WaitOptions, 'max'>): Promise<Buffer | null> {
-    const [source, target] = await Promise.all([this.#place(move.source), this.#place(move.target)])
-    if (source.slot !== target.slot) throw new CrossSlotError()
+    if (this.#topology.slotOf(move.source) !== this.#topology.slotOf(move.target)) throw new CrossSlotError()
     const taken = await this.#wait('move', [moveKey(move)], { ...options, max: 1 })
     return taken?.elements[0] ?? null
+  }
+
+  /** Waits until commands can be sent, before something is looked for without a wait; false when the time is over. */
+  async reach({ timeoutMs, signal }: Omit<WaitOptions, 'max'>): Promise<boolean> {
+    const connected = this.#topology.commands()
+    if (!(connected instanceof Promise)) return true
+    this.#triedSince ??= performance.now()
+    return new Promise((resolve, reject) => {
+      const settle = (action: () => void): void => {
+        timer.clear()
+        unlisten?.()
+        action()
+      }
+      const timer = new DeadlineTimer(systemClock, () => {
+        const why = this.#whyNone('left')
+        settle(() => (why === null ? resolve(false) : reject(why)))
+      })
+      if (timeoutMs !== undefined) timer.replace(systemClock.now() + timeoutMs)
+      const unlisten = signal && onAbort(signal, () => settle(() => reject(toError(signal.reason))))
+      connected.then(
+        () => settle(() => resolve(true)),
+        (thrown: unknown) => settle(() => reject(translateError(thrown))),
+      )
+    })
   }
 
   /** Something has just been moved to `key` by this client. */
@@ -122,8 +147,9 @@ export class BlockingReads {
   async #wait(kind: Kind, keys: readonly string[], options: WaitOptions): Promise<Taken | null> {
     const { signal, timeoutMs } = options
     if (signal?.aborted === true) throw toError(signal.reason)
+    this.#triedSince ??= performance.now()
     return new Promise((resolve, reject) => {
-      const timer = new DeadlineTimer(systemClock, () => end(null)) // any length, which setTimeout is not
+      const timer = new DeadlineTimer(systemClock, () => end(this.#whyNone(kind))) // any length, which setTimeout is not
       if (timeoutMs !== undefined) timer.replace(systemClock.now() + timeoutMs)
       const unlisten = signal && onAbort(signal, () => end(toError(signal.reason)))
       const settled = (): void => {
@@ -145,10 +171,19 @@ export class BlockingReads {
       }
       const end = (how: Error | null): void => {
         if (waiter.ended === undefined) waiter.ended = how
-        this.#laneOf.get(waiter)?.cancel(waiter)
+        const lane = this.#laneOf.get(waiter)
+        if (lane === undefined)
+          settleIfEnded(waiter) // it is still to be found out where it could wait
+        else lane.cancel(waiter)
       }
       void this.#assign(kind, waiter)
     })
+  }
+
+  /** What has never worked is the caller's to know: without a connection nobody can say that nothing is there. */
+  #whyNone(kind: Kind): ConnectionError | null {
+    if (this.#shared[kind].hasServed || this.#topology.connected) return null
+    return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity)) ?? null
   }
 
   /** `patient`: it has waited well before, so that what stands in the way is waited out. */
@@ -156,7 +191,7 @@ export class BlockingReads {
     for (;;) {
       try {
         const [key = ''] = waiter.keys
-        const { node, slot } = await this.#place(kind === 'move' ? parseMoveKey(key).source : key)
+        const { node, slot } = await this.#topology.place(kind === 'move' ? parseMoveKey(key).source : key)
         waiter.group = kind === 'move' ? key : slot
         if (this.#closed) throw new ShutdownError('the client was shut down')
         if (settleIfEnded(waiter)) return
@@ -193,6 +228,7 @@ export class BlockingReads {
 
   #open(kind: Kind, node: string): BlockingLane {
     const link = new Link({
+      address: node === '' ? this.#topology.address : node,
       role: 'blocking',
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
       prepare: learnClientId,
@@ -202,8 +238,10 @@ export class BlockingReads {
     const lane: BlockingLane = new BlockingLane({
       link,
       beside: (redis) => this.#topology.beside(redis),
+      commandTimeout: this.#settings.commandTimeout,
       command: this.#commands[kind](),
       shared: this.#shared[kind],
+      isConnected: () => this.#topology.connected,
       onMoved: (waiters) => void this.#reassign(kind, waiters),
       onGone: (waiters) => {
         const place = `${kind} ${node}`
@@ -225,23 +263,13 @@ export class BlockingReads {
   }
 
   /** The keys in the order given, those of one slot together. */
-  async #groups(keys: readonly string[]): Promise<string[][]> {
-    const first = keys[0]
-    if (keys.length === 1 && first !== undefined) return [[first]]
+  #groups(keys: readonly string[]): string[][] {
     const bySlot = new Map<number, string[]>()
     for (const key of keys) {
-      const { slot } = await this.#place(key)
+      const slot = this.#topology.slotOf(key)
       bySlot.set(slot, [...(bySlot.get(slot) ?? []), key])
     }
     return [...bySlot.values()]
-  }
-
-  async #place(key: string): Promise<Place> {
-    try {
-      return await this.#topology.place(key)
-    } catch (thrown) {
-      throw translateError(thrown)
-    }
   }
 }
 

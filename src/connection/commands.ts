@@ -1,8 +1,12 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
+import { RELIABLE_PREFIX } from '../keys.js'
 import type { CommandArg } from '../lua/script.js'
 import type { Sender } from '../lua/run.js'
+import type { Settings } from '../options.js'
+import { KeptCommands } from './kept-commands.js'
 import { isRefusedByReplica, translateError } from './server-errors.js'
+import { tooOldForReliable } from './server-version.js'
 import type { Topology } from './topology.js'
 
 /** How often an idempotent command is sent again when connections break one after the other. */
@@ -10,26 +14,71 @@ const MAX_RETRIES = 3
 
 type Command = readonly [command: string, args: readonly CommandArg[]]
 
+/** A call that failed, and since when it lasts. */
+interface Failed {
+  readonly thrown: unknown
+  readonly client: Redis | Cluster | undefined
+  readonly command: string
+  readonly args: readonly CommandArg[]
+  readonly idempotent: boolean
+  readonly startedAt: number
+}
+
 /** Sends commands and counts those under way, so that a shutdown can let them finish. Replies carry bytes as `Buffer`. */
 export class Commands implements Sender {
   readonly #topology: Topology
-  readonly #patience: number
+  readonly #connectTimeout: number
+  /** For how long a call may take; a repetition begins within it. */
+  readonly #limit: number
   #underWay = 0
   #wholes = 0
   #idle: (() => void) | undefined
   #closed = false
-  /** Each ends a command that the layer below may keep for its next connection. */
-  readonly #kept = new Set<() => void>()
+  readonly #kept: KeptCommands
 
-  /** `patience`: for how many milliseconds a command that a replica refused is sent to the next master. */
-  constructor(topology: Topology, patience: number) {
+  constructor(topology: Topology, { connectTimeout, commandTimeout }: Settings) {
     this.#topology = topology
-    this.#patience = patience
+    this.#connectTimeout = connectTimeout
+    this.#limit = connectTimeout + commandTimeout
+    this.#kept = new KeptCommands(this.#limit)
+    topology.watch?.watchFor({
+      oldest: () => this.#kept.oldest,
+      onForgotten: () => this.#kept.endAll('the connection to Redis broke'),
+    })
   }
 
   /** See `Topology.resends`. */
   get resends(): boolean {
     return this.#topology.resends
+  }
+
+  /**
+   * Whether what was sent for `key` since `startedAt`, on a connection that broke, may be sent again: it cannot be carried out any more itself.
+   * Waits until there is another connection, while a call that began then may last.
+   */
+  async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
+    while (this.isInTime(startedAt, waitMs)) {
+      await this.#topology.commands()
+      try {
+        const isOver = await this.#limited(this.#topology.isOver(key, startedAt))
+        return isOver && this.isInTime(startedAt, waitMs)
+      } catch {
+        const recovering = this.#topology.recover()
+        if (recovering === undefined || this.#closed) return false
+        await recovering
+      }
+    }
+    return false
+  }
+
+  /** Whether a call that began then may begin another attempt; `waitMs`: for how long each may wait for replicas or the disk. */
+  isInTime(startedAt: number, waitMs = 0): boolean {
+    return performance.now() - startedAt < this.#limit + waitMs
+  }
+
+  /** See `Topology.connected`. */
+  get connected(): boolean {
+    return this.#topology.connected
   }
 
   /** See `Topology.moves`. */
@@ -38,16 +87,22 @@ export class Commands implements Sender {
   }
 
   /** One async frame for the usual case: this is where every offer passes. */
-  async call(command: string, args: readonly CommandArg[], options?: { idempotent?: boolean }): Promise<unknown> {
+  async call(
+    command: string,
+    args: readonly CommandArg[],
+    options?: { idempotent?: boolean; startedAt?: number },
+  ): Promise<unknown> {
     this.#enter()
+    const startedAt = options?.startedAt ?? performance.now()
     let client: Redis | Cluster | undefined
     try {
       const connected = this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
+      if (this.#topology.isBefore62) refuseReliable(args)
       if (!client.isCluster) writeTogether(client as Redis)
-      return await this.#unlessGivenUp(client.callBuffer(command, ...args))
+      return await this.#limited(client.callBuffer(command, ...args))
     } catch (thrown) {
-      return await this.#again(thrown, client, command, args, options?.idempotent === true)
+      return await this.#again({ thrown, client, command, args, idempotent: options?.idempotent === true, startedAt })
     } finally {
       this.#leave()
     }
@@ -93,19 +148,14 @@ export class Commands implements Sender {
 
   /** There is no server to wait for: ends what is under way, where only the user's client could, which stays as it is. */
   giveUp(): void {
-    for (const end of this.#kept) end()
+    this.#kept.endAll('the client was shut down before Redis answered')
   }
 
-  #unlessGivenUp<T>(reply: Promise<T>): Promise<T> {
-    if (!this.#topology.resends) return reply
-    return new Promise((resolve, reject) => {
-      const end = (): void => {
-        this.#kept.delete(end)
-        reject(new ConnectionError('the client was shut down before Redis answered', 'unknown'))
-      }
-      this.#kept.add(end)
-      reply.then(resolve, reject).finally(() => this.#kept.delete(end))
-    })
+  #limited<T>(reply: Promise<T>): Promise<T> {
+    const { watch } = this.#topology
+    if (watch === undefined) return reply
+    watch.start()
+    return this.#kept.keep(reply)
   }
 
   /** Where it went, and one result or error per command, also when none of them could be sent. */
@@ -113,9 +163,10 @@ export class Commands implements Sender {
     let client: Redis | Cluster | undefined
     try {
       client = await this.#topology.commands()
+      if (this.#topology.isBefore62) for (const [, args] of commands) refuseReliable(args)
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-      const results = await this.#unlessGivenUp(pipeline.exec())
+      const results = await this.#limited(pipeline.exec())
       const replies = commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
         return error === null ? result : translateError(error)
@@ -134,26 +185,26 @@ export class Commands implements Sender {
 
   /** After a failover the old master may be found a few times more, so the number of attempts says nothing. */
   #giveUpAt(): number {
-    return performance.now() + this.#patience
+    return performance.now() + this.#connectTimeout
   }
 
-  async #again(
-    thrown: unknown,
-    client: Redis | Cluster | undefined,
-    command: string,
-    args: readonly CommandArg[],
-    idempotent: boolean,
-  ): Promise<unknown> {
-    const until = this.#giveUpAt()
+  async #again({ thrown, client, command, args, idempotent, startedAt }: Failed): Promise<unknown> {
+    const demotedUntil = this.#giveUpAt()
     for (let broken = 0; ;) {
       const error = translateError(thrown)
-      const mayRetry = this.#isDemoted(client, error)
-        ? performance.now() < until
-        : mayRepeat(thrown, error, idempotent) && broken++ < MAX_RETRIES
-      if (this.#closed || !mayRetry) throw error
+      const now = performance.now()
+      if (this.#isDemoted(client, error)) {
+        if (now >= demotedUntil) throw error
+      } else {
+        if (this.#closed || !this.isInTime(startedAt) || !mayRepeat(thrown, error, idempotent)) throw error
+        const recovering = this.#topology.recover()
+        if (recovering !== undefined) await recovering
+        else if (broken++ >= MAX_RETRIES) throw error
+      }
+      if (this.#closed) throw error
       try {
         client = await this.#topology.commands()
-        return await this.#unlessGivenUp(client.callBuffer(command, ...args))
+        return await this.#limited(client.callBuffer(command, ...args))
       } catch (again) {
         thrown = again
       }
@@ -167,6 +218,14 @@ export class Commands implements Sender {
 
   #leave(): void {
     if (--this.#underWay === 0) this.#idle?.()
+  }
+}
+
+/** The first key of a command or a script is among its first arguments. */
+function refuseReliable(args: readonly CommandArg[]): void {
+  for (let at = 0; at < 3; at++) {
+    const arg = args[at]
+    if (typeof arg === 'string' && arg.startsWith(RELIABLE_PREFIX)) throw tooOldForReliable()
   }
 }
 

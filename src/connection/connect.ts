@@ -4,6 +4,7 @@ import type { Settings } from '../options.js'
 import { ClusterTopology } from './cluster-topology.js'
 import { MasterFinder } from './master-finder.js'
 import type { Target } from './options.js'
+import { LIMITS } from './overrides.js'
 import { BorrowedTopology, SingleTopology } from './single-topology.js'
 import type { IsStale } from './peer.js'
 import type { Topology } from './topology.js'
@@ -26,15 +27,19 @@ export function createTopology(
     case 'cluster': {
       const cluster = new Cluster(target.nodes, {
         lazyConnect: true,
-        redisOptions: { ...target.redis, connectTimeout: settings.connectTimeout },
+        // ioredis would send again what may have been carried out, when its connection breaks; redirections are followed all the same
+        retryDelayOnFailover: 0,
+        redisOptions: { ...target.redis, ...LIMITS, connectTimeout: settings.connectTimeout },
         // an option of the cluster, though it is given among those of its nodes
         ...(target.redis.natMap === undefined ? {} : { natMap: target.redis.natMap }),
         ...(target.redis.tls === undefined ? {} : { dnsLookup: (address, callback) => callback(null, address) }),
       })
-      return new ClusterTopology(cluster, true, settings)
+      return new ClusterTopology({ cluster, owned: true, settings, emit })
     }
     case 'borrowed':
-      if (target.client.isCluster) return new ClusterTopology(target.client as unknown as Cluster, false, settings)
-      return new BorrowedTopology(target.client as unknown as Redis, settings)
+      if (target.client.isCluster) {
+        return new ClusterTopology({ cluster: target.client as unknown as Cluster, owned: false, settings, emit })
+      }
+      return new BorrowedTopology(target.client as unknown as Redis, settings, emit)
   }
 }

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import { SentinelConnector, type Redis } from 'ioredis'
 
 /** How long a server may take to answer what was sent before the end. */
 export const QUIT_TIMEOUT_MS = 2_000
@@ -20,4 +20,28 @@ export function abandon(redis: Redis): void {
 /** None before it is opened. */
 function streamOf(redis: Redis): Redis['stream'] | undefined {
   return redis.stream
+}
+
+/** For clients that ioredis makes and leaves by itself: see `disconnect`. */
+export function leaveQuietly(redis: Redis): Redis {
+  const leave = redis.disconnect.bind(redis)
+  redis.disconnect = (reconnect) => {
+    if (redis.status !== 'end') leave(reconnect)
+  }
+  return redis
+}
+
+/** A method that ioredis keeps to itself, and may lose. */
+interface AsksSentinels {
+  connectToSentinel?(...args: unknown[]): Redis
+}
+
+/** Leaves sentinels quietly that refused. */
+export class QuietSentinelConnector extends SentinelConnector {
+  constructor(options: unknown) {
+    super(options as ConstructorParameters<typeof SentinelConnector>[0])
+    const self = this as unknown as AsksSentinels
+    const connect = self.connectToSentinel?.bind(this)
+    if (connect !== undefined) self.connectToSentinel = (...args) => leaveQuietly(connect(...args))
+  }
 }

@@ -2,16 +2,19 @@ import type { Redis } from 'ioredis'
 import { CommandError, ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Sender } from '../lua/run.js'
+import { RELIABLE_PREFIX } from '../keys.js'
+import { add } from '../lua/reliable-scripts.js'
 import { offer } from '../lua/scripts.js'
 import type { Settings } from '../options.js'
 import { pause } from '../timing/pause.js'
 import type { Wait } from './durability.js'
-import { DurableLane, type Command, type LaneAnswer, type WaitedFor } from './durable-lane.js'
+import { DurableLane, type Command, type LaneAnswer } from './durable-lane.js'
 import { Link } from './link.js'
-import { assertVersion } from './server-version.js'
+import { assertVersion, tooOldForReliable } from './server-version.js'
 import { isRefusedByReplica, translateError } from './server-errors.js'
 import type { IsStale } from './peer.js'
 import { NodeGoneError, type Topology } from './topology.js'
+import type { WaitedFor } from './waited-for.js'
 
 /** Different waits block each other on one connection, so each kind gets its own, as far as that. Per node. */
 const MAX_LANES = 4
@@ -98,6 +101,10 @@ export class DurableCommands {
   }
 
   async #sendOnce(key: string, commands: readonly Command[], wait: Wait): Promise<Went> {
+    if (key.startsWith(RELIABLE_PREFIX)) {
+      await this.#topology.commands() // whose server has said its version then
+      if (this.#topology.isBefore62) throw tooOldForReliable()
+    }
     const { node } = await this.#topology.place(key)
     const lane = this.#lane(node, wait)
     return { node, lane, ...(await lane.send(commands, wait)) }
@@ -135,27 +142,28 @@ export class DurableCommands {
 
   #open(node: string): DurableLane {
     const link = new Link({
+      address: node === '' ? this.#topology.address : node,
       role: 'durable',
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
-      prepare,
+      prepare: (redis) => this.#prepare(redis),
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })
     return new DurableLane(link, this.#settings.commandTimeout)
   }
 
+  /** The scripts are loaded beforehand, because one that is not known costs a second wait. */
+  async #prepare(redis: Redis): Promise<void> {
+    await this.#topology.predecessors.end(redis, await assertVersion(redis))
+    try {
+      await Promise.all([offer, add].map(({ source }) => redis.call('SCRIPT', 'LOAD', source.source)))
+    } catch (thrown) {
+      if (translateError(thrown) instanceof ConnectionError) throw thrown // who may not load scripts sends the text
+    }
+  }
+
   #all(): DurableLane[] {
     return [...this.#lanes.values()].flat()
-  }
-}
-
-/** The script is loaded beforehand, because one that is not known costs a second wait. */
-async function prepare(redis: Redis): Promise<void> {
-  await assertVersion(redis)
-  try {
-    await redis.call('SCRIPT', 'LOAD', offer.source.source)
-  } catch (thrown) {
-    if (translateError(thrown) instanceof ConnectionError) throw thrown // who may not load scripts sends the text
   }
 }
 

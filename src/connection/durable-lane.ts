@@ -5,7 +5,6 @@ import {
   ReadOnlyError,
   UnsupportedServerError,
   copyOf,
-  type Acknowledgement,
   type RedelayedError,
 } from '../errors.js'
 import { asArray, asInteger } from '../lua/replies.js'
@@ -16,20 +15,13 @@ import type { Link } from './link.js'
 import { dropWhenOverdue } from './overdue.js'
 import type { IsStale } from './peer.js'
 import { isRefusedByReplica, translateError } from './server-errors.js'
+import type { WaitedFor } from './waited-for.js'
 
 /** Bounds of one pipeline; what is beyond them goes with the next. */
 const MAX_COMMANDS = 1_000
 const MAX_BYTES = 4 * 1024 * 1024
 
 export type Command = readonly [command: string, args: readonly CommandArg[]]
-
-/** The reply to a command, and how safe what it wrote was when the wait ended. */
-export interface WaitedFor {
-  readonly reply: unknown
-  readonly by: Acknowledgement
-  /** Why the server did not wait. */
-  readonly error?: RedelayedError
-}
 
 export interface LaneAnswer {
   /** Where the commands went; missing when they could not be sent. */
@@ -57,7 +49,7 @@ export class DurableLane {
   #finishing = false
   readonly #probed = new WeakMap<Redis, Set<string>>()
 
-  /** `graceMs`: how much longer than its timeout a wait may take before the connection is given up. */
+  /** `graceMs`: how much longer than the timeout of a wait the server may be silent before the connection is given up. */
   constructor(link: Link, graceMs: number) {
     this.#link = link
     this.#graceMs = graceMs
@@ -150,7 +142,7 @@ export class DurableLane {
     const known = this.#probed.get(redis) ?? new Set()
     this.#probed.set(redis, known)
     if (known.has(wait.command)) return
-    const stopWatching = dropWhenOverdue(this.#link, redis, this.#graceMs)
+    const stopWatching = dropWhenOverdue(this.#link, redis, { dueMs: 0, graceMs: this.#graceMs })
     try {
       await redis.call(wait.command, ...wait.probe)
     } catch (thrown) {
@@ -174,7 +166,7 @@ export class DurableLane {
     const pipeline = redis.pipeline()
     for (const { commands } of jobs) for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
     if (wait.command !== undefined) pipeline.callBuffer(wait.command, ...wait.args)
-    const stopWatching = dropWhenOverdue(this.#link, redis, wait.timeoutMs + this.#graceMs)
+    const stopWatching = dropWhenOverdue(this.#link, redis, { dueMs: wait.timeoutMs, graceMs: this.#graceMs })
     let answers: unknown[]
     let outcome: Outcome
     try {

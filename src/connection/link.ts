@@ -12,7 +12,9 @@ import { atMost } from '../timing/at-most.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
 import { peerOf, type IsStale } from './peer.js'
+import { guardReplies } from './reply-guard.js'
 import { translateError } from './server-errors.js'
+import { Opening } from './opening.js'
 import { NodeGoneError } from './topology.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
@@ -26,8 +28,14 @@ export interface LinkParams {
   readonly role: ReconnectingEvent['connection']
   /** A new ioredis client that is not connected yet and never reconnects by itself; `again`: after another one. */
   readonly open: (again: boolean) => Redis | Promise<Redis>
-  /** What must hold before the connection is used; it is closed when this rejects. */
-  readonly prepare?: (redis: Redis) => Promise<void>
+  /**
+   * What must hold before the connection is used; it is closed when this rejects. It shares the time limit with the rest of the
+   * opening; `onProgress` restarts that, where several long answers are awaited one after the other.
+   */
+  readonly prepare?: (redis: Redis, onProgress: () => void) => Promise<void>
+  /** Where it leads to, for errors. */
+  readonly address: string
+  /** For each attempt to open it as a whole, and for those who wait for it. */
   readonly connectTimeout: number
   readonly emit: Emit
 }
@@ -47,7 +55,7 @@ export class Link {
   readonly #params: LinkParams
   readonly #waiters = new Set<Waiter>()
   #current: Redis | undefined
-  #opening: Redis | undefined
+  #opening: Opening | undefined
   #lastError: Error | undefined
   #running: Promise<void> | undefined
   #closed = false
@@ -82,9 +90,13 @@ export class Link {
         const seconds = this.#params.connectTimeout / 1000
         const why = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
         reject(
-          new ConnectionError(`no connection to Redis within ${seconds} s${why}`, 'not-applied', {
-            cause: this.#lastError,
-          }),
+          new ConnectionError(
+            `no connection to Redis within ${seconds} s at ${this.#params.address}${why}`,
+            'not-applied',
+            {
+              cause: this.#lastError,
+            },
+          ),
         )
       }, this.#params.connectTimeout)
       const waiter: Waiter = { resolve, reject, timer }
@@ -95,13 +107,22 @@ export class Link {
   /** Gives up the connection to a server that is not the right one any more, also one that is being opened. */
   leave(isStale: IsStale): void {
     const redis = this.#current
-    if (redis === undefined) this.#stale = this.#opening === undefined ? undefined : isStale
-    else if (isStale(peerOf(redis))) this.drop(redis)
+    if (redis !== undefined) {
+      if (isStale(peerOf(redis))) this.drop(redis)
+      return
+    }
+    const opening = this.#opening?.redis
+    // a frozen server would use up the whole time limit
+    if (opening?.status === 'connect' && isStale(peerOf(opening))) this.#opening?.giveUp(notTheMaster())
+    else this.#stale = this.#opening === undefined ? undefined : isStale
   }
 
-  /** Gives up this connection because it misbehaves; another one is opened. */
-  drop(redis: Redis): void {
-    if (this.#current === redis) this.#current = undefined
+  /** Gives up this connection because it misbehaves; another one is opened. `why` is what `reconnecting` says. */
+  drop(redis: Redis, why?: RedelayedError): void {
+    if (this.#current === redis) {
+      this.#current = undefined
+      this.#lastError = why
+    }
     abandon(redis)
   }
 
@@ -121,7 +142,7 @@ export class Link {
     this.#closed = true
     this.#settle((waiter) => waiter.reject(new ShutdownError('the client was shut down')))
     this.#wakeUp?.()
-    if (this.#opening !== undefined) disconnect(this.#opening)
+    this.#opening?.giveUp(new ShutdownError('the client was shut down'))
     const redis = this.#current
     if (redis !== undefined) {
       this.#current = undefined
@@ -163,25 +184,24 @@ export class Link {
 
   /** One attempt; `undefined` when it failed, with the reason in `#lastError`. */
   async #connect(again: boolean): Promise<Redis | undefined> {
-    let redis: Redis | undefined
+    const opening = (this.#opening = new Opening(this.#params.connectTimeout))
     let reason: RedelayedError | undefined
     try {
-      redis = this.#opening = await this.#params.open(again)
-      // ioredis tells the reason of a failed connect only by this event, and prints it when nobody listens
-      redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
-      if (this.#closed) throw new ShutdownError('the client was shut down')
-      await redis.connect()
-      if (reason !== undefined) throw reason // a refused SELECT, with which ioredis would go on in database 0
-      await this.#params.prepare?.(redis)
-      const isStale = this.#stale
-      this.#stale = undefined // for this one only: an address that is known by another name would never be right
-      if (isStale?.(peerOf(redis)) === true)
-        throw new ConnectionError('the server is not the master any more', 'not-applied')
-      if (this.#closed) throw new ShutdownError('the client was shut down')
-      return redis
+      return await opening.run(async () => {
+        const redis = opening.use(guardReplies(await this.#params.open(again)))
+        // ioredis tells the reason of a failed connect only by this event, and prints it when nobody listens
+        redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
+        await redis.connect()
+        if (reason !== undefined) throw reason // a refused SELECT, with which ioredis would go on in database 0
+        await this.#params.prepare?.(redis, () => opening.restart())
+        const isStale = this.#stale
+        this.#stale = undefined // for this one only: an address that is known by another name would never be right
+        if (isStale?.(peerOf(redis)) === true) throw notTheMaster()
+        return redis
+      })
     } catch (thrown) {
-      this.#lastError = reason ?? translateError(thrown)
-      if (redis !== undefined) disconnect(redis)
+      const error = (this.#lastError = reason ?? translateError(thrown))
+      opening.giveUp(error)
       return undefined
     } finally {
       this.#opening = undefined
@@ -225,6 +245,10 @@ export class Link {
       how(waiter)
     }
   }
+}
+
+function notTheMaster(): ConnectionError {
+  return new ConnectionError('the server is not the master any more', 'not-applied')
 }
 
 /** Waits until the server has answered everything sent before; a dead server must not hold up a shutdown. */

@@ -1,9 +1,11 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import { AuthError, ConnectionError, ShutdownError, toError } from '../errors.js'
+import { addressOfNodes } from './address.js'
 import { abandon } from './disconnect.js'
 import type { Settings } from '../options.js'
 import type { Node } from './options.js'
 import { OVERRIDES } from './overrides.js'
+import { guardReplies } from './reply-guard.js'
 import { translateError } from './server-errors.js'
 import { roleIn } from './server-version.js'
 
@@ -17,16 +19,24 @@ export class MasterFinder {
   readonly #nodes: readonly Node[]
   readonly #options: RedisOptions
   readonly #probes = new Set<Redis>()
+  readonly #probeMs: number
   /** One search for all connections that ask at the same time, so that all of them go to the same node. */
   #finding: Promise<Node> | undefined
   #closed = false
 
   constructor(nodes: readonly Node[], options: RedisOptions, settings: Settings) {
     this.#nodes = nodes
-    const connectTimeout = Math.min(PROBE_MS, settings.connectTimeout)
-    const commandTimeout = Math.min(PROBE_MS, settings.commandTimeout)
+    // the search is a part of opening a connection, and must leave time for the rest of it
+    this.#probeMs = Math.min(PROBE_MS, Math.ceil(settings.connectTimeout / 2))
+    const connectTimeout = this.#probeMs
+    const commandTimeout = Math.min(this.#probeMs, settings.commandTimeout)
     // without the ready check, which would wait for a node that is loading
     this.#options = { ...options, ...OVERRIDES, enableReadyCheck: false, connectTimeout, commandTimeout }
+  }
+
+  /** The nodes, for errors. */
+  get address(): string {
+    return addressOfNodes(this.#nodes)
   }
 
   find(): Promise<Node> {
@@ -64,11 +74,11 @@ export class MasterFinder {
   /** Resolves when all have answered, or the time is over. Masters stand by their run id: one may have two addresses. */
   #askAll(masters: Map<string, Node>, reasons: Error[]): Promise<void> {
     return new Promise((resolve) => {
-      let timer = setTimeout(resolve, PROBE_MS)
+      let timer = setTimeout(resolve, this.#probeMs)
       const found = (runId: string, node: Node): void => {
         if (!masters.has(runId)) masters.set(runId, node)
         clearTimeout(timer)
-        timer = setTimeout(resolve, GRACE_MS)
+        timer = setTimeout(resolve, Math.min(GRACE_MS, this.#probeMs))
       }
       const answers = this.#nodes.map((node) =>
         this.#ask(node).then(
@@ -89,7 +99,7 @@ export class MasterFinder {
   }
 
   async #ask(node: Node): Promise<string> {
-    const probe = new Redis({ ...this.#options, ...node })
+    const probe = guardReplies(new Redis({ ...this.#options, ...node }))
     let reason: Error | undefined
     probe.on('error', (error: Error) => (reason = error)) // ioredis prints what nobody listens to
     this.#probes.add(probe)

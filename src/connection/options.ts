@@ -1,7 +1,7 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
 import type { RedisOptions } from 'ioredis'
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError, inWords } from '../errors.js'
 import { boolean, integer, nonEmptyString } from '../options.js'
 
 export interface HostAndPort {
@@ -83,7 +83,7 @@ const WAYS = ['url', 'host', 'sentinels', 'cluster', 'replicated', 'redis'] as c
 export function resolveTarget(options: ConnectOptions): Target {
   const ways = WAYS.filter((way) => options[way] !== undefined)
   if (ways.length > 1) {
-    throw new InvalidArgumentError('options', `one of ${WAYS.join(', ')}`, ways.join(' and '))
+    throw new InvalidArgumentError('options', `one of ${WAYS.join(', ')}`, inWords(ways.join(' and ')))
   }
   if (options.redis !== undefined) return { kind: 'borrowed', client: borrowed(options.redis) }
   const redis: RedisOptions = { ...options.ioredis, ...credentials(options) }
@@ -125,7 +125,7 @@ function credentials(options: ConnectOptions): RedisOptions {
   if (options.username !== undefined) redis.username = nonEmptyString('username', options.username)
   if (options.password !== undefined) {
     if (typeof options.password !== 'string')
-      throw new InvalidArgumentError('password', 'a string', typeof options.password)
+      throw new InvalidArgumentError('password', 'a string', inWords(`a ${typeof options.password}`))
     redis.password = options.password
   }
   if (options.db !== undefined) redis.db = integer('db', options.db, 0, 1_000_000)
@@ -144,12 +144,12 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
   } catch {
     throw new InvalidArgumentError(
       'url',
-      'redis://[user[:password]@]host[:port][/database] or rediss://…',
-      'something else',
+      'redis://host:port/database or rediss://…, user and password before the host',
+      inWords('something else'),
     )
   }
   if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
-    throw new InvalidArgumentError('url', 'the scheme redis:// or rediss://', url.protocol)
+    throw new InvalidArgumentError('url', 'the scheme redis:// or rediss://', inWords('another'))
   }
   const redis: RedisOptions = hostAndPort(
     'url',
@@ -163,14 +163,17 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
   if (url.password !== '') redis.password = unescaped('password', url.password)
   const database = url.pathname.slice(1)
   if (database !== '') {
-    if (!/^\d{1,6}$/.test(database)) throw new InvalidArgumentError('database in url', 'a number', database)
+    if (!/^\d{1,6}$/.test(database))
+      throw new InvalidArgumentError('database in url', 'a number', inWords('something else'))
     redis.db = Number(database)
   }
-  if (url.search !== '') throw new InvalidArgumentError('url', 'no query; use the options instead', url.search)
+  if (url.search !== '') throw new InvalidArgumentError('url', 'no query; use the options instead', inWords('one'))
+  if (url.hash !== '')
+    throw new InvalidArgumentError('url', 'every # of a password escaped as %23', inWords('a bare one'))
   if (url.protocol === 'rediss:' && already.tls === undefined) redis.tls = {}
   for (const part of ['username', 'password', 'db'] as const) {
     if (redis[part] !== undefined && already[part] !== undefined) {
-      throw new InvalidArgumentError(part, 'it either in the url or in the options', 'both')
+      throw new InvalidArgumentError(part, 'it either in the url or in the options', inWords('both'))
     }
   }
   return redis
@@ -180,7 +183,7 @@ function unescaped(what: string, text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new InvalidArgumentError(`${what} in url`, 'every percent sign escaped as %25', 'one that is not')
+    throw new InvalidArgumentError(`${what} in url`, 'every percent sign escaped as %25', inWords('one that is not'))
   }
 }
 
@@ -193,7 +196,11 @@ function nodesOf(what: string, list: readonly (HostAndPort | string | URL)[], re
     if (shared.db === 0) delete shared.db // a URL need not name it
     common ??= shared
     if (!isDeepStrictEqual(common, shared)) {
-      throw new InvalidArgumentError(what, 'the same scheme, user, password and database in all URLs', 'different ones')
+      throw new InvalidArgumentError(
+        what,
+        'the same scheme, user, password and database in all URLs',
+        inWords('different ones'),
+      )
     }
     return { host, port }
   })

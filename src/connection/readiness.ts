@@ -1,5 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError, RedelayedError, ShutdownError, copyOf } from '../errors.js'
+import { addressOfClient } from './address.js'
+import type { SilenceWatch } from './silence-watch.js'
 import { ClientEndedError } from './topology.js'
 
 interface Waiting {
@@ -16,19 +18,24 @@ export class Readiness {
   readonly #client: Redis | Cluster
   readonly #timeout: number
   readonly #inspect: () => Promise<void>
+  readonly #watch: SilenceWatch | undefined
   readonly #waiting = new Set<Waiting>()
   #lastError: Error | undefined
   #inspecting: Promise<void> | undefined
   #inspected = false
   #closed = false
+  #waits = 0
+  #waitingSince = 0
   #reject: (error: ShutdownError) => void = () => undefined
   /** Never resolves. */
   readonly #closing = new Promise<never>((_, reject) => (this.#reject = reject))
 
-  constructor(client: Redis | Cluster, timeout: number, inspect: () => Promise<void>) {
+  constructor(client: Redis | Cluster, timeout: number, inspect: () => Promise<void>, watch?: SilenceWatch) {
     this.#client = client
     this.#timeout = timeout
     this.#inspect = inspect
+    this.#watch = watch
+    watch?.watchFor({ oldest: () => (this.#waits > 0 ? this.#waitingSince : undefined) })
     this.#closing.catch(() => undefined) // mostly nobody waits
   }
 
@@ -36,15 +43,37 @@ export class Readiness {
     return this.#inspected && !this.#closed && this.#client.status === 'ready'
   }
 
+  /** For at most the timeout, the look at the server included. */
   async wait(): Promise<void> {
     if (this.#closed) throw new ShutdownError('the client was shut down')
-    if (this.#client.status !== 'ready') await this.#connected()
-    if (this.#inspected) return
-    this.#inspecting ??= this.#inspect().finally(() => (this.#inspecting = undefined))
+    if (this.now) return
+    const startedAt = performance.now()
+    if (this.#waits++ === 0) this.#waitingSince = startedAt
+    this.#watch?.start()
     try {
-      await Promise.race([this.#inspecting, this.#closing])
+      if (this.#client.status !== 'ready') await this.#connected()
+      if (!this.#inspected) await this.#look(startedAt + this.#timeout)
+    } finally {
+      this.#waits--
+    }
+  }
+
+  async #look(until: number): Promise<void> {
+    const inspecting = (this.#inspecting ??= this.#inspect().finally(() => (this.#inspecting = undefined)))
+    let timer: NodeJS.Timeout | undefined
+    const over = new Promise<never>((_, reject) => {
+      const late = (): void => {
+        if (this.#inspecting === inspecting) this.#inspecting = undefined // the next look may have an answer
+        reject(this.#noConnection(new Error('the server was silent when the client asked for its version')))
+      }
+      timer = setTimeout(late, until - performance.now())
+    })
+    try {
+      await Promise.race([inspecting, over, this.#closing])
     } catch (error) {
       throw error instanceof RedelayedError ? copyOf(error) : error
+    } finally {
+      clearTimeout(timer)
     }
     this.#inspected = true
   }
@@ -65,9 +94,7 @@ export class Readiness {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#remove(waiting)
-        const why = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
-        const message = `no connection to Redis within ${this.#timeout / 1000} s${why}`
-        reject(new ConnectionError(message, 'not-applied', { cause: this.#lastError }))
+        reject(this.#noConnection(this.#lastError))
       }, this.#timeout)
       const waiting: Waiting = { resolve, reject, timer }
       if (this.#waiting.size === 0) {
@@ -97,6 +124,12 @@ export class Readiness {
       this.#remove(waiting)
       waiting.reject(new ClientEndedError(this.#lastError))
     }
+  }
+
+  #noConnection(cause: Error | undefined): ConnectionError {
+    const why = cause === undefined ? '' : `: ${cause.message}`
+    const message = `no connection to Redis within ${this.#timeout / 1000} s at ${addressOfClient(this.#client)}${why}`
+    return new ConnectionError(message, 'not-applied', { cause })
   }
 
   #remove(waiting: Waiting): void {

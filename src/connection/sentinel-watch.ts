@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Settings } from '../options.js'
+import { addressOfNodes } from './address.js'
 import { keepPinging } from './keep-pinging.js'
 import { Link } from './link.js'
 import { OVERRIDES } from './overrides.js'
@@ -48,6 +49,7 @@ export class SentinelWatch {
     const { connectTimeout, commandTimeout, pingInterval } = settings
     let last: string | undefined
     const link: Link = new Link({
+      address: addressOfNodes([sentinel]),
       role: 'commands',
       open: () => {
         const redis = new Redis({ ...atSentinel(options), ...sentinel, connectTimeout, socketTimeout: commandTimeout })

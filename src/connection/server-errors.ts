@@ -20,10 +20,10 @@ export function translateError(thrown: unknown): RedelayedError {
   if (error.name !== 'ReplyError') {
     const outcome = error.message.startsWith(NOT_SENT) ? 'not-applied' : 'unknown'
     return new ConnectionError(`the connection to Redis broke: ${reasonOf(error)}`, outcome, {
-      cause: withoutCommand(error),
+      cause: error,
     })
   }
-  const cause = withoutCommand(error)
+  const cause = error
   const message = withoutScriptTrace(error.message)
   switch (redisCodeOf(message)) {
     case 'WRONGTYPE':
@@ -55,6 +55,14 @@ export function isTransient(error: RedelayedError): boolean {
   return error instanceof CommandError && TRANSIENT.has(error.redisCode)
 }
 
+/**
+ * Whether a server that is there refused for the moment and may be free again at any other: a longer and longer wait would step
+ * over those moments.
+ */
+export function isBrief(error: Error): boolean {
+  return error instanceof CommandError && TRANSIENT.has(error.redisCode)
+}
+
 const TRANSIENT = new Set([
   'LOADING',
   'MASTERDOWN',
@@ -82,10 +90,4 @@ function redisCodeOf(message: string): string {
 function withoutScriptTrace(message: string): string {
   const inner = /@user_script: ?\d+: (?:@user_script: ?\d+: )?-?([A-Z]+ .*)$/s.exec(message)?.[1]
   return inner ?? message
-}
-
-/** ioredis hangs the whole command, with payloads and passwords, on its errors; they must not reach anybody's log. */
-function withoutCommand(error: Error): Error {
-  if ('command' in error) delete error.command
-  return error
 }

@@ -1,20 +1,29 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
+import { addressOfClient, addressOfOptions } from './address.js'
+import { dropWhenStuck } from './drop-when-stuck.js'
 import { Link } from './link.js'
 import type { MasterFinder } from './master-finder.js'
-import { OVERRIDES } from './overrides.js'
+import { checkOrder } from './order-check.js'
+import { OVERRIDES, sentinelOverrides } from './overrides.js'
 import { peerOf, type IsStale } from './peer.js'
+import { Predecessors } from './predecessors.js'
 import { Readiness } from './readiness.js'
 import { SentinelWatch } from './sentinel-watch.js'
-import { assertVersion, roleIn } from './server-version.js'
+import { assertVersion, isBefore62, roleIn } from './server-version.js'
+import { SilenceWatch } from './silence-watch.js'
 import { ONE_PLACE, type Place, type Topology } from './topology.js'
 
 /** One server, or the master that sentinels name or a finder finds. */
 export class SingleTopology implements Topology {
   readonly resends = false
   readonly closesAtOnce = true
+  readonly predecessors = new Predecessors()
+  isBefore62 = false
+  readonly watch = undefined // a connection of our own has a limit of ioredis's, and never keeps a command
   readonly moves: boolean
+  readonly address: string
   readonly #options: RedisOptions
   readonly #link: Link
   readonly #finder: MasterFinder | undefined
@@ -35,7 +44,7 @@ export class SingleTopology implements Topology {
     this.#options = {
       ...options,
       ...OVERRIDES,
-      sentinelRetryStrategy: () => null,
+      ...sentinelOverrides(options, settings.connectTimeout),
       connectTimeout: settings.connectTimeout,
     }
     this.moves = this.#finder !== undefined || Boolean(options.sentinels)
@@ -46,11 +55,16 @@ export class SingleTopology implements Topology {
         onSwitch: (isStale) => this.#leave(isStale),
       })
     }
+    this.address = this.#finder?.address ?? addressOfOptions(options)
     this.#link = new Link({
       role: 'commands',
-      open: async () => new Redis({ ...(await this.#target()), socketTimeout: settings.commandTimeout }),
+      address: this.address,
+      open: async () => checkOrder(new Redis({ ...(await this.#target()), socketTimeout: settings.commandTimeout })),
       prepare: async (redis) => {
-        await assertVersion(redis)
+        dropWhenStuck(this.#link, redis, settings.commandTimeout)
+        const info = await assertVersion(redis)
+        this.isBefore62 = isBefore62(info)
+        await this.predecessors.end(redis, info)
         this.#watch?.start()
       },
       connectTimeout: settings.connectTimeout,
@@ -80,6 +94,10 @@ export class SingleTopology implements Topology {
     return undefined
   }
 
+  slotOf(): number {
+    return ONE_PLACE.slot
+  }
+
   place(): Place {
     return ONE_PLACE
   }
@@ -89,6 +107,12 @@ export class SingleTopology implements Topology {
     if (current === undefined) return
     if (roleIn(await current.info('replication')) !== 'master') this.onDemoted(current)
   }
+
+  async isOver(): Promise<boolean> {
+    return !this.predecessors.isRefused // the connection was opened after they were ended
+  }
+
+  recover(): undefined {}
 
   onDemoted(client: Redis): boolean {
     const demoted = peerOf(client)
@@ -118,14 +142,34 @@ export class SingleTopology implements Topology {
 export class BorrowedTopology implements Topology {
   readonly resends: boolean
   readonly closesAtOnce = false
+  readonly predecessors = new Predecessors()
+  isBefore62 = false
   readonly moves = true // where the user's client leads is not known
+  readonly address: string
+  readonly watch: SilenceWatch
   readonly #client: Redis
+  readonly #connectTimeout: number
   readonly #ready: Readiness
+  /** With `autoResendUnfulfilledCommands: false` ioredis forgets what was under way when its socket broke, and never settles it. */
+  readonly #onClose = (): void => {
+    if (!this.resends) this.watch.forget()
+  }
 
-  constructor(client: Redis, settings: Settings) {
+  constructor(client: Redis, settings: Settings, emit: Emit) {
     this.#client = client
+    this.address = addressOfClient(client)
+    this.#connectTimeout = settings.connectTimeout
     this.resends = client.options.autoResendUnfulfilledCommands !== false
-    this.#ready = new Readiness(client, settings.connectTimeout, () => assertVersion(client))
+    this.watch = new SilenceWatch({
+      nodes: () => [client],
+      limitMs: settings.commandTimeout,
+      onDropped: (error) => emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 0, error }),
+    })
+    const inspect = async (): Promise<void> => {
+      this.isBefore62 = isBefore62(await assertVersion(client))
+    }
+    this.#ready = new Readiness(client, settings.connectTimeout, inspect, this.watch)
+    client.on('close', this.#onClose)
   }
 
   get connected(): boolean {
@@ -137,7 +181,8 @@ export class BorrowedTopology implements Topology {
   }
 
   dedicated(): Redis {
-    return this.#client.duplicate({ ...OVERRIDES, sentinelRetryStrategy: () => null })
+    const sentinels = sentinelOverrides(this.#client.options, this.#connectTimeout)
+    return this.#client.duplicate({ ...OVERRIDES, ...sentinels })
   }
 
   beside(): Redis | undefined {
@@ -146,11 +191,21 @@ export class BorrowedTopology implements Topology {
     return undefined
   }
 
+  slotOf(): number {
+    return ONE_PLACE.slot
+  }
+
   place(): Place {
     return ONE_PLACE
   }
 
   async refresh(): Promise<void> {}
+
+  async isOver(): Promise<boolean> {
+    return !this.predecessors.isRefused // ioredis repeats by itself and at once
+  }
+
+  recover(): undefined {}
 
   onDemoted(): boolean {
     return false
@@ -158,5 +213,7 @@ export class BorrowedTopology implements Topology {
 
   async close(): Promise<void> {
     this.#ready.close()
+    this.watch.stop()
+    this.#client.off('close', this.#onClose)
   }
 }

@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis'
-import { ShutdownError, type RedelayedError } from '../errors.js'
+import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { keepPinging } from './keep-pinging.js'
 import { Link } from './link.js'
+import { dropWhenOverdue } from './overdue.js'
 import type { IsStale } from './peer.js'
 import { translateError } from './server-errors.js'
 import type { Topology } from './topology.js'
@@ -28,6 +29,7 @@ const CHANNELS_PER_COMMAND = 500
 export class Subscriber {
   readonly #link: Link
   readonly #pingInterval: number
+  readonly #commandTimeout: number
   readonly #listeners = new Map<string, ChannelListener>()
   /** Channels to be subscribed or unsubscribed with the next command; collected over one turn of the event loop. */
   readonly #changed = new Set<string>()
@@ -37,15 +39,17 @@ export class Subscriber {
 
   constructor(topology: Topology, settings: Settings, emit: Emit) {
     this.#pingInterval = settings.pingInterval
+    this.#commandTimeout = settings.commandTimeout
     this.#link = new Link({
+      address: topology.address,
       role: 'subscriber',
       open: async (again) => {
         const redis = await topology.dedicated(again)
         redis.on('message', (channel: string, message: string) => this.#listeners.get(channel)?.onMessage(message))
-        redis.once('ready', () => this.#onReady(redis))
         redis.once('end', () => this.#listeners.forEach((listener) => listener.onUnsubscribed()))
         return redis
       },
+      prepare: (redis, onProgress) => this.#prepare(redis, onProgress),
       connectTimeout: settings.connectTimeout,
       emit,
     })
@@ -73,14 +77,20 @@ export class Subscriber {
     await this.#link.close()
   }
 
-  #onReady(redis: Redis): void {
-    if (this.#closed) return // the handshake was faster than the end
+  /** A connection without its channels is of no use, so that subscribing is a part of opening it. */
+  async #prepare(redis: Redis, onProgress: () => void): Promise<void> {
+    this.#changed.clear()
     keepPinging(this.#link, redis, this.#pingInterval)
-    void this.#subscribe(redis, [...this.#listeners.keys()])
+    await this.#subscribe(redis, [...this.#listeners.keys()], onProgress)
+    if (this.#changed.size > 0) this.#scheduleFlush() // by then the connection is the current one
   }
 
   #change(channel: string): void {
     this.#changed.add(channel)
+    this.#scheduleFlush()
+  }
+
+  #scheduleFlush(): void {
     if (this.#flushing || this.#closed) return
     this.#flushing = true
     setImmediate(() => {
@@ -93,8 +103,7 @@ export class Subscriber {
     if (this.#closed) return
     const redis = this.#link.current
     if (redis === undefined) {
-      // everything is subscribed when the connection is ready; here it only has to be opened
-      this.#changed.clear()
+      // the next connection subscribes to everything; here it only has to be opened
       if (this.#opening || this.#listeners.size === 0) return
       this.#opening = true
       await this.#link.get().catch((error: unknown) => this.#report(error))
@@ -106,21 +115,31 @@ export class Subscriber {
     const gone = changed.filter((channel) => !this.#listeners.has(channel))
     if (gone.length > 0) redis.unsubscribe(...gone).catch(() => undefined)
     const wanted = changed.filter((channel) => this.#listeners.has(channel))
-    if (wanted.length > 0) await this.#subscribe(redis, wanted)
+    if (wanted.length === 0) return
+    const overdue = { dueMs: 0, graceMs: this.#commandTimeout }
+    let stopWatching = dropWhenOverdue(this.#link, redis, overdue)
+    const onProgress = (): void => {
+      stopWatching()
+      stopWatching = dropWhenOverdue(this.#link, redis, overdue)
+    }
+    await this.#subscribe(redis, wanted, onProgress).catch(() => this.#link.drop(redis))
+    stopWatching()
   }
 
-  async #subscribe(redis: Redis, channels: string[]): Promise<void> {
+  /** Each part of many channels that is acknowledged is progress. Rejects when the connection is of no use. */
+  async #subscribe(redis: Redis, channels: string[], onProgress: () => void): Promise<void> {
     for (let i = 0; i < channels.length && !this.#closed; i += CHANNELS_PER_COMMAND) {
       const chunk = channels.slice(i, i + CHANNELS_PER_COMMAND)
       try {
         await redis.subscribe(...chunk)
       } catch (thrown) {
-        if (this.#closed || redis.status !== 'ready') return // the next connection subscribes again
         const error = translateError(thrown)
-        for (const channel of chunk) this.#listeners.get(channel)?.onError(error)
-        this.#link.drop(redis)
-        return
+        // who waits for the connection reports why there is none; after a broken one the next subscribes again
+        const isReported = this.#closed || this.#opening || error instanceof ConnectionError
+        if (!isReported) for (const channel of chunk) this.#listeners.get(channel)?.onError(error)
+        throw error
       }
+      onProgress()
       for (const channel of chunk) this.#listeners.get(channel)?.onSubscribed()
     }
   }

@@ -1,5 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError } from '../errors.js'
+import type { Predecessors } from './predecessors.js'
+import type { SilenceWatch } from './silence-watch.js'
 
 /** Where commands go, and how further connections to the same place are made. */
 export interface Topology {
@@ -8,8 +10,21 @@ export interface Topology {
    * it was carried out once or twice.
    */
   readonly resends: boolean
+  /** Where the client for commands may keep a command without end: what is sent there needs a limit, and this. */
+  readonly watch: SilenceWatch | undefined
   /** Whether the next command may go to another server than the last one, with a clock of its own. */
   readonly moves: boolean
+  /** Where connections are looked for, for errors. */
+  readonly address: string
+  /** Of the connections that are this client's own, and never send anything again by themselves. */
+  readonly predecessors: Predecessors
+  /**
+   * Whether what was sent for `key` after `since`, by the monotonic clock, on a connection that broke, is not carried out any more. Rejects
+   * when its server cannot be reached.
+   */
+  isOver(key: string, since: number): Promise<boolean>
+  /** Whether the server is older than 6.2, as far as it has said. */
+  readonly isBefore62: boolean
   /** Whether commands could be sent now. */
   readonly connected: boolean
   /**
@@ -17,9 +32,16 @@ export interface Topology {
    * been given, those would be cut that end well in a moment.
    */
   readonly closesAtOnce: boolean
+  /**
+   * A connection broke under a command: what to wait for before it is sent again, where the next connection is not waited for
+   * anyway.
+   */
+  recover(): Promise<void> | undefined
   /** The client for commands, when it is connected; waits at most `connectTimeout`. */
   commands(): Redis | Cluster | Promise<Redis | Cluster>
-  /** The server that holds a key, and the slot: keys of different slots cannot share a command. */
+  /** Keys of different slots cannot share a command. */
+  slotOf(key: string): number
+  /** The server that holds a key, and the slot; waits at most `connectTimeout`. */
   place(key: string): Place | Promise<Place>
   /**
    * A new, unconnected client for pub/sub or blocking reads; on the server `node`, or on any. `again`: the last one came to
@@ -51,6 +73,18 @@ export class ClientEndedError extends ConnectionError {
   constructor(cause: Error | undefined) {
     super('the ioredis client has ended', 'not-applied', { cause })
   }
+}
+
+/** Long enough for a connection that is just being opened. */
+const FIRST_CONNECTION_MS = 500
+
+/** Why a wait that has never worked got nothing within its timeout; none where there was hardly the time to connect. */
+export function noConnectionYet(triedForMs: number): ConnectionError | undefined {
+  if (triedForMs < FIRST_CONNECTION_MS) return undefined
+  return new ConnectionError(
+    'there was no connection to Redis yet when the timeout of the wait was over',
+    'not-applied',
+  )
 }
 
 export interface Place {

@@ -29,8 +29,8 @@ if not entry then return false end
 local wasHead = redis.call('ZRANGE', timeouts, 0, 0)[1] == entry
 
 if delay < 0 then
-  -- an id of 8 bytes, with its length before it or in the old format, stands in the order list
-  if #prefix == 8 or string.byte(prefix, 1) == 8 then redis.call('LREM', order, 1, entry) end
+  -- an id of 8 or 16 bytes, with its length before it, or one of the old format stands in the order list
+  if #prefix == 8 or #prefix == 9 or #prefix == 17 then redis.call('LREM', order, 1, entry) end
   redis.call('ZREM', timeouts, entry)
   if wasHead then announceHead() end
   return 0

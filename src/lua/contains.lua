@@ -1,16 +1,28 @@
--- Look through one page of a list for an element.
+-- Look through one page of a list for an element. Reads in small steps, as the elements can be large.
 --
 -- KEYS[1] destination  list  elements ready to be taken
 --
 -- ARGV[1] element  bytes    what to look for
 -- ARGV[2] from     integer  index of the page's first element
 -- ARGV[3] page     integer  elements to look at
+-- ARGV[4] bytes    integer  the page ends with the element that brings it to so many bytes
 --
 -- returns {index of the first match or -1, index of the next page or -1 when this was the last or the search is over}
-local from, page = tonumber(ARGV[2]), tonumber(ARGV[3])
-local elements = redis.call('LRANGE', KEYS[1], from, from + page - 1)
-for i, element in ipairs(elements) do
-  if element == ARGV[1] then return {from + i - 1, -1} end
+local from, page, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+
+-- include shared/next-step.lua
+
+local looked, bytes, step = 0, 0, 8
+while looked < page and bytes < most do
+  step = math.min(step, page - looked)
+  local elements = redis.call('LRANGE', KEYS[1], from + looked, from + looked + step - 1)
+  for _, element in ipairs(elements) do
+    if element == ARGV[1] then return {from + looked, -1} end
+    looked = looked + 1
+    bytes = bytes + #element
+    if bytes >= most then return {-1, from + looked} end
+  end
+  if #elements < step then return {-1, -1} end
+  step = nextStep(step, looked, bytes, most)
 end
-if #elements < page then return {-1, -1} end
-return {-1, from + page}
+return {-1, from + looked}

@@ -1,20 +1,32 @@
--- Take elements from one end of a list.
+-- Take elements from one end of a list. Reads in small steps, as the elements can be large.
 --
 -- KEYS[1] destination  list  elements ready to be taken
 --
 -- ARGV[1] count  integer  most elements to take
--- ARGV[2] right  flag     take from the right end
+-- ARGV[2] bytes  integer  none is taken after the element that brings them to so many bytes
+-- ARGV[3] right  flag     take from the right end
 --
 -- returns the elements, the one nearest to the end first
-local key, count = KEYS[1], tonumber(ARGV[1])
-if ARGV[2] == '0' then
-  local elements = redis.call('LRANGE', key, 0, count - 1)
-  if #elements > 0 then redis.call('LTRIM', key, #elements, -1) end
-  return elements
-end
+local key, count, most, right = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
 
-local elements = redis.call('LRANGE', key, -count, -1)
-if #elements > 0 then redis.call('LTRIM', key, 0, -#elements - 1) end
-local fromEnd = {}
-for i = #elements, 1, -1 do fromEnd[#fromEnd + 1] = elements[i] end
-return fromEnd
+-- include shared/next-step.lua
+
+local taken, n, bytes, step = {}, 0, 0, 8
+while n < count and bytes < most do
+  step = math.min(step, count - n)
+  local elements = right and redis.call('LRANGE', key, -n - step, -n - 1) or redis.call('LRANGE', key, n, n + step - 1)
+  local length = #elements
+  for i = 1, length do
+    local element = elements[right and length + 1 - i or i]
+    n = n + 1
+    taken[n] = element
+    bytes = bytes + #element
+    if bytes >= most then break end
+  end
+  if length < step then break end
+  step = nextStep(step, n, bytes, most)
+end
+if n > 0 then
+  if right then redis.call('LTRIM', key, 0, -n - 1) else redis.call('LTRIM', key, n, -1) end
+end
+return taken

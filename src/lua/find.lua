@@ -1,4 +1,5 @@
--- Look through one page of the pending entries for a payload, and remove the first match if asked to.
+-- Look through one page of the pending entries for a payload, and remove the first match if asked to. Reads in small steps, as
+-- the entries can be large.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -6,12 +7,17 @@
 -- ARGV[1] tail     bytes    how the entry ends: the payload's length as 64-bit little endian, and the payload
 -- ARGV[2] from     integer  index of the page's first entry
 -- ARGV[3] page     integer  entries to look at
--- ARGV[4] ordered  flag     walk the order list; otherwise the schedule
--- ARGV[5] remove   flag     remove the first match
+-- ARGV[4] bytes    integer  the page ends with the entry that brings it to so many bytes
+-- ARGV[5] ordered  flag     walk the order list; otherwise the schedule
+-- ARGV[6] remove   flag     remove the first match
 --
 -- returns {1 when found else 0, index of the next page or -1 when this was the last or the search is over}
 local timeouts, order = KEYS[1], KEYS[2]
-local tail, from, page = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local tail, from, page, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local command, key = 'ZRANGE', timeouts
+if ARGV[5] == '1' then command, key = 'LRANGE', order end
+
+-- include shared/next-step.lua
 
 -- Before the length stand the id and a byte with its length, or 8 bytes of the old format.
 local function matches(entry)
@@ -20,20 +26,23 @@ local function matches(entry)
   return header == 8 or string.byte(entry, 1) == header - 1
 end
 
-local entries
-if ARGV[4] == '1' then
-  entries = redis.call('LRANGE', order, from, from + page - 1)
-else
-  entries = redis.call('ZRANGE', timeouts, from, from + page - 1)
-end
-for _, entry in ipairs(entries) do
-  if matches(entry) then
-    if ARGV[5] == '1' then
-      redis.call('LREM', order, 1, entry)
-      redis.call('ZREM', timeouts, entry)
+local looked, bytes, step = 0, 0, 8
+while looked < page and bytes < most do
+  step = math.min(step, page - looked)
+  local entries = redis.call(command, key, from + looked, from + looked + step - 1)
+  for _, entry in ipairs(entries) do
+    if matches(entry) then
+      if ARGV[6] == '1' then
+        redis.call('LREM', order, 1, entry)
+        redis.call('ZREM', timeouts, entry)
+      end
+      return {1, -1}
     end
-    return {1, -1}
+    looked = looked + 1
+    bytes = bytes + #entry
+    if bytes >= most then return {0, from + looked} end
   end
+  if #entries < step then return {0, -1} end
+  step = nextStep(step, looked, bytes, most)
 end
-if #entries < page then return {0, -1} end
-return {0, from + page}
+return {0, from + looked}

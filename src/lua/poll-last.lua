@@ -14,27 +14,31 @@ redis.call('LLEN', order) -- one of another type is noticed before anything chan
 
 -- include shared/entry-layout.lua
 
+local passed = 0 -- at the end, what cannot be read and the quarantine did not take: it stays
 for _ = 1, 1000 do -- so many that cannot be given may be passed over in one script
   local entry
   if ARGV[1] == '1' then
-    entry = redis.call('LINDEX', order, -1)
+    entry = redis.call('LINDEX', order, -1 - passed)
   else
-    entry = redis.call('ZRANGE', timeouts, -1, -1)[1]
+    entry = redis.call('ZRANGE', timeouts, -1 - passed, -1 - passed)[1]
   end
   if not entry then return false end
   local start, inOrder = layout(entry)
   local pending = redis.call('ZSCORE', timeouts, entry)
-  if pending then
-    if start then
-      redis.call('LPUSH', target, string.sub(entry, start))
-    else
-      local time = redis.call('TIME')
-      local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-      redis.call('RPUSH', quarantine, 'malformed ' .. now .. ' ' .. entry)
-    end
+  local stays = false
+  if pending and start then
+    redis.call('LPUSH', target, string.sub(entry, start))
+  elseif pending then
+    local time = redis.call('TIME')
+    local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+    stays = type(redis.pcall('RPUSH', quarantine, 'malformed ' .. now .. ' ' .. entry)) == 'table'
   end
-  if inOrder or not start or ARGV[1] == '1' then redis.call('LREM', order, -1, entry) end
-  redis.call('ZREM', timeouts, entry)
-  if pending and start then return string.sub(entry, start) end
+  if stays then
+    passed = passed + 1
+  else
+    if inOrder or not start or ARGV[1] == '1' then redis.call('LREM', order, -1, entry) end
+    redis.call('ZREM', timeouts, entry)
+    if pending and start then return string.sub(entry, start) end
+  end
 end
 return false

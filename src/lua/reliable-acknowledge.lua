@@ -35,6 +35,6 @@ if #ids > 0 then
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))
-  redis.call('HDEL', failures, unpack(ids))
+  redis.pcall('HDEL', failures, unpack(ids))
 end
 return reply

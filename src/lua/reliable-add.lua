@@ -24,14 +24,16 @@
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] existing  text     what happens where the id is there: 'keep', 'replace', or 'postpone'
 -- ARGV[4] resent    flag     whether this may have been carried out before: then equal messages under these ids are the caller's
--- ARGV[5..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
+-- ARGV[5] durable   flag     whether its writes are waited for: a WAIT answers for writes only, and one that leaves everything as it is would
+--   seem safe at once
+-- ARGV[6..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
 --   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for what is not given; headers and payload
 --
 -- returns {now as text, what became of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large
 local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]}
-local channel, existing, resent = ARGV[1], ARGV[3], ARGV[4] == '1'
+local channel, existing, resent, durable = ARGV[1], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
 local MAX = 9007199254740991
 local TOGETHER = 10
 
@@ -43,10 +45,12 @@ local TOGETHER = 10
 
 -- include shared/record.lua
 
+-- include shared/settings.lua
+
 local now = milliseconds(ARGV[2])
-local settings = redis.call('HMGET', config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive')
-local isPaused, maxSize, maxBytes = settings[1] == '1', tonumber(settings[2]), tonumber(settings[3])
-local delayOfAll, ttlOfAll = tonumber(settings[4]) or 0, tonumber(settings[5])
+local settings = redis.pcall('HMGET', config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive')
+local isPaused, maxSize, maxBytes = settings[1] == '1', setting(settings[2], 1), setting(settings[3], 1)
+local delayOfAll, ttlOfAll = setting(settings[4], 0) or 0, setting(settings[5], 1)
 
 -- After a delay, or at a moment that is not before now.
 local function visibleAt(text)
@@ -70,7 +74,7 @@ end
 
 -- Before anything is changed: who waits hears of the earliest of them. Many have the same details.
 local details, ids, first = {}, {}, nil
-for at = 5, #ARGV, 3 do
+for at = 6, #ARGV, 3 do
   local text = ARGV[at + 1]
   local detail = details[text] or readDetails(text)
   details[text], ids[#ids + 1] = detail, ARGV[at]
@@ -107,6 +111,12 @@ local function flush()
   scheduled, written = {}, {}
 end
 
+local isLeft = false
+local function leave(outcome)
+  isLeft = true
+  return outcome
+end
+
 local function add(id, record, detail, body)
   if seen[id] then
     flush()
@@ -116,17 +126,17 @@ local function add(id, record, detail, body)
   local isThere = record and not isOver(id, record)
   if isThere and resent then
     local _, _, _, rest = readMeta(record)
-    if string.sub(record, rest) == body then return 1 end
+    if string.sub(record, rest) == body then return leave(1) end
   end
   if isPaused then return -4 end
   if maxBytes and #body - detail.headers > maxBytes then return -5 end
   if detail.isTooLate then return -3 end
 
-  if isThere and existing == 'keep' then return 0 end
+  if isThere and existing == 'keep' then return leave(0) end
   local priority, priorityNow, visibleNow, taken = detail.priority, nil, nil, nil
   if record then priorityNow, visibleNow, taken = locate(due, inFlight, id) end
   if isThere and existing == 'postpone' then
-    if not priorityNow or (taken and visibleNow > now) then return 0 end
+    if not priorityNow or (taken and visibleNow > now) then return leave(0) end
     shiftExpiry(messages, id, detail.visible - visibleNow)
     redis.call('ZADD', due[priorityNow + 1], detail.score, id)
     if taken then redis.call('ZREM', inFlight, priorityNow .. id) end
@@ -134,7 +144,7 @@ local function add(id, record, detail, body)
   end
   if detail.marked then
     local untilMs = redis.call('ZSCORE', once, detail.mark)
-    if untilMs and tonumber(untilMs) > now and not isThere then return resent and 1 or -1 end
+    if untilMs and tonumber(untilMs) > now and not isThere then return leave(resent and 1 or -1) end
     if detail.isMarkTooLate then return -3 end
   end
   if not isThere and maxSize and size - (record and 1 or 0) >= maxSize then return -2 end
@@ -147,7 +157,7 @@ local function add(id, record, detail, body)
   -- In this order, so that after an error between them nothing that has a record is in no schedule, or marked without being there.
   if record then
     redis.call('HDEL', deliveries, id)
-    redis.call('HDEL', failures, id)
+    redis.pcall('HDEL', failures, id)
   end
   redis.call('ZADD', due[priority + 1], detail.score, id)
   redis.call('HSET', messages, id, detail.meta .. body)
@@ -165,9 +175,16 @@ local reply, records = {string.format('%.0f', now)}, nil
 for n, id in ipairs(ids) do
   local place = (n - 1) % TOGETHER
   if place == 0 then records = redis.call('HMGET', messages, unpack(ids, n, math.min(n + TOGETHER - 1, #ids))) end
-  reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 3]], ARGV[3 * n + 4])
+  reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 4]], ARGV[3 * n + 5])
 end
 flush()
+
+-- A write that changes nothing: what was written before it reaches every replica before it.
+if durable and isLeft then
+  local record = redis.call('HGET', messages, ids[1])
+  redis.call('HSET', messages, ids[1], record or '')
+  if not record then redis.call('HDEL', messages, ids[1]) end
+end
 
 -- More marks go than came, so that they do not pile up. Last, because after a write that takes no memory Redis would let the
 -- others pass at maxmemory; and what was added is added, whatever becomes of the marks.

@@ -36,7 +36,7 @@ end
 local first = earliest(due)
 local ended = tonumber(redis.call('ZRANGE', inFlight, 0, 0, 'WITHSCORES')[2])
 if ended and ended <= now and (not first or ended < first) then first = ended end -- visible since then
-local settings = redis.call('HMGET', config, 'addPaused', 'pollPaused')
+local settings = redis.pcall('HMGET', config, 'addPaused', 'pollPaused')
 return {
   string.format('%.0f', now), redis.call('HLEN', messages), visible, delayed, held, redis.call('HLEN', KEYS[3]),
   first and string.format('%.0f', first) or '', settings[1] == '1' and 1 or 0, settings[2] == '1' and 1 or 0

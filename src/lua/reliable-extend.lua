@@ -1,5 +1,6 @@
 -- Give the holders of messages another time, counted from now, where their visibility has not ended and nobody else has got them
--- since. One that ends earlier than before is announced.
+-- since. One that ends earlier than before is announced. The delivery counts as an attempt from now on, except of those that are
+-- not being handled yet.
 --
 -- KEYS[1] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[2] config      hash  what `setConfig` and pausing say
@@ -19,7 +20,8 @@
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] nowMs         integer  the caller's clock, or -1 for the server's
 -- ARGV[3] visibilityMs  integer  counted from now; -1 for what the queue says
--- ARGV[4..] handled     bytes*   for each message two: its priority and id, "<attempts> <token>"
+-- ARGV[4] unbegun       integer  so many of the messages, the first ones, are not being handled yet
+-- ARGV[5..] handled     bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message when its visibility ends now as text, or "" when it was not the caller's any more
 local deliveries, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -31,18 +33,25 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/at-maxmemory.lua
 
+-- include shared/settings.lua
+
+-- include shared/beforehand.lua
+
 local now = milliseconds(ARGV[2])
 local visibility = tonumber(ARGV[3])
-if visibility < 0 then visibility = tonumber(redis.call('HGET', config, 'visibility') or '') or 30000 end
+if visibility < 0 then visibility = setting(redis.pcall('HGET', config, 'visibility'), 1) or 30000 end
 local ending = math.min(now + visibility, 9007199254740991)
-local text = string.format('%.0f', ending)
+local text, early = string.format('%.0f', ending), beforehand(ending)
+local begun = 5 + 2 * tonumber(ARGV[4]) -- where those begin that are being handled
 local reply, changes = {}, {}
-for at = 4, #ARGV, 2 do
+for at = 5, #ARGV, 2 do
   local member, lease = ARGV[at], ARGV[at + 1]
-  local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
+  local score = redis.call('ZSCORE', inFlight, member) or '0'
+  local ends = tonumber(score)
   local isHeld = ends > now and redis.call('HGET', deliveries, string.sub(member, 2)) == lease
   if isHeld then
-    changes[#changes + 1], changes[#changes + 2] = text, member
+    -- what has begun stays so, whatever comes late
+    changes[#changes + 1], changes[#changes + 2] = at < begun and isUnbegun(score) and early or text, member
   end
   reply[#reply + 1] = isHeld and text or ''
 end

@@ -25,6 +25,8 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/milliseconds.lua
 
+-- include shared/attempts.lua
+
 -- include shared/locate.lua
 
 local BYTES = 1048576 -- of records in one reply, but for the first
@@ -39,10 +41,11 @@ for at = 2, #ARGV do
   if record then priority, visible, isTaken = locate(due, inFlight, id) end
   local last = #reply
   if priority then
-    local attempts = tonumber(string.match(redis.call('HGET', deliveries, id) or '', '^%d+')) or 0
+    local attempts = attemptsOf(redis.call('HGET', deliveries, id))
     reply[last + 1], reply[last + 2] = priority, string.format('%.0f', visible)
     reply[last + 3], reply[last + 4] = isTaken and 1 or 0, attempts
-    reply[last + 5], reply[last + 6] = redis.call('HGET', failures, id) or '', record
+    local known = redis.pcall('HGET', failures, id)
+    reply[last + 5], reply[last + 6] = type(known) == 'string' and known or '', record
   else
     reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4], reply[last + 5], reply[last + 6] = -1, '', 0, 0, '', ''
   end

@@ -37,7 +37,7 @@ local function moveOne(id)
   redis.call('ZREM', due, id)
   redis.call('HDEL', messages, id)
   redis.call('HDEL', deliveries, id)
-  redis.call('HDEL', failures, id)
+  redis.pcall('HDEL', failures, id)
   moved = moved + 1
 end
 

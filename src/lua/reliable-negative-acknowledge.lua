@@ -29,12 +29,13 @@
 -- ARGV[6] reason       text     one line for the history
 -- ARGV[7..] handled    bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
--- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 0 when it
---   was not the caller's any more; -3 alone when the time exceeds 2^53-1
+-- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 3 when the
+--   keys of the dead letters are of another type, so that it will be tried again, 0 when it was not the caller's any more; -3 alone when the time exceeds 2^53-1
 local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
 local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
+local LATER_MS = 60000
 local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 
 -- include shared/milliseconds.lua
@@ -43,17 +44,21 @@ local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 
 -- include shared/record.lua
 
+-- include shared/attempts.lua
+
 -- include shared/failures.lua
 
 -- include shared/bury.lua
 
 -- include shared/at-maxmemory.lua
 
+-- include shared/settings.lua
+
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
-local settings = redis.call('HMGET', config, 'deliveryLimit', 'deadLetters')
-local limitOfAll = tonumber(settings[1]) or 10
+local settings = redis.pcall('HMGET', config, 'deliveryLimit', 'deadLetters')
+local limitOfAll = setting(settings[1], 1, 1000000) or 10
 if settings[2] == '0' then dead = nil end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
@@ -67,19 +72,19 @@ for at = 7, #ARGV, 2 do
   local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
   local result = 0
   if ends > now and redis.call('HGET', deliveries, id) == lease then
-    local attempts = tonumber(string.match(lease, '^%d+')) or 0
+    local attempts = attemptsOf(lease)
     local priority = tonumber(string.sub(member, 1, 1)) or 0
     local _, limit = readMeta(redis.call('HGET', messages, id) or '')
     result = 1
     if how ~= 'released' then noteFailure(failures, id, attempts, now, reason) end
     if how == 'rejected' or (how == 'failed' and attempts >= (limit or limitOfAll)) then result = 2 end
     if result == 2 then
-      bury(queue, dead, id, now)
-      buried = buried + 1
-    else
+      if bury(queue, dead, id, now) then result = 3 else buried = buried + 1 end
+    end
+    if result ~= 2 then
       if how == 'released' then attempts = attempts - 1 end
       if attempts > 0 then redis.call('HSET', deliveries, id, attempts) else redis.call('HDEL', deliveries, id) end
-      redis.call('ZADD', due[priority + 1], string.format('%.0f', visible), id)
+      redis.call('ZADD', due[priority + 1], string.format('%.0f', result == 3 and now + LATER_MS or visible), id)
     end
     redis.call('ZREM', inFlight, member) -- the last step: after an error above it comes back when its visibility ends
   end

@@ -1,10 +1,11 @@
 -- Hand out visible messages, those of the highest priority first and of one priority by when they became visible. Until
 -- the visibility ends nobody else gets them. What has come back because it ended, what has expired and what has been
--- delivered too often is dealt with on the way. Works for about `budgetUs`, with about 1 MiB of records, and then returns, however
+-- delivered too often is dealt with on the way. What a caller takes beforehand it has not begun to handle: it counts as an attempt
+-- from when it is extended as begun. Where it is never, the next one who takes it beforehand has to do so before it handles it. Works for about `budgetUs`, with about 1 MiB of records, and then returns, however
 -- many are left.
 --
 -- KEYS[1] messages      hash  id -> record
--- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"; "<attempts>~" after one that was not begun
 -- KEYS[3] failures      hash  id -> a line for each failed attempt
 -- KEYS[4] config        hash  what `setConfig` and pausing say
 -- KEYS[5] deadMessages  hash  the same of the queue of dead letters
@@ -33,11 +34,13 @@
 -- ARGV[7] token         text     tells this delivery from all others
 -- ARGV[8] idleMs        integer  when nothing is left, others are told to look again only after this time
 -- ARGV[9] announce      flag     tell the others when to look next even if nothing was handed out
+-- ARGV[10] beforehand   flag     whether the caller has not begun to handle them
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
---   came back, expired, became dead letters, for how many repeats the caller has to prepare the next message, for each of them two: its
---   name, its value; then for messages of one priority and number of attempts that follow each other: the priority, "<attempts> <token>",
---   how many they are, and for each of them three: its id, when it became visible, record}
+--   came back, expired, became dead letters, for how many repeats the caller has to prepare the next message, the first key of another
+--   type and the server's error or "", for each of those repeats two: its name, its value; then for messages of one priority and number of
+--   attempts that follow each other: the priority, "<attempts> <token>", or "<attempts> ~<token>" where it must be extended as begun
+--   before it is handled, how many they are, and for each of them three: its id, when it became visible, record}
 local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
 local repeats, ticks = KEYS[9], KEYS[10]
 local due = {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]}
@@ -45,8 +48,10 @@ local queue = {messages = messages, deliveries = deliveries, failures = failures
 local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
 local MAX = 9007199254740991
 local PREPARE_MS = 1000 -- so much time has the caller to prepare the next messages of repeats; then others are asked
+local LATER_MS = 60000 -- after which it is tried again what a key of another type prevents
 local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
 local BYTES = 1048576 -- of records read by one script, but for the first
+local PAGE, SMALL = 16, 16384 -- so many are read unmeasured where the first of them is not larger than this
 -- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the lease
 -- overwrites in the same command, makes it a table.
 local MANY, LONG = 16, string.rep(' ', 65)
@@ -78,41 +83,66 @@ end
 
 -- include shared/at-maxmemory.lua
 
-local settings = redis.call('HMGET', config, 'pollPaused', 'visibility', 'deliveryLimit', 'deadLetters')
+-- include shared/settings.lua
+
+local settings = redis.pcall('HMGET', config, 'pollPaused', 'visibility', 'deliveryLimit', 'deadLetters')
 local visibility = tonumber(ARGV[6])
-if visibility < 0 then visibility = tonumber(settings[2]) or 30000 end
+if visibility < 0 then visibility = setting(settings[2], 1) or 30000 end
 visibility = math.min(visibility, MAX - now)
 local ending = string.format('%.0f', now + visibility)
-local limitOfAll = tonumber(settings[3]) or 10
+local limitOfAll = setting(settings[3], 1, 1000000) or 10
 if settings[4] == '0' then dead = nil end
 if settings[1] == '1' then want = 0 end
 passMaxmemory(inFlight)
 
-local function attemptsOf(delivery)
-  return tonumber(delivery and string.match(delivery, '^%d+')) or 0
+-- include shared/beforehand.lua
+
+local isBeforehand = ARGV[10] == '1'
+if isBeforehand then ending = beforehand(now + visibility) end
+
+-- include shared/attempts.lua
+
+-- The first key that is not what it should be, and the server's error.
+local problem = settings.err and 'the configuration: ' .. settings.err or ''
+local function note(which, text)
+  if problem == '' then problem = which .. ': ' .. text end
 end
 
 -- What was not acknowledged in time comes back, as visible since then.
 local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 100)
+local returned = 0
 for at = 1, #back, 2 do
   local member, ended = back[at], back[at + 1]
   local priority, id = tonumber(string.sub(member, 1, 1)), string.sub(member, 2)
-  local attempts = attemptsOf(redis.call('HGET', deliveries, id))
-  redis.call('HSET', deliveries, id, attempts)
-  noteFailure(failures, id, attempts, now, '"its visibility ended"')
+  local delivery = redis.call('HGET', deliveries, id)
+  local attempts = attemptsOf(delivery)
+  if isUnbegun(ended) then
+    redis.call('HSET', deliveries, id, string.format('%.0f~', math.max(0, attempts - 1)))
+    ended = string.format('%.0f', ended)
+  else
+    local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
+    redis.call('HSET', deliveries, id, attempts .. stays)
+    noteFailure(failures, id, attempts, now, '"its visibility ended"')
+  end
   redis.call('ZADD', due[(priority or 0) + 1], ended, id)
   redis.call('ZREM', inFlight, member)
+  returned = returned + 1
+  if isOver() then break end
 end
 
-local reply = {'', '', 0, visibility, #back / 2, 0, 0, 0}
+local reply = {'', '', 0, visibility, returned, 0, 0, 0, ''}
 
 -- Repeats whose tick has come.
 local ticking, size = {}, 0
-if settings[1] ~= '1' then ticking = redis.call('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, 10) end
+if settings[1] ~= '1' then ticking = redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, 10) end
+if ticking.err then note('the times of repeats', ticking.err) end
 for _, name in ipairs(ticking) do
   if size >= BYTES then break end -- the others are due still
-  local value = redis.call('HGET', repeats, name)
-  if value then
+  local value = redis.pcall('HGET', repeats, name)
+  if type(value) == 'table' then
+    note('the repeats', value.err)
+    redis.call('ZADD', ticks, string.format('%.0f', now + LATER_MS), name)
+  elseif value then
     redis.call('ZADD', ticks, string.format('%.0f', now + PREPARE_MS), name)
     reply[8], size = reply[8] + 1, size + #value
     reply[#reply + 1], reply[#reply + 2] = name, value
@@ -129,6 +159,11 @@ local function leaseOf(attempt)
   return lease
 end
 
+-- Few are like that.
+local function isSuspect(delivery)
+  return isBeforehand and delivery and string.sub(delivery, -1) == '~'
+end
+
 -- What most have in common is said once: each part of a reply takes the client longer than it takes Redis.
 local last, group, groupPriority, groupLease = #reply, nil, nil, nil
 local function hand(priority, lease, id, visible, record)
@@ -141,40 +176,54 @@ local function hand(priority, lease, id, visible, record)
   last = last + 3
 end
 
--- How many of the first may be read together. A few are measured, and each one only where those are large.
+-- The first records as far as they fit, and what is known of their deliveries; the first of all however large it is. They are read
+-- in small pages, each one measured where the first of its page is large, so that what is larger than those before it costs one
+-- page; to measure each one always costs several hundredths of a poll.
 local function fitting(ids)
-  if looked == 0 and #ids == 1 then return 1 end
-  local room, largest, fits = BYTES - bytes, 0, 0
-  for n = 1, #ids, math.ceil(#ids / 8) do
-    largest = math.max(largest, redis.call('HSTRLEN', messages, ids[n]))
+  local records, delivered = {}, {}
+  for from = 1, #ids, PAGE do
+    local to = math.min(from + PAGE - 1, #ids)
+    local first = #ids > 1 and redis.call('HSTRLEN', messages, ids[from]) or 0
+    if first > SMALL then
+      local size, fits = first, from
+      while fits < to do
+        size = size + redis.call('HSTRLEN', messages, ids[fits + 1])
+        if bytes + size > BYTES then break end
+        fits = fits + 1
+      end
+      to = fits
+    end
+    if bytes + first > BYTES and looked + from > 1 then return records, delivered, from - 1 end
+    local page = redis.call('HMGET', messages, unpack(ids, from, to))
+    local counts = redis.call('HMGET', deliveries, unpack(ids, from, to))
+    for n = 1, #page do
+      local record, count, at = page[n], counts[n], from + n - 1
+      local size = (record and #record or 0) + (count and #count or 0)
+      if bytes + size > BYTES and looked + at > 1 then return records, delivered, at - 1 end
+      bytes = bytes + size
+      records[at], delivered[at] = record, count
+    end
+    if to < #ids and to < from + PAGE - 1 then return records, delivered, to end
   end
-  if largest * #ids <= room then return #ids end
-  for _, id in ipairs(ids) do
-    room = room - redis.call('HSTRLEN', messages, id)
-    if room < 0 and looked + fits > 0 then break end
-    fits = fits + 1
-  end
-  return fits
+  return records, delivered, #ids
 end
 
 local isFull = want == 0
 for at = 10, 1, -1 do
   while not isFull do
-    local page = redis.call('ZRANGEBYSCORE', due[at], '-inf', now, 'WITHSCORES', 'LIMIT', 0, math.min(want - handed, 100))
+    local page = redis.pcall('ZRANGEBYSCORE', due[at], '-inf', now, 'WITHSCORES', 'LIMIT', 0, math.min(want - handed, 100))
+    if page.err then note('the schedule of priority ' .. (at - 1), page.err) end
     if #page == 0 then break end
     local ids = {}
     for n = 1, #page, 2 do ids[#ids + 1] = page[n] end
-    local fits = fitting(ids)
+    local records, delivered, fits = fitting(ids)
     isFull = fits < #ids
     if fits == 0 then break end
     while #ids > fits do ids[#ids] = nil end
-    local records = redis.call('HMGET', messages, unpack(ids))
-    local delivered = redis.call('HMGET', deliveries, unpack(ids))
     looked = looked + #ids
-    local claimed, leases, given = {}, {}, 0
+    local claimed, leases, given, kept = {}, {}, 0, nil
     for n, id in ipairs(ids) do
       local record, attempts = records[n], delivered[n] and attemptsOf(delivered[n]) or 0
-      bytes = bytes + #(record or '')
       if not record then -- it is in the schedule only, and no message
         bury(queue, nil, id, now)
       else
@@ -183,10 +232,16 @@ for at = 10, 1, -1 do
           bury(queue, nil, id, now)
           expired = expired + 1
         elseif attempts >= (limit or limitOfAll) then
-          bury(queue, dead, id, now)
-          buried = buried + 1
+          local failed = bury(queue, dead, id, now)
+          if failed then
+            note('the dead letters', failed)
+            kept = kept or {}
+            kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
+          else
+            buried = buried + 1
+          end
         else
-          local lease = leaseOf(attempts + 1)
+          local lease = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or leaseOf(attempts + 1)
           claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
           leases[2 * given + 1], leases[2 * given + 2] = id, lease
           given = given + 1
@@ -202,20 +257,22 @@ for at = 10, 1, -1 do
         redis.call('HSET', deliveries, unpack(leases))
       end
     end
-    redis.call('ZREM', due[at], unpack(ids)) -- the last step: after an error above they are still there
+    redis.call('ZREM', due[at], unpack(ids)) -- after an error above they are still there
+    if kept then redis.call('ZADD', due[at], unpack(kept)) end
     handed = handed + given
     isFull = isFull or handed >= want or looked >= MOST or isOver()
   end
 end
 
 local following = earliest({inFlight, ticks, unpack(due)})
+following = following and math.ceil(following)
 if settings[1] == '1' then following = nil end
-if handed + #back + #ticking + expired + buried > 0 or ARGV[9] == '1' then
+if handed + returned + #ticking + expired + buried > 0 or ARGV[9] == '1' then
   local look = following or now + tonumber(ARGV[8])
   if look <= MAX then redis.call('PUBLISH', channel, string.format('%.0f', math.floor(look))) end
 end
 if buried > 0 and dead then redis.call('PUBLISH', ARGV[2], string.format('%.0f', now)) end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 reply[1], reply[2] = string.format('%.3f', nowExact), following and string.format('%.0f', following) or ''
-reply[3], reply[6], reply[7] = subscribers[2] or 0, expired, buried
+reply[3], reply[6], reply[7], reply[9] = subscribers[2] or 0, expired, buried, problem
 return reply

@@ -39,7 +39,7 @@ for at = 3, #ARGV do
     if isTaken then redis.call('ZREM', inFlight, priority .. id) else redis.call('ZREM', due[priority + 1], id) end
     redis.call('HDEL', messages, id)
     redis.call('HDEL', deliveries, id)
-    redis.call('HDEL', failures, id)
+    redis.pcall('HDEL', failures, id)
   end
   reply[#reply + 1] = mayGo and 1 or 0
 end

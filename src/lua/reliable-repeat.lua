@@ -18,10 +18,11 @@
 -- KEYS[14] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[15] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[16] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[17] config  hash  what `setConfig` and pausing say
 --
 -- ARGV[1] channel     text     announces when something becomes visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
--- ARGV[3] name        text
+-- ARGV[3] name        bytes
 -- ARGV[4] expected    bytes    the value as the caller knows it, or "" for none
 -- ARGV[5] value       bytes    the new one, or "" for none
 -- ARGV[6] at          text     when the next message has to be prepared, epoch ms, or "" for never
@@ -29,7 +30,8 @@
 -- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or somebody has got it, or ""
 -- ARGV[9..] items     bytes*   for each message three: its id, when it is visible, epoch ms, its record
 --
--- returns 1, or 0 when the value was another one; then nothing was changed
+-- returns 1, or 0 when the value was another one; or, where the queue is too full for all of the messages, -1 less the number of those
+--   for which there is room; then nothing was changed
 local messages, deliveries, failures, repeats, ticks, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local due = {KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]}
 local channel, name, value, at, withdrawn = ARGV[1], ARGV[3], ARGV[5], ARGV[6], ARGV[8]
@@ -39,8 +41,19 @@ local schedule = due[tonumber(ARGV[7]) + 1]
 
 -- include shared/schedules.lua
 
+-- include shared/settings.lua
+
 local now = milliseconds(ARGV[2])
 if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
+
+local size = (#ARGV - 8) / 3
+local maxSize = size > 0 and setting(redis.pcall('HGET', KEYS[17], 'maxSize'), 1)
+if maxSize then
+  -- the message that goes makes room; one that is there is not added again
+  local taken = redis.call('HLEN', messages) - (withdrawn ~= '' and redis.call('HEXISTS', messages, withdrawn) or 0)
+  local room = math.max(0, maxSize - taken)
+  if size > room then return -1 - room end
+end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
 local first = tonumber(at)
@@ -56,7 +69,7 @@ if withdrawn ~= '' then
     if visible > now then
       redis.call('HDEL', messages, withdrawn)
       redis.call('HDEL', deliveries, withdrawn)
-      redis.call('HDEL', failures, withdrawn)
+      redis.pcall('HDEL', failures, withdrawn)
       redis.call('ZREM', each, withdrawn) -- last: while it stands here, the same can be done again
     end
   end

@@ -24,6 +24,8 @@ export interface PolledRecord {
 /** A repeat as it lies in Redis. */
 export interface RepeatRecord {
   readonly name: string
+  /** The bytes of the name, which may be no text. */
+  readonly key: Buffer
   readonly value: Buffer
 }
 
@@ -38,6 +40,8 @@ export interface PollReply {
   readonly returned: number
   readonly expired: number
   readonly buried: number
+  /** The first key that is not what it should be, and what the server said, while the rest went on; else empty. */
+  readonly problem: string
   /** Whose next message this caller has to prepare. */
   readonly repeats: readonly RepeatRecord[]
   readonly messages: readonly PolledRecord[]
@@ -83,7 +87,7 @@ export const move = script(generated.reliableMove, asMoved)
 export const negativeAcknowledge = script(generated.reliableNegativeAcknowledge, asIntegers)
 export const poll = script(generated.reliablePoll, asPollReply)
 export const remove = script(generated.reliableRemove, asFlags)
-export const repeat = script(generated.reliableRepeat, asFlag)
+export const repeat = script(generated.reliableRepeat, asInteger)
 export const reschedule = script(generated.reliableReschedule, asTime)
 export const update = script(generated.reliableUpdate, asInteger)
 
@@ -115,11 +119,14 @@ function asAddReply(reply: unknown): AddReply {
 }
 
 function asPollReply(reply: unknown): PollReply {
-  const [now, next, subscribers, visibility, returned, expired, buried, repeating, ...flat] = asArray(reply)
+  const [now, next, subscribers, visibility, returned, expired, buried, repeating, problem, ...flat] = asArray(reply)
   const messages: PolledRecord[] = []
   const repeats: RepeatRecord[] = []
   const first = 2 * asInteger(repeating)
-  for (let i = 0; i + 1 < first; i += 2) repeats.push({ name: asText(flat[i]), value: asBytes(flat[i + 1]) })
+  for (let i = 0; i + 1 < first; i += 2) {
+    const key = asBytes(flat[i])
+    repeats.push({ name: key.toString(), key, value: asBytes(flat[i + 1]) })
+  }
   for (let at = first; at + 2 < flat.length;) {
     const [priority, lease] = [asInteger(flat[at]), asText(flat[at + 1])]
     const end = at + 3 + 3 * asInteger(flat[at + 2])
@@ -136,6 +143,7 @@ function asPollReply(reply: unknown): PollReply {
     returned: asInteger(returned),
     expired: asInteger(expired),
     buried: asInteger(buried),
+    problem: asText(problem),
     repeats,
     messages,
   }

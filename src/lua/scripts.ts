@@ -35,6 +35,10 @@ export interface TransferReply {
   readonly workedUs: number
   /** When the others were told to look again, `null` when they were told nothing. */
   readonly told: number | null
+  /** Elements of the order list in no schedule that were set aside. */
+  readonly orphans: number
+  /** What the server said about the quarantine list while the rest went on. */
+  readonly quarantineError: string
 }
 
 /** The result of a search that walks page by page. */
@@ -199,7 +203,9 @@ function asSurveyOrderReply(reply: unknown): SurveyOrderReply {
 }
 
 function asTransferReply(reply: unknown): TransferReply {
-  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told] = asArray(reply)
+  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told, ...aside] =
+    asArray(reply)
+  const [orphans, quarantineError] = aside
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
@@ -211,5 +217,7 @@ function asTransferReply(reply: unknown): TransferReply {
     orderError: asText(orderError),
     workedUs: asInteger(workedUs),
     told: asText(told) === '' ? null : asNumber(told),
+    orphans: asInteger(orphans),
+    quarantineError: asText(quarantineError),
   }
 }

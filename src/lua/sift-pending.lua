@@ -1,7 +1,7 @@
 -- Look through one page of the schedule for entries that carry one of some payloads, and remove these or all others of
 -- the page if asked to. The next page starts behind an entry that stays, so that what others add or remove meanwhile
 -- shifts nothing: an entry that is there all the time is looked at.
--- A removal can walk the order list, so the time is looked at after each one.
+-- A removal can walk the order list, so the time is looked at after each one. Reads in small steps, as the entries can be large.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -9,16 +9,18 @@
 -- ARGV[1] afterScore  text     the score of the entry behind which the page starts; empty for the first page
 -- ARGV[2] after       bytes    that entry, which can have no bytes where a stranger wrote it
 -- ARGV[3] page        integer  entries to look at
--- ARGV[4] ordered     flag     look only at entries that stand in the order list
--- ARGV[5] remove      text     `matches`, `others`, or `nothing`
--- ARGV[6] budgetUs    integer  microseconds to work before returning
--- ARGV[7..] payloads  bytes*   what to look for
+-- ARGV[4] bytes       integer  the page ends with the entry that brings it to so many bytes
+-- ARGV[5] ordered     flag     look only at entries that stand in the order list
+-- ARGV[6] remove      text     `matches`, `others`, or `nothing`
+-- ARGV[7] budgetUs    integer  microseconds to work before returning
+-- ARGV[8..] payloads  bytes*   what to look for
 --
 -- returns {entries removed, 1 when this was the last page else 0, score and bytes of the entry behind which the next page
 --   starts, and from 0 on the positions in `payloads` of those that were found}
 local timeouts, order = KEYS[1], KEYS[2]
 local score, after = ARGV[1], ARGV[2]
-local page, ordered, remove, budget = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], tonumber(ARGV[6])
+local page, most, budget = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
+local ordered, remove = ARGV[5] == '1', ARGV[6]
 
 local function microseconds()
   local time = redis.call('TIME')
@@ -27,9 +29,10 @@ end
 local started = microseconds()
 
 -- include shared/entry-layout.lua
+-- include shared/next-step.lua
 
 local wanted = {}
-for i = 7, #ARGV do wanted[ARGV[i]] = i - 7 end
+for i = 8, #ARGV do wanted[ARGV[i]] = i - 8 end
 
 local from = 0
 if score ~= '' then
@@ -39,33 +42,43 @@ if score ~= '' then
     from = redis.call('ZCOUNT', timeouts, '-inf', '(' .. score)
   end
 end
-local entries = redis.call('ZRANGE', timeouts, from, from + page - 1, 'WITHSCORES')
 local removed, found, seen = 0, {}, {}
-local over = #entries < page * 2
-for i = 1, #entries, 2 do
-  local entry = entries[i]
-  local start, inOrder = layout(entry)
-  local position = start and wanted[string.sub(entry, start)]
-  local leave = not start or (ordered and not inOrder)
-  if not leave then
-    if position and not seen[position] then
-      seen[position] = true
-      found[#found + 1] = position
+local looked, bytes, step, over, full = 0, 0, 8, false, false
+while looked < page and not over and not full do
+  step = math.min(step, page - looked)
+  local entries = redis.call('ZRANGE', timeouts, from, from + step - 1, 'WITHSCORES')
+  over = #entries < step * 2
+  for i = 1, #entries, 2 do
+    local entry = entries[i]
+    looked = looked + 1
+    bytes = bytes + #entry
+    full = bytes >= most
+    local start, inOrder = layout(entry)
+    local position = start and wanted[string.sub(entry, start)]
+    local leave = not start or (ordered and not inOrder)
+    if not leave then
+      if position and not seen[position] then
+        seen[position] = true
+        found[#found + 1] = position
+      end
+      leave = remove == 'nothing' or (remove == 'matches') ~= (position ~= nil)
     end
-    leave = remove == 'nothing' or (remove == 'matches') ~= (position ~= nil)
-  end
-  if leave then
-    score, after = entries[i + 1], entry
-  else
-    if inOrder then redis.call('LREM', order, 1, entry) end
-    redis.call('ZREM', timeouts, entry)
-    removed = removed + 1
-    local elapsed = microseconds() - started
-    if elapsed < 0 or elapsed >= budget then
+    if leave then
+      score, after = entries[i + 1], entry
+      from = from + 1
+    else
+      if inOrder then redis.call('LREM', order, 1, entry) end
+      redis.call('ZREM', timeouts, entry)
+      removed = removed + 1
+      local elapsed = microseconds() - started
+      full = full or elapsed < 0 or elapsed >= budget
+    end
+    if full then
       over = over and i + 1 == #entries
       break
     end
   end
+  step = nextStep(step, looked, bytes, most)
 end
 local reply = {removed, over and 1 or 0, score, after}
 for _, position in ipairs(found) do reply[#reply + 1] = position end

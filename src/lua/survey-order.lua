@@ -26,7 +26,7 @@ local orphans, ids = 0, {}
 for i, element in ipairs(elements) do
   if redis.call('ZSCORE', timeouts, element) then
     local start = layout(element)
-    if start then ids[#ids + 1] = string.sub(element, 1, start == 17 and 8 or 9) end
+    if start then ids[#ids + 1] = string.sub(element, 1, start == 17 and 8 or start == 26 and 17 or 9) end
   else
     orphans = orphans + 1
     if setAside then

@@ -41,7 +41,7 @@ for i = 1, #entries, 2 do
     if isOld then old = old + 1 end
     if inOrder then
       ordered[#ordered + 1] = score
-      ordered[#ordered + 1] = string.sub(entry, 1, isOld and 8 or 9)
+      ordered[#ordered + 1] = string.sub(entry, 1, isOld and 8 or start - 9)
     end
   end
 end

@@ -2,7 +2,8 @@
 -- Works for about `budgetUs` and then returns, however many are left (by `limit` where the clock stands still in
 -- scripts); each round of the loop is complete in itself, and the destination is pushed to first, so that an error
 -- leaves everything not yet moved where it was.
--- What cannot be read goes to the quarantine list and never stops the rest.
+-- What cannot be read goes to the quarantine list and never stops the rest: nothing walks a long order list for it, and where
+-- the quarantine cannot take it, it is due again an hour later.
 --
 -- KEYS[1] timeouts     zset  packed entry -> due time, epoch ms
 -- KEYS[2] order        list  packed entries in offer order
@@ -22,7 +23,8 @@
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
 --   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
---   what the others were told or ""}
+--   what the others were told or "", elements of the order list in no schedule set aside, the server's error about the
+--   quarantine list or ""}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
 local budget, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -45,21 +47,48 @@ end
 
 -- include shared/entry-layout.lua
 
-local function setAside(reason, entry)
-  redis.call('RPUSH', quarantine, reason .. ' ' .. now .. ' ' .. entry)
-  redis.pcall('LREM', order, 1, entry)
-  redis.call('ZREM', timeouts, entry)
+local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be delivered
+local LATER_MS = 3600000
+local quarantineError = ''
+-- Whether the order list may begin with elements that stand in no schedule.
+local mayHaveOrphans = false
+local isShort
+
+local function quarantined(reason, entry)
+  local pushed = redis.pcall('RPUSH', quarantine, reason .. ' ' .. now .. ' ' .. entry)
+  if type(pushed) == 'number' then return true end
+  quarantineError = pushed.err
+  return false
 end
 
-local negative = redis.call('ZRANGEBYSCORE', timeouts, '-inf', '(0', 'LIMIT', 0, 100)
-for _, entry in ipairs(negative) do setAside('negative-due', entry) end
-if #negative == 100 then limit = 0 end -- perhaps there are more, and below ranks count from the first due entry
+local function setAside(reason, entry)
+  if not quarantined(reason, entry) then return false end
+  if isShort == nil then
+    local length = redis.pcall('LLEN', order)
+    isShort = type(length) == 'number' and length <= SHORT
+  end
+  if isShort then redis.call('LREM', order, 1, entry) else mayHaveOrphans = true end
+  redis.call('ZREM', timeouts, entry)
+  return true
+end
 
-local moved, malformed, lateness = 0, 0, 0
+local negative = 0
+local below = redis.call('ZRANGEBYSCORE', timeouts, '-inf', '(0', 'LIMIT', 0, 100)
+for _, entry in ipairs(below) do
+  if not setAside('negative-due', entry) then break end
+  negative = negative + 1
+  if timeLeft() <= 0 then break end
+end
+-- the rank of the first due entry
+local lowest = 0
+if negative < #below or negative == 100 then lowest = redis.call('ZCOUNT', timeouts, '-inf', '(0') end
+
+local moved, malformed, postponed, lateness = 0, 0, 0, 0
 local orderError = ''
 local size = 10
-while moved + malformed < limit do
-  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'LIMIT', 0, math.min(size, limit - moved - malformed))
+while moved + malformed + postponed < limit do
+  local most = math.min(size, limit - moved - malformed - postponed)
+  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'LIMIT', 0, most)
   if #due == 0 then break end
 
   -- The readable entries up to the first unreadable one, and how many of them stand at the head of the order list.
@@ -75,8 +104,16 @@ while moved + malformed < limit do
   end
 
   if count == 0 then
-    setAside('malformed', due[1])
-    malformed = malformed + 1
+    for _, entry in ipairs(due) do
+      if layout(entry) then break end
+      if setAside('malformed', entry) then
+        malformed = malformed + 1
+      else
+        redis.call('ZADD', timeouts, 'XX', string.format('%.0f', now + LATER_MS), entry)
+        postponed = postponed + 1
+      end
+      if timeLeft() <= 0 then break end
+    end
   else
     -- asked for the first only: the server takes long to write a score as text
     if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, due[1])) end
@@ -100,10 +137,11 @@ while moved + malformed < limit do
       -- They are the lowest ranks of the schedule and the first of the order list: three commands move all of them.
       redis.call('RPUSH', destination, unpack(payloads, 1, run))
       if matched > 0 then redis.call('LTRIM', order, matched, -1) end
-      redis.call('ZREMRANGEBYRANK', timeouts, 0, run - 1)
+      redis.call('ZREMRANGEBYRANK', timeouts, lowest, lowest + run - 1)
       moved = moved + run
     else
       -- Out of order: LREM walks the list, so the time is looked at after each one.
+      mayHaveOrphans = true
       for n = 1, count do
         redis.call('RPUSH', destination, payloads[n])
         if ordered[n] then
@@ -118,11 +156,22 @@ while moved + malformed < limit do
   end
   local left = timeLeft()
   if left <= 0 then break end
-  local each = (budget - left) / math.max(1, moved + malformed)
+  local each = (budget - left) / math.max(1, moved + malformed + postponed)
   size = math.max(1, math.min(size * 4, 640, math.floor(left / each)))
 end
 
+-- Elements at the head of the order list that stand in no schedule are never delivered, and every delivery walks past them.
+local orphans = 0
+while mayHaveOrphans and orphans < 100 and (orphans == 0 or timeLeft() > 0) do
+  local head = redis.pcall('LINDEX', order, 0)
+  if type(head) ~= 'string' or redis.call('ZSCORE', timeouts, head) then break end
+  if not quarantined('order-orphan', head) then break end
+  redis.call('LPOP', order)
+  orphans = orphans + 1
+end
+
 local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+if lowest > 0 and quarantineError == '' then following = now end -- others with a negative due time
 local due = tonumber(following)
 local leaseMs, soonMs, toldUntil = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[9])
 local lease = 0
@@ -138,12 +187,12 @@ if due and toldUntil <= nowExact + leaseMs then left = toldUntil - math.max(due,
 -- Half a span: so late may the caller be then. In vain: somebody else was there, and has told the others by himself.
 local isTold = lease > 0 and left >= lease / 2 or moved == 0 and left > 0
 local told = ''
-if (moved + malformed + #negative > 0 or ARGV[8] == '1') and not isTold and look < 9007199254740992 then
+if (moved + malformed + negative > 0 or ARGV[8] == '1') and not isTold and look < 9007199254740992 then
   told = string.format('%.0f', math.floor(look))
   redis.call('PUBLISH', channel, told)
 end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, #negative, subscribers[2] or 0, orderError, budget - timeLeft(), told
+  malformed, negative, subscribers[2] or 0, orderError, budget - timeLeft(), told, orphans, quarantineError
 }

@@ -1,3 +1,4 @@
+import { cleanError } from '../clean-error.js'
 import {
   RedelayedError,
   type EventName,
@@ -5,6 +6,7 @@ import {
   type RedelayedClient,
   type RedelayedEvents,
 } from '../index.js'
+import { printable } from '../text.js'
 
 /** A logger such as pino's, or `console`: what is known, then a text. */
 export interface EventLogger {
@@ -37,7 +39,8 @@ const WENT_WELL: readonly (HandledOutcome | undefined)[] = ['completed', 'deferr
 
 /**
  * Logs what happens to a client, with the event's name in `event` and never a payload, until the function that is returned is
- * called. Errors are given as `err`.
+ * called. Errors are given as `err`, cleaned copies of those that handlers threw; names and ids are one line without characters
+ * that steer a terminal.
  */
 export function logEvents(client: RedelayedClient, logger: EventLogger): () => void {
   const ends = (Object.keys(LEVELS) as EventName[]).map((name) => listen(client, name, logger))
@@ -60,7 +63,18 @@ function fieldsOf(event: RedelayedEvents[EventName]): {
   readonly err?: Error | undefined
   readonly outcome?: HandledOutcome
 } {
-  if (event instanceof RedelayedError) return { ...(event.queue !== undefined && { queue: event.queue }), err: event }
+  if (event instanceof RedelayedError) {
+    return { ...(event.queue !== undefined && { queue: shown(event.queue) }), err: event }
+  }
   const { error, ...fields } = 'error' in event ? event : { ...event, error: undefined }
-  return { ...fields, err: error }
+  const entries = Object.entries(fields).map(([key, value]) => [key, shown(value)] as const)
+  return { ...Object.fromEntries(entries), err: error && cleanError(error) }
+}
+
+const MAX_SHOWN = 200
+
+/** Ids and names of tasks come with messages. */
+function shown(value: unknown): unknown {
+  if (typeof value === 'string') return printable(value, MAX_SHOWN)
+  return Array.isArray(value) ? value.map(shown) : value
 }

@@ -1,4 +1,5 @@
 import type { DelayedQueue, RedelayedClient, ReliableQueue } from '../index.js'
+import { printable } from '../text.js'
 
 /** What is measured, by names without a prefix; seconds, as both Prometheus and OpenTelemetry ask for. */
 export const COUNTERS = {
@@ -63,11 +64,29 @@ export interface Reading {
   readonly value: number
 }
 
+/** So many queues get a label of their own; further ones share one, as names can come from users. */
+export const MAX_QUEUES = 1_000
+const OTHER_QUEUES = '(other)'
+const MAX_LABEL = 200
+
+/** Names as values of a label: bounded in length and number. */
+function queueLabels(): (queue: string) => string {
+  const labels = new Map<string, string>()
+  return (queue) => {
+    const known = labels.get(queue)
+    if (known !== undefined) return known
+    if (labels.size >= MAX_QUEUES) return OTHER_QUEUES
+    const label = printable(queue, MAX_LABEL)
+    labels.set(queue, label)
+    return label
+  }
+}
+
 const MESSAGE_EVENTS = ['added', 'full', 'polled', 'acknowledged', 'failed', 'rejected', 'expired', 'removed'] as const
 
 /**
  * Tells `sink` of all that happens to `client`, until the function that is returned is called. Only the tasks that are named
- * get a label: the names come with messages, and one value of a label each would be for ever.
+ * get a label: the names come with messages, and one value of a label each would be for ever. So it is with queues beyond `MAX_QUEUES`.
  */
 export function observe(client: RedelayedClient, tasks: readonly string[], sink: Sink): () => void {
   const ends: (() => void)[] = []
@@ -76,21 +95,26 @@ export function observe(client: RedelayedClient, tasks: readonly string[], sink:
     ends.push(() => client.off(name, listener))
     return client
   }
+  const labelOf = queueLabels()
   for (const event of MESSAGE_EVENTS) {
-    listen(event, ({ queue, count }) => sink.count('messages', { queue, event }, count))
+    listen(event, ({ queue, count }) => sink.count('messages', { queue: labelOf(queue), event }, count))
   }
-  listen('handled', ({ queue, task = '', outcome, ms, lateMs, attempt }) => {
+  listen('handled', ({ queue: name, task = '', outcome, ms, lateMs, attempt }) => {
+    const queue = labelOf(name)
     const labels = { queue, task: tasks.includes(task) ? task : '', outcome }
     sink.count('handled', labels, 1)
     sink.record('handling_seconds', labels, ms / 1_000)
     sink.record('lateness_seconds', { queue }, lateMs / 1_000)
     sink.record('attempts', { queue }, attempt)
   })
-  listen('transferred', ({ queue, count, maxLatenessMs }) => {
+  listen('transferred', ({ queue: name, count, maxLatenessMs }) => {
+    const queue = labelOf(name)
     sink.count('transferred', { queue }, count)
     sink.record('transfer_lateness_seconds', { queue }, maxLatenessMs / 1_000)
   })
-  listen('quarantined', ({ queue, reason, count }) => sink.count('quarantined', { queue, reason }, count))
+  listen('quarantined', ({ queue, reason, count }) =>
+    sink.count('quarantined', { queue: labelOf(queue), reason }, count),
+  )
   listen('error', ({ code }) => sink.count('errors', { code }, 1))
   listen('reconnecting', ({ connection }) => sink.count('reconnects', { connection }, 1))
   return () => {

@@ -1,5 +1,8 @@
 import type * as Otel from '@opentelemetry/api'
+import { cleanError } from '../clean-error.js'
+import { toError } from '../errors.js'
 import type { Instrumentation, RedelayedClient } from '../index.js'
+import { printable } from '../text.js'
 import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS, observe, readGauges, type MeasuredQueue } from './measures.js'
 import { optional } from './optional.js'
 
@@ -38,18 +41,20 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): OpenTelemetry
   return { instrumentation: tracing(api, tracer), measure: (client, given = {}) => measure(meter, client, given) }
 }
 
+const MAX_SHOWN = 200
+
 /** The context travels in the message's headers, as the application's propagator writes it. */
 function tracing(api: typeof Otel, tracer: Otel.Tracer): Instrumentation {
   const { SpanKind, SpanStatusCode, context, propagation, trace } = api
   const attributesOf = (queue: string): Otel.Attributes => ({
     'messaging.system': 'redelayed',
-    'messaging.destination.name': queue,
+    'messaging.destination.name': printable(queue, MAX_SHOWN),
   })
   return {
     onAdd(queue, headers) {
       const kind = SpanKind.PRODUCER
       const attributes = { ...attributesOf(queue), 'messaging.operation.type': 'create' }
-      const span = tracer.startSpan(`create ${queue}`, { kind, attributes })
+      const span = tracer.startSpan(`create ${printable(queue, MAX_SHOWN)}`, { kind, attributes })
       const carrier = { ...headers }
       propagation.inject(trace.setSpan(context.active(), span), carrier)
       span.end()
@@ -59,19 +64,19 @@ function tracing(api: typeof Otel, tracer: Otel.Tracer): Instrumentation {
       const attributes = {
         ...attributesOf(queue),
         'messaging.operation.type': 'process',
-        'messaging.message.id': id,
+        'messaging.message.id': printable(id, MAX_SHOWN),
         'redelayed.attempt': attempt,
       }
       const parent = propagation.extract(context.active(), headers)
       return tracer.startActiveSpan(
-        `process ${queue}`,
+        `process ${printable(queue, MAX_SHOWN)}`,
         { kind: SpanKind.CONSUMER, attributes },
         parent,
         async (span) => {
           try {
             return await handle()
           } catch (thrown) {
-            const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+            const error = cleanError(toError(thrown))
             span.recordException(error)
             span.setStatus({ code: SpanStatusCode.ERROR, message: error.message })
             throw thrown

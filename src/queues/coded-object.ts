@@ -1,3 +1,4 @@
+import { closeBudget, openBudget } from '../codec/budget.js'
 import type { Codec } from '../codec/codec.js'
 import {
   DecodeError,
@@ -59,10 +60,13 @@ export abstract class CodedObject<T> {
     if (bytes.length > limit) throw this.named(new PayloadTooLargeError(bytes.length, limit))
     let value: T
     try {
+      openBudget().allow(limit)
       value = this.codec.decode(bytes)
     } catch (thrown) {
       if (thrown instanceof RedelayedError) throw this.named(thrown)
       throw this.named(new DecodeError(this.codec.name, toError(thrown).message, { cause: thrown }))
+    } finally {
+      closeBudget()
     }
     // an empty result means an empty queue, so null cannot be a message
     if (value === null || value === undefined) throw this.named(new DecodeError(this.codec.name, 'they mean null'))

@@ -10,6 +10,8 @@ import { MAX_RETAINED } from './queue-object.js'
 
 /** How many elements one command or script moves or looks at, so that none of them holds up the server. */
 const PAGE = 1_000
+/** After how many bytes of elements a script that looks at them or takes them ends, too. */
+const PAGE_BYTES = 2 ** 20
 /** Bytes that no element consists of, drawn for each call. */
 const MARK_BYTES = 20
 
@@ -81,7 +83,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
     const element = this.encode(value)
     let from: number | null = 0
     while (from !== null) {
-      const args = { element, from, page: PAGE }
+      const args = { element, from, page: PAGE, bytes: PAGE_BYTES }
       const reply: IndexReply = await this.script(contains, { destination: this.key }, args, { idempotent: true })
       if (reply.index !== null) return reply.index
       from = reply.next
@@ -205,13 +207,14 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
     return this.whole(async () => {
       const values: T[] = []
       while (values.length < max) {
-        const args = { count: Math.min(PAGE, max - values.length), right: end === 'right' }
+        const count = Math.min(PAGE, max - values.length)
+        const args = { count, bytes: PAGE_BYTES, right: end === 'right' }
         const elements = await this.script(drain, { destination: this.key }, args).catch((error: unknown) => {
           if (values.length === 0) throw error
           return [] // what was taken before must reach the caller
         })
         values.push(...(await this.accept(elements)))
-        if (elements.length < args.count) break
+        if (elements.length < count && bytesOf(elements) < PAGE_BYTES) break
       }
       return values
     })
@@ -224,7 +227,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
     let removed = 0
     let skip: number | null = 0
     while (skip !== null && (retain || missing.size > 0)) {
-      const args = { skip, page: PAGE, retain, mark, elements }
+      const args = { skip, page: PAGE, bytes: PAGE_BYTES, retain, mark, elements }
       const reply: SiftReply = await this.script(sift, { destination: this.key }, args, { idempotent: !retain })
       for (const position of reply.found) missing.delete(position)
       removed += reply.removed
@@ -232,6 +235,10 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
     }
     return { missing: missing.size, removed }
   }
+}
+
+function bytesOf(elements: readonly Buffer[]): number {
+  return elements.reduce((sum, element) => sum + element.length, 0)
 }
 
 /** For callers that give something else than one of our queues. */

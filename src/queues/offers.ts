@@ -1,18 +1,17 @@
-import { ORDERED_ID_BYTES, UNORDERED_ID_BYTES, encodeEntry } from '../codec/entry.js'
+import {
+  ORDERED_ID_BYTES,
+  UNGUESSABLE_ORDERED_ID_BYTES,
+  UNGUESSABLE_UNORDERED_ID_BYTES,
+  UNORDERED_ID_BYTES,
+  encodeEntry,
+} from '../codec/entry.js'
 import { encodeTicket, type Ticket } from '../codec/ticket.js'
 import type { Wait } from '../connection/durability.js'
-import type { WaitedFor } from '../connection/durable-lane.js'
-import {
-  ConnectionError,
-  DurabilityError,
-  InternalError,
-  InvalidArgumentError,
-  RedelayedError,
-  toError,
-} from '../errors.js'
+import { shortfall, waitedFor } from '../connection/waited-for.js'
+import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
 import { asBytesArray } from '../lua/replies.js'
 import { run, runMany } from '../lua/run.js'
-import { script, type ArgsOf } from '../lua/script.js'
+import type { ArgsOf } from '../lua/script.js'
 import { offer, offerMany } from '../lua/scripts.js'
 import { scriptTime } from '../options.js'
 import type { QueueContext, QueueIdentity } from './context.js'
@@ -44,11 +43,7 @@ export interface PendingOffer {
   readonly due: Due
 }
 
-/** The script where its writes are waited for. */
-const durableOffer = script(offer.source, (reply) => {
-  const waited = reply as WaitedFor
-  return { ...waited, reply: offer.decode(waited.reply) }
-})
+const durableOffer = waitedFor(offer)
 
 type OfferArgs = ArgsOf<(typeof offer)['source']>
 type DurableReply = ReturnType<(typeof durableOffer)['decode']>
@@ -75,11 +70,16 @@ export class Offers {
   readonly #context: QueueContext
   readonly #identity: QueueIdentity<unknown>
   readonly #ordered: boolean
+  readonly #idBytes: number
 
-  constructor(context: QueueContext, identity: QueueIdentity<unknown>, ordered: boolean) {
+  constructor(context: QueueContext, identity: QueueIdentity<unknown>, ordered: boolean, unguessable = false) {
     this.#context = context
     this.#identity = identity
     this.#ordered = ordered
+    const [listed, scheduled] = unguessable
+      ? [UNGUESSABLE_ORDERED_ID_BYTES, UNGUESSABLE_UNORDERED_ID_BYTES]
+      : [ORDERED_ID_BYTES, UNORDERED_ID_BYTES]
+    this.#idBytes = ordered ? listed : scheduled
   }
 
   async one(pending: PendingOffer): Promise<Ticket> {
@@ -148,7 +148,7 @@ export class Offers {
         return settled === undefined
       })
       const repeated = open.map(({ attempt }) => attempt).filter(({ unknown }) => unknown !== undefined)
-      if (repeated.length > 0 && !(await this.#limit(repeated, startedAt))) {
+      if (repeated.length > 0 && !(await this.#limit(repeated, startedAt, wait?.timeoutMs))) {
         for (const { index, attempt } of open) if (attempt.unknown !== undefined) results[index] = attempt.unknown
         open = open.filter(({ attempt }) => attempt.unknown === undefined)
       }
@@ -202,7 +202,7 @@ export class Offers {
 
   #newId(): Buffer {
     if (this.#context.settings.entryFormat === 'dLc0') return this.#context.ids.nextOld()
-    return this.#context.ids.next(this.#ordered ? ORDERED_ID_BYTES : UNORDERED_ID_BYTES)
+    return this.#context.ids.next(this.#idBytes)
   }
 
   #args(attempt: Attempt): OfferArgs {
@@ -229,10 +229,7 @@ export class Offers {
     }
     const settled = this.#settle(attempt, result.reply, startedAt)
     if (typeof settled !== 'string') return settled
-    const { asked, timeoutMs } = wait
-    const { by, error: cause } = result
-    const reached = cause === undefined && by.replicas >= asked.replicas && (by.aof || !asked.aof)
-    return reached ? settled : new DurabilityError(settled, asked, by, timeoutMs, { cause })
+    return shortfall(settled, wait, result) ?? settled
   }
 
   /** A ticket, a final error, or `undefined` when it has to be sent again. */
@@ -271,19 +268,22 @@ export class Offers {
 
   /**
    * Learns until when attempts that began at `startedAt` can be repeated, from the server, whose clock decides. False when
-   * there is no connection: the repetition would wait as long for it once more.
+   * there is no connection, as the repetition would wait as long for it once more, and when the time of a call is over.
    */
-  async #limit(attempts: readonly Attempt[], startedAt: number): Promise<boolean> {
+  async #limit(attempts: readonly Attempt[], startedAt: number, waitMs = 0): Promise<boolean> {
+    const { commands } = this.#context
+    if (!commands.isInTime(startedAt, waitMs)) return false
     // another master may have answered, or may answer next, with a clock of its own
-    const skew = this.#context.commands.moves ? SKEW_MS : 0
+    const skew = commands.moves ? SKEW_MS : 0
     let serverStartedAt = -Infinity // without an answer only those whose due time was given by its date
     try {
-      const [seconds, microseconds] = asBytesArray(await this.#context.commands.call('TIME', [], { idempotent: true }))
+      const [seconds, microseconds] = asBytesArray(await commands.call('TIME', [], { idempotent: true, startedAt }))
       const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
       serverStartedAt = now - Math.ceil(performance.now() - startedAt) - skew
     } catch (error) {
       if (error instanceof ConnectionError && error.outcome === 'not-applied') return false
     }
+    if (!(await commands.maySendAgain(this.#identity.keys.timeouts, startedAt, waitMs).catch(() => false))) return false
     for (const attempt of attempts) {
       const { due } = attempt
       attempt.undeliveredUntilMs = Math.max(0, 'atMs' in due ? due.atMs - skew : serverStartedAt + due.delayMs)

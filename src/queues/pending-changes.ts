@@ -9,6 +9,8 @@ import { MAX_RETAINED } from './queue-object.js'
 
 /** How many entries one script takes. */
 const PAGE = 500
+/** After how many bytes of entries it ends, too. */
+const PAGE_BYTES = 2 ** 20
 
 /** `amend` with this delay removes the entry. */
 const REMOVE = -1
@@ -106,7 +108,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     return this.whole(async () => {
       const values: T[] = []
       while (values.length < limit) {
-        const args = { count: Math.min(PAGE, limit - values.length), ordered: this.ordered }
+        const args = { count: Math.min(PAGE, limit - values.length), bytes: PAGE_BYTES, ordered: this.ordered }
         const entries = await this.script(poll, this.identity.keys, args).catch((error: unknown) => {
           if (values.length === 0) throw error
           return [] // what was taken before must reach the caller

@@ -16,6 +16,8 @@ import { KeyedObject } from './keyed-object.js'
 
 /** How many entries one script looks at. */
 const PAGE = 500
+/** After how many bytes of entries it ends, too. */
+const PAGE_BYTES = 2 ** 20
 /** How long one script may remove before others have their turn; one removal can take longer. */
 const BUDGET_US = 2_000
 const MAX_SCHEDULE = 10_000
@@ -143,7 +145,15 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     let removed = 0
     let next: SiftPendingReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
     while (next !== null && (remove !== 'nothing' || missing.size > 0)) {
-      const args = { ...next, page: PAGE, ordered: this.ordered, remove, budgetUs: BUDGET_US, payloads }
+      const args = {
+        ...next,
+        page: PAGE,
+        bytes: PAGE_BYTES,
+        ordered: this.ordered,
+        remove,
+        budgetUs: BUDGET_US,
+        payloads,
+      }
       const idempotent = remove === 'nothing'
       const reply: SiftPendingReply = await this.script(siftPending, this.identity.keys, args, { idempotent })
       for (const position of reply.found) missing.delete(position)
@@ -172,7 +182,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     tail.set(payload, 8)
     let from: number | null = 0
     while (from !== null) {
-      const args = { tail, from, page: PAGE, ordered: this.ordered, remove }
+      const args = { tail, from, page: PAGE, bytes: PAGE_BYTES, ordered: this.ordered, remove }
       const reply: PageReply = await this.script(find, this.identity.keys, args, { idempotent: !remove })
       if (reply.found) return true
       from = reply.next

@@ -80,7 +80,9 @@ export abstract class WaitingQueue<T> extends ListQueue<T> {
     { end, max, timeoutMs, signal }: Wait,
   ): Promise<{ queue: WaitingQueue<T>; values: T[] } | null> {
     if (signal?.aborted === true) throw toError(signal.reason)
+    const deadline = timeoutMs === undefined ? Infinity : performance.now() + timeoutMs
     if (timeoutMs === 0 || queues.length > 1) {
+      if (timeoutMs !== 0 && !(await this.#reach(timeoutMs, signal))) return null
       for (const queue of queues) {
         const values = await queue.takeNow(end, max)
         if (values.length > 0) return { queue, values }
@@ -88,7 +90,6 @@ export abstract class WaitingQueue<T> extends ListQueue<T> {
       if (timeoutMs === 0) return null
     }
     const byKey = new Map(queues.map((queue) => [queue.key, queue]))
-    const deadline = timeoutMs === undefined ? Infinity : performance.now() + timeoutMs
     const releases: (() => void)[] = []
     try {
       for (const queue of queues) if (queue.#delivers) releases.push(this.context.transfers.consume(queue.identity))
@@ -104,6 +105,15 @@ export abstract class WaitingQueue<T> extends ListQueue<T> {
       throw thrown instanceof RedelayedError ? this.named(thrown) : thrown
     } finally {
       for (const release of releases) release()
+    }
+  }
+
+  /** What looks without waiting at the server must not wait for a connection longer than the caller. */
+  async #reach(timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<boolean> {
+    try {
+      return await this.context.blocking.reach({ timeoutMs, signal })
+    } catch (thrown) {
+      throw thrown instanceof RedelayedError ? this.named(thrown) : thrown
     }
   }
 

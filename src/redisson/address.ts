@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError, inWords } from '../errors.js'
 
 export interface Address {
   readonly host: string
@@ -14,16 +14,16 @@ const SCHEME = /^(redis|valkey)(s?):\/\//
 export function parseAddress(path: string, text: string): Address {
   const scheme = SCHEME.exec(text)
   const expected = 'redis://host:port, rediss://, valkey:// or valkeys://'
-  if (scheme === null) throw new InvalidArgumentError(path, expected, withoutRest(text))
+  if (scheme === null) throw new InvalidArgumentError(path, expected, inWords('something else'))
   const port = /:\d+\/?$/.test(text) ? '' : ':6379'
   let url: URL
   try {
     url = new URL(text.replace(SCHEME, 'redis://').replace(/\/?$/, port))
   } catch {
-    throw new InvalidArgumentError(path, expected, withoutRest(text))
+    throw new InvalidArgumentError(path, expected, inWords('something else'))
   }
   if (url.hostname === '' || url.pathname.length > 1 || url.search !== '' || url.hash !== '') {
-    throw new InvalidArgumentError(path, expected, withoutRest(text))
+    throw new InvalidArgumentError(path, expected, inWords('something else'))
   }
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
@@ -41,9 +41,4 @@ function decoded(part: string): string | undefined {
   } catch {
     return part // Redisson's users write them as they are
   }
-}
-
-function withoutRest(text: string): string {
-  const [scheme] = /^[a-z+]+:\/\//i.exec(text) ?? []
-  return scheme === undefined ? 'something without one of these schemes' : `${scheme}…`
 }

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
 import type { Codec } from '../codec/codec.js'
 import type { ConnectOptions, HostAndPort } from '../connection/options.js'
-import { InvalidArgumentError, UnsupportedOperationError } from '../errors.js'
+import { InvalidArgumentError, UnsupportedOperationError, describe, inQuotes, inWords } from '../errors.js'
+import { quoted } from '../text.js'
 import { identityMapper, type NameMapper } from '../keys.js'
 import { onlyKnown, type Tuning } from '../options.js'
 import { parseAddress, type Address } from './address.js'
@@ -93,19 +94,25 @@ export function readRedissonYaml(
   return { ...target, ioredis: extras, ...given }
 }
 
+const FILE_NAME = /^[^{}]{1,1000}\.(ya?ml|json|conf|txt|properties)$/i
+
 /** A text has settings in it; anything else is the path of a file. */
 function textOf(pathOrText: string | URL): string {
   if (typeof pathOrText === 'string' && /[\n{]|:\s/.test(pathOrText)) return pathOrText
   if (typeof pathOrText === 'string' && /^\w+:\/\//.test(pathOrText)) {
-    throw new InvalidArgumentError('pathOrText', 'a path, a file URL as an object, or YAML', 'a URL')
+    throw new InvalidArgumentError('pathOrText', 'a path, a file URL as an object, or YAML', inWords('a URL'))
   }
   if (typeof pathOrText !== 'string' && !(pathOrText instanceof URL)) {
     throw new InvalidArgumentError('pathOrText', 'a path or YAML', pathOrText)
   }
   try {
     return readFileSync(pathOrText, 'utf8')
-  } catch (cause) {
-    throw new InvalidArgumentError('pathOrText', 'a file that can be read, or YAML', pathOrText, { cause })
+  } catch (thrown) {
+    const path = String(pathOrText)
+    // what is no name of such a file could be settings on one line; the error underneath would show them
+    const shown = FILE_NAME.test(path) ? quoted(path) : describe(path)
+    const why = (thrown as NodeJS.ErrnoException).code ?? 'unreadable'
+    throw new InvalidArgumentError('pathOrText', 'a file that can be read, or YAML', inWords(`${shown} (${why})`))
   }
 }
 
@@ -116,7 +123,7 @@ function modeOf(config: Section): Mode {
   throw new InvalidArgumentError(
     'the YAML',
     `one of ${MODES.join(', ')}`,
-    found.length === 0 ? 'none' : `${found.length} of them`,
+    inWords(found.length === 0 ? 'none' : `${found.length} of them`),
   )
 }
 
@@ -124,7 +131,7 @@ function place(mode: Mode, server: Section): { addresses: readonly Address[]; wh
   const one = (name: string): Address => parseAddress(server.at(name), server.required(name))
   const several = (name: string): Address[] => {
     const list = server.list(name) ?? []
-    if (list.length === 0) throw new InvalidArgumentError(server.at(name), 'a list of addresses', 'nothing')
+    if (list.length === 0) throw new InvalidArgumentError(server.at(name), 'a list of addresses', inWords('nothing'))
     return list.map((text, index) => parseAddress(`${server.at(name)}[${index}]`, text))
   }
   const db = server.number('database')
@@ -163,7 +170,11 @@ function credentials(
   const password = said.find((place) => place.password !== undefined)?.password
   for (const address of addresses) {
     if (address.username === addresses[0]?.username && address.password === addresses[0]?.password) continue
-    throw new InvalidArgumentError(server.path, 'the same user and password in all addresses', 'different ones')
+    throw new InvalidArgumentError(
+      server.path,
+      'the same user and password in all addresses',
+      inWords('different ones'),
+    )
   }
   for (const section of [server, config]) {
     const resolver = section.object('credentialsResolver')?.javaClass
@@ -206,7 +217,7 @@ function security(
     return {}
   }
   if (!addresses.every((address) => address.tls)) {
-    throw new InvalidArgumentError(server.path, 'either rediss:// or redis:// in all addresses', 'both')
+    throw new InvalidArgumentError(server.path, 'either rediss:// or redis:// in all addresses', inWords('both'))
   }
   const tls = tlsOptions(both, given)
   if (mode !== 'sentinelServersConfig') return { tls }
@@ -265,7 +276,7 @@ function ignoreRest(section: Section, warn: (text: string) => void): void {
   for (const name of section.rest) {
     const reason = reasonToIgnore(name)
     if (reason === undefined)
-      throw new InvalidArgumentError(section.path || 'the YAML', 'only settings of Redisson', name)
+      throw new InvalidArgumentError(section.path || 'the YAML', 'only settings of Redisson', inQuotes(name))
     warn(`${section.at(name)} is ignored: ${reason}`)
   }
 }

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError, inWords } from '../errors.js'
 import { integer } from '../options.js'
 import type { Tree } from './yaml-tree.js'
 
@@ -8,7 +8,8 @@ export class Section {
   readonly #entries: Map<string, Tree>
 
   constructor(tree: Tree) {
-    if (!(tree.value instanceof Map)) throw new InvalidArgumentError(tree.path || 'the YAML', 'settings', kindOf(tree))
+    if (!(tree.value instanceof Map))
+      throw new InvalidArgumentError(tree.path || 'the YAML', 'settings', inWords(kindOf(tree)))
     this.path = tree.path
     this.#entries = new Map(tree.value as ReadonlyMap<string, Tree>)
   }
@@ -63,7 +64,7 @@ export class Section {
     const { value } = tree
     if (value === true || value === 'true') return true
     if (value === false || value === 'false') return false
-    throw new InvalidArgumentError(tree.path, 'true or false', kindOf(tree))
+    throw new InvalidArgumentError(tree.path, 'true or false', inWords(kindOf(tree)))
   }
 
   /** A list of texts; Jackson takes a single one without the dash, too. */
@@ -78,7 +79,7 @@ export class Section {
   texts(name: string): Map<string, string> {
     const tree = this.take(name)
     if (tree === undefined) return new Map()
-    if (!(tree.value instanceof Map)) throw new InvalidArgumentError(tree.path, 'a map', kindOf(tree))
+    if (!(tree.value instanceof Map)) throw new InvalidArgumentError(tree.path, 'a map', inWords(kindOf(tree)))
     return new Map([...(tree.value as ReadonlyMap<string, Tree>)].map(([key, value]) => [key, textOf(value)]))
   }
 
@@ -89,17 +90,18 @@ export class Section {
     const empty = tree.value === '' || tree.value === null
     const settings = new Section(empty ? { ...tree, value: new Map() } : tree)
     const javaClass = tree.javaClass ?? settings.text('class')
-    if (javaClass === undefined) throw new InvalidArgumentError(tree.path, 'a class, as !<org.redisson…> {}', 'none')
+    if (javaClass === undefined)
+      throw new InvalidArgumentError(tree.path, 'a class, as !<org.redisson…> {}', inWords('none'))
     return { javaClass, settings }
   }
 }
 
 function textOf(tree: Tree): string {
   const { value, path, javaClass } = tree
-  if (javaClass !== undefined) throw new InvalidArgumentError(path, 'text without a tag', 'a tag') // perhaps a password
+  if (javaClass !== undefined) throw new InvalidArgumentError(path, 'text without a tag', inWords('a tag')) // perhaps a password
   if (typeof value === 'string') return value
   if (typeof value === 'number' || typeof value === 'boolean') return tree.source ?? String(value)
-  throw new InvalidArgumentError(path, 'text', kindOf(tree))
+  throw new InvalidArgumentError(path, 'text', inWords(kindOf(tree)))
 }
 
 /** Not the value: it may be a password. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ConnectionOptions as TlsOptions, SecureVersion } from 'node:tls'
-import { InvalidArgumentError, UnsupportedOperationError } from '../errors.js'
+import { InvalidArgumentError, UnsupportedOperationError, inQuotes, inWords } from '../errors.js'
 import type { Section } from './section.js'
 
 export const TLS_SETTINGS = [
@@ -46,7 +46,7 @@ function verification(sections: readonly Section[]): TlsOptions {
   const [mode = 'STRICT', other] = modes
   if (other !== undefined) {
     const path = sections.map((section) => section.at('sslVerificationMode')).join(' and ')
-    throw new InvalidArgumentError(path, 'the same, or one of them only', `${mode} and ${other}`)
+    throw new InvalidArgumentError(path, 'the same, or one of them only', inWords(`${mode} and ${other}`))
   }
   return VERIFICATION.get(mode) ?? {}
 }
@@ -111,11 +111,11 @@ function fileAt(config: Section, name: string): Buffer {
   const url = config.required(name)
   const path = config.at(name)
   const found = /^file:(.*)$/s.exec(url)
-  if (found === null) throw new InvalidArgumentError(path, 'a URL file:…', url.replace(/:.*$/s, ':…'))
+  if (found === null) throw new InvalidArgumentError(path, 'a URL file:…', inWords('something else'))
   try {
     return readFileSync(found[1]?.startsWith('//') === true ? fileURLToPath(url) : (found[1] ?? ''))
   } catch (cause) {
-    throw new InvalidArgumentError(path, 'a file that can be read', url, { cause })
+    throw new InvalidArgumentError(path, 'a file that can be read', inQuotes(url), { cause })
   }
 }
 

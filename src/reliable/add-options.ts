@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { resolveDurability, type Durability, type Wait } from '../connection/durability.js'
 import { InvalidArgumentError } from '../errors.js'
 import { PRIORITIES } from '../keys.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
@@ -31,10 +32,18 @@ export interface AddOptions {
   readonly existing?: ExistingPolicy | undefined
   /** Not added when one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
   readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: number } | undefined
+  /**
+   * What must have the message, beside the memory of the server, before the call resolves: so many replicas, or the append-only
+   * file on disk. That holds for every outcome, so also for a message that was there and is kept. See docs/durability.md.
+   */
+  readonly durability?: Durability | undefined
 }
 
+/** What holds for all messages of one call. */
+export type AddManyOptions = Pick<AddOptions, 'existing' | 'durability'>
+
 /** One message for `addMany`. */
-export interface AddItem<T> extends Omit<AddOptions, 'existing'> {
+export interface AddItem<T> extends Omit<AddOptions, keyof AddManyOptions> {
   readonly payload: T
 }
 
@@ -69,7 +78,11 @@ export interface PendingMessage {
   readonly markMs: string
 }
 
-export function prepare(options: Omit<AddOptions, 'existing'>, payload: Buffer, drawId: () => string): PendingMessage {
+export function prepare(
+  options: Omit<AddOptions, keyof AddManyOptions>,
+  payload: Buffer,
+  drawId: () => string,
+): PendingMessage {
   const { id, priority = 0, timeToLive, deliveryLimit, deduplicate } = options
   const given = id === undefined ? undefined : assertId('id', id)
   const { mark, markMs } = markOf(deduplicate, given, payload)
@@ -88,8 +101,20 @@ export function prepare(options: Omit<AddOptions, 'existing'>, payload: Buffer, 
   }
 }
 
-export function existingOf(existing: unknown): ExistingPolicy {
-  return oneOf('existing', existing ?? 'keep', ['keep', 'replace', 'postpone'])
+/** The options that hold for all messages of one call, checked. */
+export interface How {
+  readonly existing: ExistingPolicy
+  /** What is waited for, if anything. */
+  readonly wait: Wait | undefined
+}
+
+export const HOW_OPTIONS = ['existing', 'durability'] as const
+
+export function howOf({ existing, durability }: AddManyOptions): How {
+  return {
+    existing: oneOf('existing', existing ?? 'keep', ['keep', 'replace', 'postpone']),
+    wait: durability === undefined ? undefined : resolveDurability(durability),
+  }
 }
 
 export function positive(what: string, ms: unknown): number {

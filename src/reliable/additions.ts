@@ -1,16 +1,22 @@
 import {
   ConnectionError,
+  DurabilityError,
+  InternalError,
   InvalidArgumentError,
   OperationDisabledError,
   PayloadTooLargeError,
   QueueFullError,
   RedelayedError,
   toError,
+  inWords,
 } from '../errors.js'
-import { run } from '../lua/run.js'
-import { add } from '../lua/reliable-scripts.js'
+import { shortfall, waitedFor, type WaitedFor } from '../connection/waited-for.js'
+import { run, runMany } from '../lua/run.js'
+import { add, type AddReply } from '../lua/reliable-scripts.js'
+import type { ArgsOf, KeysOf } from '../lua/script.js'
 import { scriptTime } from '../options.js'
-import type { ExistingPolicy, PendingMessage } from './add-options.js'
+import type { How, PendingMessage } from './add-options.js'
+import type { Wait } from '../connection/durability.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
 /** What became of a message that was added. */
@@ -31,6 +37,11 @@ const OUTCOMES = new Map<number, Added['outcome']>([
   [-1, 'duplicate'],
 ])
 
+const durableAdd = waitedFor(add)
+
+type AddKeys = KeysOf<(typeof add)['source']>
+type AddArgs = ArgsOf<(typeof add)['source']>
+
 /** Bounds of what is sent together; a script with so many takes about two milliseconds. */
 const CHUNK_ITEMS = 250
 const CHUNK_BYTES = 1024 * 1024
@@ -42,21 +53,25 @@ const MAX_ATTEMPTS = 5
 export class Additions {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
+  readonly #keys: AddKeys
 
   constructor(context: ReliableContext, identity: ReliableIdentity<unknown>) {
     this.#context = context
     this.#identity = identity
+    const { keys } = identity
+    const { messages, deliveries, failures, config, once, inFlight, ticks } = keys
+    this.#keys = { ...dueKeys(keys), messages, deliveries, failures, config, once, inFlight, ticks }
   }
 
   /** One result or error per message, in order; of each script all of them or none. */
-  async many(pending: readonly PendingMessage[], existing: ExistingPolicy): Promise<(Added | RedelayedError)[]> {
+  async many(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     const results = new Array<Added | RedelayedError>(pending.length)
     const chunks = chunksOf(pending)
     const one = async ([from, to]: readonly [number, number]): Promise<void> => {
       const part = pending.slice(from, to)
-      const outcomes = await this.#send(part, existing).catch((thrown: unknown) => toRedelayed(thrown))
+      const answer = await this.#send(part, how).catch((thrown: unknown) => toRedelayed(thrown))
       part.forEach((message, at) => {
-        results[from + at] = outcomes instanceof Error ? outcomes : resultOf(message, outcomes[at] ?? NaN)
+        results[from + at] = answer instanceof Error ? answer : settled(message, at, answer, how.wait)
       })
     }
     const first = chunks.shift()
@@ -75,8 +90,10 @@ export class Additions {
     if (!hub.isHeard('added', name) && !hub.isHeard('full', name)) return
     const idsOf = (fits: (result: Added | RedelayedError) => boolean): string[] =>
       results.flatMap((result, at) => (fits(result) ? [pending[at]?.id ?? ''] : []))
-    const isNew = (result: Added | RedelayedError): boolean =>
-      !(result instanceof RedelayedError) && (result.outcome === 'added' || result.outcome === 'replaced')
+    const isNew = (result: Added | RedelayedError): boolean => {
+      const added = result instanceof DurabilityError ? result.added : result
+      return added !== undefined && 'outcome' in added && (added.outcome === 'added' || added.outcome === 'replaced')
+    }
     hub.messages('added', name, idsOf(isNew))
     hub.messages(
       'full',
@@ -85,37 +102,52 @@ export class Additions {
     )
   }
 
-  async #send(part: readonly PendingMessage[], existing: ExistingPolicy): Promise<readonly number[]> {
-    const { keys } = this.#identity
-    const { commands, settings } = this.#context.queues
-    const { messages, deliveries, failures, config, once, inFlight, ticks, channel } = keys
+  async #send(part: readonly PendingMessage[], { existing, wait }: How): Promise<Answer> {
+    const { commands } = this.#context.queues
     const items = part.flatMap(itemArgs)
     let unknown: ConnectionError | undefined
+    const startedAt = performance.now()
+    const waitMs = wait?.timeoutMs ?? 0
     for (let attempt = 1; ; attempt++) {
       try {
-        const reply = await run(
-          commands,
-          add,
-          { ...dueKeys(keys), messages, deliveries, failures, config, once, inFlight, ticks },
-          {
-            channel,
-            nowMs: scriptTime(settings),
-            existing,
-            resent: unknown !== undefined,
-            items,
-          },
-        )
-        return reply.outcomes
+        const args = this.#args({ existing, resent: unknown !== undefined, items, durable: wait !== undefined })
+        if (wait !== undefined) return await this.#sendDurable(args, wait)
+        return { reply: await run(commands, add, this.#keys, args) }
       } catch (error) {
-        if (!(error instanceof ConnectionError)) throw error
+        if (!(error instanceof ConnectionError)) {
+          if (unknown === undefined) throw error
+          // this attempt was refused, but an earlier one may have been carried out
+          throw new ConnectionError(toError(error).message, 'unknown', { cause: error })
+        }
         if (error.outcome === 'unknown') unknown ??= error
         // once nobody knows whether it was carried out, a later attempt that could not even be sent tells nothing
-        if (error.outcome === 'not-applied' || existing === 'postpone' || attempt >= MAX_ATTEMPTS)
+        if (
+          error.outcome === 'not-applied' ||
+          existing === 'postpone' ||
+          attempt >= MAX_ATTEMPTS ||
+          !commands.isInTime(startedAt, waitMs)
+        )
+          throw unknown ?? error
+        if (!(await commands.maySendAgain(this.#identity.keys.messages, startedAt, waitMs).catch(() => false)))
           throw unknown ?? error
       }
     }
   }
+
+  async #sendDurable(args: AddArgs, wait: Wait): Promise<Answer> {
+    const { durable } = this.#context.queues
+    const [answer] = await runMany(durable.sender(this.#keys.messages, wait), durableAdd, this.#keys, [args])
+    if (answer === undefined || answer instanceof Error) throw answer ?? new InternalError('add-reply', 'there is none')
+    return answer
+  }
+
+  #args(given: Omit<AddArgs, 'channel' | 'nowMs'>): AddArgs {
+    return { channel: this.#identity.keys.channel, nowMs: scriptTime(this.#context.queues.settings), ...given }
+  }
 }
+
+/** What the script answers, and what was reached where it was waited for. */
+type Answer = Partial<WaitedFor<AddReply>> & Pick<WaitedFor<AddReply>, 'reply'>
 
 /** As few arguments as can be: the layers below take more time for each than all else does. */
 function itemArgs(message: PendingMessage): (Buffer | string)[] {
@@ -129,6 +161,13 @@ function itemArgs(message: PendingMessage): (Buffer | string)[] {
   ]
 }
 
+/** What became of the message at that place; an error also when it is not as safe as asked. */
+function settled(message: PendingMessage, at: number, answer: Answer, wait: Wait | undefined): Added | RedelayedError {
+  const result = resultOf(message, answer.reply.outcomes[at] ?? NaN)
+  if (wait === undefined || result instanceof RedelayedError) return result
+  return shortfall(result, wait, answer as WaitedFor<AddReply>) ?? result
+}
+
 function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Added | RedelayedError {
   // nobody else has a drawn id: what is there is this message, which the layer below has sent twice
   if (isDrawn && outcome >= 0) return { id, outcome: 'added' }
@@ -137,7 +176,7 @@ function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Ad
   if (outcome === -2) return new QueueFullError()
   if (outcome === -4) return new OperationDisabledError('add')
   if (outcome === -5) return new PayloadTooLargeError(payload.length, 'what the queue allows')
-  return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', 'a later one')
+  return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', inWords('a later one'))
 }
 
 export function toRedelayed(thrown: unknown): RedelayedError {

@@ -29,6 +29,8 @@ const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, valu
   deadLetters: (what, value) => Number(boolean(what, value)),
 }
 
+const PAUSES: readonly string[] = ['addPaused', 'pollPaused']
+
 const NAMES = Object.keys(CHECKS) as (keyof ReliableQueueConfig)[]
 
 /** Names and values as the script takes them; `null` removes a setting, what is not given stays. */
@@ -41,13 +43,30 @@ export function configArgs(config: ReliableQueueConfig): string[] {
   })
 }
 
+/** What is stored; a value that the scripts do not take, because it is none of `setConfig`, is left out. */
 export function readConfig(values: readonly (string | null)[]): ReliableQueueConfig {
   const config: Record<string, number | boolean> = {}
   NAMES.forEach((name, at) => {
     const value = values[at]
-    if (value !== null && value !== undefined) config[name] = name === 'deadLetters' ? value === '1' : Number(value)
+    if (value === null || value === undefined || !isSetting(name, value)) return
+    config[name] = name === 'deadLetters' ? value === '1' : Number(value)
   })
   return config
 }
 
+/** Whether a stored text is a value of a setting; for one without a meaning to this version, it is. */
+export function isSetting(name: string, value: string): boolean {
+  if (name === 'deadLetters' || PAUSES.includes(name)) return value === '0' || value === '1'
+  const check = CHECKS[name as keyof typeof CHECKS] as (typeof CHECKS)[keyof typeof CHECKS] | undefined
+  if (check === undefined) return true
+  try {
+    return /^\d+$/.test(value) && check(name, Number(value)) >= 0
+  } catch {
+    return false
+  }
+}
+
 export const CONFIG_NAMES: readonly string[] = NAMES
+
+/** All that the scripts read of the configuration. */
+export const SETTING_NAMES: readonly string[] = [...NAMES, ...PAUSES]

@@ -2,6 +2,7 @@ import { asArray, asBytes, asNumber } from '../lua/replies.js'
 import { run } from '../lua/run.js'
 import { count, get, type CountReply, type MessageReply } from '../lua/reliable-scripts.js'
 import { scriptTime } from '../options.js'
+import { clean } from '../text.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
 /** What becomes of a message next. */
@@ -105,17 +106,21 @@ export interface FailedAttempt {
   readonly reason: string
 }
 
+/** JSON of a text; whatever else was written there is shown as it is. */
+function textIn(json: string): string {
+  try {
+    const text: unknown = JSON.parse(json)
+    return typeof text === 'string' ? text : json
+  } catch {
+    return json
+  }
+}
+
 /** Lines of `<attempt> <epoch ms> <JSON text>`; what cannot be read is left out. */
 export function readFailures(lines: string): FailedAttempt[] {
   return lines.split('\n').flatMap((line) => {
     const [, attempt, at, json = ''] = /^(\d+) (\d+) (.*)$/s.exec(line) ?? []
     if (attempt === undefined || at === undefined) return []
-    let reason: unknown
-    try {
-      reason = JSON.parse(json)
-    } catch {
-      reason = json
-    }
-    return [{ attempt: Number(attempt), at: new Date(asNumber(at)), reason: String(reason) }]
+    return [{ attempt: Number(attempt), at: new Date(asNumber(at)), reason: clean(textIn(json)) }]
   })
 }

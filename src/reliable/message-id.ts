@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError, inWords } from '../errors.js'
 
 /** In the order of their codes, so that texts sort as the bytes they stand for. */
 const ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
@@ -30,6 +30,6 @@ function assertText(what: string, id: unknown, most: number): string {
   const expected = `a text of 1 to ${most} bytes without lone surrogates`
   if (typeof id !== 'string' || id === '' || !id.isWellFormed()) throw new InvalidArgumentError(what, expected, id)
   const bytes = Buffer.byteLength(id)
-  if (bytes > most) throw new InvalidArgumentError(what, expected, `${bytes} bytes`)
+  if (bytes > most) throw new InvalidArgumentError(what, expected, inWords(`${bytes} bytes`))
   return id
 }

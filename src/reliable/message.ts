@@ -49,6 +49,11 @@ export class ReliableMessage<T = unknown> {
   readonly delivery: Delivery
   /** @internal How many extensions are under way. */
   extensions = 0
+  /**
+   * @internal Taken beforehand once before and never begun: it may have killed its process when it was decoded or handled. So it is begun first,
+   * which counts the delivery, and decoded only then.
+   */
+  isSuspect = false
   readonly #actions: MessageActions
   #visibleUntil: number
   #heldUntil: number
@@ -103,11 +108,22 @@ export class ReliableMessage<T = unknown> {
     return this.#actions.extend(this, visibility)
   }
 
+  /** @internal Of a suspect that was begun. */
+  open(payload: T): void {
+    ;(this as { payload: T }).payload = payload
+    this.isSuspect = false
+  }
+
   /** @internal `heldUntil`: where the caller cannot tell, it moves as far as `until` does. */
   onExtended(until: number, heldUntil: number = this.#heldUntil + until - this.#visibleUntil): void {
     this.#visibleUntil = until
     this.#heldUntil = heldUntil
   }
+}
+
+/** See `ReliableMessage.isSuspect`; the poll script says it so. */
+export function isSuspect({ lease }: Delivery): boolean {
+  return lease.includes(' ~')
 }
 
 /** The number of a delivery, from 1. */

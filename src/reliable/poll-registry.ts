@@ -16,7 +16,7 @@ interface Channels {
 }
 
 /** A queue, and how it is polled. */
-export interface PollTarget extends Pick<PollerParams, 'poll' | 'release'> {
+export interface PollTarget extends Pick<PollerParams, 'poll' | 'release' | 'isConnected'> {
   /** The public name, for events. */
   readonly name: string
   readonly channel: string
@@ -47,6 +47,10 @@ export class PollRegistry {
       clock: systemClock,
       random: Math.random,
     })
+  }
+
+  get isClosed(): boolean {
+    return this.#closed
   }
 
   /** The poller of a queue, for a wait that begins now. */

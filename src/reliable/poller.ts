@@ -1,3 +1,4 @@
+import { noConnectionYet } from '../connection/topology.js'
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../lua/reliable-scripts.js'
 import { Takers, type TakerOptions } from '../queues/takers.js'
@@ -32,14 +33,28 @@ function memberOf(priority: number, id: string, bytes: Buffer): string | Buffer 
   return id.includes('\ufffd') ? Buffer.concat([Buffer.from(String(priority)), bytes]) : `${priority}${id}`
 }
 
+/** How messages are taken. */
+export interface HowToHold {
+  /** -1 is what the queue says. */
+  readonly visibilityMs: number
+  /** They are not handled yet: that is said when they are extended, and only then they count as attempts. */
+  readonly beforehand: boolean
+}
+
 export interface PollerParams {
   /** Runs the script. */
-  readonly poll: (count: number, visibilityMs: number, announce: boolean) => Promise<PollReply>
+  readonly poll: (count: number, how: HowToHold, announce: boolean) => Promise<PollReply>
   /** Gives back what came for nobody. */
   readonly release: (polled: readonly Polled[]) => Promise<void>
   readonly onError: (error: Error) => void
+  readonly isConnected: () => boolean
   readonly clock: Clock
   readonly random: () => number
+}
+
+interface Group {
+  readonly how: HowToHold
+  readonly takers: Takers<Polled>
 }
 
 /** The most that one script hands out. */
@@ -51,11 +66,13 @@ const MOST = 500
  */
 export class Poller {
   readonly #params: PollerParams
-  /** By visibility: what is asked for different times cannot share a script. */
-  readonly #takers = new Map<number, Takers<Polled>>()
+  /** By how they take: what is asked for different times cannot share a script. */
+  readonly #takers = new Map<string, Group>()
   readonly #task: TransferTask
   #waking = false
   #hasServed = false
+  /** Since when it has been asked, while nothing has ever come back. */
+  #triedSince: number | undefined
   #closed: Error | undefined
 
   constructor(params: PollerParams) {
@@ -71,21 +88,17 @@ export class Poller {
 
   /** Whether anybody waits. */
   get isWanted(): boolean {
-    return [...this.#takers.values()].some(({ wanted }) => wanted > 0)
+    return [...this.#takers.values()].some(({ takers }) => takers.wanted > 0)
   }
 
   /** Waits for 1 to `max` messages; none when the time is over. */
-  take(max: number, visibilityMs: number, options: TakerOptions): Promise<Polled[]> {
+  take(max: number, how: HowToHold, options: TakerOptions): Promise<Polled[]> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
-    const takers =
-      this.#takers.get(visibilityMs) ??
-      new Takers<Polled>(
-        this.#params.clock,
-        () => undefined,
-        () => undefined,
-      )
-    this.#takers.set(visibilityMs, takers)
-    const taken = takers.add(max, options)
+    const key = `${how.visibilityMs} ${how.beforehand}`
+    const group = this.#takers.get(key) ?? { how, takers: this.#noTakers() }
+    this.#takers.set(key, group)
+    this.#triedSince ??= this.#params.clock.now()
+    const taken = group.takers.add(max, options)
     this.#wake()
     return taken
   }
@@ -111,7 +124,7 @@ export class Poller {
 
   async stop(): Promise<void> {
     this.#closed = new ShutdownError('the client was shut down')
-    for (const takers of this.#takers.values()) takers.rejectAll(this.#closed)
+    for (const { takers } of this.#takers.values()) takers.rejectAll(this.#closed)
     await this.#task.stop()
   }
 
@@ -128,17 +141,18 @@ export class Poller {
   async #look(announce: boolean): Promise<TransferResult | null> {
     let last: PollReply | undefined
     let moved = 0
-    for (const [visibilityMs, takers] of [...this.#takers]) {
+    for (const [key, group] of [...this.#takers]) {
+      const { how, takers } = group
       if (takers.wanted === 0) {
-        this.#takers.delete(visibilityMs)
+        this.#takers.delete(key)
         continue
       }
       const sentAt = this.#params.clock.now()
-      last = await this.#params.poll(Math.min(MOST, takers.wanted), visibilityMs, announce)
+      last = await this.#params.poll(Math.min(MOST, takers.wanted), how, announce)
       this.#hasServed = true
       moved += last.messages.length
       const left = takers.give(polledOf(last, sentAt))
-      if (last.messages.length > 0) this.#toTheEnd(visibilityMs, takers)
+      if (last.messages.length > 0) this.#toTheEnd(key, group)
       if (left.length > 0) void this.#params.release(left).catch(this.#params.onError)
     }
     if (last === undefined) return null
@@ -149,14 +163,28 @@ export class Poller {
   }
 
   /** Who got something is asked for last, so that nobody who keeps asking starves the others. */
-  #toTheEnd(visibilityMs: number, takers: Takers<Polled>): void {
-    this.#takers.delete(visibilityMs)
-    this.#takers.set(visibilityMs, takers)
+  #toTheEnd(key: string, group: Group): void {
+    this.#takers.delete(key)
+    this.#takers.set(key, group)
+  }
+
+  #noTakers(): Takers<Polled> {
+    return new Takers<Polled>(
+      this.#params.clock,
+      () => undefined,
+      () => this.#whyNone(),
+    )
+  }
+
+  /** Without a connection nobody can say that nothing is there; what worked before is waited out. */
+  #whyNone(): Error | undefined {
+    if (this.#hasServed || this.#params.isConnected()) return undefined
+    return noConnectionYet(this.#params.clock.now() - (this.#triedSince ?? Infinity))
   }
 
   /** What has never worked is the caller's to know; what worked before is waited out. */
   #onError(error: Error): void {
     if (this.#hasServed) this.#params.onError(error)
-    else for (const takers of this.#takers.values()) takers.rejectAll(error)
+    else for (const { takers } of this.#takers.values()) takers.rejectAll(error)
   }
 }

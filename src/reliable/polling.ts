@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto'
+import { CommandError, attributeTo } from '../errors.js'
 import { poll, type PollReply } from '../lua/reliable-scripts.js'
 import { run } from '../lua/run.js'
 import { scriptTime } from '../options.js'
+import { systemClock } from '../timing/clock.js'
+import { Seldom } from '../timing/seldom.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { Handling } from './handling.js'
 import type { PollTarget } from './poll-registry.js'
-import { polledOf, type Polled } from './poller.js'
+import { polledOf, type HowToHold, type Polled } from './poller.js'
 import type { Repeats } from './repeats/repeats.js'
 
 /** A script hands out for about this long, so that other clients' commands wait no longer. */
@@ -19,6 +22,7 @@ export class Polling {
   readonly #identity: ReliableIdentity<unknown>
   readonly #repeats: Repeats
   readonly #target: PollTarget
+  readonly #seldom = new Seldom(systemClock)
 
   constructor(context: ReliableContext, identity: ReliableIdentity<unknown>, handling: Handling, repeats: Repeats) {
     this.#context = context
@@ -27,7 +31,8 @@ export class Polling {
     this.#target = {
       name: identity.name,
       channel: identity.keys.channel,
-      poll: (count, visibilityMs, announce) => this.#run(count, visibilityMs, announce),
+      isConnected: () => context.queues.commands.connected,
+      poll: (count, how, announce) => this.#run(count, how, announce),
       release: async (polled) => {
         await handling.giveBack(polled, { how: 'released', delayMs: 0, reason: '""' })
       },
@@ -35,11 +40,11 @@ export class Polling {
   }
 
   /** Up to `count` that are there. */
-  async now(count: number, visibilityMs: number): Promise<Polled[]> {
+  async now(count: number, how: HowToHold): Promise<Polled[]> {
     const polled: Polled[] = []
     while (polled.length < count) {
       const sentAt = performance.now()
-      const reply = await this.#run(count - polled.length, visibilityMs, false).catch((error: unknown) => {
+      const reply = await this.#run(count - polled.length, how, false).catch((error: unknown) => {
         if (polled.length === 0) throw error
         return undefined // what was handed out before must reach the caller
       })
@@ -53,15 +58,15 @@ export class Polling {
   /** 1 to `count`, as soon as there are any; none when the time is over. */
   async wait(
     count: number,
-    visibilityMs: number,
+    how: HowToHold,
     deadline: number | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Polled[]> {
     const timeoutMs = deadline === undefined ? undefined : Math.max(0, deadline - performance.now())
-    return this.#context.polls.use(this.#target).take(count, visibilityMs, { timeoutMs, signal })
+    return this.#context.polls.use(this.#target).take(count, how, { timeoutMs, signal })
   }
 
-  async #run(count: number, visibilityMs: number, announce: boolean): Promise<PollReply> {
+  async #run(count: number, { visibilityMs, beforehand }: HowToHold, announce: boolean): Promise<PollReply> {
     const { keys, dead } = this.#identity
     const { messages, deliveries, failures, config, inFlight, repeats, ticks, channel } = keys
     const reply = await run(
@@ -90,6 +95,7 @@ export class Polling {
         token: randomBytes(TOKEN_BYTES).toString('base64url'),
         idleMs: IDLE_MS,
         announce,
+        beforehand,
       },
       // what a lost reply held comes back when its visibility ends
       { idempotent: true },
@@ -97,6 +103,10 @@ export class Polling {
     const { hub } = this.#context.queues
     hub.messages('expired', this.#identity.name, [], reply.expired)
     hub.messages('rejected', this.#identity.name, [], reply.buried)
+    if (reply.problem !== '' && this.#seldom.may(reply.problem)) {
+      const code = /: ([A-Z]+)/.exec(reply.problem)?.[1] ?? 'ERR'
+      hub.emit('error', attributeTo(new CommandError(code, reply.problem), this.#identity.name))
+    }
     // beside: what was handed out need not wait for it
     if (reply.repeats.length > 0) void this.#repeats.advance(reply.repeats, reply.now)
     return reply

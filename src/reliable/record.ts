@@ -1,4 +1,4 @@
-import { DecodeError, InvalidArgumentError } from '../errors.js'
+import { DecodeError, InvalidArgumentError, inWords } from '../errors.js'
 
 /** What goes with a message beside its payload: texts by name. */
 export type Headers = Readonly<Record<string, string>>
@@ -38,7 +38,11 @@ export function encodeHeaders(given: unknown): Buffer {
   if (Object.keys(headers).length === 0) return NOTHING
   const bytes = Buffer.from(JSON.stringify(headers))
   if (bytes.length > MAX_HEADER_BYTES) {
-    throw new InvalidArgumentError('headers', `at most ${MAX_HEADER_BYTES} bytes together`, `${bytes.length} bytes`)
+    throw new InvalidArgumentError(
+      'headers',
+      `at most ${MAX_HEADER_BYTES} bytes together`,
+      inWords(`${bytes.length} bytes`),
+    )
   }
   return bytes
 }

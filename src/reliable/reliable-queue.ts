@@ -1,21 +1,24 @@
-import { AddManyError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
+import { AddManyError, InternalError, InvalidArgumentError, RedelayedError, inWords, toError } from '../errors.js'
 import { deadLettersOf } from '../keys.js'
 import { boolean, integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import { toMillis } from '../timing/units.js'
 import {
+  HOW_OPTIONS,
   ITEM_OPTIONS,
-  existingOf,
+  howOf,
   positive,
   prepare,
   type AddItem,
+  type AddManyOptions,
   type AddOptions,
+  type How,
   type PendingMessage,
 } from './add-options.js'
 import { Additions, toRedelayed, type Added } from './additions.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { Delivery } from './delivery.js'
 import { Handling, reasonOf, type GiveBack } from './handling.js'
-import { ReliableMessage, type MessageActions, type NegativeOptions } from './message.js'
+import { ReliableMessage, isSuspect, type MessageActions, type NegativeOptions } from './message.js'
 import { idOf } from './message-id.js'
 import type { Polled } from './poller.js'
 import { Polling } from './polling.js'
@@ -70,18 +73,21 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   }
 
   /**
-   * Adds a message. Resolves when Redis has it.
+   * Adds a message. Resolves when Redis has it, or, with `durability`, when those have it that it names. Where connections break, a message that is visible at once can be handled before the repetition of
+   * its `add` comes, which adds it once more; `deduplicate` by an id of your own prevents that.
    *
    * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
    * @throws QueueFullError, OperationDisabledError: it was not added
    * @throws ConnectionError its `outcome` says whether the message may have been added
+   * @throws DurabilityError it was accepted, but is not as durable as asked in time; `added` is what became of it
+   * @throws UnsupportedServerError the server does not have what `durability` needs: nothing was sent
    */
   async add(payload: T, options: AddOptions = {}): Promise<Added> {
-    const { pending, existing } = this.checked(() => {
-      onlyKnown('options', options, [...ITEM_OPTIONS, 'existing'])
-      return { pending: this.#prepare(payload, options, 'payload'), existing: existingOf(options.existing) }
+    const { pending, how } = this.checked(() => {
+      onlyKnown('options', options, [...ITEM_OPTIONS, ...HOW_OPTIONS])
+      return { pending: this.#prepare(payload, options, 'payload'), how: howOf(options) }
     })
-    const [result] = await this.#additions.many([pending], existing)
+    const [result] = await this.#add([pending], how)
     if (result !== undefined && !(result instanceof RedelayedError)) return result
     throw this.named(result ?? new InternalError('add-result', 'there is none'))
   }
@@ -90,18 +96,19 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
    * Adds many messages in few round trips; resolves with what became of each, in order. All are checked and encoded before
    * anything is sent. They are independent of each other: some may be added and others not.
    *
-   * @throws AddManyError names those that were not added, and has the results of the others
+   * @throws AddManyError names those that were not added, and has the results of the others; with `durability` also those that
+   *   were accepted but are not as durable as asked, by a DurabilityError that says what became of them
    */
-  async addMany(items: Iterable<AddItem<T>>, options: Pick<AddOptions, 'existing'> = {}): Promise<Added[]> {
-    const { pending, existing } = this.checked(() => {
-      onlyKnown('options', options, ['existing'])
+  async addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
+    const { pending, how } = this.checked(() => {
+      onlyKnown('options', options, HOW_OPTIONS)
       const pending = Array.from(items, (item, at) => {
         onlyKnown(`items[${at}]`, item, [...ITEM_OPTIONS, 'payload'])
         return this.#prepare(item.payload, item, `items[${at}].payload`)
       })
-      return { pending, existing: existingOf(options.existing) }
+      return { pending, how: howOf(options) }
     })
-    const results = await this.#additions.many(pending, existing)
+    const results = await this.#add(pending, how)
     const failures = results.flatMap((result, index) =>
       result instanceof RedelayedError ? [{ index, error: result }] : [],
     )
@@ -133,6 +140,11 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     return this.#poll(options)
   }
 
+  /** @internal As `pollMany`, for a worker; `beforehand`: some of them are not handled at once. */
+  pollFor(options: PollManyOptions, beforehand: boolean): Promise<ReliableMessage<T>[]> {
+    return this.#poll(options, beforehand)
+  }
+
   /** They were handled: removes them. One answer each: false for one that was not yours any more, and is left as it is. */
   async acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
     const deliveries = this.checked(() => this.#deliveriesOf(messages))
@@ -156,6 +168,18 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
    * one that was not yours any more.
    */
   async extend(messages: readonly ReliableMessage<T>[], visibility?: number): Promise<boolean[]> {
+    return this.extendSome(messages, 0, visibility)
+  }
+
+  /** @internal Counts the delivery of a suspect, and decodes it then; false when it was not the caller's any more. */
+  async begin(suspect: ReliableMessage<T>, visibility: number): Promise<boolean> {
+    const [isHeld = false] = await this.extend([suspect], visibility)
+    if (isHeld) suspect.open(this.decode(suspect.payload as Buffer))
+    return isHeld
+  }
+
+  /** @internal As `extend`; the first `unbegun` were taken beforehand and are not being handled yet. */
+  async extendSome(messages: readonly ReliableMessage<T>[], unbegun: number, visibility?: number): Promise<boolean[]> {
     const { deliveries, ms } = this.checked(() => ({
       deliveries: this.#deliveriesOf(messages),
       ms: visibility === undefined ? UNSAID : positive('visibility', visibility),
@@ -163,7 +187,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     const heldUntil = visibility === undefined ? undefined : performance.now() + visibility
     for (const message of messages) message.extensions++
     try {
-      const ends = await this.attribute(this.#handling.extend(deliveries, ms))
+      const ends = await this.attribute(this.#handling.extend(deliveries, ms, unbegun))
       ends.forEach((end, at) => {
         if (end !== null) messages[at]?.onExtended(end, heldUntil)
       })
@@ -185,20 +209,27 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     return this.deadLetters.moveTo(this.identity.keys, { ids: [], count, priority: 0 })
   }
 
-  async #poll(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
+  /** A shutdown lets what is waited for finish. */
+  #add(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+    const add = () => this.#additions.many(pending, how)
+    return how.wait === undefined ? add() : this.attribute(this.context.durable.whole(add))
+  }
+
+  async #poll(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
     const { visibility, timeout, isFinal } = this.checked(() => ({
       visibility: options.visibility === undefined ? UNSAID : positive('visibility', options.visibility),
       timeout: options.timeout === Infinity ? undefined : toMillis('timeout', options.timeout ?? 0),
       isFinal: oneOf('acknowledge', options.acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
     }))
     const { count, signal } = options
+    const how = { visibilityMs: visibility, beforehand }
     const deadline = timeout === undefined ? undefined : performance.now() + timeout
     for (;;) {
       if (signal?.aborted === true) throw toError(signal.reason)
       const polled =
         timeout === 0
-          ? await this.attribute(this.#polling.now(count, visibility))
-          : await this.attribute(this.#polling.wait(count, visibility, deadline, signal))
+          ? await this.attribute(this.#polling.now(count, how))
+          : await this.attribute(this.#polling.wait(count, how, deadline, signal))
       const readable = await this.#accept(polled)
       const messages = isFinal ? await this.#acknowledged(readable) : readable
       this.#tellPolled(messages)
@@ -249,17 +280,23 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   }
 
   #message(polled: Polled): ReliableMessage<T> {
-    const { headers, payload } = readRecord(polled.record)
     const { id, member, priority, lease, visibleAt, polledAt, visibleUntil, heldUntil } = polled
-    const content = { payload: this.decode(payload), headers, visibleAt, polledAt, visibleUntil, heldUntil }
-    return new ReliableMessage(this.#actions, { id, member, priority, lease }, content)
+    const { headers, payload } = readRecord(polled.record)
+    const times = { visibleAt, polledAt, visibleUntil, heldUntil }
+    const delivery = { id, member, priority, lease }
+    if (!isSuspect(delivery)) {
+      return new ReliableMessage(this.#actions, delivery, { payload: this.decode(payload), headers, ...times })
+    }
+    const suspect = new ReliableMessage<T>(this.#actions, delivery, { payload: payload as T, headers, ...times })
+    suspect.isSuspect = true
+    return suspect
   }
 
-  #prepare(payload: T, given: Omit<AddOptions, 'existing'>, what: string): PendingMessage {
+  #prepare(payload: T, given: Omit<AddOptions, keyof AddManyOptions>, what: string): PendingMessage {
     return prepare(this.#instrumented(given), this.encode(payload, what), () => idOf(this.context.ids.next(ID_BYTES)))
   }
 
-  #instrumented(given: Omit<AddOptions, 'existing'>): Omit<AddOptions, 'existing'> {
+  #instrumented(given: Omit<AddOptions, keyof AddManyOptions>): Omit<AddOptions, keyof AddManyOptions> {
     const { instrumentation } = this.reliable
     if (instrumentation?.onAdd === undefined) return given
     return { ...given, headers: instrumentation.onAdd(this.name, checkHeaders(given.headers)) }
@@ -280,7 +317,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     return messages.map((message, at) => {
       const isMessage = message instanceof ReliableMessage
       if (isMessage && message.queueKey === this.identity.keys.messages) return message.delivery
-      const received = isMessage ? 'one of another queue' : message
+      const received = isMessage ? inWords('one of another queue') : message
       throw new InvalidArgumentError(`messages[${at}]`, 'a message that was polled from this queue', received)
     })
   }

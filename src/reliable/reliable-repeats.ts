@@ -10,6 +10,7 @@ import {
   type RepeatOptions,
 } from './repeats/repeat-definition.js'
 import { Repeats } from './repeats/repeats.js'
+import { repeatTurns } from './repeats/turns.js'
 import type { Headers } from './record.js'
 import { ReliableChanges } from './reliable-changes.js'
 
@@ -53,7 +54,7 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
       return definitionOf(options, this.encode(payload, 'payload'))
     })
     return this.#change(name, async (known, now) => {
-      if (known !== null && isSame(known, definition)) return null
+      if (known !== null && isSame(known, definition, this.context.settings.maxPayloadBytes)) return null
       return this.repeats.begin(name, definition, known, now)
     })
   }
@@ -70,7 +71,11 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
     const names = asArray(await this.read('HKEYS', [repeats])).map(asBytes)
     if (names.length === 0) return []
     const values = asArray(await this.read('HMGET', [repeats, ...names])).map(asBytesOrNull)
-    const infos = names.flatMap((name, at) => this.#infoOf(name.toString(), values[at] ?? null) ?? [])
+    const infos: RepeatInfo<T>[] = []
+    for (const [at, name] of names.entries()) {
+      const info = await repeatTurns.take(() => this.#infoOf(name.toString(), values[at] ?? null))
+      if (info !== undefined) infos.push(info)
+    }
     return infos.sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
@@ -97,7 +102,7 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
   #infoOf(name: string, value: Buffer | null): RepeatInfo<T> | undefined {
     if (value === null) return undefined // it was ended meanwhile
     try {
-      const { tick, definition } = readState(value)
+      const { tick, definition } = readState(value, this.context.settings.maxPayloadBytes)
       const { every, cron, timeZone, headers, priority, payload } = definition
       return {
         name,
@@ -117,9 +122,9 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
   }
 }
 
-function isSame(known: Buffer, definition: RepeatDefinition): boolean {
+function isSame(known: Buffer, definition: RepeatDefinition, maxPayloadBytes: number): boolean {
   try {
-    return JSON.stringify(readState(known).definition) === JSON.stringify(definition)
+    return JSON.stringify(readState(known, maxPayloadBytes).definition) === JSON.stringify(definition)
   } catch {
     return false // what cannot be read is replaced
   }

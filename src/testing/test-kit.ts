@@ -1,5 +1,5 @@
 import type { ClientOptions, RedelayedClient } from '../client.js'
-import { InvalidArgumentError, RedelayedError } from '../errors.js'
+import { InvalidArgumentError, RedelayedError, inWords } from '../errors.js'
 import { deadLettersOf, listKeys, queueKeys, reliableKeys } from '../keys.js'
 import { integer, nonEmptyString } from '../options.js'
 import { parseDuration } from '../timing/duration.js'
@@ -73,7 +73,7 @@ export class TestKit {
     const given = nonEmptyString('url', url ?? process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379')
     const target = URL.canParse(given) ? new URL(given) : undefined
     if (target?.protocol !== 'redis:')
-      throw new InvalidArgumentError('url', 'the URL of one Redis without TLS', 'another')
+      throw new InvalidArgumentError('url', 'the URL of one Redis without TLS', inWords('another'))
     const raw = await KitRedis.open(given)
     const redis = await flakyServer({ host: target.hostname, port: Number(target.port || 6379) })
     const through = new URL(given)

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, describe } from '../errors.js'
+import { InvalidArgumentError, describe, inWords } from '../errors.js'
 
 /** The units a duration can be given in; without one it is milliseconds. */
 export type TimeUnit = 'milliseconds' | 'seconds' | 'minutes' | 'hours' | 'days'
@@ -23,7 +23,11 @@ export function toMillis(what: string, amount: unknown, unit: unknown = 'millise
   const millis = amount * MILLIS[unit as TimeUnit]
   if (!Number.isSafeInteger(millis) || millis < 0 || Object.is(millis, -0)) {
     const expected = 'a whole number of milliseconds from 0 to 2^53-1'
-    throw new InvalidArgumentError(what, expected, unit === 'milliseconds' ? amount : `${describe(amount)} ${unit}`)
+    throw new InvalidArgumentError(
+      what,
+      expected,
+      unit === 'milliseconds' ? amount : inWords(`${describe(amount)} ${unit}`),
+    )
   }
   return millis
 }

@@ -7,6 +7,7 @@ import { transfer, type TransferReply } from '../lua/scripts.js'
 import { scriptTime, type Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
+import { Seldom } from '../timing/seldom.js'
 import { announcedTime } from './announcement.js'
 import { BatchLimit } from './batch-limit.js'
 import { Sweeper } from './sweeper.js'
@@ -40,6 +41,7 @@ export interface Channels {
 interface Entry {
   readonly target: TransferTarget
   readonly task: TransferTask
+  readonly seldom: Seldom
   owners: number
   consumers: number
   lastConsumed: number
@@ -128,7 +130,16 @@ export class TransferRegistry {
       remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
       random: Math.random,
     })
-    const entry: Entry = { target, task, owners: 0, consumers: 0, lastConsumed: -Infinity, subscribed: false }
+    const seldom = new Seldom(systemClock)
+    const entry: Entry = {
+      target,
+      task,
+      seldom,
+      owners: 0,
+      consumers: 0,
+      lastConsumed: -Infinity,
+      subscribed: false,
+    }
     this.#entries.set(id, entry)
     this.#channels.add(target.keys.channel, {
       onSubscribed: () => {
@@ -195,7 +206,17 @@ export class TransferRegistry {
     if (reply.moved > 0) this.#emit('transferred', { queue, count: reply.moved, maxLatenessMs: reply.latenessMs })
     if (reply.malformed > 0) this.#emit('quarantined', { queue, reason: 'malformed', count: reply.malformed })
     if (reply.negative > 0) this.#emit('quarantined', { queue, reason: 'negative-due', count: reply.negative })
-    if (reply.orderError !== '') this.#report(target, new CommandError('ERR', `the order list: ${reply.orderError}`))
+    if (reply.orphans > 0) this.#emit('quarantined', { queue, reason: 'order-orphan', count: reply.orphans })
+    this.#reportKey(target, 'the order list', reply.orderError)
+    this.#reportKey(target, 'the quarantine list', reply.quarantineError)
+  }
+
+  /** A key that is not what it should be, while the rest goes on: once in a while, because each transfer comes across it. */
+  #reportKey(target: TransferTarget, which: string, problem: string): void {
+    if (problem === '') return
+    const seldom = this.#entries.get(target.keys.destination)?.seldom
+    if (seldom?.may(which) !== true) return
+    this.#report(target, new CommandError(/^[A-Z]+/.exec(problem)?.[0] ?? 'ERR', `${which}: ${problem}`))
   }
 
   #report(target: TransferTarget, cause: Error): void {

@@ -1,3 +1,4 @@
+import { isBrief } from '../connection/server-errors.js'
 import { toError } from '../errors.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
@@ -38,6 +39,8 @@ export interface TransferTaskParams {
 }
 
 const BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
+/** After what a server refused for the moment, `BUSY` above all. Constant: its free moments can be short. */
+const BRIEF: Backoff = { baseMs: 250, maxMs: 250 }
 
 /** Due times that went through two clocks and back are the same within this. */
 const SAME_MS = 0.01
@@ -210,7 +213,8 @@ export class TransferTask {
     this.#again = this.#announce = false
     this.#first = false
     this.#lease.end()
-    this.#notBefore = clock.now() + backoffDelay(BACKOFF, ++this.#failures, random())
+    const backoff = isBrief(error) ? BRIEF : BACKOFF
+    this.#notBefore = clock.now() + backoffDelay(backoff, ++this.#failures, random())
     this.#timer.lower(this.#notBefore)
     onError(error)
   }

@@ -1,5 +1,12 @@
 import { isTransient } from '../connection/server-errors.js'
-import { ConnectionError, RedelayedError, ShutdownError, toError } from '../errors.js'
+import {
+  ConnectionError,
+  DecodeError,
+  PayloadTooLargeError,
+  RedelayedError,
+  ShutdownError,
+  toError,
+} from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { pause } from '../timing/pause.js'
@@ -43,9 +50,18 @@ export class Assignment {
     this.#cut?.(this.#reason)
   }
 
-  /** Runs the handler, of which a plain result costs no promise, unless the message is lost. Never throws or rejects. */
-  handle(handler: Handler, timeout: number | undefined, retryDelay: RetryDelay): Outcome | Promise<Outcome> {
+  /**
+   * Runs the handler, of which a plain result costs no promise, unless the message is lost. Never throws or rejects. A suspect is begun first
+   * with `visibility`.
+   */
+  handle(
+    handler: Handler,
+    timeout: number | undefined,
+    retryDelay: RetryDelay,
+    visibility: number,
+  ): Outcome | Promise<Outcome> {
     this.begunAt = performance.now()
+    if (this.message.isSuspect) return this.#handleSuspect(handler, timeout, retryDelay, visibility)
     // no heartbeat may have come between: the handler before can have blocked the process
     if (!this.message.isHeld) this.abort(new LeaseLostError())
     if (this.#reason !== undefined) return this.#outcomeOf(this.#reason, retryDelay)
@@ -58,6 +74,25 @@ export class Assignment {
     } catch (thrown) {
       return this.#outcomeOf(thrown, retryDelay)
     }
+  }
+
+  async #handleSuspect(
+    handler: Handler,
+    timeout: number | undefined,
+    retryDelay: RetryDelay,
+    visibility: number,
+  ): Promise<Outcome> {
+    try {
+      if (!(await this.queue.begin(this.message, visibility))) this.abort(new LeaseLostError())
+    } catch (thrown) {
+      const error = toError(thrown)
+      // what cannot be decoded has failed; where Redis could not be told, it comes back when its visibility ends
+      if (error instanceof DecodeError || error instanceof PayloadTooLargeError)
+        return this.#outcomeOf(error, retryDelay)
+      return { is: 'lost', error }
+    }
+    this.message.isSuspect = false
+    return this.handle(handler, timeout, retryDelay, visibility)
   }
 
   /**

@@ -1,4 +1,5 @@
-import { ShutdownError } from '../errors.js'
+import { isBrief } from '../connection/server-errors.js'
+import { ShutdownError, toError } from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { PollOptions, ReliableQueue } from '../reliable/reliable-queue.js'
 import { atMost } from '../timing/at-most.js'
@@ -6,6 +7,8 @@ import type { Sources, Taken } from './sources.js'
 
 /** Before a queue that failed is asked again. */
 const RETRY_MS = 1_000
+/** The same where the server refused for the moment. */
+const BRIEF_MS = 200
 /** So long does a queue that does not answer keep the others from being asked. */
 const PATIENCE_MS = 500
 /** What one poll can ask for. */
@@ -30,15 +33,18 @@ interface Ending {
 export class Fetching {
   readonly #sources: Sources
   readonly #visibility: number
+  readonly #beforehand: boolean
   readonly #onError: (thrown: unknown) => void
   /** Replies that came too late for their round: a later one waits for them, or they are given back. They never reject. */
   readonly #overdue = new Map<ReliableQueue, Promise<Reply>>()
   /** Until when those that failed are left alone while others have something. */
   readonly #spared = new Map<ReliableQueue, number>()
 
-  constructor(sources: Sources, visibility: number, onError: (thrown: unknown) => void) {
+  /** `beforehand`: what is taken may have to wait for a handler. */
+  constructor(sources: Sources, visibility: number, beforehand: boolean, onError: (thrown: unknown) => void) {
     this.#sources = sources
     this.#visibility = visibility
+    this.#beforehand = beforehand
     this.#onError = onError
   }
 
@@ -90,7 +96,7 @@ export class Fetching {
       // what is owed can end by the end of the round that asked for it
       if (thrown !== undefined && thrown !== OVER && !signal.aborted) {
         this.#failed(queue, thrown)
-        await atMost(RETRY_MS, over) // not longer: what others have got meanwhile is not extended yet
+        await atMost(retryAfter(thrown), over) // not longer: what others have got meanwhile is not extended yet
       }
       return takenFrom(queue, messages)
     } finally {
@@ -100,7 +106,8 @@ export class Fetching {
 
   async #ask(queue: ReliableQueue, count: number, options: PollOptions): Promise<Reply> {
     try {
-      return { messages: await queue.pollMany({ ...options, count, visibility: this.#visibility }) }
+      const asked = { ...options, count, visibility: this.#visibility }
+      return { messages: await queue.pollFor(asked, this.#beforehand) }
     } catch (thrown) {
       return { messages: [], thrown }
     }
@@ -131,9 +138,13 @@ export class Fetching {
   /** Throws what ends the worker, and reports all else. */
   #failed(queue: ReliableQueue, thrown: unknown): void {
     if (thrown instanceof ShutdownError) throw thrown
-    this.#spared.set(queue, performance.now() + RETRY_MS)
+    this.#spared.set(queue, performance.now() + retryAfter(thrown))
     this.#onError(thrown)
   }
+}
+
+function retryAfter(thrown: unknown): number {
+  return isBrief(toError(thrown)) ? BRIEF_MS : RETRY_MS
 }
 
 function takenFrom(queue: ReliableQueue, messages: readonly ReliableMessage[]): Taken[] {

@@ -5,7 +5,7 @@ import { LeaseLostError } from './outcomes.js'
 /** What is extended so often within its visibility has two more chances when one fails. */
 const BEATS = 3
 
-/** Extends what a worker has, as long as it has it. */
+/** Extends what a worker has, as long as it has it, and so says which of it is being handled. */
 export class Heartbeat {
   readonly #inHand: ReadonlySet<Assignment>
   readonly #visibility: number
@@ -41,14 +41,17 @@ export class Heartbeat {
 
   async #extend(queue: ReliableQueue): Promise<void> {
     const until = performance.now() + this.#visibility
+    const isUnbegun = ({ begunAt }: Assignment): boolean => begunAt === undefined
     // never shortens what a handler has extended itself, or is extending now
-    const own = [...this.#inHand].filter(
+    const due = [...this.#inHand].filter(
       ({ queue: from, message }) => from === queue && message.extensions === 0 && message.heldUntil < until,
     )
-    if (own.length === 0) return
+    if (due.length === 0) return
+    const unbegun = due.filter(isUnbegun)
+    const own = [...unbegun, ...due.filter((assignment) => !isUnbegun(assignment))]
     try {
       const messages = own.map(({ message }) => message)
-      const extended = await queue.extend(messages, this.#visibility)
+      const extended = await queue.extendSome(messages, unbegun.length, this.#visibility)
       own.forEach((assignment, at) => {
         if (extended[at] === false && this.#inHand.has(assignment)) assignment.abort(new LeaseLostError())
       })

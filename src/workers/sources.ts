@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError, inWords } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
 import type { ReliableContext } from '../reliable/context.js'
 import type { ReliableMessage } from '../reliable/message.js'
@@ -72,6 +72,6 @@ function sourceOf(what: string, source: unknown, reliable: ReliableContext): { q
 function ownQueue(what: string, queue: unknown, reliable: ReliableContext): ReliableQueue {
   if (!(queue instanceof ReliableQueue)) throw new InvalidArgumentError(what, 'a reliable queue', queue)
   if (queue.reliable !== reliable)
-    throw new InvalidArgumentError(what, 'a queue of this client', 'one of another client')
+    throw new InvalidArgumentError(what, 'a queue of this client', inWords('one of another client'))
   return queue as ReliableQueue
 }

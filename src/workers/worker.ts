@@ -92,7 +92,9 @@ export class Worker {
         return usualDelay(attempt, error)
       }
     }
-    this.#fetching = new Fetching(this.#sources, visibility, (thrown) => this.#report(thrown))
+    this.#fetching = new Fetching(this.#sources, visibility, this.#settings.prefetch > 0, (thrown) =>
+      this.#report(thrown),
+    )
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
     this.#hub = reliable.queues.hub
     this.#holders = reliable.queues.holders
@@ -228,13 +230,13 @@ export class Worker {
    * acknowledgements nor heartbeats from their turn.
    */
   #fill(): void {
-    const { concurrency, timeout } = this.#settings
+    const { concurrency, timeout, visibility } = this.#settings
     while (this.#active < concurrency && this.#begun < concurrency && this.#closing === undefined) {
       const assignment = this.#buffer.shift()
       if (assignment === undefined) break
       this.#active++
       this.#begun++
-      const outcome = assignment.handle(this.#handler, timeout, this.#retryDelay)
+      const outcome = assignment.handle(this.#handler, timeout, this.#retryDelay, visibility)
       if (outcome instanceof Promise)
         void outcome.then((later) => this.#handled(assignment, later)).then(() => this.#fill())
       else this.#handled(assignment, outcome)

@@ -52,7 +52,7 @@ describe('on a client of the user', () => {
   })
 
   it('with a keyPrefix it is refused, with the name of what to use', async () => {
-    const wanted = { code: 'ERR_INVALID_ARGUMENT', says: ['keyPrefix', 'nameMapper', '"app:"'] }
+    const wanted = { code: 'ERR_INVALID_ARGUMENT', says: ['keyPrefix', 'nameMapper', 'a string of 4 characters'] }
     const redis = new Redis({ keyPrefix: 'app:', lazyConnect: true })
     await expectError([InvalidArgumentError, wanted], () => makeClient({ redis }))
     await expectError([InvalidArgumentError, wanted], () => makeClient({ host: 'h', ioredis: { keyPrefix: 'app:' } }))

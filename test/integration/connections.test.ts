@@ -280,6 +280,7 @@ describe('connections', () => {
   it('a server that is said to be the wrong one while its connection is prepared is not used', async () => {
     let opened = 0
     const link: Link = new Link({
+      address: 'nowhere',
       role: 'commands',
       open: () => {
         opened++

@@ -5,14 +5,26 @@ import { mkdirSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
-import { queueKeys } from '../../src/keys.js'
+import { codecs } from '../../src/index.js'
+import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
 import { surveyBoth } from '../../src/service/doctor/inspect-queue.js'
 import { old, ordered, senderOf, unordered } from '../lua/support.js'
 import { cli, inProcess, type Result } from '../support/cli.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, javaOffer, makePair, onCleanup, rawKeys, rawState, rawTo, redisNow } from './fixtures.js'
+import {
+  cleanUp,
+  forgetReliable,
+  javaOffer,
+  makeClient,
+  makePair,
+  onCleanup,
+  rawKeys,
+  rawState,
+  rawTo,
+  redisNow,
+} from './fixtures.js'
 
 interface FoundFinding {
   readonly code: string
@@ -29,6 +41,7 @@ interface FoundFinding {
 interface Document {
   readonly server: { cluster: boolean; servers: Readonly<Record<string, unknown>>[] }
   readonly queues: Readonly<Record<string, unknown>>[]
+  readonly reliableQueues: Readonly<Record<string, unknown>>[]
   readonly findings: FoundFinding[]
   readonly fixed: { queue: string; code: string; count: number; error?: string }[]
   readonly left?: FoundFinding[]
@@ -253,6 +266,79 @@ describe('redelayed doctor', function () {
       }
     })
 
+    describe('that is reliable', () => {
+      const ESCAPES = '\u001b[2J\u202e'
+
+      it('finds nothing in a healthy one', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name, { codec: codecs.json() })
+        await queue.setConfig({ visibility: 5_000, deliveryLimit: 3, deadLetters: false })
+        await queue.setRepeat('hourly', 1, { every: HOUR })
+        const { findings, reliableQueues } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal([])
+        expect(reliableQueues).to.deep.equal([{ queue: name, repeats: 1 }])
+      })
+
+      it('setting-without-effect: each that the scripts do not take, none of the others, and nothing that steers', async () => {
+        const name = uniqueName('doctor')
+        const { config } = reliableKeys(name)
+        const wrong = {
+          visibility: 'nan',
+          delay: '-inf',
+          deliveryLimit: '0',
+          maxSize: ESCAPES,
+          timeToLive: '9'.repeat(100_000),
+          deadLetters: 'yes',
+        }
+        await rawClient().hset(config, { ...wrong, maxMessageBytes: '100', addPaused: '1', ofLater: 'x' })
+        const { findings, exit } = await examined([name])
+        const found = findings.filter(({ code }) => code === 'setting-without-effect')
+        expect(found.map(({ figures }) => figures['setting'])).to.have.members(Object.keys(wrong))
+        expect(found.map(({ level, fixable }) => ({ level, fixable }))[0]).to.deep.equal({
+          level: 'warning',
+          fixable: false,
+        })
+        expect(exit).to.equal(1)
+        const { out } = await doctor([name])
+        expect(out)
+          .to.include('visibility is "nan"')
+          .and.not.match(/\p{Cf}|(?!\n)\p{Cc}/u)
+          .and.not.include('9'.repeat(100))
+        await rawClient().del(config)
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+      })
+
+      it('repeat-unreadable: set aside or not, also among the dead letters', async () => {
+        const name = uniqueName('doctor')
+        const [{ repeats }, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
+        const good = '5 {"every":60000,"missed":"one","priority":0,"payload":""}'
+        await rawClient().hset(repeats, { good, bomb: '5 {"every":1,"payload":{"length":100000000}}', [ESCAPES]: 'x' })
+        await rawClient().hset(dead.repeats, 'bad', '')
+        const { findings } = await examined([name])
+        const found = findings.filter(({ code }) => code === 'repeat-unreadable')
+        expect(found.map(({ queue, figures }) => [queue, figures])).to.deep.equal([
+          [name, { unreadable: 2, looked: 3, stored: 3 }],
+          [deadLettersOf(name), { unreadable: 1, looked: 1, stored: 1 }],
+        ])
+        expect(found[0]?.found)
+          .to.include('"bomb"')
+          .and.not.match(/\p{Cf}|(?!\n)\p{Cc}/u)
+        await rawClient().del(repeats, dead.repeats)
+      })
+
+      it('wrong-type: each of the keys, also those beside the messages', async () => {
+        const name = uniqueName('doctor')
+        const { channel: _, due, ...others } = reliableKeys(name)
+        const keys = [...Object.values(others), ...due]
+        for (const key of keys) await rawClient().set(key, 'in the way')
+        const { findings } = await examined([name])
+        expect(new Set(codesOf(findings))).to.deep.equal(new Set(['error wrong-type']))
+        expect(findings.flatMap(({ queue, figures }) => (queue === null ? [] : [figures['key']]))).to.have.members(keys)
+        await rawClient().del(...keys)
+      })
+    })
+
     it('reports no disagreement while a queue is busy', async () => {
       const { delayed, queue, name } = makePair('list')
       const controller = new AbortController()
@@ -456,6 +542,8 @@ describe('redelayed doctor', function () {
       const others = redis.pipeline()
       for (let i = 0; i < 5_000; i++) others.set(`redisson_other:${i}`, 'x')
       await others.exec()
+      await redis.hset('redelayed:reliable:repeats:{kept}', 'a', 'b')
+      await redis.set('redelayed:reliable:in-flight:a{kept}', 'in the way')
       const names = ['plain', 'with {tag} inside', 'x{y', 'quarantined', 'ordered']
       await redis.zadd('redisson_delay_queue_timeout:{plain}', Date.now() + HOUR, unordered('a', 'x'))
       await redis.zadd('redisson_delay_queue_timeout:with {tag} inside', Date.now() + HOUR, unordered('a', 'x'))
@@ -470,6 +558,8 @@ describe('redelayed doctor', function () {
         'quarantined quarantine',
         'with {tag} inside no-subscriber',
         'x{y no-subscriber',
+        'a{kept} wrong-type',
+        'kept repeat-unreadable',
       ])
     })
 
@@ -558,7 +648,7 @@ describe('redelayed doctor', function () {
       const name = uniqueName('doctor')
       const { code, out } = await cli(['--fix', 'doctor', name, '--json'])
       expect(code).to.be.oneOf([0, 1])
-      expect(JSON.parse(out)).to.have.keys('server', 'queues', 'findings', 'fixed', 'left')
+      expect(JSON.parse(out)).to.have.keys('server', 'queues', 'reliableQueues', 'findings', 'fixed', 'left')
     })
 
     it('fails as the other commands do', async function () {

@@ -15,6 +15,7 @@ import {
 import { offer } from '../../src/lua/scripts.js'
 import { eventually } from '../support/events.js'
 import { freePort, requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
+import { FAST, replicationOffset, startReplica, untilLinked, untilWaiting } from '../support/replicas.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import {
   ORDERS,
@@ -33,7 +34,6 @@ import {
 
 /** Long enough to stay pending for the whole test. */
 const LATER = 600_000
-const FAST = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '3600']
 
 const replicas = (count: number, timeoutMs = 10_000): OfferOptions => ({ durability: { replicas: count, timeoutMs } })
 
@@ -339,11 +339,11 @@ describe('durability', function () {
       [{ replicas: 1 }, 'durability.timeoutMs', '1 to 600000', 'undefined'],
       [{ replicas: 0, timeoutMs: 5 }, 'durability.replicas', '1 to 1000', '0'],
       [{ replicas: 1.5, timeoutMs: 5 }, 'durability.replicas', '1.5'],
-      [{ replicas: '1', timeoutMs: 5 }, 'durability.replicas', '"1"'],
+      [{ replicas: '1', timeoutMs: 5 }, 'durability.replicas', 'a string of 1 character'],
       [{ replicas: 1, timeoutMs: 0 }, 'durability.timeoutMs', '0'],
       [{ replicas: 1, timeoutMs: Infinity }, 'durability.timeoutMs', 'Infinity'],
       [{ replicas: 1, timeoutMs: 600_001 }, 'durability.timeoutMs', '600001'],
-      [{ aof: 'yes' }, 'durability.aof', 'true or false', '"yes"'],
+      [{ aof: 'yes' }, 'durability.aof', 'true or false', 'a string of 3 characters'],
       [{ aof: false }, 'durability.replicas', 'undefined'],
       [{ aof: true, replicas: -1 }, 'durability.replicas', '0 to 1000', '-1'],
       [{ aof: true, timeoutMs: 0 }, 'durability.timeoutMs', '0'],
@@ -515,21 +515,6 @@ describe('durability', function () {
   })
 }).timeout(20_000)
 
-async function startReplica(master: { port: number }): Promise<RedisServer> {
-  const replica = await startRedis({ args: [...FAST, '--replicaof', '127.0.0.1', String(master.port)] })
-  await untilLinked(replica.port)
-  return replica
-}
-
-async function untilLinked(port: number): Promise<void> {
-  const plain = new Redis({ port, protocol: 2 })
-  try {
-    await eventually(async () => expect(await plain.info('replication')).to.include('master_link_status:up'), 10_000)
-  } finally {
-    plain.disconnect()
-  }
-}
-
 /** A replica of the node of a cluster that holds a key. */
 async function startClusterReplica(anyPort: number, key: string): Promise<RedisServer> {
   let port: number
@@ -549,15 +534,6 @@ async function startClusterReplica(anyPort: number, key: string): Promise<RedisS
   await plain.quit()
   await untilLinked(port)
   return copy
-}
-
-/** Resolves when a WAIT blocks its connection. */
-async function untilWaiting(redis: Redis): Promise<void> {
-  await eventually(async () => expect(await redis.info('clients')).to.match(/blocked_clients:[1-9]/))
-}
-
-async function replicationOffset(redis: Redis): Promise<number> {
-  return Number(/master_repl_offset:(\d+)/.exec(await redis.info('replication'))?.[1])
 }
 
 /** Which of the nodes has a slot, by their own word. */

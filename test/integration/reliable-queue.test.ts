@@ -236,7 +236,7 @@ describe('reliable queue', () => {
       expect(await redisNow()).to.be.at.least(before + 80)
       expect(second.attempt).to.equal(2)
       const [failure] = (await queue.get(id))?.failures ?? []
-      expect([failure?.attempt, failure?.reason]).to.deep.equal([1, 'TypeError: no such\naddress'])
+      expect([failure?.attempt, failure?.reason]).to.deep.equal([1, 'TypeError: no such address'])
     })
 
     it('what failed as often as it may is a dead letter, with its history', async () => {

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import {
+  ConnectionError,
   DecodeError,
   InvalidArgumentError,
   codecs,
@@ -13,7 +14,8 @@ import { reliableKeys } from '../../src/keys.js'
 import { createTestKit, type TestKit } from '../../src/testing/index.js'
 import { eventually } from '../support/events.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, forgetReliable, makeClient, onCleanup, redisNow } from './fixtures.js'
+import { startProxy } from '../support/tcp-proxy.js'
+import { cleanUp, forgetReliable, makeClient, onCleanup, rawTo, redisNow } from './fixtures.js'
 
 const string = { codec: codecs.string() }
 const MINUTE = 60_000
@@ -227,6 +229,220 @@ describe('repeats', () => {
     expect(await queue.listRepeats()).to.have.length(1)
   })
 
+  describe('hostile definitions', () => {
+    const base = { every: MINUTE, missed: 'one', priority: 0, payload: 'eA==' }
+    const json = (change: object): string => `5 ${JSON.stringify({ ...base, ...change })}`
+    const bad: readonly [what: string, value: string | Buffer][] = [
+      ['a payload that asks for memory', json({ payload: { length: 100_000_000 } })],
+      ['a payload of a number', json({ payload: 100_000_000 })],
+      ['a payload that is no base64', json({ payload: 'x?' })],
+      ['a payload over maxPayloadBytes', json({ payload: Buffer.alloc(2_000).toString('base64') })],
+      ['a payload that is much longer', json({ payload: 'A'.repeat(4_000_000) })],
+      ['headers over the limit', json({ headers: { a: 'x'.repeat(70_000) } })],
+      ['headers that are no texts', json({ headers: { a: { length: 9 } } })],
+      ['an interval of 0', json({ every: 0 })],
+      ['an interval as a text', json({ every: '5' })],
+      ['a priority of 1e9', json({ priority: 1e9 })],
+      ['an unknown field', json({ more: 1 })],
+      ['a startAt of a list', json({ startAt: [1] })],
+      ['a startAt beyond all dates', json({ startAt: 1e17 })],
+      ['a deliveryLimit of 0', json({ deliveryLimit: 0 })],
+      ['an endless cron expression', json({ every: undefined, cron: '* '.repeat(10_000) })],
+      ['a cron expression that never comes', json({ every: undefined, cron: '0 0 30 2 *', timeZone: 'UTC' })],
+      [
+        'a cron expression at the end of all dates',
+        json({ every: undefined, cron: '* * * * *', startAt: 8.64e15 - 1 }),
+      ],
+      ['a long time zone', json({ every: undefined, cron: '* * * * *', timeZone: 'z'.repeat(100_000) })],
+      ['a tick of nan', 'nan {}'],
+      ['a tick before all others', `-1 ${JSON.stringify(base)}`],
+      ['a tick beyond all dates', `9007199254740991 ${JSON.stringify(base)}`],
+      ['a list', '5 []'],
+      ['deep brackets', `5 {"payload":${'['.repeat(100_000)}`],
+      ['junk', Buffer.from([0xff, 0, 0x80])],
+      ['nothing', ''],
+    ]
+    it('are set aside once each, with an event, and the good one beside goes on', async () => {
+      const queue = make(makeClient({ maxPayloadBytes: 1_000 }))
+      const { repeats, ticks } = reliableKeys(queue.name)
+      const quarantined: QuarantinedEvent[] = []
+      const errors: RedelayedError[] = []
+      queue.on('quarantined', (event) => quarantined.push(event)).on('error', (error) => errors.push(error))
+      for (const [what, value] of bad) await rawClient().hset(repeats, what, value)
+      const odd = [Buffer.from([0xff, 0xfe]), Buffer.from('n'.repeat(1_000_000))]
+      for (const name of odd) await rawClient().hset(repeats, name, json({}))
+      for (const name of [...bad.map(([what]) => what), ...odd]) await rawClient().zadd(ticks, 5, name)
+      await queue.setRepeat('good', 'x', { every: 50 })
+      await eventually(async () => {
+        const message = await queue.poll({ timeout: 100 })
+        await message?.acknowledge()
+        expect(message?.id).to.match(/^good@/)
+        expect(await rawClient().zrange(ticks, '0', '-1')).to.deep.equal(['good'])
+        expect(quarantined).to.have.length(bad.length + odd.length)
+      })
+      for (const { error } of quarantined) expect(error).to.be.instanceOf(DecodeError)
+      expect(errors.map(({ code }) => code)).to.deep.equal(quarantined.map(() => 'ERR_DECODE'))
+      expect(await rawClient().hlen(repeats)).to.equal(bad.length + odd.length) // they stay, but for the empty one
+      for (const value of await rawClient().hvals(repeats)) expect(value.length).to.be.lessThan(6_000_000)
+    })
+
+    it('missed ticks since 1970 are made up for up to ten thousand, the last ones', async () => {
+      const queue = make()
+      const { repeats, ticks } = reliableKeys(queue.name)
+      const errors: RedelayedError[] = []
+      queue.on('error', (error) => errors.push(error))
+      await rawClient().hset(repeats, 'all', json({ every: 1, missed: 'all' }).replace('5 ', '0 '))
+      await rawClient().zadd(ticks, 5, 'all')
+      await queue.setConfig({ maxSize: 300 })
+      const first = await eventually(async () => {
+        const message = await queue.poll()
+        expect(message).to.not.equal(null)
+        return message
+      })
+      expect(Number(first?.id.split('@')[1])).to.be.greaterThan((await redisNow()) - 30_000)
+      expect(errors.map(({ code }) => code)).to.include('ERR_TICKS_SKIPPED')
+      await eventually(async () => {
+        await queue.poll({ visibility: 60_000 })
+        expect(await queue.size()).to.equal(300)
+      })
+      await queue.poll()
+      expect(await queue.size()).to.equal(300) // the queue is full: nothing is added beyond
+    })
+
+    it('cron expressions that never come let the event loop go on in between', async () => {
+      const queue = make()
+      const { repeats, ticks } = reliableKeys(queue.name)
+      queue.on('error', () => undefined)
+      const never = json({ every: undefined, cron: '0 0 31 2,4,6,9,11 *', timeZone: 'UTC' })
+      const warm = await queue.setRepeat('r', 'x', { cron: '0 0 31 2,4,6,9,11 *' }).catch((error: unknown) => error)
+      expect(warm).to.be.instanceOf(InvalidArgumentError) // the first time takes much longer than the others
+      const names = Array.from({ length: 30 }, (_, n) => `never ${n}`)
+      const added = rawClient().pipeline()
+      for (const name of names) added.hset(repeats, name, never).zadd(ticks, 5, name)
+      await added.exec()
+      let quarantined = 0
+      queue.on('quarantined', () => quarantined++)
+      const gaps: number[] = []
+      // of the processor, so that a busy machine makes no difference
+      const spent = (): number => process.cpuUsage().user + process.cpuUsage().system
+      const before = spent()
+      let last = before
+      const watching = new Promise<void>((resolve) => {
+        const look = (): void => {
+          gaps.push(spent() - last)
+          last = spent()
+          if (quarantined === names.length) resolve()
+          else setImmediate(look)
+        }
+        look()
+      })
+      for (let n = 0; n < 3; n++) await queue.poll()
+      await watching
+      expect(Math.max(...gaps)).to.be.lessThan((spent() - before) / 5) // it was up to half of it
+    })
+
+    it('missed ticks of many repeats are made up for up to ten thousand together', async () => {
+      const queue = make()
+      const { repeats, ticks } = reliableKeys(queue.name)
+      const errors: RedelayedError[] = []
+      queue.on('error', (error) => errors.push(error))
+      const names = Array.from({ length: 20 }, (_, n) => `all ${n}`)
+      const all = json({ every: 600_000, missed: 'all' }).replace('5 ', '0 ')
+      const added = rawClient().pipeline()
+      for (const name of names) added.hset(repeats, name, all).zadd(ticks, 5, name)
+      await added.exec()
+      const startedAt = performance.now()
+      await eventually(async () => {
+        await queue.poll({ visibility: 600_000 })
+        const size = await queue.size()
+        const seconds = (performance.now() - startedAt) / 1000
+        expect(size).to.be.within(1, 10_000 + 1_000 * seconds + names.length)
+        expect(await rawClient().zcount(ticks, '-inf', await redisNow())).to.equal(0)
+      })
+      expect(await queue.size()).to.be.greaterThan(5_000)
+      expect(errors.map(({ code }) => code)).to.deep.equal(names.map(() => 'ERR_TICKS_SKIPPED'))
+    })
+
+    it('a shutdown after a repeat that asks for memory ends at once', async () => {
+      const client = makeClient()
+      const queue = make(client)
+      const { repeats, ticks } = reliableKeys(queue.name)
+      queue.on('error', () => undefined)
+      const quarantined = new Promise((resolve) => queue.on('quarantined', resolve))
+      await rawClient().hset(repeats, 'a', json({ every: 1, payload: { length: 100_000_000 } }))
+      await rawClient().zadd(ticks, 5, 'a')
+      const waiting = queue.poll({ timeout: Infinity }).catch((error: unknown) => error)
+      await quarantined
+      const startedAt = performance.now()
+      await client.shutdown()
+      expect(performance.now() - startedAt).to.be.lessThan(3_000) // it sent 130 MB at each tick, and waited 14 s for that
+      expect(await waiting).to.include({ code: 'ERR_SHUTDOWN' })
+    })
+
+    for (const part of ['repeats', 'ticks', 'messages'] as const) {
+      it(`a shutdown after a repeat failed because ${part} has another type ends at once`, async () => {
+        for (const redis of [undefined, rawClient().duplicate({ maxRetriesPerRequest: null })]) {
+          const client = makeClient(redis === undefined ? {} : { redis })
+          onCleanup(() => redis?.quit())
+          const queue = make(client)
+          queue.on('error', () => undefined)
+          await rawClient().set(reliableKeys(queue.name)[part], 'in the way')
+          const waiting = queue.poll({ timeout: Infinity }).catch((error: unknown) => error)
+          const thrown: unknown = await queue.setRepeat('r', 'x', { every: 5 }).catch((error: unknown) => error)
+          expect(thrown).to.include({ code: 'ERR_WRONG_TYPE' })
+          const startedAt = performance.now()
+          await client.shutdown()
+          expect(performance.now() - startedAt).to.be.lessThan(3_000)
+          await waiting
+        }
+      })
+    }
+
+    for (const fault of ['silent', 'gone'] as const) {
+      it(`a shutdown after a repeat failed because the server is ${fault} ends in time`, async () => {
+        for (const isBorrowed of [false, true]) {
+          const proxy = await startProxy({ targetPort: Number(new URL(redisUrl()).port) })
+          onCleanup(() => proxy.stop())
+          const redis = isBorrowed ? rawTo(proxy.port, { maxRetriesPerRequest: null }) : undefined
+          redis?.on('error', () => undefined)
+          const url = `redis://127.0.0.1:${proxy.port}`
+          const client = makeClient({
+            ...(redis === undefined ? { url } : { redis }),
+            connectTimeout: 1_000,
+            commandTimeout: 1_000,
+          })
+          client.on('error', () => undefined)
+          const queue = make(client)
+          queue.on('error', () => undefined)
+          await queue.setRepeat('r', 'x', { every: 20 })
+          const waiting = queue.poll({ timeout: Infinity, signal: new AbortController().signal }).catch(() => undefined)
+          if (fault === 'silent') proxy.blackhole(true)
+          else {
+            proxy.refuse(true)
+            proxy.cut()
+          }
+          const thrown: unknown = await queue.setRepeat('s', 'x', { every: 20 }).catch((error: unknown) => error)
+          expect(thrown).to.be.instanceOf(ConnectionError)
+          const startedAt = performance.now()
+          await client.shutdown()
+          expect(performance.now() - startedAt).to.be.lessThan(6_000)
+          await waiting
+          proxy.blackhole(false)
+          proxy.refuse(false)
+        }
+      }).timeout(30_000)
+    }
+
+    it('a full queue refuses a repeat', async () => {
+      const queue = make()
+      await queue.setConfig({ maxSize: 1 })
+      await queue.add('x')
+      const thrown: unknown = await queue.setRepeat('r', 'x', { every: MINUTE }).catch((error: unknown) => error)
+      expect(thrown).to.include({ code: 'ERR_QUEUE_FULL', queue: queue.name })
+      expect(await queue.listRepeats()).to.deep.equal([])
+    })
+  })
+
   describe('refuses', () => {
     const bad: readonly [what: string, name: unknown, payload: unknown, options: unknown, says: RegExp][] = [
       ['a name that is no text', 5, 'x', { every: 1 }, /name/],
@@ -237,6 +453,7 @@ describe('repeats', () => {
       ['an unknown option', 'n', 'x', { every: 1, evry: 2 }, /evry/],
       ['an unknown policy', 'n', 'x', { every: 1, missed: 'some' }, /missed/],
       ['priority 10', 'n', 'x', { every: 1, priority: 10 }, /priority/],
+      ['headers over 64 KiB', 'n', 'x', { every: 1, headers: { a: 'x'.repeat(65_536) } }, /headers/],
       ['a header that is no text', 'n', 'x', { every: 1, headers: { a: 1 } }, /headers\.a/],
       ['an unknown cron field', 'n', 'x', { cron: '* * * * XYZ' }, /cron/],
       ['no payload', 'n', null, { every: 1 }, /payload/],

@@ -323,7 +323,7 @@ describe('worker', () => {
     it(`a queue that fails does not keep ${strict ? 'strictly served' : 'weighted'} others from their messages`, async () => {
       const { client } = make()
       const [broken, healthy] = [makeQueue(client), makeQueue(client)]
-      await raw().set(`redelayed:reliable:due-3:{${broken.name}}`, 'no schedule')
+      await raw().set(`redelayed:reliable:in-flight:{${broken.name}}`, 'no schedule')
       const worker = client.createWorker([broken, healthy], () => undefined, { strict, concurrency: 10 })
       const errors: Error[] = []
       worker.on('error', (error) => errors.push(error))
@@ -339,14 +339,14 @@ describe('worker', () => {
     const warned = expectWarning(/ERR_WRONG_TYPE queue/)
     const { client } = make()
     const [broken, healthy] = [makeQueue(client), makeQueue(client)]
-    await raw().set(`redelayed:reliable:due-3:{${broken.name}}`, 'no schedule')
+    await raw().set(`redelayed:reliable:in-flight:{${broken.name}}`, 'no schedule')
     let asked = 0
-    const pollMany = broken.pollMany.bind(broken)
-    const counted = (options: PollManyOptions) => {
+    const pollFor = broken.pollFor.bind(broken)
+    const counted = (options: PollManyOptions, beforehand: boolean) => {
       asked++
-      return pollMany(options)
+      return pollFor(options, beforehand)
     }
-    Object.assign(broken, { pollMany: counted })
+    Object.assign(broken, { pollFor: counted })
     const worker = client.createWorker([broken, healthy], () => undefined)
     await healthy.addMany(numbers(10).map((payload) => ({ payload })))
     await eventually(() => expect(worker.counts.completed).to.equal(10))
@@ -362,7 +362,7 @@ describe('worker', () => {
       const { client } = make()
       const [frozen, healthy] = [makeQueue(client), makeQueue(client)]
       let asked = 0
-      Object.assign(frozen, { pollMany: () => new Promise(() => asked++) })
+      Object.assign(frozen, { pollFor: () => new Promise(() => asked++) })
       const worker = client.createWorker([frozen, healthy], () => undefined, { strict })
       await healthy.addMany(numbers(20).map((payload) => ({ payload })))
       await eventually(() => expect(worker.counts.completed).to.equal(20))

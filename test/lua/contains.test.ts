@@ -29,7 +29,7 @@ describe('contains.lua', () => {
   for (const [what, element, from, page, reply] of cases) {
     it(what, async () => {
       const queue = await rig.queue({ destination })
-      const args = { element: raw(element), from, page }
+      const args = { element: raw(element), from, page, bytes: 1_000_000 }
       expect(await run(rig.sender, contains, queue.keys, args)).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected({ destination }))
     })
@@ -37,14 +37,14 @@ describe('contains.lua', () => {
 
   it('finds nothing in an empty list', async () => {
     const queue = await rig.queue()
-    const args = { element: raw('one'), from: 0, page: 10 }
+    const args = { element: raw('one'), from: 0, page: 10, bytes: 1_000_000 }
     expect(await run(rig.sender, contains, queue.keys, args)).to.deep.equal(NOT_FOUND)
   })
 
   it('rejects when the key is no list', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.destination, 'in the way')
-    const found = run(rig.sender, contains, queue.keys, { element: raw('one'), from: 0, page: 10 })
+    const found = run(rig.sender, contains, queue.keys, { element: raw('one'), from: 0, page: 10, bytes: 1_000_000 })
     expect(await rejection(found)).to.include({ code: 'ERR_WRONG_TYPE' })
   })
 })

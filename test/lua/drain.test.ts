@@ -22,7 +22,7 @@ describe('drain.lua', () => {
   for (const [what, before, count, right, reply, after] of cases) {
     it(what, async () => {
       const queue = await rig.queue({ destination: before, order: ['stays'], timeouts: [['stays', 1]] })
-      const elements = await run(rig.sender, drain, queue.keys, { count, right })
+      const elements = await run(rig.sender, drain, queue.keys, { count, bytes: 1_000_000, right })
       expect(elements.map(readable)).to.deep.equal(reply.map(readable))
       expect(await queue.read()).to.deep.equal(
         expected({ destination: after, order: ['stays'], timeouts: [['stays', 1]] }),
@@ -33,7 +33,9 @@ describe('drain.lua', () => {
   it('changes nothing when the key is no list', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.destination, 'in the way')
-    expect(await rejection(run(rig.sender, drain, queue.keys, { count: 1, right: false }))).to.include({
+    expect(
+      await rejection(run(rig.sender, drain, queue.keys, { count: 1, bytes: 1_000_000, right: false })),
+    ).to.include({
       code: 'ERR_WRONG_TYPE',
     })
     expect(await rig.redis.get(queue.keys.destination)).to.equal('in the way')

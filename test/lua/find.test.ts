@@ -30,7 +30,15 @@ describe('find.lua', () => {
     remove?: boolean
   }
   function findIn(queue: Fixture, payload: Bytes, options: Options = {}): Promise<PageReply> {
-    const args = { tail: tailOf(payload), from: 0, page: 100, ordered: true, remove: false, ...options }
+    const args = {
+      tail: tailOf(payload),
+      from: 0,
+      page: 100,
+      bytes: 1_000_000,
+      ordered: true,
+      remove: false,
+      ...options,
+    }
     return run(rig.sender, find, queue.keys, args)
   }
 

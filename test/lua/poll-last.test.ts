@@ -99,6 +99,18 @@ describe('poll-last.lua', () => {
     })
   }
 
+  for (const inOrder of [true, false]) {
+    it(`leaves what the quarantine does not take, and goes on (ordered: ${inOrder})`, async () => {
+      const before = { timeouts: [[a, 1] as const, ['garbage', 2] as const], order: [a, 'garbage'] }
+      const queue = await rig.queue(before)
+      await rig.redis.set(queue.keys.quarantine, 'in the way')
+      expect((await pollIn(queue, inOrder))?.toString()).to.equal('A')
+      await rig.redis.del(queue.keys.quarantine)
+      const after = { timeouts: [['garbage', 2] as const], order: ['garbage'], destination: ['A'] }
+      expect(await queue.read()).to.deep.equal(expected(after))
+    })
+  }
+
   it('passes over a bounded number in one script', async () => {
     const stale = Array.from({ length: 1_001 }, (_, n) => ordered(`s${n}`, 'S'))
     const queue = await rig.queue({ timeouts: [[a, 1]], order: [a, ...stale] })

@@ -109,7 +109,7 @@ describe('poll.lua', () => {
   for (const { what, before = all, count, ordered: inOrder, reply, after } of cases) {
     it(what, async () => {
       const queue = await rig.queue(before)
-      const entries = await run(rig.sender, poll, queue.keys, { count, ordered: inOrder })
+      const entries = await run(rig.sender, poll, queue.keys, { count, bytes: 1_000_000, ordered: inOrder })
       expect(entries.map(readable)).to.deep.equal(reply.map(readable))
       expect(await queue.read()).to.deep.equal(expected(after))
       expect(await queue.published()).to.deep.equal([])
@@ -125,7 +125,7 @@ describe('poll.lua', () => {
     })
     await rig.redis.set(queue.keys.order, 'in the way')
     for (const inOrder of [true, false]) {
-      const polled = run(rig.sender, poll, queue.keys, { count: 2, ordered: inOrder })
+      const polled = run(rig.sender, poll, queue.keys, { count: 2, bytes: 1_000_000, ordered: inOrder })
       expect(await rejection(polled)).to.include({ code: 'ERR_WRONG_TYPE' })
     }
     await rig.redis.del(queue.keys.order)
@@ -143,7 +143,7 @@ describe('poll.lua', () => {
     const queue = await rig.queue({ order: [a] })
     await rig.redis.set(queue.keys.timeouts, 'in the way')
     for (const inOrder of [true, false]) {
-      const polled = run(rig.sender, poll, queue.keys, { count: 1, ordered: inOrder })
+      const polled = run(rig.sender, poll, queue.keys, { count: 1, bytes: 1_000_000, ordered: inOrder })
       expect(await rejection(polled)).to.include({ code: 'ERR_WRONG_TYPE' })
     }
     await rig.redis.del(queue.keys.timeouts)

@@ -156,7 +156,8 @@ describe('reliable-acknowledge.lua', () => {
       const queue = await rig.queue(state)
       await queue.block(wrong)
       const done = run(rig.sender, acknowledge, queue.keys, { nowMs: NOW, handled: handled(['x', '1 t']) })
-      expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
+      if (wrong === 'failures') expect(await done).to.deep.equal([true])
+      else expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
       await queue.unblock(wrong)
       const [now, kept] = [(await queue.read()).queue, expected(having(others)).queue]
       for (const part of ['messages', 'deliveries', 'failures', 'due'] as const) {
@@ -170,10 +171,11 @@ describe('reliable-acknowledge.lua', () => {
 describe('reliable-extend.lua', () => {
   const rig = useReliable()
   const x = { id: 'x', until: NOW + 1, attempts: 3, failures: '1 5 "x"\n', payload: 'X' }
-  const argsOf = ({ channel }: ReliableFixture, handled: Buffer[], visibilityMs: number, nowMs = NOW) => ({
+  const argsOf = ({ channel }: ReliableFixture, handled: Buffer[], visibilityMs: number, nowMs = NOW, unbegun = 0) => ({
     channel,
     nowMs,
     visibilityMs,
+    unbegun,
     handled,
   })
 
@@ -181,6 +183,7 @@ describe('reliable-extend.lua', () => {
     what: string
     before: State
     visibilityMs?: number
+    unbegun?: number
     handled: Buffer[]
     reply: (number | null)[]
     after: State
@@ -276,6 +279,30 @@ describe('reliable-extend.lua', () => {
       ]),
     },
     {
+      what: 'leaves what was taken beforehand unbegun as far as it is told to, and begins the rest; what has begun stays so',
+      before: having([
+        { ...x, until: NOW + 0.75 },
+        { id: 'y', until: NOW + 1 },
+        { id: 'z', until: NOW + 0.75 },
+      ]),
+      unbegun: 2,
+      handled: handled(['x', '3 t'], ['y', '1 t'], ['z', '1 t']),
+      reply: [NOW + 500, NOW + 500, NOW + 500],
+      after: having([
+        { ...x, until: NOW + 499.75 },
+        { id: 'y', until: NOW + 500 },
+        { id: 'z', until: NOW + 500 },
+      ]),
+    },
+    {
+      what: 'knows when what was taken beforehand is not held any more',
+      before: having([{ ...x, until: NOW - 0.25 }]),
+      unbegun: 1,
+      handled: handled(['x', '3 t']),
+      reply: [null],
+      after: having([{ ...x, until: NOW - 0.25 }]),
+    },
+    {
       what: 'uses the visibility of the queue when told to',
       before: having([x], { config: [['visibility', '77']] }),
       visibilityMs: -1,
@@ -310,10 +337,21 @@ describe('reliable-extend.lua', () => {
       after: state,
     })),
   ]
-  for (const { what, before: state, visibilityMs = 500, handled: pairs, reply, after: then, published = [] } of cases) {
+  for (const each of cases) {
+    const {
+      what,
+      before: state,
+      visibilityMs = 500,
+      unbegun,
+      handled: pairs,
+      reply,
+      after: then,
+      published = [],
+    } = each
     it(what, async () => {
       const queue = await rig.queue(state)
-      expect(await run(rig.sender, extend, queue.keys, argsOf(queue, pairs, visibilityMs))).to.deep.equal(reply)
+      const args = argsOf(queue, pairs, visibilityMs, NOW, unbegun)
+      expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal(published.map(String))
     })
@@ -354,7 +392,16 @@ describe('reliable-extend.lua', () => {
     expect(y).to.be.within(seconds * 1000 + 7, Date.now() + 60_000)
   })
 
-  for (const wrong of ['deliveries', 'config', 'inFlight', 'ticks', 'due0', 'due9'] as const) {
+  for (const wrong of ['config', 'ticks', 'due0', 'due9'] as const) {
+    it(`takes the default, and goes on, when ${wrong} has the wrong type`, async () => {
+      const queue = await rig.queue(having([{ ...x, until: NOW + 40_000 }]))
+      await queue.block(wrong)
+      const args = argsOf(queue, handled(['x', '3 t']), -1)
+      expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal([NOW + 30_000])
+    })
+  }
+
+  for (const wrong of ['deliveries', 'inFlight'] as const) {
     it(`changes nothing when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue(having([{ ...x, until: NOW + 40_000 }]))
       await queue.block(wrong)

@@ -31,6 +31,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
       token: 'u',
       idleMs: 1,
       announce: false,
+      beforehand: false,
     })
   const giveBack = (how: string) => (queue: ReliableFixture) => {
     const { channel, deadChannel } = queue
@@ -42,6 +43,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
       channel: queue.channel,
       nowMs: NOW,
       visibilityMs: 50,
+      unbegun: 0,
       handled: given,
     })
 
@@ -109,6 +111,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
           nowMs: NOW,
           existing: 'keep',
           resent: false,
+          durable: false,
           items: ['a', '0,,,,0,,', 'A'].map(raw),
         }),
     })),
@@ -119,7 +122,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
         run(rig.sender, scripts.repeat, keys, {
           channel,
           nowMs: NOW,
-          name: 'r',
+          name: raw('r'),
           expected: raw('R'),
           value: raw('S'),
           at: `${NOW + 5}`,

@@ -29,6 +29,8 @@ interface Item {
   /** When it is visible; in flight, when its visibility ends. */
   at: number
   isTaken: boolean
+  /** Taken beforehand, and not handled yet. Says nothing unless it is taken. */
+  isUnbegun: boolean
 }
 
 interface Queue {
@@ -165,6 +167,8 @@ const add = fc
     side,
     existing: fc.constantFrom('keep', 'keep', 'replace', 'postpone'),
     resent: fc.nat({ max: 7 }).map((n) => n === 0),
+    /** It changes what is replicated, and nothing else. */
+    durable: fc.boolean(),
     items: fc.array(
       fc.record({
         id,
@@ -182,7 +186,7 @@ const add = fc
       { maxLength: 4 },
     ),
   })
-  .map(({ side, existing, resent, items }): Draft => (world) => {
+  .map(({ side, existing, resent, durable, items }): Draft => (world) => {
     const { now } = world
     const [queue] = sides(world, side)
     const messages = items.map((item) => ({
@@ -200,7 +204,7 @@ const add = fc
       name: 'add',
       send: (sender, fixture) => {
         const { keys, channel } = target(fixture, side)
-        return run(sender, scripts.add, keys, { channel, nowMs: now, existing, resent, items: flat })
+        return run(sender, scripts.add, keys, { channel, nowMs: now, existing, resent, durable, items: flat })
       },
       apply: () => {
         const paused = queue.config.get('addPaused') === '1'
@@ -243,6 +247,7 @@ const add = fc
             priority: each.priority,
             at: visible,
             isTaken: false,
+            isUnbegun: false,
           })
           return there ? 2 : 1
         })
@@ -268,8 +273,9 @@ const poll = fc
     count: fc.nat({ max: 6 }),
     visibilityMs: fc.constantFrom(-1, 0, 5, 20, 40, 40, 80, MAX),
     announces: fc.boolean(),
+    beforehand: fc.boolean(),
   })
-  .map(({ side, count, visibilityMs, announces }): Draft => (world) => {
+  .map(({ side, count, visibilityMs, announces, beforehand }): Draft => (world) => {
     const { now } = world
     const [queue, other] = sides(world, side)
     const token = `t${world.counter++}`
@@ -285,6 +291,7 @@ const poll = fc
           token,
           idleMs: 1000,
           announce: announces,
+          beforehand,
         })
         return {
           ...rest,
@@ -303,8 +310,13 @@ const poll = fc
         const back = [...queue.items.values()].filter(({ isTaken, at }) => isTaken && at <= now)
         for (const item of back) {
           item.isTaken = false
-          item.delivery = String(attemptsOf(item))
-          note(item, now, '"its visibility ended"')
+          if (item.isUnbegun) {
+            item.delivery = `${Math.max(0, attemptsOf(item) - 1)}~`
+            world.met.add('one that was not begun comes back')
+          } else {
+            item.delivery = `${attemptsOf(item)}${item.delivery?.includes(' ~') ? '~' : ''}`
+            note(item, now, '"its visibility ended"')
+          }
         }
         const ticking = paused ? [] : [...queue.ticks].filter(([, at]) => at <= now)
         const repeats = ticking
@@ -330,7 +342,9 @@ const poll = fc
               bury(queue, dead, id, now)
               buried++
             } else {
-              const lease = `${attemptsOf(item) + 1} ${token}`
+              const isSuspect = beforehand && item.delivery?.endsWith('~') === true
+              if (isSuspect) world.met.add('one that was not begun is taken beforehand again')
+              const lease = `${attemptsOf(item) + 1} ${isSuspect ? '~' : ''}${token}`
               messages.push({
                 priority,
                 id: readable(id),
@@ -339,7 +353,8 @@ const poll = fc
                 record: readable(record(item.payload, item)),
               })
               world.leases.push({ side, id, priority, lease })
-              Object.assign(item, { isTaken: true, at: now + visibility, delivery: lease })
+              const ends = now + visibility
+              Object.assign(item, { isTaken: true, isUnbegun: beforehand && ends < 2 ** 50, at: ends, delivery: lease })
             }
           }
         }
@@ -348,8 +363,8 @@ const poll = fc
           world.published.push(`${queue.prefix}${next ?? now + 1000}`)
         }
         if (buried > 0 && dead !== null) world.published.push(`${dead.prefix}${now}`)
-        const returned = back.length
-        return { now, next, subscribers: 1, visibilityMs: visibility, returned, expired, buried, repeats, messages }
+        const counts = { returned: back.length, expired, buried, problem: '' }
+        return { now, next, subscribers: 1, visibilityMs: visibility, ...counts, repeats, messages }
       },
       change: ({ expired, buried }: { expired: number; buried: number }) =>
         -expired - (queue.config.get('deadLetters') === '0' ? buried : 0),
@@ -423,8 +438,8 @@ const negativeAcknowledge = fc
   })
 
 const extend = fc
-  .record({ side, chosen, visibilityMs: fc.constantFrom(-1, 0, 3, 20, 40, MAX) })
-  .map(({ side, chosen, visibilityMs }): Draft => (world) => {
+  .record({ side, chosen, visibilityMs: fc.constantFrom(-1, 0, 3, 20, 40, MAX), unbegun: fc.nat({ max: 3 }) })
+  .map(({ side, chosen, visibilityMs, unbegun }): Draft => (world) => {
     const { now } = world
     const [queue] = sides(world, side)
     const leases = choose(world, side, chosen)
@@ -432,7 +447,13 @@ const extend = fc
       name: 'extend',
       send: (sender, fixture) => {
         const { keys, channel } = target(fixture, side)
-        return run(sender, scripts.extend, keys, { channel, nowMs: now, visibilityMs, handled: flatOf(leases) })
+        return run(sender, scripts.extend, keys, {
+          channel,
+          nowMs: now,
+          visibilityMs,
+          unbegun,
+          handled: flatOf(leases),
+        })
       },
       apply: () => {
         const visibility = visibilityMs < 0 ? (setting(queue, 'visibility') ?? 30_000) : visibilityMs
@@ -442,7 +463,13 @@ const extend = fc
           announce(world, queue, ending)
           if (world.published.length > 0) world.met.add('extend announces')
         }
-        return held.map((item) => (item === undefined ? null : (item.at = ending)))
+        const were = held.map((item) => item?.isUnbegun === true)
+        return held.map((item, n) => {
+          if (item === undefined) return null
+          item.isUnbegun = were[n] === true && n < unbegun && ending < 2 ** 50
+          if (were[n] && !item.isUnbegun) world.met.add('one that was taken beforehand is begun')
+          return (item.at = ending)
+        })
       },
       change: () => 0,
     }
@@ -589,7 +616,7 @@ const repeat = fc
         return run(sender, scripts.repeat, keys, {
           channel,
           nowMs: now,
-          name,
+          name: raw(name),
           expected: raw(known),
           value: raw(value),
           at: at === undefined ? '' : String(at),
@@ -603,7 +630,12 @@ const repeat = fc
         })
       },
       apply: () => {
-        if (known !== (queue.repeats.get(name) ?? '')) return false
+        if (known !== (queue.repeats.get(name) ?? '')) return 0
+        const most = setting(queue, 'maxSize')
+        if (most !== undefined && items.length > 0) {
+          const room = Math.max(0, most - queue.items.size + (withdrawn !== '' && queue.items.has(withdrawn) ? 1 : 0))
+          if (items.length > room) return -1 - room
+        }
         const times = [...(at === undefined ? [] : [at]), ...items.map((item) => item.at)]
         if (times.length > 0) announce(world, queue, Math.min(...times))
         const there = withdrawn === '' ? undefined : queue.items.get(withdrawn)
@@ -614,13 +646,13 @@ const repeat = fc
         for (const { id, at, payload, expires } of items) {
           if (queue.items.has(id)) continue
           const nothing = { headers: '', limit: undefined, delivery: undefined, failures: '' }
-          queue.items.set(id, { ...nothing, payload, expires, priority, at, isTaken: false })
+          queue.items.set(id, { ...nothing, payload, expires, priority, at, isTaken: false, isUnbegun: false })
         }
         if (at === undefined) queue.ticks.delete(name)
         else queue.ticks.set(name, at)
         if (value === '') queue.repeats.delete(name)
         else queue.repeats.set(name, value)
-        return true
+        return 1
       },
       change: () => NaN,
     }
@@ -761,8 +793,8 @@ function stateOf({ items, config, once, repeats, ticks }: Queue): QueueState {
     once: [...once],
     repeats: [...repeats],
     ticks: [...ticks],
-    inFlight: all.flatMap(([id, { priority, at, isTaken }]) =>
-      isTaken ? [[memberOf(id, priority), at] as const] : [],
+    inFlight: all.flatMap(([id, { priority, at, isTaken, isUnbegun }]) =>
+      isTaken ? [[memberOf(id, priority), isUnbegun ? at - 0.25 : at] as const] : [],
     ),
     due,
   }
@@ -847,9 +879,13 @@ const OUTCOMES = [
   ...[1, 2, 3, 0, -1, -2, -3, -4, -5].map((outcome) => `add ${outcome}`),
   ...[0, 1, 2, -3].map((outcome) => `negativeAcknowledge ${outcome}`),
   ...['messages', 'returned', 'expired', 'buried', 'repeats'].map((what) => `poll ${what}`),
-  ...[true, false].flatMap((outcome) => [`acknowledge ${outcome}`, `remove ${outcome}`, `repeat ${outcome}`]),
+  ...[true, false].flatMap((outcome) => [`acknowledge ${outcome}`, `remove ${outcome}`]),
+  ...[1, 0, -1, -2].map((outcome) => `repeat ${outcome}`),
   ...['keep', 'replace', 'postpone'].map((existing) => `add ${existing} in the place of one that has expired`),
   'extend announces',
+  'one that was not begun comes back',
+  'one that was not begun is taken beforehand again',
+  'one that was taken beforehand is begun',
   'repeat withdraws',
   'update of what somebody has got',
 ]

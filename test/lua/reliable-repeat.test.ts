@@ -30,7 +30,7 @@ function argsOf(queue: ReliableFixture, change: Change): ArgsOf<(typeof repeat)[
   return {
     channel: queue.channel,
     nowMs: NOW,
-    name,
+    name: raw(name),
     expected: raw(change.expected ?? ''),
     value: raw(change.value ?? ''),
     at: at === undefined ? '' : String(at),
@@ -63,7 +63,7 @@ describe('reliable-repeat.lua', () => {
     what: string
     before?: State
     change: Change
-    reply?: boolean
+    reply?: number
     after: State
     published?: number[]
   }[] = [
@@ -96,21 +96,21 @@ describe('reliable-repeat.lua', () => {
       what: `changes nothing when the caller knows ${what}, without a word`,
       before: untouched,
       change: { expected, value: '2 new', at: NOW, withdrawn: 'v', items: [['r@5', NOW + 5]] as const },
-      reply: false,
+      reply: 0,
       after: untouched,
     })),
     {
       what: 'changes nothing when there is none any more',
       before: having([other]),
       change: { expected: '1 old', value: '2 new', at: NOW, withdrawn: 'v', items: [['r@5', NOW + 5]] },
-      reply: false,
+      reply: 0,
       after: having([other]),
     },
     {
       what: 'is not done a second time: of many that prepare the same tick one does',
       before: { repeats: [['r', '2 new']], ticks: [['r', NOW + 5]] },
       change: { expected: '1 old', value: '2 new', at: NOW + 5, items: [['r@5', NOW + 5]] },
-      reply: false,
+      reply: 0,
       after: { repeats: [['r', '2 new']], ticks: [['r', NOW + 5]] },
     },
     {
@@ -262,7 +262,7 @@ describe('reliable-repeat.lua', () => {
       }),
     },
   ]
-  for (const { what, before: state = {}, change, reply = true, after: then, published = [] } of cases) {
+  for (const { what, before: state = {}, change, reply = 1, after: then, published = [] } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
       expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, change))).to.equal(reply)
@@ -275,7 +275,7 @@ describe('reliable-repeat.lua', () => {
     const all = Array.from({ length: 200 }, (_, n) => ({ id: `r@${n}`, at: NOW - n, payload: `${n}` }))
     const queue = await rig.queue()
     const items = all.map(({ id, at, payload }) => [id, at, record(payload)] as const)
-    expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, { value: 'new', items }))).to.equal(true)
+    expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, { value: 'new', items }))).to.equal(1)
     expect(await queue.read()).to.deep.equal(expected(having(all, { repeats: [['r', 'new']] })))
   })
 
@@ -288,7 +288,7 @@ describe('reliable-repeat.lua', () => {
     const queue = await rig.queue(having([soon, late]))
     for (const withdrawn of ['soon', 'late']) {
       const args = { ...argsOf(queue, { withdrawn }), nowMs: -1 }
-      expect(await run(rig.sender, repeat, queue.keys, args)).to.equal(true)
+      expect(await run(rig.sender, repeat, queue.keys, args)).to.equal(1)
     }
     expect(await queue.read()).to.deep.equal(expected(having([soon])))
   })
@@ -326,17 +326,24 @@ describe('reliable-repeat.lua', () => {
     expect(thrown).to.include({ code: 'ERR_WRONG_TYPE' })
   }
 
+  const goesOn = async (queue: ReliableFixture, wrong: 'failures' | 'inFlight'): Promise<void> => {
+    expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, next))).to.equal(1)
+    await queue.unblock(wrong)
+    expect(await queue.read()).to.deep.equal(expected(having(done, after)))
+  }
+
   const wrongs = ['messages', 'deliveries', 'failures', 'repeats', 'ticks', 'inFlight', 'due0', 'due2', 'due9'] as const
   for (const wrong of wrongs) {
     it(`can be done in full after ${wrong} had the wrong type`, async () => {
       const queue = await rig.queue(start)
       await queue.block(wrong)
+      if (wrong === 'failures' || wrong === 'inFlight') return void (await goesOn(queue, wrong))
       await fails(queue, next)
       await queue.unblock(wrong)
       const { repeats } = (await queue.read()).queue
       if (wrong !== 'repeats') expect(repeats).to.deep.equal({ r: '1 old' })
       const again = wrong === 'repeats' ? { ...next, expected: '' } : next
-      expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, again))).to.equal(true)
+      expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, again))).to.equal(1)
       expect(await queue.read()).to.deep.equal(expected(having(done, after)))
     })
   }
@@ -352,7 +359,7 @@ describe('reliable-repeat.lua', () => {
       const { messages, repeats } = (await queue.read()).queue
       expect(messages).to.have.all.keys(wrong === 'ticks' ? ['h', 'r@5', 'r@6'] : ['h'])
       expect(repeats).to.deep.equal({ r: '1 old' })
-      expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, next))).to.equal(true)
+      expect(await run(rig.sender, repeat, queue.keys, argsOf(queue, next))).to.equal(1)
       expect(await queue.read()).to.deep.equal(expected(having([held, ...done], after)))
     })
   }

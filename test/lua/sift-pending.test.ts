@@ -32,6 +32,7 @@ describe('sift-pending.lua', () => {
       afterScore: '',
       after: Buffer.alloc(0),
       page: 100,
+      bytes: 1_000_000,
       ordered: true,
       remove: 'nothing',
       budgetUs: 1_000_000,

@@ -17,6 +17,7 @@ describe('sift.lua', () => {
     run(rig.sender, sift, queue.keys, {
       skip: 0,
       page: 100,
+      bytes: 1_000_000,
       retain: false,
       mark: MARK,
       elements: elements.map(raw),
@@ -115,7 +116,7 @@ describe('sift.lua on a server of its own', () => {
 
   it('removes a page by one LREM', async () => {
     const queue = await rig.queue({ destination: Array.from({ length: 100 }, (_, n) => String(n)) })
-    const args = { skip: 0, page: 50, retain: true, mark: MARK, elements: [raw('60')] }
+    const args = { skip: 0, page: 50, bytes: 1_000_000, retain: true, mark: MARK, elements: [raw('60')] }
     const calls = await commandCalls(rig.redis, () => run(rig.sender, sift, queue.keys, args))
     expect(calls).to.include({ lrem: 1, lset: 49 })
   })

@@ -28,12 +28,12 @@ export interface RawState {
   quarantine: string[]
 }
 
-/** An entry of Redisson since 3.21.1: `08`, 8 bytes of id, the length as 64-bit little endian, the payload. */
-export function ordered(id: string, payload: Bytes): Buffer {
-  return entry(Buffer.of(8), padded(id, 8), payload)
+/** An entry of Redisson since 3.21.1: `08`, 8 bytes of id (16 where tickets cannot be guessed), the length as 64-bit little endian, the payload. */
+export function ordered(id: string, payload: Bytes, idBytes: 8 | 16 = 8): Buffer {
+  return entry(Buffer.of(idBytes), padded(id, idBytes), payload)
 }
 
-/** An entry that stands in no order list: an id of any length but 8. */
+/** An entry that stands in no order list: an id of any length but 8 and 16. */
 export function unordered(id: string, payload: Bytes, idBytes = 9): Buffer {
   return entry(Buffer.of(idBytes), padded(id, idBytes), payload)
 }

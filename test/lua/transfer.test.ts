@@ -22,6 +22,7 @@ type Args = ArgsOf<(typeof transfer)['source']>
 const NOW = 1_000_000
 const LEASE = 25
 const IDLE = 3_600_000
+const HOUR = 3_600_000
 
 const NOTHING: Omit<TransferReply, 'workedUs'> = {
   moved: 0,
@@ -33,6 +34,8 @@ const NOTHING: Omit<TransferReply, 'workedUs'> = {
   subscribers: 1,
   orderError: '',
   told: null,
+  orphans: 0,
+  quarantineError: '',
 }
 
 /** How long it took is left out: no two runs agree. */
@@ -157,13 +160,13 @@ describe('transfer.lua', () => {
         published: [NOW + IDLE],
       },
       {
-        what: 'moves entries with ids of any length, and expects none but those of 8 bytes in the order list',
+        what: 'moves entries with ids of any length, and expects none but those of 8 and 16 bytes in the order list',
         before: {
-          timeouts: [1, 5, 6, 8, 9, 16, 255].map((size) => [unordered('x', `${size}`, size), size]),
-          order: [unordered('x', '8', 8)],
+          timeouts: [1, 5, 6, 8, 9, 13, 16, 255].map((size) => [unordered('x', `${size}`, size), size]),
+          order: [unordered('x', '8', 8), unordered('x', '16', 16)],
         },
-        reply: { moved: 7, latenessMs: NOW - 1 },
-        after: { destination: ['1', '5', '6', '8', '9', '16', '255'] },
+        reply: { moved: 8, latenessMs: NOW - 1 },
+        after: { destination: ['1', '5', '6', '8', '9', '13', '16', '255'] },
         published: [NOW + IDLE],
       },
       {
@@ -251,12 +254,28 @@ describe('transfer.lua', () => {
         before: {
           timeouts: [
             [a, 1],
+            [d, NOW + 2],
+          ],
+          order: [d, a, ordered('stale', 'S')],
+        },
+        reply: { moved: 1, latenessMs: NOW - 1, next: NOW + 2 },
+        after: { destination: ['A'], timeouts: [[d, NOW + 2]], order: [d, ordered('stale', 'S')] },
+        published: [NOW + 2],
+      },
+      {
+        what: 'sets aside what stands at the head of the order list only, where every delivery would walk past it',
+        before: {
+          timeouts: [
+            [a, 1],
             [d, 2],
           ],
           order: [ordered('stale', 'S'), a, d],
         },
-        reply: { moved: 2, latenessMs: NOW - 1 },
-        after: { destination: ['A', 'D'], order: [ordered('stale', 'S')] },
+        reply: { moved: 2, latenessMs: NOW - 1, orphans: 1 },
+        after: {
+          destination: ['A', 'D'],
+          quarantine: [Buffer.concat([Buffer.from(`order-orphan ${NOW} `), ordered('stale', 'S')])],
+        },
         published: [NOW + IDLE],
       },
     ])
@@ -696,9 +715,9 @@ describe('transfer.lua', () => {
       const replies = [await transferOf(rig, queue), await transferOf(rig, queue), await transferOf(rig, queue)]
 
       expect(replies.map(({ moved, negative, next }) => ({ moved, negative, next }))).to.deep.equal([
-        { moved: 0, negative: 100, next: 1 },
-        { moved: 0, negative: 100, next: 1 },
-        { moved: 1, negative: 50, next: null },
+        { moved: 1, negative: 100, next: NOW },
+        { moved: 0, negative: 100, next: NOW },
+        { moved: 0, negative: 50, next: null },
       ])
       const quarantine = many.map(([, due]) => aside(due + 1000, 'negative-due'))
       expect(await queue.read()).to.deep.equal(expected({ destination: ['G1'], quarantine }))
@@ -710,6 +729,78 @@ describe('transfer.lua', () => {
       await transferOf(rig, queue)
       expect(await transferOf(rig, queue)).to.include({ negative: 1, next: null })
       expect((await queue.read()).quarantine).to.have.length(101)
+    })
+
+    for (const [what, score] of [
+      ['malformed entries', 1],
+      ['entries with a negative due time', -1],
+    ] as const) {
+      it(`gets through 5,000 ${what} beside 100,000 good ones without walking their order list`, async function () {
+        this.timeout(30_000)
+        const queue = await rig.queue({ timeouts: [[good1, 2]] })
+        const { timeouts, order, destination } = queue.keys
+        const bads = Array.from({ length: 5_000 }, (_, n) => [score, `bad${n}`]).flat()
+        await rig.redis.zadd(timeouts, ...bads)
+        for (let from = 0; from < 100_000; from += 5_000) {
+          const good = Array.from({ length: 5_000 }, (_, n) => ordered(`g${from + n}`, 'later'))
+          await rig.redis.zadd(timeouts, ...good.flatMap((entry) => [NOW + 9, entry]))
+          await rig.redis.rpush(order, ...good)
+        }
+        await rig.redis.rpush(order, good1)
+        let [moved, aside] = [0, 0]
+        const startedAt = performance.now()
+        for (let next = 0; next <= NOW;) {
+          const reply = await transferOf(rig, queue, { budgetUs: 2_000 })
+          moved += reply.moved
+          aside += reply.malformed + reply.negative
+          next = reply.next ?? Infinity
+        }
+        expect({ moved, aside }).to.deep.equal({ moved: 1, aside: 5_000 })
+        expect(performance.now() - startedAt).to.be.lessThan(4_000) // with a walk for each it was 14 s
+        expect(await rig.redis.llen(destination)).to.equal(1)
+      })
+    }
+
+    it('sets aside the elements of a long order list, too, when they come to its head', async () => {
+      const many = Array.from({ length: 1_100 }, (_, n) => `bad${n}`)
+      const queue = await rig.queue({ timeouts: many.map((entry) => [entry, 1] as const), order: [...many, good1] })
+      await rig.redis.zadd(queue.keys.timeouts, 2, good1)
+      let orphans = 0
+      for (let calls = 0; calls < 30; calls++) {
+        orphans += (await transferOf(rig, queue)).orphans
+        await rig.redis.zadd(queue.keys.timeouts, 2, good2)
+        await rig.redis.rpush(queue.keys.order, good2)
+      }
+      expect(orphans).to.equal(1_100)
+      const { order, quarantine } = await queue.read()
+      expect(order.filter((entry) => entry.startsWith('bad'))).to.deep.equal([])
+      expect(new Set(quarantine.map((line) => line.split(' ')[2])).size).to.equal(1_100)
+    })
+
+    it('goes on beside a quarantine of another type, and tries again an hour later', async () => {
+      const queue = await rig.queue({
+        timeouts: [
+          [bad(1), -1],
+          [bad(2), 1],
+          [good1, 2],
+          [bad(3), 3],
+          [good2, 4],
+        ],
+        order: [good1, good2],
+      })
+      await rig.redis.set(queue.keys.quarantine, 'in the way')
+      const reply = await transferOf(rig, queue)
+      expect(reply).to.include({ moved: 2, malformed: 0, negative: 0, next: NOW + HOUR })
+      expect(reply.quarantineError).to.match(/^WRONGTYPE /)
+      expect(await transferOf(rig, queue)).to.include({ moved: 0, next: NOW + HOUR })
+      await rig.redis.del(queue.keys.quarantine)
+      expect(await transferOf(rig, queue, { nowMs: NOW + HOUR })).to.include({ malformed: 2, negative: 1, next: null })
+      const { destination, timeouts, quarantine } = await queue.read()
+      expect({ destination, timeouts, count: quarantine.length }).to.deep.equal({
+        destination: ['G1', 'G2'],
+        timeouts: [],
+        count: 3,
+      })
     })
 
     it('gets through a heap of poison in bounded scripts', async () => {

@@ -1,11 +1,9 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { loadCode, type Code } from './code.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** What the simulated classes consist of. */
-const FILES = ['errors.ts', 'timing', 'transfer/lease.ts', 'transfer/transfer-task.ts', 'transfer/sweeper.ts']
 const TASK = 'transfer/transfer-task.ts'
 const TIMER = 'timing/deadline-timer.ts'
 const CLOCK = 'timing/remote-clock.ts'
@@ -66,8 +64,8 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
   {
     what: 'after a failure at once once more, for ever',
     file: TASK,
-    from: 'this.#notBefore = clock.now() + backoffDelay(BACKOFF, ++this.#failures, random())',
-    to: 'this.#notBefore = clock.now() + 0 * backoffDelay(BACKOFF, ++this.#failures, random())',
+    from: 'this.#notBefore = clock.now() + backoffDelay(backoff, ++this.#failures, random())',
+    to: 'this.#notBefore = clock.now() + 0 * backoffDelay(backoff, ++this.#failures, random())',
   },
   {
     what: 'the timer always waits a tenth longer',
@@ -107,10 +105,7 @@ export async function loadBroken({ what, file, from, to }: BrokenVariant): Promi
   mkdirSync(base, { recursive: true })
   const folder = mkdtempSync(join(base, 'v-'))
   const copy = join(folder, 'src')
-  for (const path of FILES) {
-    mkdirSync(dirname(join(copy, path)), { recursive: true })
-    cpSync(join(ROOT, 'src', path), join(copy, path), { recursive: true })
-  }
+  cpSync(join(ROOT, 'src'), copy, { recursive: true })
   const text = readFileSync(join(copy, file), 'utf8')
   if (text.split(from).length !== 2) throw new Error(`${what}: the text to break is not once in ${file}`)
   writeFileSync(

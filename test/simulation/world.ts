@@ -10,6 +10,8 @@ interface Event {
 /** Time that only passes from event to event, and the processes that live in it. */
 export class World {
   readonly random: () => number
+  /** Whose code runs now. */
+  current: Process | undefined
   readonly #events: Event[] = [] // a binary heap
   #now = 0
   #order = 0
@@ -50,8 +52,10 @@ export class World {
         this.#push(next)
         continue
       }
+      this.current = next.owner
       next.run()
       await settled()
+      this.current = undefined
       check()
     }
     this.#now = end
@@ -91,8 +95,11 @@ function isBefore(a: Event, b: Event): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order)
 }
 
+/** The real one: virtual-time.ts replaces the global. */
+const nextTurn = setImmediate
+
 function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
+  return new Promise((resolve) => nextTurn(resolve))
 }
 
 /** A process: its clock starts anywhere and runs a little wrong, and it can be suspended or killed. */
@@ -104,6 +111,8 @@ export class Process {
   suspendedUntil = 0
   /** How often it asked for a timer: a loop that spins shows here. */
   timersMade = 0
+  /** By how many milliseconds its wall clock is wrong. */
+  wallSkew = 0
 
   constructor(world: World) {
     this.world = world

@@ -44,3 +44,8 @@ export async function eventually<T>(check: () => T | Promise<T>, timeoutMs = 500
     await new Promise((resolve) => setTimeout(resolve, everyMs))
   }
 }
+
+/** How many timers keep the process alive. */
+export function timers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+}

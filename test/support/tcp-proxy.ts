@@ -1,5 +1,9 @@
 /** A TCP proxy in front of a server that can fail in the ways a network fails. */
+import { EventEmitter } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+
+/** A throttled line passes a piece this often. */
+const PIECE_MS = 20
 
 export type Direction = 'toServer' | 'toClient'
 
@@ -18,12 +22,20 @@ export interface TcpProxy {
    * New ones work; `cut` or `blackhole(false)` ends it.
    */
   halfOpen(commands: readonly string[] | { but: readonly string[] }): number
+  /**
+   * New connections fall silent while they are being opened, and stay so: when they are accepted, or when the client sends a command
+   * with this word, which is not answered any more. `undefined` ends it, for connections that are opened then.
+   */
+  muteNew(at: 'accept' | Uppercase<string> | undefined): void
+  /** How many connections fell silent that way; each is a `muted` event. */
+  readonly muted: number
+  readonly events: EventEmitter
   /** Closes every new connection at once, as a server that is not there. */
   refuse(on: boolean): void
   /** Holds back each piece, one way or both: `delay(50)`, `delay({ toServer: 50 })`. `delay(0)` ends it. */
   delay(ms: number | Partial<Record<Direction, number>>): void
-  /** How many bytes pass in a second, each way and on each connection; `Infinity` ends it. */
-  throttle(bytesPerSecond: number): void
+  /** How many bytes pass in a second, each way or only one, and on each connection; `Infinity` ends it. */
+  throttle(bytesPerSecond: number, only?: Direction): void
   /** Where new connections lead. */
   retarget(port: number): void
   stop(): Promise<void>
@@ -38,12 +50,15 @@ export async function startProxy(target: {
 }): Promise<TcpProxy> {
   const { targetHost = '127.0.0.1', host = '127.0.0.1', port: ownPort = 0 } = target
   let { targetPort } = target
-  let bytesPerMs = Infinity
+  let bytesPerMs = { toServer: Infinity, toClient: Infinity }
   /** By the client's socket: what it sent, and whether it is half-open. */
   const clients = new Map<Socket, { readonly commands: Set<string>; dead: boolean }>()
   const sockets = new Set<Socket>()
   const timers = new Set<NodeJS.Timeout>()
   let refusing = false
+  let muteAt: string | undefined
+  let muted = 0
+  const events = new EventEmitter()
   let dropping: readonly Direction[] = []
   let accepted = 0
   let delays = { toServer: 0, toClient: 0 }
@@ -76,12 +91,18 @@ export async function startProxy(target: {
       }
     }
     const pass = (bytes: number, action: () => void) => {
-      busyUntil = Math.max(busyUntil, performance.now()) + bytes / bytesPerMs
+      busyUntil = Math.max(busyUntil, performance.now()) + bytes / bytesPerMs[direction]
       waiting.push({ due: busyUntil + delays[direction], action })
       if (waiting.length === 1) flush()
     }
     from.on('data', (bytes: Buffer) => {
-      if (!isDropping()) pass(bytes.length, () => !isDropping() && to.writable && to.write(bytes))
+      if (isDropping()) return
+      // what is slow comes little by little, and not after a silence
+      const most = Math.max(1, Math.min(bytes.length, Math.floor(bytesPerMs[direction] * PIECE_MS)))
+      for (let at = 0; at < bytes.length; at += most) {
+        const piece = bytes.subarray(at, at + most)
+        pass(piece.length, () => !isDropping() && to.writable && to.write(piece))
+      }
     })
     from.on('end', () => {
       if (!isDropping()) pass(0, () => to.end())
@@ -98,12 +119,21 @@ export async function startProxy(target: {
     const upstream = connect({ port: targetPort, host: targetHost, allowHalfOpen: true })
     track(upstream)
     const state = { commands: new Set<string>(), dead: false }
+    const silentAt = muteAt
+    const muteIf = (met: boolean) => {
+      if (!met || state.dead) return
+      state.dead = true
+      muted++
+      events.emit('muted')
+    }
+    muteIf(silentAt === 'accept')
     const drops = (direction: Direction): boolean => state.dead || dropping.includes(direction)
     const isDropping = (): boolean => drops('toServer') || drops('toClient')
     clients.set(client, state)
     client.on('data', (bytes: Buffer) => {
       for (const [, word] of bytes.toString('latin1').matchAll(/\r\n([A-Za-z]+)\r\n/g))
         state.commands.add(word!.toUpperCase())
+      if (silentAt !== undefined) muteIf(state.commands.has(silentAt))
     })
     // Behind a black hole neither side notices that the other has gone: that is what half-open means.
     client.once('close', () => {
@@ -137,6 +167,13 @@ export async function startProxy(target: {
     get accepted() {
       return accepted
     },
+    events,
+    get muted() {
+      return muted
+    },
+    muteNew(at) {
+      muteAt = at
+    },
     cut,
     blackhole(on) {
       dropping = on === true ? ['toServer', 'toClient'] : on === false ? [] : [on]
@@ -149,8 +186,9 @@ export async function startProxy(target: {
       for (const state of chosen) state.dead = true
       return chosen.length
     },
-    throttle(bytesPerSecond) {
-      bytesPerMs = bytesPerSecond / 1_000
+    throttle(bytesPerSecond, only) {
+      const all = { toServer: bytesPerSecond / 1_000, toClient: bytesPerSecond / 1_000 }
+      bytesPerMs = only === undefined ? all : { ...bytesPerMs, [only]: all[only] }
     },
     retarget(port) {
       targetPort = port

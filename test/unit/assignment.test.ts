@@ -30,7 +30,7 @@ function make(answers: readonly (boolean | Error)[], { heldMs = 60_000, resends 
   const assignment = new Assignment(queue, message)
   const settle = (mayTryAgain = () => true, answer?: boolean | Error): Promise<Outcome> =>
     assignment.settle(COMPLETED, mayTryAgain, answer)
-  const handle = (handler: Handler, timeout?: number) => assignment.handle(handler, timeout, () => 77)
+  const handle = (handler: Handler, timeout?: number) => assignment.handle(handler, timeout, () => 77, 30_000)
   return { assignment, handle, settle, asked: () => asked }
 }
 

@@ -30,6 +30,8 @@ describe('BlockingLane', () => {
         probe: () => Promise.resolve(),
       },
       shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
       onMoved: () => expect.fail('it has not moved'),
       onGone: () => expect.fail('it is not gone'),
     })
@@ -56,6 +58,8 @@ describe('BlockingLane', () => {
         probe: () => Promise.resolve(),
       },
       shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
       onMoved: () => expect.fail('it has not moved'),
       onGone: () => expect.fail('it is not gone'),
     })
@@ -86,6 +90,8 @@ describe('BlockingLane', () => {
         probe: () => Promise.resolve(),
       },
       shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
       onMoved: () => expect.fail('it has not moved'),
       onGone: () => expect.fail('it is not gone'),
     })

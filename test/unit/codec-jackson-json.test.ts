@@ -49,7 +49,7 @@ describe('jsonJackson codec', () => {
   for (const [json, value] of both) {
     it(`reads and writes ${json}`, () => {
       expect(parse(json)).to.deep.equal(value)
-      expect(text(value)).to.equal(json)
+      expect(text(value, codecs.jsonJackson({ plainClasses: true }))).to.equal(json)
     })
   }
 
@@ -186,7 +186,7 @@ describe('jsonJackson codec', () => {
     ['a short that is none', [java.short(40_000)], '$[0]', /32767/],
     ['a float that is too large', [java.float(1e300)], '$[0]', /too large/],
     ['a class made of nothing', { a: new JavaValue('com.x.Y', null) }, '$.a', /without a value/],
-    ['a class made of a Date', { a: new JavaValue('com.x.Y', new Date()) }, '$.a', /Date|20/],
+    ['a class made of a RegExp', { a: new JavaValue('com.x.Y', /x/) }, '$.a', /RegExp/],
   ]
   for (const [what, value, path, message] of unencodable) {
     it(`refuses ${what} and names its path`, () => {
@@ -203,7 +203,7 @@ describe('jsonJackson codec', () => {
     ['"\\x"', /JSON/],
     ['9007199254740993 x', /JSON/],
     ['[9007199254740993,]', /JSON/],
-    ['["java.lang.Long","5"]', /whole number of 64 bits, got "5"/],
+    ['["java.lang.Long","5"]', /whole number of 64 bits, got a string of 1 character/],
     ['["java.lang.Long",1.5]', /whole number/],
     ['["java.lang.Long",9223372036854775808]', /more than 64 bits/],
     ['["java.lang.Integer",3000000000]', /whole number from/],
@@ -245,7 +245,7 @@ describe('jsonJackson codec', () => {
       expect(Object.keys(value)).to.include.members(['__proto__', 'constructor'])
       expect(value.polluted).to.equal(undefined)
       expect(({} as Record<string, unknown>).polluted).to.equal(undefined)
-      expect(parse(text(value))).to.deep.equal(value)
+      expect(parse(text(value, codecs.jsonJackson({ plainClasses: true })))).to.deep.equal(value)
     }
   })
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { isUtf8 } from 'node:buffer'
 import { MAX_DEPTH } from '../../src/codec/codec.js'
 import { codecs } from '../../src/codec/index.js'
 import { DecodeError, EncodeError } from '../../src/errors.js'
@@ -311,6 +312,46 @@ describe('msgpack codec', () => {
     const copy = Buffer.from(first)
     for (let i = 0; i < 5000; i++) codec.encode(`another value ${i}`)
     expect(first).to.deep.equal(copy)
+  })
+})
+
+describe('msgpack codec, bytes of texts', () => {
+  const codec = codecs.msgpack()
+  const text = (bytes: Buffer): Buffer => Buffer.concat([Buffer.of(0x91, 0xd9, bytes.length), bytes])
+  /** Whether the text is read, and is then what Node reads. */
+  const isRead = (bytes: Buffer): boolean => {
+    try {
+      const [read] = codec.decode(text(bytes)) as string[]
+      if (read !== bytes.toString()) throw new Error(`${bytes.toString('hex')} became another text`)
+      return true
+    } catch (thrown) {
+      if (thrown instanceof DecodeError) return false
+      throw thrown
+    }
+  }
+  const wrong: string[] = []
+  const compare = (bytes: Buffer): void => {
+    if (isRead(bytes) !== isUtf8(bytes)) wrong.push(bytes.toString('hex'))
+  }
+
+  it('are taken exactly where they are UTF-8: every sequence of four bytes at the borders of what each place allows', () => {
+    const borders = [0x41, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5]
+    for (const a of borders)
+      for (const b of borders) for (const c of borders) for (const d of borders) compare(Buffer.of(a, b, c, d))
+    expect(wrong).to.deep.equal([])
+  })
+
+  it('are taken exactly where they are UTF-8: a good or bad character at every place of texts of every length', () => {
+    for (let length = 1; length <= 140; length++) {
+      for (let at = 0; at < length; at += length > 24 ? 3 : 1) {
+        for (const character of ['ff', '80', 'c3', 'c3bc', 'eda080', 'e282ac', 'f09f909d', 'f0808080']) {
+          const bytes = Buffer.alloc(length, 'a')
+          bytes.write(character, at, 'hex') // and cut off at the end
+          compare(bytes)
+        }
+      }
+    }
+    expect(wrong).to.deep.equal([])
   })
 })
 

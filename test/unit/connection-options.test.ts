@@ -153,25 +153,25 @@ describe('connection options', () => {
       [
         'two ways at once',
         { url: 'redis://h', host: 'h' },
-        /one of url, host, sentinels, cluster, replicated, redis, got "url and host"/,
+        /one of url, host, sentinels, cluster, replicated, redis, got url and host/,
       ],
-      ['a url and a client', { url: 'redis://h', redis: client }, /got "url and redis"/],
+      ['a url and a client', { url: 'redis://h', redis: client }, /got url and redis/],
       [
         'sentinels and a cluster',
         { sentinels: [{ host: 'a' }], cluster: [{ host: 'a' }], name: 'n' },
-        /got "sentinels and cluster"/,
+        /got sentinels and cluster/,
       ],
       ['a url that is none', { url: 'redis.local' }, /^url: expected redis:\/\//],
       [
         'a url of another scheme',
         { url: 'http://h' },
-        /^url: expected the scheme redis:\/\/ or rediss:\/\/, got "http:"/,
+        /^url: expected the scheme redis:\/\/ or rediss:\/\/, got another/,
       ],
       ['a url with a query', { url: 'redis://h?tls=true' }, /^url: expected no query; use the options instead/],
       [
         'a url with a database that is no number',
         { url: 'redis://h/main' },
-        /^database in url: expected a number, got "main"/,
+        /^database in url: expected a number, got something else/,
       ],
       ['a url with two databases', { url: 'redis://h/1/2' }, /^database in url: expected a number/],
       [
@@ -180,19 +180,19 @@ describe('connection options', () => {
         /^username: expected it either in the url or in the options/,
       ],
       ['a database in two places', { url: 'redis://h/1', db: 1 }, /^db: expected it either/],
-      ['an empty host', { host: '' }, /^options\.host: expected a non-empty string, got ""/],
+      ['an empty host', { host: '' }, /^options\.host: expected a non-empty string, got an empty string/],
       ['a host that is no text', { host: 5 }, /^options\.host: expected a non-empty string, got 5/],
       ['a port of 0', { port: 0 }, /^options\.port: expected a whole number from 1 to 65535, got 0/],
       ['a port that is too large', { host: 'h', port: 65_536 }, /^options\.port: expected a whole number/],
       [
         'a port that is text',
         { host: 'h', port: '6379' },
-        /^options\.port: expected a whole number from 1 to 65535, got "6379"/,
+        /^options\.port: expected a whole number from 1 to 65535, got a string of 4 characters/,
       ],
       ['a database that is negative', { db: -1 }, /^db: expected a whole number/],
       ['a database with a cluster', { cluster: [{ host: 'a' }], db: 1 }, /^db: expected 0 with a cluster, got 1/],
       ['a database with a cluster url', { cluster: ['redis://a/1'] }, /^db: expected 0 with a cluster, got 1/],
-      ['TLS that is text', { tls: 'yes' }, /^tls: expected true or false, got "yes"/],
+      ['TLS that is text', { tls: 'yes' }, /^tls: expected true or false, got a string of 3 characters/],
       ['no sentinels', { sentinels: [], name: 'n' }, /^sentinels: expected a non-empty array, got an array of 0/],
       ['sentinels without a name', { sentinels: [{ host: 'a' }] }, /^name: expected a non-empty string, got undefined/],
       [
@@ -204,14 +204,14 @@ describe('connection options', () => {
       [
         'a cluster that is no array',
         { cluster: 'redis://a' },
-        /^cluster: expected a non-empty array, got "redis:\/\/a"/,
+        /^cluster: expected a non-empty array, got a string of 9 characters/,
       ],
       ['a client that is none', { redis: {} }, /^redis: expected an ioredis client, got an object \(Object\)/],
       ['a client that is null', { redis: null }, /^redis: expected an ioredis client, got null/],
       [
         'a keyPrefix',
         { ioredis: { keyPrefix: 'app:' } },
-        /^keyPrefix: expected none on the ioredis client; use the nameMapper option instead, got "app:"/,
+        /^keyPrefix: expected none on the ioredis client; use the nameMapper option instead, got a string of 4 characters/,
       ],
       [
         'a client with a keyPrefix',
@@ -268,7 +268,7 @@ describe('connection options', () => {
   })
 
   it('do not show a password of the wrong type', () => {
-    expect(failure({ password: 5318008 }).message).to.equal('password: expected a string, got "number"')
+    expect(failure({ password: 5318008 }).message).to.equal('password: expected a string, got a number')
   })
 
   it('read every password from a url as it was', () => {
@@ -286,7 +286,7 @@ describe('connection options', () => {
 
   it('with an unescaped percent sign are refused as any other, without the password', () => {
     expect(failure({ url: 'redis://u:100%zz@h' }).message).to.equal(
-      'password in url: expected every percent sign escaped as %25, got "one that is not"',
+      'password in url: expected every percent sign escaped as %25, got one that is not',
     )
     expect(failure({ url: 'redis://100%zz@h' }).message).to.match(/^user in url: /)
   })

@@ -5,11 +5,13 @@ import { checkDelivery } from '../../src/service/doctor/checks/delivery.js'
 import { checkEntries } from '../../src/service/doctor/checks/entries.js'
 import { checkKeys } from '../../src/service/doctor/checks/keys.js'
 import { checkOrder } from '../../src/service/doctor/checks/order.js'
+import { checkReliable } from '../../src/service/doctor/checks/reliable.js'
 import { checkReplication, LAG_BYTES, LAG_SECONDS } from '../../src/service/doctor/checks/replication.js'
 import { checkRights } from '../../src/service/doctor/checks/rights.js'
 import { checkStorage } from '../../src/service/doctor/checks/storage.js'
 import type { Finding } from '../../src/service/doctor/finding.js'
 import type { QueueContents, QueueState } from '../../src/service/doctor/inspect-queue.js'
+import type { ReliableState } from '../../src/service/doctor/inspect-reliable.js'
 import type { ServerState } from '../../src/service/doctor/inspect-server.js'
 import { planOf } from '../../src/service/doctor/mend.js'
 import { Refusals } from '../../src/service/doctor/refusals.js'
@@ -57,6 +59,15 @@ const info = (lines: Record<string, string>, config: Record<string, string> = {}
   server({ info: { ...healthy.info, ...lines }, config: { ...healthy.config, ...config } })
 const queue = (change: Partial<QueueState>): Finding[] =>
   [checkKeys, checkDelivery, checkOrder, checkEntries].flatMap((check) => check({ ...calm, ...change }))
+const kept = (change: Partial<ReliableState>): Finding[] =>
+  checkReliable({
+    name: 'mails',
+    wrongTypes: [],
+    settings: [],
+    repeats: { stored: 0, looked: 0, unreadable: 0, examples: [] },
+    refusals: new Refusals(),
+    ...change,
+  })
 const holding = (change: Partial<QueueContents>, subscribers = 1): Finding[] =>
   queue({ contents: { ...contents, ...change }, subscribers })
 
@@ -180,6 +191,26 @@ describe('what the doctor makes of what it saw', () => {
     ],
     ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
     ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
+    ['a calm reliable queue', kept({}), []],
+    [
+      'a setting without an effect',
+      kept({ settings: [{ name: 'delay', value: 'x\u001b' }] }),
+      ['warning setting-without-effect'],
+      /delay is "x\\u001b"\.$/,
+    ],
+    [
+      'a setting too long to be read',
+      kept({ settings: [{ name: 'delay', value: null }] }),
+      ['warning setting-without-effect'],
+      /delay is a long text\.$/,
+    ],
+    [
+      'an unreadable repeat among more than are read',
+      kept({ repeats: { stored: 20_000, looked: 10_000, unreadable: 1, examples: [{ name: 'a\n', why: 'b\nc' }] } }),
+      ['warning repeat-unreadable'],
+      /^1 stored repeat cannot be read among the 10,000 that were read: "a\\n": b c\.$/,
+    ],
+    ['a refusal about a reliable queue', kept({ refusals: refused }), ['info not-looked']],
     ['a refusal about a queue', queue({ refusals: refused }), ['info not-looked']],
   ]
   for (const [what, findings, expected, says] of cases) {

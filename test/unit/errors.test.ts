@@ -40,7 +40,7 @@ describe('errors', () => {
       'InvalidArgumentError',
       'ERR_INVALID_ARGUMENT',
       new InvalidArgumentError('n', 'a number', 'x', details),
-      'n: expected a number, got "x"',
+      'n: expected a number, got a string of 1 character',
     ],
     ['InvalidTicketError', 'ERR_INVALID_TICKET', new InvalidTicketError('text', details), 'text'],
     [
@@ -129,7 +129,8 @@ describe('errors', () => {
   for (const [name, code, error, message] of all) {
     it(`${name} has its name, code ${code}, queue and cause`, () => {
       expect(error).to.be.instanceOf(RedelayedError).and.instanceOf(Error)
-      expect(error).to.include({ name, code, queue: 'orders', cause, message: `queue "orders": ${message}` })
+      expect(error.cause).to.be.instanceOf(Error).with.property('message', 'underneath')
+      expect(error).to.include({ name, code, queue: 'orders', message: `queue "orders": ${message}` })
       expect(String(error)).to.equal(`${name}: queue "orders": ${message}`)
       expect(error.stack).to.include('errors.test')
     })
@@ -197,7 +198,7 @@ describe('errors', () => {
       expect(original.message).to.equal('the server refused the command: OOM no')
       for (const copy of copies) {
         expect(copy).to.be.instanceOf(CommandError)
-        expect(copy).to.include({ name: 'CommandError', code: 'ERR_COMMAND', redisCode: 'OOM', cause })
+        expect(copy).to.include({ name: 'CommandError', code: 'ERR_COMMAND', redisCode: 'OOM', cause: original.cause })
         expect(copy.stack).to.equal(original.stack)
       }
     })
@@ -214,9 +215,10 @@ describe('errors', () => {
       [1.5, '1.5'],
       [NaN, 'NaN'],
       [5n, '5n'],
-      ['text "quoted"', '"text \\"quoted\\""'],
-      ['x'.repeat(40), `"${'x'.repeat(40)}"`],
-      ['x'.repeat(41), 'a string of 41 characters'],
+      ['', 'an empty string'],
+      ['x', 'a string of 1 character'],
+      ['secret', 'a string of 6 characters'],
+      [2n ** 200n, 'a bigint of more than 128 bits'],
       [[1, 2], 'an array of 2'],
       [new Date(0), '1970-01-01T00:00:00.000Z'],
       [new Date(NaN), 'an invalid Date'],
@@ -255,7 +257,7 @@ describe('errors', () => {
   it('are made of whatever is thrown', () => {
     const error = new TypeError('x')
     expect(toError(error)).to.equal(error)
-    expect(toError('text')).to.be.instanceOf(Error).with.property('message', '"text"')
+    expect(toError('text')).to.be.instanceOf(Error).with.property('message', 'text')
     expect(toError(undefined)).to.be.instanceOf(Error).with.property('message', 'undefined')
     expect(toError({ secret: 1 }))
       .to.be.instanceOf(Error)

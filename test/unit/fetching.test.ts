@@ -19,7 +19,7 @@ class FakeQueue {
   }[] = []
   readonly returned: [id: string, uncounted: unknown][] = []
 
-  pollMany(options: PollManyOptions): Promise<ReliableMessage[]> {
+  pollFor(options: PollManyOptions): Promise<ReliableMessage[]> {
     return new Promise((resolve, reject) => {
       this.polls.push({ options, answer: (...ids) => resolve(ids.map(messageOf)), fail: reject })
     })
@@ -36,7 +36,7 @@ function setUp() {
   const errors: unknown[] = []
   const queues = [frozen, healthy] as unknown as ReliableQueue[]
   const sources = { queues, next: () => queues } as unknown as Sources
-  const fetching = new Fetching(sources, 30_000, (thrown) => errors.push(thrown))
+  const fetching = new Fetching(sources, 30_000, false, (thrown) => errors.push(thrown))
   const abort = new AbortController()
   const take = async (): Promise<string[]> => idsOf(await fetching.take(5, abort.signal))
   return { frozen, healthy, errors, take, abort }

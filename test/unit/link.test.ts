@@ -8,7 +8,7 @@ describe('Link', () => {
     const emit = (name: string, event: unknown): void => {
       if (name === 'reconnecting') onReconnecting(event as ReconnectingEvent)
     }
-    return new Link({ role: 'blocking', open, connectTimeout: 5_000, emit })
+    return new Link({ role: 'blocking', address: 'nowhere', open, connectTimeout: 5_000, emit })
   }
 
   it('does not look for a node that is gone until somebody asks again', async () => {

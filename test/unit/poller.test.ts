@@ -16,22 +16,26 @@ function reply(ids: readonly string[], next: number | null = null, encoding?: Bu
     visibleAt: NOW,
     record: Buffer.from('\0'),
   }))
-  const others = { returned: 0, expired: 0, buried: 0, repeats: [] }
+  const others = { returned: 0, expired: 0, buried: 0, problem: '', repeats: [] }
   return { now: NOW, next, subscribers: 1, visibilityMs: 30_000, ...others, messages }
 }
 
-function setUp(answer: (count: number, visibilityMs: number) => PollReply | Promise<PollReply>) {
+function setUp(
+  answer: (count: number, visibilityMs: number) => PollReply | Promise<PollReply>,
+  { isConnected = true } = {},
+) {
   const asked: [count: number, visibilityMs: number][] = []
   const released: string[] = []
   const errors: Error[] = []
   const clock = new FakeClock()
   const poller = new Poller({
-    poll: async (count, visibilityMs) => {
+    poll: async (count, { visibilityMs }) => {
       asked.push([count, visibilityMs])
       return answer(count, visibilityMs)
     },
     release: async (polled) => void released.push(...polled.map(({ id }) => id)),
     onError: (error) => errors.push(error),
+    isConnected: () => isConnected,
     clock,
     random: () => 0,
   })
@@ -47,7 +51,10 @@ const idsOf = (polled: readonly Polled[]): string[] => polled.map(({ id }) => id
 describe('Poller', () => {
   it('asks once for all that begin to wait in one turn, and shares out what comes in their order', async () => {
     const { poller, asked } = setUp(() => reply(['a', 'b', 'c']))
-    const [first, second] = [poller.take(2, -1, {}), poller.take(5, -1, {})]
+    const [first, second] = [
+      poller.take(2, { visibilityMs: -1, beforehand: false }, {}),
+      poller.take(5, { visibilityMs: -1, beforehand: false }, {}),
+    ]
     expect([idsOf(await first), idsOf(await second)]).to.deep.equal([['a', 'b'], ['c']])
     expect(asked).to.deep.equal([[7, -1]])
     await poller.stop()
@@ -56,7 +63,10 @@ describe('Poller', () => {
   it('asks separately for different visibilities, and goes on for those that got nothing', async () => {
     const answers = [reply([], NOW), reply(['b'], NOW), reply(['a'])]
     const { poller, asked } = setUp(() => answers.shift() ?? reply([]))
-    const [short, long] = [poller.take(1, 100, {}), poller.take(1, 9_000, {})]
+    const [short, long] = [
+      poller.take(1, { visibilityMs: 100, beforehand: false }, {}),
+      poller.take(1, { visibilityMs: 9_000, beforehand: false }, {}),
+    ]
     expect([idsOf(await short), idsOf(await long)]).to.deep.equal([['a'], ['b']])
     expect(asked).to.deep.equal([
       [1, 100],
@@ -69,11 +79,14 @@ describe('Poller', () => {
   it('asks first for those who got nothing, so that nobody who keeps asking starves them', async () => {
     const there = ['a']
     const { poller, asked } = setUp(() => reply(there.splice(0)))
-    const [greedy, patient] = [poller.take(1, 100, {}), poller.take(1, 9_000, {})]
+    const [greedy, patient] = [
+      poller.take(1, { visibilityMs: 100, beforehand: false }, {}),
+      poller.take(1, { visibilityMs: 9_000, beforehand: false }, {}),
+    ]
     expect(idsOf(await greedy)).to.deep.equal(['a'])
     await settle()
     there.push('b')
-    const again = poller.take(1, 100, {}).catch(() => [])
+    const again = poller.take(1, { visibilityMs: 100, beforehand: false }, {}).catch(() => [])
     await settle()
     expect(asked.map(([, visibilityMs]) => visibilityMs)).to.deep.equal([100, 9_000, 9_000, 100])
     expect(idsOf(await patient)).to.deep.equal(['b'])
@@ -87,7 +100,7 @@ describe('Poller', () => {
       return reply(['a'])
     })
     clock.jump(1_000)
-    const [message] = await poller.take(1, -1, {})
+    const [message] = await poller.take(1, { visibilityMs: -1, beforehand: false }, {})
     expect(message).to.include({ heldUntil: 31_000, polledAt: NOW, visibleUntil: NOW + 30_000 })
     await poller.stop()
   })
@@ -96,7 +109,7 @@ describe('Poller', () => {
     let answer: (reply: PollReply) => void = () => undefined
     const { poller, released } = setUp(() => new Promise((resolve) => (answer = resolve)))
     const abort = new AbortController()
-    const waiting = rejection(poller.take(1, -1, { signal: abort.signal }))
+    const waiting = rejection(poller.take(1, { visibilityMs: -1, beforehand: false }, { signal: abort.signal }))
     await settle()
     abort.abort(new Error('gone'))
     expect((await waiting).message).to.equal('gone')
@@ -108,7 +121,7 @@ describe('Poller', () => {
 
   it('does not look while nobody waits, whatever is announced', async () => {
     const { poller, asked } = setUp(() => reply(['a'], NOW))
-    await poller.take(1, -1, {})
+    await poller.take(1, { visibilityMs: -1, beforehand: false }, {})
     poller.onAnnounced(NOW)
     poller.onSubscribed()
     poller.sweep()
@@ -124,12 +137,14 @@ describe('Poller', () => {
       if (works) return reply(['a'])
       throw failure
     })
-    expect(await rejection(poller.take(1, -1, {}))).to.include({ message: 'refused' })
+    expect(await rejection(poller.take(1, { visibilityMs: -1, beforehand: false }, {}))).to.include({
+      message: 'refused',
+    })
     works = true
     poller.onSubscribed() // ends the back-off
-    expect(idsOf(await poller.take(1, -1, {}))).to.deep.equal(['a'])
+    expect(idsOf(await poller.take(1, { visibilityMs: -1, beforehand: false }, {}))).to.deep.equal(['a'])
     works = false
-    const waiting = poller.take(1, -1, {})
+    const waiting = poller.take(1, { visibilityMs: -1, beforehand: false }, {})
     await settle()
     expect(errors).to.deep.equal([failure])
     works = true
@@ -140,11 +155,11 @@ describe('Poller', () => {
 
   it('a stop ends waits, and later ones', async () => {
     const { poller } = setUp(() => reply([]))
-    const waiting = rejection(poller.take(1, -1, {}))
+    const waiting = rejection(poller.take(1, { visibilityMs: -1, beforehand: false }, {}))
     await settle()
     await poller.stop()
     expect(await waiting).to.be.instanceOf(ShutdownError)
-    expect(await rejection(poller.take(1, -1, {}))).to.be.instanceOf(ShutdownError)
+    expect(await rejection(poller.take(1, { visibilityMs: -1, beforehand: false }, {}))).to.be.instanceOf(ShutdownError)
   })
 })
 

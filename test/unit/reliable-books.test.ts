@@ -238,6 +238,8 @@ describe('the books of the reliable fault bench', () => {
     expect(check([...poisoned, ...failures(3), other(2, 400), other(3, 500)], buried)).to.include({ excess: 2 })
     const back: Entry[] = [other(3, 400), ['answering', '1', '3 t3b', 'released', 450]]
     expect(check([...poisoned, ...failures(3), ...back], buried), 'given back uncounted').to.include({ excess: 0 })
+    const unbegun = [got(2, 80, 'b'), ...failures(3)]
+    expect(check([...poisoned, ...unbegun], buried), 'over before its handler began').to.include({ excess: 0 })
     const late = added({ poison: true, limit: POISON_LIMIT }, 350)
     const lives = [...failures(3), other(1, 400), other(2, 500), other(3, 600)]
     expect(check([...late, ...lives], buried), 'added once more').to.include({ excess: 0 })

@@ -133,6 +133,8 @@ describe('decoders of replies', () => {
       Buffer.from(''),
       40,
       Buffer.from('1700000000025'),
+      4,
+      Buffer.from(''),
     ]
     const value = {
       moved: 3,
@@ -145,6 +147,8 @@ describe('decoders of replies', () => {
       orderError: '',
       workedUs: 40,
       told: 1700000000025,
+      orphans: 4,
+      quarantineError: '',
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })

@@ -62,7 +62,10 @@ describe('errors of the server', () => {
       const thrown = serverError(message)
       const error = translateError(thrown)
       expect(error.constructor).to.equal(kind)
-      expect(error).to.include({ cause: thrown, ...properties })
+      expect(error).to.include(properties)
+      expect(error.cause).to.be.instanceOf(Error).and.not.equal(thrown)
+      expect(error.cause).to.include({ name: 'ReplyError', message: message.split(', with args')[0] })
+      expect(thrown, 'the original is left alone').to.have.property('command')
     })
   }
 
@@ -72,6 +75,17 @@ describe('errors of the server', () => {
     expect(translateError(serverError(message)).message).to.equal(
       "the server refused the command: OOM command not allowed when used memory > 'maxmemory'.",
     )
+  })
+
+  it('do not quote the reply that ioredis has no command for', () => {
+    for (const what of ['reply', 'error']) {
+      const thrown = new Error(
+        `Command queue state error. If you can reproduce this, please report it. Last ${what}: a payload`,
+      )
+      const { message, cause } = translateError(thrown)
+      expect(message).to.match(/Command queue state error\. .*report it\.$/)
+      expect((cause as Error).message).not.to.contain('a payload')
+    }
   })
 
   it('carry neither payloads nor passwords', () => {

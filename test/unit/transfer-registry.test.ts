@@ -23,6 +23,8 @@ interface Reply {
   orderError?: string
   workedUs?: number
   told?: string
+  orphans?: number
+  quarantineError?: string
 }
 
 describe('TransferRegistry', () => {
@@ -67,9 +69,12 @@ describe('TransferRegistry', () => {
           orderError = '',
           workedUs = 0,
           told = '',
+          orphans = 0,
+          quarantineError = '',
         } = reply
         const now = (NOW + clock.now()).toFixed(3)
-        return [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told]
+        const aside = [orphans, quarantineError]
+        return [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told, ...aside]
       },
       pipeline: () => expect.fail('there is nothing to pipeline'),
     }
@@ -416,6 +421,23 @@ describe('TransferRegistry', () => {
       const error = events.at(-1)!.event as RedelayedError
       expect(error).to.include({ code: 'ERR_COMMAND', queue: 'orders' })
       expect(error.message).to.match(/order list.*WRONGTYPE/)
+      await registry.close()
+    })
+
+    it('report a quarantine that takes nothing once in a minute', async () => {
+      const { registry, replies, listener, events } = setUp({ sweepInterval: 3_600_000 })
+      const reply = { quarantineError: 'WRONGTYPE Operation against a key' }
+      void registry.acquire(ORDERS)
+      const errors: number[] = []
+      for (const ms of [0, 30_000, 30_000]) {
+        await clock.advance(ms)
+        replies.push(reply)
+        listener().onSubscribed()
+        await settle()
+        errors.push(events.filter(({ name }) => name === 'error').length)
+      }
+      expect(errors).to.deep.equal([1, 1, 2])
+      expect((events.at(-1)!.event as RedelayedError).message).to.match(/quarantine list.*WRONGTYPE/)
       await registry.close()
     })
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { CommandError } from '../../src/errors.js'
 import { RemoteClock } from '../../src/timing/remote-clock.js'
 import { TransferTask, type TransferOptions, type TransferResult } from '../../src/transfer/transfer-task.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -339,6 +340,24 @@ describe('TransferTask', () => {
         }
       }
     })
+
+    for (const code of ['BUSY', 'LOADING', 'CLUSTERDOWN']) {
+      it(`${code} is asked again after a short wait, however often it was the answer: free moments can be short`, async () => {
+        const { task, clock, calls, state } = setUp()
+        for (const random of [0, 0.5, 0.999]) {
+          state.random = random
+          task.wake()
+          for (let n = 0; n < 20; n++) {
+            const before = calls.length
+            await calls.at(-1)!.fail(new CommandError(code, `${code} not now`))
+            await clock.advance(124)
+            expect(calls).to.have.length(before)
+            await clock.advance(126)
+            expect(calls).to.have.length(before + 1)
+          }
+        }
+      })
+    }
 
     it('start from the shortest wait again after a success', async () => {
       const { task, clock, calls } = setUp()

@@ -1,5 +1,6 @@
 import { DecodeError, EncodeError, InvalidArgumentError, toError } from '../../errors.js'
 import { integer, onlyKnown } from '../../options.js'
+import { closeBudget, openBudget } from '../budget.js'
 import type { Codec } from '../codec.js'
 import { kryo5 } from '../kryo/kryo5.js'
 import * as lz4Block from './lz4-block.js'
@@ -19,8 +20,9 @@ export interface ZstdOptions extends CompressionOptions {
 
 interface Format {
   compress(bytes: Buffer): Buffer
-  /** Checks the length that the frame claims against `maxBytes` before it allocates anything. */
-  decompress(frame: Buffer, maxBytes: number): Buffer
+  /** The length that the frame claims, at most `maxBytes`. */
+  size(frame: Buffer, maxBytes: number): number
+  decompress(frame: Buffer, size: number): Buffer
 }
 
 const DEFAULT_MAX_BYTES = 16 * 1024 * 1024
@@ -41,7 +43,15 @@ function compressed<T>(name: string, inner: Codec<T>, options: CompressionOption
       return format.compress(bytes)
     },
     decode(frame: Buffer): T {
-      return inner.decode(format.decompress(frame, maxBytes))
+      const budget = openBudget()
+      try {
+        budget.allow(maxBytes)
+        const size = format.size(frame, maxBytes)
+        budget.spend(name, size)
+        return inner.decode(format.decompress(frame, size))
+      } finally {
+        closeBudget()
+      }
     },
   })
 }
@@ -73,27 +83,28 @@ function damaged(name: string): never {
 function lz4Format(name: string): Format {
   return {
     compress: (bytes) => withHeader(bytes.length, lz4Block.compress(bytes)),
-    decompress: (frame, maxBytes) => {
-      const size = claimedSize(name, frame, maxBytes, lz4Block.MAX_RATIO)
-      return lz4Block.decompress(frame.subarray(HEADER), size) ?? damaged(name)
-    },
+    size: (frame, maxBytes) => claimedSize(name, frame, maxBytes, lz4Block.MAX_RATIO),
+    decompress: (frame, size) => lz4Block.decompress(frame.subarray(HEADER), size) ?? damaged(name),
   }
 }
 
 const snappyFormat: Format = {
   compress: (bytes) => snappyBlock.compress(bytes),
-  decompress: (frame, maxBytes) => {
-    const header = snappyBlock.sizeOf(frame) ?? damaged('snappyV2')
-    const size = bounded('snappyV2', header.size, maxBytes, (frame.length - header.start) * snappyBlock.MAX_RATIO)
-    return snappyBlock.decompress(frame, size, header.start) ?? damaged('snappyV2')
+  size: (frame, maxBytes) => {
+    const { size, start } = snappyBlock.sizeOf(frame) ?? damaged('snappyV2')
+    return bounded('snappyV2', size, maxBytes, (frame.length - start) * snappyBlock.MAX_RATIO)
+  },
+  decompress: (frame, size) => {
+    const { start } = snappyBlock.sizeOf(frame) ?? damaged('snappyV2')
+    return snappyBlock.decompress(frame, size, start) ?? damaged('snappyV2')
   },
 }
 
 function zstdFormat(implementation: ZstdImplementation): Format {
   return {
     compress: (bytes) => withHeader(bytes.length, implementation.compress(bytes)),
-    decompress: (frame, maxBytes) => {
-      const size = claimedSize('zstd', frame, maxBytes, Infinity)
+    size: (frame, maxBytes) => claimedSize('zstd', frame, maxBytes, Infinity),
+    decompress: (frame, size) => {
       let content: Uint8Array
       try {
         content = implementation.decompress(frame.subarray(HEADER), size)

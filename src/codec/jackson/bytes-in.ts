@@ -1,4 +1,5 @@
 import { DecodeError } from '../../errors.js'
+import { BYTES_OF, type Budget } from '../budget.js'
 import { decodeUtf8 } from '../string.js'
 
 /** Longer text is left to the decoder of the platform. */
@@ -8,14 +9,16 @@ const SHORT = 48
 export class BytesIn {
   readonly #codec: string
   readonly #bytes: Buffer
+  readonly #budget: Budget
   /** Whether whole doubles have to be told from integers. */
   readonly exact: boolean
   #at = 0
 
-  constructor(codec: string, bytes: Buffer, exact: boolean) {
+  constructor(codec: string, bytes: Buffer, exact: boolean, budget: Budget) {
     this.#codec = codec
     this.exact = exact
     this.#bytes = bytes
+    this.#budget = budget
   }
 
   fail(message: string): never {
@@ -66,6 +69,7 @@ export class BytesIn {
   /** A copy. */
   raw(size: number): Buffer {
     const start = this.#skip(size)
+    this.#budget.spend(this.#codec, BYTES_OF.buffer + size)
     return Buffer.from(this.#bytes.subarray(start, start + size))
   }
 
@@ -81,7 +85,9 @@ export class BytesIn {
 
   /** Where a length says how many items follow, each of at least one byte. */
   count(items: number): number {
-    return items <= this.left ? items : this.#ended()
+    if (items > this.left) this.#ended()
+    this.#budget.claim(this.#codec, items)
+    return items
   }
 
   end(): void {

@@ -1,3 +1,4 @@
+import type { Budget } from '../budget.js'
 import { formatDecimal, fromBytes } from '../kryo/decimal.js'
 import { JavaValue } from '../kryo/java-values.js'
 import { numberIfSafe } from '../scalars.js'
@@ -11,8 +12,8 @@ const MAX_NUMBER_BYTES = 417
 const MAX_SCALE = 2 ** 31 - 1
 
 /** Parses CBOR (RFC 8949) as far as Jackson writes it: every item, and of the tags big numbers and self-described CBOR. */
-export function parseCbor(codec: string, bytes: Buffer, exact: boolean): Node {
-  const input = new BytesIn(codec, bytes, exact)
+export function parseCbor(codec: string, bytes: Buffer, exact: boolean, budget: Budget): Node {
+  const input = new BytesIn(codec, bytes, exact, budget)
   const node = value(input, 0)
   input.end()
   return node
@@ -66,6 +67,7 @@ function chunks<T>(input: BytesIn, major: number, read: (size: number) => T): T[
     const head = input.byte()
     if (head === BREAK) return parts
     if (head >> 5 !== major || (head & 0x1f) === INDEFINITE) input.fail('a string has a part that is none')
+    input.count(1)
     parts.push(read(length(input, head & 0x1f)))
   }
 }
@@ -74,7 +76,7 @@ function array(input: BytesIn, info: number, depth: number): Node[] {
   nest(input, depth)
   const items: Node[] = []
   const count = info === INDEFINITE ? Infinity : input.count(length(input, info))
-  for (let i = 0; i < count && !(count === Infinity && broken(input)); i++) items.push(value(input, depth + 1))
+  for (let i = 0; i < count && !(count === Infinity && broken(input, 1)); i++) items.push(value(input, depth + 1))
   return items
 }
 
@@ -82,7 +84,7 @@ function object(input: BytesIn, info: number, depth: number): Node {
   nest(input, depth)
   const properties = {}
   const count = info === INDEFINITE ? Infinity : input.count(2 * length(input, info)) / 2
-  for (let i = 0; i < count && !(count === Infinity && broken(input)); i++) {
+  for (let i = 0; i < count && !(count === Infinity && broken(input, 2)); i++) {
     const key = value(input, depth + 1)
     if (typeof key !== 'string' && typeof key !== 'number') input.fail('the key of a map is neither text nor a number')
     setProperty(properties, String(key), value(input, depth + 1))
@@ -90,9 +92,12 @@ function object(input: BytesIn, info: number, depth: number): Node {
   return properties
 }
 
-/** Takes the break that ends an array or a map without a length. */
-function broken(input: BytesIn): boolean {
-  if (input.peek() !== BREAK) return false
+/** Takes the break that ends an array or a map without a length, or claims the `elements` of one more round. */
+function broken(input: BytesIn, elements: 1 | 2): boolean {
+  if (input.peek() !== BREAK) {
+    input.count(elements)
+    return false
+  }
   input.byte()
   return true
 }

@@ -1,9 +1,10 @@
 import { DecodeError, toError } from '../../errors.js'
+import { closeBudget, openBudget, type Budget } from '../budget.js'
 import type { Codec } from '../codec.js'
 import { parseCbor } from './cbor-parser.js'
 import { CborWriter } from './cbor-writer.js'
 import { speedUpStrings } from './fast-strings.js'
-import { parseJson, parseJsonExactly } from './json-parser.js'
+import { jsonText, parseJson, parseJsonExactly } from './json-parser.js'
 import { JsonWriter } from './json-writer.js'
 import { parseMsgpack } from './msgpack-parser.js'
 import { MsgpackWriter } from './msgpack-writer.js'
@@ -21,7 +22,7 @@ import type { Writer } from './writer.js'
  * | other safe integer, bigint of 64 bits | `Long`; read as a number where exact, else a bigint (option `longs`) |
  * | other finite number | `Double` |
  * | `Date`, `Buffer`, array, `Set`, object or `Map` | `java.util.Date`, `byte[]`, `ArrayList`, `HashSet`, `LinkedHashMap` |
- * | object with `@class`, instance of a registered class | an object of that class |
+ * | object with the `@class` of a declared class, instance of such a class | an object of that class |
  * | `JavaValue`, made with `java` | `UUID`, `BigDecimal`, `BigInteger`, `Float` and whatever else has a class |
  *
  * Lists, sets and maps of every kind in `java.util` are read as array, `Set` and plain object; `Short`, `Byte`, `Float` and
@@ -51,35 +52,42 @@ export function typedJsonJackson<T = unknown>(options: TypedJacksonOptions = {})
  */
 export function msgpackJackson<T = unknown>(options: JacksonOptions = {}): Codec<T> {
   const plan = wrappedPlan('msgpackJackson', options)
-  const read = (bytes: Buffer): unknown => new Reader(plan).read(parseMsgpack(plan.codec, bytes, plan.exact))
-  return codec(plan, () => new MsgpackWriter(plan), read)
+  return codec(
+    plan,
+    () => new MsgpackWriter(plan),
+    (bytes, budget) => new Reader(plan, budget).read(parseMsgpack(plan.codec, bytes, plan.exact, budget)),
+  )
 }
 
 /** Redisson's `CborJacksonCodec`: the type information of {@link jsonJackson} in CBOR, with exact big numbers. */
 export function cborJackson<T = unknown>(options: JacksonOptions = {}): Codec<T> {
   const plan = wrappedPlan('cborJackson', options)
-  const read = (bytes: Buffer): unknown => new Reader(plan).read(parseCbor(plan.codec, bytes, plan.exact))
-  return codec(plan, () => new CborWriter(plan), read)
+  return codec(
+    plan,
+    () => new CborWriter(plan),
+    (bytes, budget) => new Reader(plan, budget).read(parseCbor(plan.codec, bytes, plan.exact, budget)),
+  )
 }
 
 function jsonCodec<T>(plan: Plan): Codec<T> {
   return codec(
     plan,
     () => new JsonWriter(plan),
-    (bytes) => {
+    (bytes, budget) => {
+      const text = jsonText(plan.codec, bytes)
       if (!plan.exact) {
         try {
-          return new Reader(plan, true).read(parseJson(plan.codec, bytes))
+          return new Reader(plan, budget, true).read(parseJson(plan.codec, text))
         } catch (thrown) {
           if (thrown !== INEXACT) throw thrown
         }
       }
-      return new Reader(plan).read(parseJsonExactly(plan.codec, bytes))
+      return new Reader(plan, budget).read(parseJsonExactly(plan.codec, text))
     },
   )
 }
 
-function codec<T>(plan: Plan, make: () => Writer, read: (bytes: Buffer) => unknown): Codec<T> {
+function codec<T>(plan: Plan, make: () => Writer, read: (bytes: Buffer, budget: Budget) => unknown): Codec<T> {
   speedUpStrings()
   let idle: Writer | undefined
   return Object.freeze({
@@ -95,11 +103,14 @@ function codec<T>(plan: Plan, make: () => Writer, read: (bytes: Buffer) => unkno
       }
     },
     decode(bytes: Buffer): T {
+      const budget = openBudget()
       try {
-        return read(bytes) as T
+        return read(bytes, budget) as T
       } catch (thrown) {
         if (thrown instanceof DecodeError) throw thrown
         throw new DecodeError(plan.codec, toError(thrown).message, { cause: thrown })
+      } finally {
+        closeBudget()
       }
     },
   })

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../../errors.js'
+import { InvalidArgumentError, inQuotes } from '../../errors.js'
 import { MAX_INT32, MIN_INT32 } from '../scalars.js'
 
 /**
@@ -92,7 +92,7 @@ export function parseFieldType(what: string, type: unknown, isClass: (name: stri
     throw new InvalidArgumentError(
       what,
       `a Java type (${known}, or the full name of a class, each with [] or <>)`,
-      type,
+      inQuotes(type),
     )
   }
   if (typeof type !== 'string' || type.length > MAX_TYPE_LENGTH) return refuse()
@@ -126,22 +126,22 @@ export function parseFieldType(what: string, type: unknown, isClass: (name: stri
   return spec
 }
 
-const PRIMITIVES: Readonly<Record<string, Spec>> = {
-  B: BYTE,
-  C: STRING,
-  D: DOUBLE,
-  F: FLOAT,
-  I: INT,
-  J: LONG,
-  S: SHORT,
-  Z: BOOLEAN,
-}
+const PRIMITIVES = new Map<string, Spec>([
+  ['B', BYTE],
+  ['C', STRING],
+  ['D', DOUBLE],
+  ['F', FLOAT],
+  ['I', INT],
+  ['J', LONG],
+  ['S', SHORT],
+  ['Z', BOOLEAN],
+])
 
 /** The items of a Java array by the name of its class, e.g. `[I`, `[[D`, `[Ljava.lang.Long;`. */
 export function itemOfArray(className: string): Spec {
   if (className === '[[B') return BYTES
   if (className === '[[C') return STRING
-  const primitive = PRIMITIVES[className.charAt(1)]
+  const primitive = PRIMITIVES.get(className.charAt(1))
   if (className.length === 2 && primitive !== undefined) return primitive
   // arrays of arrays of primitives stand bare inside
   if (/^\[\[+[A-Z]$/.test(className))

@@ -40,10 +40,12 @@ const KINDS = new Map<string, Kind>([
   ['java.util.Hashtable', 'map'],
 ])
 
-const LIST = /^java\.util\.[\w.$]*(?:List\w*|Vector|Stack|Deque|Queue|Collection)$/
-const SET = /^java\.util\.[\w.$]*Set[\w]*(?:<.*>)?$/
-const MAP = /^java\.util\.[\w.$]*Map[\w]*(?:<.*>)?$/
+/** Longer names, and arrays of more dimensions, are of no class that is known here. */
+const MAX_NAME = 200
+const MAX_DIMENSIONS = 16
 const ARRAY = /^\[+(?:[ZSIJFDCB]|L[\w.$]+;)$/
+const PLAIN_NAME = /^[\w.$]*$/
+const LIST_ENDS = ['Vector', 'Stack', 'Deque', 'Queue', 'Collection']
 
 /** Lists, sets and maps of `java.util` are known by the way they are named, so that wrappers of them are too. */
 export function kindOf(className: string): Kind {
@@ -51,11 +53,23 @@ export function kindOf(className: string): Kind {
   if (className === 'java.util.ArrayList') return 'list'
   const known = KINDS.get(className)
   if (known !== undefined) return known
-  if (ARRAY.test(className)) return 'array'
-  if (!className.startsWith('java.util.') || className.length > 200) return 'unknown'
-  if (MAP.test(className)) return 'map'
-  if (SET.test(className)) return 'set'
-  return LIST.test(className) ? 'list' : 'unknown'
+  if (className.length > MAX_NAME) return 'unknown'
+  if (className.startsWith('[')) {
+    return className.lastIndexOf('[') < MAX_DIMENSIONS && ARRAY.test(className) ? 'array' : 'unknown'
+  }
+  return className.startsWith('java.util.') ? kindOfCollection(className) : 'unknown'
+}
+
+/** By the last part of the name; type arguments may follow that of a set or a map. */
+function kindOfCollection(className: string): Kind {
+  const generic = className.endsWith('>') ? className.indexOf('<') : -1
+  const name = generic < 0 ? className : className.slice(0, generic)
+  if (!PLAIN_NAME.test(name)) return 'unknown'
+  const last = name.slice(Math.max(name.lastIndexOf('.'), name.lastIndexOf('$')) + 1)
+  if (last.includes('Map')) return 'map'
+  if (last.includes('Set')) return 'set'
+  if (generic >= 0) return 'unknown'
+  return last.includes('List') || LIST_ENDS.some((end) => last.endsWith(end)) ? 'list' : 'unknown'
 }
 
 const CLASS_NAME = /^(?:[A-Za-z_]\w*\.)+[A-Z_$][\w$]*(?:<[\w.$,<>]*>)?$/

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { DecodeError, toError } from '../../errors.js'
+import { DecodeError } from '../../errors.js'
+import { assertJsonDepth, claimJsonElements, parseJsonText } from '../json-bounds.js'
 import { MAX_NUMBER_LENGTH } from './java-numbers.js'
 import { MAX_WIRE_DEPTH, NumberText, setProperty, type Node } from './nodes.js'
 
@@ -11,37 +12,21 @@ const EXACT_DIGITS = 16
 const SHORT_TEXT = 16_384
 
 /** `JSON.parse`: numbers beyond 2^53 lose digits, and a BigDecimal its trailing zeros, so that they cannot be trusted. */
-export function parseJson(codec: string, bytes: Buffer): Node {
-  const text = textOf(codec, bytes)
-  try {
-    return JSON.parse(text) as Node
-  } catch (thrown) {
-    throw new DecodeError(codec, toError(thrown).message, { cause: thrown })
-  }
+export function parseJson(codec: string, text: string): Node {
+  return parseJsonText(codec, text)
 }
 
 /** The same, several times slower, but every number that may lose something is a `NumberText`. */
-export function parseJsonExactly(codec: string, bytes: Buffer): Node {
-  return new Parser(codec, textOf(codec, bytes)).document()
+export function parseJsonExactly(codec: string, text: string): Node {
+  return new Parser(codec, text).document()
 }
 
-function textOf(codec: string, bytes: Buffer): string {
-  if (bytes.length > SHORT_TEXT) assertDepth(codec, bytes)
+/** The text of a message, once it is known how deep and how large it is. */
+export function jsonText(codec: string, bytes: Buffer): string {
+  if (bytes.length > SHORT_TEXT) assertJsonDepth(codec, bytes, MAX_WIRE_DEPTH)
+  claimJsonElements(codec, bytes)
   if (!isUtf8(bytes)) throw new DecodeError(codec, 'they are not valid UTF-8')
   return bytes.toString()
-}
-
-/** Counts brackets outside strings, in one pass over the bytes, before anything is built. */
-function assertDepth(codec: string, bytes: Buffer): void {
-  let depth = 0
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i]
-    if (byte === QUOTE) {
-      while (++i < bytes.length && bytes[i] !== QUOTE) if (bytes[i] === BACKSLASH) i++
-    } else if (byte === 0x5b || byte === 0x7b) {
-      if (++depth > MAX_WIRE_DEPTH) throw new DecodeError(codec, `they nest deeper than ${MAX_WIRE_DEPTH} levels`)
-    } else if (byte === 0x5d || byte === 0x7d) depth--
-  }
 }
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y

@@ -1,10 +1,11 @@
+import type { Budget } from '../budget.js'
 import { numberIfSafe } from '../scalars.js'
 import { BytesIn } from './bytes-in.js'
 import { MAX_WIRE_DEPTH, asDouble, setProperty, type Node } from './nodes.js'
 
 /** Parses the MessagePack that jackson-dataformat-msgpack writes; extension types, which it does not write, are refused. */
-export function parseMsgpack(codec: string, bytes: Buffer, exact: boolean): Node {
-  const input = new BytesIn(codec, bytes, exact)
+export function parseMsgpack(codec: string, bytes: Buffer, exact: boolean, budget: Budget): Node {
+  const input = new BytesIn(codec, bytes, exact, budget)
   const node = value(input, 0)
   input.end()
   return node

@@ -1,4 +1,5 @@
 import { EncodeError, describe } from '../../errors.js'
+import { MAX_ELEMENTS } from '../budget.js'
 import { MAX_DEPTH } from '../codec.js'
 import { formatPath } from '../encodable.js'
 import { MAX_INT64, MIN_INT64 } from '../scalars.js'
@@ -20,6 +21,7 @@ export abstract class Output {
   /** The keys on the way to the value being written; only as many as the depth says are valid. */
   readonly #path: (string | number)[] = []
   #depth = 0
+  #elements = 0
 
   constructor(plan: Plan) {
     this.plan = plan
@@ -65,6 +67,21 @@ export abstract class Output {
     this.fail(`it nests deeper than ${MAX_DEPTH} levels or contains itself`)
   }
 
+  /** Counts elements as they stand on the wire, where the class of a value is two more. */
+  protected claim(count: number): void {
+    this.#elements += Math.max(1, count)
+    if (this.#elements > MAX_ELEMENTS) this.fail(`the value has more than ${MAX_ELEMENTS} elements`)
+  }
+
+  protected pair(className: string): void {
+    this.claim(2)
+    this.openPair(className)
+  }
+
+  protected get lastKey(): string | number {
+    return this.#path[this.#depth - 1] ?? ''
+  }
+
   protected get atRoot(): boolean {
     return this.#depth === 0
   }
@@ -79,6 +96,7 @@ export abstract class Output {
 
   protected reset(): void {
     this.#depth = 0
+    this.#elements = 0
   }
 
   /** Integers beyond 32 bits are Java Longs; what is no safe integer is a double. */
@@ -89,7 +107,7 @@ export abstract class Output {
   }
 
   protected long(value: unknown, wrap: boolean): void {
-    if (wrap) this.openPair('java.lang.Long')
+    if (wrap) this.pair('java.lang.Long')
     if (typeof value === 'bigint') {
       if (value < MIN_INT64 || value > MAX_INT64) {
         this.fail(`${describe(value)} has more than 64 bits; a BigInteger is java.bigInteger(value)`)
@@ -102,14 +120,14 @@ export abstract class Output {
 
   protected date(value: unknown): void {
     if (!(value instanceof Date) || Number.isNaN(value.getTime())) this.fail(`expected a Date, got ${describe(value)}`)
-    if (this.wrapped) this.openPair('java.util.Date')
+    if (this.wrapped) this.pair('java.util.Date')
     this.int(value.getTime())
     if (this.wrapped) this.closePair()
   }
 
   protected uuid(value: unknown, wrap: boolean): void {
     if (!isUuid(value)) this.fail(`expected the 36 characters of a UUID, got ${describe(value)}`)
-    if (wrap && this.wrapped) this.openPair('java.util.UUID')
+    if (wrap && this.wrapped) this.pair('java.util.UUID')
     this.text(value.toLowerCase())
     if (wrap && this.wrapped) this.closePair()
   }
@@ -117,7 +135,7 @@ export abstract class Output {
   protected bigDecimal(value: unknown): void {
     const text = decimalText(value)
     if (text === undefined) this.fail(`expected decimal text of at most 1000 characters, got ${describe(value)}`)
-    if (this.wrapped) this.openPair('java.math.BigDecimal')
+    if (this.wrapped) this.pair('java.math.BigDecimal')
     this.decimal(text)
     if (this.wrapped) this.closePair()
   }
@@ -125,7 +143,7 @@ export abstract class Output {
   protected bigInteger(value: unknown): void {
     const big = Number.isSafeInteger(value) ? BigInt(value as number) : value
     if (!isBigInteger(big)) this.fail(`expected a bigint of fewer than 1000 digits, got ${typeof big}`)
-    if (this.wrapped) this.openPair('java.math.BigInteger')
+    if (this.wrapped) this.pair('java.math.BigInteger')
     this.bigIntegerOf(big)
     if (this.wrapped) this.closePair()
   }

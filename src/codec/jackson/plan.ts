@@ -35,6 +35,12 @@ export interface JacksonOptions {
    * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then.
    */
   readonly exact?: boolean | undefined
+  /**
+   * Writes plain objects as the class that their `@class` names, whichever that is: to send on what Java wrote. Only for values
+   * that come from no user, because who chooses the class chooses the code that Java runs. Default `false`: such an object is
+   * an `EncodeError`, unless its class is one of `classes`; a value made by `java.of` needs neither.
+   */
+  readonly plainClasses?: boolean | undefined
   /** How fields of type `UUID` are written: `'wrapped'` for Redisson 4 (default), `'bare'` for 3.x; both are read. */
   readonly uuidFields?: 'wrapped' | 'bare' | undefined
 }
@@ -64,6 +70,7 @@ export interface Plan {
   readonly bigintLongs: boolean
   readonly exact: boolean
   readonly bareUuidFields: boolean
+  readonly plainClasses: boolean
 }
 
 export function typedPlan(codec: string, options: TypedJacksonOptions): Plan {
@@ -72,7 +79,7 @@ export function typedPlan(codec: string, options: TypedJacksonOptions): Plan {
 }
 
 export function wrappedPlan(codec: string, options: JacksonOptions): Plan {
-  onlyKnown(codec, options, ['classes', 'unknownClass', 'longs', 'exact', 'uuidFields'])
+  onlyKnown(codec, options, ['classes', 'unknownClass', 'longs', 'exact', 'uuidFields', 'plainClasses'])
   return makePlan(codec, true, options, undefined)
 }
 
@@ -106,6 +113,7 @@ function makePlan(codec: string, wrapped: boolean, options: JacksonOptions, type
     root: parse(`${codec}.type`, type ?? 'Object'),
     classes,
     byPrototype,
+    plainClasses: boolean(`${codec}.plainClasses`, options.plainClasses ?? false),
     unknownClass: oneOf(`${codec}.unknownClass`, options.unknownClass ?? 'data', ['data', 'map', 'refuse']),
     exact,
     bigintLongs: oneOf(`${codec}.longs`, options.longs ?? 'number', ['number', 'bigint']) === 'bigint' || exact,

@@ -1,4 +1,6 @@
 import { describe } from '../../errors.js'
+import { quoted } from '../../text.js'
+import { BYTES_OF } from '../budget.js'
 import { MAX_DEPTH } from '../codec.js'
 import { JavaValue } from '../kryo/java-values.js'
 import { ANY, itemOfArray, type Spec } from './field-types.js'
@@ -26,12 +28,15 @@ export class Reader extends Scalars {
   }
 
   #pairOrItems(node: Node[], depth: number): unknown {
-    const [name, content] = node
-    if (node.length !== 2 || typeof name !== 'string') return this.#items(node, ANY, depth)
-    const kind = kindOf(name)
-    if (kind === 'unknown' && !this.plan.classes.has(name) && !looksLikeClassName(name))
-      return this.#items(node, ANY, depth)
-    return this.#pair(name, kind, content, depth)
+    if (!this.#isPair(node)) return this.#items(node, ANY, depth)
+    const [name, content] = node as [string, Node]
+    return this.#pair(name, kindOf(name), content, depth)
+  }
+
+  #isPair(node: Node[]): boolean {
+    const [name] = node
+    if (node.length !== 2 || typeof name !== 'string') return false
+    return kindOf(name) !== 'unknown' || this.plan.classes.has(name) || looksLikeClassName(name)
   }
 
   #pair(name: string, kind: Kind, content: Node, depth: number): unknown {
@@ -80,11 +85,22 @@ export class Reader extends Scalars {
     if (known !== undefined && typeof content === 'object' && content !== null && !Array.isArray(content)) {
       return this.#fields(this.properties(content), known, depth)
     }
-    if (known === undefined && this.plan.unknownClass === 'refuse') this.fail(`the class ${name} is not known`)
+    if (known === undefined && this.plan.unknownClass === 'refuse') this.fail(`the class ${quoted(name)} is not known`)
     this.#nest(depth)
-    const value = Array.isArray(content) ? this.#items(content, ANY, depth + 1) : this.#any(content, depth + 1)
+    const value = this.#contentOfUnknown(content, depth + 1)
     if (value === null) this.fail(`a ${name} is null`)
     return new JavaValue(name, value)
+  }
+
+  /** A list, or any value; one with a class keeps it, so that it stands behind that class again. */
+  #contentOfUnknown(content: Node, depth: number): unknown {
+    const [name] = Array.isArray(content) ? (content as Node[]) : []
+    if (typeof name !== 'string' || !this.#isPair(content as Node[])) {
+      return Array.isArray(content) ? this.#items(content, ANY, depth) : this.#any(content, depth)
+    }
+    const value = this.#any(content, depth)
+    const natural = value instanceof JavaValue || value instanceof Date || Buffer.isBuffer(value)
+    return natural || typeof value !== 'object' ? value : new JavaValue(name, value)
   }
 
   #nest(depth: number): void {
@@ -104,20 +120,22 @@ export class Reader extends Scalars {
 
   #set(node: Node, spec: Spec, depth: number): Set<unknown> {
     const items = this.#items(node, spec, depth)
-    const set = new Set(items)
+    this.spend(BYTES_OF.set)
+    const set = this.setOf(items)
     if (set.size !== items.length) this.fail('a set has two elements that are one value here; longs: bigint may help')
     return set
   }
 
   #object(node: Properties, depth: number): unknown {
-    const name = this.plan.wrapped ? node[CLASS] : undefined
+    const name = this.plan.wrapped && Object.hasOwn(node, CLASS) ? node[CLASS] : undefined
     if (name === undefined) return this.#inPlace(node, ANY, depth)
     if (typeof name !== 'string') this.fail(`an @class is ${describe(name)}`)
     const known = this.plan.classes.get(name)
     if (known !== undefined) return this.#fields(node, known, depth)
     if (kindOf(name) === 'map') return this.#keep(name, 'java.util.LinkedHashMap', this.#entries(node, ANY, depth))
-    if (this.plan.unknownClass === 'refuse') this.fail(`the class ${describe(name)} is not known`)
-    return this.plan.unknownClass === 'map' ? this.#entries(node, ANY, depth) : this.#inPlace(node, ANY, depth)
+    if (this.plan.unknownClass === 'refuse') this.fail(`the class ${quoted(name)} is not known`)
+    if (this.plan.unknownClass === 'map') return this.#entries(node, ANY, depth)
+    return this.plan.exact ? new JavaValue(name, this.#entries(node, ANY, depth)) : this.#inPlace(node, ANY, depth)
   }
 
   #inPlace(node: Properties, spec: Spec, depth: number): unknown {
@@ -221,7 +239,7 @@ export class Reader extends Scalars {
     if (!Array.isArray(node) || node.length !== 2 || typeof node[0] !== 'string') {
       this.fail(`expected a pair of a class and a ${kinds[0] ?? ''}, got ${describe(node)}`)
     }
-    if (!kinds.includes(kindOf(node[0]))) this.fail(`expected a ${kinds[0] ?? ''}, got a ${node[0].slice(0, 100)}`)
+    if (!kinds.includes(kindOf(node[0]))) this.fail(`expected a ${kinds[0] ?? ''}, got a ${quoted(node[0])}`)
     return node[1] as Node
   }
 

@@ -1,4 +1,5 @@
 import { DecodeError, describe } from '../../errors.js'
+import { BYTES_OF, type Budget } from '../budget.js'
 import { JavaValue } from '../kryo/java-values.js'
 import { MAX_INT64, MIN_INT64, numberIfSafe } from '../scalars.js'
 import { decimalText, isBigInteger, isUuid } from './java-numbers.js'
@@ -9,7 +10,8 @@ const DOUBLE = 'java.lang.Double'
 const INTEGER = /^-?\d+$/
 /** Java's `Date` reaches further than JavaScript's. */
 const MAX_DATE = 8.64e15
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+/** Of whole groups of four; a pattern of groups would need memory for each of them. */
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /** Thrown where `JSON.parse` may have changed a number, so that the slower parser has to read it. */
 export const INEXACT = new Error('a number may have been changed')
@@ -17,19 +19,32 @@ export const INEXACT = new Error('a number may have been changed')
 /** Checks and converts the leaves that a parser found. */
 export abstract class Scalars {
   protected readonly plan: Plan
+  readonly #budget: Budget
   /** The declared field that is being read, for messages. */
   protected where: string | undefined
 
   /** Whether the nodes come from `JSON.parse`, so that large numbers and BigDecimals cannot be trusted. */
   readonly #rounded: boolean
 
-  constructor(plan: Plan, rounded = false) {
+  constructor(plan: Plan, budget: Budget, rounded = false) {
     this.plan = plan
+    this.#budget = budget
     this.#rounded = rounded
   }
 
   protected fail(message: string): never {
     throw new DecodeError(this.plan.codec, this.where === undefined ? message : `in ${this.where}: ${message}`)
+  }
+
+  /** Claims memory that a few bytes of the message ask for. */
+  protected spend(bytes: number): void {
+    this.#budget.spend(this.plan.codec, bytes)
+  }
+
+  protected setOf(items: readonly unknown[]): Set<unknown> {
+    const set = new Set()
+    this.#budget.insertions.fillSet(this.plan.codec, set, items)
+    return set
   }
 
   /** A leaf without a declared type. An integer of more than 64 bits is a BigInteger, as it is for Java. */
@@ -83,6 +98,7 @@ export abstract class Scalars {
     if (typeof time !== 'number' || Math.abs(time) > MAX_DATE) {
       this.fail(`expected the milliseconds of a Date, got ${describeNode(node)}`)
     }
+    this.spend(BYTES_OF.date)
     return new Date(time)
   }
 
@@ -117,7 +133,9 @@ export abstract class Scalars {
   /** MessagePack and CBOR have bytes, JSON has them in base64. */
   protected bytes(node: Node): Buffer {
     if (Buffer.isBuffer(node)) return node
-    if (typeof node !== 'string' || !BASE64.test(node)) this.fail(`expected bytes in base64, got ${describeNode(node)}`)
+    if (typeof node !== 'string' || node.length % 4 !== 0 || !BASE64.test(node))
+      this.fail(`expected bytes in base64, got ${describeNode(node)}`)
+    this.spend(BYTES_OF.buffer + node.length)
     return Buffer.from(node, 'base64')
   }
 

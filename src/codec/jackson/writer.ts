@@ -1,4 +1,6 @@
 import { describe } from '../../errors.js'
+import { quoted } from '../../text.js'
+import { isConvertible, isPlain } from '../instances.js'
 import { JavaValue } from '../kryo/java-values.js'
 import type { BytesOut } from './bytes-out.js'
 import { ANY, BOOLEAN, BYTE, BYTES, DOUBLE, FLOAT, INT, SHORT, STRING, itemOfArray, type Spec } from './field-types.js'
@@ -65,19 +67,33 @@ export abstract class Writer extends Output {
     if (value instanceof JavaValue) return this.#javaValue(value)
     if (value instanceof Set) return this.#list([...(value as Set<unknown>)], HASH_SET, ANY)
     if (value instanceof Map) return this.#map(value, LINKED_HASH_MAP, ANY)
-    this.#plainObject(this.#properties(value))
+    if (!isConvertible(value)) this.fail(undeclared(value))
+    const result = this.#converted(value)
+    if (isConvertible(result) && !this.#isKnown(result)) {
+      this.fail(`the toJSON of ${describe(value)} gives an object with another toJSON`)
+    }
+    this.#any(result)
+  }
+
+  #converted(value: { toJSON(key: string): unknown }): unknown {
+    return value.toJSON(String(this.lastKey))
+  }
+
+  #isKnown(value: object): boolean {
+    return value instanceof JavaValue || this.plan.byPrototype.has(Object.getPrototypeOf(value) as object)
   }
 
   #pair(className: string, value: unknown, spec: Spec): void {
-    if (this.wrapped) this.openPair(className)
+    if (this.wrapped) this.pair(className)
     this.#typed(value, spec)
     if (this.wrapped) this.closePair()
   }
 
   #list(items: readonly unknown[], className: string | undefined, spec: Spec): void {
     this.nest()
+    this.claim(items.length)
     const typed = this.wrapped && className !== undefined
-    if (typed) this.openPair(className)
+    if (typed) this.pair(className)
     this.openArray(items.length, typed)
     for (let i = 0; i < items.length; i++) {
       this.enter(i)
@@ -93,27 +109,46 @@ export abstract class Writer extends Output {
     const entries = Object.create(null) as Record<string, unknown>
     for (const [key, value] of map) {
       if (typeof key !== 'string') this.fail(`a key of the Map is ${describe(key)}, not a string`)
-      if (value === undefined) this.fail(`the Map holds undefined for ${describe(key)}`)
+      if (value === undefined) this.fail(`the Map holds undefined for ${quoted(key)}`)
       if (key === CLASS && this.wrapped) this.fail('a key of the Map is "@class", which means the class')
       entries[key] = value
     }
     this.#entries(entries, className, spec)
   }
 
-  /** A plain object: of the class that its `@class` names, else a map. */
+  /** A plain object: of the declared class that its `@class` names, else a map. */
   #plainObject(value: Properties): void {
-    const name = this.wrapped ? value[CLASS] : undefined
-    if (name === undefined) return this.#entries(value, LINKED_HASH_MAP, ANY)
-    if (typeof name !== 'string' || name === '') this.fail(`its @class is ${describe(name)}`)
+    const name = this.#classIn(value)
+    if (name === undefined) return this.#properEntries(value, LINKED_HASH_MAP, ANY)
     const known = this.plan.classes.get(name)
+    if (known === undefined && !this.plan.plainClasses) this.fail(undeclaredClass(name))
     if (known === undefined && kindOf(name) === 'map') this.#entries(value, name, ANY)
     else this.#fields(value, name, known)
   }
 
+  #classIn(value: Properties): string | undefined {
+    if (!this.wrapped || !Object.hasOwn(value, CLASS) || value[CLASS] === undefined) return undefined
+    const name = value[CLASS]
+    return typeof name === 'string' && name !== '' ? name : this.fail(`its @class is ${describe(name)}`)
+  }
+
+  /** What the data say of a class that is decided already. */
+  #assertClass(value: Properties, className: string): void {
+    const name = this.#classIn(value)
+    if (name !== undefined && name !== className) this.fail(`its @class is ${describe(name)}, expected ${className}`)
+  }
+
   /** The entries of a map, in their order; a null stays. */
   #entries(value: Properties, className: string, spec: Spec): void {
+    if (this.wrapped) this.#assertClass(value, className)
+    this.#properEntries(value, className, spec)
+  }
+
+  /** The entries of a map whose data are known to name no other class. */
+  #properEntries(value: Properties, className: string, spec: Spec): void {
     this.nest()
     const keys = Object.keys(value)
+    this.claim(2 * keys.length + (this.wrapped ? 2 : 0))
     const isClass = this.wrapped ? CLASS : undefined
     const count = this.counts ? keys.filter((key) => value[key] !== undefined && key !== isClass).length : 0
     this.openObject(this.wrapped ? className : undefined, count)
@@ -135,6 +170,8 @@ export abstract class Writer extends Output {
   #fields(value: Properties, className: string, known: ClassPlan | undefined): void {
     this.nest()
     const keys = Object.keys(value)
+    this.claim(2 * keys.length + (this.wrapped ? 2 : 0))
+    if (this.wrapped) this.#assertClass(value, className)
     if (known !== undefined) sort(keys)
     const isClass = this.wrapped ? CLASS : undefined
     const isNull = (key: string): boolean => value[key] === undefined || value[key] === null
@@ -157,8 +194,9 @@ export abstract class Writer extends Output {
     this.closeObject()
   }
 
-  #typed(value: unknown, spec: Spec): void {
-    if (value === null) return this.nil()
+  #typed(given: unknown, spec: Spec): void {
+    if (given === null) return this.nil()
+    const value = spec !== ANY && isConvertible(given) && !this.#isKnown(given) ? this.#converted(given) : given
     switch (spec.kind) {
       case 'any':
         return this.#any(value)
@@ -200,10 +238,11 @@ export abstract class Writer extends Output {
       case 'map':
         if (value instanceof JavaValue && value.type !== spec.className) return this.#javaValue(value)
         if (value instanceof Map) return this.#map(value, spec.className, spec.item)
-        return this.#entries(this.#properties(value), spec.className, spec.item)
+        return this.#entries(this.#plain(value), spec.className, spec.item)
       case 'class': {
+        if (value instanceof JavaValue) return this.#javaValue(value)
         const fields = this.#properties(value)
-        if (this.wrapped && fields[CLASS] !== undefined) return this.#plainObject(fields)
+        if (this.#classIn(fields) !== undefined) return this.#plainObject(fields)
         const known =
           this.plan.byPrototype.get(Object.getPrototypeOf(fields) as object) ?? this.plan.classes.get(spec.name)
         return this.#fields(fields, known?.name ?? spec.name, known)
@@ -226,15 +265,25 @@ export abstract class Writer extends Output {
     return items
   }
 
-  /** Plain objects and instances of the user's classes; not Promise, RegExp and the like, whose content is elsewhere. */
+  /** The fields of a declared class: of a plain object, or of an instance whose properties can be seen. */
   #properties(value: unknown): Properties {
     if (Object.prototype.toString.call(value) !== '[object Object]') this.fail(describe(value))
-    return value as Properties
+    const object = value as Properties
+    if (isPlain(object) || this.#isKnown(object) || Object.keys(object).length > 0) return object
+    return this.fail(`${describe(value)} has no properties that can be seen`)
+  }
+
+  /** The entries of a map: those of a plain object. */
+  #plain(value: unknown): Properties {
+    if (typeof value === 'object' && value !== null && isPlain(value)) return value as Properties
+    return this.fail(`expected an object or a Map, got ${describe(value)}`)
   }
 
   #javaValue({ type, value }: JavaValue): void {
     if (value === undefined || value === null) this.fail(`a ${type} without a value`)
-    switch (kindOf(type)) {
+    const kind = kindOf(type)
+    if (value instanceof JavaValue && kind !== 'unknown') this.fail(`a ${type} cannot be made of a ${value.type}`)
+    switch (kind) {
       case 'long':
         return this.long(value, this.wrapped)
       case 'integer':
@@ -271,17 +320,27 @@ export abstract class Writer extends Output {
 
   #unknown(className: string, value: unknown): void {
     if (!this.wrapped) this.fail(`plain JSON has no place for the class ${className}`)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    if (className === '') this.fail('a class without a name')
+    if (typeof value === 'object' && value !== null && (isPlain(value) || this.plan.classes.has(className))) {
       return this.#fields(this.#properties(value), className, this.plan.classes.get(className))
     }
-    this.openPair(className)
+    this.pair(className)
     if (Array.isArray(value)) this.#list(value, undefined, ANY)
     else if (typeof value === 'number') this.number(value, false)
     else if (typeof value === 'bigint') this.long(value, false)
-    else if (typeof value === 'string' || typeof value === 'boolean') this.#any(value)
+    else if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'object') this.#any(value)
     else this.fail(`a ${className} made of ${describe(value)}`)
     this.closePair()
   }
+}
+
+function undeclared(value: object): string {
+  if (Object.prototype.toString.call(value) !== '[object Object]') return describe(value)
+  return `${describe(value)}, whose class is not declared and has no toJSON`
+}
+
+function undeclaredClass(name: string): string {
+  return `a plain object has the @class ${quoted(name)}, which is not declared: use java.of, classes, or plainClasses`
 }
 
 /** By UTF-16 units, as Java sorts; most often they are sorted already. */

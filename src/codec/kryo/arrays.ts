@@ -1,4 +1,5 @@
 import { describe } from '../../errors.js'
+import { BYTES_OF } from '../budget.js'
 import * as scalars from './scalars.js'
 import type { Input, Output, Serializer } from './serializer.js'
 
@@ -41,7 +42,9 @@ const bytes: Serializer = {
   },
   read: (input) => {
     const length = input.length() - 1
-    return length < 0 ? null : Buffer.from(input.raw(length))
+    if (length < 0) return null
+    input.spend(BYTES_OF.buffer + Math.min(length, input.bytes.length))
+    return Buffer.from(input.raw(length))
   },
 }
 
@@ -54,6 +57,7 @@ function array(name: string, element: Primitive): Serializer {
     natural: false,
     write: (out, value) => {
       const list = items(out, name, value)
+      out.claim(list.length)
       out.varint(list.length + 1)
       out.enter()
       for (let i = 0; i < list.length; i++) {
@@ -111,7 +115,7 @@ export interface ArrayElement {
 
 function fixed(serializer: Serializer): Primitive {
   return {
-    write: (out, value) => out.nullable(serializer, value),
+    write: (out, value) => out.nullable(serializer, out.own(value)),
     read: (input) => input.nullable(serializer),
   }
 }

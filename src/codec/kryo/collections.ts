@@ -1,4 +1,8 @@
 import { describe } from '../../errors.js'
+import { BYTES_OF } from '../budget.js'
+import { SLICE } from '../insertions.js'
+import { isConvertible } from '../instances.js'
+import { JavaValue } from './java-values.js'
 import type { Args, Input, Output, Serializer } from './serializer.js'
 
 export interface Kind {
@@ -27,13 +31,23 @@ export function collection(name: string, shape: 'list' | 'set', kind: Kind = {})
         if (kind.sorted) out.byte(0)
         return
       }
+      out.claim(items.length)
       out.enter()
-      writeItems(out, items, args, noNulls, kind.sorted ?? false)
+      writeItems(out, ownItems(out, items), args, noNulls, kind.sorted ?? false)
       out.leave()
     },
     read: (input, args) => readItems(input, serializer, shape === 'set', args, noNulls, kind.sorted ?? false),
   }
   return serializer
+}
+
+/** The items as they are written: with what the `toJSON` of some gives. */
+function ownItems(out: Output, items: readonly unknown[]): readonly unknown[] {
+  const own = (item: unknown, i: number): unknown => {
+    out.key(i)
+    return out.own(item)
+  }
+  return items.some((item) => isConvertible(item)) ? items.map(own) : items
 }
 
 function writeItems(out: Output, items: readonly unknown[], args: Args, noNulls: boolean, sorted: boolean): void {
@@ -106,9 +120,12 @@ function readItems(
   if (length < 0) return null
   input.claim(length)
   if (sorted) natural(input)
-  const list: unknown[] = []
-  const set = new Set<unknown>()
-  const result = input.wrap(serializer, isSet ? set : list)
+  const items: unknown[] = []
+  const set = isSet ? new Set() : undefined
+  if (isSet) input.spend(BYTES_OF.set)
+  // a small one is not measured
+  const into = set !== undefined && length <= SLICE ? set : items
+  const result = input.wrap(serializer, set ?? items)
   input.started(result)
   if (length === 0) return result
   let nullable = flag
@@ -116,8 +133,8 @@ function readItems(
     its = input.readClass() ?? undefined
     nullable = its !== undefined && !noNulls && input.boolean()
     if (its === undefined) {
-      for (let i = 0; i < length; i++) list.push(null)
-      if (isSet) set.add(null)
+      for (let i = 0; i < length; i++) items.push(null)
+      set?.add(null)
       return result
     }
   }
@@ -127,11 +144,16 @@ function readItems(
     if (its === undefined) item = input.any(inner)
     else if (nullable) item = input.nullable(its, inner)
     else item = input.object(its, inner)
-    if (isSet) set.add(item)
-    else list.push(item)
+    put(into, item)
   }
+  if (set !== undefined && into !== set) input.fillSet(set, items)
   input.leave()
   return result
+}
+
+function put(items: unknown[] | Set<unknown>, item: unknown): void {
+  if (items instanceof Set) items.add(item)
+  else items.push(item)
 }
 
 export function natural(input: Input): void {
@@ -143,9 +165,11 @@ function single(
   name: string,
   write: (out: Output, value: unknown) => void,
   read: (input: Input) => unknown,
+  holds = false,
 ): Serializer {
   const serializer: Serializer = {
     name,
+    holds,
     referable: true,
     natural: false,
     write: (out, value) => {
@@ -154,10 +178,12 @@ function single(
       out.leave()
     },
     read: (input) => {
+      input.claim(1)
       input.enter()
       const value = read(input)
       input.leave()
-      return input.wrap(serializer, value)
+      // an empty Optional is one already, so that it is told from null
+      return value instanceof JavaValue && value.type === name ? value : input.wrap(serializer, value)
     },
   }
   return serializer
@@ -203,7 +229,7 @@ export const COLLECTIONS: readonly Serializer[] = [
   ),
   single(
     util('Collections$EmptyMap'),
-    (out, value) => none(out, Object.keys(value as object).length),
+    (out, value) => none(out, value instanceof Map ? value.size : Object.keys(value as object).length),
     () => ({}),
   ),
   single(
@@ -219,8 +245,9 @@ export const COLLECTIONS: readonly Serializer[] = [
   single(
     util('Collections$SingletonMap'),
     (out, value) => {
-      const [entry] = value instanceof Map ? value : Object.entries(value as object)
-      const [key, item] = (entry ?? out.refuse('expected a map of one entry')) as [unknown, unknown]
+      const entries: readonly unknown[] = value instanceof Map ? [...value] : Object.entries(value as object)
+      if (entries.length !== 1) out.refuse('expected a map of one entry')
+      const [key, item] = entries[0] as [unknown, unknown]
       out.any(key)
       out.any(item)
     },
@@ -232,7 +259,8 @@ export const COLLECTIONS: readonly Serializer[] = [
   ),
   single(
     util('Optional'),
-    (out, value) => out.any(value),
-    (input) => input.any(),
+    (out, value) => out.any(value ?? null),
+    (input) => input.any() ?? new JavaValue(util('Optional'), null),
+    true,
   ),
 ]

@@ -1,3 +1,4 @@
+import type { Budget } from '../budget.js'
 import { MAX_DEPTH } from '../codec.js'
 import { JavaValue } from './java-values.js'
 import { Reader } from './reader.js'
@@ -26,8 +27,8 @@ export class ValueReader extends Reader implements Input {
   readonly #handedOut = new Set<unknown>()
   #depth = 0
 
-  constructor(bytes: Buffer, classes: Classes, options: ReadOptions) {
-    super(bytes)
+  constructor(bytes: Buffer, classes: Classes, options: ReadOptions, budget: Budget) {
+    super(bytes, budget)
     this.#classes = classes
     this.#references = options.references
     this.exact = options.exact
@@ -104,7 +105,8 @@ export class ValueReader extends Reader implements Input {
     if (number !== NOT_NULL) {
       const object = this.#objects[number - 2]
       if (object === UNFINISHED || object === undefined) this.fail(`reference ${number} at ${this.at} leads nowhere`)
-      this.#handedOut.add(object)
+      // a number is no map, and numbers can be chosen to collide
+      if (typeof object === 'object') this.#handedOut.add(object)
       return object
     }
     const mine = this.#objects.push(UNFINISHED) - 1

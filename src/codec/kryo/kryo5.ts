@@ -1,5 +1,6 @@
 import { DecodeError, EncodeError, InvalidArgumentError, toError } from '../../errors.js'
 import { onlyKnown, oneOf } from '../../options.js'
+import { closeBudget, openBudget } from '../budget.js'
 import type { Codec } from '../codec.js'
 import { ValueReader } from './input.js'
 import { ValueWriter } from './output.js'
@@ -67,11 +68,14 @@ export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
       }
     },
     decode(bytes: Buffer): T {
+      const budget = openBudget()
       try {
-        return new ValueReader(bytes, registry, reading).decode() as T
+        return new ValueReader(bytes, registry, reading, budget).decode() as T
       } catch (thrown) {
         if (thrown instanceof DecodeError) throw thrown
         throw new DecodeError(NAME, toError(thrown).message, { cause: thrown })
+      } finally {
+        closeBudget()
       }
     },
   })

@@ -1,4 +1,7 @@
 import { describe } from '../../errors.js'
+import { BYTES_OF } from '../budget.js'
+import { SLICE } from '../insertions.js'
+import { isPlain } from '../instances.js'
 import { natural, type Kind } from './collections.js'
 import type { Args, Input, Output, Serializer } from './serializer.js'
 
@@ -21,7 +24,7 @@ function map(name: string, kind: Kind = {}): Serializer {
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
-  return Object.prototype.toString.call(value) === '[object Object]'
+  return typeof value === 'object' && value !== null && isPlain(value)
 }
 
 function header(out: Output, size: number, sorted: boolean): void {
@@ -30,6 +33,7 @@ function header(out: Output, size: number, sorted: boolean): void {
 }
 
 function writeEntries(out: Output, value: Map<unknown, unknown>, args: Args, noNulls: boolean, sorted: boolean): void {
+  out.claim(2 * value.size)
   header(out, value.size, sorted)
   out.enter()
   for (const [key, item] of value) {
@@ -50,6 +54,7 @@ function writeProperties(
   const keys = Object.keys(value)
   let size = 0
   for (const key of keys) if (value[key] !== undefined) size++
+  out.claim(2 * size)
   header(out, size, sorted)
   out.enter()
   for (const key of keys) {
@@ -71,8 +76,8 @@ function writeSide(out: Output, value: unknown, args: Args, side: 0 | 1, noNulls
   const slot = args?.[side]
   if (noNulls && value === null) out.refuse('an immutable map holds no null')
   if (!slot?.final || slot.serializer === undefined) out.any(value, slot?.args)
-  else if (noNulls) out.object(slot.serializer, value, slot.args)
-  else out.nullable(slot.serializer, value, slot.args)
+  else if (noNulls) out.object(slot.serializer, out.own(value), slot.args)
+  else out.nullable(slot.serializer, out.own(value), slot.args)
 }
 
 function readSide(input: Input, args: Args, side: 0 | 1, noNulls: boolean): unknown {
@@ -88,25 +93,31 @@ const INDEX = /^(?:0|[1-9]\d{0,9})$/
 function readMap(input: Input, serializer: Serializer, args: Args, noNulls: boolean, sorted: boolean): unknown {
   const length = input.length() - 1
   if (length < 0) return null
-  input.claim(length)
+  input.claim(2 * length)
   if (sorted) natural(input)
   const object: Record<string, unknown> = {}
-  let map: Map<unknown, unknown> | undefined
+  let entries: { map: Map<unknown, unknown>; keys: unknown[]; values: unknown[] } | undefined
   let result = input.wrap(serializer, object)
   input.started(result)
   input.enter()
   for (let i = 0; i < length; i++) {
     const key = readSide(input, args, 0, noNulls)
-    if (map === undefined && (typeof key !== 'string' || (input.exact && INDEX.test(key)))) {
-      map = new Map(Object.entries(object))
-      const other = input.wrap(serializer, map)
+    if (entries === undefined && (typeof key !== 'string' || (input.exact && INDEX.test(key)))) {
+      input.spend(BYTES_OF.map)
+      entries = { map: new Map(Object.entries(object)), keys: [], values: [] }
+      const other = input.wrap(serializer, entries.map)
       input.replaced(result, other)
       result = other
     }
     const value = readSide(input, args, 1, noNulls)
-    if (map !== undefined) map.set(key, value)
-    else setProperty(object, key as string, value)
+    if (entries === undefined) setProperty(object, key as string, value)
+    else if (length <= SLICE) entries.map.set(key, value)
+    else {
+      entries.keys.push(key)
+      entries.values.push(value)
+    }
   }
+  if (entries !== undefined) input.fillMap(entries.map, entries.keys, entries.values)
   input.leave()
   return result
 }

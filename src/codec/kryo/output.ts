@@ -1,6 +1,8 @@
 import { EncodeError, describe } from '../../errors.js'
+import { MAX_ELEMENTS } from '../budget.js'
 import { MAX_DEPTH } from '../codec.js'
 import { formatPath } from '../encodable.js'
+import { isConvertible } from '../instances.js'
 import { JavaValue } from './java-values.js'
 import { CLASS_KEY } from './pojo.js'
 import { NAME } from './reader.js'
@@ -18,6 +20,7 @@ export class ValueWriter extends Writer implements Output {
   readonly #names: Serializer[] = []
   readonly #written = new Map<unknown, number>()
   #count = 0
+  #elements = 0
   #depth = 0
   readonly #path: (string | number)[] = []
 
@@ -30,6 +33,7 @@ export class ValueWriter extends Writer implements Output {
   encode(value: unknown): Buffer {
     this.#depth = 0
     this.#count = 0
+    this.#elements = 0
     this.#names.length = 0
     try {
       if (value === null || value === undefined) this.refuse(`${describe(value)} is no element of a queue`)
@@ -61,7 +65,26 @@ export class ValueWriter extends Writer implements Output {
     this.#depth--
   }
 
+  claim(count: number): void {
+    this.#elements += count
+    if (this.#elements > MAX_ELEMENTS) this.refuse(`the value has more than ${MAX_ELEMENTS} elements`)
+  }
+
+  own(value: unknown): unknown {
+    if (!isConvertible(value) || value instanceof JavaValue || this.#classes.of(value) !== undefined) return value
+    const result = value.toJSON(String(this.#path[this.#depth - 1] ?? ''))
+    if (isConvertible(result) && this.#classes.of(result) === undefined) {
+      this.refuse(`the toJSON of ${describe(value)} gives an object with another toJSON`)
+    }
+    return result
+  }
+
   classOf(value: unknown): Serializer {
+    return this.#classIfKnown(value) ?? this.refuse(unknownClass(value))
+  }
+
+  /** Undefined for an object that its `toJSON` has to replace. */
+  #classIfKnown(value: unknown): Serializer | undefined {
     switch (typeof value) {
       case 'string':
         return STRING
@@ -75,6 +98,7 @@ export class ValueWriter extends Writer implements Output {
       case 'object': {
         const serializer = value === null ? undefined : this.#classes.of(value)
         if (serializer !== undefined) return serializer
+        if (isConvertible(value) && !(value instanceof JavaValue)) return undefined
         return this.refuse(unknownClass(value))
       }
       default:
@@ -104,7 +128,8 @@ export class ValueWriter extends Writer implements Output {
       this.byte(STRING_TAG)
       this.string(value)
     } else {
-      const serializer = this.classOf(value)
+      const serializer = this.#classIfKnown(value)
+      if (serializer === undefined) return this.any(this.own(value), args)
       this.writeClass(serializer)
       this.object(serializer, value, args)
     }
@@ -126,6 +151,9 @@ export class ValueWriter extends Writer implements Output {
 
   #unwrap(serializer: Serializer, value: JavaValue): unknown {
     if (value.type !== serializer.name) this.refuse(`expected ${serializer.name}, got ${value.type}`)
+    if (value.value instanceof JavaValue && serializer.holds !== true) {
+      this.refuse(`a ${value.type} cannot be made of a ${value.value.type}`)
+    }
     return 'ordinal' in value ? value : value.value
   }
 
@@ -145,5 +173,9 @@ export class ValueWriter extends Writer implements Output {
 
 function unknownClass(value: unknown): string {
   const name = value instanceof JavaValue ? value.type : (value as Record<string, unknown>)[CLASS_KEY]
-  return typeof name === 'string' ? `class ${name} is neither built in nor declared` : describe(value)
+  if (typeof name === 'string') return `class ${name.slice(0, 200)} is neither built in nor declared`
+  const prototype = Object.getPrototypeOf(value) as object | null
+  if (typeof value !== 'object' || prototype === null || Object.prototype.toString.call(value) !== '[object Object]')
+    return describe(value)
+  return `${describe(value)}, whose class is not declared and has no toJSON`
 }

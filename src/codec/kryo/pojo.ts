@@ -1,4 +1,6 @@
 import { describe } from '../../errors.js'
+import { quoted } from '../../text.js'
+import { isPlain } from '../instances.js'
 import { JavaEnum, JavaValue } from './java-values.js'
 import type { Input, Output, Serializer, Slot } from './serializer.js'
 
@@ -35,8 +37,14 @@ export class PojoSerializer implements Serializer {
       out.refuse(`expected an object of ${this.name}, got ${describe(value)}`)
     }
     const object = value as Record<string, unknown>
+    out.claim(this.#fields.length)
+    const keys = Object.keys(object)
+    const foreign = Object.getPrototypeOf(object) !== this.#prototype && !isPlain(object)
+    if (foreign && keys.length === 0 && this.#fields.length > 0) {
+      out.refuse(`${describe(value)} has no properties that can be seen`)
+    }
     out.enter()
-    for (const key of Object.keys(object)) {
+    for (const key of keys) {
       if (key === CLASS_KEY) this.#assertClass(out, object[key])
       else if (!this.#names.has(key) && object[key] !== undefined) {
         out.key(key)
@@ -45,13 +53,16 @@ export class PojoSerializer implements Serializer {
     }
     for (const { name, slot } of this.#fields) {
       out.key(name)
-      writeSlot(out, slot, object[name] ?? null)
+      // what every object inherits, such as `constructor`, is no field
+      const inherited = name in Object.prototype && !Object.hasOwn(object, name)
+      writeSlot(out, slot, inherited ? null : (object[name] ?? null))
     }
     out.leave()
   }
 
   #assertClass(out: Output, name: unknown): void {
-    if (name !== this.name) out.refuse(`expected class ${this.name}, got ${describe(name)}`)
+    if (name !== this.name)
+      out.refuse(`expected class ${this.name}, got ${typeof name === 'string' ? quoted(name) : describe(name)}`)
   }
 
   read(input: Input): unknown {
@@ -60,14 +71,22 @@ export class PojoSerializer implements Serializer {
       unknown
     >
     input.started(object)
+    input.claim(this.#fields.length)
     input.enter()
-    for (const { name, slot } of this.#fields) object[name] = readSlot(input, slot)
+    for (const { name, slot } of this.#fields) setField(object, name, readSlot(input, slot))
     input.leave()
     return object
   }
 }
 
-function writeSlot(out: Output, slot: Slot, value: unknown): void {
+/** No setter of the class is called. */
+function setField(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (!(name in object)) object[name] = value
+  else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
+}
+
+function writeSlot(out: Output, slot: Slot, given: unknown): void {
+  const value = typeof given === 'object' ? out.own(given) : given
   const serializer = slot.serializer
   if (slot.primitive && serializer !== undefined) {
     if (value === null) out.refuse(`a field of type ${slot.text} cannot be null`)

@@ -1,4 +1,5 @@
 import { DecodeError } from '../../errors.js'
+import type { Budget } from '../budget.js'
 
 export const NAME = 'kryo5'
 /** Elements that take no bytes, such as the nulls of a list of nulls, beyond one element for each byte. */
@@ -8,10 +9,12 @@ const FREE_ELEMENTS = 4096
 export class Reader {
   readonly bytes: Buffer
   at = 0
+  readonly #budget: Budget
   #elements: number
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, budget: Budget) {
     this.bytes = bytes
+    this.#budget = budget
     this.#elements = bytes.length + FREE_ELEMENTS
   }
 
@@ -33,7 +36,21 @@ export class Reader {
   claim(count: number): number {
     this.#elements -= count
     if (this.#elements < 0) this.fail(`a length of ${count} at ${this.at} exceeds the bytes that follow`)
+    this.#budget.claim(NAME, count)
     return count
+  }
+
+  /** Claims memory that a few bytes of the message ask for. */
+  spend(bytes: number): void {
+    this.#budget.spend(NAME, bytes)
+  }
+
+  fillSet(set: Set<unknown>, items: readonly unknown[]): void {
+    this.#budget.insertions.fillSet(NAME, set, items)
+  }
+
+  fillMap(map: Map<unknown, unknown>, keys: readonly unknown[], values: readonly unknown[]): void {
+    this.#budget.insertions.fillMap(NAME, map, keys, values)
   }
 
   byte(): number {

@@ -27,36 +27,37 @@ export interface ClassDeclaration {
 const BUILT_IN: ReadonlyMap<string, Serializer> = new Map(
   [...SCALARS, ...TIMES, ...COLLECTIONS, ...MAPS, ...ARRAYS].map((serializer) => [serializer.name, serializer]),
 )
-const PRIMITIVES = { int: 'Integer', char: 'Character' } as Record<string, string>
-for (const name of ['long', 'double', 'float', 'boolean', 'byte', 'short']) {
-  PRIMITIVES[name] = name.charAt(0).toUpperCase() + name.slice(1)
-}
-const CODES: Record<string, string> = {
-  int: 'I',
-  long: 'J',
-  short: 'S',
-  byte: 'B',
-  char: 'C',
-  float: 'F',
-  double: 'D',
-  boolean: 'Z',
-}
+/** The primitives by their names in Java's source, with the box that stands for each and its letter in array classes. */
+const PRIMITIVES = new Map<string, readonly [box: string, code: string]>([
+  ['int', ['java.lang.Integer', 'I']],
+  ['long', ['java.lang.Long', 'J']],
+  ['short', ['java.lang.Short', 'S']],
+  ['byte', ['java.lang.Byte', 'B']],
+  ['char', ['java.lang.Character', 'C']],
+  ['float', ['java.lang.Float', 'F']],
+  ['double', ['java.lang.Double', 'D']],
+  ['boolean', ['java.lang.Boolean', 'Z']],
+])
 const PACKAGES = ['java.lang.', 'java.util.', 'java.math.', 'java.time.', '']
 /** Built-in classes that can have subclasses; all others here are final in Java. */
 const OPEN = /^java\.(?:util\.(?!UUID$|Optional$|Currency$)|sql\.|math\.)/
 /** Interfaces and abstract classes, with the class that stands for a JavaScript value there. */
-const INTERFACES: Readonly<Record<string, string>> = {
-  'java.util.List': 'java.util.ArrayList',
-  'java.util.Set': 'java.util.LinkedHashSet',
-  'java.util.Map': 'java.util.LinkedHashMap',
-  'java.util.Collection': '',
-  'java.lang.Iterable': '',
-  'java.lang.Object': '',
-  'java.lang.Number': '',
-  'java.lang.CharSequence': '',
-  'java.lang.Comparable': '',
-  'java.io.Serializable': '',
-}
+const INTERFACES = new Map<string, string>([
+  ['java.util.List', 'java.util.ArrayList'],
+  ['java.util.Set', 'java.util.LinkedHashSet'],
+  ['java.util.Map', 'java.util.LinkedHashMap'],
+  ['java.util.Collection', ''],
+  ['java.lang.Iterable', ''],
+  ['java.lang.Object', ''],
+  ['java.lang.Number', ''],
+  ['java.lang.CharSequence', ''],
+  ['java.lang.Comparable', ''],
+  ['java.io.Serializable', ''],
+])
+/** Java allows longer names; no class that is built in or declared has one. */
+const MAX_NAME = 512
+/** Enums that only values name come from the data: no more of them are kept. */
+const MAX_MET_ENUMS = 256
 
 /** The class that a JavaScript value becomes by its own. */
 const PROTOTYPES = new Map<object, Serializer>()
@@ -93,8 +94,10 @@ export class Registry implements Classes {
   readonly #allowed: readonly string[]
   readonly #declared = new Map<string, Found & { readonly serializer: Serializer }>()
   readonly #prototypes = new Map(PROTOTYPES)
-  /** Arrays, and enums that only values name, as they come up. */
-  readonly #met = new Map<string, Serializer>()
+  /** Arrays of known classes, as they come up. */
+  readonly #arrays = new Map<string, Serializer>()
+  /** Enums that only values name, the oldest first. */
+  readonly #enums = new Map<string, Serializer>()
 
   /** The `allowed` classes are numbered in their order. */
   constructor(declarations: Readonly<Record<string, ClassDeclaration>>, allowed: readonly string[] | undefined) {
@@ -143,7 +146,7 @@ export class Registry implements Classes {
     if (Array.isArray(value)) return PROTOTYPES.get(Array.prototype)
     if (value instanceof Uint8Array) return PROTOTYPES.get(Uint8Array.prototype)
     for (const type of [Date, Map, Set]) if (value instanceof type) return PROTOTYPES.get(type.prototype as object)
-    return Object.prototype.toString.call(value) === '[object Object]' ? this.#object(value) : undefined
+    return undefined
   }
 
   #object(value: object): Serializer | undefined {
@@ -155,7 +158,9 @@ export class Registry implements Classes {
     const found = this.#known(value.type)
     if (found !== undefined || !(value instanceof JavaEnum)) return found
     const serializer = new EnumSerializer(value.type)
-    this.#met.set(value.type, serializer)
+    const [oldest] = this.#enums.keys()
+    if (this.#enums.size >= MAX_MET_ENUMS && oldest !== undefined) this.#enums.delete(oldest)
+    this.#enums.set(value.type, serializer)
     return serializer
   }
 
@@ -171,10 +176,13 @@ export class Registry implements Classes {
   }
 
   #known(name: string): Serializer | undefined {
-    const known = this.#declared.get(name)?.serializer ?? BUILT_IN.get(name) ?? this.#met.get(name)
+    const known =
+      this.#declared.get(name)?.serializer ?? BUILT_IN.get(name) ?? this.#arrays.get(name) ?? this.#enums.get(name)
     if (known !== undefined) return known
-    const serializer = name.startsWith('[') ? arrayOf(name, (element) => this.#find(element)) : this.#constant(name)
-    if (serializer !== undefined) this.#met.set(name, serializer)
+    if (name.length > MAX_NAME) return undefined
+    if (!name.startsWith('[')) return this.#constant(name)
+    const serializer = arrayOf(name, (element) => this.#binary(element))
+    if (serializer !== undefined) this.#arrays.set(name, serializer)
     return serializer
   }
 
@@ -184,29 +192,36 @@ export class Registry implements Classes {
     return serializer instanceof EnumSerializer ? serializer : undefined
   }
 
+  /** A class as a declaration names it: by its simple name, or with the brackets of an array. */
   #find(name: string): Found | undefined {
+    if (name.length > MAX_NAME) return undefined
     const declared = this.#declared.get(name)
     if (declared !== undefined) return declared
     if (name.endsWith('[]')) return this.#array(name.slice(0, -2))
-    const primitive = PRIMITIVES[name]
-    if (primitive !== undefined) {
-      return { full: name, serializer: BUILT_IN.get(`java.lang.${primitive}`), final: true, primitive: true }
-    }
+    const [box] = PRIMITIVES.get(name) ?? []
+    if (box !== undefined) return { full: name, serializer: BUILT_IN.get(box), final: true, primitive: true }
     for (const start of PACKAGES) {
-      const full = start + name
-      const serializer = BUILT_IN.get(full)
-      if (serializer !== undefined) return { full, serializer, final: !OPEN.test(full) }
-      if (Object.hasOwn(INTERFACES, full))
-        return { full, serializer: BUILT_IN.get(INTERFACES[full] ?? ''), final: false }
+      const found = this.#binary(start + name)
+      if (found !== undefined) return found
     }
     return undefined
+  }
+
+  /** A class by its binary name, which is the one on the wire. */
+  #binary(full: string): Found | undefined {
+    const declared = this.#declared.get(full)
+    if (declared !== undefined) return declared
+    const serializer = BUILT_IN.get(full)
+    if (serializer !== undefined) return { full, serializer, final: !OPEN.test(full) }
+    const standing = INTERFACES.get(full)
+    return standing === undefined ? undefined : { full, serializer: BUILT_IN.get(standing), final: false }
   }
 
   #array(component: string): Found | undefined {
     const found = this.#find(component)
     if (found === undefined) return undefined
     let full = `[L${found.full};`
-    if (found.primitive) full = `[${CODES[found.full] ?? ''}`
+    if (found.primitive) full = `[${PRIMITIVES.get(found.full)?.[1] ?? ''}`
     else if (found.full.startsWith('[')) full = `[${found.full}`
     return { full, serializer: this.#known(full), final: found.final }
   }

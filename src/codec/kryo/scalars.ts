@@ -1,4 +1,5 @@
 import { describe } from '../../errors.js'
+import { BYTES_OF } from '../budget.js'
 import { MAX_MAGNITUDE, formatDecimal, fromBytes, parseDecimal, toBytes } from './decimal.js'
 import { JavaValue } from './java-values.js'
 import type { Input, Output, Serializer } from './serializer.js'
@@ -117,6 +118,7 @@ function date(name: string, natural: boolean): Serializer {
         out.varlongOf(value.getTime())
       },
       read: (input) => {
+        input.spend(BYTES_OF.date)
         const value = new Date(Number(input.varlong()))
         if (Number.isNaN(value.getTime())) input.fail(`a date at ${input.at} is out of the range of Date`)
         return input.wrap(serializer, value)

@@ -29,6 +29,8 @@ export interface Serializer {
   readonly referable: boolean
   /** A decoded value alone tells its class when it is encoded again. */
   readonly natural: boolean
+  /** The value is another Java value, of any class. */
+  readonly holds?: boolean
   write(out: Output, value: unknown, args?: Args): void
   read(input: Input, args?: Args): unknown
 }
@@ -39,6 +41,10 @@ export interface Output extends Writer {
   refuse(message: string): never
   enter(): void
   leave(): void
+  /** Counts the elements of one more collection. */
+  claim(count: number): void
+  /** What is written for the value: what its `toJSON` gives where its class is not declared. */
+  own(value: unknown): unknown
   classOf(value: unknown): Serializer
   writeClass(serializer: Serializer): void
   /** A value after its class, or null. */

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../../errors.js'
+import { InvalidArgumentError, inQuotes } from '../../errors.js'
 import type { Serializer, Slot } from './serializer.js'
 
 /** A class that a type expression can name: by its simple name for the well-known ones, else by its binary name. */
@@ -8,12 +8,14 @@ export interface NamedClass {
   readonly primitive?: boolean
 }
 
+const MAX_TYPE_LENGTH = 1000
+
 /**
  * Reads the type of a field as Java writes it: `int`, `String`, `Date[]`, `List<String>`, `Map<String, ? extends Item>`.
  * `find` knows the class names.
  */
 export function parseType(what: string, text: string, find: (name: string) => NamedClass | undefined): Slot {
-  if (typeof text !== 'string') fail()
+  if (typeof text !== 'string' || text.length > MAX_TYPE_LENGTH) fail()
   const tokens = text.match(/[\w$.]+|\[\]|[<>,?]|\S/g) ?? []
   let at = 0
 
@@ -54,7 +56,7 @@ export function parseType(what: string, text: string, find: (name: string) => Na
     throw new InvalidArgumentError(
       what,
       'a Java type whose classes are built in or declared (for an interface or abstract class write Object)',
-      text,
+      inQuotes(text),
     )
   }
 

@@ -1,24 +1,32 @@
--- Takes a message that stands in no schedule any more out of the queue: to the dead letters if `dead` is given, which do not
--- expire and keep what is known of the failures. A dead letter of the same id stays what it is; the new one gets a suffix.
-local function bury(queue, dead, id, now)
-  if dead then
-    local record = redis.call('HGET', queue.messages, id)
-    if record then
-      local name, again = id, 0
-      while redis.call('HEXISTS', dead.messages, name) == 1 do
-        again = again + 1
-        name = id .. '~' .. string.format('%.0f', now) .. '.' .. again
-      end
-      local expires, limit, headers, rest = readMeta(record)
-      if expires then record = writeMeta(nil, limit, headers) .. string.sub(record, rest) end
-      -- the record last: after an error the name is still free, so that another attempt does not leave a second one
-      local failures = redis.call('HGET', queue.failures, id)
-      if failures then redis.call('HSET', dead.failures, name, failures) end
-      redis.call('ZADD', dead.due, string.format('%.0f', now), name)
-      redis.call('HSET', dead.messages, name, record)
-    end
+-- Adds a message to the dead letters, which do not expire and keep what is known of the failures. A dead letter of the same id
+-- stays what it is; the new one gets a suffix. Returns the server's error where a key there is of another type.
+local function putAway(queue, dead, id, now)
+  local record = redis.call('HGET', queue.messages, id)
+  if not record then return nil end
+  local name, again = id, 0
+  local taken = redis.pcall('HEXISTS', dead.messages, name)
+  while taken == 1 do
+    again = again + 1
+    name = id .. '~' .. string.format('%.0f', now) .. '.' .. again
+    taken = redis.pcall('HEXISTS', dead.messages, name)
   end
+  if taken ~= 0 then return taken.err end
+  local expires, limit, headers, rest = readMeta(record)
+  if expires then record = writeMeta(nil, limit, headers) .. string.sub(record, rest) end
+  -- the record last: after an error the name is still free, so that another attempt does not leave a second one
+  local failures = redis.pcall('HGET', queue.failures, id)
+  if type(failures) == 'string' then redis.pcall('HSET', dead.failures, name, failures) end
+  local added = redis.pcall('ZADD', dead.due, string.format('%.0f', now), name)
+  if type(added) == 'table' then return added.err end
+  redis.call('HSET', dead.messages, name, record)
+end
+
+-- Takes a message that stands in no schedule any more out of the queue: to the dead letters if `dead` is given. Where these cannot
+-- take it, everything stays as it was, and the server's error is returned.
+local function bury(queue, dead, id, now)
+  local problem = dead and putAway(queue, dead, id, now)
+  if problem then return problem end
   redis.call('HDEL', queue.messages, id)
   redis.call('HDEL', queue.deliveries, id)
-  redis.call('HDEL', queue.failures, id)
+  redis.pcall('HDEL', queue.failures, id)
 end

@@ -15,7 +15,8 @@ local function layout(entry)
   end
   -- with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
   local isNew = idLength and idLength ~= 7 and length(entry, idLength + 2) == size - idLength - 9
-  if isNew then return idLength + 10, idLength == 8 end
+  -- 8 as Redisson writes them; twice as many where the ticket must not be guessed
+  if isNew then return idLength + 10, idLength == 8 or idLength == 16 end
   if length(entry, 9) == size - 16 then return 17, true end
   return nil
 end

@@ -1,10 +1,14 @@
--- Adds a line to what is known of a message's failed attempts; the oldest lines go when it becomes long.
+-- Adds a line to what is known of a message's failed attempts; the oldest lines go when it becomes long. Without this history,
+-- where its key is of another type, the rest goes on. A history so long that no script has written it is dropped unread.
 local function noteFailure(failures, id, attempt, now, text)
-  local lines = (redis.call('HGET', failures, id) or '') .. attempt .. ' ' .. string.format('%.0f', now) .. ' ' .. text .. '\n'
-  while #lines > 8192 do
-    local rest = string.find(lines, '\n', 1, true)
-    if not rest or rest == #lines then break end
-    lines = string.sub(lines, rest + 1)
+  local line = attempt .. ' ' .. string.format('%.0f', now) .. ' ' .. text .. '\n'
+  local size = redis.pcall('HSTRLEN', failures, id)
+  if type(size) == 'table' then return end
+  local known = size > 0 and size <= 65536 and redis.call('HGET', failures, id) or ''
+  local excess = #known + #line - 8192
+  if excess > 0 then
+    local cut = string.find(known, '\n', excess, true)
+    known = cut and string.sub(known, cut + 1) or ''
   end
-  redis.call('HSET', failures, id, lines)
+  redis.call('HSET', failures, id, known .. line)
 end

@@ -6,6 +6,6 @@ local function locate(due, inFlight, id)
   end
   for priority = 0, #due - 1 do
     local score = redis.call('ZSCORE', inFlight, priority .. id)
-    if score then return priority, tonumber(score), true end
+    if score then return priority, math.ceil(tonumber(score)), true end -- see shared/beforehand.lua
   end
 end

@@ -1,8 +1,8 @@
--- The earliest due time in some schedules, or nil; with `before`, any that is not later is enough.
+-- The earliest due time in some schedules, or nil; with `before`, any that is not later is enough. One of another type is passed over.
 local function earliest(schedules, before)
   local first
   for _, schedule in ipairs(schedules) do
-    local score = tonumber(redis.call('ZRANGE', schedule, 0, 0, 'WITHSCORES')[2])
+    local score = tonumber(redis.pcall('ZRANGE', schedule, 0, 0, 'WITHSCORES')[2])
     if score and (not first or score < first) then first = score end
     if before and first and first <= before then return first end
   end

@@ -1,5 +1,5 @@
 import { SLOTS, keySlot } from '../../connection/key-slot.js'
-import { InvalidArgumentError } from '../../errors.js'
+import { InvalidArgumentError, inQuotes } from '../../errors.js'
 
 /** The most shards a queue can have. */
 export const MAX_SHARDS = 256
@@ -47,19 +47,19 @@ export class ShardNames {
  * also over other numbers of masters that each own one range of slots.
  */
 export function shardName(name: string, shard: number, rawNameOf: (name: string) => string): string {
-  if (hasBraces(name)) throw new InvalidArgumentError('name', WITHOUT_BRACES, name)
+  if (hasBraces(name)) throw new InvalidArgumentError('name', WITHOUT_BRACES, inQuotes(name))
   const first = firstSlot(shard)
   let rawName = ''
   for (let k = 0; k < MAX_TRIES; k++) {
     const candidate = `${name}:${shard}:${k}`
     rawName = rawNameOf(candidate)
     if (hasBraces(rawName)) {
-      throw new InvalidArgumentError('the name that nameMapper returned', WITHOUT_BRACES, rawName)
+      throw new InvalidArgumentError('the name that nameMapper returned', WITHOUT_BRACES, inQuotes(rawName))
     }
     const slot = keySlot(rawName)
     if (slot >= first && slot < first + WINDOW) return candidate
   }
-  throw new InvalidArgumentError('the name that nameMapper returned', 'another one for each queue', rawName)
+  throw new InvalidArgumentError('the name that nameMapper returned', 'another one for each queue', inQuotes(rawName))
 }
 
 function hasBraces(name: string): boolean {

@@ -1,3 +1,4 @@
+import { isBrief } from '../../connection/server-errors.js'
 import { ConnectionError, toError } from '../../errors.js'
 import { backoffDelay } from '../../timing/backoff.js'
 import type { Clock } from '../../timing/clock.js'
@@ -15,6 +16,8 @@ const WORKS_MS = 50
 /** A shard whose elements had to be put back is asked so long before all others. */
 const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
+/** After what a server refused for the moment: its free moments can be short. */
+const BRIEF = { baseMs: 250, maxMs: 250 }
 /** The most that a wait at one shard can ask for. */
 const MAX_SHARE = 10_000
 
@@ -215,7 +218,8 @@ export class ShardedConsumer<E> implements Holder {
     shard.refusal = error
     shard.failed = true
     shard.failures++
-    shard.retryAt = this.#clock.now() + backoffDelay(BACKOFF, shard.failures, this.#params.random())
+    const backoff = isBrief(error) ? BRIEF : BACKOFF
+    shard.retryAt = this.#clock.now() + backoffDelay(backoff, shard.failures, this.#params.random())
     this.#retry.lower(shard.retryAt)
     if (this.#shards.every(({ failed }) => failed)) {
       for (const each of this.#shards) each.failed = false

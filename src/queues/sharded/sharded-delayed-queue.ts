@@ -46,13 +46,14 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>, options: ShardedDelayedQueueOptions<T>) {
-    const { shards, covered, order, deliver, consumersDeliver } = resolveShardedOptions(options)
+    const { shards, covered, order, deliver, unguessableTickets, consumersDeliver } = resolveShardedOptions(options)
     const identities = Array.from({ length: covered }, (_, shard) => shardIdentity(context, identity, shard))
     super(context, identity, identities, { consumersDeliver })
     this.shards = shards
     this.names = Object.freeze(identities.map(({ name }) => name))
     this.order = order
-    this.#delayed = identities.map((each) => new DelayedQueue(context, new Queue(context, each), { order, deliver }))
+    const each = { order, deliver, unguessableTickets }
+    this.#delayed = identities.map((identity) => new DelayedQueue(context, new Queue(context, identity), each))
     this.#turn = Math.floor(Math.random() * shards)
   }
 

@@ -17,6 +17,8 @@ export interface ShardedDelayedQueueOptions<T> {
   readonly order?: 'list' | 'none' | undefined
   /** Whether this client takes part in delivering the queue. Default true. */
   readonly deliver?: boolean | undefined
+  /** As for `getDelayedQueue`. */
+  readonly unguessableTickets?: boolean | undefined
   /** As the client's option of the same name, for this queue object. */
   readonly consumersDeliver?: boolean | undefined
 }
@@ -27,6 +29,7 @@ export const SHARDED_OPTIONS = [
   'codec',
   'order',
   'deliver',
+  'unguessableTickets',
   'consumersDeliver',
 ] as const satisfies readonly (keyof ShardedDelayedQueueOptions<unknown>)[]
 
@@ -47,6 +50,7 @@ export interface ShardedSettings {
   readonly covered: number
   readonly order: 'list' | 'none'
   readonly deliver: boolean
+  readonly unguessableTickets: boolean
   readonly consumersDeliver: boolean | undefined
 }
 
@@ -59,6 +63,7 @@ export function resolveShardedOptions(options: ShardedDelayedQueueOptions<unknow
     covered: Math.max(shards, former),
     order: oneOf('order', options.order ?? 'none', ['list', 'none']),
     deliver: boolean('deliver', options.deliver ?? true),
+    unguessableTickets: boolean('unguessableTickets', options.unguessableTickets ?? false),
     consumersDeliver: consumersDeliver === undefined ? undefined : boolean('consumersDeliver', consumersDeliver),
   }
 }

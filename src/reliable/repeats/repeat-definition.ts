@@ -1,9 +1,16 @@
-import { DecodeError, InvalidArgumentError, UnsupportedOperationError, toError } from '../../errors.js'
+import {
+  DecodeError,
+  InvalidArgumentError,
+  PayloadTooLargeError,
+  UnsupportedOperationError,
+  inWords,
+  toError,
+} from '../../errors.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../../options.js'
 import { PRIORITIES } from '../../keys.js'
 import { MAX_DELIVERIES, positive } from '../add-options.js'
-import { TASK_HEADER, checkHeaders, type Headers } from '../record.js'
-import { tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
+import { TASK_HEADER, checkHeaders, encodeHeaders, type Headers } from '../record.js'
+import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
 
 /**
  * What becomes of ticks that passed while nobody polled the queue. The message of the first of them is in the queue and waits.
@@ -60,6 +67,8 @@ const NAMES = [
 
 /** Of a name, so that the ids made of it are no longer than ids may be. */
 const MAX_NAME_BYTES = 400
+/** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
+const MAX_OTHER_BYTES = 1024 * 1024
 
 export function assertRepeatName(name: unknown): string {
   const text = nonEmptyString('name', name)
@@ -80,6 +89,7 @@ export function definitionOf(options: RepeatOptions, payload: Buffer): RepeatDef
     ...checkHeaders(options.headers),
     ...(task !== undefined && { [TASK_HEADER]: nonEmptyString('task', task) }),
   }
+  encodeHeaders(headers) // refuses what the message of a tick could not carry
   return {
     ...tickRuleOf(options),
     missed: oneOf('missed', missed, ['one', 'all', 'none']),
@@ -96,23 +106,49 @@ export function writeState({ tick, definition }: RepeatState): Buffer {
   return Buffer.from(`${tick} ${JSON.stringify(definition)}`)
 }
 
-/** What another version wrote, or nobody, is refused as what an application gives is. */
-export function readState(value: Buffer): RepeatState {
-  const text = value.toString()
-  const space = text.indexOf(' ')
-  const tick = Number(text.slice(0, space))
+/** The same with the name it is stored by; for both, a `DecodeError` says what is wrong with them. */
+export function readRepeat(key: Buffer, value: Buffer, maxPayloadBytes: number): RepeatState {
+  const name = key.toString()
+  if (!Buffer.from(name).equals(key)) throw new DecodeError('repeat', 'a name that is no text')
   try {
-    const kept = JSON.parse(text.slice(space + 1)) as RepeatDefinition
-    const { payload, startAt, endAt, ...rest } = kept
+    assertRepeatName(name)
+  } catch (cause) {
+    throw new DecodeError('repeat', toError(cause).message, { cause })
+  }
+  return readState(value, maxPayloadBytes)
+}
+
+/** What anybody can have written: each field is checked as what an application gives is, and nothing is made of it before. */
+export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
+  const most = Math.ceil(maxPayloadBytes / 3) * 4 + MAX_OTHER_BYTES
+  if (value.length > most) throw new DecodeError('repeat', `${value.length} bytes, where at most ${most} can be`)
+  const text = value.toString()
+  const [, digits, json] = /^(\d{1,16}) (\{.*\})$/s.exec(text) ?? []
+  if (digits === undefined || json === undefined) throw new DecodeError('repeat', 'without the time of the last tick')
+  try {
+    const tick = integer('tick', Number(digits), 0, MAX_DATE_MS)
+    const { payload, startAt, endAt, ...rest } = JSON.parse(json) as Record<keyof RepeatDefinition, unknown>
     const dates = {
-      startAt: startAt === undefined ? undefined : new Date(startAt),
-      endAt: endAt === undefined ? undefined : new Date(endAt),
+      ...(startAt !== undefined && { startAt: dateOf('startAt', startAt) }),
+      ...(endAt !== undefined && { endAt: dateOf('endAt', endAt) }),
     }
-    const definition = definitionOf({ ...rest, ...dates }, Buffer.from(payload, 'base64'))
-    if (Number.isSafeInteger(tick)) return { tick, definition }
+    const definition = definitionOf({ ...(rest as RepeatOptions), ...dates }, bytesOf(payload, maxPayloadBytes))
+    return { tick, definition }
   } catch (cause) {
     if (cause instanceof UnsupportedOperationError) throw cause // a library is missing here, and perhaps only here
     throw new DecodeError('repeat', toError(cause).message, { cause })
   }
-  throw new DecodeError('repeat', 'without the time of the last tick')
+}
+
+function dateOf(what: string, ms: unknown): Date {
+  return new Date(integer(what, ms, -MAX_DATE_MS, MAX_DATE_MS))
+}
+
+function bytesOf(payload: unknown, maxPayloadBytes: number): Buffer {
+  if (typeof payload !== 'string') throw new InvalidArgumentError('payload', 'base64', payload)
+  const bytes = Buffer.from(payload, 'base64')
+  if (bytes.toString('base64') !== payload)
+    throw new InvalidArgumentError('payload', 'base64', inWords('other characters'))
+  if (bytes.length > maxPayloadBytes) throw new PayloadTooLargeError(bytes.length, maxPayloadBytes)
+  return bytes
 }

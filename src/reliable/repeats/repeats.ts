@@ -1,5 +1,6 @@
 import {
   DecodeError,
+  QueueFullError,
   RedelayedError,
   ShutdownError,
   UnsupportedOperationError,
@@ -11,8 +12,10 @@ import { run } from '../../lua/run.js'
 import { scriptTime } from '../../options.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from '../context.js'
 import { writeRecord } from '../record.js'
-import { readState, tickId, writeState, type RepeatDefinition, type RepeatState } from './repeat-definition.js'
-import { nextTickOf } from './ticks.js'
+import { readRepeat, tickId, writeState, type RepeatDefinition, type RepeatState } from './repeat-definition.js'
+import { CatchUp, MOST_MISSED } from './catch-up.js'
+import { nextTickOf, type NextTick } from './ticks.js'
+import { MOST_MS, repeatTurns } from './turns.js'
 
 /** How many missed ticks get their messages with one script, and how large these are together but for the first. */
 const MOST_TICKS = 200
@@ -25,12 +28,24 @@ interface Tick {
   readonly expiresAt: number | null
 }
 
+/** What is due of a repeat. */
+interface DueTicks {
+  readonly ticks: readonly Tick[]
+  /** Whether more ticks were missed than are made up for. */
+  readonly skipped: boolean
+}
+
 /** Changes of what is repeated: each is done by one of all processes that try it. */
 export class Repeats {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
   /** What this process cannot compute, so that it tells of it once. */
   readonly #told = new Set<string>()
+  /** Whose next messages this process prepares just now. */
+  readonly #underway = new Set<string>()
+  /** Of whose missed ticks some were skipped, until all were made up for. */
+  readonly #skipping = new Set<string>()
+  readonly #catchUp = new CatchUp(() => performance.now())
 
   constructor(context: ReliableContext, identity: ReliableIdentity<unknown>) {
     this.#context = context
@@ -38,11 +53,11 @@ export class Repeats {
   }
 
   /** Begins a repeat, or changes it from `known` on. False when somebody else changed it meanwhile. */
-  begin(name: string, definition: RepeatDefinition, known: Buffer | null, now: number): Promise<boolean> {
+  async begin(name: string, definition: RepeatDefinition, known: Buffer | null, now: number): Promise<boolean> {
     const first = nextTickOf(definition)(now)
     // what has no tick left is kept nonetheless, so that the same again is no change
     const state = { tick: first ?? now, definition }
-    return this.#change(name, {
+    const result = await this.#change(Buffer.from(name), {
       known: known ?? NOTHING,
       value: writeState(state),
       definition,
@@ -50,47 +65,109 @@ export class Repeats {
       at: first,
       withdrawn: known === null ? NOTHING : pendingOf(name, known, now),
     })
+    if (result < 0) throw new QueueFullError()
+    return result === 1
   }
 
   /** Ends a repeat; the message of a tick to come is removed. False when somebody else changed it meanwhile. */
-  end(name: string, known: Buffer, now: number): Promise<boolean> {
+  async end(name: string, known: Buffer, now: number): Promise<boolean> {
     const withdrawn = pendingOf(name, known, now)
-    return this.#change(name, { known, value: NOTHING, definition: undefined, ticks: [], at: null, withdrawn })
+    const change = { known, value: NOTHING, definition: undefined, ticks: [], at: null, withdrawn }
+    return (await this.#change(Buffer.from(name), change)) === 1
   }
 
   /** Prepares the next messages of repeats whose tick has come. Never rejects. */
   async advance(due: readonly RepeatRecord[], now: number): Promise<void> {
-    await Promise.all(
-      due.map(({ name, value }) =>
-        this.#advance(name, value, now).catch((thrown: unknown) => this.#report(name, thrown)),
-      ),
-    )
+    await Promise.all(due.map((each) => this.#advanceOnce(each, now)))
   }
 
-  async #advance(name: string, known: Buffer, now: number): Promise<void> {
-    const { tick, definition } = await this.#read(name, known)
-    const ticks = ticksAfter(definition, tick, now)
-    const last = ticks.at(-1)
-    const value = writeState({ tick: last?.at ?? tick, definition })
-    await this.#change(name, { known, value, definition, ticks, at: last?.at ?? null })
-  }
-
-  /** What cannot be read is not asked for again; it stays where it is, to be looked at. */
-  async #read(name: string, known: Buffer): Promise<RepeatState> {
+  /** The next poll asks again for what takes longer than a second. */
+  async #advanceOnce(record: RepeatRecord, now: number): Promise<void> {
+    const { name } = record
+    if (this.#underway.has(name)) return
+    this.#underway.add(name)
     try {
-      return readState(known)
-    } catch (error) {
-      if (error instanceof DecodeError) {
-        await this.#change(name, { known, value: known, definition: undefined, ticks: [], at: null })
-        const { name: queue } = this.#identity
-        this.#context.queues.hub.emit('quarantined', { queue, reason: 'undecodable', count: 1, error })
-      }
-      throw error
+      await this.#advance(record, now)
+    } catch (thrown) {
+      this.#report(name, thrown)
+    } finally {
+      this.#underway.delete(name)
     }
   }
 
+  async #advance(record: RepeatRecord, now: number): Promise<void> {
+    const { name, key, value: known } = record
+    const read = await this.#read(record, now)
+    if (read === undefined) return
+    const { definition, skipped } = read
+    const missedOf = (some: readonly Tick[]): number => some.filter(({ at }) => at <= now).length
+    for (let { ticks } = read; ;) {
+      const last = ticks.at(-1)
+      const value = writeState({ tick: last?.at ?? read.tick, definition })
+      const result = await this.#change(key, { known, value, definition, ticks, at: last?.at ?? null })
+      if (result === 1) this.#noteSkipped(name, skipped)
+      if (result >= 0) return
+      const room = -1 - result
+      const { hub } = this.#context.queues
+      hub.messages(
+        'full',
+        this.#identity.name,
+        ticks.slice(room).map(({ at }) => tickId(name, at)),
+      )
+      this.#catchUp.giveBack(missedOf(ticks.slice(room)))
+      if (room === 0) return // the next poll after a second tries again
+      ticks = ticks.slice(0, room)
+    }
+  }
+
+  /** Once for ticks that follow each other. */
+  #noteSkipped(name: string, skipped: boolean): void {
+    if (!skipped) {
+      this.#skipping.delete(name)
+    } else if (!this.#skipping.has(name)) {
+      this.#skipping.add(name)
+      const message = `only the last ${MOST_MISSED} missed ticks of all repeats of the queue have messages`
+      this.#report(name, new RedelayedError('ERR_TICKS_SKIPPED', message))
+    }
+  }
+
+  /** What cannot be read is not asked for again; it stays where it is, to be looked at. */
+  async #read({ name, key, value }: RepeatRecord, now: number): Promise<(RepeatState & DueTicks) | undefined> {
+    try {
+      const state = await this.#inTurn(() => readRepeat(key, value, this.#context.queues.settings.maxPayloadBytes))
+      const due = await this.#inTurn(() => {
+        const found = ticksAfter(state.definition, state.tick, now, this.#catchUp.room)
+        this.#catchUp.spend(found.ticks.filter(({ at }) => at <= now).length)
+        return found
+      })
+      return { ...state, ...due }
+    } catch (thrown) {
+      if (thrown instanceof UnsupportedOperationError || thrown instanceof ShutdownError) throw thrown
+      const error = thrown instanceof DecodeError ? thrown : new DecodeError('repeat', toError(thrown).message)
+      // of however many processes that meet it, one reports it
+      if ((await this.#setAside(key, value)) === 1) {
+        const { name: queue } = this.#identity
+        this.#context.queues.hub.emit('quarantined', { queue, reason: 'undecodable', count: 1, error })
+        this.#report(name, error)
+      }
+      return undefined
+    }
+  }
+
+  #inTurn<R>(compute: () => R): Promise<R> {
+    return repeatTurns.take(() => {
+      if (this.#context.polls.isClosed) throw new ShutdownError('the client was shut down')
+      return compute()
+    })
+  }
+
+  async #setAside(key: Buffer, known: Buffer): Promise<number> {
+    const result = await this.#change(key, { known, value: known, definition: undefined, ticks: [], at: null })
+    return result
+  }
+
   #change(
-    name: string,
+    name: Buffer,
     change: {
       readonly known: Buffer
       readonly value: Buffer
@@ -101,15 +178,15 @@ export class Repeats {
       /** The id of a message that goes, if nobody has got it. */
       readonly withdrawn?: Buffer
     },
-  ): Promise<boolean> {
+  ): Promise<number> {
     const { keys } = this.#identity
-    const { messages, deliveries, failures, repeats, ticks, inFlight, channel } = keys
+    const { messages, deliveries, failures, config, repeats, ticks, inFlight, channel } = keys
     const { commands, settings } = this.#context.queues
     const { definition } = change
     return run(
       commands,
       repeat,
-      { ...dueKeys(keys), messages, deliveries, failures, repeats, ticks, inFlight },
+      { ...dueKeys(keys), messages, deliveries, failures, config, repeats, ticks, inFlight },
       {
         channel,
         nowMs: scriptTime(settings),
@@ -119,7 +196,8 @@ export class Repeats {
         at: change.at === null ? '' : String(change.at),
         priority: definition?.priority ?? 0,
         withdrawn: change.withdrawn ?? NOTHING,
-        items: definition === undefined ? [] : change.ticks.flatMap((tick) => itemOf(name, definition, tick)),
+        items:
+          definition === undefined ? [] : change.ticks.flatMap((tick) => itemOf(name.toString(), definition, tick)),
       },
       { idempotent: true }, // a second time the value is another one, and nothing happens
     )
@@ -131,24 +209,43 @@ export class Repeats {
     const code = error instanceof RedelayedError ? error.code : 'ERR_INTERNAL'
     if (error instanceof UnsupportedOperationError && this.#told.has(name)) return
     this.#told.add(name)
-    const told = new RedelayedError(code, `the repeat ${JSON.stringify(name)}: ${error.message}`, { cause: error })
+    const told = new RedelayedError(code, `the repeat ${JSON.stringify(name.slice(0, 100))}: ${error.message}`, {
+      cause: error,
+    })
     this.#context.queues.hub.emit('error', attributeTo(told, this.#identity.name))
   }
 }
 
 /** The ticks that get messages now: what was missed as the policy says, and the one to come. */
-function ticksAfter(definition: RepeatDefinition, last: number, now: number): Tick[] {
+function ticksAfter(definition: RepeatDefinition, last: number, now: number, room: number): DueTicks {
   const nextTick = nextTickOf(definition)
   const ticks: Tick[] = []
   const most = Math.min(MOST_TICKS, 1 + Math.floor(MOST_BYTES / Math.max(1, definition.payload.length)))
-  for (let after = definition.missed === 'all' ? last : Math.max(last, now); ticks.length < most;) {
+  const startedAt = performance.now()
+  const isTooLong = (): boolean => performance.now() - startedAt > MOST_MS
+  const earliest = definition.missed === 'all' ? earliestMissed(nextTick, last, now, room, isTooLong) : now
+  const from = Math.max(last, earliest)
+  for (let after = from; ticks.length < most;) {
     const at = nextTick(after)
     if (at === null) break
     ticks.push(tickOf(definition, at))
-    if (at > now) break
+    if (at > now || isTooLong()) break
     after = at
   }
-  return ticks
+  return { ticks, skipped: definition.missed === 'all' && from > last }
+}
+
+/** Before which ticks are too many to be made up for: more than `room`, by how far some of them are apart. */
+function earliestMissed(nextTick: NextTick, last: number, now: number, room: number, isTooLong: () => boolean): number {
+  let end = last
+  let count = 0
+  while (count < Math.min(20, room + 1) && !(count > 0 && isTooLong())) {
+    const at = nextTick(end)
+    if (at === null || at > now) return last // they are few
+    end = at
+    count++
+  }
+  return now - Math.ceil((room * (end - last)) / count)
 }
 
 function tickOf(definition: RepeatDefinition, at: number): Tick {

@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module'
 import type { Cron } from 'croner'
-import { InvalidArgumentError, UnsupportedOperationError, toError } from '../../errors.js'
+import { InvalidArgumentError, UnsupportedOperationError, toError, inWords } from '../../errors.js'
 import { integer, nonEmptyString } from '../../options.js'
+import { quoted } from '../../text.js'
 
 /** When something is repeated. One of `every` and `cron`. */
 export interface RepeatTimes {
@@ -34,19 +35,21 @@ export type NextTick = (after: number) => number | null
 
 const MAX_EVERY_MS = 366 * 86_400_000
 const MAX_CRON_CHARS = 256
+const MAX_TIME_ZONE_CHARS = 64
 /** What a Date can hold. */
-const MAX_DATE_MS = 8_640_000_000_000_000
+export const MAX_DATE_MS = 8_640_000_000_000_000
 
 export function tickRuleOf({ every, cron, timeZone, startAt, endAt }: RepeatTimes): TickRule {
   if ((every === undefined) === (cron === undefined)) {
-    throw new InvalidArgumentError('every and cron', 'one of the two', every === undefined ? 'none' : 'both')
+    throw new InvalidArgumentError('every and cron', 'one of the two', inWords(every === undefined ? 'none' : 'both'))
   }
   if (timeZone !== undefined && cron === undefined) {
     throw new InvalidArgumentError('timeZone', 'none without cron', timeZone)
   }
   const rule: TickRule = {
     ...(every !== undefined && { every: integer('every', every, 1, MAX_EVERY_MS) }),
-    ...(cron !== undefined && { cron: cronText(cron), timeZone: nonEmptyString('timeZone', timeZone ?? 'UTC') }),
+    ...(cron !== undefined && { cron: shortText('cron', cron, MAX_CRON_CHARS) }),
+    ...(cron !== undefined && { timeZone: shortText('timeZone', timeZone ?? 'UTC', MAX_TIME_ZONE_CHARS) }),
     ...(startAt !== undefined && { startAt: dateMs('startAt', startAt) }),
     ...(endAt !== undefined && { endAt: dateMs('endAt', endAt) }),
   }
@@ -80,15 +83,15 @@ function byCron(expression: string, timeZone: string): NextTick {
       return cron.nextRun(new Date(after))?.getTime() ?? null // an unknown time zone shows itself only here
     } catch (thrown) {
       const expected = `an expression and a time zone that can be read (${toError(thrown).message})`
-      throw new InvalidArgumentError('cron', expected, `${expression} in ${timeZone}`)
+      throw new InvalidArgumentError('cron', expected, inWords(`${quoted(expression)} in ${quoted(timeZone)}`))
     }
   }
 }
 
-function cronText(cron: unknown): string {
-  const text = nonEmptyString('cron', cron)
-  if (text.length > MAX_CRON_CHARS) {
-    throw new InvalidArgumentError('cron', `at most ${MAX_CRON_CHARS} characters`, `${text.length} characters`)
+function shortText(what: string, value: unknown, most: number): string {
+  const text = nonEmptyString(what, value)
+  if (text.length > most) {
+    throw new InvalidArgumentError(what, `at most ${most} characters`, inWords(`${text.length} characters`))
   }
   return text
 }

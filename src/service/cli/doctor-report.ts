@@ -1,9 +1,10 @@
+import { printable } from '../../text.js'
 import type { Examination } from '../doctor/doctor.js'
 import { counted, meaningOf, type Finding, type Level } from '../doctor/finding.js'
 import type { QueueState } from '../doctor/inspect-queue.js'
 import type { ServerState } from '../doctor/inspect-server.js'
 import type { Mended, Step } from '../doctor/mend.js'
-import { NegativeResult, printable } from './failure.js'
+import { NegativeResult } from './failure.js'
 import { duration, jsonText, table } from './output.js'
 import type { Progress } from './progress.js'
 
@@ -18,13 +19,20 @@ export class Report {
     this.#progress = progress
   }
 
-  examined({ isCluster, servers, queues, findings }: Examination): void {
+  examined({ isCluster, servers, queues, reliable, findings }: Examination): void {
     const server = { cluster: isCluster, servers: servers.map(serverDocument) }
-    this.#document = { server, queues: queues.map(queueDocument), findings: findings.map(findingDocument), fixed: [] }
+    this.#document = {
+      server,
+      queues: queues.map(queueDocument),
+      reliableQueues: reliable.map(({ name, repeats: { stored } }) => ({ queue: name, repeats: stored })),
+      findings: findings.map(findingDocument),
+      fixed: [],
+    }
     if (this.#json) return
     this.#print(servers.map(serverLine))
     if (queues.length > 0) this.#print(table([HEADINGS, ...queues.map(row)]))
     else this.#print(['No delayed queue was found.'])
+    if (reliable.length > 0) this.#print([`Reliable queues: ${reliable.map(({ name }) => printable(name)).join(', ')}`])
     this.#print(findings.length === 0 ? ['No findings'] : listing(findings))
   }
 

@@ -1,4 +1,5 @@
 import { EncodeError, InvalidArgumentError, InvalidTicketError, PayloadTooLargeError } from '../../index.js'
+import { clean } from '../../text.js'
 
 /** What was typed cannot be carried out: exit code 2. */
 export class UsageError extends Error {
@@ -21,22 +22,8 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof Error && error.name === 'CACError' ? EXIT_USAGE : EXIT_FAILURE
 }
 
-/** One line for stderr: no stack, no line breaks, no password. */
+/** One line for stderr: no stack, no line breaks, no password (a URL can come back as an argument too many). */
 export function failureLine(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
-  return `redelayed: ${printable(withoutPasswords(text)).trim()}`
-}
-
-/** A URL can come back in a message, for example as an argument too many. */
-function withoutPasswords(text: string): string {
-  return text.replace(/(\w+:\/\/)[^\s"'`]*@/g, '$1***@')
-}
-
-/** Text from elsewhere must not break the line or steer the terminal. */
-export function printable(text: string): string {
-  return text.replace(/\s*[\r\n]+\s*/g, ' ').replace(/[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu, escaped)
-}
-
-function escaped(char: string): string {
-  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return `redelayed: ${clean(text).trim()}`
 }

@@ -1,4 +1,5 @@
 import { codecs, type Codec } from '../../index.js'
+import { quoted } from '../../text.js'
 import { UsageError } from './failure.js'
 
 /** The options of a command as cac hands them over. */
@@ -66,7 +67,7 @@ export function parseValue(text: string, codec: CodecName): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new UsageError(`value: expected JSON, such as '{"id":1}' or '"text"', got ${quoted(text)}`)
+    throw new UsageError(`value: expected JSON, such as '{"id":1}' or '"text"', got ${describe(text)}`)
   }
 }
 
@@ -76,6 +77,7 @@ function oneOf<T extends string>(what: string, text: string, allowed: readonly T
   throw new UsageError(`${what}: expected ${allowed.join(', ')}, got ${quoted(text)}`)
 }
 
-function quoted(text: string): string {
-  return JSON.stringify(text.length <= 60 ? text : `${text.slice(0, 60)}…`)
+/** Of a value nothing is shown: it would be payload in the log of whoever calls the command. */
+function describe(text: string): string {
+  return `text of ${text.length} characters that is not JSON`
 }

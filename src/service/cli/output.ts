@@ -1,4 +1,4 @@
-import { printable } from './failure.js'
+import { cut, escapedInJson, printable } from '../../text.js'
 
 const PREVIEW_LENGTH = 80
 
@@ -42,12 +42,14 @@ export function duration(ms: number): string {
 
 /** A value in one line that fits a terminal. */
 export function preview(value: unknown): string {
-  const text = printable(jsonText(value, 0))
-  return text.length <= PREVIEW_LENGTH ? text : `${text.slice(0, PREVIEW_LENGTH - 1)}…`
+  return printable(jsonText(value, 0, PREVIEW_LENGTH), PREVIEW_LENGTH)
 }
 
-/** JSON for programs; what JSON does not know (bigint, bytes, Map, Set) is given in the nearest form that it does. */
-export function jsonText(document: unknown, indent = 2): string {
+/**
+ * JSON for programs; what JSON does not know (bigint, bytes, Map, Set) is given in the nearest form that it does. Texts are cut
+ * to `mostText` UTF-16 units.
+ */
+export function jsonText(document: unknown, indent = 2, mostText = Infinity): string {
   const text = JSON.stringify(
     document,
     function (this: Readonly<Record<string, unknown>>, key, value: unknown): unknown {
@@ -57,10 +59,9 @@ export function jsonText(document: unknown, indent = 2): string {
       if (original instanceof Map) return Object.fromEntries(original as Map<unknown, unknown>) as unknown
       if (original instanceof Set) return [...(original as Set<unknown>)]
       if (typeof original === 'number' && !Number.isFinite(original)) return String(original)
-      return value
+      return typeof value === 'string' ? cut(value, mostText) : value
     },
     indent,
   ) as string | undefined
-  // DEL and the C1 controls are allowed in JSON text and not welcome in a terminal
-  return (text ?? 'null').replace(/[\x7f-\x9f]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`)
+  return escapedInJson(text ?? 'null')
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { CAC, Command } from 'cac'
+import { quoted } from '../../text.js'
 import { protect, unprotect } from './arguments.js'
 import { cancel } from './commands/cancel.js'
 import { offer } from './commands/offer.js'
@@ -84,7 +85,7 @@ async function run(cli: CAC, argv: readonly string[]): Promise<void> {
 
 function noSuchCommand(cli: CAC, name: string | undefined): UsageError {
   const expected = cli.commands.map((command) => command.name).join(', ')
-  const got = name === undefined ? 'no command given' : `unknown command ${JSON.stringify(unprotect(name))}`
+  const got = name === undefined ? 'no command given' : `unknown command ${quoted(unprotect(name))}`
   return new UsageError(`${got}; expected one of ${expected} (see redelayed --help)`)
 }
 

@@ -1,4 +1,4 @@
-import { printable } from './failure.js'
+import { printable } from '../../text.js'
 
 const QUIET_MS = 1_000
 const EVERY_MS = 250
@@ -17,7 +17,7 @@ export class Progress {
     if (!process.stderr.isTTY || performance.now() < this.#next) return
     this.#next = performance.now() + EVERY_MS
     this.#shown = true
-    process.stderr.write(CLEAR_LINE + printable(what).slice(0, (process.stderr.columns ?? 80) - 1))
+    process.stderr.write(CLEAR_LINE + printable(what, (process.stderr.columns ?? 80) - 1))
   }
 
   /** Before anything else is printed. */

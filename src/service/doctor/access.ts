@@ -29,7 +29,7 @@ export async function openAccess(options: ConnectOptions & Tuning): Promise<Acce
   const settings = resolveSettings({ connectTimeout, commandTimeout })
   const nobody = (): void => {} // what goes wrong, the calls reject with
   const topology = createTopology(resolveTarget(target), settings, nobody, nobody)
-  const commands = new Commands(topology, settings.connectTimeout)
+  const commands = new Commands(topology, settings)
   const close = async (): Promise<void> => {
     if (topology.connected) await commands.drain()
     await topology.close()

@@ -50,8 +50,16 @@ export const MEANINGS = {
     mend: 'Read them with readQuarantine(), offer again what is needed, and delete the list.',
   },
   'wrong-type': {
-    means: 'The key holds another kind of value than a delayed queue has there, so the queue cannot work.',
+    means: 'The key holds another kind of value than the queue has there: what needs it fails, or is left undone.',
     mend: 'Find out what else uses the name, and rename or delete that key.',
+  },
+  'setting-without-effect': {
+    means: 'It is no value of this setting, so the queue goes by the default. setConfig did not write it.',
+    mend: 'Find out who wrote it, and set it again with setConfig; null removes it.',
+  },
+  'repeat-unreadable': {
+    means: 'No process prepares messages of it. setRepeat of this version did not write it.',
+    mend: 'Find out who wrote it; begin it again with setRepeat, or remove the field of the hash.',
   },
   'cross-slot': {
     means: 'The name has a { without a {tag}, so that its keys lie in different slots, which no cluster allows.',

@@ -82,12 +82,15 @@ async function dryRun(
   }
 }
 
+/** Far more than there are commands; the rules are read once for each command. */
+const MAX_RULES = 20_000
+
 /** Before Redis 7, or where a dry run is refused. */
 async function byRules(server: Server, user: string, refusals: Refusals): Promise<May | undefined> {
   const what = 'the rights of the user (ACL DRYRUN, ACL GETUSER)'
   const reply = await refusals.unlessRefused(what, server.ask('ACL', 'GETUSER', user))
   if (!Array.isArray(reply)) return undefined
-  const rules = String(reply[reply.indexOf('commands') + 1])
+  const rules = String(reply[reply.indexOf('commands') + 1]).slice(0, MAX_RULES)
   const categories: Record<string, readonly string[]> = {}
   for (const [, name = ''] of rules.matchAll(/[+-]@(\w+)/g)) {
     if (name === 'all') continue

@@ -5,6 +5,7 @@ import { queueKeys, type QueueKeys } from '../../keys.js'
 import { ConnectionError, CrossSlotError } from '../../errors.js'
 import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
+import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
 import { lookAgain } from './second-look.js'
 
@@ -14,7 +15,7 @@ export interface QueueState {
   /** The queue whose messages these may be instead, for all that the keys and the user say. */
   readonly rival: string | null
   readonly keys: QueueKeys
-  readonly wrongTypes: readonly { readonly key: string; readonly type: string; readonly expected: string }[]
+  readonly wrongTypes: readonly WrongType[]
   readonly contents: QueueContents | undefined
   /** `undefined` where nobody may count them. */
   readonly subscribers: number | undefined
@@ -69,7 +70,10 @@ export async function inspectQueue(
     'the subscribers (PUBSUB NUMSUB)',
     countSubscribers(access, keys, refusals),
   )
-  const types = await refusals.unlessRefused('the types of the keys (TYPE)', lookAtTypes(access.sender, keys))
+  const types = await refusals.unlessRefused(
+    'the types of the keys (TYPE)',
+    wrongTypesOf(access.sender, expectedTypes(keys)),
+  )
   const wrongTypes = types ?? []
   const [server] = access.masters
   const denied = (server && user !== undefined ? await deniedKeys(server, user, name) : undefined) ?? []
@@ -111,21 +115,8 @@ async function countSubscribers({ all }: Access, { channel }: QueueKeys, refusal
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-async function lookAtTypes(sender: Sender, keys: QueueKeys): Promise<QueueState['wrongTypes']> {
-  const expected = [
-    [keys.timeouts, 'zset'],
-    [keys.order, 'list'],
-    [keys.destination, 'list'],
-    [keys.quarantine, 'list'],
-  ] as const
-  const found = await Promise.all(
-    expected.map(async ([key, type]) => ({
-      key,
-      expected: type,
-      type: asText(await sender.call('TYPE', [key], { idempotent: true })),
-    })),
-  )
-  return found.filter(({ type, expected: right }) => type !== 'none' && type !== right)
+function expectedTypes({ timeouts, order, destination, quarantine }: QueueKeys): [key: string, type: string][] {
+  return [[timeouts, 'zset'], ...[order, destination, quarantine].map((key): [string, string] => [key, 'list'])]
 }
 
 async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnProgress): Promise<QueueContents> {

@@ -63,6 +63,7 @@ export const NEEDED: readonly NeededGroup[] = [
       { name: 'BLMPOP', args: (keys) => ['1', '1', keys.destination, 'LEFT'] },
       plain('CLIENT|ID'),
       plain('CLIENT|UNBLOCK', '1'),
+      plain('CLIENT|KILL', 'ID', '1'),
       plain('PING'),
       plain('INFO'),
       plain('QUIT'),

@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import type { ClientOptions } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { startCluster, startRedis, startSentinel, type RedisServer } from '../../support/redis-server.js'
@@ -105,6 +105,8 @@ export interface ClusterStage extends Stage {
 export async function cluster(): Promise<ClusterStage> {
   const setup = await startCluster({ replicas: 1 })
   const raw = rawConnections()
+  const asking = rawConnections({ commandTimeout: 1_000 }) // one that is stopped must not hold up the question to the others
+  await Promise.all(setup.nodes.map(({ port }) => asking.to(port))) // later they would look like something left behind
   const state = async (): Promise<void> => {
     for (const { port } of setup.nodes) {
       const redis = await raw.to(port)
@@ -120,10 +122,12 @@ export async function cluster(): Promise<ClusterStage> {
   }
   const masterOf = async (key: string): Promise<number> => {
     for (const { port } of setup.nodes) {
-      const redis = await raw.to(port).catch(() => undefined)
-      if (redis === undefined) continue
-      const slot = await redis.cluster('KEYSLOT', key)
-      const ranges = await redis.cluster('SLOTS')
+      const found = await asking
+        .to(port)
+        .then(async (redis) => ({ slot: await redis.cluster('KEYSLOT', key), ranges: await redis.cluster('SLOTS') }))
+        .catch(() => undefined)
+      if (found === undefined) continue
+      const { slot, ranges } = found
       const owner = ranges.find(([from, to]) => slot >= from && slot <= to)
       if (owner !== undefined) return Number(owner[2]?.[1])
     }
@@ -140,20 +144,28 @@ export async function cluster(): Promise<ClusterStage> {
     healthy: () => eventually(state, 40_000, 100),
     async stop() {
       raw.close()
+      asking.close()
       await setup.stop()
     },
   }
 }
 
 /** The bench's own connections, one per server, which are no part of what is tested. */
-function rawConnections(): { to(port: number): Promise<Redis>; close(): void } {
+function rawConnections(options: RedisOptions = {}): { to(port: number): Promise<Redis>; close(): void } {
   const known = new Map<number, Redis>()
   return {
     async to(port) {
       const ready = known.get(port)
       if (ready?.status === 'ready') return ready
       if (ready !== undefined && ready.status !== 'end') ready.disconnect()
-      const redis = new Redis({ host: '127.0.0.1', port, protocol: 2, lazyConnect: true, retryStrategy: () => null })
+      const redis = new Redis({
+        host: '127.0.0.1',
+        port,
+        protocol: 2,
+        lazyConnect: true,
+        retryStrategy: () => null,
+        ...options,
+      })
       redis.on('error', () => {}) // connect rejects with it
       known.set(port, redis)
       await redis.connect()

@@ -1,6 +1,6 @@
-import { sentinel, standalone, type Stage } from '../bench/stage.js'
+import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
-import { consumers, sentinels, server, type ReliableScenario } from './scenarios.js'
+import { clusters, consumers, sentinels, server, type ReliableScenario } from './scenarios.js'
 
 /** Faults that happen in one place, which is started for all of them. */
 export interface Group<S extends Stage = Stage> {
@@ -22,5 +22,11 @@ export const groups: readonly Group[] = [
     scenarios: sentinels,
     // cancelling and putting off wait for no replica: losing them is Redis's right
     bench: { load: { amend: false, replicas: 2 } },
+  }),
+  group({
+    title: 'a cluster of three masters and three replicas',
+    start: cluster,
+    scenarios: clusters,
+    bench: { load: { amend: false, replicas: 1 } },
   }),
 ]

@@ -1,8 +1,9 @@
 import { expect } from 'chai'
-import type { ReplicatedStage, Stage, StandaloneStage } from '../bench/stage.js'
-import { killMaster, leaveMaster } from '../scenarios/failover.js'
+import type { ClusterStage, ReplicatedStage, Stage, StandaloneStage } from '../bench/stage.js'
+import { failOver, killMaster, killMasterOf, leaveMaster, moveSlot, stopMasterOf } from '../scenarios/failover.js'
 import type { AnyScenario } from '../scenarios/scenario.js'
 import { VISIBILITY_MS, type ReliableBench, type Result } from './bench.js'
+import { keysOf } from './contents.js'
 import type { Allowance } from './findings.js'
 import { POISON_LIMIT } from './job.js'
 
@@ -126,6 +127,30 @@ export const sentinels: readonly ReliableScenario<ReplicatedStage>[] = [
     // a message can spend all attempts at one master, and then at the other
     allowed: { ...FORGOTTEN, excess: POISON_LIMIT },
     fault: leaveMaster,
+  },
+]
+
+export const clusters: readonly ReliableScenario<ClusterStage>[] = [
+  {
+    name: 'SIGKILL of the master of a reliable queue: its replica takes over',
+    allowed: { ...FORGOTTEN, excess: 1 },
+    fault: (bench, stage) => killMasterOf(stage, keysOf(bench.queue).messages),
+    also: sawErrors,
+  },
+  {
+    name: 'SIGSTOP of the master of a reliable queue until its replica has taken over',
+    // what lay in its sockets is carried out when it goes on, before it learns that it is no master any more
+    allowed: { ...FORGOTTEN, excess: 1 },
+    fault: (bench, stage) => stopMasterOf(stage, keysOf(bench.queue).messages),
+    also: sawErrors,
+  },
+  {
+    name: 'CLUSTER FAILOVER of the master of a reliable queue',
+    fault: (bench, stage) => failOver(stage, keysOf(bench.queue).messages),
+  },
+  {
+    name: 'the slot of a reliable queue moves to another master and back while it is used',
+    fault: (bench, stage) => moveSlot(bench, stage, keysOf(bench.queue).messages),
   },
 ]
 

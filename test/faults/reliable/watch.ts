@@ -15,9 +15,8 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
     return done
   }
 
-  const pollMany = queue.pollMany.bind(queue)
-  queue.pollMany = async (options) => {
-    const messages = await pollMany(options)
+  const noted = async (polled: Promise<Message[]>): Promise<Message[]> => {
+    const messages = await polled
     for (const message of messages) {
       const { visibleAt, polledAt, visibleUntil } = message
       note(['got', ...nameOf(message), visibleAt, polledAt, visibleUntil])
@@ -28,6 +27,11 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
     }
     return messages
   }
+  const pollMany = queue.pollMany.bind(queue)
+  queue.pollMany = (options) => noted(pollMany(options))
+  // a worker polls so
+  const pollFor = queue.pollFor.bind(queue)
+  queue.pollFor = (options, beforehand) => noted(pollFor(options, beforehand))
 
   // a worker tells so what its handlers completed
   const acknowledge = queue.acknowledge.bind(queue)
@@ -37,10 +41,11 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
   const giveBack = queue.negativeAcknowledge.bind(queue)
   queue.negativeAcknowledge = (messages, how) => answer(messages, saidBy(how), () => giveBack(messages, how))
 
-  const extend = queue.extend.bind(queue)
-  queue.extend = async (messages, visibility) => {
+  // `extend` does so, too
+  const extendSome = queue.extendSome.bind(queue)
+  queue.extendSome = async (messages, unbegun, visibility) => {
     for (const message of messages) note(['extending', ...nameOf(message)])
-    const extended = await extend(messages, visibility)
+    const extended = await extendSome(messages, unbegun, visibility)
     messages.forEach((message, at) => {
       note(['extended', ...nameOf(message), extended[at] === true ? message.visibleUntil : null])
     })

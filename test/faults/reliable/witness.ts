@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { ClientOptions } from '../../../src/index.js'
 import { keysOf } from './contents.js'
 
@@ -18,7 +18,7 @@ interface Asked {
  * at a server is in what a later `WAIT` there waits for, whichever server it is.
  */
 export class Witness {
-  readonly #redis: Redis
+  readonly #redis: Redis | Cluster
   readonly #messages: string
   readonly #probe: string
   readonly #replicas: number
@@ -27,16 +27,20 @@ export class Witness {
 
   constructor(client: ClientOptions, queue: string, replicas: number) {
     this.#messages = keysOf(queue).messages
-    this.#probe = `${queue}:probe`
+    this.#probe = `redelayed:probe:{${queue}}` // of the slot of the queue
     this.#replicas = replicas
-    this.#redis = new Redis({
-      sentinels: [...(client.sentinels ?? [])],
-      name: client.name ?? '',
+    const options: RedisOptions = {
       // a pipeline whose parts went over two connections would prove nothing
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 1,
       reconnectOnError: ({ message }) => message.startsWith('READONLY'),
-    })
+    }
+    this.#redis =
+      client.cluster === undefined
+        ? new Redis({ sentinels: [...(client.sentinels ?? [])], name: client.name ?? '', ...options })
+        : new Cluster([...client.cluster] as { host: string; port: number }[], {
+            redisOptions: { ...options, socketTimeout: FORGOTTEN_MS },
+          })
     this.#redis.on('error', () => {}) // the calls reject with it
   }
 

@@ -43,6 +43,54 @@ export async function leaveMaster(bench: Pick<Bench, 'connectionsAt'>, stage: Re
   expect(role, 'so that it could not say so itself').to.equal('master')
 }
 
+/** The replica takes over, and the dead one comes back as its replica. */
+export async function killMasterOf(stage: ClusterStage, key: string): Promise<void> {
+  const port = await stage.masterOf(key)
+  const master = stage.servers.find((server) => server.port === port)
+  await master?.kill('SIGKILL')
+  await movedFrom(stage, key, port)
+  await master?.restart()
+}
+
+/** Its sockets stay open and answer nothing; when it goes on, it learns that it is a replica. */
+export async function stopMasterOf(stage: ClusterStage, key: string): Promise<void> {
+  const port = await stage.masterOf(key)
+  const master = stage.servers.find((server) => server.port === port)
+  await master?.kill('SIGSTOP')
+  try {
+    await movedFrom(stage, key, port)
+  } finally {
+    await master?.kill('SIGCONT')
+  }
+}
+
+/** The replica of the master of a key takes over, by agreement of both. */
+export async function failOver(stage: ClusterStage, key: string): Promise<void> {
+  const port = await stage.masterOf(key)
+  const id = await (await stage.to(port)).cluster('MYID')
+  for (const node of stage.nodes) {
+    const redis = await stage.to(node.port)
+    if (String(await redis.cluster('NODES')).includes(`myself,slave ${id}`)) await redis.cluster('FAILOVER')
+  }
+  await movedFrom(stage, key, port)
+}
+
+/** The slot of a key goes to another master, and back. */
+export async function moveSlot(bench: Pick<Bench, 'pause'>, stage: ClusterStage, key: string): Promise<void> {
+  const home = await stage.masterOf(key)
+  const masters = new Set<number>()
+  for (const one of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) masters.add(await stage.masterOf(one))
+  const other = [...masters].find((port) => port !== home)
+  if (other === undefined) throw new Error('no other master')
+  await migrate(stage, key, home, other)
+  await bench.pause(500)
+  await migrate(stage, key, other, home)
+}
+
+async function movedFrom(stage: ClusterStage, key: string, port: number): Promise<void> {
+  await eventually(async () => expect(await stage.masterOf(key)).not.to.equal(port), 20_000, 100)
+}
+
 export const sentinels: readonly Scenario<ReplicatedStage>[] = [
   {
     name: 'SIGKILL of the master: the sentinels choose another',
@@ -60,40 +108,22 @@ export const clusters: readonly Scenario<ClusterStage>[] = [
   {
     name: 'SIGKILL of the master of the queue: its replica takes over',
     allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
-    async fault(bench, stage) {
-      const port = await stage.masterOf(bench.keys.timeouts)
-      const master = stage.servers.find((server) => server.port === port)
-      await master?.kill('SIGKILL')
-      await eventually(async () => expect(await stage.masterOf(bench.keys.timeouts)).not.to.equal(port), 20_000, 100)
-      await master?.restart()
-    },
+    fault: (bench, stage) => killMasterOf(stage, bench.keys.timeouts),
+  },
+  {
+    name: 'SIGSTOP of the master of the queue until its replica has taken over',
+    allowed: { lost: IN_ALL_HANDS, duplicated: AT_BOTH },
+    fault: (bench, stage) => stopMasterOf(stage, bench.keys.timeouts),
   },
   {
     name: 'CLUSTER FAILOVER of the master of the queue',
     allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
-    async fault(bench, stage) {
-      const port = await stage.masterOf(bench.keys.timeouts)
-      const id = await (await stage.to(port)).cluster('MYID')
-      for (const node of stage.nodes) {
-        const redis = await stage.to(node.port)
-        if (String(await redis.cluster('NODES')).includes(`myself,slave ${id}`)) await redis.cluster('FAILOVER')
-      }
-      await eventually(async () => expect(await stage.masterOf(bench.keys.timeouts)).not.to.equal(port), 20_000, 100)
-    },
+    fault: (bench, stage) => failOver(stage, bench.keys.timeouts),
   },
   {
     name: 'the slot of the queue moves to another master and back while it is used',
     allowed: { lost: IN_ALL_HANDS, duplicated: IN_ALL_HANDS },
-    async fault(bench, stage) {
-      const home = await stage.masterOf(bench.keys.timeouts)
-      const masters = new Set<number>()
-      for (const key of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) masters.add(await stage.masterOf(key))
-      const other = [...masters].find((port) => port !== home)
-      if (other === undefined) throw new Error('no other master')
-      await migrate(stage, bench.keys.timeouts, home, other)
-      await bench.pause(500)
-      await migrate(stage, bench.keys.timeouts, other, home)
-    },
+    fault: (bench, stage) => moveSlot(bench, stage, bench.keys.timeouts),
   },
   {
     name: 'names whose keys lie in different slots are refused, and disturb nobody',

@@ -13,7 +13,9 @@ const id = fc.string({ minLength: 1, maxLength: 2, unit: fc.constantFrom('a', 'b
 export const payload = fc.constantFrom('p', 'q', '', '\xff\x00', 'longer', `${text(lengthOf(raw('p')))}p`)
 export const which = fc.nat({ max: 50 })
 export const count = fc.integer({ min: 1, max: 4 })
-export const page = fc.record({ from: fc.nat({ max: 4 }), page: count })
+/** After how many bytes a page ends; plenty for all, mostly. */
+export const bytes = fc.constantFrom(1_000_000, 1_000_000, 1, 3, 30)
+export const page = fc.record({ from: fc.nat({ max: 4 }), page: count, bytes })
 
 /** Milliseconds; rarely up to the last due time there is, or past it. */
 export const delay = fc.oneof(
@@ -31,8 +33,8 @@ export const entry = fc.record({ kind: which, id, payload })
 
 /** An entry as this package offers it with `order: 'list'`, in both formats, or with `'none'`. */
 export function entryOf(drawn: { kind: number; id: string; payload: string }, layout: World['layout']): string {
-  const list = [ordered, ordered, old]
-  const none = [(id: string, of: string) => unordered(id, of, 5), (id: string, of: string) => unordered(id, of, 9)]
+  const list = [ordered, (id: string, of: string) => ordered(id, of, 16), old]
+  const none = [(id: string, of: string) => unordered(id, of, 5), (id: string, of: string) => unordered(id, of, 13)]
   const kinds = { list, none, mixed: [...list, ...none] }[layout]
   return text(pick(kinds, drawn.kind)!(drawn.id, drawn.payload))
 }

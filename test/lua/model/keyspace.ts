@@ -142,9 +142,20 @@ export interface Parsed {
 export function parse(entry: string): Parsed | null {
   for (const length of [1 + entry.charCodeAt(0), 8]) {
     const [prefix, payload] = [entry.slice(0, length), entry.slice(length + 8)]
-    // 9 bytes are an id of 8 with its length, 8 bytes are the old format
+    // 9 and 17 bytes are an id of 8 or 16 with its length, 8 bytes are the old format
     if (entry === prefix + text(lengthOf(raw(payload))) + payload)
-      return { prefix, payload, inOrder: length === 8 || length === 9 }
+      return { prefix, payload, inOrder: [8, 9, 17].includes(length) }
   }
   return null
+}
+
+/** The first elements, up to the one that brings them to so many bytes. */
+export function upToBytes(elements: readonly string[], most: number): string[] {
+  let bytes = 0
+  const end = elements.findIndex((element) => (bytes += element.length) >= most)
+  return end === -1 ? [...elements] : elements.slice(0, end + 1)
+}
+
+export function isFull(elements: readonly string[], most: number): boolean {
+  return elements.reduce((sum, element) => sum + element.length, 0) >= most
 }

@@ -3,26 +3,30 @@ import fc from 'fast-check'
 import { contains, drain, move, sift } from '../../../src/lua/scripts.js'
 import { raw } from '../support.js'
 import * as draws from './draws.js'
-import { text } from './keyspace.js'
+import { isFull, text, upToBytes } from './keyspace.js'
 import { operation } from './operation.js'
 
 export const listOperations = {
   contains: operation(contains, {
     draw: fc.record({ element: draws.payload, page: draws.page }),
     run: ({ queue }, { element, page }) => ({ keys: queue, args: { element: raw(element), ...page } }),
-    apply(redis, { destination }, { element, from, page }) {
-      const seen = redis.list(destination).slice(from, from + page)
+    apply(redis, { destination }, { element, from, page, bytes }) {
+      const list = redis.list(destination).slice(from, from + page)
+      const seen = upToBytes(list, bytes)
       const at = seen.indexOf(text(element))
-      return { index: at === -1 ? null : from + at, next: at !== -1 || seen.length < page ? null : from + page }
+      const isLast = list.length < page && !isFull(seen, bytes)
+      return { index: at === -1 ? null : from + at, next: at !== -1 || isLast ? null : from + seen.length }
     },
   }),
 
   drain: operation(drain, {
-    draw: fc.record({ count: draws.count, right: fc.boolean() }),
+    draw: fc.record({ count: draws.count, bytes: draws.bytes, right: fc.boolean() }),
     run: ({ queue }, args) => ({ keys: queue, args }),
-    apply(redis, { destination }, { count, right }) {
+    apply(redis, { destination }, { count, bytes, right }) {
       const list = redis.list(destination)
-      const taken = right ? list.splice(Math.max(0, list.length - count)).reverse() : list.splice(0, count)
+      if (right) list.reverse()
+      const taken = list.splice(0, upToBytes(list.slice(0, count), bytes).length)
+      if (right) list.reverse()
       return taken.map(raw)
     },
   }),
@@ -46,6 +50,7 @@ export const listOperations = {
     draw: fc.record({
       skip: fc.nat({ max: 4 }),
       page: draws.count,
+      bytes: draws.bytes,
       retain: fc.boolean(),
       elements: fc.uniqueArray(draws.payload, { minLength: 1, maxLength: 3 }),
     }),
@@ -53,16 +58,19 @@ export const listOperations = {
       keys: queue,
       args: { ...drawn, mark: raw('in no list'), elements: elements.map(raw) },
     }),
-    apply(redis, { destination }, { skip, page, retain, elements }) {
+    apply(redis, { destination }, { skip, page, bytes, retain, elements }) {
       const list = redis.list(destination)
       const end = Math.max(0, list.length - skip)
-      const seen = list.slice(Math.max(0, end - page), end)
+      const all = list.slice(Math.max(0, end - page), end).reverse()
+      const seen = upToBytes(all, bytes)
       const position = (element: string) => elements.findIndex((wanted) => text(wanted) === element)
       const kept = retain ? seen.filter((element) => position(element) !== -1) : seen
-      list.splice(end - seen.length, seen.length, ...kept)
+      list.splice(end - seen.length, seen.length, ...kept.toReversed())
+      // what was read in the same step tells that nothing follows
+      const isLast = all.length < page && seen.length === all.length
       return {
         removed: seen.length - kept.length,
-        next: seen.length < page ? null : skip + kept.length,
+        next: isLast ? null : skip + kept.length,
         found: [...new Set(seen.map(position))].filter((at) => at !== -1),
       }
     },

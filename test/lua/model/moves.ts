@@ -8,6 +8,8 @@ import { HOUR, parse, type Keyspace } from './keyspace.js'
 import type { Command, Step } from './operation.js'
 import { operations } from './operations.js'
 
+const PLENTY = 60_000_000
+
 const {
   checkOrdered,
   contains,
@@ -48,7 +50,7 @@ export const scheduleMoves: readonly Move[] = [
   [
     'B polls',
     (game) =>
-      game.step(poll.step(game.queue, { count: 1, ordered: game.order === 'list' }), (reply, { gone }) =>
+      game.step(poll.step(game.queue, { count: 1, bytes: PLENTY, ordered: game.order === 'list' }), (reply, { gone }) =>
         gone.push(...(reply as string[]).map(nameIn)),
       ),
   ],
@@ -57,7 +59,13 @@ export const scheduleMoves: readonly Move[] = [
     (game) => {
       const name = game.lastOf('A')?.name
       if (name === undefined) return false
-      const args = { tail: Buffer.concat([lengthOf(raw(name)), raw(name)]), from: 0, page: 10, remove: true }
+      const args = {
+        tail: Buffer.concat([lengthOf(raw(name)), raw(name)]),
+        from: 0,
+        page: 10,
+        bytes: PLENTY,
+        remove: true,
+      }
       game.step(find.step(game.queue, { ...args, ordered: game.order === 'list' }), (reply, { gone }) => {
         if ((reply as { found: boolean }).found) gone.push(name)
       })
@@ -113,7 +121,7 @@ export const objectMoves: readonly Move[] = [
         game.offered.map(({ name }) => name).filter((name) => name.startsWith('B') === own),
       )
       const before = game.redis.list(game.queue.destination).filter((name) => others!.includes(name))
-      const args = { skip: 0, page: 10, retain: true, mark: raw('in no list'), elements: mine!.map(raw) }
+      const args = { skip: 0, page: 10, bytes: PLENTY, retain: true, mark: raw('in no list'), elements: mine!.map(raw) }
       game.step(sift.step(game.queue, args), (reply, { gone }) => {
         if ((reply as { removed: number }).removed === before.length) gone.push(...before)
       })
@@ -125,7 +133,7 @@ export const objectMoves: readonly Move[] = [
       const names = game.offered.map(({ name }) => name).filter((name) => name.startsWith('B'))
       const pending = game.redis.schedule(game.queue.timeouts).map(({ entry }) => nameIn(entry))
       const before = names.filter((name) => pending.includes(name))
-      const first = { afterScore: '', after: Buffer.alloc(0), page: 10, budgetUs: 60_000_000 }
+      const first = { afterScore: '', after: Buffer.alloc(0), page: 10, bytes: PLENTY, budgetUs: PLENTY }
       const args = { ...first, ordered: game.order === 'list', remove: 'matches', payloads: names.map(raw) }
       game.step(siftPending.step(game.queue, args), (reply, { gone }) => {
         if ((reply as { removed: number }).removed === before.length) gone.push(...before)
@@ -135,7 +143,8 @@ export const objectMoves: readonly Move[] = [
   ['A counts', (game) => game.step(stats.step(game.queue, { channel: game.queue.channel, nowMs: game.now }))],
   [
     'B looks for the first message',
-    (game) => game.step(contains.step(game.queue, { element: raw(game.offered[0]!.name), from: 0, page: 10 })),
+    (game) =>
+      game.step(contains.step(game.queue, { element: raw(game.offered[0]!.name), from: 0, page: 10, bytes: PLENTY })),
   ],
   [
     'A lets the delayed queue expire, if it does not yet',
@@ -187,7 +196,9 @@ export const objectMoves: readonly Move[] = [
 ]
 
 function takes(game: Game, { right }: { right: boolean }): void {
-  game.step(drain.step(game.queue, { count: 1, right }), (reply, { gone }) => gone.push(...(reply as string[])))
+  game.step(drain.step(game.queue, { count: 1, bytes: PLENTY, right }), (reply, { gone }) =>
+    gone.push(...(reply as string[])),
+  )
 }
 
 function renames(game: Game, from: Game['queue'], to: Game['queue']): void {

@@ -13,7 +13,7 @@ import {
 } from '../../../src/lua/scripts.js'
 import { lengthOf, raw } from '../support.js'
 import * as draws from './draws.js'
-import { parse, text, type Keyspace } from './keyspace.js'
+import { isFull, parse, text, upToBytes, type Keyspace } from './keyspace.js'
 import { operation } from './operation.js'
 
 const PLENTY = 60_000_000
@@ -167,18 +167,19 @@ export const scheduleOperations = {
         redis.pull(order, entry)
       }
 
+      // without time to work only the server knows how far it got; but it got somewhere
+      const asked = reply as { moved: number; malformed: number; negative: number } | undefined
       const negative = redis
         .schedule(timeouts)
         .filter(({ score }) => score < 0)
-        .slice(0, 100)
+        .slice(0, budgetUs === 0 ? (asked?.negative ?? 1) : 100)
       for (const { entry } of negative) setAside('negative-due', entry)
 
       const due = redis.schedule(timeouts).filter(({ score }) => score >= 0 && score <= nowMs)
-      let work = due.slice(0, negative.length === 100 ? 0 : limit)
-      // without time to work only the server knows how far the first round got; but it got somewhere
-      const asked = reply as { moved: number; malformed: number } | undefined
+      let work = due.slice(0, limit)
       if (budgetUs === 0 && asked !== undefined) work = work.slice(0, Math.max(1, asked.moved + asked.malformed))
       const messages = work.filter(({ entry }) => parse(entry) !== null)
+      let isDisordered = false
       for (const { entry } of work) {
         const payload = parse(entry)?.payload
         if (payload === undefined) {
@@ -187,10 +188,20 @@ export const scheduleOperations = {
         }
         redis.list(destination).push(payload)
         redis.drop(timeouts, entry)
-        if (parse(entry)?.inOrder) redis.pull(order, entry)
+        if (!parse(entry)?.inOrder) continue
+        isDisordered ||= redis.list(order)[0] !== entry
+        redis.pull(order, entry)
+      }
+      const isOrphan = (element: string | undefined) =>
+        element !== undefined && redis.scoreOf(timeouts, element) === null
+      let orphans = 0
+      while (isDisordered && orphans < (budgetUs === 0 ? 1 : 100) && isOrphan(redis.list(order)[0])) {
+        redis.list(quarantine).push(`order-orphan ${nowMs} ${redis.list(order).shift()}`)
+        orphans++
       }
 
-      const next = redis.schedule(timeouts).find(({ score }) => score >= 0)?.score ?? null
+      const isBelowLeft = (redis.schedule(timeouts)[0]?.score ?? 0) < 0
+      const next = isBelowLeft ? nowMs : (redis.schedule(timeouts).find(({ score }) => score >= 0)?.score ?? null)
       const isSoon = next !== null && messages.length > 0 && next <= nowMs + soonMs
       const lease = next !== null && next <= nowMs ? leaseMs : isSoon ? soonMs : 0
       const look = lease > 0 ? nowMs + lease : (next ?? nowMs + idleMs)
@@ -208,24 +219,30 @@ export const scheduleOperations = {
         subscribers: redis.subscribers,
         orderError: '',
         told: tells ? Math.floor(look) : null,
+        orphans,
+        quarantineError: '',
       }
     },
   }),
 
   poll: operation(poll, {
-    draw: fc.record({ count: draws.count, ordered: fc.boolean() }),
+    draw: fc.record({ count: draws.count, bytes: draws.bytes, ordered: fc.boolean() }),
     run: ({ queue }, args) => ({ keys: queue, args }),
-    apply(redis, { timeouts, order }, { count, ordered }) {
+    apply(redis, { timeouts, order }, { count, bytes, ordered }) {
       const taken: string[] = []
       const list = redis.list(order)
       if (ordered) {
-        while (taken.length < count && list.length > 0) {
+        while (taken.length < count && !isFull(taken, bytes) && list.length > 0) {
           const entry = list.shift()!
           if (redis.drop(timeouts, entry)) taken.push(entry)
         }
         return taken.map(raw)
       }
-      for (const { entry } of redis.schedule(timeouts).slice(0, count)) {
+      const first = redis.schedule(timeouts).slice(0, count)
+      for (const entry of upToBytes(
+        first.map(({ entry }) => entry),
+        bytes,
+      )) {
         redis.drop(timeouts, entry)
         redis.pull(order, entry)
         taken.push(entry)
@@ -264,15 +281,16 @@ export const scheduleOperations = {
       const tail = Buffer.concat([lengthOf(raw(payload)), raw(payload)])
       return { keys: queue, args: { tail, ...page, ordered, remove } }
     },
-    apply(redis, { timeouts, order }, { tail, from, page, ordered, remove }) {
+    apply(redis, { timeouts, order }, { tail, from, page, bytes, ordered, remove }) {
       const all = ordered ? redis.list(order) : redis.schedule(timeouts).map(({ entry }) => entry)
-      const seen = all.slice(from, from + page)
+      const seen = upToBytes(all.slice(from, from + page), bytes)
       const found = seen.find((entry) => parse(entry)?.payload === text(tail).slice(8))
       if (found !== undefined && remove) {
         redis.drop(timeouts, found)
         redis.pull(order, found)
       }
-      return { found: found !== undefined, next: found !== undefined || seen.length < page ? null : from + page }
+      const isLast = seen.length < page && !isFull(seen, bytes)
+      return { found: found !== undefined, next: found !== undefined || isLast ? null : from + seen.length }
     },
   }),
 
@@ -281,6 +299,7 @@ export const scheduleOperations = {
     draw: fc.record({
       behind: fc.option(fc.record({ which: draws.which, moved: fc.boolean() })),
       page: draws.count,
+      bytes: draws.bytes,
       ordered: fc.boolean(),
       remove: fc.constantFrom('matches', 'others', 'nothing'),
       budgetUs: fc.constantFrom(PLENTY, 0),
@@ -297,11 +316,16 @@ export const scheduleOperations = {
       }
       return { keys: queue, args }
     },
-    apply(redis, { timeouts, order }, { afterScore, after, page, ordered, remove, budgetUs, payloads }) {
+    apply(redis, { timeouts, order }, { afterScore, after, page, bytes, ordered, remove, budgetUs, payloads }) {
       const schedule = redis.schedule(timeouts)
       const at = schedule.findIndex(({ entry, score }) => entry === text(after) && String(score) === afterScore)
       const below = afterScore === '' ? 0 : schedule.filter(({ score }) => score < Number(afterScore)).length
-      const seen = schedule.slice(at === -1 ? below : at + 1).slice(0, page)
+      const all = schedule.slice(at === -1 ? below : at + 1).slice(0, page)
+      const count = upToBytes(
+        all.map(({ entry }) => entry),
+        bytes,
+      ).length
+      const seen = all.slice(0, count)
 
       let [removed, behind] = [0, { afterScore, after: raw(text(after)) }]
       const found = new Set<number>()
@@ -318,11 +342,11 @@ export const scheduleOperations = {
         redis.drop(timeouts, entry)
         if (parsed.inOrder) redis.pull(order, entry)
         if (budgetUs === 0) {
-          const over = seen.length < page && index === seen.length - 1
+          const over = all.length < page && index === all.length - 1
           return { removed, next: over ? null : behind, found: [...found] }
         }
       }
-      return { removed, next: seen.length < page ? null : behind, found: [...found] }
+      return { removed, next: all.length < page && count === all.length ? null : behind, found: [...found] }
     },
   }),
 

@@ -1,5 +1,5 @@
 import type { DelayedQueueStats } from '../../../index.js'
-import { printable } from '../failure.js'
+import { printable } from '../../../text.js'
 import type { RawOptions } from '../input.js'
 import { duration, isoTime, moment, table } from '../output.js'
 import { withSession } from '../session.js'

@@ -1,0 +1,66 @@
+import { DecodeError } from '../errors.js'
+import { Insertions } from './insertions.js'
+
+/**
+ * How many elements one message may have: the items of its arrays, lists and sets, and the keys and values of its objects and maps,
+ * as they are on the wire. Encoders refuse more, so that nothing is sent that no consumer reads.
+ */
+export const MAX_ELEMENTS = 1_000_000
+/** What a message may become in memory beside its elements, as a multiple of the largest payload. */
+const GROWTH = 4
+const LEAST_PAYLOAD = 16 * 1024 * 1024
+
+/** What Node takes for such an object beside its content, rounded up: a few bytes of a message can each make one. */
+export const BYTES_OF = { buffer: 256, set: 256, map: 256, date: 96 } as const
+
+/** What one message may still cost. Decoders claim before they allocate. */
+export class Budget {
+  /** How many elements are left. */
+  elements = 0
+  readonly insertions = new Insertions()
+  #bytes = 0
+  #granted = 0
+
+  reset(): void {
+    this.elements = MAX_ELEMENTS
+    this.insertions.reset()
+    this.#bytes = this.#granted = GROWTH * LEAST_PAYLOAD
+  }
+
+  /** Raises the bytes to what payloads of this size may become. */
+  allow(payloadBytes: number): void {
+    const more = GROWTH * payloadBytes - this.#granted
+    if (more <= 0) return
+    this.#bytes += more
+    this.#granted += more
+  }
+
+  /** Claims `count` more elements. */
+  claim(codec: string, count: number): void {
+    this.elements -= count
+    if (this.elements < 0) throw new DecodeError(codec, `they hold more than ${MAX_ELEMENTS} elements`)
+  }
+
+  /** Claims memory for something that is larger than the elements it is made of. */
+  spend(codec: string, bytes: number): void {
+    this.#bytes -= bytes
+    if (this.#bytes < 0) throw new DecodeError(codec, `they become more than ${this.#granted} bytes in memory`)
+  }
+}
+
+/** Decoding awaits nothing, so that one message at a time is under way. */
+const budget = new Budget()
+let depth = 0
+
+/**
+ * The budget of the message: that of the decoder that called this one, such as a compression, else a new one. Whoever opens it
+ * closes it, also after an error.
+ */
+export function openBudget(): Budget {
+  if (depth++ === 0) budget.reset()
+  return budget
+}
+
+export function closeBudget(): void {
+  depth--
+}

@@ -1,0 +1,40 @@
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
+
+interface Address {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+}
+
+/** So many addresses say where to look; a list of all could fill a page. */
+const NAMED = 3
+
+/** The servers of a list as an error names them. */
+export function addressOfNodes(nodes: readonly Address[]): string {
+  const named = nodes.slice(0, NAMED).map(({ host, port }) => `${host}:${port}`)
+  const more = nodes.length - named.length
+  return more > 0 ? `${named.join(', ')} and ${more} more` : named.join(', ')
+}
+
+/** Where options lead to, as an error names it. */
+export function addressOfOptions({ host, port, path, sentinels }: RedisOptions): string {
+  if (sentinels) return `the sentinels ${addressOfNodes(sentinels)}`
+  return path ?? addressOfNodes([{ host, port }])
+}
+
+/** Where a client leads to, as an error names it. */
+export function addressOfClient(client: Redis | Cluster): string {
+  if (!client.isCluster) return addressOfOptions(client.options)
+  // private in its types; without a connection it knows no other nodes
+  const { startupNodes } = client as unknown as { startupNodes?: readonly unknown[] }
+  return addressOfNodes((startupNodes ?? []).map(addressOfStartupNode))
+}
+
+/** The forms that ioredis takes; of a URL no more than its host and port, because of passwords. */
+function addressOfStartupNode(node: unknown): Address {
+  if (typeof node === 'number') return { host: '127.0.0.1', port: node }
+  if (typeof node === 'object' && node !== null) return { host: '127.0.0.1', port: 6379, ...node }
+  const text = String(node)
+  if (!URL.canParse(text)) return { host: '127.0.0.1', port: Number(text) }
+  const { hostname, port } = new URL(text)
+  return { host: hostname, port: Number(port === '' ? 6379 : port) }
+}

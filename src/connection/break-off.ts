@@ -1,0 +1,13 @@
+import type { Redis } from 'ioredis'
+import { abandon } from './disconnect.js'
+
+interface Internals {
+  flushQueue(error: Error, options: { offlineQueue: boolean }): void
+}
+
+/** Ends a connection whose replies cannot be trusted any more; whether what is in flight was carried out is not known. */
+export function breakOff(redis: Redis, error: Error): void {
+  ;(redis as unknown as Internals).flushQueue(error, { offlineQueue: false })
+  if (redis.listenerCount('error') > 0) redis.emit('error', error)
+  abandon(redis)
+}

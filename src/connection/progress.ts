@@ -1,0 +1,47 @@
+import type { Redis } from 'ioredis'
+
+/** No line is so slow that is of any use: a reply that comes more slowly is as good as none. */
+export const MIN_BYTES_PER_SECOND = 100
+
+/** How much has come on the connection. There is no stream before it is opened. */
+export function bytesReadOf(redis: Redis): number {
+  const stream = redis.stream as Redis['stream'] | undefined
+  return stream?.bytesRead ?? 0
+}
+
+interface Seen {
+  readonly owed: unknown
+  readonly bytesRead: number
+  readonly stuckLooks: number
+}
+
+/**
+ * Counts looks at connections at which the server still owed the same reply and had sent next to nothing since the look before. Looks
+ * are counted and not time, because a blocked event loop says nothing about a server; a large reply on a slow line makes progress.
+ */
+export class StuckLooks {
+  readonly #leastBytes: number
+  readonly #seen = new WeakMap<Redis['stream'], Seen>()
+
+  /** `everyMs`: the time between two looks. */
+  constructor(everyMs: number) {
+    this.#leastBytes = (MIN_BYTES_PER_SECOND * everyMs) / 1000
+  }
+
+  /** Looks once more: how many such looks there were in a row. */
+  count(redis: Redis): number {
+    const stream = redis.stream as Redis['stream'] | undefined
+    if (stream === undefined) return 0
+    const owed = redis.commandQueue.peekFront()
+    if (stream.destroyed || owed === undefined) {
+      this.#seen.delete(stream)
+      return 0
+    }
+    const { bytesRead } = stream
+    const before = this.#seen.get(stream)
+    const isStuck = before?.owed === owed && bytesRead - before.bytesRead < this.#leastBytes
+    const stuckLooks = isStuck ? before.stuckLooks + 1 : 0
+    this.#seen.set(stream, { owed, bytesRead, stuckLooks })
+    return stuckLooks
+  }
+}

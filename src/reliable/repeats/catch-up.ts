@@ -1,0 +1,32 @@
+/** How many missed ticks are made up for at once, and how many more each second. */
+export const MOST_MISSED = 10_000
+const MORE_PER_SECOND = 1_000
+
+/** For how many missed ticks the repeats of one queue get messages, all of them together. */
+export class CatchUp {
+  readonly #now: () => number
+  #room = MOST_MISSED
+  #asOf: number
+
+  /** @param now milliseconds of a clock that never goes back */
+  constructor(now: () => number) {
+    this.#now = now
+    this.#asOf = now()
+  }
+
+  get room(): number {
+    const now = this.#now()
+    this.#room = Math.min(MOST_MISSED, this.#room + ((now - this.#asOf) / 1000) * MORE_PER_SECOND)
+    this.#asOf = now
+    return Math.floor(this.#room)
+  }
+
+  spend(ticks: number): void {
+    this.#room = Math.max(0, this.#room - ticks)
+  }
+
+  /** The messages of these ticks were not added. */
+  giveBack(ticks: number): void {
+    this.#room = Math.min(MOST_MISSED, this.#room + ticks)
+  }
+}

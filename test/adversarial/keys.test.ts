@@ -1,0 +1,256 @@
+/**
+ * Hostile data in every key of every kind of queue: somebody with nothing but a connection to Redis must not stop, kill or fool a
+ * process. The keys come from src/keys.ts, so that a new one without a row here fails.
+ */
+import { expect } from 'chai'
+import { Redis } from 'ioredis'
+import { codecs, createClient, RedelayedError, type RedelayedClient } from '../../src/index.js'
+import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
+import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
+import { uniqueName } from '../support/redis.js'
+
+type Type = 'zset' | 'list' | 'hash' | 'channel'
+interface Row {
+  readonly type: Type
+  /** Without it nothing can be delivered: while it is of another type, calls reject with a typed error. */
+  readonly isCore?: true
+}
+
+const DELAYED: Readonly<Record<string, Row>> = {
+  destination: { type: 'list', isCore: true },
+  timeouts: { type: 'zset', isCore: true },
+  order: { type: 'list', isCore: true }, // of another type, it refuses offers; what was offered is delivered
+  channel: { type: 'channel' },
+  quarantine: { type: 'list' },
+}
+
+const RELIABLE: Readonly<Record<string, Row>> = {
+  messages: { type: 'hash', isCore: true },
+  deliveries: { type: 'hash', isCore: true },
+  failures: { type: 'hash' },
+  config: { type: 'hash' },
+  once: { type: 'zset' },
+  inFlight: { type: 'zset', isCore: true },
+  repeats: { type: 'hash' },
+  ticks: { type: 'zset' },
+  due: { type: 'zset' },
+  channel: { type: 'channel' },
+}
+
+const MIB = 1_048_576
+const SCORES = ['-inf', '-1e308', '-1', '0', '1', '1e308', 'inf']
+const NUMBERS = ['nan', '-inf', 'inf', '-1', '0', '1e308', '9'.repeat(400), '', '\0', '1 \n2']
+const lying = (bytes: number) =>
+  Buffer.concat([Buffer.from([8]), Buffer.alloc(8), Buffer.alloc(8, bytes), Buffer.from('x')])
+const JUNK: readonly (string | Buffer)[] = [
+  '',
+  '\0',
+  Buffer.from([0xff, 0xfe, 0x80]),
+  Buffer.alloc(MIB, 'x'),
+  Buffer.alloc(MIB, '\n'),
+  ...[0, 1, 0x7f, 0xff].map(lying),
+  ...NUMBERS,
+  '5 {"every":1,"missed":"all","priority":0,"payload":{"length":100000000}}',
+  '1,1,99999999',
+]
+const ANNOUNCED = [...NUMBERS, ...SCORES, '9007199254740991', '9007199254740992', '1'.repeat(MIB), 'x'.repeat(MIB)]
+const FIELDS = [
+  'visibility',
+  'deliveryLimit',
+  'timeToLive',
+  'delay',
+  'maxSize',
+  'maxMessageBytes',
+  'deadLetters',
+  '',
+  'x',
+]
+const OTHERS: Readonly<Record<string, (redis: Redis, key: string) => Promise<unknown>>> = {
+  string: (redis, key) => redis.set(key, 'in the way'),
+  list: (redis, key) => redis.rpush(key, 'in the way'),
+  set: (redis, key) => redis.sadd(key, 'in the way'),
+  zset: (redis, key) => redis.zadd(key, 5, 'in the way'),
+  hash: (redis, key) => redis.hset(key, 'in', 'the way'),
+  stream: (redis, key) => redis.xadd(key, '*', 'in', 'the way'),
+}
+
+/** What nobody but a stranger writes there, in the type that belongs there; and 5,000 of them. */
+async function fill(redis: Redis, key: string, type: Type): Promise<void> {
+  const pipeline = redis.pipeline()
+  const many = Array.from({ length: 5_000 }, (_, n) => `bad${n}`)
+  if (type === 'channel') for (const text of ANNOUNCED) pipeline.publish(key, text)
+  if (type === 'list') pipeline.rpush(key, ...JUNK, ...many)
+  if (type === 'zset') {
+    for (const [n, member] of JUNK.entries()) pipeline.zadd(key, SCORES[n % SCORES.length]!, member)
+    pipeline.zadd(key, ...many.flatMap((member, n) => [n, member]))
+  }
+  if (type === 'hash') {
+    for (const [n, value] of JUNK.entries()) pipeline.hset(key, FIELDS[n % FIELDS.length]!, value, value, 'x')
+    for (const field of many) pipeline.hset(key, field, '9'.repeat(20))
+  }
+  for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error
+}
+
+/** So that the scripts come across what stands under these names. */
+async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part: string): Promise<void> {
+  const names = FIELDS.flatMap((name) => [5, name])
+  if (part === 'repeats') await redis.zadd(keys.ticks, ...names)
+  if (['messages', 'deliveries', 'failures'].includes(part)) await redis.zadd(keys.due[0]!, ...names)
+  if (part === 'deliveries') for (const name of FIELDS) await redis.hset(keys.messages, name, '\0x')
+}
+
+const KINDS = [
+  { kind: 'delayed, order: list', order: 'list', rows: DELAYED, keysOf: queueKeys },
+  { kind: 'delayed, order: none', order: 'none', rows: DELAYED, keysOf: queueKeys },
+  { kind: 'reliable', order: undefined, rows: RELIABLE, keysOf: reliableKeys },
+  { kind: 'the dead letters of a reliable queue', order: undefined, rows: RELIABLE, keysOf: deadKeys },
+] as const
+
+function deadKeys(name: string) {
+  return reliableKeys(deadLettersOf(name))
+}
+
+describe('hostile data in the keys of queues', function () {
+  this.timeout(30_000)
+  let server: RedisServer
+  let redis: Redis
+  before(async function () {
+    requireServerBin(this)
+    server = await startRedis({ args: ['--slowlog-log-slower-than', '100000', '--slowlog-max-len', '1000'] })
+    redis = new Redis(server.url, { protocol: 2 })
+  })
+  after(async () => {
+    await redis?.quit()
+    await server?.stop()
+  })
+
+  /** One client that is attacked, and that has to end in time, with no script that kept the server. */
+  async function attacked(
+    action: (client: RedelayedClient, errors: Error[]) => Promise<void>,
+    mostMs = 100,
+  ): Promise<void> {
+    const client = createClient({ url: server.url, sweepInterval: 500 })
+    const errors: Error[] = []
+    client.on('error', (error) => errors.push(error))
+    await redis.call('SLOWLOG', 'RESET')
+    try {
+      await action(client, errors)
+    } finally {
+      const startedAt = performance.now()
+      await client.shutdown()
+      expect(performance.now() - startedAt, 'shutdown').to.be.lessThan(5_000)
+    }
+    for (const error of errors) expect(error).to.be.instanceOf(RedelayedError)
+    const slow = (await redis.call('SLOWLOG', 'GET', '10')) as [number, number, number, string[]][]
+    const ofScripts = slow.filter(([, , , [command]]) => /^eval/i.test(command ?? '')).map(([, , us]) => us / 1_000)
+    expect(ofScripts.filter((ms) => ms > mostMs)).to.deep.equal([])
+  }
+
+  /** A message there and back: resolves when it has come, rejects with the error of a call. */
+  async function roundTrip(client: RedelayedClient, name: string, order: 'list' | 'none' | undefined): Promise<void> {
+    const value = `good ${Math.random()}`
+    const until = performance.now() + 15_000
+    const seen = async (take: () => Promise<unknown>): Promise<void> => {
+      while (performance.now() < until) if ((await take()) === value) return
+      throw new Error(`${name}: the good message did not come`)
+    }
+    const string = { codec: codecs.string() }
+    if (order === undefined) {
+      const queue = client.getReliableQueue<string>(name, string)
+      await queue.add(value, { priority: 9 })
+      return seen(async () => {
+        const message = await queue.poll({ timeout: 500 })
+        await message?.acknowledge()
+        return message?.payload
+      })
+    }
+    const queue = client.getBlockingQueue<string>(name, string)
+    await client.getDelayedQueue(queue, { order }).offer(value, 20)
+    return seen(() => queue.poll(500))
+  }
+
+  describe('one shard of a sharded queue', () => {
+    for (const [part, { type }] of Object.entries(DELAYED)) {
+      if (type === 'channel') continue
+      it(`${part} of another type or filled by a stranger: the other shards deliver`, async () => {
+        await attacked(async (client) => {
+          const others = Object.keys(OTHERS).filter((other) => other !== type)
+          await Promise.all(
+            [...others, type].map(async (other) => {
+              const sharded = client.getShardedDelayedQueue<string>(uniqueName('sharded'), {
+                shards: 3,
+                codec: codecs.string(),
+              })
+              const [hostile = '', ...good] = sharded.names
+              const key = queueKeys(hostile)[part as keyof ReturnType<typeof queueKeys>]
+              await (other === type ? fill(redis, key, type) : OTHERS[other]?.(redis, key))
+              const offers = await Promise.allSettled(['a', 'b', 'c'].map((value) => sharded.offer(value, 20)))
+              const failed = offers.filter((offer) => offer.status === 'rejected')
+              for (const { reason } of failed) expect(reason).to.be.instanceOf(RedelayedError)
+              expect(failed.length).to.be.lessThan(2)
+              const until = performance.now() + 10_000
+              const lengths = () => Promise.all(good.map((name) => redis.llen(name)))
+              while ((await lengths()).some((length) => length === 0)) {
+                if (performance.now() > until) throw new Error(`${part} ${other}: a good shard did not deliver`)
+                await new Promise(setImmediate)
+              }
+              await redis.unlink(key)
+            }),
+          )
+        })
+      })
+    }
+  })
+
+  for (const { kind, order, rows, keysOf } of KINDS) {
+    describe(kind, () => {
+      it('every key has a row', () => {
+        expect(Object.keys(keysOf('x'))).to.have.members(Object.keys(rows))
+      })
+
+      for (const [part, { type, isCore }] of Object.entries(rows)) {
+        const keyOf = (name: string): readonly string[] =>
+          [(keysOf(name) as unknown as Record<string, string | readonly string[]>)[part] ?? ''].flat()
+
+        it(`${part}: filled with what nobody but a stranger writes`, async () => {
+          await attacked(
+            async (client) => {
+              const [name, beside] = [uniqueName('hostile'), uniqueName('beside')]
+              await client.getReliableQueue(name).size() // connected before
+              if (order !== undefined) client.getDelayedQueue(client.getQueue(name), { order })
+              for (const key of keyOf(name)) await fill(redis, key, type)
+              if (keysOf === reliableKeys) await pointAt(redis, reliableKeys(name), part)
+              await Promise.all([roundTrip(client, name, order), roundTrip(client, beside, order)])
+              await redis.unlink(...keyOf(name))
+            },
+            part === 'due' ? 200 : undefined,
+          ) // ten keys at once
+        })
+
+        if (type === 'channel') continue
+        it(`${part}: of every other type`, async () => {
+          await attacked(async (client, errors) => {
+            const cases = Object.keys(OTHERS).filter((other) => other !== type)
+            await Promise.all(
+              cases.map(async (other) => {
+                const name = uniqueName(`hostile-${other}`)
+                // the schedule of the good message stays what it is
+                const keys = keyOf(name).slice(0, 9)
+                for (const key of keys) await OTHERS[other]?.(redis, key)
+                const thrown = await roundTrip(client, name, order).catch((error: unknown) => error)
+                const mayFail = isCore === true && keysOf !== deadKeys
+                if (!mayFail) expect(thrown, `${part} ${other}`).to.equal(undefined)
+                else if (thrown !== undefined) expect(thrown).to.be.instanceOf(RedelayedError)
+                else if (!(order === 'none' && part === 'order')) {
+                  expect(errors.length, `${part} ${other}: neither an error nor an event`).to.be.greaterThan(0)
+                }
+                await redis.unlink(...keys)
+                await roundTrip(client, name, order)
+              }),
+            )
+          })
+        })
+      }
+    })
+  }
+})

@@ -1,0 +1,87 @@
+import { expect } from 'chai'
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { codecs } from '../../src/codec/index.js'
+import { MAX_ELEMENTS } from '../../src/codec/budget.js'
+import { EncodeError } from '../../src/errors.js'
+import { bombs, kryoList, largest } from './bombs.js'
+import { allCodecs, wrapping } from './codecs.js'
+
+const HEAP_MIB = 256
+
+interface Outcome {
+  readonly what: string
+  readonly outcome: string
+  readonly grown: number
+}
+
+describe('object bombs', () => {
+  it(`are refused by a process of ${HEAP_MIB} MiB, which reads the largest messages`, () => {
+    const script = fileURLToPath(new URL('fixtures/object-bombs-process.ts', import.meta.url))
+    const args = [`--max-old-space-size=${HEAP_MIB}`, '--expose-gc', '--import=tsx', script]
+    const { status, signal, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 120_000 })
+    const outcomes = stdout
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Outcome)
+    const last = outcomes.at(-1)?.what ?? 'none'
+    expect({ status, signal }, `the last one was ${last}; ${stderr.slice(0, 500)}`).to.deep.equal({
+      status: 0,
+      signal: null,
+    })
+    expect(outcomes.map(({ what, outcome }) => `${what}: ${outcome}`)).to.deep.equal([
+      ...bombs.map(({ what }) => `${what}: refused`),
+      ...largest.map(({ what }) => `${what}: read`),
+    ])
+    for (const { what, grown } of outcomes) expect(grown, what).to.be.below(HEAP_MIB)
+  }).timeout(150_000)
+
+  it('are small: 16 MiB of nulls are 66 KB of lz4', () => {
+    const message = wrapping['lz4 of kryo5']!(kryoList('00', 16 * 1024 * 1024 - 64))
+    expect(message.length).to.be.below(70_000)
+    expect(() => allCodecs['lz4 of kryo5']!.decode(message)).to.throw(/more than 1000000 elements/)
+  })
+
+  it('draw from one budget, however many compressions are around them', () => {
+    const bytes = Buffer.alloc(15 * 1024 * 1024)
+    const once = codecs.lz4(codecs.bytes())
+    const five = codecs.lz4(codecs.lz4(codecs.lz4(codecs.lz4(once))))
+    expect(once.decode(once.encode(bytes))).to.have.length(bytes.length)
+    expect(five.decode(five.encode(bytes))).to.have.length(bytes.length)
+    const large = codecs.lz4(codecs.bytes(), { maxBytes: 80 * 1024 * 1024 })
+    expect(large.decode(large.encode(Buffer.alloc(70 * 1024 * 1024)))).to.have.length(70 * 1024 * 1024)
+  })
+
+  it('leave a full budget to the next message', () => {
+    const codec = codecs.kryo5()
+    for (let i = 0; i < 5; i++) {
+      expect(() => codec.decode(kryoList('00', MAX_ELEMENTS + 1))).to.throw(/more than 1000000 elements/)
+      expect(codec.decode(kryoList('00', MAX_ELEMENTS - 1))).to.have.length(MAX_ELEMENTS - 1)
+    }
+  })
+
+  it('are not written: what has more elements than are read is refused with its path', () => {
+    const longs = Array<number>(400_000).fill(3_000_000_000)
+    const items = Array<number>(MAX_ELEMENTS + 1).fill(1)
+    for (const name of [
+      'msgpack',
+      'json',
+      'jsonJackson',
+      'typedJsonJackson',
+      'msgpackJackson',
+      'cborJackson',
+      'kryo5',
+    ]) {
+      const codec = allCodecs[name]!
+      expect(() => codec.encode({ items }), name)
+        .to.throw(EncodeError, /more than 1000000 elements/)
+        .with.property('path', '$.items')
+      const fits = items.slice(0, 300_000)
+      expect(codec.decode(codec.encode({ fits })), name).to.deep.equal({ fits })
+    }
+    // each Long has its class beside it on the wire
+    for (const name of ['jsonJackson', 'cborJackson', 'msgpackJackson']) {
+      expect(() => allCodecs[name]!.encode(longs), name).to.throw(EncodeError, /more than 1000000 elements/)
+    }
+  }).timeout(60_000)
+})

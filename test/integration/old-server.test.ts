@@ -1,0 +1,91 @@
+import { expect } from 'chai'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { Redis } from 'ioredis'
+import { UnsupportedServerError, codecs } from '../../src/index.js'
+import { once } from '../support/events.js'
+import { redisUrl, uniqueName } from '../support/redis.js'
+import { cleanUp, makeClient, onCleanup, rejection } from './fixtures.js'
+
+/** The shared Redis, which calls itself an older one. */
+async function startOldServer(version: string): Promise<number> {
+  const { hostname, port } = new URL(redisUrl())
+  const sockets = new Set<Socket>()
+  const track = (socket: Socket): void => {
+    sockets.add(socket)
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
+  }
+  const server = createServer((client) => {
+    const upstream = connect(Number(port || 6379), hostname)
+    track(client)
+    track(upstream)
+    client.pipe(upstream)
+    upstream.on('data', (bytes) => {
+      const text = bytes.toString('latin1')
+      // as long as before, because the reply says how long it is
+      const older = text.replace(/redis_version:[0-9.]+/, (line) => `redis_version:${version}`.padEnd(line.length, '9'))
+      client.write(older, 'latin1')
+    })
+    client.once('close', () => upstream.destroy())
+    upstream.once('close', () => client.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onCleanup(async () => {
+    const closed = new Promise((resolve) => server.close(resolve))
+    for (const socket of sockets) socket.destroy()
+    await closed
+  })
+  return (server.address() as AddressInfo).port
+}
+
+describe('a reliable queue on a server before 6.2', () => {
+  afterEach(cleanUp)
+
+  for (const version of ['5.0.1', '6.0.1']) {
+    for (const owned of [true, false]) {
+      it(`is refused by every call on ${version}, ${owned ? 'on a client of its own' : 'on a client of the user'}`, async () => {
+        const port = await startOldServer(version)
+        const redis = owned ? undefined : new Redis(port, '127.0.0.1', { lazyConnect: true })
+        if (redis !== undefined) onCleanup(() => redis.disconnect())
+        const client = makeClient(redis === undefined ? { host: '127.0.0.1', port } : { redis })
+        const queue = client.getReliableQueue<string>(uniqueName(), { codec: codecs.string() })
+        const calls = {
+          'durable add': () => queue.add('x', { durability: { replicas: 1, timeoutMs: 100 } }),
+          add: () => queue.add('x'),
+          poll: () => queue.poll(),
+          'long poll': () => queue.poll({ timeout: 1_000 }),
+          pollMany: () => queue.pollMany({ count: 2 }),
+          size: () => queue.size(),
+          counts: () => queue.counts(),
+          contains: () => queue.contains('x'),
+          get: () => queue.get('x'),
+          cancel: () => queue.cancel('x'),
+          remove: () => queue.remove('x'),
+          reschedule: () => queue.reschedule('x', 1),
+          clear: () => queue.clear(),
+          redrive: () => queue.redrive(),
+          setConfig: () => queue.setConfig({ visibility: 5 }),
+          getConfig: () => queue.getConfig(),
+          setRepeat: () => queue.setRepeat('x', 'x', { every: 1_000 }),
+          listRepeats: () => queue.listRepeats(),
+          listAll: () => queue.listAll().next(),
+        }
+        for (const [name, call] of Object.entries(calls)) {
+          expect(await rejection(call()), name).to.be.instanceOf(UnsupportedServerError)
+        }
+        const failed = await rejection(queue.addMany([{ payload: 'x' }]))
+        expect(failed).to.have.nested.property('failures[0].error').that.is.instanceOf(UnsupportedServerError)
+        const worker = client.createWorker(queue, () => undefined)
+        expect(await once(worker, 'error')).to.be.instanceOf(UnsupportedServerError)
+        await worker.close()
+        // what is older than it is still served
+        const plain = client.getQueue<string>(uniqueName(), { codec: codecs.string() })
+        expect(await plain.size()).to.equal(0)
+      })
+    }
+  }
+
+  it('is served on 6.2', async () => {
+    const client = makeClient({ host: '127.0.0.1', port: await startOldServer('6.2.0') })
+    expect(await client.getReliableQueue(uniqueName()).size()).to.equal(0)
+  })
+})

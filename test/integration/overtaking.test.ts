@@ -1,0 +1,270 @@
+import { expect } from 'chai'
+import { randomInt } from 'node:crypto'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { Cluster, Redis } from 'ioredis'
+import {
+  codecs,
+  ConnectionError,
+  type ClientOptions,
+  type DelayedQueue,
+  type RedelayedClient,
+} from '../../src/index.js'
+import * as reliable from '../../src/lua/reliable-scripts.js'
+import * as plain from '../../src/lua/scripts.js'
+import { eventually, once } from '../support/events.js'
+import { randomFrom } from '../support/random.js'
+import { uniqueName } from '../support/redis.js'
+import {
+  requireServerBin,
+  startCluster,
+  startRedis,
+  type ClusterSetup,
+  type RedisServer,
+} from '../support/redis-server.js'
+import { cleanUp, makeClient, onCleanup, rawKeys, rejection } from './fixtures.js'
+
+/** A middle box that keeps the bytes of one script call, resets the client, and passes them on to the server when the test says so. */
+async function startHolder(targetPort: number) {
+  const sockets = new Set<Socket>()
+  const track = (socket: Socket): Socket => {
+    sockets.add(socket)
+    return socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
+  }
+  let sha1: string | undefined
+  let onHeld: (upstream: Socket, bytes: Buffer) => void = () => undefined
+  const server = createServer((client) => {
+    track(client)
+    const upstream = track(connect(targetPort, '127.0.0.1'))
+    let isHeld = false
+    client.on('data', (bytes: Buffer) => {
+      if (sha1 === undefined || !bytes.includes(sha1)) return void upstream.write(bytes)
+      sha1 = undefined
+      isHeld = true
+      onHeld(upstream, bytes)
+      client.resetAndDestroy()
+    })
+    upstream.on('data', (bytes) => void (client.writable && client.write(bytes)))
+    client.once('close', () => isHeld || upstream.destroy())
+    upstream.once('close', () => client.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onCleanup(async () => {
+    const closed = new Promise((resolve) => server.close(resolve))
+    for (const socket of sockets) socket.destroy()
+    await closed
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    /** Holds the next call of a script; gives what lets the server have it, and waits until the server has answered or refused. */
+    hold(script: { readonly sha1: string }): Promise<() => Promise<unknown>> {
+      sha1 = script.sha1
+      return new Promise((resolve) => {
+        onHeld = (upstream, bytes) =>
+          resolve(async () => {
+            if (upstream.destroyed) return
+            const over = Promise.race([once(upstream, 'data'), once(upstream, 'close')])
+            upstream.write(bytes)
+            await over
+          })
+      })
+    },
+  }
+}
+
+const RUNS = 30
+const CLUSTER_RUNS = 8
+const DELAY_MS = 700
+/** In a cluster an offer that is due within a second is not repeated. */
+const CLUSTER_DELAY_MS = 2_500
+
+describe('a first attempt that arrives after its repetition', function () {
+  this.timeout(30_000)
+  let server: RedisServer
+  let replica: RedisServer
+
+  before(async function () {
+    requireServerBin(this)
+    server = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
+    replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(server.port)] })
+    const redis = new Redis({ port: server.port })
+    await eventually(async () => expect(await redis.info('replication')).to.match(/state=online/), 15_000)
+    redis.disconnect()
+  })
+  after(async () => {
+    await replica?.stop()
+    await server?.stop()
+  })
+  afterEach(cleanUp)
+
+  /** What is sent, how it is consumed, and what is left of it in the end. */
+  type Kind = (
+    client: RedelayedClient,
+    name: string,
+    delayMs?: number,
+  ) => {
+    script: { readonly sha1: string }
+    send: () => Promise<unknown>
+    consume: () => Promise<unknown>
+    left: (raw: Redis | Cluster) => Promise<number>
+  }
+  const delayed =
+    (
+      script: { readonly sha1: string },
+      send: (queue: DelayedQueue<string>, delayMs: number) => Promise<unknown>,
+    ): Kind =>
+    (client, name, delayMs = DELAY_MS) => {
+      const pair = queueOf(client, name)
+      const { timeouts, destination } = rawKeys(name)
+      return {
+        script,
+        send: () => send(pair.delayed, delayMs),
+        consume: () => pair.queue.take(),
+        left: async (raw) => (await raw.zcard(timeouts)) + (await raw.llen(destination)),
+      }
+    }
+  const queueOf = (client: RedelayedClient, name: string) => {
+    const queue = client.getBlockingQueue<string>(name, { codec: codecs.string() })
+    return { queue, delayed: client.getDelayedQueue(queue) }
+  }
+  const kept =
+    (send: (queue: ReturnType<RedelayedClient['getReliableQueue']>) => Promise<unknown>): Kind =>
+    (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: reliable.add.source,
+        send: () => send(queue),
+        consume: async () => expect(await (await queue.poll({ timeout: 5_000 }))!.acknowledge()).to.equal(true),
+        left: () => queue.size(),
+      }
+    }
+  const durability = { replicas: 1, timeoutMs: 2_000 }
+  const KINDS: Record<string, Kind> = {
+    offer: delayed(plain.offer.source, (queue, delayMs) => queue.offer('x', delayMs)),
+    offerAll: delayed(plain.offerMany.source, (queue, delay) => queue.offerAll([{ value: 'x', delay }])),
+    'a durable offer': delayed(plain.offer.source, (queue, delayMs) => queue.offer('x', delayMs, { durability })),
+    add: kept((queue) => queue.add('x')),
+    addMany: kept((queue) => queue.addMany([{ payload: 'x' }])),
+    'a durable add': kept((queue) => queue.add('x', { durability })),
+  }
+
+  for (const [what, kind] of Object.entries(KINDS)) {
+    it(`is never carried out: ${what}, ${RUNS} times`, async () => {
+      const seed = randomInt(2 ** 31)
+      const random = randomFrom(seed)
+      const raw = new Redis({ port: server.port })
+      onCleanup(() => raw.disconnect())
+      const run = async (): Promise<number> => {
+        const holder = await startHolder(server.port)
+        const client = makeClient({ host: '127.0.0.1', port: holder.port })
+        client.on('error', () => undefined)
+        const { script, send, consume, left } = kind(client, uniqueName())
+        await raw.script('LOAD', (script as unknown as { source: string }).source)
+        await client.getQueue(uniqueName()).size() // connected
+        const held = holder.hold(script)
+        const sent = send()
+        const release = await held
+        await sent
+        await consume()
+        await new Promise((resolve) => setTimeout(resolve, random() * 50))
+        await release()
+        return left(raw)
+      }
+      const lefts = await Promise.all(Array.from({ length: RUNS }, run))
+      expect(lefts, `seed ${seed}`).to.deep.equal(lefts.map(() => 0))
+    })
+  }
+
+  describe('in a cluster', () => {
+    let setup: ClusterSetup
+    let raw: Cluster
+
+    before(async () => (setup = await startCluster({ masters: 2 })))
+    after(() => setup?.stop())
+    beforeEach(async () => {
+      raw = new Cluster(setup.nodes)
+      onCleanup(() => raw.quit())
+      await once(raw, 'ready')
+    })
+
+    /** Each node behind a middle box of its own; the next call of a script is held wherever it arrives. */
+    async function startHolders() {
+      const holders = await Promise.all(setup.servers.map(({ port }) => startHolder(port)))
+      const natMap = (address: string) => {
+        const at = setup.servers.findIndex(({ port }) => address.endsWith(`:${port}`))
+        return at < 0 ? null : { host: '127.0.0.1', port: holders[at]!.port }
+      }
+      const options: ClientOptions = {
+        cluster: holders.map(({ port }) => ({ host: '127.0.0.1', port })),
+        ioredis: { natMap },
+      }
+      return { options, hold: (script: { sha1: string }) => Promise.race(holders.map((holder) => holder.hold(script))) }
+    }
+
+    /** One client and one queue; resolves when the first attempt is held by a middle box, and its connection is broken. */
+    async function begin(what: string, more: ClientOptions['ioredis'] = {}) {
+      const { options, hold } = await startHolders()
+      const client = makeClient({ ...options, ioredis: { ...options.ioredis, ...more } })
+      client.on('error', () => undefined)
+      const { script, send, consume, left } = KINDS[what]!(client, uniqueName(), CLUSTER_DELAY_MS)
+      const text = (script as unknown as { source: string }).source
+      await Promise.all(raw.nodes('master').map((node) => node.script('LOAD', text)))
+      await client.getQueue(uniqueName()).size()
+      const held = hold(script)
+      const sent = send().catch((error: unknown) => error)
+      return { sent, release: await held, consume, left: () => left(raw) }
+    }
+
+    for (const what of ['offer', 'offerAll', 'add', 'addMany']) {
+      it(`is never carried out: ${what}, ${CLUSTER_RUNS} times`, async () => {
+        const run = async (): Promise<number> => {
+          const { sent, release, consume, left } = await begin(what)
+          expect(await sent).not.to.be.instanceOf(Error)
+          await consume()
+          await release()
+          return left()
+        }
+        const lefts = await Promise.all(Array.from({ length: CLUSTER_RUNS }, run))
+        expect(lefts).to.deep.equal(lefts.map(() => 0))
+      })
+    }
+
+    it('is not repeated where the nodes refuse to end connections, or to name them: the outcome is unknown', async () => {
+      for (const node of raw.nodes('master'))
+        for (const refused of ['kill', 'id'])
+          await node.call('ACL', 'SETUSER', refused, 'on', '>secret', '~*', '&*', '+@all', `-client|${refused}`)
+      for (const [what, username] of [
+        ['offer', 'kill'],
+        ['add', 'kill'],
+        ['add', 'id'],
+      ] as const) {
+        const { sent, release, left } = await begin(what, { username, password: 'secret' })
+        expect(await sent, `${what}, ${username}`)
+          .to.be.instanceOf(ConnectionError)
+          .and.to.include({ outcome: 'unknown' })
+        await release()
+        expect(await left()).to.equal(1)
+      }
+    })
+  })
+
+  it('is not repeated where the server refuses to end connections: the outcome is unknown', async () => {
+    const raw = new Redis({ port: server.port })
+    onCleanup(() => raw.disconnect())
+    await raw.call('ACL', 'SETUSER', 'careful', 'on', '>secret', '~*', '&*', '+@all', '-client|kill')
+    for (const what of ['offer', 'add']) {
+      const holder = await startHolder(server.port)
+      const client = makeClient({ host: '127.0.0.1', port: holder.port, username: 'careful', password: 'secret' })
+      const { script, send, left } = KINDS[what]!(client, uniqueName())
+      await raw.script('LOAD', (script as unknown as { source: string }).source)
+      await client.getQueue(uniqueName()).size()
+      const held = holder.hold(script)
+      const sent = rejection(send())
+      const release = await held
+      expect(await sent)
+        .to.be.instanceOf(ConnectionError)
+        .and.to.include({ outcome: 'unknown' })
+      await release()
+      expect(await left(raw)).to.equal(1)
+    }
+  })
+})

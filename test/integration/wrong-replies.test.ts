@@ -1,0 +1,186 @@
+import { expect } from 'chai'
+import { inspect } from 'node:util'
+import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net'
+import { ConnectionError, codecs, type ReconnectingEvent, type RedelayedClient } from '../../src/index.js'
+import { ReplyScanner } from '../../src/connection/reply-scanner.js'
+import { eventually } from '../support/events.js'
+import { redisUrl, uniqueName } from '../support/redis.js'
+import { cleanUp, makeClient, onCleanup } from './fixtures.js'
+
+const LIMITS = { connectTimeout: 1_500, commandTimeout: 1_500, sweepInterval: 1_000, pingInterval: 1_000 }
+
+type Role = 'commands' | 'blocking' | 'subscriber'
+
+/** What becomes of a reply; the proxy hands out as many of them as are listed. */
+type Change = (reply: Buffer) => Buffer | string
+
+interface ReplyProxy {
+  readonly port: number
+  readonly changed: number
+  /** Changes the next frame to a connection of that role. */
+  change(role: Role, change: Change): void
+}
+
+/** In front of the Redis of the tests; passes whole frames on. */
+async function startReplyProxy(): Promise<ReplyProxy> {
+  const { hostname, port } = new URL(redisUrl())
+  const sockets = new Set<Socket>()
+  let armed: { role: Role; change: Change } | undefined
+  let changed = 0
+  const server: Server = createServer((client) => {
+    const upstream = connect({ port: Number(port || 6379), host: hostname })
+    let role: Role = 'commands'
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+    }
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => client.destroy())
+    client.on('data', (bytes) => {
+      const text = bytes.toString('latin1')
+      if (/\r\nsubscribe\r\n/i.test(text)) role = 'subscriber'
+      if (/\r\nBL?POP|\r\nBLM|\r\nBRPOP/i.test(text)) role = 'blocking'
+      upstream.write(bytes)
+    })
+    let rest = Buffer.alloc(0)
+    upstream.on('data', (bytes) => {
+      rest = Buffer.concat([rest, bytes])
+      const scanner = new ReplyScanner()
+      let at = 0
+      for (let end; (end = scanner.next(rest, at)) !== -1; at = end) {
+        const frame = rest.subarray(at, end)
+        if (armed?.role !== role) client.write(frame)
+        else {
+          const { change } = armed
+          armed = undefined
+          changed++
+          client.write(change(frame))
+        }
+      }
+      rest = rest.subarray(at)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onCleanup(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    get changed() {
+      return changed
+    },
+    change(role, change) {
+      armed = { role, change }
+    },
+  }
+}
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  'a length with a wrong byte': () => '$*\r\nabc\r\n',
+  'a push of nil': () => '>1\r\n_\r\n',
+  'a subscription that was not asked for': () => '>3\r\n$9\r\nsubscribe\r\n_\r\n:1\r\n',
+  'an end of it': () => '>3\r\n$11\r\nunsubscribe\r\n_\r\n:0\r\n',
+  'a message of one part': () => '>1\r\n$7\r\nmessage\r\n',
+  'ten thousand levels': () => '*1\r\n'.repeat(10_000),
+  zeros: () => Buffer.alloc(64),
+  'nil, and the reply': (reply) => Buffer.concat([Buffer.from('$-1\r\n'), reply]),
+  'the reply twice': (reply) => Buffer.concat([reply, reply]),
+}
+
+describe('Replies that are wrong on the wire', () => {
+  afterEach(cleanUp)
+
+  async function setUp() {
+    const proxy = await startReplyProxy()
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port, ...LIMITS })
+    const reconnecting: ReconnectingEvent[] = []
+    client.on('error', () => {})
+    client.on('reconnecting', (event) => reconnecting.push(event))
+    const name = uniqueName()
+    const queue = client.getBlockingQueue<string>(name, { codec: codecs.string() })
+    const delayed = client.getDelayedQueue(queue)
+    return { proxy, client, reconnecting, name, queue, delayed }
+  }
+
+  for (const role of ['commands', 'blocking', 'subscriber'] as const) {
+    for (const [what, change] of Object.entries(CHANGES)) {
+      it(`${what} on a connection for ${role}: the process lives, calls end, and a new connection serves`, async () => {
+        const { proxy, queue, delayed } = await setUp()
+        const taken: string[] = []
+        const end = new AbortController()
+        const taking = (async () => {
+          while (!end.signal.aborted) {
+            await queue.take({ signal: end.signal }).then(
+              (value) => taken.push(value),
+              () => undefined,
+            )
+          }
+        })()
+        await delayed.offer('first', 1)
+        await eventually(() => expect(taken).to.include('first'))
+        proxy.change(role, change)
+        await eventually(async () => {
+          await Promise.allSettled([queue.size(), delayed.offer('meanwhile', 1), delayed.offer('meanwhile', 600_000)])
+          expect(proxy.changed).to.equal(1)
+        }, 5_000)
+        await eventually(() => delayed.offer('afterwards', 1), 5_000)
+        await eventually(() => expect(taken).to.include('afterwards'), 8_000)
+        end.abort()
+        await taking
+      })
+    }
+  }
+
+  for (const [what, change] of Object.entries({
+    'is lost': () => '',
+    'comes twice': (reply: Buffer) => Buffer.concat([reply, reply]),
+  })) {
+    it(`one reply ${what} while there is always another call: the connection is given up within a second`, async () => {
+      const { proxy, client, reconnecting, name } = await setUp()
+      const lists = await fillLists(client, name)
+      let until = Infinity
+      let wrong = 0
+      const callers = lists.map(async ({ list, size }) => {
+        while (performance.now() < until) {
+          const found = await list.size().catch((error: unknown) => error)
+          if (found !== size) wrong++
+        }
+      })
+      proxy.change('commands', change)
+      await eventually(
+        () => expect(reconnecting.map(({ error }) => error?.message)).to.match(/protocol error: /),
+        3_000,
+      )
+      await eventually(() => lists[0]?.list.size(), 3_000)
+      wrong = 0
+      until = performance.now() + 200
+      await Promise.all(callers)
+      expect(wrong).to.equal(0)
+    })
+  }
+
+  it('quotes no payload of a reply that answers nothing', async () => {
+    const { proxy, client, reconnecting, name } = await setUp()
+    const list = client.getQueue<string>(name, { codec: codecs.string() })
+    await list.add('TOPSECRET'.repeat(100))
+    const errors: unknown[] = []
+    client.on('error', (error) => errors.push(error))
+    proxy.change('commands', (reply) => Buffer.concat([reply, reply]))
+    expect(await list.peek()).to.match(/^TOPSECRET/)
+    await eventually(() => expect(reconnecting).to.have.lengthOf(1))
+    expect(reconnecting[0]?.error).to.be.instanceOf(ConnectionError)
+    expect(inspect([reconnecting, errors], { depth: 6 })).not.to.contain('TOPSECRET')
+  })
+})
+
+/** Four lists of different lengths, so that each reply shows whose it is. */
+async function fillLists(client: RedelayedClient, name: string) {
+  return Promise.all(
+    [1, 2, 3, 4].map(async (size) => {
+      const list = client.getQueue<string>(`${name}:${size}`, { codec: codecs.string() })
+      await list.addAll(Array.from({ length: size }, (_, at) => `${at}`))
+      return { list, size }
+    }),
+  )
+}

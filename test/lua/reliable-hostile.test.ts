@@ -1,0 +1,135 @@
+/** What others have written into the keys of a reliable queue: settings, histories, and keys of another type. */
+import { expect } from 'chai'
+import { add, extend, negativeAcknowledge, poll, update } from '../../src/lua/reliable-scripts.js'
+import { run } from '../../src/lua/run.js'
+import { handled, having, NOW, record, useReliable, type ReliableFixture } from './reliable-support.js'
+
+const HOSTILE = [
+  'nan',
+  '-nan',
+  'inf',
+  '-inf',
+  '-1',
+  '1e3',
+  '1e400',
+  '0x10',
+  ' 5',
+  '5 ',
+  '',
+  '9'.repeat(400),
+  '\xff\x00',
+]
+const MINUTE = 60_000
+
+describe('hostile data of a reliable queue', () => {
+  const rig = useReliable()
+
+  const pollArgs = ({ channel, deadChannel }: ReliableFixture) => ({
+    ...{ channel, deadChannel, nowMs: NOW, budgetUs: 1_000_000, count: 10, visibilityMs: -1 },
+    ...{ token: 't', idleMs: 1_000, announce: false, beforehand: false },
+  })
+
+  for (const value of [...HOSTILE, '0']) {
+    it(`takes the default where a setting is ${JSON.stringify(value.slice(0, 20))}`, async () => {
+      const names = ['visibility', 'deliveryLimit', 'timeToLive', 'delay', 'maxSize', 'maxMessageBytes']
+      const queue = await rig.queue(having([{ id: 'x' }], { config: names.map((name) => [name, value] as const) }))
+      const { messages, visibilityMs, buried } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      expect({ ids: messages.map(({ id }) => id.toString()), visibilityMs, buried }).to.deep.equal({
+        ids: ['x'],
+        visibilityMs: 30_000,
+        buried: 0,
+      })
+      const { channel, deadChannel } = queue
+      const lease = handled(['x', '1 t'])
+      const args = { channel, nowMs: NOW + 5, visibilityMs: -1, unbegun: 0, handled: lease }
+      expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal([NOW + 30_005])
+      const back = { channel, deadChannel, nowMs: NOW, how: 'failed', delayMs: 0, reason: '""', handled: lease }
+      expect(await run(rig.sender, negativeAcknowledge, queue.keys, back)).to.deep.equal([1])
+      const changed = { nowMs: NOW, id: Buffer.from('x'), payload: Buffer.from('longer than before') }
+      expect(await run(rig.sender, update, queue.keys, changed)).to.equal(1)
+      const items = [Buffer.from('y'), Buffer.from('0,,,,0,,'), Buffer.from('payload')]
+      const added = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, items }
+      expect(await run(rig.sender, add, queue.keys, added)).to.deep.equal({ now: NOW, outcomes: [1] })
+      expect((await rig.redis.hgetBuffer(queue.keys.messages, 'y'))?.equals(record('payload'))).to.equal(true)
+      expect(await rig.redis.zscore(queue.keys.due0, 'y')).to.equal(String(NOW))
+    })
+  }
+
+  for (const [what, history] of [
+    ['newlines', '\n'.repeat(1_048_576)],
+    ['one line', 'x'.repeat(1_048_576)],
+  ] as const) {
+    it(`cuts a history of 1 MiB of ${what} at once`, async () => {
+      const queue = await rig.queue(having([{ id: 'x', until: NOW - 1, failures: history }]))
+      const startedAt = performance.now()
+      const { messages } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      expect(performance.now() - startedAt).to.be.lessThan(1_000) // line by line it was minutes
+      expect(messages).to.have.length(1)
+      const kept = (await rig.redis.hget(queue.keys.failures, 'x')) ?? ''
+      expect(kept).to.match(/1 1000000 "its visibility ended"\n$/)
+      expect(kept.length).to.be.at.most(8_192)
+    })
+  }
+
+  for (const [what, count, attempt] of [
+    ['a number of 1 MiB', '9'.repeat(1_048_576), '1'],
+    ['a number of 70 digits', '9'.repeat(70), '1'],
+    ['a number before 1 MiB of junk', `3 ${'x'.repeat(1_048_576)}`, '4'],
+  ] as const) {
+    for (const until of [undefined, NOW - 1]) {
+      it(`reads ${what} as deliveries at once, ${until === undefined ? 'visible' : 'not acknowledged'}`, async () => {
+        const all = Array.from({ length: 4 }, (_, n) => ({ id: `${n}`, ...(until !== undefined && { until }) }))
+        const queue = await rig.queue(having(all))
+        for (const { id } of all) await rig.redis.hset(queue.keys.deliveries, id, count)
+        const got: string[] = []
+        let buried = 0
+        for (let n = 0; n < 6; n++) {
+          const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+          got.push(...reply.messages.map(({ id, lease }) => `${id.toString()}: ${lease}`))
+          buried += reply.buried
+        }
+        expect({ got, buried }).to.deep.equal({ got: all.map(({ id }) => `${id}: ${attempt} t`), buried: 0 })
+      })
+    }
+  }
+
+  it('drops a history that no script has written without reading it', async () => {
+    const queue = await rig.queue(having([{ id: 'x', until: NOW - 1, failures: '1 2 "x"\n'.repeat(131_072) }]))
+    await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    expect(await rig.redis.hget(queue.keys.failures, 'x')).to.equal('1 1000000 "its visibility ended"\n')
+  })
+
+  for (const wrong of ['deadMessages', 'deadDue'] as const) {
+    it(`keeps what should become a dead letter for a minute while ${wrong} has another type`, async () => {
+      const queue = await rig.queue(having([{ id: 'x', attempts: 10 }, { id: 'good' }]))
+      await queue.block(wrong)
+      const first = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      expect(first.messages.map(({ id }) => id.toString())).to.deep.equal(['good'])
+      expect(first).to.include({ buried: 0 })
+      expect(first.problem).to.match(/^the dead letters: WRONGTYPE/)
+      expect(await rig.redis.zscore(queue.keys.due0, 'x')).to.equal(String(NOW + MINUTE))
+      await queue.unblock(wrong)
+      const later = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE })
+      expect(later).to.include({ buried: 1, problem: '' })
+      expect(await rig.redis.hkeys(queue.keys.deadMessages)).to.deep.equal(['x'])
+    })
+  }
+
+  it('keeps what is rejected while the dead letters have another type, and says so', async () => {
+    const queue = await rig.queue(
+      having([
+        { id: 'x', until: NOW + 9 },
+        { id: 'y', until: NOW + 9 },
+      ]),
+    )
+    await queue.block('deadMessages')
+    const { channel, deadChannel } = queue
+    const pairs = handled(['x', '1 t'], ['y', '1 t'])
+    const args = { channel, deadChannel, nowMs: NOW, how: 'rejected', delayMs: 0, reason: '""', handled: pairs }
+    expect(await run(rig.sender, negativeAcknowledge, queue.keys, args)).to.deep.equal([3, 3])
+    expect(await rig.redis.zrange(queue.keys.due0, '0', '-1', 'WITHSCORES')).to.deep.equal(
+      ['x', 'y'].flatMap((id) => [id, String(NOW + MINUTE)]),
+    )
+    expect(await rig.redis.zcard(queue.keys.inFlight)).to.equal(0)
+  })
+})
