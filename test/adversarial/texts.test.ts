@@ -32,6 +32,7 @@ import * as texts from '../../src/text.js'
 import { parseDuration } from '../../src/timing/duration.js'
 import { announcedTime } from '../../src/transfer/announcement.js'
 import type { RedelayedClient } from '../../src/index.js'
+import { leastCpuMs } from './cpu.js'
 import { pathological } from './pathological.js'
 
 const MAX_CPU_MS = 200
@@ -120,13 +121,10 @@ describe('text from outside', function () {
   this.timeout(60_000)
 
   for (const [path, run] of Object.entries(paths)) {
-    it(`costs less than ${MAX_CPU_MS} ms for a million characters of any kind: ${path}`, () => {
+    it(`costs less than ${MAX_CPU_MS} ms for a million characters of any kind: ${path}`, async () => {
       for (const [kind, make] of pathological) {
         const text = make()
-        expect(
-          cpuMs(() => run(text)),
-          kind,
-        ).to.be.below(MAX_CPU_MS)
+        expect(await leastCpuMs(MAX_CPU_MS, () => run(text)), kind).to.be.below(MAX_CPU_MS)
       }
     })
   }
@@ -135,10 +133,11 @@ describe('text from outside', function () {
     for (const [kind, make] of pathological) {
       const info = `a:1\r\n${make()}\r\nredis_version:7.0.0`
       const server = { address: 'x:1', ask: (name: string) => answer(name === 'INFO' ? info : null) }
-      const before = process.cpuUsage()
-      await assertVersion({ info: () => answer(info) } as never)
-      await inspectServer(server, false).catch(() => undefined)
-      expect(sinceMs(before), kind).to.be.below(MAX_CPU_MS)
+      const least = await leastCpuMs(MAX_CPU_MS, async () => {
+        await assertVersion({ info: () => answer(info) } as never)
+        await inspectServer(server, false).catch(() => undefined)
+      })
+      expect(least, kind).to.be.below(MAX_CPU_MS)
     }
   })
 
@@ -203,15 +202,4 @@ function logged(text: string): unknown {
 
 function answer<T>(value: T): Promise<T> {
   return Promise.resolve(value)
-}
-
-function cpuMs(action: () => unknown): number {
-  const before = process.cpuUsage()
-  action()
-  return sinceMs(before)
-}
-
-function sinceMs(before: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(before)
-  return (user + system) / 1_000
 }

@@ -240,6 +240,11 @@ describe('the books of the reliable fault bench', () => {
     expect(check([...poisoned, ...failures(3), ...back], buried), 'given back uncounted').to.include({ excess: 0 })
     const unbegun = [got(2, 80, 'b'), ...failures(3)]
     expect(check([...poisoned, ...unbegun], buried), 'over before its handler began').to.include({ excess: 0 })
+    const died = (token: string): Entry[] => [got(1, 0, token), ['handling', '1', `1 t1${token}`, true, 2]]
+    const before = added({ poison: true, limit: POISON_LIMIT }, -1)
+    expect(check([...before, ...died('a'), ...failures(3)], buried), 'its process died').to.include({ excess: 0 })
+    const early = [...died('a'), ...died('b'), ...failures(3)]
+    expect(check([...before, ...early], buried), 'begun, and its process died twice').to.include({ excess: 1 })
     const late = added({ poison: true, limit: POISON_LIMIT }, 350)
     const lives = [...failures(3), other(1, 400), other(2, 500), other(3, 600)]
     expect(check([...late, ...lives], buried), 'added once more').to.include({ excess: 0 })

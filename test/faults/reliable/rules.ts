@@ -116,23 +116,25 @@ export const RULES = {
 
 export type Wrong = keyof typeof RULES
 
-/** How many deliveries more than its limit a message had; what was given back uncounted does not count, nor what no handler had begun. */
+/** How many deliveries more than its limit a message had. Those that were given back uncounted do not count, nor those that decision 0025 leaves uncounted. */
 export function excessOf({ plan, addedAt, deliveries }: History): number {
   if (plan === undefined) return 0
   const released = deliveries.filter(({ answers }) =>
     answers.some(({ said, done }) => said === 'released' && done !== false),
   )
-  // taken beforehand, and over before its handler began: the next delivery is of the same attempt
-  const unbegun = deliveries.filter(
-    ({ attempt, handled, answers }, at) =>
-      handled === undefined && answers.length === 0 && deliveries[at + 1]?.attempt === attempt,
+  // taken beforehand, and over before the server learned that its handler began: the next delivery is of the same attempt
+  const uncounted = deliveries.filter(
+    ({ attempt, answers }, at) => answers.length === 0 && deliveries[at + 1]?.attempt === attempt,
   )
+  const unbegun = uncounted.filter(({ handled }) => handled === undefined)
+  // its process died before the first heartbeat: from then on the message is a suspect, and every delivery counts
+  const begun = Math.min(1, uncounted.length - unbegun.length)
   // one more for each time that it may have been added again: it was over then, and nobody knew yet that it had been added
   const lives = deliveries.filter(
     ({ attempt }, at) => at === 0 || (attempt === 1 && (deliveries[at - 1]?.from ?? 0) <= addedAt),
   ).length
   const beyond = Math.max(0, ...deliveries.map(({ attempt }) => attempt - plan.limit))
-  return Math.max(beyond, deliveries.length - released.length - unbegun.length - lives * plan.limit)
+  return Math.max(beyond, deliveries.length - released.length - unbegun.length - begun - lives * plan.limit)
 }
 
 /** Added, and not cancelled as far as anybody knows. */
