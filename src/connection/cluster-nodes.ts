@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import { checkOrder } from './order-check.js'
+import { paceRedirections } from './redirections.js'
 import { guardReplies } from './reply-guard.js'
 
 const SLOTS = 16_384
@@ -7,14 +8,15 @@ const SLOTS = 16_384
 type Callback = (error: Error | null | undefined, reply?: unknown) => void
 
 /**
- * Guards the nodes of a Cluster of ioredis, those that it has and those that it finds, against two faults of ioredis that end the
- * process, and checks what they reply when the cluster is `owned`. Returns what ends the guard for nodes that are found later.
+ * Guards the nodes of a Cluster of ioredis, those that it has and those that it finds, against faults of ioredis that end the process or keep
+ * it busy, and checks what they reply when the cluster is `owned`. Returns what ends the guard for nodes that are found later.
  */
 export function guardNodes(cluster: Cluster, owned: boolean): () => void {
   const guard = (node: Redis): void => guardNode(node, owned)
   if (owned) guardSubscriber(cluster)
   for (const node of cluster.nodes('all')) guard(node)
   cluster.on('+node', guard)
+  paceRedirections(cluster)
   return () => cluster.off('+node', guard)
 }
 

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { createServer, type AddressInfo } from 'node:net'
-import { ConnectionError, codecs } from '../../src/index.js'
+import { CommandError, ConnectionError, codecs } from '../../src/index.js'
+import { RequestReader } from '../liveness/request-reader.js'
 import { eventually, once, timers } from '../support/events.js'
 import { requireServerBin, startCluster } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
@@ -88,4 +89,68 @@ describe('nodes of a cluster', () => {
       expect(asked, 'looks').to.be.at.least(2)
     })
   }
+
+  for (const whose of ['an own Cluster', 'a Cluster of the user']) {
+    async function setUp(answer: (port: number) => string) {
+      const node = await startNode(answer)
+      const nodes = [{ host: '127.0.0.1', port: node.port }]
+      const lent = whose === 'an own Cluster' ? undefined : new Cluster(nodes, { lazyConnect: true })
+      lent?.on('error', () => {})
+      onCleanup(() => lent?.disconnect())
+      const client = makeClient({ ...(lent === undefined ? { cluster: nodes } : { redis: lent }), ...LIMITS })
+      return { node, queue: client.getQueue<string>(uniqueName(), { codec: codecs.string() }) }
+    }
+
+    for (const code of ['MOVED', 'ASK']) {
+      for (const rest of ['', ' 5', ' 5 abc', ' 5 127.0.0.1:', ' 5 127.0.0.1:99999']) {
+        it(`${whose} is redirected by "${code}${rest}": the call rejects, and the process lives`, async () => {
+          const { queue } = await setUp(() => `-${code}${rest}\r\n`)
+          expect(await rejection(queue.size())).to.be.instanceOf(CommandError)
+        })
+      }
+    }
+
+    it(`${whose} is redirected to the node that redirects: a few connections a second, however many calls`, async () => {
+      const { node, queue } = await setUp((port) => `-MOVED 5 127.0.0.1:${port}\r\n`)
+      const began = performance.now()
+      await Promise.all(
+        Array.from({ length: 20 }, async () => {
+          while (performance.now() - began < 1_500) await rejection(queue.size())
+        }),
+      )
+      const seconds = (performance.now() - began) / 1_000
+      // four to ask for the slots and four in the place of those that redirect, beside the first ones
+      expect(node.accepted / seconds, 'connections a second').to.be.below(20)
+    })
+  }
 })
+
+/** A cluster of one node, which answers `LLEN` as it is told. */
+async function startNode(answer: (port: number) => string) {
+  let accepted = 0
+  const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
+  const server = createServer((socket) => {
+    accepted++
+    const { port } = server.address() as AddressInfo
+    const replies: Readonly<Record<string, string>> = {
+      LLEN: answer(port),
+      HELLO: "-ERR unknown command 'HELLO'\r\n",
+      INFO: bulk('redis_version:7.2.0\r\nrun_id:0123\r\n'),
+      'CLUSTER INFO': bulk('cluster_state:ok\r\n'),
+      'CLUSTER SLOTS': `*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:${port}\r\n`,
+      'CLIENT ID': ':1\r\n',
+    }
+    const reader = new RequestReader((command) => void socket.write(replies[command] ?? '+OK\r\n'))
+    socket.on('error', () => {})
+    socket.on('data', (bytes) => reader.push(bytes))
+    onCleanup(() => socket.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onCleanup(() => server.close())
+  return {
+    port: (server.address() as AddressInfo).port,
+    get accepted() {
+      return accepted
+    },
+  }
+}

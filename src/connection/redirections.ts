@@ -1,0 +1,120 @@
+import type { Cluster, Redis } from 'ioredis'
+
+/** How often a connection to one address is replaced, a command is redirected that was so before, and the slots are asked for. */
+const EVERY_MS = 250
+/** A slot that is just moving takes two: MOVED to its old node, which says ASK. */
+const FREE_REDIRECTIONS = 2
+const LAST_PORT = 65_535
+
+type Callback = (error?: Error) => void
+
+interface Handlers {
+  /** Rejects the command with the error. */
+  defaults(): void
+}
+
+type HandleError = (error: Error, ttl: object, handlers: Handlers) => void
+
+/** What ioredis keeps to itself; a version of it need not have `recreate`. */
+interface Internals {
+  handleError: HandleError
+  refreshSlotsCache(callback?: Callback): void
+  readonly connectionPool: {
+    recreate?: (node: Address, readOnly?: boolean) => Redis
+    findOrCreate(node: Address, readOnly?: boolean): Redis
+  }
+}
+
+interface Address {
+  readonly host?: string
+  readonly port?: number
+}
+
+/** A Cluster of the user can be lent to several clients. */
+const paced = new WeakSet<Cluster>()
+
+/**
+ * Keeps a Cluster of ioredis in order where a node redirects without end or to nowhere: an answer without an address would end the process, and
+ * one with the node's own address makes ioredis open some hundred connections a second. It stays so when the client is shut down.
+ */
+export function paceRedirections(cluster: Cluster): void {
+  if (paced.has(cluster)) return
+  paced.add(cluster)
+  const own = cluster as unknown as Internals
+  const pool = own.connectionPool
+
+  const inTurn = makeTurns()
+  const redirections = new WeakMap<object, number>()
+  const handleError = own.handleError.bind(own)
+  own.handleError = (error, ttl, handlers) => {
+    const address = redirectedTo(error)
+    if (address === undefined) {
+      handleError(error, ttl, handlers)
+      return
+    }
+    if (!isAddress(address)) {
+      handlers.defaults()
+      return
+    }
+    const count = (redirections.get(ttl) ?? 0) + 1
+    redirections.set(ttl, count)
+    const follow = (): void => handleError(error, ttl, handlers)
+    if (count <= FREE_REDIRECTIONS) follow()
+    else inTurn(follow)
+  }
+
+  const refresh = own.refreshSlotsCache.bind(own)
+  let askedAt = -Infinity
+  let asking: NodeJS.Timeout | undefined
+  let callbacks: Callback[] = []
+  const ask = (): void => {
+    asking = undefined
+    askedAt = performance.now()
+    const waiting = callbacks
+    callbacks = []
+    refresh((error) => waiting.forEach((callback) => callback(error)))
+  }
+  own.refreshSlotsCache = (callback) => {
+    if (callback !== undefined) callbacks.push(callback)
+    const waitMs = askedAt + EVERY_MS - performance.now()
+    if (waitMs <= 0) ask()
+    else asking ??= setTimeout(ask, waitMs)
+  }
+
+  const recreatedAt = new Map<string, number>()
+  if (pool.recreate !== undefined) {
+    const recreate = pool.recreate.bind(pool)
+    pool.recreate = (node, readOnly) => {
+      const key = `${node.host}:${node.port}`
+      const now = performance.now()
+      if (now - (recreatedAt.get(key) ?? -Infinity) < EVERY_MS) return pool.findOrCreate(node, readOnly)
+      recreatedAt.set(key, now)
+      return recreate(node, readOnly)
+    }
+  }
+}
+
+/** What has to wait goes on together, so that those who meet the same connection replace it once. */
+function makeTurns(): (action: () => void) => void {
+  let waiting: (() => void)[] = []
+  return (action) => {
+    if (waiting.push(action) > 1) return
+    setTimeout(() => {
+      const actions = waiting
+      waiting = []
+      for (const go of actions) go()
+    }, EVERY_MS)
+  }
+}
+
+/** `undefined` when the error is no redirection. */
+function redirectedTo({ message }: Error): string | undefined {
+  const [code, , address = ''] = message.split(' ')
+  return code === 'MOVED' || code === 'ASK' ? address : undefined
+}
+
+/** A node that does not know its name leaves the host out. */
+function isAddress(text: string): boolean {
+  const port = /:(\d{1,5})$/.exec(text)?.[1]
+  return port !== undefined && Number(port) >= 1 && Number(port) <= LAST_PORT
+}
