@@ -5,19 +5,21 @@
 /** In order; a layer is the list of paths that belong to it. */
 const layers = {
   base: ['src/(text|clean-error|errors|events|instrumentation|options)\\.ts$'],
-  foundations: ['src/keys\\.ts$', 'src/codec/', 'src/timing/'],
-  lua: ['src/lua/'],
-  connection: ['src/connection/'],
-  transfer: ['src/transfer/'],
+  foundations: ['src/keys\\.ts$', 'src/codecs/', 'src/timing/'],
+  store: ['src/store/'],
+  redis: ['src/redis/'],
+  scheduler: ['src/scheduler/'],
   queues: ['src/queues/'],
+  sharding: ['src/sharding/'],
   reliable: ['src/reliable/'],
   workers: ['src/workers/'],
-  redisson: ['src/redisson/'],
   client: ['src/client\\.ts$'],
   index: ['src/index\\.ts$'],
+  java: ['src/java/'],
   observability: ['src/observability/'],
   testing: ['src/testing/'],
-  service: ['src/service/'],
+  doctor: ['src/doctor/'],
+  cli: ['src/cli/'],
 }
 
 const names = Object.keys(layers)
@@ -31,7 +33,7 @@ const layerRules = names.slice(0, -1).map((name, index) => ({
   to: { path: '^src/', pathNot: pathOf(names.slice(0, index + 1)) },
 }))
 
-const DOCTOR = '^src/service/doctor/'
+const DOCTOR = '^src/doctor/'
 
 const onlyIn = (/** @type {string} */ library, /** @type {string} */ where) => ({
   name: `${library}-only-in-one-place`,
@@ -59,23 +61,30 @@ module.exports = {
       to: { path: '^src/', pathNot: pathOf(names) },
     },
     {
-      name: 'service-uses-the-public-api',
+      name: 'cli-uses-the-public-api',
       comment:
-        'the service sees of the library what users see: src/index.ts, and how text is cleaned; for the doctor, see below',
+        'the command line sees of the library what users see: src/index.ts, how texts and durations are written, and the doctor',
       severity: 'error',
-      from: { path: pathOf(['service']), pathNot: DOCTOR },
-      to: { path: '^src/', pathNot: `${pathOf(['service'])}|^src/(index|text)\\.ts$` },
+      from: { path: pathOf(['cli']) },
+      to: { path: '^src/', pathNot: `${pathOf(['cli', 'doctor'])}|^src/(index|text|timing/duration)\\.ts$` },
     },
     {
       name: 'doctor-looks-below-the-queues',
       comment:
         'the doctor examines keys, scripts and servers, which the public API hides, and how stored data of reliable queues are read; no part that makes timers',
       severity: 'error',
-      from: { path: DOCTOR },
+      from: { path: pathOf(['doctor']) },
       to: {
         path: '^src/',
-        pathNot: `${pathOf(['service', 'base', 'foundations', 'lua', 'connection'])}|^src/index\\.ts$|^src/reliable/(config|repeats/repeat-definition)\\.ts$`,
+        pathNot: `${pathOf(['doctor', 'base', 'foundations', 'store', 'redis'])}|^src/index\\.ts$|^src/reliable/(config|repeats/repeat-definition)\\.ts$`,
       },
+    },
+    {
+      name: 'java-is-an-entry-of-its-own',
+      comment: 'what Java needs is loaded by `redelayed/java` only, so that everybody else starts without it',
+      severity: 'error',
+      from: { path: '^src/', pathNot: pathOf(['java']) },
+      to: { path: pathOf(['java']) },
     },
     {
       name: 'no-circular',
@@ -93,15 +102,16 @@ module.exports = {
     },
     {
       name: 'pure-timing-and-transfer-task',
-      comment: 'timers and the transfer task are tested with a fake clock and no server: no ioredis, key names or Lua',
+      comment:
+        'timers and the transfer task are tested with a fake clock and no server: no ioredis, key names or scripts',
       severity: 'error',
-      from: { path: '^src/(timing/|transfer/transfer-task\\.ts$)' },
-      to: { path: '(^|node_modules/)ioredis(/|$)|^src/(keys\\.ts$|lua/)' },
+      from: { path: '^src/(timing/|scheduler/transfer-task\\.ts$)' },
+      to: { path: '(^|node_modules/)ioredis(/|$)|^src/(keys\\.ts$|store/)' },
     },
-    onlyIn('msgpackr', 'src/codec/msgpack\\.ts$'),
-    onlyIn('ioredis', 'src/(connection|testing)/'),
-    onlyIn('cac', 'src/service/'),
-    onlyIn('yaml', 'src/redisson/'),
+    onlyIn('msgpackr', 'src/codecs/msgpack\\.ts$'),
+    onlyIn('ioredis', 'src/(redis|testing)/'),
+    onlyIn('cac', 'src/cli/'),
+    onlyIn('yaml', 'src/java/redisson-yaml/'),
     onlyIn('croner', 'src/reliable/repeats/'),
     onlyIn('prom-client', 'src/observability/'),
     onlyIn('@opentelemetry/api', 'src/observability/'),

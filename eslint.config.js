@@ -35,7 +35,7 @@ const inTests = [
 
 export default defineConfig(
   {
-    ignores: ['dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/lua/generated.ts'],
+    ignores: ['dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/store/scripts/generated.ts'],
   },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,

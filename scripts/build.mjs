@@ -15,6 +15,6 @@ run(['scripts/generate-lua.mjs', '--check'])
 rmSync(join(root, 'dist'), { recursive: true, force: true })
 run(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'])
 
-const cli = join(root, 'dist/service/cli/main.js')
+const cli = join(root, 'dist/cli/main.js')
 if (existsSync(cli)) chmodSync(cli, 0o755)
 console.log('Built dist/')

@@ -145,7 +145,7 @@ check('npx redelayed --help works', () => {
 check('without cac the command says so in one line', () => {
   assert(existsSync(join(project, 'node_modules/cac')), 'cac was not installed, so this would prove nothing')
   rmSync(join(project, 'node_modules/cac'), { recursive: true })
-  const { status, output } = run(process.execPath, [join(installed, 'dist/service/cli/main.js'), '--help'])
+  const { status, output } = run(process.execPath, [join(installed, 'dist/cli/main.js'), '--help'])
   assert(status !== 0 && output.includes('cac') && !output.includes('\n'), `exit code ${status}: ${output}`)
 })
 check('without cac the library works', () => {
@@ -154,7 +154,7 @@ check('without cac the library works', () => {
 })
 
 const readsYaml =
-  "const { createClient } = await import('redelayed'); createClient.fromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }'); console.log('read')"
+  "const { createClient } = await import('redelayed'); createClientFromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }'); console.log('read')"
 check('a YAML configuration is read, and without yaml the error says what to install', () => {
   const { stdout, output } = runModule(readsYaml)
   assert(stdout.trim() === 'read', output)

@@ -1,4 +1,4 @@
-// Compiles src/lua/*.lua into the one committed module src/lua/generated.ts.
+// Compiles src/store/scripts/*.lua into the one committed module src/store/generated.ts.
 //
 // The header comment of each .lua file is its contract: what KEYS[n] and ARGV[n] are, and what comes back. This script
 // reads it, holds it against the body, and turns it into names and types that `tsc` then checks at every call. It guards
@@ -6,7 +6,7 @@
 // verbatim, comments included. What several scripts need stands in a file of `shared/`; the line `-- include shared/x.lua`
 // is replaced by it.
 //
-//   node scripts/generate-lua.mjs           writes src/lua/generated.ts
+//   node scripts/generate-lua.mjs           writes src/store/scripts/generated.ts
 //   node scripts/generate-lua.mjs --check   writes nothing; exits 1 when it is stale or a header is wrong
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
@@ -254,9 +254,9 @@ export function generate({ dir, check = false }) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const dir = fileURLToPath(new URL('../src/lua', import.meta.url))
+  const dir = fileURLToPath(new URL('../src/store/scripts', import.meta.url))
   const { problems, count, changed } = generate({ dir, check: process.argv.includes('--check') })
   for (const problem of problems) console.error(problem)
   if (problems.length > 0) process.exitCode = 1
-  else console.log(`src/lua/generated.ts: ${count} scripts, ${changed ? 'written' : 'up to date'}`)
+  else console.log(`src/store/scripts/generated.ts: ${count} scripts, ${changed ? 'written' : 'up to date'}`)
 }

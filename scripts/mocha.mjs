@@ -76,7 +76,7 @@ export async function runMocha({ args = [], node = process.execPath, env = {}, c
 }
 
 const coverageArgs = [
-  ...['--src', 'src', '--all', '--include', 'src/**', '--exclude', 'src/lua/generated.ts'],
+  ...['--src', 'src', '--all', '--include', 'src/**', '--exclude', 'src/store/scripts/generated.ts'],
   ...['--reporter', 'text-summary', '--reporter', 'html', '--reports-dir', 'coverage'],
 ]
 

@@ -1,14 +1,14 @@
-import type { Codec } from './codec/codec.js'
-import { EntryIds } from './codec/entry-id.js'
-import { codecs } from './codec/index.js'
-import { BlockingReads } from './connection/blocking-reads.js'
-import { Commands } from './connection/commands.js'
-import { DurableCommands } from './connection/durable-commands.js'
-import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './connection/options.js'
-import { PATIENCE_MS, giveUpWithout } from './connection/give-up.js'
-import { Subscriber } from './connection/subscriber.js'
-import { createTopology } from './connection/connect.js'
-import type { Topology } from './connection/topology.js'
+import type { Codec } from './codecs/codec.js'
+import { EntryIds } from './codecs/entry-id.js'
+import { codecs } from './codecs/index.js'
+import { BlockingReads } from './redis/blocking/blocking-pool.js'
+import { Commands } from './redis/commands.js'
+import { DurableCommands } from './redis/durable/durable-commands.js'
+import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './redis/options.js'
+import { PATIENCE_MS, giveUpWithout } from './redis/connections/shutdown-deadline.js'
+import { Subscriber } from './redis/subscriber.js'
+import { createTopology } from './redis/connections/connect.js'
+import type { Topology } from './redis/topology/topology.js'
 import { InvalidArgumentError, ShutdownError, inWords } from './errors.js'
 import { EventHub, type EventName, type Listener } from './events.js'
 import type { Instrumentation } from './instrumentation.js'
@@ -21,18 +21,17 @@ import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.j
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
-import { ShardNames } from './queues/sharded/shard-names.js'
-import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './queues/sharded/sharded-options.js'
-import { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
+import { ShardNames } from './sharding/shard-names.js'
+import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './sharding/sharded-options.js'
+import { ShardedDelayedQueue } from './sharding/sharded-delayed-queue.js'
 import { PollRegistry } from './reliable/poll-registry.js'
 import { identify, type ReliableContext } from './reliable/context.js'
 import { ReliableQueue } from './reliable/reliable-queue.js'
-import { readRedissonYaml, type RedissonYamlOptions } from './redisson/redisson-yaml.js'
 import type { Handler, Handlers } from './workers/handlers.js'
 import type { PayloadOf, WorkerQueues } from './workers/sources.js'
 import { Worker } from './workers/worker.js'
 import type { WorkerOptions } from './workers/worker-options.js'
-import { TransferRegistry } from './transfer/transfer-registry.js'
+import { TransferRegistry } from './scheduler/transfer-registry.js'
 
 /** Everything `createClient` takes; without any option it connects to `redis://127.0.0.1:6379`. */
 export interface ClientOptions extends ConnectOptions, Tuning {
@@ -54,7 +53,7 @@ export interface BlockingQueueOptions<T> extends QueueOptions<T> {
   readonly consumersDeliver?: boolean | undefined
 }
 
-const TUNING = [
+export const TUNING = [
   'clock',
   'sweepInterval',
   'pingInterval',
@@ -282,14 +281,6 @@ export class RedelayedClient {
 export function createClient(options: ClientOptions = {}): RedelayedClient {
   return new RedelayedClient(options)
 }
-
-/**
- * Makes a client from Redisson's YAML (or JSON), given as the path of a file or as text: single server, Sentinel, cluster,
- * replicated and master-slave; needs the package `yaml`. Without a `codec` in the file it is Kryo 5, as in Redisson since
- * 3.19. Settings without a meaning here are ignored with one warning each; what cannot be honoured is an error.
- */
-createClient.fromRedissonYaml = (pathOrText: string | URL, options: RedissonYamlOptions = {}): RedelayedClient =>
-  new RedelayedClient(readRedissonYaml(pathOrText, options, TUNING))
 
 function assertCodec<T>(codec: Codec<T>): Codec<T> {
   const fits = typeof codec === 'object' && codec !== null && typeof codec.name === 'string'

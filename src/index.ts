@@ -1,23 +1,11 @@
 export { createClient } from './client.js'
 export type { BlockingQueueOptions, ClientOptions, QueueOptions, RedelayedClient } from './client.js'
-export { codecs, java, JavaEnum, JavaValue } from './codec/index.js'
-export type {
-  ClassDeclaration,
-  Codec,
-  CompositeParts,
-  CompressionOptions,
-  FieldType,
-  JacksonOptions,
-  JavaClass,
-  Kryo5Options,
-  TypedJacksonOptions,
-  ZstdImplementation,
-  ZstdOptions,
-} from './codec/index.js'
-export { dueOf } from './codec/ticket.js'
-export type { Ticket } from './codec/ticket.js'
-export type { AofDurability, Durability, ReplicaDurability } from './connection/durability.js'
-export type { ConnectOptions, HostAndPort, IoredisClient } from './connection/options.js'
+export { codecs } from './codecs/index.js'
+export type { Codec } from './codecs/index.js'
+export { dueOf } from './codecs/ticket.js'
+export type { Ticket } from './codecs/ticket.js'
+export type { AofDurability, Durability, ReplicaDurability } from './redis/durable/durability.js'
+export type { ConnectOptions, HostAndPort, IoredisClient } from './redis/options.js'
 export {
   AddManyError,
   AuthError,
@@ -67,12 +55,8 @@ export type { KeyedObject } from './queues/keyed-object.js'
 export type { ListQueue, QueueMove } from './queues/list-queue.js'
 export type { Queue } from './queues/queue.js'
 export type { QuarantinedEntry } from './queues/queue-object.js'
-export type { ShardedDelayedQueue } from './queues/sharded/sharded-delayed-queue.js'
-export type {
-  ShardedDelayedQueueOptions,
-  ShardedOfferItem,
-  ShardedOfferOptions,
-} from './queues/sharded/sharded-options.js'
+export type { ShardedDelayedQueue } from './sharding/sharded-delayed-queue.js'
+export type { ShardedDelayedQueueOptions, ShardedOfferItem, ShardedOfferOptions } from './sharding/sharded-options.js'
 export type { FurtherQueues, NamedElement, TakeManyOptions, TakeOptions } from './queues/waiting-queue.js'
 export type { AddItem, AddManyOptions, AddOptions, ExistingPolicy } from './reliable/add-options.js'
 export type { Added } from './reliable/additions.js'
@@ -86,7 +70,6 @@ export type { RepeatInfo } from './reliable/reliable-repeats.js'
 export type { MissedTicks, RepeatOptions } from './reliable/repeats/repeat-definition.js'
 export type { RepeatTimes } from './reliable/repeats/ticks.js'
 export type { PollManyOptions, PollOptions, ReliableQueue } from './reliable/reliable-queue.js'
-export type { RedissonYamlOptions } from './redisson/redisson-yaml.js'
 export type { TimeUnit } from './timing/units.js'
 export type { Outcome } from './workers/assignment.js'
 export type { Handler, HandlerContext, Handlers, TaskHandler } from './workers/handlers.js'

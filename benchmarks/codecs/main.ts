@@ -1,3 +1,4 @@
+import { javaCodecs } from '../../dist/java/index.js'
 import * as zlib from 'node:zlib'
 import { codecs, type Codec } from '../../dist/index.js'
 import { atMost, medianOf, rounds, type Row, type Scenario } from '../lib/scenario.js'
@@ -19,18 +20,18 @@ const hasZstd = 'zstdCompressSync' in zlib
 const ofOrders: readonly Codec[] = [
   text,
   codecs.json(),
-  codecs.jsonJackson(),
-  codecs.typedJsonJackson(),
+  javaCodecs.jsonJackson(),
+  javaCodecs.typedJsonJackson(),
   codecs.msgpack(),
-  codecs.msgpackJackson(),
-  codecs.cborJackson(),
-  codecs.kryo5(),
-  named('kryo5, references', codecs.kryo5({ references: true })),
-  named('composite of json', codecs.composite({ value: codecs.json() })),
-  named('lz4 of json', codecs.lz4(codecs.json())),
-  named('lz4V2 of json', codecs.lz4V2(codecs.json())),
-  named('snappyV2 of json', codecs.snappyV2(codecs.json())),
-  ...(hasZstd ? [named('zstd of json', codecs.zstd(codecs.json()))] : []),
+  javaCodecs.msgpackJackson(),
+  javaCodecs.cborJackson(),
+  javaCodecs.kryo5(),
+  named('kryo5, references', javaCodecs.kryo5({ references: true })),
+  named('composite of json', javaCodecs.composite({ value: codecs.json() })),
+  named('lz4 of json', javaCodecs.lz4(codecs.json())),
+  named('lz4V2 of json', javaCodecs.lz4V2(codecs.json())),
+  named('snappyV2 of json', javaCodecs.snappyV2(codecs.json())),
+  ...(hasZstd ? [named('zstd of json', javaCodecs.zstd(codecs.json()))] : []),
 ]
 
 interface Subject {
@@ -45,10 +46,10 @@ const subjects: readonly Subject[] = [
   ...ofOrders.map((codec) => ({ codec, value: order })),
   of("string, the order's text", codecs.string(), TEXT),
   of("bytes, the order's text", codecs.bytes(), Buffer.from(TEXT)),
-  of("byteArray, the order's text", codecs.byteArray(), Buffer.from(TEXT)),
-  of('long, one number', codecs.long(), 1_764_000_000_000),
-  of('integer, one number', codecs.integer(), 1_764_000_000),
-  of('double, one number', codecs.double(), 1_764.5),
+  of("byteArray, the order's text", javaCodecs.byteArray(), Buffer.from(TEXT)),
+  of('long, one number', javaCodecs.long(), 1_764_000_000_000),
+  of('integer, one number', javaCodecs.integer(), 1_764_000_000),
+  of('double, one number', javaCodecs.double(), 1_764.5),
 ]
 
 function named(name: string, codec: Codec): Codec {

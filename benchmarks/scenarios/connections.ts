@@ -1,7 +1,7 @@
 import BeeQueue from 'bee-queue'
 import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { encodeEntry, UNORDERED_ID_BYTES } from '../../dist/codec/entry.js'
+import { encodeEntry, UNORDERED_ID_BYTES } from '../../dist/codecs/entry.js'
 import { codecs, createClient } from '../../dist/index.js'
 import { queueKeys } from '../../dist/keys.js'
 import { atMost, medianOf, roundsOf, rounds, type Bench, type Scenario } from '../lib/scenario.js'

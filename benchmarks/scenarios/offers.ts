@@ -1,9 +1,9 @@
 import { createClient } from '../../dist/index.js'
-import { codecs } from '../../dist/codec/index.js'
-import { encodeEntry } from '../../dist/codec/entry.js'
-import { EntryIds } from '../../dist/codec/entry-id.js'
+import { codecs } from '../../dist/codecs/index.js'
+import { encodeEntry } from '../../dist/codecs/entry.js'
+import { EntryIds } from '../../dist/codecs/entry-id.js'
 import { queueKeys } from '../../dist/keys.js'
-import * as lua from '../../dist/lua/generated.js'
+import * as lua from '../../dist/store/scripts/generated.js'
 import { atLeast, medianOf, rounds, type Bench, type Goal, type Scenario } from '../lib/scenario.js'
 
 const VALUE = { id: 'order-4711', customer: 42, total: 1999, currency: 'EUR', note: 'x'.repeat(50) }

@@ -1,6 +1,6 @@
 import { createClient, type RedelayedClient } from '../../dist/index.js'
 import { queueKeys } from '../../dist/keys.js'
-import * as lua from '../../dist/lua/generated.js'
+import * as lua from '../../dist/store/scripts/generated.js'
 import { atLeast, atMost, medianOf, rounds, type Bench, type Goal, type Scenario } from '../lib/scenario.js'
 
 const PAYLOAD = 'x'.repeat(110)

@@ -1,7 +1,8 @@
+import { javaCodecs } from '../../dist/java/index.js'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { codecs, createClient } from '../../dist/index.js'
+import { createClient } from '../../dist/index.js'
 import { which } from '../../scripts/redis.mjs'
 import { ExternalSession } from './external.js'
 import { farAway, payloadOf, timedBulk, type SessionOptions, type Subject } from './subject.js'
@@ -25,7 +26,7 @@ export const redisson: Subject = {
 
 /** Redisson offers one message at a time, which takes minutes for a million; the bytes are the same. */
 async function fill({ url, queue, payloadBytes }: SessionOptions, count: number): Promise<void> {
-  await using client = createClient({ url, codec: codecs.kryo5() })
+  await using client = createClient({ url, codec: javaCodecs.kryo5() })
   const delayed = client.getDelayedQueue(client.getQueue<string>(queue), { deliver: false })
   await timedBulk(count, 5_000, 1, (from, to) =>
     delayed.offerAll(

@@ -1,4 +1,4 @@
-import type { End } from '../connection/blocking-commands.js'
+import type { End } from '../redis/blocking/blocking-commands.js'
 import { integer, onlyKnown } from '../options.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'

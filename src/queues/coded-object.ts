@@ -1,5 +1,5 @@
-import { closeBudget, openBudget } from '../codec/budget.js'
-import type { Codec } from '../codec/codec.js'
+import { closeBudget, openBudget } from '../codecs/budget.js'
+import type { Codec } from '../codecs/codec.js'
 import {
   DecodeError,
   EncodeError,
@@ -11,8 +11,8 @@ import {
   describe,
   toError,
 } from '../errors.js'
-import { run } from '../lua/run.js'
-import type { ArgsOf, CommandArg, KeysOf, Script, ScriptSource } from '../lua/script.js'
+import { run } from '../store/run.js'
+import type { ArgsOf, CommandArg, KeysOf, Script, ScriptSource } from '../store/script.js'
 import type { QueueContext } from './context.js'
 
 /** What everything with a name and a codec does alike: encode, decode, send, and put the name on errors. */

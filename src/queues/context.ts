@@ -1,13 +1,12 @@
-import type { Codec } from '../codec/codec.js'
-import type { EntryIds } from '../codec/entry-id.js'
-import type { BlockingReads } from '../connection/blocking-reads.js'
-import type { Commands } from '../connection/commands.js'
-import type { DurableCommands } from '../connection/durable-commands.js'
+import type { Codec } from '../codecs/codec.js'
+import type { EntryIds } from '../codecs/entry-id.js'
+import type { BlockingReads } from '../redis/blocking/blocking-pool.js'
+import type { Commands } from '../redis/commands.js'
+import type { DurableCommands } from '../redis/durable/durable-commands.js'
 import type { EventHub } from '../events.js'
 import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
-import type { TransferRegistry } from '../transfer/transfer-registry.js'
-import type { ShardNames } from './sharded/shard-names.js'
+import type { TransferRegistry } from '../scheduler/transfer-registry.js'
 
 /** Something that keeps elements which were popped and have nobody to go to yet. */
 export interface Holder {
@@ -30,7 +29,8 @@ export interface QueueContext {
   readonly holders: Set<Holder>
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => QueueKeys
-  readonly shardNames: ShardNames
+  /** The names of a sharded queue's shards. */
+  readonly shardNames: { of(name: string, shard: number): string }
 }
 
 /** What identifies one queue. */

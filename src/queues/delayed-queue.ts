@@ -1,5 +1,5 @@
-import type { Ticket } from '../codec/ticket.js'
-import type { Durability, Wait } from '../connection/durability.js'
+import type { Ticket } from '../codecs/ticket.js'
+import type { Durability, Wait } from '../redis/durable/durability.js'
 import { InvalidArgumentError, ShutdownError, UnsupportedOperationError, type RedelayedError } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
 import { boolean, onlyKnown } from '../options.js'

@@ -1,6 +1,6 @@
-import { moveWith, type End } from '../connection/blocking-commands.js'
+import { moveWith, type End } from '../redis/blocking/blocking-commands.js'
 import { InvalidArgumentError } from '../errors.js'
-import { asBytesOrNull, asInteger } from '../lua/replies.js'
+import { asBytesOrNull, asInteger } from '../store/replies.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
 import type { QueueMove } from './list-queue.js'
 import { Queue } from './queue.js'

@@ -1,7 +1,7 @@
-import { entryId, payloadOf } from '../codec/entry.js'
-import { encodeTicket, type Ticket } from '../codec/ticket.js'
-import { asArray, asBytes, asNumber } from '../lua/replies.js'
-import type { StatsReply } from '../lua/scripts.js'
+import { entryId, payloadOf } from '../codecs/entry.js'
+import { encodeTicket, type Ticket } from '../codecs/ticket.js'
+import { asArray, asBytes, asNumber } from '../store/replies.js'
+import type { StatsReply } from '../store/scripts.js'
 
 /** What a delayed queue holds at one moment. Times are epoch milliseconds by the clock that decides what is due. */
 export interface DelayedQueueStats {

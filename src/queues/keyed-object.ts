@@ -1,8 +1,8 @@
-import type { Codec } from '../codec/codec.js'
+import type { Codec } from '../codecs/codec.js'
 import { InvalidArgumentError, NoSuchElementError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
-import { asInteger } from '../lua/replies.js'
-import { copy, expire, expireTime, persist, rename } from '../lua/scripts.js'
+import { asInteger } from '../store/replies.js'
+import { copy, expire, expireTime, persist, rename } from '../store/scripts.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import { QueueObject } from './queue-object.js'
 

@@ -1,5 +1,5 @@
-import type { Ticket } from '../codec/ticket.js'
-import { resolveDurability, type Durability, type Wait } from '../connection/durability.js'
+import type { Ticket } from '../codecs/ticket.js'
+import { resolveDurability, type Durability, type Wait } from '../redis/durable/durability.js'
 import { InvalidArgumentError, OfferAllError, RedelayedError, type OfferFailure } from '../errors.js'
 import { onlyKnown } from '../options.js'
 import { toMillis } from '../timing/units.js'

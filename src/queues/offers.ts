@@ -4,15 +4,15 @@ import {
   UNGUESSABLE_UNORDERED_ID_BYTES,
   UNORDERED_ID_BYTES,
   encodeEntry,
-} from '../codec/entry.js'
-import { encodeTicket, type Ticket } from '../codec/ticket.js'
-import type { Wait } from '../connection/durability.js'
-import { shortfall, waitedFor } from '../connection/waited-for.js'
+} from '../codecs/entry.js'
+import { encodeTicket, type Ticket } from '../codecs/ticket.js'
+import type { Wait } from '../redis/durable/durability.js'
+import { shortfall, waitedFor } from '../redis/durable/waited-for.js'
 import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
-import { asBytesArray } from '../lua/replies.js'
-import { run, runMany } from '../lua/run.js'
-import type { ArgsOf } from '../lua/script.js'
-import { offer, offerMany } from '../lua/scripts.js'
+import { asBytesArray } from '../store/replies.js'
+import { run, runMany } from '../store/run.js'
+import type { ArgsOf } from '../store/script.js'
+import { offer, offerMany } from '../store/scripts.js'
 import { scriptTime } from '../options.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 

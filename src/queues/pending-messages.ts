@@ -1,8 +1,8 @@
-import { payloadOf } from '../codec/entry.js'
+import { payloadOf } from '../codecs/entry.js'
 import { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
-import { asArray, asBytes, asInteger } from '../lua/replies.js'
-import { find, siftPending, stats, type PageReply, type SiftPendingReply } from '../lua/scripts.js'
+import { asArray, asBytes, asInteger } from '../store/replies.js'
+import { find, siftPending, stats, type PageReply, type SiftPendingReply } from '../store/scripts.js'
 import { integer, oneOf, scriptTime } from '../options.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import {

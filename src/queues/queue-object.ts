@@ -1,5 +1,5 @@
 import { InvalidArgumentError, RedelayedError, toError } from '../errors.js'
-import { asArray, asBytes, asBytesArray, asText } from '../lua/replies.js'
+import { asArray, asBytes, asBytesArray, asText } from '../store/replies.js'
 import { integer } from '../options.js'
 import { CodedObject } from './coded-object.js'
 import type { QueueContext, QueueIdentity } from './context.js'

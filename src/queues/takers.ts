@@ -1,4 +1,4 @@
-import { onAbort } from '../connection/abort-signals.js'
+import { onAbort } from '../redis/blocking/abort-signals.js'
 import { RedelayedError, copyOf, toError } from '../errors.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'

@@ -1,4 +1,4 @@
-import type { End } from '../connection/blocking-commands.js'
+import type { End } from '../redis/blocking/blocking-commands.js'
 import { InvalidArgumentError, RedelayedError, ShutdownError, toError } from '../errors.js'
 import { boolean } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'

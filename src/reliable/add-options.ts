@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { resolveDurability, type Durability, type Wait } from '../connection/durability.js'
+import { resolveDurability, type Durability, type Wait } from '../redis/durable/durability.js'
 import { InvalidArgumentError } from '../errors.js'
 import { PRIORITIES } from '../keys.js'
 import { integer, oneOf, onlyKnown } from '../options.js'

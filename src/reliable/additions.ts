@@ -10,13 +10,13 @@ import {
   toError,
   inWords,
 } from '../errors.js'
-import { shortfall, waitedFor, type WaitedFor } from '../connection/waited-for.js'
-import { run, runMany } from '../lua/run.js'
-import { add, type AddReply } from '../lua/reliable-scripts.js'
-import type { ArgsOf, KeysOf } from '../lua/script.js'
+import { shortfall, waitedFor, type WaitedFor } from '../redis/durable/waited-for.js'
+import { run, runMany } from '../store/run.js'
+import { add, type AddReply } from '../store/reliable-scripts.js'
+import type { ArgsOf, KeysOf } from '../store/script.js'
 import { scriptTime } from '../options.js'
 import type { How, PendingMessage } from './add-options.js'
-import type { Wait } from '../connection/durability.js'
+import type { Wait } from '../redis/durable/durability.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
 /** What became of a message that was added. */

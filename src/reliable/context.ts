@@ -1,4 +1,4 @@
-import type { Codec } from '../codec/codec.js'
+import type { Codec } from '../codecs/codec.js'
 import type { Instrumentation } from '../instrumentation.js'
 import { deadLettersOf, reliableKeys, type ReliableKeys } from '../keys.js'
 import type { QueueContext } from '../queues/context.js'

@@ -7,8 +7,8 @@ import {
   toError,
 } from '../errors.js'
 import type { MessagesEventName } from '../events.js'
-import { run } from '../lua/run.js'
-import { acknowledge, extend, negativeAcknowledge } from '../lua/reliable-scripts.js'
+import { run } from '../store/run.js'
+import { acknowledge, extend, negativeAcknowledge } from '../store/reliable-scripts.js'
 import { scriptTime } from '../options.js'
 import { clean, cut } from '../text.js'
 import { systemClock } from '../timing/clock.js'

@@ -1,10 +1,10 @@
-import type { ChannelListener } from '../connection/subscriber.js'
+import type { ChannelListener } from '../redis/subscriber.js'
 import { RedelayedError, ShutdownError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
-import { announcedTime } from '../transfer/announcement.js'
-import { Sweeper } from '../transfer/sweeper.js'
+import { announcedTime } from '../scheduler/announcement.js'
+import { Sweeper } from '../scheduler/sweeper.js'
 import { Poller, type PollerParams } from './poller.js'
 
 /** A queue's channel stays subscribed for so long after its last wait, so that consumers in a loop cost nothing. */

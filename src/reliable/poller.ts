@@ -1,10 +1,10 @@
-import { noConnectionYet } from '../connection/topology.js'
+import { noConnectionYet } from '../redis/topology/topology.js'
 import { ShutdownError } from '../errors.js'
-import type { PollReply, PolledRecord } from '../lua/reliable-scripts.js'
+import type { PollReply, PolledRecord } from '../store/reliable-scripts.js'
 import { Takers, type TakerOptions } from '../queues/takers.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
-import { TransferTask, type TransferResult } from '../transfer/transfer-task.js'
+import { TransferTask, type TransferResult } from '../scheduler/transfer-task.js'
 import type { Delivery } from './delivery.js'
 
 /** A message that was handed out, and when its visibility ends by the Redis clock. */

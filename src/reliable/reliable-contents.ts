@@ -1,6 +1,6 @@
 import { RedelayedError } from '../errors.js'
-import { asArray, asBytesOrNull, asFlag, asInteger } from '../lua/replies.js'
-import { configure } from '../lua/reliable-scripts.js'
+import { asArray, asBytesOrNull, asFlag, asInteger } from '../store/replies.js'
+import { configure } from '../store/reliable-scripts.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
 import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from './config.js'
 import type { ReliableContext, ReliableIdentity } from './context.js'

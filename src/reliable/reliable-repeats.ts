@@ -1,6 +1,6 @@
 import { InternalError, RedelayedError } from '../errors.js'
-import { asArray, asBytes, asBytesOrNull } from '../lua/replies.js'
-import { get } from '../lua/reliable-scripts.js'
+import { asArray, asBytes, asBytesOrNull } from '../store/replies.js'
+import { get } from '../store/reliable-scripts.js'
 import type { ReliableContext, ReliableIdentity } from './context.js'
 import {
   assertRepeatName,

@@ -11,3 +11,16 @@ export function parseDuration(what: string, duration: unknown, most: number = Nu
     throw new InvalidArgumentError(what, 'milliseconds, or a text such as "15s", "3m", "2h"', duration)
   return integer(what, Number(amount) * (UNITS[unit] ?? NaN), 0, most)
 }
+
+const STEPS = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1_000, 's'],
+] as const
+
+/** In the largest unit that is full once, with one decimal. */
+export function duration(ms: number): string {
+  const [size, unit] = STEPS.find(([step]) => ms >= step) ?? [1, 'ms']
+  return `${size === 1 ? Math.round(ms) : Math.round(ms / (size / 10)) / 10} ${unit}`
+}

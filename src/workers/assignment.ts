@@ -1,4 +1,4 @@
-import { isTransient } from '../connection/server-errors.js'
+import { isTransient } from '../redis/replies/server-errors.js'
 import {
   ConnectionError,
   DecodeError,

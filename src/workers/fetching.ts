@@ -1,4 +1,4 @@
-import { isBrief } from '../connection/server-errors.js'
+import { isBrief } from '../redis/replies/server-errors.js'
 import { ShutdownError, toError } from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { PollOptions, ReliableQueue } from '../reliable/reliable-queue.js'

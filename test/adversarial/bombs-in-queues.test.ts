@@ -1,3 +1,4 @@
+import { javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -13,9 +14,9 @@ const HEAP_MIB = 128
 const script = fileURLToPath(new URL('fixtures/bombs-in-queues-process.ts', import.meta.url))
 
 const subjects = [
-  ['lz4', 'lz4 of kryo5: nulls', codecs.lz4()],
+  ['lz4', 'lz4 of kryo5: nulls', javaCodecs.lz4()],
   ['msgpack', 'msgpack: empty maps', codecs.msgpack()],
-  ['cborJackson', 'cborJackson: empty maps', codecs.cborJackson()],
+  ['cborJackson', 'cborJackson: empty maps', javaCodecs.cborJackson()],
 ] as const
 
 describe('object bombs in a queue', () => {

@@ -1,3 +1,4 @@
+import { createClientFromRedissonYaml } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { codecs, createClient, RedelayedError, type ClientOptions, type Codec } from '../../src/index.js'
-import { CONNECT_OPTIONS } from '../../src/connection/options.js'
+import { CONNECT_OPTIONS } from '../../src/redis/options.js'
 import { logEvents } from '../../src/observability/log-events.js'
 import { prometheusMetrics } from '../../src/observability/prometheus.js'
 import { inProcess } from '../support/cli.js'
@@ -190,7 +191,7 @@ describe('secrets in errors, events, logs and reports', function () {
       for (const [mode, settings] of Object.entries(modes)) {
         const yaml = JSON.stringify({ [mode]: settings })
         // Redisson takes a percent sign as it is
-        expectNothingPlanted([await refusal(() => createClient.fromRedissonYaml(yaml), url.includes('%'))])
+        expectNothingPlanted([await refusal(() => createClientFromRedissonYaml(yaml), url.includes('%'))])
       }
       for (const args of [['stats', 'q'], ['doctor', '--json'], ['doctor']]) {
         const { code, out, err } = await inProcess([...args, '--url', url])
@@ -231,7 +232,7 @@ describe('secrets in errors, events, logs and reports', function () {
     for (const yaml of yamls)
       seen.push(
         await refusal(() =>
-          createClient.fromRedissonYaml(yaml, { variables: { SECRET: `u:${S}/@h` }, onWarning: () => {} }),
+          createClientFromRedissonYaml(yaml, { variables: { SECRET: `u:${S}/@h` }, onWarning: () => {} }),
         ),
       )
     expectNothingPlanted(seen)

@@ -15,9 +15,9 @@ import {
   type ClientOptions,
   RedelayedError,
 } from '../../src/index.js'
-import { Link } from '../../src/connection/link.js'
-import { OVERRIDES } from '../../src/connection/overrides.js'
-import { peerOf } from '../../src/connection/peer.js'
+import { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import { OVERRIDES } from '../../src/redis/connections/ioredis-defaults.js'
+import { peerOf } from '../../src/redis/connections/remote-address.js'
 import { eventually, once } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'

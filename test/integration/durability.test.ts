@@ -12,7 +12,7 @@ import {
   type Durability,
   type OfferOptions,
 } from '../../src/index.js'
-import { offer } from '../../src/lua/scripts.js'
+import { offer } from '../../src/store/scripts.js'
 import { eventually } from '../support/events.js'
 import { freePort, requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
 import { FAST, replicationOffset, startReplica, untilLinked, untilWaiting } from '../support/replicas.js'

@@ -9,8 +9,8 @@ import {
   type DelayedQueue,
   type RedelayedClient,
 } from '../../src/index.js'
-import * as reliable from '../../src/lua/reliable-scripts.js'
-import * as plain from '../../src/lua/scripts.js'
+import * as reliable from '../../src/store/reliable-scripts.js'
+import * as plain from '../../src/store/scripts.js'
 import { eventually, once } from '../support/events.js'
 import { randomFrom } from '../support/random.js'
 import { uniqueName } from '../support/redis.js'

@@ -1,14 +1,15 @@
+import { javaCodecs, createClientFromRedissonYaml, type RedissonYamlOptions } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { codecs, createClient, type RedelayedClient, type RedissonYamlOptions } from '../../src/index.js'
+import { type RedelayedClient } from '../../src/index.js'
 import { requireServerBin, startCluster, startRedis, startSentinel } from '../support/redis-server.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { uniqueName } from '../support/redis.js'
 import { cleanUp, onCleanup, rawTo } from './fixtures.js'
 
-describe('createClient.fromRedissonYaml', function () {
+describe('createClientFromRedissonYaml', function () {
   before(function () {
     requireServerBin(this)
   })
@@ -17,7 +18,7 @@ describe('createClient.fromRedissonYaml', function () {
   const quiet = { onWarning: () => {} }
 
   function fromYaml(text: string, options: RedissonYamlOptions = quiet): RedelayedClient {
-    const client = createClient.fromRedissonYaml(text, options)
+    const client = createClientFromRedissonYaml(text, options)
     onCleanup(() => client.shutdown())
     return client
   }
@@ -69,7 +70,7 @@ threads: 16
     const client = fromYaml(`singleServerConfig: { address: "redis://127.0.0.1:${server.port}" }`)
     await client.getQueue<string>('q').offer('hello')
     const bytes = await rawTo(server.port).lindexBuffer('q', 0)
-    expect(codecs.kryo5().decode(bytes!)).to.equal('hello')
+    expect(javaCodecs.kryo5().decode(bytes!)).to.equal('hello')
   })
 
   it('Sentinel', async () => {

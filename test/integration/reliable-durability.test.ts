@@ -14,8 +14,8 @@ import {
   type RedelayedClient,
   type ReliableQueue,
 } from '../../src/index.js'
-import { commandArgs } from '../../src/lua/script.js'
-import { add } from '../../src/lua/reliable-scripts.js'
+import { commandArgs } from '../../src/store/script.js'
+import { add } from '../../src/store/reliable-scripts.js'
 import { eventually } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'

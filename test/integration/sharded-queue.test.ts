@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
-import { keySlot } from '../../src/connection/key-slot.js'
+import { keySlot } from '../../src/redis/topology/key-slot.js'
 import {
   AuthError,
   ConnectionError,
@@ -19,8 +19,8 @@ import {
   type ShardedDelayedQueueOptions,
   type ShardedOfferItem,
 } from '../../src/index.js'
-import { sourceOf } from '../../src/queues/sharded/held.js'
-import { shardOfKey } from '../../src/queues/sharded/shard-of-key.js'
+import { sourceOf } from '../../src/sharding/held.js'
+import { shardOfKey } from '../../src/sharding/shard-of-key.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type ClusterSetup } from '../support/redis-server.js'
 import { deleteKeysOf, rawClient, uniqueName } from '../support/redis.js'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { ConnectionError, CrossSlotError, InvalidArgumentError, codecs, type ClientOptions } from '../../src/index.js'
-import { NEEDED } from '../../src/service/doctor/needed-commands.js'
+import { NEEDED } from '../../src/doctor/needed-commands.js'
 import { eventually, once } from '../support/events.js'
 import {
   requireServerBin,

@@ -1,8 +1,9 @@
 /** Every codec that both sides have, with every kind of value it has, in both directions. */
+import { java as lib, javaCodecs } from '../../src/java/index.js'
 import assert from 'node:assert/strict'
 import { expect } from 'chai'
 import { randomBytes } from 'node:crypto'
-import { codecs, java as lib, type Codec } from '../../src/codec/index.js'
+import { codecs, type Codec } from '../../src/codecs/index.js'
 import { makeClient } from '../integration/fixtures.js'
 import { uniqueName } from '../support/redis.js'
 import { isBefore, type Build } from './support/builds.js'
@@ -53,7 +54,7 @@ const scalarCodecs: CodecUnderTest[] = [
   {
     row: 'byteArray',
     java: { name: 'ByteArray' },
-    node: () => codecs.byteArray(),
+    node: () => javaCodecs.byteArray(),
     kinds: ['', '00', '80ff00c328', '08'.repeat(17)].map((hex) => ({
       kind: `bytes ${hex}`,
       java: j.bytes(Buffer.from(hex, 'hex')),
@@ -63,7 +64,7 @@ const scalarCodecs: CodecUnderTest[] = [
   {
     row: 'long',
     java: { name: 'Long' },
-    node: () => codecs.long(),
+    node: () => javaCodecs.long(),
     kinds: [0, -1, 3_000_000_000, Number.MAX_SAFE_INTEGER, 2n ** 63n - 1n, -(2n ** 63n)].map((value) => ({
       kind: String(value),
       java: j.long(value),
@@ -73,7 +74,7 @@ const scalarCodecs: CodecUnderTest[] = [
   {
     row: 'integer',
     java: { name: 'Integer' },
-    node: () => codecs.integer(),
+    node: () => javaCodecs.integer(),
     kinds: [0, -1, 2 ** 31 - 1, -(2 ** 31)].map((value) => ({
       kind: String(value),
       java: j.integer(value),
@@ -83,7 +84,7 @@ const scalarCodecs: CodecUnderTest[] = [
   {
     row: 'double',
     java: { name: 'Double' },
-    node: () => codecs.double(),
+    node: () => javaCodecs.double(),
     kinds: [
       ...Object.entries({ '0.0': 0, '-0.0': -0, '1.5': 1.5, '100.0': 100, '1.0E21': 1e21, '1.0E-7': 1e-7, '0.1': 0.1 }),
       ...Object.entries({ '1.7976931348623157E308': Number.MAX_VALUE, '4.9E-324': Number.MIN_VALUE }),
@@ -258,12 +259,12 @@ const ALLOWED = [
 ]
 
 const kryo: CodecUnderTest[] = [
-  { row: 'kryo5', java: KRYO, node: () => codecs.kryo5({ classes: kryoClasses }), kinds: kryoKinds },
+  { row: 'kryo5', java: KRYO, node: () => javaCodecs.kryo5({ classes: kryoClasses }), kinds: kryoKinds },
   {
     row: 'kryo5, references',
     java: { ...KRYO, allowed: [], references: true },
     since: '3.36.0',
-    node: () => codecs.kryo5({ classes: kryoClasses, references: true }),
+    node: () => javaCodecs.kryo5({ classes: kryoClasses, references: true }),
     kinds: kryoKinds,
   },
   {
@@ -272,7 +273,7 @@ const kryo: CodecUnderTest[] = [
     since: '3.36.0',
     // Redisson 3 numbers them in the order in which its Set gives them, Redisson 4 sorts them first
     node: (build) =>
-      codecs.kryo5({
+      javaCodecs.kryo5({
         classes: kryoClasses,
         allowedClasses: ALLOWED,
         allowedClassesOrder: isBefore(build, '4.0.0') ? 'given' : 'sorted',
@@ -355,13 +356,13 @@ const jackson: CodecUnderTest[] = [
   {
     row: 'jsonJackson',
     java: { name: 'JsonJackson' },
-    node: (build) => codecs.jsonJackson(jacksonOptions(build)),
+    node: (build) => javaCodecs.jsonJackson(jacksonOptions(build)),
     kinds: (build) => jacksonKinds('json', build),
   },
   {
     row: 'typedJsonJackson of a class',
     java: { name: 'TypedJsonJackson', type: 'Order' },
-    node: () => codecs.typedJsonJackson({ type: ORDER, classes: jacksonClasses }),
+    node: () => javaCodecs.typedJsonJackson({ type: ORDER, classes: jacksonClasses }),
     kinds: [
       { kind: 'object of a class', java: javaOrder, node: plainOrder },
       {
@@ -375,7 +376,7 @@ const jackson: CodecUnderTest[] = [
   {
     row: 'typedJsonJackson of a map',
     java: { name: 'TypedJsonJackson', type: 'LinkedHashMap' },
-    node: () => codecs.typedJsonJackson(),
+    node: () => javaCodecs.typedJsonJackson(),
     kinds: [
       { kind: 'empty map', java: j.map([], 'LinkedHashMap'), node: {} },
       {
@@ -395,13 +396,13 @@ const jackson: CodecUnderTest[] = [
   {
     row: 'msgpackJackson',
     java: { name: 'MsgPackJackson' },
-    node: (build) => codecs.msgpackJackson(jacksonOptions(build)),
+    node: (build) => javaCodecs.msgpackJackson(jacksonOptions(build)),
     kinds: (build) => jacksonKinds('msgpack', build).map((kind) => asMsgpack(kind)),
   },
   {
     row: 'cborJackson',
     java: { name: 'CborJackson' },
-    node: (build) => codecs.cborJackson(jacksonOptions(build)),
+    node: (build) => javaCodecs.cborJackson(jacksonOptions(build)),
     kinds: (build) => jacksonKinds('cbor', build).map((kind) => asCbor(kind, build)),
   },
 ]
@@ -432,7 +433,7 @@ const wrappers = (
     row: `${row} around string`,
     java: { name, inner: STRINGS },
     ...(since !== undefined && { since }),
-    node: () => codecs[row](codecs.string()),
+    node: () => javaCodecs[row](codecs.string()),
     kinds: compressible.map((kind) =>
       // LZ4CodecV2 itself cannot write an empty payload
       row === 'lz4V2' && kind.kind === 'empty text'
@@ -444,7 +445,7 @@ const wrappers = (
     row: `${row} around kryo5`,
     java: { name, inner: KRYO },
     ...(since !== undefined && { since }),
-    node: () => codecs[row](codecs.kryo5({ classes: kryoClasses })),
+    node: () => javaCodecs[row](javaCodecs.kryo5({ classes: kryoClasses })),
     kinds: [...kryoKinds, { kind: '1 MB of noise', java: j.bytes(noise), node: noise }].map((kind) => ({
       ...kind,
       sameBytes: false,
@@ -459,7 +460,7 @@ const ALL: CodecUnderTest[] = [
   {
     row: 'composite',
     java: { name: 'Composite', inner: STRINGS },
-    node: () => codecs.composite({ value: codecs.string() }),
+    node: () => javaCodecs.composite({ value: codecs.string() }),
     kinds: texts,
   },
   ...wrappers,

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { run } from '../../src/lua/run.js'
-import type { ArgsOf } from '../../src/lua/script.js'
-import { amend } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import type { ArgsOf } from '../../src/store/script.js'
+import { amend } from '../../src/store/scripts.js'
 import {
   commandCalls,
   expected,

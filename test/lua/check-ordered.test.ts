@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { checkOrdered } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { checkOrdered } from '../../src/store/scripts.js'
 import { expected, old, ordered, raw, rejection, useRedis, type State } from './support.js'
 
 const [a, b, c] = [ordered('a', 'A'), ordered('b', 'B'), old('c', 'C')]

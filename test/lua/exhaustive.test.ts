@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import * as generated from '../../src/lua/generated.js'
+import * as generated from '../../src/store/scripts/generated.js'
 import { Game, type Move } from './model/game.js'
 import { objectMoves, prologue, scheduleMoves } from './model/moves.js'
 import { agree, keysOf, loadScripts, play, type Scene } from './model/play.js'

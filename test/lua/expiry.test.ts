@@ -1,7 +1,7 @@
 /** expire.lua, persist.lua and expire-time.lua, on the two keys of a delayed queue. */
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { expire, expireTime, persist } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { expire, expireTime, persist } from '../../src/store/scripts.js'
 import { ordered, useRedis, type Fixture, type Rig } from './support.js'
 
 const HOUR = 3_600_000

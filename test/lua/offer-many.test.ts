@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { offerMany } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { offerMany } from '../../src/store/scripts.js'
 import {
   ALL_BYTES,
   expected,

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { pollLast } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { pollLast } from '../../src/store/scripts.js'
 import {
   ALL_BYTES,
   expected,

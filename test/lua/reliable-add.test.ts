@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { add } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
+import { add } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
 import {
   expected,
   having,

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { configure, remove, reschedule, update } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
+import { configure, remove, reschedule, update } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
 import { expected, having, MAX, NOW, record, useReliable, type State } from './reliable-support.js'
 import { ALL_BYTES, raw, readable, rejection, type Bytes } from './support.js'
 

@@ -1,7 +1,7 @@
 /** What others have written into the keys of a reliable queue: settings, histories, and keys of another type. */
 import { expect } from 'chai'
-import { add, extend, negativeAcknowledge, poll, update } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
+import { add, extend, negativeAcknowledge, poll, update } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
 import { handled, having, NOW, record, useReliable, type ReliableFixture } from './reliable-support.js'
 
 const HOSTILE = [

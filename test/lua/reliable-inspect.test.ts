@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { deadLettersOf, reliableKeys } from '../../src/keys.js'
-import { count, get, type CountReply } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
+import { count, get, type CountReply } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
 import {
   asDead,
   channelByHand,

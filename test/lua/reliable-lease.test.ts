@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { acknowledge, extend } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
+import { acknowledge, extend } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
 import {
   expected,
   handled,

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import * as scripts from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
-import type { Sender } from '../../src/lua/run.js'
+import * as scripts from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
+import type { Sender } from '../../src/store/run.js'
 import {
   expected,
   MAX,

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { move } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
+import { move } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
 import {
   asDead,
   expected,

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { negativeAcknowledge } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
+import { negativeAcknowledge } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
 import { asDead, expected, handled, having, MAX, NOW, useReliable, type State } from './reliable-support.js'
 import { ALL_BYTES, readable, rejection } from './support.js'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { repeat } from '../../src/lua/reliable-scripts.js'
-import { run } from '../../src/lua/run.js'
-import type { ArgsOf } from '../../src/lua/script.js'
+import { repeat } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
+import type { ArgsOf } from '../../src/store/script.js'
 import {
   expected,
   having,

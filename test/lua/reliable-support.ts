@@ -3,7 +3,7 @@
  * and records are put together by hand here, and what stands in Redis is compared byte for byte.
  */
 import type { Redis } from 'ioredis'
-import type { Sender } from '../../src/lua/run.js'
+import type { Sender } from '../../src/store/run.js'
 import { once } from '../support/events.js'
 import { uniqueName } from '../support/redis.js'
 import { raw, readable, senderOf, useRedis, type Bytes } from './support.js'

@@ -1,7 +1,7 @@
 /** rename.lua and copy.lua: the keys of an object under other names, together. */
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { copy, rename } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { copy, rename } from '../../src/store/scripts.js'
 import { expected, ordered, unordered, useRedis, type Fixture, type Rig, type State } from './support.js'
 
 const HOUR = 3_600_000

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { offer } from '../../src/lua/scripts.js'
-import { run, runMany, type Sender } from '../../src/lua/run.js'
+import { offer } from '../../src/store/scripts.js'
+import { run, runMany, type Sender } from '../../src/store/run.js'
 import { expected, ordered, readable, rejection, useRedis, type Fixture } from './support.js'
 
 /** On a server of its own, because the scripts of all clients are forgotten. */

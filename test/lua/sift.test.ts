@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { sift, type SiftReply } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { sift, type SiftReply } from '../../src/store/scripts.js'
 import { ALL_BYTES, commandCalls, expected, raw, rejection, useRedis, type Bytes, type Fixture } from './support.js'
 
 const MARK = Buffer.from('a mark that no list holds')

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { stats, type StatsReply } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { stats, type StatsReply } from '../../src/store/scripts.js'
 import { expected, ordered, rejection, unordered, useRedis, type State } from './support.js'
 
 describe('stats.lua', () => {

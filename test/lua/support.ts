@@ -3,9 +3,9 @@
  * the layout that Redisson writes, and what stands in Redis is compared byte for byte.
  */
 import { Redis } from 'ioredis'
-import { translateError } from '../../src/connection/server-errors.js'
+import { translateError } from '../../src/redis/replies/server-errors.js'
 import { queueKeys, type QueueKeys } from '../../src/keys.js'
-import type { Sender } from '../../src/lua/run.js'
+import type { Sender } from '../../src/store/run.js'
 import { once } from '../support/events.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { keysOf, rawClient, redisUrl, uniqueName } from '../support/redis.js'

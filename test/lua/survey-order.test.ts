@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { surveyOrder } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { surveyOrder } from '../../src/store/scripts.js'
 import { expected, old, ordered, raw, readable, rejection, useRedis, type State } from './support.js'
 
 describe('survey-order.lua', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import { surveySchedule, type SurveyScheduleReply } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import { surveySchedule, type SurveyScheduleReply } from '../../src/store/scripts.js'
 import { old, ordered, readable, rejection, unordered, useRedis, type State } from './support.js'
 
 describe('survey-schedule.lua', () => {

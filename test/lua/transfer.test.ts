@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { run } from '../../src/lua/run.js'
-import type { ArgsOf } from '../../src/lua/script.js'
-import { transfer, type TransferReply } from '../../src/lua/scripts.js'
+import { run } from '../../src/store/run.js'
+import type { ArgsOf } from '../../src/store/script.js'
+import { transfer, type TransferReply } from '../../src/store/scripts.js'
 import {
   ALL_BYTES,
   commandCalls,

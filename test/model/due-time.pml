@@ -2,7 +2,7 @@
  * The due-time protocol: three clients deliver one delayed queue. SPIN plays every order of events up to the tick END, with every
  * way to spend the faults, and checks the assertions below. scripts/test-model.mjs compiles and runs it; docs/testing.md says how.
  *
- * -DLEADER_KEY        the protocol in which Redis decides who leads (docs/decisions/0033); else the one of src/transfer today
+ * -DLEADER_KEY        the protocol in which Redis decides who leads (docs/decisions/0033); else the one of src/scheduler today
  * -DPLANT_...         one planted fault, which SPIN has to find
  * -DSTARTS            the clients have still to subscribe; -DTWO_LEADERS: two of them believe that they lead
  * -DMOST_SCRIPTS=n    the scripts of a whole run are counted, and a run goes on after the last entry is listed
@@ -41,12 +41,12 @@
 #define START 2
 
 /* ---- The code's constants, in ticks. Their order of size is the code's: FOLLOW < LEASE < BACKOFF < SWEEP */
-#define FOLLOW 1       /* @src transfer/transfer-task.ts FOLLOW_MS */
-#define SPREAD 1       /* @src transfer/transfer-task.ts MAX_SPREAD_MS */
-#define LEASE 4        /* @src transfer/transfer-registry.ts LEASE_MS, @src transfer/lease.ts MAX_LEASE_MS */
-#define SOON 4         /* @src transfer/transfer-task.ts SOON_MS_PER_CLIENT x clients: a hundred clients */
-#define BACKOFF_TIME 5 /* @src transfer/transfer-task.ts BACKOFF */
-#define SWEEP 8        /* @src options.ts sweepInterval, the longest with its jitter; @src transfer/sweeper.ts Sweeper */
+#define FOLLOW 1       /* @src scheduler/transfer-task.ts FOLLOW_MS */
+#define SPREAD 1       /* @src scheduler/transfer-task.ts MAX_SPREAD_MS */
+#define LEASE 4        /* @src scheduler/transfer-registry.ts LEASE_MS, @src scheduler/lease.ts MAX_LEASE_MS */
+#define SOON 4         /* @src scheduler/transfer-task.ts SOON_MS_PER_CLIENT x clients: a hundred clients */
+#define BACKOFF_TIME 5 /* @src scheduler/transfer-task.ts BACKOFF */
+#define SWEEP 8        /* @src options.ts sweepInterval, the longest with its jitter; @src scheduler/sweeper.ts Sweeper */
 #define TIMEOUT 2    /* a command without an answer fails after at most so long */
 #define HELD_UP 3    /* a fault delays what it holds up by at most so long */
 
@@ -65,7 +65,7 @@
 #endif
 
 #define INF 255 /* no time */
-#define IDLE_UNTIL 250 /* @src transfer/transfer-registry.ts IDLE_MS: announced when nothing is pending */
+#define IDLE_UNTIL 250 /* @src scheduler/transfer-registry.ts IDLE_MS: announced when nothing is pending */
 #define SUBSCRIBED 251 /* not a time: the acknowledgement of a subscription, in the same stream as the announcements */
 
 #define least(a, b) (a < b -> a : b)
@@ -226,7 +226,7 @@ end:
   :: d_step { goesOn && c[i].up && c[i].net == REPLIED && !isHeld(i, HELD_REPLY) -> onReply(i, 0); skip }
   :: d_step { goesOn && c[i].up && c[i].net == REPLIED && !isHeld(i, HELD_REPLY) && mayHold(i) -> onReply(i, 1); skip }
   :: d_step { goesOn && c[i].up && c[i].net == LOST && !isSuspended(i) -> onFailed(i); skip }
-  /* @src lua/run.ts idempotent: the same request once more */
+  /* @src store/run.ts idempotent: the same request once more */
   :: d_step { goesOn && c[i].up && c[i].net == LOST && !isSuspended(i) -> c[i].net = SENT; c[i].netAge = 0; c[i].requestLate = 0; skip }
   :: d_step { goesOn && isTimerDue(i) && !isSuspended(i) -> assert(c[i].up); onTimer(i, 0); skip }
   :: d_step { goesOn && isTimerDue(i) && mayHold(i) && !isSuspended(i) -> onTimer(i, 1); skip }
@@ -328,14 +328,14 @@ inline comes(i) {
 proctype Faults(byte i) {
 end:
   do
-  /* crash, or @src transfer/transfer-task.ts stop: the request under way runs, or not */
+  /* crash, or @src scheduler/transfer-task.ts stop: the request under way runs, or not */
   :: d_step { mayFail(i) && c[0].up + c[1].up + c[2].up > 1 -> goes(i); skip }
   :: d_step { mayFail(i) && c[0].up + c[1].up + c[2].up > 1 && c[i].net == SENT -> clearNet(i); goes(i); skip }
   /* the connection of the subscriber breaks; what is on its way is lost */
   :: d_step { mayFail(i) && c[i].linked -> c[i].linked = 0; emptyBox(i); fault(); skip }
   /* another client starts */
   :: d_step { UP < CLIENTS && goesOn && faults > 0 && i == UP && !c[i].up && c[i].net == NONE -> comes(i); fault(); skip }
-  /* the client subscribes again, now or much later: @src connection/subscriber.ts Subscriber */
+  /* the client subscribes again, now or much later: @src redis/subscriber.ts Subscriber */
   :: d_step { goesOn && c[i].up && !c[i].linked -> c[i].linked = 1; box[i]!SUBSCRIBED; skip }
   /* a request or its reply is lost */
   :: d_step { mayFail(i) && (c[i].net == SENT || c[i].net == REPLIED) -> loseNet(i); fault(); skip }
@@ -355,7 +355,7 @@ proctype World() {
   :: d_step { goesOn && now <= LAST_OFFER && entry[ENTRIES - 1] == NEW && LONGEST_DELAY >= 2 -> offer(2); skip }
   :: d_step { goesOn && now <= LAST_OFFER && entry[ENTRIES - 1] == NEW && LONGEST_DELAY >= 9 -> offer(9); skip }
 #ifdef PLANT_REPEATED_OFFER
-  /* @src lua/offer.lua undeliveredUntil is missing: the repetition of an offer whose reply was lost */
+  /* @src store/scripts/offer.lua undeliveredUntil is missing: the repetition of an offer whose reply was lost */
   :: d_step { goesOn && entry[0] == LISTED -> entry[0] = PENDING; due[0] = now; publish(now); countAgain(); skip }
 #endif
   :: d_step { goesOn && isQuiet(0) && isQuiet(1) && isQuiet(2) -> tick(); skip }

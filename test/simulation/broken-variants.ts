@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { loadCode, type Code } from './code.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-const TASK = 'transfer/transfer-task.ts'
+const TASK = 'scheduler/transfer-task.ts'
 const TIMER = 'timing/deadline-timer.ts'
 const CLOCK = 'timing/remote-clock.ts'
 
@@ -42,7 +42,7 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
     from: 'if (next <= result.now) this.#again = true',
     to: 'if (next <= result.now) return',
   },
-  { what: 'no sweep', file: 'transfer/sweeper.ts', from: 'this.#sweep(member)', to: 'void member' },
+  { what: 'no sweep', file: 'scheduler/sweeper.ts', from: 'this.#sweep(member)', to: 'void member' },
   {
     what: 'no transfer after a subscription',
     file: TASK,

@@ -1,5 +1,5 @@
-import type { Sweeper } from '../../src/transfer/sweeper.js'
-import type { TransferOptions, TransferResult, TransferTask } from '../../src/transfer/transfer-task.js'
+import type { Sweeper } from '../../src/scheduler/sweeper.js'
+import type { TransferOptions, TransferResult, TransferTask } from '../../src/scheduler/transfer-task.js'
 import type { Code } from './code.js'
 import type { ModelRedis, Subscriber } from './model-redis.js'
 import { Process, type World } from './world.js'

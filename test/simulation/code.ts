@@ -1,6 +1,6 @@
 import type { RemoteClock } from '../../src/timing/remote-clock.js'
-import type { Sweeper } from '../../src/transfer/sweeper.js'
-import type { TransferTask } from '../../src/transfer/transfer-task.js'
+import type { Sweeper } from '../../src/scheduler/sweeper.js'
+import type { TransferTask } from '../../src/scheduler/transfer-task.js'
 
 /** What is simulated: the real classes, or broken copies of them. */
 export interface Code {
@@ -12,7 +12,7 @@ export interface Code {
 /** Loads the classes from a copy of `src`. */
 export async function loadCode(src: URL): Promise<Code> {
   const [task, remote, sweeper] = (await Promise.all(
-    ['transfer/transfer-task.ts', 'timing/remote-clock.ts', 'transfer/sweeper.ts'].map(
+    ['scheduler/transfer-task.ts', 'timing/remote-clock.ts', 'scheduler/sweeper.ts'].map(
       (path) => import(new URL(path, src).href) as Promise<unknown>,
     ),
   )) as [Pick<Code, 'TransferTask'>, Pick<Code, 'RemoteClock'>, Pick<Code, 'Sweeper'>]

@@ -1,4 +1,4 @@
-import type { TransferOptions, TransferResult } from '../../src/transfer/transfer-task.js'
+import type { TransferOptions, TransferResult } from '../../src/scheduler/transfer-task.js'
 import type { World } from './world.js'
 
 /** The client's end of a subscription. */

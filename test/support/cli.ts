@@ -2,7 +2,7 @@ import { cac } from 'cac'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { runProgram } from '../../src/service/cli/program.js'
+import { runProgram } from '../../src/cli/program.js'
 import { redisUrl } from './redis.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -15,7 +15,7 @@ export interface Result {
 
 /** The command line in a process of its own. */
 export async function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/service/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], {
     cwd: root,
     env: { ...process.env, REDIS_URL: redisUrl(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

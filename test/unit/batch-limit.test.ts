@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { BatchLimit } from '../../src/transfer/batch-limit.js'
+import { BatchLimit } from '../../src/scheduler/batch-limit.js'
 
 /** A server whose clock stands still in scripts: `each` milliseconds per entry, `latency` for the way there and back. */
 function drain(limit: BatchLimit, entries: number, each: number, latency: number): number[] {

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { BlockingLane } from '../../src/connection/blocking-lane.js'
-import type { Link } from '../../src/connection/link.js'
+import { BlockingLane } from '../../src/redis/blocking/blocking-connection.js'
+import type { Link } from '../../src/redis/connections/reconnecting-connection.js'
 import { nextTurn } from '../../src/timing/pause.js'
 
 describe('BlockingLane', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Progress } from '../../src/service/cli/progress.js'
+import { Progress } from '../../src/cli/progress.js'
 
 describe('the progress line', () => {
   /** What is written to a stderr that is a terminal, or not. */

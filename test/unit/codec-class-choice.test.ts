@@ -1,5 +1,6 @@
+import { javaCodecs, java, type JacksonOptions } from '../../src/java/index.js'
 import { expect } from 'chai'
-import { codecs, java, type Codec, type JacksonOptions } from '../../src/codec/index.js'
+import { codecs, type Codec } from '../../src/codecs/index.js'
 import { EncodeError } from '../../src/errors.js'
 
 const EVIL = 'com.evil.Gadget'
@@ -10,9 +11,9 @@ class Order {
 }
 
 const wrapped: [name: string, make: (options?: JacksonOptions) => Codec][] = [
-  ['jsonJackson', codecs.jsonJackson],
-  ['msgpackJackson', codecs.msgpackJackson],
-  ['cborJackson', codecs.cborJackson],
+  ['jsonJackson', javaCodecs.jsonJackson],
+  ['msgpackJackson', javaCodecs.msgpackJackson],
+  ['cborJackson', javaCodecs.cborJackson],
 ]
 
 describe('the class that an encoder writes', () => {
@@ -74,12 +75,12 @@ describe('the class that an encoder writes', () => {
   }
 
   it('is no class in plain JSON, whose reader knows the type', () => {
-    expect(codecs.typedJsonJackson().encode({ '@class': EVIL }).toString()).to.equal(`{"@class":"${EVIL}"}`)
+    expect(javaCodecs.typedJsonJackson().encode({ '@class': EVIL }).toString()).to.equal(`{"@class":"${EVIL}"}`)
     expect(codecs.json().encode({ '@class': EVIL }).toString()).to.equal(`{"@class":"${EVIL}"}`)
   })
 
   it('is no other than a declared one with Kryo', () => {
-    expect(() => codecs.kryo5().encode({ a: { '@class': EVIL } }))
+    expect(() => javaCodecs.kryo5().encode({ a: { '@class': EVIL } }))
       .to.throw(EncodeError, /neither built in nor declared/)
       .with.property('path', '$.a')
   })

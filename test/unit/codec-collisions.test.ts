@@ -1,11 +1,12 @@
+import { javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
-import { Insertions } from '../../src/codec/insertions.js'
-import { codecs, type Codec } from '../../src/codec/index.js'
+import { Insertions } from '../../src/codecs/insertions.js'
+import { type Codec } from '../../src/codecs/index.js'
 import { DecodeError } from '../../src/errors.js'
 import { randomFrom } from '../support/random.js'
 
 const COUNT = 24_000
-const list = codecs.kryo5()
+const list = javaCodecs.kryo5()
 
 /** What V8 makes of an integer in a `Set`, without a seed: so that anybody can choose numbers that fall into one bucket. */
 function hash(value: number): number {
@@ -79,7 +80,7 @@ describe('numbers chosen to collide', () => {
     collides = collide(integers)
   })
 
-  const jackson = codecs.jsonJackson()
+  const jackson = javaCodecs.jsonJackson()
   const sets = () =>
     `["java.util.ArrayList",[${Array.from({ length: 60 }, () => jsonSet(integers.slice(0, 2500))).join(',')}]]`
   const ways: readonly [what: string, codec: Codec, bytes: () => Buffer][] = [
@@ -103,7 +104,7 @@ describe('numbers chosen to collide', () => {
   it('are refused when they are bigints', function () {
     const bigints = collidingBigints(COUNT)
     if (!collide(bigints)) return this.skip()
-    const codec = codecs.typedJsonJackson({ type: 'Set<BigInteger>' })
+    const codec = javaCodecs.typedJsonJackson({ type: 'Set<BigInteger>' })
     const bytes = Buffer.from(`[${bigints.join(',')}]`)
     expect(() => codec.decode(bytes)).to.throw(DecodeError, 'numbers that collide')
   }).timeout(60_000)

@@ -1,9 +1,10 @@
+import { javaCodecs, type CompressionOptions } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import zlib from 'node:zlib'
 import fc from 'fast-check'
-import { codecs } from '../../src/codec/index.js'
-import type { Codec, CompressionOptions } from '../../src/codec/index.js'
+import { codecs } from '../../src/codecs/index.js'
+import type { Codec } from '../../src/codecs/index.js'
 import { DecodeError, EncodeError, InvalidArgumentError, UnsupportedOperationError } from '../../src/errors.js'
 import { onlyDecodeErrors } from './fixtures/decoding.js'
 
@@ -11,8 +12,12 @@ const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const zstdIsThere = 'zstdCompressSync' in zlib
 
 type Wrapper = (inner?: Codec, options?: CompressionOptions) => Codec
-const wrappers: Record<string, Wrapper> = { lz4: codecs.lz4, lz4V2: codecs.lz4V2, snappyV2: codecs.snappyV2 }
-if (zstdIsThere) wrappers.zstd = codecs.zstd
+const wrappers: Record<string, Wrapper> = {
+  lz4: javaCodecs.lz4,
+  lz4V2: javaCodecs.lz4V2,
+  snappyV2: javaCodecs.snappyV2,
+}
+if (zstdIsThere) wrappers.zstd = javaCodecs.zstd
 
 const vectors = readFileSync(new URL('fixtures/compression.txt', import.meta.url), 'utf8')
   .split('\n')
@@ -20,7 +25,7 @@ const vectors = readFileSync(new URL('fixtures/compression.txt', import.meta.url
   .map((line) => {
     const [label = '', codec = '', bytes = ''] = line.split(' | ')
     const [name = '', inner] = codec.split('-')
-    return { label, name, inner: inner === 'string' ? codecs.string() : codecs.kryo5(), bytes: hex(bytes) }
+    return { label, name, inner: inner === 'string' ? codecs.string() : javaCodecs.kryo5(), bytes: hex(bytes) }
   })
 
 /** Text that repeats itself in places, as messages do. */
@@ -35,9 +40,9 @@ const text = fc
 
 describe('compression codecs', () => {
   it('name the codec within and are frozen', () => {
-    expect(codecs.lz4().name).to.equal('lz4(kryo5)')
-    expect(codecs.snappyV2(codecs.json()).name).to.equal('snappyV2(json)')
-    expect(Object.isFrozen(codecs.lz4V2())).to.equal(true)
+    expect(javaCodecs.lz4().name).to.equal('lz4(kryo5)')
+    expect(javaCodecs.snappyV2(codecs.json()).name).to.equal('snappyV2(json)')
+    expect(Object.isFrozen(javaCodecs.lz4V2())).to.equal(true)
   })
 
   for (const [name, wrapper] of Object.entries(wrappers)) {
@@ -58,7 +63,7 @@ describe('compression codecs', () => {
 
       it('makes messages that repeat themselves small', () => {
         const value = { lines: Array.from({ length: 100 }, (_, i) => `order ${i} of customer 7`) }
-        expect(wrapper().encode(value).length).to.be.below(codecs.kryo5().encode(value).length / 2)
+        expect(wrapper().encode(value).length).to.be.below(javaCodecs.kryo5().encode(value).length / 2)
         expect(wrapper().encode('z'.repeat(100_000)).length).to.be.below(6_000)
       })
 
@@ -121,13 +126,13 @@ describe('compression codecs', () => {
   }
 
   it('reads copies of every kind that other compressors write', () => {
-    const snappy = codecs.snappyV2(codecs.string())
+    const snappy = javaCodecs.snappyV2(codecs.string())
     // a literal, then copies with offsets in 1 and 4 bytes; a literal with a long length, then an offset in 2 bytes
     expect(snappy.decode(hex('0c 0c 61626364 01 04 0f 04000000'))).to.equal('abcdabcdabcd')
     expect(snappy.decode(hex('08 f003 61626364 0e 0400'))).to.equal('abcdabcd')
     expect(() => snappy.decode(hex('08 0c 61626364 0e 0500'))).to.throw(DecodeError, /damaged/)
     expect(() => snappy.decode(hex('08 0c 61626364 0e 0000'))).to.throw(DecodeError, /damaged/)
-    const lz4 = codecs.lz4(codecs.string())
+    const lz4 = javaCodecs.lz4(codecs.string())
     expect(() => lz4.decode(hex('00000008 40 61626364 0500 00'))).to.throw(DecodeError, /damaged/)
     expect(() => lz4.decode(hex('00000009 40 61626364 0400 00'))).to.throw(DecodeError, /damaged/)
   })
@@ -143,10 +148,11 @@ describe('compression codecs', () => {
         ]),
       decompress: (bytes: Buffer) => bytes.subarray(9),
     }
-    const codec = codecs.zstd(codecs.string(), { implementation: raw })
+    const codec = javaCodecs.zstd(codecs.string(), { implementation: raw })
     expect(codec.decode(codec.encode('hello'))).to.equal('hello')
-    if (zstdIsThere) expect(codecs.zstd(codecs.string()).decode(codec.encode('hello'))).to.equal('hello')
-    else expect(() => codecs.zstd()).to.throw(UnsupportedOperationError, /has no Zstandard: use Node 22.15 or later/)
+    if (zstdIsThere) expect(javaCodecs.zstd(codecs.string()).decode(codec.encode('hello'))).to.equal('hello')
+    else
+      expect(() => javaCodecs.zstd()).to.throw(UnsupportedOperationError, /has no Zstandard: use Node 22.15 or later/)
   })
 
   it('refuses options that it does not understand', () => {

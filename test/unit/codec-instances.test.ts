@@ -1,5 +1,6 @@
+import { javaCodecs, java } from '../../src/java/index.js'
 import { expect } from 'chai'
-import { codecs, java, type Codec } from '../../src/codec/index.js'
+import { codecs, type Codec } from '../../src/codecs/index.js'
 import { DecodeError, EncodeError } from '../../src/errors.js'
 
 /** As the ids of MongoDB are: bytes in a field, and a text for them. */
@@ -28,12 +29,12 @@ class Chain {
 const all: Record<string, Codec> = {
   json: codecs.json(),
   msgpack: codecs.msgpack(),
-  jsonJackson: codecs.jsonJackson(),
-  typedJsonJackson: codecs.typedJsonJackson(),
-  msgpackJackson: codecs.msgpackJackson(),
-  cborJackson: codecs.cborJackson(),
-  kryo5: codecs.kryo5(),
-  'kryo5 with references': codecs.kryo5({ references: true }),
+  jsonJackson: javaCodecs.jsonJackson(),
+  typedJsonJackson: javaCodecs.typedJsonJackson(),
+  msgpackJackson: javaCodecs.msgpackJackson(),
+  cborJackson: javaCodecs.cborJackson(),
+  kryo5: javaCodecs.kryo5(),
+  'kryo5 with references': javaCodecs.kryo5({ references: true }),
 }
 
 for (const [name, codec] of Object.entries(all)) {
@@ -83,7 +84,7 @@ for (const [name, codec] of Object.entries(all)) {
 describe('a Java value inside a Java value', () => {
   for (const name of ['jsonJackson', 'msgpackJackson', 'cborJackson', 'kryo5'] as const) {
     it(`is refused by ${name} where a class is made of something else`, () => {
-      const codec = codecs[name]()
+      const codec = javaCodecs[name]()
       const map = java.of('java.util.HashMap', { a: 1 })
       for (const type of ['java.util.TreeMap', 'java.util.LinkedList', 'java.lang.Float', 'java.util.UUID']) {
         expect(() => codec.encode({ v: java.of(type, map) }), type)
@@ -95,7 +96,7 @@ describe('a Java value inside a Java value', () => {
 
   it('comes back where Java holds any value', () => {
     const uuid = java.uuid('00000000-0000-0001-0000-000000000002')
-    for (const make of [codecs.jsonJackson, codecs.msgpackJackson, codecs.cborJackson]) {
+    for (const make of [javaCodecs.jsonJackson, javaCodecs.msgpackJackson, javaCodecs.cborJackson]) {
       const codec = make({ exact: true })
       const values = [uuid, java.of('java.util.TreeMap', { a: 'x' }), java.of('java.util.ArrayList', ['x'])]
       for (const value of values) {
@@ -103,7 +104,7 @@ describe('a Java value inside a Java value', () => {
         expect(codec.encode(codec.decode(bytes)).toString('latin1')).to.equal(bytes.toString('latin1'))
       }
     }
-    const kryo = codecs.kryo5({ exact: true })
+    const kryo = javaCodecs.kryo5({ exact: true })
     const optional = java.of('java.util.Optional', uuid)
     expect(kryo.decode(kryo.encode(optional))).to.deep.equal(optional)
   })
@@ -112,14 +113,18 @@ describe('a Java value inside a Java value', () => {
 describe('kryo5 codec, what names and constants leave behind', () => {
   it('gives back an empty Optional', () => {
     const empty = java.of('java.util.Optional', null)
-    for (const codec of [codecs.kryo5(), codecs.kryo5({ references: true }), codecs.kryo5({ exact: true })]) {
+    for (const codec of [
+      javaCodecs.kryo5(),
+      javaCodecs.kryo5({ references: true }),
+      javaCodecs.kryo5({ exact: true }),
+    ]) {
       expect(codec.decode(codec.encode(empty))).to.deep.equal(empty)
       expect(codec.decode(codec.encode([empty, 'a']))).to.deep.equal([empty, 'a'])
     }
   })
 
   it('keeps a bounded number of enums that only values name', () => {
-    const codec = codecs.kryo5()
+    const codec = javaCodecs.kryo5()
     const first = codec.encode(java.enumValue('x.E0', 1))
     expect(codec.decode(first)).to.have.property('ordinal', 1)
     for (let i = 1; i <= 1000; i++) codec.encode(java.enumValue(`x.E${i}`, 1))
@@ -127,7 +132,7 @@ describe('kryo5 codec, what names and constants leave behind', () => {
   })
 
   it('knows no class by the names that every object has', () => {
-    const codec = codecs.kryo5()
+    const codec = javaCodecs.kryo5()
     for (const name of ['constructor', '__proto__', 'toString', 'int', 'String', 'int[]']) {
       const text = Buffer.from(`[L${name};`)
       text[text.length - 1]! |= 0x80
@@ -143,7 +148,7 @@ describe('kryo5 codec, what names and constants leave behind', () => {
       }
     }
     const classes = { 'x.Loud': { type: Loud, fields: { name: 'String', constructor: 'String' } } }
-    const codec = codecs.kryo5({ classes })
+    const codec = javaCodecs.kryo5({ classes })
     const loud = Object.defineProperty(new Loud(), 'name', { value: 'n', enumerable: true })
     const decoded = codec.decode(codec.encode(loud)) as object
     expect(Object.entries(decoded)).to.deep.equal([
@@ -153,7 +158,7 @@ describe('kryo5 codec, what names and constants leave behind', () => {
   })
 
   it('refuses a map of several entries where Java has one', () => {
-    const codec = codecs.kryo5()
+    const codec = javaCodecs.kryo5()
     expect(() => codec.encode(java.of('java.util.Collections$SingletonMap', { a: 1, b: 2 }))).to.throw(EncodeError)
     expect(() => codec.encode(java.of('java.util.Collections$EmptyMap', new Map([[1, 1]])))).to.throw(EncodeError)
   })

@@ -1,8 +1,9 @@
+import { javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { MAX_DEPTH } from '../../src/codec/codec.js'
-import { codecs, type Codec } from '../../src/codec/index.js'
-import { java } from '../../src/codec/kryo/java-values.js'
+import { MAX_DEPTH } from '../../src/codecs/codec.js'
+import { type Codec } from '../../src/codecs/index.js'
+import { java } from '../../src/java/kryo/java-values.js'
 import { DecodeError, EncodeError } from '../../src/errors.js'
 import { jacksonVectors, type JacksonVector } from './codec-jackson-vectors.js'
 import { onlyDecodeErrors } from './fixtures/decoding.js'
@@ -20,14 +21,14 @@ interface Format {
 const bare = ['List.of', 'Map.of', 'int[]', 'long[]', 'String[]', 'double[]', 'Float 1.5', 'Order']
 const formats: Record<string, Format> = {
   msgpackJackson: {
-    codec: codecs.msgpackJackson(),
-    exact: codecs.msgpackJackson({ exact: true }),
+    codec: javaCodecs.msgpackJackson(),
+    exact: javaCodecs.msgpackJackson({ exact: true }),
     wire: (vector) => vector.msgpack,
     bare,
   },
   cborJackson: {
-    codec: codecs.cborJackson(),
-    exact: codecs.cborJackson({ exact: true }),
+    codec: javaCodecs.cborJackson(),
+    exact: javaCodecs.cborJackson({ exact: true }),
     wire: (vector) => vector.cbor,
     bare: [...bare, 'map int key'],
   },

@@ -1,6 +1,7 @@
+import { javaCodecs, type JacksonOptions } from '../../src/java/index.js'
 import { expect } from 'chai'
-import { codecs, type Codec, type JacksonOptions } from '../../src/codec/index.js'
-import { JavaValue, java } from '../../src/codec/kryo/java-values.js'
+import { type Codec } from '../../src/codecs/index.js'
+import { JavaValue, java } from '../../src/java/kryo/java-values.js'
 import { DecodeError, EncodeError } from '../../src/errors.js'
 import { jacksonVectors } from './codec-jackson-vectors.js'
 
@@ -62,9 +63,9 @@ const classes = { [ORDER]: { fields }, [INNER]: { type: Inner, fields: { z: 'int
 const wire = jacksonVectors.Order!
 
 const formats: [name: string, make: (options: JacksonOptions) => Codec<never>, bytes: Buffer][] = [
-  ['jsonJackson', codecs.jsonJackson, Buffer.from(wire.json)],
-  ['msgpackJackson', codecs.msgpackJackson, Buffer.from(wire.msgpack!, 'hex')],
-  ['cborJackson', codecs.cborJackson, Buffer.from(wire.cbor, 'hex')],
+  ['jsonJackson', javaCodecs.jsonJackson, Buffer.from(wire.json)],
+  ['msgpackJackson', javaCodecs.msgpackJackson, Buffer.from(wire.msgpack!, 'hex')],
+  ['cborJackson', javaCodecs.cborJackson, Buffer.from(wire.cbor, 'hex')],
 ]
 
 describe('classes of the Jackson codecs', () => {
@@ -128,7 +129,7 @@ describe('classes of the Jackson codecs', () => {
     })
   }
 
-  const codec = codecs.jsonJackson({ classes })
+  const codec = javaCodecs.jsonJackson({ classes })
   const text = (value: unknown, by: Codec = codec) => by.encode(value).toString()
   const written = (order: object) => text({ '@class': ORDER, ...order })
 
@@ -157,7 +158,7 @@ describe('classes of the Jackson codecs', () => {
   }
 
   it('writes UUID fields bare for Redisson 3', () => {
-    const old = codecs.jsonJackson({ classes, uuidFields: 'bare' })
+    const old = javaCodecs.jsonJackson({ classes, uuidFields: 'bare' })
     const json = `{"@class":"${ORDER}","u":"${uuid}","uuids":["${uuid}"]}`
     expect(text({ '@class': ORDER, u: uuid, uuids: [java.uuid(uuid)] }, old)).to.equal(json)
     expect(codec.decode(Buffer.from(json))).to.deep.equal({ '@class': ORDER, u: uuid, uuids: [uuid] })
@@ -212,7 +213,7 @@ describe('classes of the Jackson codecs', () => {
   }
 
   it('keeps the class of a collection in a declared field in exact mode', () => {
-    const exact = codecs.jsonJackson({ classes, exact: true })
+    const exact = javaCodecs.jsonJackson({ classes, exact: true })
     const json = `{"@class":"${ORDER}","ll":["java.util.LinkedList",[["java.lang.Long",1]]],"tags":["java.util.LinkedList",["a"]]}`
     const order = exact.decode(Buffer.from(json)) as Record<string, unknown>
     expect(order.tags).to.deep.equal(new JavaValue('java.util.LinkedList', ['a']))
@@ -229,7 +230,7 @@ describe('classes of the Jackson codecs', () => {
         calls++
       }
     }
-    const loud = codecs.jsonJackson({ classes: { 'com.x.Loud': { type: Loud } } })
+    const loud = javaCodecs.jsonJackson({ classes: { 'com.x.Loud': { type: Loud } } })
     const value = loud.decode(Buffer.from('{"@class":"com.x.Loud","name":"x","__proto__":{"a":1}}')) as object
     expect(calls).to.equal(0)
     expect(value).to.be.instanceOf(Loud)
@@ -241,7 +242,7 @@ describe('classes of the Jackson codecs', () => {
 })
 
 describe('typedJsonJackson codec', () => {
-  const codec = codecs.typedJsonJackson()
+  const codec = javaCodecs.typedJsonJackson()
   const text = (value: unknown, by: Codec = codec) => by.encode(value).toString()
   const parse = (json: string, by: Codec = codec) => by.decode(Buffer.from(json))
 
@@ -274,7 +275,7 @@ describe('typedJsonJackson codec', () => {
   })
 
   it('reads by the declared type', () => {
-    const of = (type: string) => codecs.typedJsonJackson({ type })
+    const of = (type: string) => javaCodecs.typedJsonJackson({ type })
     expect(parse('5', of('Date'))).to.deep.equal(new Date(5))
     expect(parse('"AQI="', of('byte[]'))).to.deep.equal(Buffer.of(1, 2))
     expect(parse('[9007199254740993]', of('List<Long>'))).to.deep.equal([9_007_199_254_740_993n])
@@ -286,7 +287,7 @@ describe('typedJsonJackson codec', () => {
   })
 
   it('gives back the object that Java wrote', () => {
-    const typed = codecs.typedJsonJackson({ type: ORDER, classes })
+    const typed = javaCodecs.typedJsonJackson({ type: ORDER, classes })
     const json = wire.typed
     const order = typed.decode(Buffer.from(json)) as Record<string, unknown>
     expect(order).to.not.have.property('@class')

@@ -1,13 +1,14 @@
+import { javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { MAX_DEPTH } from '../../src/codec/codec.js'
-import { codecs, type Codec } from '../../src/codec/index.js'
-import { JavaValue, java } from '../../src/codec/kryo/java-values.js'
+import { MAX_DEPTH } from '../../src/codecs/codec.js'
+import { type Codec } from '../../src/codecs/index.js'
+import { JavaValue, java } from '../../src/java/kryo/java-values.js'
 import { DecodeError, EncodeError, InvalidArgumentError } from '../../src/errors.js'
 import { jacksonVectors } from './codec-jackson-vectors.js'
 import { onlyDecodeErrors } from './fixtures/decoding.js'
 
-const codec = codecs.jsonJackson()
+const codec = javaCodecs.jsonJackson()
 const text = (value: unknown, by: Codec = codec) => by.encode(value).toString()
 const parse = (json: string, by: Codec = codec) => by.decode(Buffer.from(json))
 const decimal = (digits: string) => java.bigDecimal(digits)
@@ -49,7 +50,7 @@ describe('jsonJackson codec', () => {
   for (const [json, value] of both) {
     it(`reads and writes ${json}`, () => {
       expect(parse(json)).to.deep.equal(value)
-      expect(text(value, codecs.jsonJackson({ plainClasses: true }))).to.equal(json)
+      expect(text(value, javaCodecs.jsonJackson({ plainClasses: true }))).to.equal(json)
     })
   }
 
@@ -106,7 +107,7 @@ describe('jsonJackson codec', () => {
     expect(parse('["java.lang.Long",9007199254740991]')).to.equal(2 ** 53 - 1)
     expect(parse('123456789012345678901')).to.deep.equal(java.bigInteger(123_456_789_012_345_678_901n))
     expect(text(5n)).to.equal('["java.lang.Long",5]')
-    expect(parse('["java.lang.Long",5]', codecs.jsonJackson({ longs: 'bigint' }))).to.equal(5n)
+    expect(parse('["java.lang.Long",5]', javaCodecs.jsonJackson({ longs: 'bigint' }))).to.equal(5n)
   })
 
   it('keeps the digits of a BigDecimal', () => {
@@ -153,7 +154,7 @@ describe('jsonJackson codec', () => {
   })
 
   it('gives back the bytes of Java in exact mode, except what Java itself cannot read', () => {
-    const exact = codecs.jsonJackson({ exact: true })
+    const exact = javaCodecs.jsonJackson({ exact: true })
     const bare = ['List.of', 'Map.of', 'int[]', 'long[]', 'String[]', 'double[]']
     let same = 0
     for (const [what, { json }] of Object.entries(jacksonVectors)) {
@@ -227,11 +228,11 @@ describe('jsonJackson codec', () => {
 
   it('treats unknown classes as it is told', () => {
     const json = '["java.util.ArrayList",[{"@class":"com.x.Y","a":1},["com.x.Color","RED"]]]'
-    expect(parse(json, codecs.jsonJackson({ unknownClass: 'map' }))).to.deep.equal([
+    expect(parse(json, javaCodecs.jsonJackson({ unknownClass: 'map' }))).to.deep.equal([
       { a: 1 },
       new JavaValue('com.x.Color', 'RED'),
     ])
-    const refusing = codecs.jsonJackson({ unknownClass: 'refuse' })
+    const refusing = javaCodecs.jsonJackson({ unknownClass: 'refuse' })
     expect(() => parse(json, refusing)).to.throw(DecodeError, /com.x.Y/)
     expect(() => parse('["com.x.Color","RED"]', refusing)).to.throw(DecodeError, /com.x.Color/)
     expect(parse('{"@class":"java.util.TreeMap","a":["java.lang.Long",1]}', refusing)).to.deep.equal({ a: 1 })
@@ -245,7 +246,7 @@ describe('jsonJackson codec', () => {
       expect(Object.keys(value)).to.include.members(['__proto__', 'constructor'])
       expect(value.polluted).to.equal(undefined)
       expect(({} as Record<string, unknown>).polluted).to.equal(undefined)
-      expect(parse(text(value, codecs.jsonJackson({ plainClasses: true })))).to.deep.equal(value)
+      expect(parse(text(value, javaCodecs.jsonJackson({ plainClasses: true })))).to.deep.equal(value)
     }
   })
 
@@ -278,7 +279,7 @@ describe('jsonJackson codec', () => {
   it('bounds the slower parser, too', () => {
     const big = 9_007_199_254_740_993n
     expect(() => parse(`${`[${big},`.repeat(300)}1${']'.repeat(300)}`)).to.throw(DecodeError, /nest deeper than 257/)
-    const exact = codecs.jsonJackson({ exact: true })
+    const exact = javaCodecs.jsonJackson({ exact: true })
     expect(() => parse('"a\u0001b"', exact)).to.throw(DecodeError, /not JSON/)
     expect(() => parse('["a', exact)).to.throw(DecodeError, /unexpected end/)
   })
@@ -349,7 +350,7 @@ describe('jsonJackson codec', () => {
       { classes: { 'com.x.Y': { type: Object } } },
       { classes: { 'com.x.Y': { type: URL }, 'com.x.Z': { type: URL } } },
     ]) {
-      expect(() => codecs.jsonJackson(options as never), JSON.stringify(options)).to.throw(InvalidArgumentError)
+      expect(() => javaCodecs.jsonJackson(options as never), JSON.stringify(options)).to.throw(InvalidArgumentError)
     }
   })
 })

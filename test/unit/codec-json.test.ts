@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { MAX_DEPTH } from '../../src/codec/codec.js'
-import { codecs } from '../../src/codec/index.js'
+import { MAX_DEPTH } from '../../src/codecs/codec.js'
+import { codecs } from '../../src/codecs/index.js'
 import { DecodeError, EncodeError } from '../../src/errors.js'
 import { onlyDecodeErrors } from './fixtures/decoding.js'
 

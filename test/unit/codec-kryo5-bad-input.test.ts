@@ -1,17 +1,17 @@
+import { javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import { codecs } from '../../src/codec/index.js'
 import { DecodeError } from '../../src/errors.js'
 import { allowedClasses, classes } from './fixtures/kryo5-classes.js'
 import { encodable } from './fixtures/kryo5-values.js'
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const readers = [
-  codecs.kryo5({ classes }),
-  codecs.kryo5({ classes, references: true }),
-  codecs.kryo5({ classes, references: true, exact: true }),
-  codecs.kryo5({ classes, allowedClasses }),
+  javaCodecs.kryo5({ classes }),
+  javaCodecs.kryo5({ classes, references: true }),
+  javaCodecs.kryo5({ classes, references: true, exact: true }),
+  javaCodecs.kryo5({ classes, allowedClasses }),
 ]
 const codec = readers[0]!
 

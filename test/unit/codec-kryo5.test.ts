@@ -1,15 +1,14 @@
+import { javaCodecs, java, type Kryo5Options } from '../../src/java/index.js'
 import { inspect, isDeepStrictEqual } from 'node:util'
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import { MAX_DEPTH } from '../../src/codec/codec.js'
-import { codecs, java } from '../../src/codec/index.js'
-import type { Kryo5Options } from '../../src/codec/index.js'
+import { MAX_DEPTH } from '../../src/codecs/codec.js'
 import { EncodeError, InvalidArgumentError } from '../../src/errors.js'
 import { allowedClasses, classes } from './fixtures/kryo5-classes.js'
 import { encodable } from './fixtures/kryo5-values.js'
 
-const codec = codecs.kryo5()
+const codec = javaCodecs.kryo5()
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const roundTrip = (value: unknown) => codec.decode(codec.encode(value))
 
@@ -46,11 +45,11 @@ describe('kryo5 codec', () => {
       const all = vectors(file)
       expect(all.length).to.be.greaterThan(60)
       for (const { label, options, bytes } of all) {
-        const exact = codecs.kryo5({ ...options, exact: true })
+        const exact = javaCodecs.kryo5({ ...options, exact: true })
         const again = exact.encode(exact.decode(bytes))
         if (!NOT_THE_SAME_BYTES.test(label)) expect(again.toString('hex'), label).to.equal(bytes.toString('hex'))
         expect(exact.decode(again), label).to.deep.equal(exact.decode(bytes))
-        const plain = codecs.kryo5(options)
+        const plain = javaCodecs.kryo5(options)
         const value = plain.decode(bytes)
         expect(plain.decode(plain.encode(value)), label).to.deep.equal(value)
       }
@@ -98,7 +97,7 @@ describe('kryo5 codec', () => {
 
   it('gives back everything that it takes', () => {
     for (const options of [{}, { references: true }, { exact: true }]) {
-      const each = codecs.kryo5(options)
+      const each = javaCodecs.kryo5(options)
       fc.assert(
         fc.property(encodable, (value) => {
           const bytes = each.encode(value)
@@ -115,8 +114,8 @@ describe('kryo5 codec', () => {
   it('reads Longs exactly, as numbers or bigints', () => {
     expect(roundTrip(2n ** 53n)).to.equal(2n ** 53n)
     expect(roundTrip(5n)).to.equal(5)
-    expect(codecs.kryo5({ longs: 'bigint' }).decode(hex('0902'))).to.equal(1n)
-    expect(codecs.kryo5({ longs: 'bigint' }).decode(hex('0202'))).to.equal(1)
+    expect(javaCodecs.kryo5({ longs: 'bigint' }).decode(hex('0902'))).to.equal(1n)
+    expect(javaCodecs.kryo5({ longs: 'bigint' }).decode(hex('0202'))).to.equal(1)
   })
 
   describe('with declared classes', () => {
@@ -126,7 +125,7 @@ describe('kryo5 codec', () => {
         return this.x * 2
       }
     }
-    const typed = codecs.kryo5<Record<string, unknown>>({
+    const typed = javaCodecs.kryo5<Record<string, unknown>>({
       classes: { ...classes, V$Inner: { type: Inner, fields: { x: 'int' } } },
     })
 
@@ -175,16 +174,16 @@ describe('kryo5 codec', () => {
 
     it('refuses declarations that it does not understand', () => {
       for (const type of ['int[', 'Strin', 'List<String', 'x.Y', '', 'List<>', 'int int', 5]) {
-        const declare = () => codecs.kryo5({ classes: { A: { fields: { a: type as string } } } })
+        const declare = () => javaCodecs.kryo5({ classes: { A: { fields: { a: type as string } } } })
         expect(declare, String(type)).to.throw(InvalidArgumentError, /kryo5.classes\["A"\].fields.a/)
       }
-      expect(() => codecs.kryo5({ classes: { 'java.util.Date': {} } })).to.throw(InvalidArgumentError)
-      expect(() => codecs.kryo5({ reference: true } as Kryo5Options)).to.throw(InvalidArgumentError)
+      expect(() => javaCodecs.kryo5({ classes: { 'java.util.Date': {} } })).to.throw(InvalidArgumentError)
+      expect(() => javaCodecs.kryo5({ reference: true } as Kryo5Options)).to.throw(InvalidArgumentError)
     })
   })
 
   it('keeps shared objects and cycles in references mode', () => {
-    const each = codecs.kryo5<Record<string, unknown>>({ references: true })
+    const each = javaCodecs.kryo5<Record<string, unknown>>({ references: true })
     const shared = { s: 1 }
     const value: Record<string, unknown> = { list: [shared, shared], map: new Map<unknown, unknown>([[1, shared]]) }
     value.self = value
@@ -200,7 +199,7 @@ describe('kryo5 codec', () => {
     const declared = { [a]: { fields: { x: 'int' } }, [b]: { fields: { x: 'int' } } } as const
     const value = java.of(b, { x: 1 })
     const bytesOf = (allowedClasses: string[], allowedClassesOrder?: 'sorted' | 'given') =>
-      codecs.kryo5({ classes: declared, allowedClasses, allowedClassesOrder }).encode(value).toString('hex')
+      javaCodecs.kryo5({ classes: declared, allowedClasses, allowedClassesOrder }).encode(value).toString('hex')
     expect(bytesOf([b, a])).to.equal(bytesOf([a, b]))
     expect(bytesOf([b, a], 'sorted')).to.equal(bytesOf([a, b]))
     expect(bytesOf([a, b], 'given')).to.equal(bytesOf([a, b]))
@@ -209,7 +208,7 @@ describe('kryo5 codec', () => {
   })
 
   it('writes only allowed classes', () => {
-    const each = codecs.kryo5({ allowedClasses, classes })
+    const each = javaCodecs.kryo5({ allowedClasses, classes })
     expect(() => each.encode([new Set()])).to.throw(EncodeError, /java.util.LinkedHashSet is not among the allowed/)
     expect(() => each.decode(codec.encode(new Set([1])))).to.throw(/LinkedHashSet is not among the allowedClasses/)
     // entries from before the classes were registered

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { codecs } from '../../src/codec/index.js'
+import { codecs } from '../../src/codecs/index.js'
 import { DecodeError, EncodeError } from '../../src/errors.js'
 
 describe('string codec', () => {

@@ -1,13 +1,14 @@
+import { javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { codecs, type Codec } from '../../src/codec/index.js'
+import { codecs, type Codec } from '../../src/codecs/index.js'
 import { DecodeError, EncodeError, InvalidArgumentError } from '../../src/errors.js'
 
 /** Encodes what the types do not allow. */
 const encodeAny = <T>(codec: Codec<T>, value: unknown) => codec.encode(value as T)
 
 describe('long codec', () => {
-  const codec = codecs.long()
+  const codec = javaCodecs.long()
 
   const vectors: [text: string, value: number | bigint][] = [
     ['5', 5],
@@ -50,7 +51,7 @@ describe('long codec', () => {
 })
 
 describe('integer codec', () => {
-  const codec = codecs.integer()
+  const codec = javaCodecs.integer()
 
   it('writes and reads decimal text of 32 bits', () => {
     for (const value of [0, 5, -1, 2 ** 31 - 1, -(2 ** 31)]) {
@@ -70,7 +71,7 @@ describe('integer codec', () => {
 })
 
 describe('double codec', () => {
-  const codec = codecs.double()
+  const codec = javaCodecs.double()
 
   // from Double.toString of a JVM
   const vectors: [value: number, text: string][] = [
@@ -130,13 +131,13 @@ describe('double codec', () => {
 
 describe('byteArray codec', () => {
   it('is the bytes codec', () => {
-    expect(codecs.byteArray).to.equal(codecs.bytes)
+    expect(javaCodecs.byteArray).to.equal(codecs.bytes)
   })
 })
 
 describe('composite codec', () => {
   it('leaves the elements to the codec of the values', () => {
-    const codec = codecs.composite({ value: codecs.long(), key: codecs.json() })
+    const codec = javaCodecs.composite({ value: javaCodecs.long(), key: codecs.json() })
     expect(codec.name).to.equal('composite(long)')
     expect(codec.encode(7n).toString()).to.equal('7')
     expect(codec.decode(Buffer.from('7'))).to.equal(7)
@@ -144,9 +145,11 @@ describe('composite codec', () => {
   })
 
   it('refuses what are no codecs', () => {
-    for (const parts of [{}, { value: {} }, { value: codecs.long }, { value: codecs.long(), key: 5 }, null]) {
-      expect(() => codecs.composite(parts as never)).to.throw(InvalidArgumentError)
+    for (const parts of [{}, { value: {} }, { value: javaCodecs.long }, { value: javaCodecs.long(), key: 5 }, null]) {
+      expect(() => javaCodecs.composite(parts as never)).to.throw(InvalidArgumentError)
     }
-    expect(() => codecs.composite({ value: codecs.long(), map: codecs.long() } as never)).to.throw(/composite.map/)
+    expect(() => javaCodecs.composite({ value: javaCodecs.long(), map: javaCodecs.long() } as never)).to.throw(
+      /composite.map/,
+    )
   })
 })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { inspect } from 'node:util'
-import { resolveTarget, type ConnectOptions } from '../../src/connection/options.js'
+import { resolveTarget, type ConnectOptions } from '../../src/redis/options.js'
 import { InvalidArgumentError } from '../../src/errors.js'
 
 function failure(options: unknown): Error {

@@ -7,8 +7,8 @@ import {
   entryPrefix,
   entryId,
   payloadOf,
-} from '../../src/codec/entry.js'
-import { EntryIds } from '../../src/codec/entry-id.js'
+} from '../../src/codecs/entry.js'
+import { EntryIds } from '../../src/codecs/entry-id.js'
 import { DecodeError } from '../../src/errors.js'
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')

@@ -23,7 +23,7 @@ redis.call('publish', ARGV[1], "\\0\\\\ \`\${x}")
 return 1
 `
 
-const problemsOf = (text: string, file = 'src/lua/move-one.lua') => parseScript(file, text).problems
+const problemsOf = (text: string, file = 'src/store/move-one.lua') => parseScript(file, text).problems
 
 describe('generate-lua', () => {
   let dir: string
@@ -210,13 +210,13 @@ describe('generate-lua', () => {
     it(`refuses ${what}`, () => {
       const broken = change(good)
       expect(broken).to.not.equal(good)
-      expect(problemsOf(broken)).to.include(`src/lua/move-one.lua${problem}`)
+      expect(problemsOf(broken)).to.include(`src/store/move-one.lua${problem}`)
     })
   }
 
   it('refuses a file name that is not kebab-case', () => {
-    expect(problemsOf(good, 'src/lua/moveOne.lua')).to.deep.equal([
-      'src/lua/moveOne.lua:1: the file name must be kebab-case, not "moveOne.lua"',
+    expect(problemsOf(good, 'src/store/moveOne.lua')).to.deep.equal([
+      'src/store/moveOne.lua:1: the file name must be kebab-case, not "moveOne.lua"',
     ])
   })
 

@@ -20,17 +20,18 @@ async function violations(changes: Record<string, string> = {}): Promise<string[
     'node_modules/cac/index.js': '',
     'src/errors.ts': 'export class E {}',
     'src/keys.ts': "import './errors.js'",
-    'src/codec/msgpack.ts': "import 'msgpackr'",
+    'src/codecs/msgpack.ts': "import 'msgpackr'",
     'src/timing/timer.ts': "import '../errors.js'",
-    'src/lua/run.ts': "import '../keys.js'",
-    'src/connection/link.ts': "import 'ioredis'; import '../lua/run.js'",
-    'src/transfer/transfer-task.ts': "import '../timing/timer.js'",
-    'src/queues/delayed.ts': "import '../transfer/transfer-task.js'",
-    'src/client.ts': "import './queues/delayed.js'; import './codec/msgpack.js'; import './connection/link.js'",
+    'src/store/run.ts': "import '../keys.js'",
+    'src/redis/connections/reconnecting-connection.ts': "import 'ioredis'; import '../../store/run.js'",
+    'src/scheduler/transfer-task.ts': "import '../timing/timer.js'",
+    'src/queues/delayed.ts': "import '../scheduler/transfer-task.js'",
+    'src/client.ts':
+      "import './queues/delayed.js'; import './codecs/msgpack.js'; import './redis/connections/reconnecting-connection.js'",
     'src/index.ts': "import './client.js'",
-    'src/service/main.ts': "import '../index.js'; import 'cac'",
-    'src/service/doctor/look.ts':
-      "import '../../keys.js'; import '../../lua/run.js'; import '../../connection/link.js'",
+    'src/cli/main.ts': "import '../index.js'; import 'cac'",
+    'src/doctor/look.ts':
+      "import '../keys.js'; import '../store/run.js'; import '../redis/connections/reconnecting-connection.js'",
     ...changes,
   }
   try {
@@ -54,8 +55,8 @@ describe('layer check', () => {
   const cases: [what: string, change: Record<string, string>, found: string][] = [
     [
       'an import against the order',
-      { 'src/lua/run.ts': "import '../connection/link.js'" },
-      'layer-lua: src/lua/run.ts -> src/connection/link.ts',
+      { 'src/store/run.ts': "import '../redis/connections/reconnecting-connection.js'" },
+      'layer-store: src/store/run.ts -> src/redis/connections/reconnecting-connection.ts',
     ],
     [
       'a type imported against the order',
@@ -63,29 +64,34 @@ describe('layer check', () => {
       'layer-base: src/errors.ts -> src/keys.ts',
     ],
     [
-      'the library using the service',
-      { 'src/index.ts': "import './service/other.js'", 'src/service/other.ts': 'export {}' },
-      'layer-index: src/index.ts -> src/service/other.ts',
+      'the library using the command line',
+      { 'src/index.ts': "import './cli/other.js'", 'src/cli/other.ts': 'export {}' },
+      'layer-index: src/index.ts -> src/cli/other.ts',
     ],
     [
-      'the service using the inside of the library',
-      { 'src/service/main.ts': "import '../keys.js'" },
-      'service-uses-the-public-api: src/service/main.ts -> src/keys.ts',
+      'the command line using the inside of the library',
+      { 'src/cli/main.ts': "import '../keys.js'" },
+      'cli-uses-the-public-api: src/cli/main.ts -> src/keys.ts',
     ],
     [
       'the doctor using what makes timers',
-      { 'src/service/doctor/look.ts': "import '../../queues/delayed.js'" },
-      'doctor-looks-below-the-queues: src/service/doctor/look.ts -> src/queues/delayed.ts',
+      { 'src/doctor/look.ts': "import '../queues/delayed.js'" },
+      'doctor-looks-below-the-queues: src/doctor/look.ts -> src/queues/delayed.ts',
     ],
     [
-      'ioredis outside connection',
+      'the library using what is for Java',
+      { 'src/client.ts': "import './java/kryo.js'", 'src/java/kryo.ts': 'export {}' },
+      'java-is-an-entry-of-its-own: src/client.ts -> src/java/kryo.ts',
+    ],
+    [
+      'ioredis outside redis',
       { 'src/queues/delayed.ts': "import 'ioredis'" },
       'ioredis-only-in-one-place: src/queues/delayed.ts -> node_modules/ioredis/index.js',
     ],
     [
       'msgpackr outside its codec',
-      { 'src/codec/other.ts': "import 'msgpackr'" },
-      'msgpackr-only-in-one-place: src/codec/other.ts -> node_modules/msgpackr/index.js',
+      { 'src/codecs/other.ts': "import 'msgpackr'" },
+      'msgpackr-only-in-one-place: src/codecs/other.ts -> node_modules/msgpackr/index.js',
     ],
     [
       'cac in the library',
@@ -99,8 +105,8 @@ describe('layer check', () => {
     ],
     [
       'a transfer task that knows Lua',
-      { 'src/transfer/transfer-task.ts': "import '../lua/run.js'" },
-      'pure-timing-and-transfer-task: src/transfer/transfer-task.ts -> src/lua/run.ts',
+      { 'src/scheduler/transfer-task.ts': "import '../store/run.js'" },
+      'pure-timing-and-transfer-task: src/scheduler/transfer-task.ts -> src/store/run.ts',
     ],
     [
       'a cycle inside a layer',

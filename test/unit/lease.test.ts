@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Lease } from '../../src/transfer/lease.js'
+import { Lease } from '../../src/scheduler/lease.js'
 
 const NOW = 1_000
 

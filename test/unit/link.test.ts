@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ReconnectingEvent } from '../../src/index.js'
-import { Link } from '../../src/connection/link.js'
-import { NodeGoneError } from '../../src/connection/topology.js'
+import { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import { NodeGoneError } from '../../src/redis/topology/topology.js'
 
 describe('Link', () => {
   function linkThat(open: () => never, onReconnecting: (event: ReconnectingEvent) => void = () => {}) {

@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events'
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { keepPinging } from '../../src/connection/keep-pinging.js'
-import type { Link } from '../../src/connection/link.js'
-import { dropWhenOverdue } from '../../src/connection/overdue.js'
+import { keepPinging } from '../../src/redis/replies/keep-pinging.js'
+import type { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import { dropWhenOverdue } from '../../src/redis/replies/reply-watchdog.js'
 import { nextTurn, pause } from '../../src/timing/pause.js'
 
 describe('dropWhenOverdue', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { ConnectionError, ShutdownError } from '../../src/errors.js'
-import type { PollReply } from '../../src/lua/reliable-scripts.js'
+import type { PollReply } from '../../src/store/reliable-scripts.js'
 import { Poller, polledOf, type Polled } from '../../src/reliable/poller.js'
 import { nextTurn } from '../../src/timing/pause.js'
 import { rejection } from '../integration/fixtures.js'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'
-import { Readiness } from '../../src/connection/readiness.js'
+import { Readiness } from '../../src/redis/readiness.js'
 import { ShutdownError } from '../../src/errors.js'
 import { rejection } from '../integration/fixtures.js'
 

@@ -1,11 +1,16 @@
+import { javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { codecs } from '../../src/codec/index.js'
+import { codecs } from '../../src/codecs/index.js'
 import { InvalidArgumentError, RedelayedError, UnsupportedOperationError } from '../../src/errors.js'
-import { readRedissonYaml, type RedissonConfig, type RedissonYamlOptions } from '../../src/redisson/redisson-yaml.js'
+import {
+  readRedissonYaml,
+  type RedissonConfig,
+  type RedissonYamlOptions,
+} from '../../src/java/redisson-yaml/redisson-yaml.js'
 
 const TUNING = ['commandTimeout', 'sweepInterval']
 
@@ -246,14 +251,14 @@ clusterServersConfig:
       ['org.redisson.client.codec.LongCodec', 'long'],
       ['org.redisson.client.codec.IntegerCodec', 'integer'],
       ['org.redisson.client.codec.DoubleCodec', 'double'],
-      ['org.redisson.client.codec.ByteArrayCodec', codecs.byteArray().name],
+      ['org.redisson.client.codec.ByteArrayCodec', javaCodecs.byteArray().name],
       ['org.redisson.codec.JsonJacksonCodec', 'jsonJackson'],
       ['org.redisson.codec.MsgPackJacksonCodec', 'msgpackJackson'],
       ['org.redisson.codec.CborJacksonCodec', 'cborJackson'],
       ['org.redisson.codec.Kryo5Codec', 'kryo5'],
-      ['org.redisson.codec.LZ4Codec', codecs.lz4(codecs.kryo5()).name],
-      ['org.redisson.codec.LZ4CodecV2', codecs.lz4V2(codecs.kryo5()).name],
-      ['org.redisson.codec.SnappyCodecV2', codecs.snappyV2(codecs.kryo5()).name],
+      ['org.redisson.codec.LZ4Codec', javaCodecs.lz4(javaCodecs.kryo5()).name],
+      ['org.redisson.codec.LZ4CodecV2', javaCodecs.lz4V2(javaCodecs.kryo5()).name],
+      ['org.redisson.codec.SnappyCodecV2', javaCodecs.snappyV2(javaCodecs.kryo5()).name],
     ] as const) {
       it(javaClass, () => {
         expect(read(single('', `codec: !<${javaClass}> {}`)).codec.name).to.equal(name)
@@ -262,7 +267,7 @@ clusterServersConfig:
     }
 
     it('those given in code come first', () => {
-      const codec = codecs.kryo5({ references: true })
+      const codec = javaCodecs.kryo5({ references: true })
       const config = read(single('', 'codec: !<org.redisson.codec.Kryo5Codec> {}'), {
         codecs: { 'org.redisson.codec.Kryo5Codec': codec },
       })
@@ -274,7 +279,7 @@ clusterServersConfig:
     })
 
     it('the default can be replaced too', () => {
-      const codec = codecs.kryo5()
+      const codec = javaCodecs.kryo5()
       expect(read(single(), { codecs: { 'org.redisson.codec.Kryo5Codec': codec } }).codec).to.equal(codec)
     })
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { InternalError } from '../../src/errors.js'
-import * as replies from '../../src/lua/replies.js'
-import { commandArgs, script } from '../../src/lua/script.js'
-import { contains, find, transfer } from '../../src/lua/scripts.js'
+import * as replies from '../../src/store/replies.js'
+import { commandArgs, script } from '../../src/store/script.js'
+import { contains, find, transfer } from '../../src/store/scripts.js'
 
 describe('decoders of replies', () => {
   const bytes = Buffer.from('12')

@@ -3,8 +3,8 @@ import { randomInt } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import type { Redis } from 'ioredis'
-import { guardReplies } from '../../src/connection/reply-guard.js'
-import { ProtocolError, ReplyScanner } from '../../src/connection/reply-scanner.js'
+import { guardReplies } from '../../src/redis/replies/reply-guard.js'
+import { ProtocolError, ReplyScanner } from '../../src/redis/replies/reply-scanner.js'
 import { randomFrom } from '../support/random.js'
 
 const require = createRequire(import.meta.url)

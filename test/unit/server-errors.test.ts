@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { inspect } from 'node:util'
-import { isTransient, translateError } from '../../src/connection/server-errors.js'
+import { isTransient, translateError } from '../../src/redis/replies/server-errors.js'
 import {
   AuthError,
   CommandError,

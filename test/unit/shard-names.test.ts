@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { keySlot, SLOTS } from '../../src/connection/key-slot.js'
+import { keySlot, SLOTS } from '../../src/redis/topology/key-slot.js'
 import { InvalidArgumentError } from '../../src/errors.js'
-import { ShardNames, shardName } from '../../src/queues/sharded/shard-names.js'
-import { jumpHash, shardOfKey } from '../../src/queues/sharded/shard-of-key.js'
+import { ShardNames, shardName } from '../../src/sharding/shard-names.js'
+import { jumpHash, shardOfKey } from '../../src/sharding/shard-of-key.js'
 
 const asIs = (name: string) => name
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i)

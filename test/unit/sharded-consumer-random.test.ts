@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { ConnectionError } from '../../src/errors.js'
-import type { ShardSource } from '../../src/queues/sharded/held.js'
-import { ShardedConsumer } from '../../src/queues/sharded/sharded-consumer.js'
+import type { ShardSource } from '../../src/sharding/held.js'
+import { ShardedConsumer } from '../../src/sharding/sharded-consumer.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { randomFrom } from '../support/random.js'
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { ConnectionError, RedelayedError, ShutdownError } from '../../src/errors.js'
 import type { Holder } from '../../src/queues/context.js'
-import type { ShardSource } from '../../src/queues/sharded/held.js'
-import { ShardedConsumer } from '../../src/queues/sharded/sharded-consumer.js'
+import type { ShardSource } from '../../src/sharding/held.js'
+import { ShardedConsumer } from '../../src/sharding/sharded-consumer.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 interface Waiting {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { joinTicket, splitTicket } from '../../src/codec/sharded-ticket.js'
-import { dueOf, encodeTicket } from '../../src/codec/ticket.js'
+import { joinTicket, splitTicket } from '../../src/codecs/sharded-ticket.js'
+import { dueOf, encodeTicket } from '../../src/codecs/ticket.js'
 import { InvalidTicketError } from '../../src/errors.js'
 
 const inner = encodeTicket('orders:7:0', Buffer.from('ABCDE'), 1_767_225_600_000)

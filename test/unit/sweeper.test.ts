@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Sweeper } from '../../src/transfer/sweeper.js'
+import { Sweeper } from '../../src/scheduler/sweeper.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 function setUp(

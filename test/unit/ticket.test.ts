@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { OLD_ID_BYTES, ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from '../../src/codec/entry.js'
-import { decodeTicket, dueOf, encodeTicket } from '../../src/codec/ticket.js'
+import { OLD_ID_BYTES, ORDERED_ID_BYTES, UNORDERED_ID_BYTES } from '../../src/codecs/entry.js'
+import { decodeTicket, dueOf, encodeTicket } from '../../src/codecs/ticket.js'
 import { InvalidTicketError } from '../../src/errors.js'
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'

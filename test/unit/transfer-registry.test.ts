@@ -1,12 +1,12 @@
 import { expect } from 'chai'
-import type { ChannelListener } from '../../src/connection/subscriber.js'
+import type { ChannelListener } from '../../src/redis/subscriber.js'
 import { ConnectionError, RedelayedError } from '../../src/errors.js'
 import type { EventName, RedelayedEvents } from '../../src/events.js'
 import { queueKeys } from '../../src/keys.js'
-import type { Sender } from '../../src/lua/run.js'
-import { transfer as transferScript } from '../../src/lua/scripts.js'
+import type { Sender } from '../../src/store/run.js'
+import { transfer as transferScript } from '../../src/store/scripts.js'
 import { resolveSettings, type Tuning } from '../../src/options.js'
-import { TransferRegistry, type TransferTarget } from '../../src/transfer/transfer-registry.js'
+import { TransferRegistry, type TransferTarget } from '../../src/scheduler/transfer-registry.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 const NOW = 1_700_000_000_000

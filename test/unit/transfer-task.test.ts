@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { CommandError } from '../../src/errors.js'
 import { RemoteClock } from '../../src/timing/remote-clock.js'
-import { TransferTask, type TransferOptions, type TransferResult } from '../../src/transfer/transfer-task.js'
+import { TransferTask, type TransferOptions, type TransferResult } from '../../src/scheduler/transfer-task.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { randomFrom } from '../support/random.js'
 

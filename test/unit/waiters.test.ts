@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Waiters, type Waiter } from '../../src/connection/waiters.js'
+import { Waiters, type Waiter } from '../../src/redis/blocking/waiters.js'
 import { ConnectionError, ReadOnlyError } from '../../src/errors.js'
 
 describe('Waiters', () => {

@@ -7,8 +7,8 @@ import {
   attributeTo,
   toError,
 } from '../../errors.js'
-import { repeat, type RepeatRecord } from '../../lua/reliable-scripts.js'
-import { run } from '../../lua/run.js'
+import { repeat, type RepeatRecord } from '../../store/reliable-scripts.js'
+import { run } from '../../store/run.js'
 import { scriptTime } from '../../options.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from '../context.js'
 import { writeRecord } from '../record.js'

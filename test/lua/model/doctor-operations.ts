@@ -1,6 +1,6 @@
 /** The scripts with which the doctor looks for disagreements of the keys, and mends them. */
 import fc from 'fast-check'
-import { checkOrdered, surveyOrder, surveySchedule } from '../../../src/lua/scripts.js'
+import { checkOrdered, surveyOrder, surveySchedule } from '../../../src/store/scripts.js'
 import { raw } from '../support.js'
 import * as draws from './draws.js'
 import { parse, text } from './keyspace.js'

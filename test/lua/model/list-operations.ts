@@ -1,6 +1,6 @@
 /** The scripts that work on lists of delivered elements. */
 import fc from 'fast-check'
-import { contains, drain, move, sift } from '../../../src/lua/scripts.js'
+import { contains, drain, move, sift } from '../../../src/store/scripts.js'
 import { raw } from '../support.js'
 import * as draws from './draws.js'
 import { isFull, text, upToBytes } from './keyspace.js'

@@ -1,7 +1,7 @@
 /** The scripts that work on whole keys: those of a delayed queue together, or one list. */
 import fc from 'fast-check'
 import type { QueueKeys } from '../../../src/keys.js'
-import { copy, expire, expireTime, persist, rename } from '../../../src/lua/scripts.js'
+import { copy, expire, expireTime, persist, rename } from '../../../src/store/scripts.js'
 import { HOUR } from './keyspace.js'
 import { operation, type World } from './operation.js'
 

@@ -7,7 +7,7 @@ import {
   type KeysOf,
   type Script,
   type ScriptSource,
-} from '../../../src/lua/script.js'
+} from '../../../src/store/script.js'
 import { readable } from '../support.js'
 import type { Keyspace } from './keyspace.js'
 

@@ -2,8 +2,8 @@
 import { inspect, isDeepStrictEqual } from 'node:util'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../../../src/keys.js'
-import * as generated from '../../../src/lua/generated.js'
-import { asArray, asBytes, asInteger, asText } from '../../../src/lua/replies.js'
+import * as generated from '../../../src/store/scripts/generated.js'
+import { asArray, asBytes, asInteger, asText } from '../../../src/store/replies.js'
 import { HOUR, shown, type Content, type Keyspace } from './keyspace.js'
 import type { Command, Step } from './operation.js'
 

@@ -10,7 +10,7 @@ import {
   siftPending,
   stats,
   transfer,
-} from '../../../src/lua/scripts.js'
+} from '../../../src/store/scripts.js'
 import { lengthOf, raw } from '../support.js'
 import * as draws from './draws.js'
 import { isFull, parse, text, upToBytes, type Keyspace } from './keyspace.js'

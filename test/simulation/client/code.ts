@@ -1,5 +1,5 @@
 import type { createClient } from '../../../src/client.js'
-import type { codecs } from '../../../src/codec/index.js'
+import type { codecs } from '../../../src/codecs/index.js'
 
 /** What is simulated: the package as users get it, or a broken copy of it. */
 export interface ClientCode {

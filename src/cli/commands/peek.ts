@@ -1,0 +1,52 @@
+import type { DelayedQueue, ScheduledMessage } from '../../index.js'
+import { parseLimit, textOption, type RawOptions } from '../input.js'
+import { isoTime, moment, preview, table } from '../output.js'
+import { withSession } from '../session.js'
+
+export const DEFAULT_LIMIT = 10
+export const MAX_LIMIT = 1_000
+
+export async function peek(queue: string, options: RawOptions): Promise<void> {
+  const limit = parseLimit(textOption(options, 'limit'), DEFAULT_LIMIT, MAX_LIMIT)
+  await withSession(options, async ({ delayed: open, print }) => {
+    const delayed = open(queue)
+    const [stats, scheduled, delivered] = await Promise.all([
+      delayed.stats(),
+      delayed.schedule({ limit }),
+      firstDelivered(delayed, limit),
+    ])
+    const document = {
+      queue,
+      now: stats.now,
+      pending: stats.pending,
+      scheduled: scheduled.map((message) => ({ ...message, dueAt: isoTime(message.due) })),
+      delivered: stats.delivered,
+      ready: delivered,
+    }
+    print(document, () => [
+      heading('pending', stats.pending, scheduled.length, 'next due first'),
+      ...scheduledTable(scheduled, stats.now),
+      heading('delivered and not taken yet', stats.delivered, delivered.length, 'next taken first'),
+      ...delivered.map((value) => `  ${preview(value)}`),
+    ])
+  })
+}
+
+async function firstDelivered(delayed: DelayedQueue, limit: number): Promise<unknown[]> {
+  const values: unknown[] = []
+  for await (const value of delayed.destination.iterate({ pageSize: limit })) {
+    values.push(value)
+    if (values.length === limit) break
+  }
+  return values
+}
+
+function heading(what: string, count: number, shown: number, order: string): string {
+  return `${count} ${what}${count === 0 ? '' : shown < count ? ` (${shown} shown, ${order})` : ` (${order})`}`
+}
+
+function scheduledTable(messages: readonly ScheduledMessage<unknown>[], now: number): string[] {
+  if (messages.length === 0) return []
+  const rows = messages.map(({ due, ticket, value }) => [`  ${moment(due, now)}`, ticket ?? '-', preview(value)])
+  return table([['  DUE', 'TICKET', 'VALUE'], ...rows])
+}

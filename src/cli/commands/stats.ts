@@ -1,0 +1,37 @@
+import type { DelayedQueueStats } from '../../index.js'
+import { printable } from '../../text.js'
+import type { RawOptions } from '../input.js'
+import { isoTime, moment, table } from '../output.js'
+import { duration } from '../../timing/duration.js'
+import { withSession } from '../session.js'
+
+const HEADINGS = ['QUEUE', 'PENDING', 'OVERDUE', 'NEXT DUE', 'DELIVERED', 'QUARANTINED', 'SUBSCRIBERS']
+
+export async function stats(queues: readonly string[], options: RawOptions): Promise<void> {
+  await withSession(options, async ({ delayed, print }) => {
+    const found = await Promise.all(queues.map(async (queue) => ({ queue, stats: await delayed(queue).stats() })))
+    print(
+      found.map(({ queue, stats }) => ({ queue, ...stats, nextDueAt: isoTime(stats.nextDue) })),
+      () => [...table([HEADINGS, ...found.map(({ queue, stats }) => row(queue, stats))]), ...found.flatMap(advice)],
+    )
+  })
+}
+
+function row(queue: string, stats: DelayedQueueStats): string[] {
+  const { pending, overdue, oldestOverdueMs, nextDue, now, delivered, quarantined, subscribers } = stats
+  return [
+    printable(queue),
+    String(pending),
+    overdue === 0 ? '0' : `${overdue} (by up to ${duration(oldestOverdueMs)})`,
+    nextDue === null ? '-' : moment(nextDue, now),
+    String(delivered),
+    String(quarantined),
+    String(subscribers),
+  ]
+}
+
+/** The most common trap: messages wait and no process is there to deliver them. */
+function advice({ queue, stats }: { queue: string; stats: DelayedQueueStats }): string[] {
+  if (stats.pending === 0 || stats.subscribers > 0) return []
+  return [`${printable(queue)}: nobody delivers this queue now; a consumer of it, or any getDelayedQueue on it, does.`]
+}

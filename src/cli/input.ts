@@ -1,0 +1,83 @@
+import { codecs, type Codec } from '../index.js'
+import { quoted } from '../text.js'
+import { UsageError } from './failure.js'
+
+/** The options of a command as cac hands them over. */
+export type RawOptions = Readonly<Record<string, unknown>>
+
+export const DEFAULT_URL = 'redis://127.0.0.1:6379'
+
+export interface GlobalOptions {
+  readonly url: string
+  readonly cluster: boolean
+  readonly json: boolean
+}
+
+export function globalOptions(options: RawOptions): GlobalOptions {
+  return {
+    url: textOption(options, 'url') ?? (process.env['REDIS_URL'] || DEFAULT_URL),
+    cluster: options['cluster'] === true,
+    json: options['json'] === true,
+  }
+}
+
+export function textOption(options: RawOptions, name: string): string | undefined {
+  const value = options[name]
+  if (value === undefined) return undefined
+  if (Array.isArray(value)) throw new UsageError(`--${name}: given more than once`)
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `1500`, `500ms`, `1.5s`, `2m`, `1h`, `1d`, in milliseconds. */
+export function parseDelay(text: string): number {
+  const [, amount, unit = 'ms'] = /^(\d{1,16}(?:\.\d{1,6})?)(ms|s|m|h|d)?$/.exec(text) ?? []
+  const millis = Number(amount) * (UNITS[unit] ?? NaN)
+  const whole = Math.round(millis)
+  // 4.35 s are 4350 ms, however they are multiplied
+  if (Math.abs(millis - whole) < 1e-4) return whole
+  throw new UsageError(`delay: expected whole milliseconds such as 1500, 500ms, 5s, 2m, 1h or 1d, got ${quoted(text)}`)
+}
+
+export function parseLimit(text: string | undefined, otherwise: number, max: number): number {
+  if (text === undefined) return otherwise
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : NaN
+  if (limit >= 1 && limit <= max) return limit
+  throw new UsageError(`--limit: expected a whole number from 1 to ${max}, got ${quoted(text)}`)
+}
+
+export type CodecName = 'msgpack' | 'json' | 'string'
+
+export function parseCodec(options: RawOptions): CodecName {
+  return oneOf('--codec', textOption(options, 'codec') ?? 'msgpack', ['msgpack', 'json', 'string'])
+}
+
+export function codecOf(name: CodecName): Codec {
+  return codecs[name]()
+}
+
+export function parseOrder(options: RawOptions): 'list' | 'none' {
+  return oneOf('--order', textOption(options, 'order') ?? 'list', ['list', 'none'])
+}
+
+/** The value to offer: plain text for the codec `string`, JSON text for the others. */
+export function parseValue(text: string, codec: CodecName): unknown {
+  if (codec === 'string') return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new UsageError(`value: expected JSON, such as '{"id":1}' or '"text"', got ${describe(text)}`)
+  }
+}
+
+function oneOf<T extends string>(what: string, text: string, allowed: readonly T[]): T {
+  const found = allowed.find((candidate) => candidate === text)
+  if (found !== undefined) return found
+  throw new UsageError(`${what}: expected ${allowed.join(', ')}, got ${quoted(text)}`)
+}
+
+/** Of a value nothing is shown: it would be payload in the log of whoever calls the command. */
+function describe(text: string): string {
+  return `text of ${text.length} characters that is not JSON`
+}

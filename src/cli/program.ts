@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs'
+import type { CAC, Command } from 'cac'
+import { quoted } from '../text.js'
+import { protect, unprotect } from './arguments.js'
+import { cancel } from './commands/cancel.js'
+import { offer } from './commands/offer.js'
+import { doctor } from './commands/doctor.js'
+import { DEFAULT_LIMIT, MAX_LIMIT, peek } from './commands/peek.js'
+import { stats } from './commands/stats.js'
+import { EXIT_OK, UsageError, exitCodeOf, failureLine } from './failure.js'
+import { DEFAULT_URL } from './input.js'
+
+/** Runs what was typed; resolves with the exit code. */
+export async function runProgram(cli: CAC, argv: readonly string[]): Promise<number> {
+  try {
+    define(cli)
+    await run(cli, argv)
+    return EXIT_OK
+  } catch (error) {
+    console.error(failureLine(error))
+    return exitCodeOf(error)
+  }
+}
+
+function define(cli: CAC): void {
+  cli
+    .option(
+      '--url <url>',
+      `Redis to connect to: redis[s]://[user:password@]host:port/db (REDIS_URL, else ${DEFAULT_URL})`,
+    )
+    .option('--cluster', 'The URL is a node of a Redis Cluster')
+    .option('--json', 'Print one JSON document instead of tables')
+    .help(withoutTrailingSpaces)
+    .version(ownVersion())
+  // with an unknown command there is nothing to show help of, which cac would not notice
+  cli.showHelpOnExit = false
+
+  withCodec(cli.command('offer <queue> <value> <delay>', 'Add a message that is delivered after a delay'))
+    .option('--order <order>', 'list: seen by all of Java’s RDelayedQueue; none: scales', { default: 'list' })
+    .example(`  $ redelayed offer orders '{"id":17}' 5s`)
+    .example(`  $ redelayed offer reminders 'call Ada' 90m --codec string`)
+    .action(offer)
+
+  withCodec(cli.command('peek <queue>', 'Show what is due next and what waits to be taken; takes nothing'))
+    .option('--limit <n>', `How many of each, 1 to ${MAX_LIMIT}`, { default: DEFAULT_LIMIT })
+    .example('  $ redelayed peek orders --limit 3')
+    .action(peek)
+
+  cli
+    .command('stats <...queues>', 'Count pending, overdue and delivered messages, quarantine and subscribers')
+    .example('  $ redelayed stats orders reminders')
+    .action(stats)
+
+  cli
+    .command('cancel <queue> <ticket>', 'Remove a pending message by its ticket; exit code 1 when it is not pending')
+    .example('  $ redelayed cancel orders Ct7dJHuLlo8AAaH4h_-cU6fZ')
+    .action(cancel)
+
+  cli
+    .command('doctor [...queues]', 'Examine some or all delayed queues and their Redis; exit code 1 on findings')
+    .option(
+      '--fix',
+      'Mend what can be mended safely, after saying what; deletes no message, delivers named queues only',
+    )
+    .example('  $ redelayed doctor')
+    .example('  $ redelayed doctor orders --fix')
+    .action(doctor)
+}
+
+async function run(cli: CAC, argv: readonly string[]): Promise<void> {
+  cli.parse(['node', 'redelayed', ...protect(argv)], { run: false })
+  if (cli.options['help'] === true) {
+    if (cli.args.length > 0 && cli.matchedCommand === undefined) throw noSuchCommand(cli, cli.args[0])
+    cli.outputHelp()
+    return
+  }
+  if (cli.options['version'] === true) return
+  if (cli.matchedCommand === undefined) throw noSuchCommand(cli, cli.args[0])
+  cli.args = cli.args.map(unprotect)
+  for (const [name, value] of Object.entries(cli.options)) {
+    if (typeof value === 'string') cli.options[name] = unprotect(value)
+  }
+  await cli.runMatchedCommand()
+}
+
+function noSuchCommand(cli: CAC, name: string | undefined): UsageError {
+  const expected = cli.commands.map((command) => command.name).join(', ')
+  const got = name === undefined ? 'no command given' : `unknown command ${quoted(unprotect(name))}`
+  return new UsageError(`${got}; expected one of ${expected} (see redelayed --help)`)
+}
+
+function withCodec(command: Command): Command {
+  return command.option('--codec <codec>', 'How values are stored: msgpack, json or string', { default: 'msgpack' })
+}
+
+/** cac pads every line of its help. */
+function withoutTrailingSpaces(sections: { title?: string; body: string }[]): { title?: string; body: string }[] {
+  return sections.map((section) => ({ ...section, body: section.body.replace(/[ \t]+$/gm, '') }))
+}
+
+function ownVersion(): string {
+  const file = new URL('../../package.json', import.meta.url)
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+}

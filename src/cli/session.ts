@@ -1,0 +1,64 @@
+import {
+  createClient,
+  type ClientOptions,
+  type DelayedQueue,
+  type RedelayedClient,
+  type RedelayedError,
+} from '../index.js'
+import { failureLine } from './failure.js'
+import { codecOf, globalOptions, parseCodec, parseOrder, type GlobalOptions, type RawOptions } from './input.js'
+import { jsonText } from './output.js'
+
+/** Somebody waits at the terminal: better a clear answer soon. */
+const CONNECT_TIMEOUT_MS = 3_000
+const COMMAND_TIMEOUT_MS = 5_000
+
+/** What a command works with: queues that only look and change, and a place to print to. */
+export interface Session {
+  readonly json: boolean
+  readonly delayed: (queue: string) => DelayedQueue
+  /** Prints one JSON document with --json, and otherwise the lines. */
+  readonly print: (document: unknown, lines: () => readonly string[]) => void
+}
+
+/** Runs an action on a connection of its own and closes it, however the action ends. */
+export async function withSession(options: RawOptions, action: (session: Session) => Promise<void>): Promise<void> {
+  const global = globalOptions(options)
+  const codec = codecOf(parseCodec(options))
+  const order = parseOrder(options)
+  const client = connect(global)
+  try {
+    await action({
+      json: global.json,
+      delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { order, deliver: false }),
+      print: (document, lines) => console.log(global.json ? jsonText(document) : lines().join('\n')),
+    })
+  } finally {
+    await client.shutdown()
+  }
+}
+
+function connect(global: GlobalOptions): RedelayedClient {
+  return createClient(connectOptions(global)).on('error', warnOnce())
+}
+
+export function connectOptions({ url, cluster }: GlobalOptions): ClientOptions {
+  return {
+    ...(cluster ? { cluster: [url] } : { url }),
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    // the protocol that every server speaks; nothing here needs a newer one
+    ioredis: { protocol: 2, connectionName: 'redelayed-cli' },
+  }
+}
+
+/** Entries that cannot be read are left out of a listing; that must not pass unnoticed, nor fill the screen. */
+function warnOnce(): (error: RedelayedError) => void {
+  const told = new Set<string>()
+  return (error) => {
+    if (told.has(error.code)) return
+    told.add(error.code)
+    const hint = error.code === 'ERR_DECODE' ? '; what cannot be read is left out (see --codec)' : ''
+    console.error(failureLine(error) + hint)
+  }
+}

@@ -1,0 +1,68 @@
+import { Commands } from '../redis/commands.js'
+import { createTopology } from '../redis/connections/connect.js'
+import { resolveTarget, type ConnectOptions } from '../redis/options.js'
+import { translateError } from '../redis/replies/server-errors.js'
+import type { Sender } from '../store/run.js'
+import { resolveSettings, type Tuning } from '../options.js'
+
+/** One server, asked directly and not by the key. Replies carry text, also inside arrays; rejections are the package's own errors. */
+export interface Server {
+  /** `host:port`. */
+  readonly address: string
+  ask(command: string, ...args: string[]): Promise<unknown>
+}
+
+/** What an examination needs: where commands go by key, and the single servers behind it. */
+export interface Access {
+  readonly sender: Sender
+  readonly isCluster: boolean
+  /** Every master; one without a cluster. */
+  readonly masters: readonly Server[]
+  /** Every server that knows subscribers. */
+  readonly all: readonly Server[]
+  close(): Promise<void>
+}
+
+/** Connects as a client of the library does, with its time limits and errors. */
+export async function openAccess(options: ConnectOptions & Tuning): Promise<Access> {
+  const { connectTimeout, commandTimeout, ...target } = options
+  const settings = resolveSettings({ connectTimeout, commandTimeout })
+  const nobody = (): void => {} // what goes wrong, the calls reject with
+  const topology = createTopology(resolveTarget(target), settings, nobody, nobody)
+  const commands = new Commands(topology, settings)
+  const close = async (): Promise<void> => {
+    if (topology.connected) await commands.drain()
+    await topology.close()
+  }
+  try {
+    const client = await topology.commands()
+    const nodes = (role: 'master' | 'all') => ('nodes' in client ? client.nodes(role) : [client]).map(toServer)
+    return { sender: commands, isCluster: client.isCluster, masters: nodes('master'), all: nodes('all'), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+interface Node {
+  readonly options: { readonly host?: string | undefined; readonly port?: number | undefined }
+  callBuffer(command: string, ...args: string[]): Promise<unknown>
+}
+
+function toServer(node: Node): Server {
+  return {
+    address: `${node.options.host ?? ''}:${node.options.port ?? ''}`,
+    async ask(command, ...args) {
+      try {
+        return asPlainText(await node.callBuffer(command, ...args))
+      } catch (thrown) {
+        throw translateError(thrown)
+      }
+    },
+  }
+}
+
+function asPlainText(reply: unknown): unknown {
+  if (Buffer.isBuffer(reply)) return reply.toString()
+  return Array.isArray(reply) ? reply.map(asPlainText) : reply
+}

@@ -1,0 +1,24 @@
+import { duration } from '../../timing/duration.js'
+import { aboutQueue, counted, deliverable, type Finding } from '../finding.js'
+import type { QueueState } from '../inspect-queue.js'
+
+/** Whether somebody delivers the queue, and in time. */
+export function checkDelivery({ name, rival, contents, subscribers }: QueueState): Finding[] {
+  if (contents === undefined) return []
+  const { pending, overdue, mostOverdueMs } = contents
+  const isAlone = subscribers === 0
+  const findings: Finding[] = []
+  if (overdue > 0) {
+    const late = `${counted(overdue, 'entry is', 'entries are')} overdue by up to ${duration(mostOverdueMs)}`
+    const who = isAlone ? ': no process holds this delayed queue' : ''
+    const figures = { overdue, mostOverdueMs, subscribers }
+    const { isFixable, unless } = deliverable(rival)
+    const level = isAlone ? 'error' : 'warning'
+    findings.push(aboutQueue(name, 'overdue', level, `${late}${who}.${unless}`, figures, isFixable))
+  }
+  if (isAlone && pending > 0) {
+    const found = `${counted(pending, 'entry is', 'entries are')} pending, and the channel has no subscriber.`
+    findings.push(aboutQueue(name, 'no-subscriber', 'warning', found, { pending, subscribers }))
+  }
+  return findings
+}

@@ -1,0 +1,26 @@
+import { clean, quoted } from '../../text.js'
+import { aboutQueue, counted, type Finding } from '../finding.js'
+import type { ReliableState } from '../inspect-reliable.js'
+
+/** Whether what is stored of a reliable queue has an effect. Anybody can have written it, so it is cleaned. */
+export function checkReliable({ name, wrongTypes, settings, repeats, refusals }: ReliableState): Finding[] {
+  const findings = wrongTypes.map(({ key, type, expected }) =>
+    aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),
+  )
+  for (const { name: setting, value } of settings) {
+    const shown = value === null ? 'a long text' : quoted(value)
+    const found = `The stored setting ${setting} is ${shown}.`
+    findings.push(aboutQueue(name, 'setting-without-effect', 'warning', found, { setting, value: shown }))
+  }
+  const { stored, looked, unreadable, examples } = repeats
+  if (unreadable > 0) {
+    const among = looked < stored ? ` among the ${looked.toLocaleString('en')} that were read` : ''
+    const first = examples.map(({ name: repeat, why }) => `${quoted(repeat)}: ${clean(why, 200)}`)
+    const found = `${counted(unreadable, 'stored repeat')} cannot be read${among}: ${first.join('; ')}.`
+    findings.push(aboutQueue(name, 'repeat-unreadable', 'warning', found, { unreadable, looked, stored }))
+  }
+  for (const [what, why] of refusals.list) {
+    findings.push(aboutQueue(name, 'not-looked', 'info', `Could not look at ${what}: ${why}.`, { what, why }))
+  }
+  return findings
+}

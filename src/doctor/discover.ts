@@ -1,0 +1,33 @@
+import { nameOfKey, reliableNameOfKey, TELLING_PATTERN } from '../keys.js'
+import type { Server } from './access.js'
+
+const KEYS_PER_SCAN = '1000'
+
+/** Names of queues, in order. */
+export interface Discovered {
+  readonly delayed: readonly string[]
+  readonly reliable: readonly string[]
+}
+
+/** The names of all queues; a SCAN blocks a server no longer than any other command. */
+export async function discoverQueues(
+  masters: readonly Server[],
+  onProgress: (keys: number) => void,
+): Promise<Discovered> {
+  const [delayed, reliable] = [new Set<string>(), new Set<string>()]
+  for (const server of masters) {
+    let cursor = '0'
+    do {
+      const page = await server.ask('SCAN', cursor, 'MATCH', TELLING_PATTERN, 'COUNT', KEYS_PER_SCAN)
+      const [next, keys] = page as [string, string[]]
+      for (const key of keys) {
+        const [name, reliableName] = [nameOfKey(key), reliableNameOfKey(key)]
+        if (name !== null) delayed.add(name)
+        if (reliableName !== null) reliable.add(reliableName)
+      }
+      cursor = next
+      onProgress(delayed.size + reliable.size)
+    } while (cursor !== '0')
+  }
+  return { delayed: [...delayed].sort(), reliable: [...reliable].sort() }
+}

@@ -1,0 +1,104 @@
+import { deadLettersOf, twinOf } from '../keys.js'
+import type { Access } from './access.js'
+import { checkClock } from './checks/clock.js'
+import { checkDelivery } from './checks/delivery.js'
+import { checkEntries } from './checks/entries.js'
+import { checkKeys } from './checks/keys.js'
+import { checkOrder } from './checks/order.js'
+import { checkReliable } from './checks/reliable.js'
+import { checkReplication } from './checks/replication.js'
+import { checkRights } from './checks/rights.js'
+import { checkStorage } from './checks/storage.js'
+import { discoverQueues } from './discover.js'
+import type { Finding } from './finding.js'
+import { inspectQueue, type QueueState } from './inspect-queue.js'
+import { inspectReliable, type ReliableState } from './inspect-reliable.js'
+import { inspectServer, type ServerState } from './inspect-server.js'
+import { mend, planOf, type Mended, type Step } from './mend.js'
+
+/** Told what is being looked at, for people who wait. */
+export type OnProgress = (what: string) => void
+
+export interface Examination {
+  readonly isCluster: boolean
+  readonly servers: readonly ServerState[]
+  readonly queues: readonly QueueState[]
+  readonly reliable: readonly ReliableState[]
+  readonly findings: readonly Finding[]
+}
+
+const SERVER_CHECKS = [checkStorage, checkReplication, checkClock, checkRights]
+const QUEUE_CHECKS = [checkKeys, checkDelivery, checkOrder, checkEntries]
+
+/** Looks at the servers and at the named queues, or at all; changes nothing. */
+export async function examine(access: Access, names: readonly string[], onProgress: OnProgress): Promise<Examination> {
+  const servers: ServerState[] = []
+  for (const server of access.masters) {
+    onProgress(`server ${server.address}`)
+    servers.push(await inspectServer(server, access.isCluster))
+  }
+  const named = new Set(names)
+  const found =
+    named.size > 0
+      ? { delayed: [...named], reliable: [...named].flatMap((name) => [name, deadLettersOf(name)]) }
+      : await discoverQueues(access.masters, (n) => onProgress(`${n} queues found`))
+  const all = found.delayed
+  const queues: QueueState[] = []
+  for (const [index, name] of all.entries()) {
+    const twin = twinOf(name)
+    const rival = named.size === 0 || (twin !== null && named.has(twin)) ? twin : null
+    queues.push(await look(access, { name, rival }, servers, `queue ${index + 1} of ${all.length}`, onProgress))
+  }
+  const reliable: ReliableState[] = []
+  for (const name of new Set(found.reliable)) {
+    onProgress(`reliable queue ${name}`)
+    const state = await inspectReliable(access.sender, name)
+    if (state !== undefined) reliable.push(state)
+  }
+  const findings = [
+    ...servers.flatMap((state) => SERVER_CHECKS.flatMap((check) => check(state))),
+    ...queues.flatMap((state) => QUEUE_CHECKS.flatMap((check) => check(state))),
+    ...reliable.flatMap(checkReliable),
+  ]
+  return { isCluster: access.isCluster, servers, queues, reliable, findings }
+}
+
+/** What `--fix` would do, and the function that does it and looks again at what it touched. */
+export function treatment(
+  access: Access,
+  before: Examination,
+  onProgress: OnProgress,
+): { plan: Step[]; carryOut: () => Promise<{ fixed: Mended[]; left: Finding[] }> } {
+  const plan = planOf(before.findings)
+  const carryOut = async () => {
+    const fixed: Mended[] = []
+    const touched = new Set(plan.map(({ queue }) => queue))
+    const left = before.findings.filter(({ queue }) => queue === null || !touched.has(queue))
+    for (const state of before.queues.filter(({ name }) => touched.has(name))) {
+      onProgress(`mending ${state.name}`)
+      const steps = plan.filter(({ queue }) => queue === state.name)
+      fixed.push(...(await mend(access.sender, state, steps)))
+      const after = await look(access, state, before.servers, 'second look', onProgress)
+      left.push(...QUEUE_CHECKS.flatMap((check) => check(after)))
+      left.push(...before.reliable.filter(({ name }) => name === state.name).flatMap(checkReliable))
+    }
+    return { fixed, left }
+  }
+  return { plan, carryOut }
+}
+
+async function look(
+  access: Access,
+  queue: Pick<QueueState, 'name' | 'rival'>,
+  servers: readonly ServerState[],
+  which: string,
+  onProgress: OnProgress,
+): Promise<QueueState> {
+  let entries = 0
+  const onEntries = (more: number): void => {
+    entries += more
+    onProgress(`${which}, ${queue.name}: ${entries.toLocaleString('en')} entries`)
+  }
+  onEntries(0)
+  return inspectQueue(access, queue, servers[0]?.acl?.user, onEntries)
+}

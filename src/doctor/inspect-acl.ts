@@ -1,0 +1,103 @@
+import { queueKeys } from '../keys.js'
+import type { Server } from './access.js'
+import { accessTo, NEEDED, wordsOf } from './needed-commands.js'
+import { allowedBy, type AclRules } from './acl-rules.js'
+import { isRefusal, type Refusals } from './refusals.js'
+
+/** What the connected user may not do. */
+export interface AclState {
+  readonly user: string
+  /** Commands that everybody needs, then those for single purposes. */
+  readonly missing: readonly string[]
+  readonly missingFor: readonly { readonly purpose: string; readonly commands: readonly string[] }[]
+}
+
+/** Only the command counts here, not the keys in it. */
+const SAMPLE = queueKeys('redelayed:doctor')
+
+export async function lookAtAcl(server: Server, isCluster: boolean, refusals: Refusals): Promise<AclState | undefined> {
+  const user = await userOf(server, refusals)
+  if (user === undefined) return undefined
+  const may = (await byDryRun(server, user)) ?? (await byRules(server, user, refusals))
+  if (may === undefined) return undefined
+  const groups = await Promise.all(
+    NEEDED.filter(({ onlyInCluster }) => isCluster || onlyInCluster !== true).map(async ({ purpose, commands }) => {
+      const allowed = await Promise.all(commands.map((command) => may(wordsOf(command, SAMPLE))))
+      return { purpose, commands: commands.filter((_, i) => allowed[i] === false).map(({ name }) => name) }
+    }),
+  )
+  const of = (needed: boolean) =>
+    groups.filter(
+      ({ purpose, commands }) => commands.length > 0 && (purpose === null || purpose === 'a cluster') === needed,
+    )
+  return {
+    user,
+    missing: of(true).flatMap(({ commands }) => commands),
+    missingFor: of(false).map(({ purpose, commands }) => ({ purpose: purpose ?? '', commands })),
+  }
+}
+
+/** The keys and the channel of a queue that the user may not touch; `undefined` where a dry run is not to be had. */
+export async function deniedKeys(server: Server, user: string, name: string): Promise<string[] | undefined> {
+  const denied = await Promise.all(
+    accessTo(queueKeys(name)).map(async (words) => {
+      const outcome = await dryRun(server, user, words)
+      return outcome === 'key' ? [words[1] ?? ''] : outcome === undefined ? undefined : []
+    }),
+  )
+  return denied.includes(undefined) ? undefined : denied.flatMap((keys) => keys ?? [])
+}
+
+type May = (words: readonly string[]) => Promise<boolean>
+
+/** `undefined` without users: before Redis 6, where everybody may do everything. */
+async function userOf(server: Server, refusals: Refusals): Promise<string | undefined> {
+  try {
+    return String(await server.ask('ACL', 'WHOAMI'))
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    if (!/unknown command/i.test(error.message)) refusals.note('the rights of the user (ACL WHOAMI)', error.message)
+    return undefined
+  }
+}
+
+async function byDryRun(server: Server, user: string): Promise<May | undefined> {
+  if ((await dryRun(server, user, ['PING'])) === undefined) return undefined
+  return async (words) => (await dryRun(server, user, words)) !== 'command'
+}
+
+/** What is denied; `undefined` when a dry run is not to be had. A command that the server does not know is not missed. */
+async function dryRun(
+  server: Server,
+  user: string,
+  words: readonly string[],
+): Promise<'nothing' | 'command' | 'key' | undefined> {
+  try {
+    const verdict = String(await server.ask('ACL', 'DRYRUN', user, ...words))
+    if (verdict === 'OK') return 'nothing'
+    return / to access /.test(verdict) ? 'key' : 'command'
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    return /Command '.*' not found/i.test(error.message) ? 'nothing' : undefined
+  }
+}
+
+/** Far more than there are commands; the rules are read once for each command. */
+const MAX_RULES = 20_000
+
+/** Before Redis 7, or where a dry run is refused. */
+async function byRules(server: Server, user: string, refusals: Refusals): Promise<May | undefined> {
+  const what = 'the rights of the user (ACL DRYRUN, ACL GETUSER)'
+  const reply = await refusals.unlessRefused(what, server.ask('ACL', 'GETUSER', user))
+  if (!Array.isArray(reply)) return undefined
+  const rules = String(reply[reply.indexOf('commands') + 1]).slice(0, MAX_RULES)
+  const categories: Record<string, readonly string[]> = {}
+  for (const [, name = ''] of rules.matchAll(/[+-]@(\w+)/g)) {
+    if (name === 'all') continue
+    const members = await refusals.unlessRefused(what, server.ask('ACL', 'CAT', name))
+    if (!Array.isArray(members)) return undefined
+    categories[name] = members.map(String)
+  }
+  const acl: AclRules = { rules, categories }
+  return async (words) => allowedBy(acl, words)
+}

@@ -1,0 +1,214 @@
+import { asInteger, asText } from '../store/replies.js'
+import { run, type Sender } from '../store/run.js'
+import { stats, surveyOrder, surveySchedule, type EntryName, type SurveyScheduleReply } from '../store/scripts.js'
+import { queueKeys, type QueueKeys } from '../keys.js'
+import { ConnectionError, CrossSlotError } from '../errors.js'
+import type { Access } from './access.js'
+import { deniedKeys } from './inspect-acl.js'
+import { wrongTypesOf, type WrongType } from './key-types.js'
+import { Refusals } from './refusals.js'
+import { lookAgain } from './second-look.js'
+
+/** What is known of one queue; `contents` is `undefined` when a key of another type stands in the way. */
+export interface QueueState {
+  readonly name: string
+  /** The queue whose messages these may be instead, for all that the keys and the user say. */
+  readonly rival: string | null
+  readonly keys: QueueKeys
+  readonly wrongTypes: readonly WrongType[]
+  readonly contents: QueueContents | undefined
+  /** `undefined` where nobody may count them. */
+  readonly subscribers: number | undefined
+  /** Whether its keys are in different slots of a cluster. */
+  readonly hasSpreadKeys: boolean
+  /** Keys and channels that the user may not touch. */
+  readonly denied: readonly string[]
+  readonly refusals: Refusals
+}
+
+export interface QueueContents {
+  readonly pending: number
+  /** Due for longer than the grace. */
+  readonly overdue: number
+  readonly mostOverdueMs: number
+  readonly nextDue: number | null
+  readonly delivered: number
+  readonly quarantined: number
+  readonly negative: number
+  readonly malformed: number
+  readonly malformedDue: number
+  readonly old: number
+  readonly orphans: number
+  /** Entries that a second look found missing in the order list. */
+  readonly missing: readonly EntryName[]
+  /** How many were missing at first sight, and no second look told more. */
+  readonly suspected: number
+}
+
+/** A transfer on time may be under way. */
+export const GRACE_MS = 1_000
+
+/** Entries that one script looks at. */
+export const PAGE = 250
+/** So many ids of an order list are held in memory at once, some 50 MB; both keys of a longer list are walked several times. */
+const IDS_AT_ONCE = 1_000_000
+/** So many suspects are held in memory. */
+const SECOND_LOOKS = 10_000
+
+export type OnProgress = (entries: number) => void
+
+/** Keys first: with a wrong type among them no script runs. */
+export async function inspectQueue(
+  access: Access,
+  { name, rival }: Pick<QueueState, 'name' | 'rival'>,
+  user: string | undefined,
+  onProgress: OnProgress,
+): Promise<QueueState> {
+  const keys = queueKeys(name)
+  const refusals = new Refusals()
+  const subscribers = await refusals.unlessRefused(
+    'the subscribers (PUBSUB NUMSUB)',
+    countSubscribers(access, keys, refusals),
+  )
+  const types = await refusals.unlessRefused(
+    'the types of the keys (TYPE)',
+    wrongTypesOf(access.sender, expectedTypes(keys)),
+  )
+  const wrongTypes = types ?? []
+  const [server] = access.masters
+  const denied = (server && user !== undefined ? await deniedKeys(server, user, name) : undefined) ?? []
+  const state = {
+    name,
+    rival,
+    keys,
+    wrongTypes,
+    contents: undefined,
+    subscribers,
+    hasSpreadKeys: false,
+    denied,
+    refusals,
+  }
+  if (wrongTypes.length > 0) return state
+  try {
+    const contents = inspectContents(access.sender, keys, onProgress)
+    return { ...state, contents: await refusals.unlessRefused('what is in the queue', contents) }
+  } catch (error) {
+    if (!(error instanceof CrossSlotError)) throw error
+    return { ...state, hasSpreadKeys: true }
+  }
+}
+
+/** In a cluster a server knows only those that are connected to itself. */
+async function countSubscribers({ all }: Access, { channel }: QueueKeys, refusals: Refusals): Promise<number> {
+  const counts = await Promise.all(
+    all.map(async (server) => {
+      try {
+        return ((await server.ask('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]
+      } catch (error) {
+        // a replica that is down must not end the examination, which is asked for when something is down
+        if (!(error instanceof ConnectionError)) throw error
+        refusals.note(`the subscribers at ${server.address}`, error.message)
+        return 0
+      }
+    }),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+function expectedTypes({ timeouts, order, destination, quarantine }: QueueKeys): [key: string, type: string][] {
+  return [[timeouts, 'zset'], ...[order, destination, quarantine].map((key): [string, string] => [key, 'list'])]
+}
+
+async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnProgress): Promise<QueueContents> {
+  const { channel, timeouts } = keys
+  const counts = await run(sender, stats, keys, { channel, nowMs: -1 }, { idempotent: true })
+  const { now, nextDue, pending, delivered, quarantined } = counts
+  const latest = String(now - GRACE_MS)
+  const overdue = asInteger(await sender.call('ZCOUNT', [timeouts, '0', latest], { idempotent: true }))
+  const [, most] =
+    ((await sender.call('ZRANGEBYSCORE', [timeouts, '0', latest, 'WITHSCORES', 'LIMIT', '0', '1'], {
+      idempotent: true,
+    })) as [unknown?, unknown?]) ?? []
+  const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - Number(asText(most)))
+  const survey = await surveyBoth(sender, keys, onProgress)
+  return { pending, overdue, mostOverdueMs, nextDue, delivered, quarantined, ...survey }
+}
+
+type Survey = Pick<
+  QueueContents,
+  'negative' | 'malformed' | 'malformedDue' | 'old' | 'orphans' | 'missing' | 'suspected'
+>
+
+/**
+ * Holds the order list against the schedule. The ids of a long list do not fit into memory, so it is walked once for each
+ * share of them. Both change meanwhile: what seems to be missing is only a suspicion.
+ */
+export async function surveyBoth(
+  sender: Sender,
+  keys: QueueKeys,
+  onProgress: OnProgress,
+  { idsAtOnce = IDS_AT_ONCE, secondLookMs }: { idsAtOnce?: number; secondLookMs?: number } = {},
+): Promise<Survey> {
+  const length = asInteger(await sender.call('LLEN', [keys.order], { idempotent: true }))
+  const shares = Math.max(1, Math.ceil(length / idsAtOnce))
+  const sums = { negative: 0, malformed: 0, malformedDue: 0, old: 0, orphans: 0 }
+  const suspects: EntryName[] = []
+  let suspected = 0
+  for (let share = 0; share < shares; share++) {
+    const isMine = (id: number) => id % shares === share
+    const listed = new Set<number>()
+    for await (const { orphans, prefixes } of orderPages(sender, keys)) {
+      if (share === 0) sums.orphans += orphans
+      for (const id of prefixes.map(shortId)) if (isMine(id)) listed.add(id)
+      onProgress(prefixes.length)
+    }
+    for await (const page of schedulePages(sender, keys)) {
+      if (share === 0)
+        for (const sum of ['negative', 'malformed', 'malformedDue', 'old'] as const) sums[sum] += page[sum]
+      for (const entry of page.ordered) {
+        const id = shortId(entry.prefix)
+        if (!isMine(id) || listed.has(id)) continue
+        if (suspects.length < SECOND_LOOKS) suspects.push(entry)
+        else suspected++
+      }
+      onProgress(page.ordered.length)
+    }
+  }
+  const { missing, unsure } = await lookAgain(sender, keys, suspects, secondLookMs)
+  // of a crowd of which nobody was missing at the second look, the rest was offered meanwhile, too
+  const isHealthy = missing.length + unsure === 0
+  return { ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure }
+}
+
+async function* orderPages(sender: Sender, keys: QueueKeys) {
+  for (let from = 0; ; from += PAGE) {
+    const args = { from, page: PAGE, setAside: false, mark: NO_MARK }
+    const page = await run(sender, surveyOrder, keys, args, { idempotent: true })
+    yield page
+    if (page.looked < PAGE) return
+  }
+}
+
+async function* schedulePages(sender: Sender, keys: QueueKeys) {
+  for (let next: SurveyScheduleReply['next'] = { due: '-inf', skip: 0 }; next !== null;) {
+    const page: SurveyScheduleReply = await run(
+      sender,
+      surveySchedule,
+      keys,
+      { ...next, page: PAGE },
+      { idempotent: true },
+    )
+    yield page
+    next = page.next
+  }
+}
+
+const NO_MARK = Buffer.alloc(0)
+
+/**
+ * An id as a number, which takes less memory than its bytes: the last six, most of which are random in all formats. Of two
+ * that are the same one can hide that the other is missing: among a million ids a chance of 1 in 280 million.
+ */
+function shortId(prefix: Buffer): number {
+  return prefix.readUIntBE(prefix.length - 6, 6)
+}

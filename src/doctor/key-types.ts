@@ -1,0 +1,24 @@
+import { asText } from '../store/replies.js'
+import type { Sender } from '../store/run.js'
+
+/** A key that holds another type of value than it should. */
+export interface WrongType {
+  readonly key: string
+  readonly type: string
+  readonly expected: string
+}
+
+/** Those of the keys that exist and are of another type. */
+export async function wrongTypesOf(
+  sender: Sender,
+  expected: readonly (readonly [key: string, type: string])[],
+): Promise<WrongType[]> {
+  const found = await Promise.all(
+    expected.map(async ([key, type]) => ({
+      key,
+      expected: type,
+      type: asText(await sender.call('TYPE', [key], { idempotent: true })),
+    })),
+  )
+  return found.filter(({ type, expected: right }) => type !== 'none' && type !== right)
+}

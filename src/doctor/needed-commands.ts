@@ -1,0 +1,130 @@
+import type { QueueKeys } from '../keys.js'
+
+/** A command that an ACL user needs, with arguments that the library could give it. */
+export interface NeededCommand {
+  readonly name: string
+  readonly args: (keys: QueueKeys) => readonly string[]
+}
+
+/** Commands and what they are for; `null`: everybody needs them. */
+export interface NeededGroup {
+  readonly purpose: string | null
+  readonly onlyInCluster?: boolean
+  readonly commands: readonly NeededCommand[]
+}
+
+const timeouts = (name: string, ...rest: string[]): NeededCommand => ({
+  name,
+  args: (keys) => [keys.timeouts, ...rest],
+})
+const order = (name: string, ...rest: string[]): NeededCommand => ({ name, args: (keys) => [keys.order, ...rest] })
+const destination = (name: string, ...rest: string[]): NeededCommand => ({
+  name,
+  args: (keys) => [keys.destination, ...rest],
+})
+const channel = (name: string, ...rest: string[]): NeededCommand => ({ name, args: (keys) => [keys.channel, ...rest] })
+const move = (name: string, ...rest: string[]): NeededCommand => ({
+  name,
+  args: ({ destination: key }) => [key, key, ...rest],
+})
+const plain = (name: string, ...args: string[]): NeededCommand => ({ name, args: () => args })
+
+/** The list of docs/wire-format.md, in its order; a test holds one against the other. */
+export const NEEDED: readonly NeededGroup[] = [
+  {
+    purpose: null,
+    commands: [
+      { name: 'EVAL', args: (keys) => ['return 1', '1', keys.timeouts] },
+      { name: 'EVALSHA', args: (keys) => ['0'.repeat(40), '1', keys.timeouts] },
+      plain('SCRIPT|LOAD', 'return 1'),
+      plain('TIME'),
+      timeouts('ZADD', '1', 'entry'),
+      timeouts('ZREM', 'entry'),
+      timeouts('ZRANGE', '0', '0'),
+      timeouts('ZRANGEBYSCORE', '0', '1'),
+      timeouts('ZREMRANGEBYRANK', '0', '0'),
+      timeouts('ZCOUNT', '0', '1'),
+      timeouts('ZCARD'),
+      timeouts('ZSCORE', 'entry'),
+      { name: 'RPUSH', args: (keys) => [keys.quarantine, 'entry'] },
+      destination('LPOP'),
+      order('LREM', '1', 'entry'),
+      order('LRANGE', '0', '0'),
+      order('LTRIM', '0', '0'),
+      order('LINDEX', '0'),
+      destination('LLEN'),
+      timeouts('EXISTS'),
+      timeouts('UNLINK'),
+      channel('PUBLISH', '1'),
+      channel('SUBSCRIBE'),
+      plain('UNSUBSCRIBE'),
+      channel('PUBSUB|NUMSUB'),
+      destination('BLPOP', '1'),
+      { name: 'BLMPOP', args: (keys) => ['1', '1', keys.destination, 'LEFT'] },
+      plain('CLIENT|ID'),
+      plain('CLIENT|UNBLOCK', '1'),
+      plain('CLIENT|KILL', 'ID', '1'),
+      plain('PING'),
+      plain('INFO'),
+      plain('QUIT'),
+    ],
+  },
+  {
+    purpose: 'a cluster',
+    onlyInCluster: true,
+    commands: [plain('CLUSTER|SLOTS'), plain('CLUSTER|INFO'), plain('CLUSTER|KEYSLOT', 'x'), plain('ASKING')],
+  },
+  {
+    purpose: 'deques',
+    commands: [
+      destination('LPUSH', 'x'),
+      destination('LPUSHX', 'x'),
+      destination('RPUSHX', 'x'),
+      destination('RPOP'),
+      destination('BRPOP', '1'),
+      move('LMOVE', 'LEFT', 'RIGHT'),
+      move('BLMOVE', 'LEFT', 'RIGHT', '1'),
+    ],
+  },
+  {
+    purpose: 'moves before Redis 6.2, and pollLastAndOfferFirstTo',
+    commands: [move('RPOPLPUSH'), move('BRPOPLPUSH', '1')],
+  },
+  {
+    purpose: 'containsAll, removeAll and retainAll',
+    commands: [destination('LSET', '0', 'x'), timeouts('ZRANK', 'entry')],
+  },
+  {
+    purpose: 'the methods of RObject and RExpirable',
+    commands: [
+      timeouts('PTTL'),
+      timeouts('PEXPIRE', '1'),
+      timeouts('PEXPIREAT', '1'),
+      timeouts('PEXPIRETIME'),
+      timeouts('PERSIST'),
+      { name: 'RENAME', args: (keys) => [keys.timeouts, keys.timeouts] },
+      { name: 'COPY', args: (keys) => [keys.timeouts, keys.timeouts] },
+      timeouts('DUMP'),
+      timeouts('RESTORE', '0', 'x'),
+      timeouts('TOUCH'),
+      timeouts('MEMORY|USAGE'),
+    ],
+  },
+  { purpose: 'offers with durability', commands: [plain('WAIT', '0', '1'), plain('WAITAOF', '0', '0', '1')] },
+]
+
+/** One command for each key and the channel of a queue: who may use these with one command may with all, as a rule. */
+export function accessTo(keys: QueueKeys): readonly (readonly string[])[] {
+  return [
+    ['ZADD', keys.timeouts, '1', 'entry'],
+    ['RPUSH', keys.order, 'entry'],
+    ['RPUSH', keys.destination, 'entry'],
+    ['RPUSH', keys.quarantine, 'entry'],
+    ['PUBLISH', keys.channel, '1'],
+  ]
+}
+
+/** `SCRIPT|LOAD` as the words that are sent. */
+export function wordsOf({ name, args }: NeededCommand, keys: QueueKeys): string[] {
+  return [...name.split('|'), ...args(keys)]
+}

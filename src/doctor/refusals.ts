@@ -1,0 +1,39 @@
+import {
+  AuthError,
+  CommandError,
+  ReadOnlyError,
+  type RedelayedError,
+  UnsupportedServerError,
+  WrongTypeError,
+} from '../errors.js'
+
+/** Notes what a server would not tell; managed services refuse CONFIG, and users with few rights more than that. */
+export class Refusals {
+  readonly #notes = new Map<string, string>()
+
+  /** `what` in words, and why. */
+  get list(): readonly (readonly [what: string, why: string])[] {
+    return [...this.#notes]
+  }
+
+  note(what: string, why: string): void {
+    this.#notes.set(what, why)
+  }
+
+  /** The answer, or `undefined` with a note when the server refuses to give it. A broken connection is no refusal. */
+  async unlessRefused<T>(what: string, answer: Promise<T>): Promise<T | undefined> {
+    try {
+      return await answer
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+      this.note(what, error.message)
+      return undefined
+    }
+  }
+}
+
+const REFUSALS = [AuthError, CommandError, ReadOnlyError, UnsupportedServerError, WrongTypeError]
+
+export function isRefusal(error: unknown): error is RedelayedError {
+  return REFUSALS.some((type) => error instanceof type)
+}

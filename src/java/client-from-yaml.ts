@@ -1,0 +1,22 @@
+import { TUNING, createClient, type RedelayedClient } from '../client.js'
+import { readRedissonYaml, type RedissonYamlOptions } from './redisson-yaml/redisson-yaml.js'
+
+/**
+ * Makes a client from Redisson's YAML (or JSON), given as the path of a file or as text: single server, Sentinel, cluster,
+ * replicated and master-slave; needs the package `yaml`. Without a `codec` in the file it is Kryo 5, as in Redisson since
+ * 3.19. Settings without a meaning here are ignored with one warning each; what cannot be honoured is an error.
+ *
+ * @throws `InvalidArgumentError` where the file is wrong, with the path of the setting
+ * @throws `UnsupportedOperationError` where the file asks for what this package does not do
+ *
+ * @example
+ * ```ts
+ * const client = createClientFromRedissonYaml('redisson.yaml')
+ * ```
+ */
+export function createClientFromRedissonYaml(
+  pathOrText: string | URL,
+  options: RedissonYamlOptions = {},
+): RedelayedClient {
+  return createClient(readRedissonYaml(pathOrText, options, TUNING))
+}

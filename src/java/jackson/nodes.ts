@@ -1,0 +1,36 @@
+import { MAX_DEPTH } from '../../codecs/codec.js'
+import { JavaValue } from '../kryo/java-values.js'
+
+/**
+ * What a parser hands to the reader: null, booleans, strings, numbers, bigints for integers beyond 2^53, `NumberText`,
+ * `Buffer`, `JavaValue` for numbers that CBOR tags and whole doubles in exact mode, arrays, and plain objects that nobody else holds.
+ */
+export type Node = unknown
+
+/** A number of a JSON text whose digits matter: an integer beyond 2^53, or one that may be a BigDecimal. */
+export class NumberText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** In exact mode a whole double is told from an integer. */
+export function asDouble(input: { readonly exact: boolean }, value: number): Node {
+  return input.exact && Number.isSafeInteger(value) ? new JavaValue('java.lang.Double', value) : value
+}
+
+/** Each level of a value takes up to two on the wire, the pair and the list in it, and at the end stands a pair such as a Long. */
+export const MAX_WIRE_DEPTH = 2 * MAX_DEPTH + 1
+
+/** Sets an own property of a plain object, whatever the name: `__proto__` is a key like any other. */
+export function setProperty(target: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === '__proto__') defineProperty(target, key, value)
+  else target[key] = value
+}
+
+/** Sets an own property where a prototype may have one of that name: no setter is called. */
+export function defineProperty(target: object, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true })
+}

@@ -1,0 +1,82 @@
+import { DecodeError, EncodeError, InvalidArgumentError, toError } from '../../errors.js'
+import { onlyKnown, oneOf } from '../../options.js'
+import { closeBudget, openBudget } from '../../codecs/budget.js'
+import type { Codec } from '../../codecs/codec.js'
+import { ValueReader } from './input.js'
+import { ValueWriter } from './output.js'
+import { NAME } from './reader.js'
+import { Registry, type ClassDeclaration } from './registry.js'
+
+/** Options of `kryo5`. They have to be those of the Java side, as far as it has them. */
+export interface Kryo5Options {
+  /** Java classes of your own, by their binary names (`com.example.Order$Status` for a nested class). */
+  readonly classes?: Readonly<Record<string, ClassDeclaration>> | undefined
+  /**
+   * The classes given to `Kryo5Codec(allowedClasses, useReferences)` (3.36 and later): only these can be written, by a
+   * number. Java's own have to be among them, e.g. `java.util.ArrayList`, except boxes of primitives and String.
+   */
+  readonly allowedClasses?: readonly string[] | undefined
+  /**
+   * How the numbers are given: `'sorted'` (default) by name, as Redisson 4.7 does; `'given'` in the order of `allowedClasses`,
+   * as Redisson 3.52 and before do with the order in which their `Set` gives the classes. That order must be a fixed one, as
+   * of a `LinkedHashSet`: a `Set.of` has another in every JVM, and then not even two JVMs understand each other (Redisson
+   * issue 6558).
+   */
+  readonly allowedClassesOrder?: 'sorted' | 'given' | undefined
+  /** `useReferences` of `Kryo5Codec`: an object that occurs twice is written once, and cycles are possible. */
+  readonly references?: boolean | undefined
+  /** `'number'` (default): a Long is a number where that is exact, else a bigint. `'bigint'`: always a bigint. */
+  readonly longs?: 'number' | 'bigint' | undefined
+  /**
+   * Decoded values keep their Java class, as a `JavaValue` where JavaScript has no type for it, so that encoding them again
+   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then.
+   */
+  readonly exact?: boolean | undefined
+}
+
+/**
+ * Redisson's default codec since 3.19, Kryo 5. As Java sees it: a number is an Integer, a Long when it is beyond 32 bits, and
+ * a Double when it is no safe integer; a bigint is a Long; `Date`, `Buffer`, arrays (ArrayList), `Set` (LinkedHashSet), `Map`
+ * and objects (LinkedHashMap) are what they look like; `java.float(1.5)` and the like make the rest. Maps with text as keys
+ * decode as plain objects. Classes of your own have to be declared in `classes`: the wire has no field names.
+ */
+export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
+  onlyKnown(NAME, options, ['classes', 'allowedClasses', 'allowedClassesOrder', 'references', 'longs', 'exact'])
+  const { classes = {}, allowedClasses, references = false, longs = 'number', exact = false } = options
+  const order = oneOf(`${NAME}.allowedClassesOrder`, options.allowedClassesOrder ?? 'sorted', ['sorted', 'given'])
+  oneOf(`${NAME}.longs`, longs, ['number', 'bigint'])
+  if (allowedClasses !== undefined && !Array.isArray(allowedClasses)) {
+    throw new InvalidArgumentError(`${NAME}.allowedClasses`, 'an array of class names', allowedClasses)
+  }
+  const allowed: readonly string[] | undefined = allowedClasses
+  const registry = new Registry(classes, order === 'sorted' ? allowed?.toSorted() : allowed)
+  const reading = { references, exact, bigints: exact || longs === 'bigint' }
+  let idle: ValueWriter | undefined = new ValueWriter(registry, references)
+  return Object.freeze({
+    name: NAME,
+    encode(value: T): Buffer {
+      // a getter of the value may encode something itself
+      const writer = idle ?? new ValueWriter(registry, references)
+      idle = undefined
+      try {
+        return writer.encode(value)
+      } catch (thrown) {
+        if (thrown instanceof EncodeError) throw thrown
+        throw new EncodeError(NAME, '$', toError(thrown).message, { cause: thrown })
+      } finally {
+        idle = writer
+      }
+    },
+    decode(bytes: Buffer): T {
+      const budget = openBudget()
+      try {
+        return new ValueReader(bytes, registry, reading, budget).decode() as T
+      } catch (thrown) {
+        if (thrown instanceof DecodeError) throw thrown
+        throw new DecodeError(NAME, toError(thrown).message, { cause: thrown })
+      } finally {
+        closeBudget()
+      }
+    },
+  })
+}

@@ -1,0 +1,128 @@
+import type { Redis } from 'ioredis'
+import { UnsupportedServerError } from '../../errors.js'
+import { asArray, asBytes, asBytesArray, asBytesOrNull } from '../../store/replies.js'
+import { run, type Sender } from '../../store/run.js'
+import { drain } from '../../store/scripts.js'
+import { translateError } from '../replies/server-errors.js'
+
+/** An end of a list: elements are pushed at the right one and taken at the left one, unless a deque does otherwise. */
+export type End = 'left' | 'right'
+
+export type Popped = readonly [key: string, elements: Buffer[]]
+
+/** What a lane waits with at the server. What it calls a key is whatever the command can wait for. */
+export interface BlockingCommand {
+  /** Waits until one of the keys gives at least one and at most `count` elements; `null` when the time is over. */
+  wait(redis: Redis, keys: readonly string[], count: number, seconds: number): Promise<Popped | null>
+  /** More elements of a key without waiting, where `wait` cannot give several. */
+  more(key: string, count: number): Promise<Buffer[]>
+  /** Rejects with what is wrong with a key, such as its type. */
+  probe(key: string): Promise<void>
+}
+
+/** About how many bytes one script takes at most after the first element. */
+const MORE_BYTES = 2 ** 20
+
+/** Takes elements at one end of several lists: BLMPOP, or BLPOP and BRPOP before Redis 7. */
+export class BlockingPop implements BlockingCommand {
+  readonly #sender: Sender
+  readonly #end: End
+  #multiPop = true
+
+  constructor(sender: Sender, end: End) {
+    this.#sender = sender
+    this.#end = end
+  }
+
+  async wait(redis: Redis, keys: readonly string[], count: number, seconds: number): Promise<Popped | null> {
+    if (this.#multiPop) {
+      try {
+        const end = this.#end === 'left' ? 'LEFT' : 'RIGHT'
+        const reply = await redis.callBuffer('BLMPOP', seconds, keys.length, ...keys, end, 'COUNT', count)
+        if (reply === null) return null
+        const [key, elements] = asArray(reply)
+        return [asBytes(key).toString(), asBytesArray(elements)]
+      } catch (thrown) {
+        if (!(translateError(thrown) instanceof UnsupportedServerError)) throw thrown
+        this.#multiPop = false
+      }
+    }
+    const reply = await redis.callBuffer(this.#end === 'left' ? 'BLPOP' : 'BRPOP', ...keys, seconds)
+    if (reply === null) return null
+    const [key, element] = asBytesArray(reply)
+    return [asBytes(key).toString(), [asBytes(element)]]
+  }
+
+  async more(key: string, count: number): Promise<Buffer[]> {
+    if (this.#multiPop) return []
+    const args = { count, bytes: MORE_BYTES, right: this.#end === 'right' }
+    return run(this.#sender, drain, { destination: key }, args)
+  }
+
+  async probe(key: string): Promise<void> {
+    await this.#sender.call('LLEN', [key])
+  }
+}
+
+/** From one end of a list to one end of another, in one step at the server. */
+export interface ListMove {
+  readonly source: string
+  readonly target: string
+  readonly from: End
+  readonly to: End
+}
+
+/** Moves one element from list to list: BLMOVE, or BRPOPLPUSH before Redis 6.2. Its keys are `moveKey`s, one at a time. */
+export class BlockingMove implements BlockingCommand {
+  readonly #sender: Sender
+
+  constructor(sender: Sender) {
+    this.#sender = sender
+  }
+
+  async wait(redis: Redis, [key = '']: readonly string[], _count: number, seconds: number): Promise<Popped | null> {
+    const move = parseMoveKey(key)
+    const reply = await moveWith(move, (command, args) => redis.callBuffer(`B${command}`, ...args, seconds))
+    const element = asBytesOrNull(reply)
+    return element === null ? null : [key, [element]]
+  }
+
+  async more(): Promise<Buffer[]> {
+    return []
+  }
+
+  async probe(key: string): Promise<void> {
+    const { source, target } = parseMoveKey(key)
+    await this.#sender.call('LLEN', [source])
+    await this.#sender.call('LLEN', [target])
+  }
+}
+
+/** One text for one move, so that equal moves share a command. */
+export function moveKey({ source, target, from, to }: ListMove): string {
+  return JSON.stringify([source, target, from, to])
+}
+
+/** The move that a text stands for. */
+export function parseMoveKey(key: string): ListMove {
+  const [source, target, from, to] = JSON.parse(key) as [string, string, End, End]
+  return { source, target, from, to }
+}
+
+/**
+ * LMOVE or BLMOVE by `call`, whose error of a server before 6.2 leads to the one move that such a server knows.
+ *
+ * @throws UnsupportedServerError for the other moves
+ */
+export async function moveWith(
+  { source, target, from, to }: ListMove,
+  call: (command: 'LMOVE' | 'RPOPLPUSH', args: string[]) => Promise<unknown>,
+): Promise<unknown> {
+  try {
+    return await call('LMOVE', [source, target, from.toUpperCase(), to.toUpperCase()])
+  } catch (thrown) {
+    const error = translateError(thrown)
+    if (!(error instanceof UnsupportedServerError) || from !== 'right' || to !== 'left') throw error
+  }
+  return call('RPOPLPUSH', [source, target])
+}

@@ -1,0 +1,313 @@
+import type { Redis } from 'ioredis'
+import {
+  CommandError,
+  ConnectionError,
+  ShutdownError,
+  UnsupportedServerError,
+  type RedelayedError,
+} from '../../errors.js'
+import { asInteger } from '../../store/replies.js'
+import { nextTurn, pause } from '../../timing/pause.js'
+import type { BlockingCommand, Popped } from './blocking-commands.js'
+import type { Link } from '../connections/reconnecting-connection.js'
+import { dropWhenOverdue } from '../replies/reply-watchdog.js'
+import type { IsStale } from '../connections/remote-address.js'
+import { isTransient, translateError } from '../replies/server-errors.js'
+import { NodeGoneError } from '../topology/topology.js'
+import { Waiters, type Served, type Waiter } from './waiters.js'
+
+/** How long one blocking command waits at the server before it is sent again. */
+const BLOCK_SECONDS = 10
+/** The same where several groups of keys take turns, or where the server cannot be asked to stop waiting. */
+const SHORT_BLOCK_SECONDS = 1
+/** A reply that is overdue by this much, or by `commandTimeout`, and of which nothing comes, will not come. */
+const OVERDUE_MS = 3_000
+/** So many times `commandTimeout` a shutdown waits for an element of which bytes come. */
+const CLOSE_TIMEOUTS = 2
+const MAX_PER_CALL = 1_000
+const RETRY_MS = 100
+
+export interface LaneParams {
+  /** Its `prepare` must have called `Lane.prepare`. */
+  readonly link: Link
+  /** The connection that can unblock the given one, if there is one now. */
+  readonly beside: (redis: Redis) => Redis | undefined
+  /** How long the server may be silent while it owes a reply. */
+  readonly commandTimeout: number
+  /** What it waits with. */
+  readonly command: BlockingCommand
+  /** Whether any lane of this kind has ever worked. Until then failures are the caller's to know; later they are waited out. */
+  readonly shared: { hasServed: boolean }
+  /** Whether another connection to the server works now, so that one that cannot be opened is a fault to be waited out. */
+  readonly isConnected: () => boolean
+  /** The keys live elsewhere now. */
+  readonly onMoved: (waiters: Waiter[]) => void
+  /** The server is gone; the lane is of no use any more. */
+  readonly onGone: (waiters: Waiter[]) => void
+}
+
+interface Call {
+  readonly keys: ReadonlySet<string>
+  readonly redis: Redis
+  /** Per call: an interruption still under way for the last one must not swallow the one this call needs. */
+  interrupted: boolean
+  /** Further elements may still be fetched, by other means. */
+  answered: boolean
+  /** Ends what would give the connection up when an interruption leads to nothing. */
+  stopWatching: () => void
+}
+
+/**
+ * One connection on which many waiting takes of many queues share one blocking command. What it waits for can only change
+ * while it does not wait, so a new key or a cancelled wait interrupts the command with CLIENT UNBLOCK. The command then
+ * ends either empty or with an element, and an element always has somebody to go to: nothing is lost by cancelling.
+ */
+export class BlockingLane {
+  readonly #params: LaneParams
+  readonly #overdueMs: number
+  readonly #waiters = new Waiters()
+  #loop: Promise<void> | undefined
+  #call: Call | undefined
+  #preferred: string | undefined
+  /** Who has got elements and is to be told, as soon as the next command is under way. */
+  #served: Served | undefined
+
+  constructor(params: LaneParams) {
+    this.#params = params
+    this.#overdueMs = Math.min(OVERDUE_MS, params.commandTimeout)
+  }
+
+  /** How many keys are waited for. */
+  get size(): number {
+    return this.#waiters.keyCount
+  }
+
+  /** Whether its command waits at the server now. */
+  get blocked(): boolean {
+    return this.#call?.answered === false
+  }
+
+  has(key: string): boolean {
+    return this.#waiters.has(key)
+  }
+
+  add(waiter: Waiter): void {
+    this.#waiters.add(waiter)
+    const call = this.#call
+    if (call !== undefined && waiter.keys.some((key) => !call.keys.has(key))) this.#interrupt()
+    // a turn later, so that the takes of one turn share the command
+    this.#loop ??= nextTurn().then(() => this.#run())
+  }
+
+  /** The waiter does not want to wait any longer; it is settled as soon as no element can come any more. */
+  cancel(waiter: Waiter): void {
+    const call = this.#call
+    if (call !== undefined && waiter.keys.some((key) => call.keys.has(key))) this.#interrupt()
+    else for (const key of waiter.keys) this.#waiters.settleEnded(key)
+  }
+
+  /** Something has just arrived at `key`: look there first if the lane is waiting for other keys. */
+  prefer(key: string): void {
+    if (this.#call === undefined || this.#call.keys.has(key)) return
+    this.#preferred = key
+    this.#interrupt()
+  }
+
+  /** The server there is not the master any more: what is popped there now is still at the new one. */
+  leave(isStale: IsStale): void {
+    this.#params.link.leave(isStale)
+  }
+
+  async close(): Promise<void> {
+    this.#waiters.endAll(new ShutdownError('the client was shut down'))
+    const call = this.#call
+    if (call === undefined) this.#waiters.settleAllEnded()
+    else {
+      // the reply is awaited: it may carry an element
+      this.#interrupt()
+      const stopWatching = this.#dropWhenOverdue(call.redis, 0, CLOSE_TIMEOUTS * this.#params.commandTimeout)
+      await this.#loop
+      stopWatching()
+    }
+    await this.#params.link.close()
+    await this.#loop
+  }
+
+  async #run(): Promise<void> {
+    try {
+      for (;;) {
+        if (this.#served !== undefined && !this.#waiters.has(this.#served.key)) {
+          this.#tell()
+          await nextTurn() // takers in a loop ask again at once; the next command should know them
+        }
+        if (this.#waiters.keyCount === 0) break
+        const redis = this.#params.link.current ?? (await this.#connect())
+        if (redis === undefined) continue
+        this.#waiters.settleAllEnded()
+        const keys = this.#waiters.nextGroup(this.#preferred)
+        this.#preferred = undefined
+        if (keys.length > 0) await this.#wait(redis, keys)
+      }
+    } finally {
+      this.#loop = undefined
+    }
+  }
+
+  /** Tells those who were served. They will decode, which takes its time: the server should be at work meanwhile. */
+  #tell(): void {
+    const served = this.#served
+    this.#served = undefined
+    if (served === undefined) return
+    for (const [waiter, elements] of served.shares) waiter.resolve(elements, served.key)
+  }
+
+  async #connect(): Promise<Redis | undefined> {
+    this.#tell()
+    try {
+      return await this.#params.link.get()
+    } catch (thrown) {
+      const error = translateError(thrown)
+      this.#waiters.settleAllEnded()
+      if (error instanceof ConnectionError && this.#params.isConnected()) this.#params.shared.hasServed = true
+      if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
+      else if (error instanceof NodeGoneError) {
+        await pause(RETRY_MS) // with no node to ask, the waiters come back with the same answer at once
+        this.#params.onGone(this.#waiters.removeAll())
+      }
+      return undefined
+    }
+  }
+
+  async #wait(redis: Redis, keys: string[]): Promise<void> {
+    const call: Call = { keys: new Set(keys), redis, interrupted: false, answered: false, stopWatching: () => {} }
+    this.#call = call
+    const id = clientIds.get(redis)
+    const short = id === undefined || this.#waiters.groupCount > 1 || this.#params.beside(redis) === undefined
+    const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
+    const stopWatching = this.#dropWhenOverdue(redis, seconds * 1000)
+    let popped: Popped | null
+    try {
+      const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
+      this.#tell()
+      popped = await reply
+    } catch (thrown) {
+      stopWatching()
+      call.stopWatching()
+      this.#call = undefined
+      await this.#onError(redis, keys, translateError(thrown))
+      return
+    }
+    stopWatching()
+    call.stopWatching()
+    call.answered = true
+    this.#params.shared.hasServed = true
+    if (popped !== null) {
+      const [key, elements] = popped
+      elements.push(...(await this.#more(key, elements.length)))
+      this.#served = this.#waiters.serve(key, elements)
+    }
+    this.#call = undefined
+    this.#waiters.settleAllEnded()
+  }
+
+  /** So many that all of them have a taker, whichever key they come from; but some takers are left for the next command. */
+  #demand(keys: readonly string[]): number {
+    return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
+  }
+
+  async #more(key: string, already: number): Promise<Buffer[]> {
+    const count = this.#demand([key]) - already
+    if (count <= 0) return []
+    return this.#params.command.more(key, count).catch(() => []) // the next round tries again
+  }
+
+  async #onError(redis: Redis, keys: string[], error: RedelayedError): Promise<void> {
+    // the server works or did a moment ago, so what follows is a fault to be waited out
+    if (error instanceof ConnectionError || isElsewhere(error)) this.#params.shared.hasServed = true
+    if (error instanceof ConnectionError) {
+      this.#waiters.settleAllEnded() // who has given up need not wait for the next connection
+      await nextTurn() // what is refused at once must not keep the connection from ending
+      return
+    }
+    if (isTransient(error)) {
+      if (!this.#params.shared.hasServed) {
+        this.#waiters.failAll(error)
+        return
+      }
+      this.#params.link.drop(redis)
+      await pause(RETRY_MS)
+      this.#params.onMoved(this.#waiters.removeAll(keys))
+      return
+    }
+    // one bad key spoils the command for all of them: find it
+    let found = false
+    for (const key of keys) {
+      try {
+        await this.#params.command.probe(key)
+      } catch (thrown) {
+        found = true
+        this.#waiters.fail(key, translateError(thrown))
+      }
+    }
+    if (found) return
+    if (error instanceof UnsupportedServerError) for (const key of keys) this.#waiters.fail(key, error)
+    else if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
+    else await pause(RETRY_MS)
+  }
+
+  #dropWhenOverdue(redis: Redis, dueMs: number, mostMs?: number): () => void {
+    const overdue = { dueMs, graceMs: this.#overdueMs, ...(mostMs !== undefined && { mostMs }) }
+    return dropWhenOverdue(this.#params.link, redis, overdue)
+  }
+
+  #interrupt(): void {
+    const call = this.#call
+    if (call === undefined || call.interrupted) return
+    call.interrupted = true
+    void this.#unblock(call)
+  }
+
+  /**
+   * The command may not have reached the server yet, so this goes on until it ends; a connection whose command does not end then, and
+   * on which nothing comes, is given up, so that whoever has waited long enough has an answer. A reply that has begun may be an element:
+   * it is waited for.
+   */
+  async #unblock(call: Call): Promise<void> {
+    const id = clientIds.get(call.redis)
+    if (id === undefined) return
+    call.stopWatching = this.#dropWhenOverdue(call.redis, 0)
+    for (let wait = 1; this.#call === call; wait = Math.min(wait * 2, RETRY_MS)) {
+      try {
+        const beside = this.#params.beside(call.redis)
+        if (beside !== undefined && asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1) return
+      } catch (thrown) {
+        const error = translateError(thrown)
+        if (!isTransient(error)) {
+          clientIds.delete(call.redis) // the server will not do it: wait shortly from now on
+          call.stopWatching()
+          return
+        }
+        wait = RETRY_MS
+      }
+      await pause(wait)
+    }
+  }
+}
+
+/** What a server tells those who wait at it when it becomes a replica, or a slot has another place. */
+function isElsewhere(error: RedelayedError): boolean {
+  return error instanceof CommandError && ELSEWHERE.includes(error.redisCode)
+}
+
+const ELSEWHERE = ['UNBLOCKED', 'MOVED', 'ASK']
+
+const clientIds = new WeakMap<Redis, number>()
+
+/** Learns the id by which a connection can be unblocked; servers that do not tell are waited for in short steps. */
+export async function learnClientId(redis: Redis): Promise<void> {
+  try {
+    clientIds.set(redis, asInteger(await redis.call('CLIENT', 'ID')))
+  } catch (error) {
+    if (translateError(error) instanceof ConnectionError) throw error
+  }
+}

@@ -1,0 +1,282 @@
+import { type ConnectionError, CrossSlotError, ShutdownError, toError } from '../../errors.js'
+import type { Emit } from '../../events.js'
+import type { Sender } from '../../store/run.js'
+import type { Settings } from '../../options.js'
+import { pause } from '../../timing/pause.js'
+import { systemClock } from '../../timing/clock.js'
+import { DeadlineTimer } from '../../timing/deadline-timer.js'
+import { onAbort } from './abort-signals.js'
+import {
+  BlockingMove,
+  BlockingPop,
+  moveKey,
+  parseMoveKey,
+  type BlockingCommand,
+  type End,
+  type ListMove,
+} from './blocking-commands.js'
+import { BlockingLane, learnClientId } from './blocking-connection.js'
+import { Link } from '../connections/reconnecting-connection.js'
+import { isTransient, translateError } from '../replies/server-errors.js'
+import type { IsStale } from '../connections/remote-address.js'
+import { ClientEndedError, noConnectionYet, type Topology } from '../topology/topology.js'
+import type { Waiter } from './waiters.js'
+
+export interface WaitOptions {
+  /** The most elements to take at once. */
+  readonly max: number
+  /** Milliseconds; without it the wait has no end. */
+  readonly timeoutMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** What came, and where from. */
+export interface Taken {
+  readonly key: string
+  readonly elements: Buffer[]
+}
+
+/** What a lane does; lanes of different kinds cannot share a command, so each kind has its own. */
+type Kind = End | 'move'
+
+/** How long one of several groups of keys is waited for before the next one has its turn. */
+const TURN_MS = 100
+
+/** Before it is asked again where keys live that cannot be found just now. */
+const RETRY_MS = 100
+
+/** All waiting takes of a client, on a few connections (per node, in a cluster). */
+export class BlockingReads {
+  readonly #topology: Topology
+  readonly #settings: Settings
+  readonly #sender: Sender
+  readonly #emit: Emit
+  /** By kind and node. */
+  readonly #lanes = new Map<string, BlockingLane[]>()
+  readonly #laneOf = new WeakMap<Waiter, BlockingLane>()
+  readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
+  readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
+  /** Since when it has been waited, while no wait has ever worked. */
+  #triedSince: number | undefined
+  #closed = false
+
+  constructor(params: { topology: Topology; settings: Settings; sender: Sender; emit: Emit }) {
+    this.#topology = params.topology
+    this.#settings = params.settings
+    this.#sender = params.sender
+    this.#emit = params.emit
+    this.#commands = {
+      left: () => new BlockingPop(this.#sender, 'left'),
+      right: () => new BlockingPop(this.#sender, 'right'),
+      move: () => new BlockingMove(this.#sender),
+    }
+  }
+
+  /**
+   * Waits for at least one element at one end of the first of some lists that has any; `null` when the time is over.
+   * In a cluster one command can name keys of one slot only. Keys of several slots take turns, never two at a time: so no
+   * two elements can come for one wait, and none has to be given back.
+   */
+  async wait(keys: readonly string[], end: End, options: WaitOptions): Promise<Taken | null> {
+    const groups = this.#groups(keys)
+    const [only] = groups
+    if (groups.length === 1 && only !== undefined) return this.#wait(end, only, options)
+    const deadline = options.timeoutMs === undefined ? Infinity : performance.now() + options.timeoutMs
+    for (let turn = 0; ; turn++) {
+      const remaining = deadline - performance.now()
+      if (remaining <= 0) return null
+      const timeoutMs = Math.min(TURN_MS, remaining)
+      const taken = await this.#wait(end, groups[turn % groups.length] ?? [], { ...options, timeoutMs })
+      if (taken !== null) return taken
+    }
+  }
+
+  /** Waits for an element to move from one list to another; `null` when the time is over. */
+  async move(move: ListMove, options: Omit<WaitOptions, 'max'>): Promise<Buffer | null> {
+    if (this.#topology.slotOf(move.source) !== this.#topology.slotOf(move.target)) throw new CrossSlotError()
+    const taken = await this.#wait('move', [moveKey(move)], { ...options, max: 1 })
+    return taken?.elements[0] ?? null
+  }
+
+  /** Waits until commands can be sent, before something is looked for without a wait; false when the time is over. */
+  async reach({ timeoutMs, signal }: Omit<WaitOptions, 'max'>): Promise<boolean> {
+    const connected = this.#topology.commands()
+    if (!(connected instanceof Promise)) return true
+    this.#triedSince ??= performance.now()
+    return new Promise((resolve, reject) => {
+      const settle = (action: () => void): void => {
+        timer.clear()
+        unlisten?.()
+        action()
+      }
+      const timer = new DeadlineTimer(systemClock, () => {
+        const why = this.#whyNone('left')
+        settle(() => (why === null ? resolve(false) : reject(why)))
+      })
+      if (timeoutMs !== undefined) timer.replace(systemClock.now() + timeoutMs)
+      const unlisten = signal && onAbort(signal, () => settle(() => reject(toError(signal.reason))))
+      connected.then(
+        () => settle(() => resolve(true)),
+        (thrown: unknown) => settle(() => reject(translateError(thrown))),
+      )
+    })
+  }
+
+  /** Something has just been moved to `key` by this client. */
+  prefer(key: string): void {
+    for (const lanes of this.#lanes.values()) {
+      for (const lane of lanes) if (lane.has(key)) lane.prefer(key)
+    }
+  }
+
+  /** The server there is not the master any more. */
+  leave(isStale: IsStale): void {
+    for (const lane of [...this.#lanes.values()].flat()) lane.leave(isStale)
+  }
+
+  /** Whether a command waits at a server now. */
+  get blocked(): boolean {
+    return [...this.#lanes.values()].flat().some((lane) => lane.blocked)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#lanes.values()].flat().map((lane) => lane.close()))
+  }
+
+  async #wait(kind: Kind, keys: readonly string[], options: WaitOptions): Promise<Taken | null> {
+    const { signal, timeoutMs } = options
+    if (signal?.aborted === true) throw toError(signal.reason)
+    this.#triedSince ??= performance.now()
+    return new Promise((resolve, reject) => {
+      const timer = new DeadlineTimer(systemClock, () => end(this.#whyNone(kind))) // any length, which setTimeout is not
+      if (timeoutMs !== undefined) timer.replace(systemClock.now() + timeoutMs)
+      const unlisten = signal && onAbort(signal, () => end(toError(signal.reason)))
+      const settled = (): void => {
+        timer.clear()
+        unlisten?.()
+      }
+      const waiter: Waiter = {
+        keys,
+        group: 0,
+        max: options.max,
+        resolve: (elements, key = '') => {
+          settled()
+          resolve(elements === null ? null : { key, elements })
+        },
+        reject: (error) => {
+          settled()
+          reject(error)
+        },
+      }
+      const end = (how: Error | null): void => {
+        if (waiter.ended === undefined) waiter.ended = how
+        const lane = this.#laneOf.get(waiter)
+        if (lane === undefined)
+          settleIfEnded(waiter) // it is still to be found out where it could wait
+        else lane.cancel(waiter)
+      }
+      void this.#assign(kind, waiter)
+    })
+  }
+
+  /** What has never worked is the caller's to know: without a connection nobody can say that nothing is there. */
+  #whyNone(kind: Kind): ConnectionError | null {
+    if (this.#shared[kind].hasServed || this.#topology.connected) return null
+    return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity)) ?? null
+  }
+
+  /** `patient`: it has waited well before, so that what stands in the way is waited out. */
+  async #assign(kind: Kind, waiter: Waiter, patient = false): Promise<void> {
+    for (;;) {
+      try {
+        const [key = ''] = waiter.keys
+        const { node, slot } = await this.#topology.place(kind === 'move' ? parseMoveKey(key).source : key)
+        waiter.group = kind === 'move' ? key : slot
+        if (this.#closed) throw new ShutdownError('the client was shut down')
+        if (settleIfEnded(waiter)) return
+        const lane = this.#choose(kind, node, waiter.keys)
+        this.#laneOf.set(waiter, lane)
+        lane.add(waiter)
+        return
+      } catch (thrown) {
+        const error = this.#closed ? new ShutdownError('the client was shut down') : translateError(thrown)
+        if (settleIfEnded(waiter)) return
+        if (!patient || !isTransient(error) || error instanceof ClientEndedError) {
+          waiter.reject(error)
+          return
+        }
+      }
+      await pause(RETRY_MS)
+    }
+  }
+
+  /** The lane that waits for the keys already, or a free one, or a new one, or the one with the fewest keys. */
+  #choose(kind: Kind, node: string, keys: readonly string[]): BlockingLane {
+    const place = `${kind} ${node}`
+    const lanes = this.#lanes.get(place) ?? []
+    this.#lanes.set(place, lanes)
+    const found = lanes.find((lane) => keys.every((key) => lane.has(key))) ?? lanes.find((lane) => lane.size === 0)
+    if (found !== undefined) return found
+    if (lanes.length >= this.#settings.blockingConnections) {
+      return lanes.reduce((least, lane) => (lane.size < least.size ? lane : least))
+    }
+    const lane = this.#open(kind, node)
+    lanes.push(lane)
+    return lane
+  }
+
+  #open(kind: Kind, node: string): BlockingLane {
+    const link = new Link({
+      address: node === '' ? this.#topology.address : node,
+      role: 'blocking',
+      open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
+      prepare: learnClientId,
+      connectTimeout: this.#settings.connectTimeout,
+      emit: this.#emit,
+    })
+    const lane: BlockingLane = new BlockingLane({
+      link,
+      beside: (redis) => this.#topology.beside(redis),
+      commandTimeout: this.#settings.commandTimeout,
+      command: this.#commands[kind](),
+      shared: this.#shared[kind],
+      isConnected: () => this.#topology.connected,
+      onMoved: (waiters) => void this.#reassign(kind, waiters),
+      onGone: (waiters) => {
+        const place = `${kind} ${node}`
+        this.#lanes.set(
+          place,
+          (this.#lanes.get(place) ?? []).filter((other) => other !== lane),
+        )
+        void lane.close() // its link would look for the node for ever
+        void this.#reassign(kind, waiters)
+      },
+    })
+    return lane
+  }
+
+  async #reassign(kind: Kind, waiters: Waiter[]): Promise<void> {
+    for (const waiter of waiters) this.#laneOf.delete(waiter)
+    await this.#topology.refresh().catch(() => undefined)
+    for (const waiter of waiters) void this.#assign(kind, waiter, true)
+  }
+
+  /** The keys in the order given, those of one slot together. */
+  #groups(keys: readonly string[]): string[][] {
+    const bySlot = new Map<number, string[]>()
+    for (const key of keys) {
+      const slot = this.#topology.slotOf(key)
+      bySlot.set(slot, [...(bySlot.get(slot) ?? []), key])
+    }
+    return [...bySlot.values()]
+  }
+}
+
+/** Whether it wants to wait no longer; it has its answer then. */
+function settleIfEnded(waiter: Waiter): boolean {
+  if (waiter.ended === undefined) return false
+  if (waiter.ended === null) waiter.resolve(null)
+  else waiter.reject(waiter.ended)
+  return true
+}

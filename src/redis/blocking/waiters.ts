@@ -1,0 +1,148 @@
+import { copyOf, type RedelayedError } from '../../errors.js'
+
+/** One take that waits for elements of one key, or of the first of several that has any. */
+export interface Waiter {
+  readonly keys: readonly string[]
+  /** Only keys of one group can share a command; in a cluster those of one slot. All keys of a waiter are in one. */
+  group: number | string
+  /** The most elements it wants. */
+  readonly max: number
+  /** Set when it wants to wait no longer: an error to reject with, or `null` for an empty result. */
+  ended?: RedelayedError | Error | null
+  readonly resolve: (elements: Buffer[] | null, key?: string) => void
+  readonly reject: (error: Error) => void
+}
+
+/** What each of some waiters gets of a key. */
+export interface Served {
+  readonly key: string
+  readonly shares: ReadonlyMap<Waiter, Buffer[]>
+}
+
+/** What is taken at once for several waiters: the rest of them get theirs while these decode. */
+const SHARED_DEMAND = 200
+
+/** The waiting takes of one connection, first come first served per key; keys take turns. */
+export class Waiters {
+  readonly #byKey = new Map<string, Waiter[]>()
+
+  get keyCount(): number {
+    return this.#byKey.size
+  }
+
+  /** How many different groups the keys are in. */
+  get groupCount(): number {
+    return new Set(Array.from(this.#byKey.values(), (list) => list[0]?.group)).size
+  }
+
+  has(key: string): boolean {
+    return this.#byKey.has(key)
+  }
+
+  add(waiter: Waiter): void {
+    for (const key of waiter.keys) {
+      const list = this.#byKey.get(key)
+      if (list === undefined) this.#byKey.set(key, [waiter])
+      else list.push(waiter)
+    }
+  }
+
+  /** How many elements are to be asked of a key at once: all that the first waiter wants, and more only for few. */
+  demand(key: string): number {
+    let demand = 0
+    for (const waiter of this.#byKey.get(key) ?? []) {
+      if (demand > 0 && demand + waiter.max > SHARED_DEMAND) break
+      demand += waiter.max
+    }
+    return demand
+  }
+
+  /** The keys of one group: that of `preferred`, or of the key that has waited longest for its turn. They go to the back. */
+  nextGroup(preferred: string | undefined): string[] {
+    const first = preferred !== undefined && this.#byKey.has(preferred) ? preferred : this.#byKey.keys().next().value
+    if (first === undefined) return []
+    const group = this.#byKey.get(first)?.[0]?.group
+    const keys: string[] = []
+    for (const [key, list] of this.#byKey) if (list[0]?.group === group) keys.push(key)
+    if (keys.length < this.#byKey.size) for (const key of keys) this.#toBack(key)
+    return keys
+  }
+
+  /**
+   * Shares elements out among the waiters of a key, who leave; those that have ended get one only if nobody else wants it.
+   * They are still to be told.
+   */
+  serve(key: string, elements: Buffer[]): Served {
+    const list = this.#byKey.get(key) ?? []
+    const byUrgency = [
+      ...list.filter((waiter) => waiter.ended === undefined),
+      ...list.filter((waiter) => waiter.ended !== undefined),
+    ]
+    let given = 0
+    const shares = new Map<Waiter, Buffer[]>()
+    for (const waiter of byUrgency) {
+      if (given >= elements.length) break
+      const share = elements.slice(given, given + waiter.max)
+      given += share.length
+      shares.set(waiter, share)
+    }
+    this.#remove(shares)
+    this.#toBack(key)
+    return { key, shares }
+  }
+
+  settleEnded(key: string): void {
+    const ended = new Set((this.#byKey.get(key) ?? []).filter((waiter) => waiter.ended !== undefined))
+    if (ended.size === 0) return
+    this.#remove(ended)
+    for (const waiter of ended) {
+      if (waiter.ended === null) waiter.resolve(null)
+      else if (waiter.ended !== undefined) waiter.reject(waiter.ended)
+    }
+  }
+
+  settleAllEnded(): void {
+    for (const key of [...this.#byKey.keys()]) this.settleEnded(key)
+  }
+
+  endAll(error: RedelayedError): void {
+    for (const key of this.#byKey.keys()) this.#end(key, error)
+  }
+
+  fail(key: string, error: RedelayedError): void {
+    this.#end(key, error)
+    this.settleEnded(key)
+  }
+
+  failAll(error: RedelayedError): void {
+    for (const key of [...this.#byKey.keys()]) this.fail(key, error)
+  }
+
+  removeAll(keys: Iterable<string> = this.#byKey.keys()): Waiter[] {
+    const removed = new Set([...keys].flatMap((key) => this.#byKey.get(key) ?? []))
+    this.#remove(removed)
+    return [...removed]
+  }
+
+  #end(key: string, error: RedelayedError): void {
+    for (const waiter of this.#byKey.get(key) ?? []) if (waiter.ended === undefined) waiter.ended = copyOf(error)
+  }
+
+  /** Takes waiters away from all their keys; each list is gone through once, however many go. */
+  #remove(leaving: ReadonlyMap<Waiter, unknown> | ReadonlySet<Waiter>): void {
+    const keys = new Set<string>()
+    for (const waiter of leaving.keys()) for (const key of waiter.keys) keys.add(key)
+    for (const key of keys) {
+      const staying = (this.#byKey.get(key) ?? []).filter((waiter) => !leaving.has(waiter))
+      if (staying.length > 0) this.#byKey.set(key, staying)
+      else this.#byKey.delete(key)
+    }
+  }
+
+  #toBack(key: string): void {
+    const list = this.#byKey.get(key)
+    if (list === undefined) return
+    this.#byKey.delete(key)
+    this.#byKey.set(key, list)
+  }
+}

@@ -1,0 +1,257 @@
+import type { Cluster, Redis } from 'ioredis'
+import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
+import { RELIABLE_PREFIX } from '../keys.js'
+import type { CommandArg } from '../store/script.js'
+import type { Sender } from '../store/run.js'
+import type { Settings } from '../options.js'
+import { KeptCommands } from './kept-commands.js'
+import { isRefusedByReplica, translateError } from './replies/server-errors.js'
+import { tooOldForReliable } from './connections/server-version.js'
+import type { Topology } from './topology/topology.js'
+
+/** How often an idempotent command is sent again when connections break one after the other. */
+const MAX_RETRIES = 3
+
+type Command = readonly [command: string, args: readonly CommandArg[]]
+
+/** A call that failed, and since when it lasts. */
+interface Failed {
+  readonly thrown: unknown
+  readonly client: Redis | Cluster | undefined
+  readonly command: string
+  readonly args: readonly CommandArg[]
+  readonly idempotent: boolean
+  readonly startedAt: number
+}
+
+/** Sends commands and counts those under way, so that a shutdown can let them finish. Replies carry bytes as `Buffer`. */
+export class Commands implements Sender {
+  readonly #topology: Topology
+  readonly #connectTimeout: number
+  /** For how long a call may take; a repetition begins within it. */
+  readonly #limit: number
+  #underWay = 0
+  #wholes = 0
+  #idle: (() => void) | undefined
+  #closed = false
+  readonly #kept: KeptCommands
+
+  constructor(topology: Topology, { connectTimeout, commandTimeout }: Settings) {
+    this.#topology = topology
+    this.#connectTimeout = connectTimeout
+    this.#limit = connectTimeout + commandTimeout
+    this.#kept = new KeptCommands(this.#limit)
+    topology.watch?.watchFor({
+      oldest: () => this.#kept.oldest,
+      onForgotten: () => this.#kept.endAll('the connection to Redis broke'),
+    })
+  }
+
+  /** See `Topology.resends`. */
+  get resends(): boolean {
+    return this.#topology.resends
+  }
+
+  /**
+   * Whether what was sent for `key` since `startedAt`, on a connection that broke, may be sent again: it cannot be carried out any more itself.
+   * Waits until there is another connection, while a call that began then may last.
+   */
+  async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
+    while (this.isInTime(startedAt, waitMs)) {
+      await this.#topology.commands()
+      try {
+        const isOver = await this.#limited(this.#topology.isOver(key, startedAt))
+        return isOver && this.isInTime(startedAt, waitMs)
+      } catch {
+        const recovering = this.#topology.recover()
+        if (recovering === undefined || this.#closed) return false
+        await recovering
+      }
+    }
+    return false
+  }
+
+  /** Whether a call that began then may begin another attempt; `waitMs`: for how long each may wait for replicas or the disk. */
+  isInTime(startedAt: number, waitMs = 0): boolean {
+    return performance.now() - startedAt < this.#limit + waitMs
+  }
+
+  /** See `Topology.connected`. */
+  get connected(): boolean {
+    return this.#topology.connected
+  }
+
+  /** See `Topology.moves`. */
+  get moves(): boolean {
+    return this.#topology.moves
+  }
+
+  /** One async frame for the usual case: this is where every offer passes. */
+  async call(
+    command: string,
+    args: readonly CommandArg[],
+    options?: { idempotent?: boolean; startedAt?: number },
+  ): Promise<unknown> {
+    this.#enter()
+    const startedAt = options?.startedAt ?? performance.now()
+    let client: Redis | Cluster | undefined
+    try {
+      const connected = this.#topology.commands()
+      client = connected instanceof Promise ? await connected : connected
+      if (this.#topology.isBefore62) refuseReliable(args)
+      if (!client.isCluster) writeTogether(client as Redis)
+      return await this.#limited(client.callBuffer(command, ...args))
+    } catch (thrown) {
+      return await this.#again({ thrown, client, command, args, idempotent: options?.idempotent === true, startedAt })
+    } finally {
+      this.#leave()
+    }
+  }
+
+  async pipeline(commands: readonly Command[]): Promise<unknown[]> {
+    this.#enter()
+    try {
+      const [first, replies] = await this.#pipeline(commands)
+      let client = first
+      for (const until = this.#giveUpAt(); performance.now() < until && !this.#closed;) {
+        const refused = replies.flatMap((reply, at) => (isRefusedByReplica(reply) ? [at] : []))
+        const [index] = refused
+        if (index === undefined || !this.#isDemoted(client, replies[index])) break
+        const [next, again] = await this.#pipeline(refused.map((at) => commands[at] as Command))
+        client = next
+        refused.forEach((at, position) => (replies[at] = again[position]))
+      }
+      return replies
+    } finally {
+      this.#leave()
+    }
+  }
+
+  /** Something that takes several commands: a shutdown lets all of them finish. */
+  async whole<T>(action: () => Promise<T>): Promise<T> {
+    this.#enter()
+    this.#wholes++
+    try {
+      return await action()
+    } finally {
+      this.#wholes--
+      this.#leave()
+    }
+  }
+
+  /** Refuses new commands and resolves when those under way have ended. */
+  async drain(): Promise<void> {
+    this.#closed = true
+    if (this.#underWay === 0) return
+    await new Promise<void>((resolve) => (this.#idle = resolve))
+  }
+
+  /** There is no server to wait for: ends what is under way, where only the user's client could, which stays as it is. */
+  giveUp(): void {
+    this.#kept.endAll('the client was shut down before Redis answered')
+  }
+
+  #limited<T>(reply: Promise<T>): Promise<T> {
+    const { watch } = this.#topology
+    if (watch === undefined) return reply
+    watch.start()
+    return this.#kept.keep(reply)
+  }
+
+  /** Where it went, and one result or error per command, also when none of them could be sent. */
+  async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
+    let client: Redis | Cluster | undefined
+    try {
+      client = await this.#topology.commands()
+      if (this.#topology.isBefore62) for (const [, args] of commands) refuseReliable(args)
+      const pipeline = client.pipeline()
+      for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
+      const results = await this.#limited(pipeline.exec())
+      const replies = commands.map((_, index) => {
+        const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
+        return error === null ? result : translateError(error)
+      })
+      return [client, replies]
+    } catch (thrown) {
+      const error = translateError(thrown)
+      return [client, commands.map(() => error)]
+    }
+  }
+
+  /** Whether the server refused because it is not the master any more, and another one can be found. */
+  #isDemoted(client: Redis | Cluster | undefined, error: unknown): boolean {
+    return client !== undefined && isRefusedByReplica(error) && this.#topology.onDemoted(client)
+  }
+
+  /** After a failover the old master may be found a few times more, so the number of attempts says nothing. */
+  #giveUpAt(): number {
+    return performance.now() + this.#connectTimeout
+  }
+
+  async #again({ thrown, client, command, args, idempotent, startedAt }: Failed): Promise<unknown> {
+    const demotedUntil = this.#giveUpAt()
+    for (let broken = 0; ;) {
+      const error = translateError(thrown)
+      const now = performance.now()
+      if (this.#isDemoted(client, error)) {
+        if (now >= demotedUntil) throw error
+      } else {
+        if (this.#closed || !this.isInTime(startedAt) || !mayRepeat(thrown, error, idempotent)) throw error
+        const recovering = this.#topology.recover()
+        if (recovering !== undefined) await recovering
+        else if (broken++ >= MAX_RETRIES) throw error
+      }
+      if (this.#closed) throw error
+      try {
+        client = await this.#topology.commands()
+        return await this.#limited(client.callBuffer(command, ...args))
+      } catch (again) {
+        thrown = again
+      }
+    }
+  }
+
+  #enter(): void {
+    if (this.#closed && this.#wholes === 0) throw new ShutdownError('the client was shut down')
+    this.#underWay++
+  }
+
+  #leave(): void {
+    if (--this.#underWay === 0) this.#idle?.()
+  }
+}
+
+/** The first key of a command or a script is among its first arguments. */
+function refuseReliable(args: readonly CommandArg[]): void {
+  for (let at = 0; at < 3; at++) {
+    const arg = args[at]
+    if (typeof arg === 'string' && arg.startsWith(RELIABLE_PREFIX)) throw tooOldForReliable()
+  }
+}
+
+/**
+ * Commands of one turn leave in few writes, because with many callers at once writing is what costs most; not in a single
+ * one, so that the server starts on the first while the others are still being made.
+ */
+function writeTogether({ stream }: Redis): void {
+  if (stream === undefined) return
+  if (stream.writableCorked === 0) {
+    stream.cork()
+    process.nextTick(uncork, stream)
+  } else if (stream.writableLength > WRITE_BYTES) {
+    stream.uncork()
+    stream.cork()
+  }
+}
+
+const WRITE_BYTES = 4_096
+
+function uncork(stream: Redis['stream']): void {
+  stream.uncork()
+}
+
+/** A failed wait for a connection is final; a command that met a closing socket, or may be repeated, gets another try. */
+function mayRepeat(thrown: unknown, error: RedelayedError, idempotent: boolean): boolean {
+  if (thrown === error || !(error instanceof ConnectionError)) return false
+  return idempotent || error.outcome === 'not-applied'
+}

@@ -1,0 +1,45 @@
+import { Cluster, type Redis } from 'ioredis'
+import type { Emit } from '../../events.js'
+import type { Settings } from '../../options.js'
+import { ClusterTopology } from '../topology/cluster-topology.js'
+import { MasterFinder } from '../topology/master-finder.js'
+import type { Target } from '../options.js'
+import { LIMITS } from './ioredis-defaults.js'
+import { BorrowedTopology, SingleTopology } from '../topology/single-topology.js'
+import type { IsStale } from './remote-address.js'
+import type { Topology } from '../topology/topology.js'
+
+/** `demoted` is told of a server that is not the master any more, where ioredis does not see to that. */
+export function createTopology(
+  target: Target,
+  settings: Settings,
+  emit: Emit,
+  demoted: (isStale: IsStale) => void,
+): Topology {
+  const common = { settings, emit, demoted }
+  switch (target.kind) {
+    case 'single':
+      return new SingleTopology({ ...common, options: target.redis })
+    case 'replicated': {
+      const finder = new MasterFinder(target.nodes, target.redis, settings)
+      return new SingleTopology({ ...common, options: target.redis, finder })
+    }
+    case 'cluster': {
+      const cluster = new Cluster(target.nodes, {
+        lazyConnect: true,
+        // ioredis would send again what may have been carried out, when its connection breaks; redirections are followed all the same
+        retryDelayOnFailover: 0,
+        redisOptions: { ...target.redis, ...LIMITS, connectTimeout: settings.connectTimeout },
+        // an option of the cluster, though it is given among those of its nodes
+        ...(target.redis.natMap === undefined ? {} : { natMap: target.redis.natMap }),
+        ...(target.redis.tls === undefined ? {} : { dnsLookup: (address, callback) => callback(null, address) }),
+      })
+      return new ClusterTopology({ cluster, owned: true, settings, emit })
+    }
+    case 'borrowed':
+      if (target.client.isCluster) {
+        return new ClusterTopology({ cluster: target.client as unknown as Cluster, owned: false, settings, emit })
+      }
+      return new BorrowedTopology(target.client as unknown as Redis, settings, emit)
+  }
+}

@@ -1,0 +1,79 @@
+import type { Redis } from 'ioredis'
+import { ConnectionError } from '../../errors.js'
+import { asInteger } from '../../store/replies.js'
+import { isBrief, translateError } from '../replies/server-errors.js'
+
+/** A connection as its server knows it. */
+interface Known {
+  /** The process; another one counts its connections anew. */
+  readonly runId: string
+  readonly id: number
+}
+
+/** An id that no connection has: whether this user may end connections is known before it matters. */
+const NO_CONNECTION = Number.MAX_SAFE_INTEGER
+/** Servers that never come back are forgotten. */
+const MOST = 100
+
+/**
+ * Ends, at the server, the connections that broke before another one is used. What was sent on a broken connection can be on its way still, for
+ * seconds and behind a proxy that has not noticed; once the server has ended its side it is never carried out. So what is sent again over the new
+ * connection cannot be overtaken.
+ */
+export class Predecessors {
+  readonly #broken = new Set<Known>()
+  readonly #watched = new WeakSet<Redis>()
+  #isRefused = false
+
+  /** Whether the server refuses to end connections, so that nobody knows when what was sent on a broken one arrives. */
+  get isRefused(): boolean {
+    return this.#isRefused
+  }
+
+  /** Whether it can be ended at the server when it has broken. */
+  knows(redis: Redis): boolean {
+    return this.#watched.has(redis)
+  }
+
+  /** While `redis` is opened, so that nothing else is sent on it before it is known; without an answer it is not. */
+  async learn(redis: Redis): Promise<void> {
+    const [info, id] = await Promise.all([redis.info('server'), redis.call('CLIENT', 'ID')])
+    const runId = runIdIn(info)
+    if (runId !== undefined) this.#watch(redis, { runId, id: asInteger(id) })
+  }
+
+  /** Before `redis` is used, or used to send something again; `info` is the server's INFO, if it gave any. */
+  async end(redis: Redis, info: string | undefined): Promise<void> {
+    const runId = runIdIn(info)
+    const here = [...this.#broken].filter((known) => known.runId === runId)
+    try {
+      const kill = (id: number): Promise<unknown> => redis.call('CLIENT', 'KILL', 'ID', id)
+      const [id] = await Promise.all([
+        redis.call('CLIENT', 'ID'),
+        kill(NO_CONNECTION),
+        ...here.map((each) => kill(each.id)),
+      ])
+      for (const each of here) this.#broken.delete(each)
+      if (runId === undefined) this.#isRefused = true
+      else this.#watch(redis, { runId, id: asInteger(id) })
+    } catch (thrown) {
+      const error = translateError(thrown)
+      if (error instanceof ConnectionError || isBrief(error)) throw error
+      this.#isRefused = true
+    }
+  }
+
+  #watch(redis: Redis, known: Known): void {
+    if (this.#watched.has(redis)) return
+    this.#watched.add(redis)
+    redis.once('end', () => {
+      this.#broken.add(known)
+      const [oldest] = this.#broken
+      if (this.#broken.size > MOST && oldest !== undefined) this.#broken.delete(oldest)
+    })
+  }
+}
+
+function runIdIn(info: string | undefined): string | undefined {
+  return info === undefined ? undefined : /^run_id:(\w+)/m.exec(info)?.[1]
+}

@@ -1,0 +1,257 @@
+import type { Redis } from 'ioredis'
+import {
+  AuthError,
+  ConnectionError,
+  ShutdownError,
+  UnsupportedServerError,
+  copyOf,
+  type RedelayedError,
+} from '../../errors.js'
+import type { Emit, ReconnectingEvent } from '../../events.js'
+import { atMost } from '../../timing/at-most.js'
+import { backoffDelay, type Backoff } from '../../timing/backoff.js'
+import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
+import { peerOf, type IsStale } from './remote-address.js'
+import { guardReplies } from '../replies/reply-guard.js'
+import { translateError } from '../replies/server-errors.js'
+import { Opening } from './opening.js'
+import { NodeGoneError } from '../topology/topology.js'
+
+const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
+/** A connection that lived this long was a success. */
+const STABLE_MS = 1_000
+
+/** Waiting longer does not help against these, so whoever waits is told at once. */
+const FINAL = [AuthError, UnsupportedServerError, NodeGoneError]
+
+export interface LinkParams {
+  readonly role: ReconnectingEvent['connection']
+  /** A new ioredis client that is not connected yet and never reconnects by itself; `again`: after another one. */
+  readonly open: (again: boolean) => Redis | Promise<Redis>
+  /**
+   * What must hold before the connection is used; it is closed when this rejects. It shares the time limit with the rest of the
+   * opening; `onProgress` restarts that, where several long answers are awaited one after the other.
+   */
+  readonly prepare?: (redis: Redis, onProgress: () => void) => Promise<void>
+  /** Where it leads to, for errors. */
+  readonly address: string
+  /** For each attempt to open it as a whole, and for those who wait for it. */
+  readonly connectTimeout: number
+  readonly emit: Emit
+}
+
+interface Waiter {
+  readonly resolve: (redis: Redis) => void
+  readonly reject: (error: RedelayedError) => void
+  readonly timer: NodeJS.Timeout
+}
+
+/**
+ * One connection that is opened when first needed and opened again when it breaks. Every ioredis client serves for one
+ * connection only: with ioredis's own reconnection a command in flight is either sent twice without a word or its promise
+ * never settles, and there is no moment at which a subscription is known to be renewed.
+ */
+export class Link {
+  readonly #params: LinkParams
+  readonly #waiters = new Set<Waiter>()
+  #current: Redis | undefined
+  #opening: Opening | undefined
+  #lastError: Error | undefined
+  #running: Promise<void> | undefined
+  #closed = false
+  #wakeUp: (() => void) | undefined
+  /** Said while the connection was being opened. */
+  #stale: IsStale | undefined
+  /** Ends the service of the current connection while that one still answers. */
+  #leave: (() => void) | undefined
+  readonly #retired = new Set<Promise<void>>()
+
+  constructor(params: LinkParams) {
+    this.#params = params
+  }
+
+  /**
+   * The connection when it is ready now. For some turns of the event loop after the other side has ended it ioredis still calls
+   * it ready and refuses whatever is sent.
+   */
+  get current(): Redis | undefined {
+    const redis = this.#current
+    return redis?.status === 'ready' && redis.stream.writable ? redis : undefined
+  }
+
+  /** Waits for the connection, at most `connectTimeout`. Wrong credentials and a node that has left reject at once. */
+  get(): Promise<Redis> {
+    if (this.current !== undefined) return Promise.resolve(this.current)
+    if (this.#closed) return Promise.reject(new ShutdownError('the client was shut down'))
+    this.#running ??= this.#run()
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiters.delete(waiter)
+        const seconds = this.#params.connectTimeout / 1000
+        const why = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
+        reject(
+          new ConnectionError(
+            `no connection to Redis within ${seconds} s at ${this.#params.address}${why}`,
+            'not-applied',
+            {
+              cause: this.#lastError,
+            },
+          ),
+        )
+      }, this.#params.connectTimeout)
+      const waiter: Waiter = { resolve, reject, timer }
+      this.#waiters.add(waiter)
+    })
+  }
+
+  /** Gives up the connection to a server that is not the right one any more, also one that is being opened. */
+  leave(isStale: IsStale): void {
+    const redis = this.#current
+    if (redis !== undefined) {
+      if (isStale(peerOf(redis))) this.drop(redis)
+      return
+    }
+    const opening = this.#opening?.redis
+    // a frozen server would use up the whole time limit
+    if (opening?.status === 'connect' && isStale(peerOf(opening))) this.#opening?.giveUp(notTheMaster())
+    else this.#stale = this.#opening === undefined ? undefined : isStale
+  }
+
+  /** Gives up this connection because it misbehaves; another one is opened. `why` is what `reconnecting` says. */
+  drop(redis: Redis, why?: RedelayedError): void {
+    if (this.#current === redis) {
+      this.#current = undefined
+      this.#lastError = why
+    }
+    abandon(redis)
+  }
+
+  /** Leaves this connection to what is under way on it, for two seconds at most; another one is opened. */
+  retire(redis: Redis): void {
+    if (this.#current !== redis) return
+    this.#leave?.()
+    const ended = quit(redis).then(() => {
+      disconnect(redis)
+      this.#retired.delete(ended)
+    })
+    this.#retired.add(ended)
+  }
+
+  /** Ends the connection; `graceful` lets the server answer first what is under way. */
+  async close(graceful = false): Promise<void> {
+    this.#closed = true
+    this.#settle((waiter) => waiter.reject(new ShutdownError('the client was shut down')))
+    this.#wakeUp?.()
+    this.#opening?.giveUp(new ShutdownError('the client was shut down'))
+    const redis = this.#current
+    if (redis !== undefined) {
+      this.#current = undefined
+      if (graceful) await quit(redis)
+      disconnect(redis)
+    }
+    await Promise.all([this.#running, ...this.#retired])
+  }
+
+  async #run(): Promise<void> {
+    for (let attempt = 0; !this.#closed;) {
+      const redis = await this.#connect(attempt > 0)
+      if (redis !== undefined) {
+        const since = performance.now()
+        await this.#serve(redis)
+        // a connection that is given up again and again must not be opened in a hot loop
+        if (performance.now() - since > STABLE_MS) attempt = 0
+      } else if (FINAL.some((type) => this.#lastError instanceof type)) {
+        const error = this.#lastError as RedelayedError
+        this.#settle((waiter) => waiter.reject(copyOf(error)))
+        if (error instanceof NodeGoneError) {
+          this.#running = undefined // until somebody asks again
+          return
+        }
+      }
+      if (this.#closed) return
+      attempt++
+      const delayMs = Math.round(backoffDelay(BACKOFF, attempt, Math.random()))
+      this.#params.emit('reconnecting', {
+        connection: this.#params.role,
+        attempt,
+        delayMs,
+        error: this.#lastError,
+      })
+      if (this.#closed) return // by a listener
+      await this.#pause(delayMs)
+    }
+  }
+
+  /** One attempt; `undefined` when it failed, with the reason in `#lastError`. */
+  async #connect(again: boolean): Promise<Redis | undefined> {
+    const opening = (this.#opening = new Opening(this.#params.connectTimeout))
+    let reason: RedelayedError | undefined
+    try {
+      return await opening.run(async () => {
+        const redis = opening.use(guardReplies(await this.#params.open(again)))
+        // ioredis tells the reason of a failed connect only by this event, and prints it when nobody listens
+        redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
+        await redis.connect()
+        if (reason !== undefined) throw reason // a refused SELECT, with which ioredis would go on in database 0
+        await this.#params.prepare?.(redis, () => opening.restart())
+        const isStale = this.#stale
+        this.#stale = undefined // for this one only: an address that is known by another name would never be right
+        if (isStale?.(peerOf(redis)) === true) throw notTheMaster()
+        return redis
+      })
+    } catch (thrown) {
+      const error = (this.#lastError = reason ?? translateError(thrown))
+      opening.giveUp(error)
+      return undefined
+    } finally {
+      this.#opening = undefined
+    }
+  }
+
+  /** Hands the connection out until it ends. */
+  async #serve(redis: Redis): Promise<void> {
+    const ended = new Promise<void>((resolve) => {
+      redis.once('end', () => resolve())
+      this.#leave = () => {
+        this.#current = undefined // at once: nobody may send anything more on it
+        resolve()
+      }
+    })
+    this.#lastError = undefined
+    if (redis.status === 'ready') {
+      this.#current = redis
+      this.#settle((waiter) => waiter.resolve(redis))
+      await ended
+    }
+    if (this.#current === redis) this.#current = undefined
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, ms)
+      this.#wakeUp = done
+      function done(): void {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  #settle(how: (waiter: Waiter) => void): void {
+    const waiters = [...this.#waiters]
+    this.#waiters.clear()
+    for (const waiter of waiters) {
+      clearTimeout(waiter.timer)
+      how(waiter)
+    }
+  }
+}
+
+function notTheMaster(): ConnectionError {
+  return new ConnectionError('the server is not the master any more', 'not-applied')
+}
+
+/** Waits until the server has answered everything sent before; a dead server must not hold up a shutdown. */
+async function quit(redis: Redis): Promise<void> {
+  await atMost(QUIT_TIMEOUT_MS, redis.quit())
+}

@@ -1,0 +1,20 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import type { Redis } from 'ioredis'
+import type { Node } from '../options.js'
+
+/** Whether the server at an address is not the right one any more. */
+export type IsStale = (peer: string) => boolean
+
+/** The address of the server at the other end, as `host:port`; of a connection that has ended, nobody's. */
+export function peerOf(redis: Redis): string {
+  const { remoteAddress, remotePort } = redis.stream
+  return remoteAddress === undefined ? '' : `${remoteAddress}:${remotePort}`
+}
+
+/** Who is certainly not the server at this address. A name is looked up; one that leads nowhere says nothing about anybody. */
+export async function elsewhereThan({ host, port }: Node): Promise<IsStale> {
+  const found = isIP(host) > 0 ? [{ address: host }] : await lookup(host, { all: true }).catch(() => [])
+  const peers = found.map(({ address }) => `${address}:${port}`)
+  return (peer) => peers.length > 0 && !peers.includes(peer)
+}

@@ -1,0 +1,64 @@
+import { InvalidArgumentError, type Acknowledgement } from '../../errors.js'
+import { integer, onlyKnown } from '../../options.js'
+
+/** Waits until replicas have received an offer (`WAIT`). They have it in memory then, not necessarily on disk. */
+export interface ReplicaDurability {
+  /** How many replicas must have it. 1 to 1,000. */
+  readonly replicas: number
+  /** How long the server waits for them, in milliseconds. 1 to 600,000. */
+  readonly timeoutMs: number
+  readonly aof?: false | undefined
+}
+
+/** Waits until an offer is synced to disk in the append-only file (`WAITAOF`; Redis or Valkey 7.2 or later, `appendonly yes`). */
+export interface AofDurability {
+  readonly aof: true
+  /** How many replicas must have synced it as well. 0 to 1,000; default 0. */
+  readonly replicas?: number | undefined
+  /** How long the server waits, in milliseconds. 1 to 600,000; default 5,000, as `everysec` may take two seconds. */
+  readonly timeoutMs?: number | undefined
+}
+
+/** How safe an offer must be before it resolves. */
+export type Durability = ReplicaDurability | AofDurability
+
+/** The command that waits, put after the writes it is for. */
+export interface Wait {
+  readonly command: 'WAIT' | 'WAITAOF' | undefined
+  readonly args: readonly string[]
+  /** The same command in a form that does not wait: whether the server has it, and lets this user call it. */
+  readonly probe: readonly string[]
+  readonly asked: Acknowledgement
+  readonly timeoutMs: number
+}
+
+const MAX_REPLICAS = 1_000
+const MAX_TIMEOUT_MS = 600_000
+const AOF_TIMEOUT_MS = 5_000
+
+/** Checks the option; a later change of the caller's object changes nothing. */
+export function resolveDurability(durability: Durability): Wait {
+  onlyKnown('durability', durability, ['replicas', 'timeoutMs', 'aof'])
+  const { aof = false, replicas, timeoutMs } = durability
+  if (typeof aof !== 'boolean') throw new InvalidArgumentError('durability.aof', 'true or false', aof)
+  const count = integer('durability.replicas', aof ? (replicas ?? 0) : replicas, aof ? 0 : 1, MAX_REPLICAS)
+  const ms = integer('durability.timeoutMs', aof ? (timeoutMs ?? AOF_TIMEOUT_MS) : timeoutMs, 1, MAX_TIMEOUT_MS)
+  const asked = { replicas: count, aof }
+  return aof
+    ? { command: 'WAITAOF', args: ['1', String(count), String(ms)], probe: ['1', '0', '1'], asked, timeoutMs: ms }
+    : { command: 'WAIT', args: [String(count), String(ms)], probe: ['0', '1'], asked, timeoutMs: ms }
+}
+
+/** Nothing is waited for: what is sent so gets a connection that never sends anything twice, and no more. */
+export const NO_WAIT: Wait = Object.freeze({
+  command: undefined,
+  args: [],
+  probe: [],
+  asked: Object.freeze({ replicas: 0, aof: false }),
+  timeoutMs: 0,
+})
+
+/** Whether one command can wait for both. */
+export function isSameWait(one: Wait, other: Wait): boolean {
+  return one.command === other.command && one.args.join() === other.args.join()
+}

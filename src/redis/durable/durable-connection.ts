@@ -1,0 +1,230 @@
+import type { Redis } from 'ioredis'
+import {
+  CommandError,
+  ConnectionError,
+  ReadOnlyError,
+  UnsupportedServerError,
+  copyOf,
+  type RedelayedError,
+} from '../../errors.js'
+import { asArray, asInteger } from '../../store/replies.js'
+import type { CommandArg } from '../../store/script.js'
+import { nextTurn } from '../../timing/pause.js'
+import { isSameWait, type Wait } from './durability.js'
+import type { Link } from '../connections/reconnecting-connection.js'
+import { dropWhenOverdue } from '../replies/reply-watchdog.js'
+import type { IsStale } from '../connections/remote-address.js'
+import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
+import type { WaitedFor } from './waited-for.js'
+
+/** Bounds of one pipeline; what is beyond them goes with the next. */
+const MAX_COMMANDS = 1_000
+const MAX_BYTES = 4 * 1024 * 1024
+
+export type Command = readonly [command: string, args: readonly CommandArg[]]
+
+export interface LaneAnswer {
+  /** Where the commands went; missing when they could not be sent. */
+  readonly redis?: Redis
+  /** A `WaitedFor` or an error per command, in order. */
+  readonly replies: readonly (WaitedFor | RedelayedError)[]
+}
+
+interface Job {
+  readonly commands: readonly Command[]
+  readonly wait: Wait
+  readonly resolve: (answer: LaneAnswer) => void
+}
+
+/**
+ * One connection on which writes are waited for. WAIT blocks its connection and answers for all that was written on it
+ * before, so whatever is asked for while one is under way goes out together, with one WAIT at the end.
+ */
+export class DurableLane {
+  readonly #link: Link
+  readonly #graceMs: number
+  #jobs: Job[] = []
+  #loop: Promise<void> | undefined
+  #last: Wait | undefined
+  #finishing = false
+  readonly #probed = new WeakMap<Redis, Set<string>>()
+
+  /** `graceMs`: how much longer than the timeout of a wait the server may be silent before the connection is given up. */
+  constructor(link: Link, graceMs: number) {
+    this.#link = link
+    this.#graceMs = graceMs
+  }
+
+  /** How many calls it has to serve. */
+  get size(): number {
+    return this.#jobs.length
+  }
+
+  get idle(): boolean {
+    return this.#loop === undefined
+  }
+
+  /** Whether it was used for such a wait last. */
+  suits(wait: Wait): boolean {
+    return this.#last !== undefined && isSameWait(this.#last, wait)
+  }
+
+  send(commands: readonly Command[], wait: Wait): Promise<LaneAnswer> {
+    this.#last = wait
+    return new Promise((resolve) => {
+      this.#jobs.push({ commands, wait, resolve })
+      // a turn later, so that the offers of one turn share the wait
+      this.#loop ??= nextTurn().then(() => this.#run())
+    })
+  }
+
+  /** The server behind this connection refused: it still answers what is under way. */
+  retire(redis: Redis): void {
+    this.#link.retire(redis)
+  }
+
+  /** The server there is not the master any more. */
+  leave(isStale: IsStale): void {
+    this.#link.leave(isStale)
+  }
+
+  /** From now on it is not worth waiting for a connection. */
+  async finish(): Promise<void> {
+    this.#finishing = true
+    if (this.#link.current === undefined) await this.#link.close()
+  }
+
+  async close(): Promise<void> {
+    await this.#link.close(true)
+    await this.#loop
+  }
+
+  async #run(): Promise<void> {
+    for (let first = this.#jobs[0]; first !== undefined; first = this.#jobs[0]) {
+      let redis: Redis | undefined
+      try {
+        if (this.#finishing) await this.finish()
+        redis = await this.#link.get()
+        await this.#probe(redis, first.wait)
+      } catch (thrown) {
+        const jobs = redis === undefined ? this.#jobs.splice(0) : this.#takeBatch(first.wait)
+        fail(jobs, translateError(thrown), redis)
+        continue
+      }
+      await this.#send(redis, first.wait, this.#takeBatch(first.wait))
+    }
+    this.#loop = undefined
+  }
+
+  /** Those at the front of the queue that share a wait, and those behind them that could have come with them. */
+  #takeBatch(wait: Wait): Job[] {
+    const [batch, rest]: [Job[], Job[]] = [[], []]
+    let commands = 0
+    let bytes = 0
+    for (const job of this.#jobs) {
+      const size = bytesOf(job.commands)
+      const fits = commands + job.commands.length <= MAX_COMMANDS && bytes + size <= MAX_BYTES
+      if (!isSameWait(job.wait, wait) || (batch.length > 0 && !fits)) {
+        rest.push(job)
+        continue
+      }
+      batch.push(job)
+      commands += job.commands.length
+      bytes += size
+    }
+    this.#jobs = rest
+    return batch
+  }
+
+  /** Before anything is written: a wait that the server refuses afterwards would leave the caller with half of what was asked. */
+  async #probe(redis: Redis, wait: Wait): Promise<void> {
+    if (wait.command === undefined) return
+    const known = this.#probed.get(redis) ?? new Set()
+    this.#probed.set(redis, known)
+    if (known.has(wait.command)) return
+    const stopWatching = dropWhenOverdue(this.#link, redis, { dueMs: 0, graceMs: this.#graceMs })
+    try {
+      await redis.call(wait.command, ...wait.probe)
+    } catch (thrown) {
+      const error = translateError(thrown)
+      // nothing was written, whatever became of the connection
+      if (error instanceof ConnectionError) throw new ConnectionError(error.message, 'not-applied', { cause: error })
+      if (isFromReplica(error)) throw new ReadOnlyError({ cause: error })
+      if (error instanceof UnsupportedServerError && wait.command === 'WAITAOF') {
+        throw new UnsupportedServerError('durability.aof needs Redis or Valkey 7.2 or later; nothing was sent', {
+          cause: error,
+        })
+      }
+      throw error
+    } finally {
+      stopWatching()
+    }
+    known.add(wait.command)
+  }
+
+  async #send(redis: Redis, wait: Wait, jobs: readonly Job[]): Promise<void> {
+    const pipeline = redis.pipeline()
+    for (const { commands } of jobs) for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
+    if (wait.command !== undefined) pipeline.callBuffer(wait.command, ...wait.args)
+    const stopWatching = dropWhenOverdue(this.#link, redis, { dueMs: wait.timeoutMs, graceMs: this.#graceMs })
+    let answers: unknown[]
+    let outcome: Outcome
+    try {
+      const results = (await pipeline.exec()) ?? []
+      answers = results.map(([error, reply]) => (error === null ? reply : translateError(error)))
+      outcome = outcomeOf(wait, answers.at(-1))
+    } catch (thrown) {
+      fail(jobs, translateError(thrown), redis)
+      return
+    } finally {
+      stopWatching()
+    }
+    let position = 0
+    for (const { commands, resolve } of jobs) {
+      const replies = commands.map(() => withOutcome(answers[position++], outcome))
+      resolve({ redis, replies })
+    }
+  }
+}
+
+type Outcome = Omit<WaitedFor, 'reply'> | ConnectionError
+
+function outcomeOf(wait: Wait, answer: unknown): Outcome {
+  if (wait.command === undefined) return { by: wait.asked }
+  if (answer instanceof ConnectionError) return answer
+  if (answer instanceof Error) {
+    const error = translateError(answer)
+    // the writes were made at a master that is none any more; whether they survive is decided at the next one
+    if (isFromReplica(error)) {
+      return new ConnectionError('the server became a replica during the wait', 'unknown', { cause: error })
+    }
+    return { by: { replicas: 0, aof: false }, error }
+  }
+  if (wait.command === 'WAIT') return { by: { replicas: asInteger(answer), aof: false } }
+  const [local, replicas] = asArray(answer).map(asInteger)
+  return { by: { replicas: replicas ?? 0, aof: local === 1 } }
+}
+
+/** Without an answer to the wait, that to the write says nothing: it may be gone with the server. */
+function withOutcome(reply: unknown, outcome: Outcome): WaitedFor | RedelayedError {
+  if (reply instanceof Error) return translateError(reply)
+  return outcome instanceof ConnectionError ? copyOf(outcome) : { reply, ...outcome }
+}
+
+/** `WAIT cannot be used with replica instances`, and what ends a wait when a master becomes a replica. */
+function isFromReplica(error: RedelayedError): boolean {
+  if (isRefusedByReplica(error)) return true
+  return error instanceof CommandError && (error.redisCode === 'UNBLOCKED' || /replica instances/.test(error.message))
+}
+
+function fail(jobs: readonly Job[], error: RedelayedError, redis: Redis | undefined): void {
+  for (const { commands, resolve } of jobs) {
+    resolve({ ...(redis !== undefined && { redis }), replies: commands.map(() => copyOf(error)) })
+  }
+}
+
+function bytesOf(commands: readonly Command[]): number {
+  let bytes = 0
+  for (const [, args] of commands) for (const arg of args) bytes += arg.length
+  return bytes
+}

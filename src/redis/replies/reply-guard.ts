@@ -1,0 +1,173 @@
+import type { Redis } from 'ioredis'
+import { breakOff } from '../connections/break-off.js'
+import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
+
+/** No line of Redis is longer: an error that a script raises holds a part of what it was given at most. */
+const MAX_LINE = 64 * 1024
+
+/** What is read of a client of ioredis. */
+interface Internals {
+  readonly commandQueue: {
+    readonly length: number
+    peekAt(index: number): { readonly command: { readonly name: string } } | undefined
+  }
+  readonly condition: { readonly protocol?: number; readonly subscriber?: unknown }
+  readonly connector?: { connectToSentinel?: (...args: unknown[]) => Redis }
+}
+
+type Decode = (chunk: Buffer) => void
+
+/** A copy of a guarded node is guarded before it becomes a connection of ours. */
+const guarded = new WeakSet<Redis>()
+
+/**
+ * Checks what a client of ioredis receives before that one decodes it: ioredis believes every byte, so that one wrong one can be an
+ * endless loop or an exception that nothing catches. What is no reply ends the connection, and what is in flight rejects. Before the client connects.
+ */
+export function guardReplies(redis: Redis): Redis {
+  if (guarded.has(redis)) return redis
+  guarded.add(redis)
+  redis.on('connect', () => {
+    const { stream } = redis
+    // that of ioredis is the first, so that what is decoded is known to its others
+    const decode = stream.listeners('data')[0] as Decode | undefined
+    if (decode === undefined) return
+    const guard = new ReplyGuard(redis, decode)
+    stream.prependListener('data', (chunk: Buffer) => guard.write(chunk))
+    stream.removeListener('data', decode)
+  })
+  // the client with which ioredis asks a sentinel
+  const { connector } = redis as unknown as Internals
+  const connectToSentinel = connector?.connectToSentinel?.bind(connector)
+  if (connector !== undefined && connectToSentinel !== undefined) {
+    connector.connectToSentinel = (...args) => guardReplies(connectToSentinel(...args))
+  }
+  return redis
+}
+
+/** For one connection. */
+class ReplyGuard {
+  readonly #redis: Redis
+  readonly #internals: Internals
+  readonly #decode: Decode
+  readonly #scanner = new ReplyScanner()
+  /** The beginning of a line whose end has not come. */
+  #held: Buffer | undefined
+  #broken = false
+
+  constructor(redis: Redis, decode: Decode) {
+    this.#redis = redis
+    this.#internals = redis as unknown as Internals
+    this.#decode = decode
+  }
+
+  write(chunk: Buffer): void {
+    if (this.#broken) return
+    const data = this.#held === undefined ? chunk : Buffer.concat([this.#held, chunk])
+    this.#held = undefined
+    const scanner = this.#scanner
+    scanner.tracksArrays = this.#internals.condition.protocol !== 3
+    let decoded = 0
+    let at = 0
+    let replies = 0 // since what is decoded
+    try {
+      for (;;) {
+        const end = scanner.next(data, at)
+        if (end === -1) break
+        if (this.#isReply(replies)) {
+          replies++
+          at = end
+          continue
+        }
+        // whether it is right depends on what ioredis makes of all that came before
+        this.#pass(data, decoded, at)
+        decoded = at
+        replies = 0
+        if (!this.#isReply(0)) this.#checkMessage()
+        this.#pass(data, at, end)
+        decoded = at = end
+      }
+      const { safe } = scanner
+      this.#pass(data, decoded, safe)
+      if (safe === data.length) return
+      if (data.length - safe > MAX_LINE) throw new ProtocolError('a line is too long')
+      this.#held = data.subarray(safe)
+    } catch (thrown) {
+      if (!(thrown instanceof ProtocolError)) throw thrown
+      if (at > decoded) this.#pass(data, decoded, at) // these are whole
+      this.#broken = true
+      breakOff(this.#redis, thrown)
+    }
+  }
+
+  #pass(data: Buffer, from: number, to: number): void {
+    if (to > from) this.#decode(to - from === data.length ? data : data.subarray(from, to))
+  }
+
+  /** Whether the frame is the reply to the command at that place of the queue, and nothing else is to be known of it. */
+  #isReply(index: number): boolean {
+    const { commandQueue, condition } = this.#internals
+    const { type } = this.#scanner
+    if (type === TYPE.push || (condition.protocol !== 3 && condition.subscriber)) return false
+    const name = commandQueue.peekAt(index)?.command.name
+    if (name === undefined) throw new ProtocolError('a reply to no command')
+    if (SUBSCRIPTIONS.has(name)) return false
+    // of which ioredis reads the fields
+    if (name === 'info' && type !== TYPE.bulk && type !== TYPE.verbatim && !isError(type)) {
+      throw new ProtocolError('a reply that its command does not have')
+    }
+    return true
+  }
+
+  /** Of a push, a message with RESP2, or the reply to a command that subscribes: ioredis reads their elements without a look. */
+  #checkMessage(): void {
+    const { commandQueue, condition } = this.#internals
+    const { type, kind, count, shape } = this.#scanner
+    const name = commandQueue.peekAt(0)?.command.name
+    const isArray = type === TYPE.array && condition.protocol !== 3
+    if (type === TYPE.push ? condition.protocol === 3 : isArray) {
+      const forms = FORMS.get(kind)
+      if (forms !== undefined) {
+        if (!forms.includes(shape) || count !== lengthOf(shape)) throw new ProtocolError('a message without its parts')
+        if (SUBSCRIPTIONS.has(kind) && kind !== name) throw new ProtocolError('a subscription that was not asked for')
+        return
+      }
+      if (count < 2 || kind === '') throw new ProtocolError('a message without a kind')
+      if (type === TYPE.push) return // ioredis passes over those that it does not know
+    } else if (type === TYPE.push || type === TYPE.set || type === TYPE.map) {
+      throw new ProtocolError('a reply that its command does not have')
+    }
+    if (name === undefined) throw new ProtocolError('a reply to no command')
+    if (SUBSCRIPTIONS.has(name) && !isError(type)) throw new ProtocolError('a reply that its command does not have')
+  }
+}
+
+function isError(type: number): boolean {
+  return type === TYPE.error || type === TYPE.bulkError
+}
+
+const SUBSCRIBES = ['subscribe', 'psubscribe', 'ssubscribe']
+const UNSUBSCRIBES = ['unsubscribe', 'punsubscribe', 'sunsubscribe']
+const SUBSCRIPTIONS = new Set([...SUBSCRIBES, ...UNSUBSCRIBES])
+
+const { bulk, integer, nil } = TYPE
+const MESSAGE = shapeOf(bulk, bulk, bulk)
+const SUBSCRIBED = shapeOf(bulk, bulk, integer)
+const UNSUBSCRIBED = shapeOf(bulk, nil, integer)
+
+/** What the frames are made of that ioredis knows. */
+const FORMS = new Map<string, readonly number[]>([
+  ['message', [MESSAGE]],
+  ['smessage', [MESSAGE]],
+  ['pmessage', [shapeOf(bulk, bulk, bulk, bulk)]],
+  ...SUBSCRIBES.map((kind) => [kind, [SUBSCRIBED]] as const),
+  ...UNSUBSCRIBES.map((kind) => [kind, [SUBSCRIBED, UNSUBSCRIBED]] as const),
+])
+
+function shapeOf(...types: readonly number[]): number {
+  return types.reduce((shape, type, at) => shape | (type << (7 * at)), 0)
+}
+
+function lengthOf(shape: number): number {
+  return shape < 2 ** 21 ? 3 : 4
+}

@@ -1,0 +1,93 @@
+import {
+  AuthError,
+  CommandError,
+  ConnectionError,
+  CrossSlotError,
+  ReadOnlyError,
+  RedelayedError,
+  UnsupportedServerError,
+  WrongTypeError,
+  toError,
+} from '../../errors.js'
+
+/** What ioredis says when it refuses to send on a socket that is closing; nothing has left the process then. */
+const NOT_SENT = "Stream isn't writeable"
+
+/** Turns what ioredis rejects with into the package's own errors. */
+export function translateError(thrown: unknown): RedelayedError {
+  if (thrown instanceof RedelayedError) return thrown
+  const error = toError(thrown)
+  if (error.name !== 'ReplyError') {
+    const outcome = error.message.startsWith(NOT_SENT) ? 'not-applied' : 'unknown'
+    return new ConnectionError(`the connection to Redis broke: ${reasonOf(error)}`, outcome, {
+      cause: error,
+    })
+  }
+  const cause = error
+  const message = withoutScriptTrace(error.message)
+  switch (redisCodeOf(message)) {
+    case 'WRONGTYPE':
+      return new WrongTypeError({ cause })
+    case 'READONLY':
+      return new ReadOnlyError({ cause })
+    case 'CROSSSLOT':
+      return new CrossSlotError({ cause })
+    case 'NOAUTH':
+    case 'WRONGPASS':
+    case 'NOPERM':
+      return new AuthError(message, { cause })
+    default:
+      if (/invalid (username-)?password/i.test(message)) return new AuthError(message, { cause })
+      if (/unknown command/i.test(message)) return new UnsupportedServerError(message, { cause })
+      return new CommandError(redisCodeOf(message), message, { cause })
+  }
+}
+
+/** Where a name has several addresses (`localhost` with ::1 and 127.0.0.1), the error of all has no message of its own. */
+function reasonOf(error: Error): string {
+  if (error.message !== '' || !(error instanceof AggregateError)) return error.message
+  return error.errors.map((each) => toError(each).message).join('; ')
+}
+
+/** Whether the server is expected to recover by itself, or another one to take over. */
+export function isTransient(error: RedelayedError): boolean {
+  if (error instanceof ConnectionError || error instanceof ReadOnlyError) return true
+  return error instanceof CommandError && TRANSIENT.has(error.redisCode)
+}
+
+/**
+ * Whether a server that is there refused for the moment and may be free again at any other: a longer and longer wait would step
+ * over those moments.
+ */
+export function isBrief(error: Error): boolean {
+  return error instanceof CommandError && TRANSIENT.has(error.redisCode)
+}
+
+const TRANSIENT = new Set([
+  'LOADING',
+  'MASTERDOWN',
+  'CLUSTERDOWN',
+  'BUSY',
+  'TRYAGAIN',
+  'MOVED',
+  'ASK',
+  'UNBLOCKED',
+  'NOREPLICAS',
+])
+
+/** What a replica says, and one that still copies the data of its new master; nothing was carried out then. */
+export function isRefusedByReplica(error: unknown): boolean {
+  if (error instanceof ReadOnlyError) return true
+  return error instanceof CommandError && (error.redisCode === 'MASTERDOWN' || error.redisCode === 'LOADING')
+}
+
+/** The first word of a server error, e.g. `OOM`. */
+function redisCodeOf(message: string): string {
+  return /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
+}
+
+/** Up to Redis 6 an error inside a script arrives as `ERR Error running script (…): @user_script:1: WRONGTYPE …`. */
+function withoutScriptTrace(message: string): string {
+  const inner = /@user_script: ?\d+: (?:@user_script: ?\d+: )?-?([A-Z]+ .*)$/s.exec(message)?.[1]
+  return inner ?? message
+}

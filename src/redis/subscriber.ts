@@ -1,0 +1,152 @@
+import type { Redis } from 'ioredis'
+import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
+import type { Emit } from '../events.js'
+import type { Settings } from '../options.js'
+import { keepPinging } from './replies/keep-pinging.js'
+import { Link } from './connections/reconnecting-connection.js'
+import { dropWhenOverdue } from './replies/reply-watchdog.js'
+import type { IsStale } from './connections/remote-address.js'
+import { translateError } from './replies/server-errors.js'
+import type { Topology } from './topology/topology.js'
+
+/** What one channel's user is told. */
+export interface ChannelListener {
+  /** The server acknowledged the subscription: from now on no message is missed until the connection breaks. */
+  onSubscribed(): void
+  /** The connection broke; messages are missed until the next `onSubscribed`. */
+  onUnsubscribed(): void
+  onMessage(message: string): void
+  onError(error: RedelayedError): void
+}
+
+/** How many channels one SUBSCRIBE names at most, so that no single command is huge. */
+const CHANNELS_PER_COMMAND = 500
+
+/**
+ * One pub/sub connection for all channels. It subscribes by itself after every reconnect, because only so the moment of
+ * each acknowledgement is known, and pings, so that a half-open socket is noticed.
+ */
+export class Subscriber {
+  readonly #link: Link
+  readonly #pingInterval: number
+  readonly #commandTimeout: number
+  readonly #listeners = new Map<string, ChannelListener>()
+  /** Channels to be subscribed or unsubscribed with the next command; collected over one turn of the event loop. */
+  readonly #changed = new Set<string>()
+  #flushing = false
+  #opening = false
+  #closed = false
+
+  constructor(topology: Topology, settings: Settings, emit: Emit) {
+    this.#pingInterval = settings.pingInterval
+    this.#commandTimeout = settings.commandTimeout
+    this.#link = new Link({
+      address: topology.address,
+      role: 'subscriber',
+      open: async (again) => {
+        const redis = await topology.dedicated(again)
+        redis.on('message', (channel: string, message: string) => this.#listeners.get(channel)?.onMessage(message))
+        redis.once('end', () => this.#listeners.forEach((listener) => listener.onUnsubscribed()))
+        return redis
+      },
+      prepare: (redis, onProgress) => this.#prepare(redis, onProgress),
+      connectTimeout: settings.connectTimeout,
+      emit,
+    })
+  }
+
+  /** Adds the one listener of a channel. */
+  add(channel: string, listener: ChannelListener): void {
+    if (this.#closed) throw new ShutdownError('the client was shut down')
+    this.#listeners.set(channel, listener)
+    this.#change(channel)
+  }
+
+  remove(channel: string): void {
+    if (this.#listeners.delete(channel)) this.#change(channel)
+  }
+
+  /** The master is not there any more. A replica would pass messages on, but count its subscribers for itself. */
+  leave(isStale: IsStale): void {
+    this.#link.leave(isStale)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#listeners.clear()
+    await this.#link.close()
+  }
+
+  /** A connection without its channels is of no use, so that subscribing is a part of opening it. */
+  async #prepare(redis: Redis, onProgress: () => void): Promise<void> {
+    this.#changed.clear()
+    keepPinging(this.#link, redis, this.#pingInterval)
+    await this.#subscribe(redis, [...this.#listeners.keys()], onProgress)
+    if (this.#changed.size > 0) this.#scheduleFlush() // by then the connection is the current one
+  }
+
+  #change(channel: string): void {
+    this.#changed.add(channel)
+    this.#scheduleFlush()
+  }
+
+  #scheduleFlush(): void {
+    if (this.#flushing || this.#closed) return
+    this.#flushing = true
+    setImmediate(() => {
+      this.#flushing = false
+      void this.#flush()
+    })
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#closed) return
+    const redis = this.#link.current
+    if (redis === undefined) {
+      // the next connection subscribes to everything; here it only has to be opened
+      if (this.#opening || this.#listeners.size === 0) return
+      this.#opening = true
+      await this.#link.get().catch((error: unknown) => this.#report(error))
+      this.#opening = false
+      return
+    }
+    const changed = [...this.#changed]
+    this.#changed.clear()
+    const gone = changed.filter((channel) => !this.#listeners.has(channel))
+    if (gone.length > 0) redis.unsubscribe(...gone).catch(() => undefined)
+    const wanted = changed.filter((channel) => this.#listeners.has(channel))
+    if (wanted.length === 0) return
+    const overdue = { dueMs: 0, graceMs: this.#commandTimeout }
+    let stopWatching = dropWhenOverdue(this.#link, redis, overdue)
+    const onProgress = (): void => {
+      stopWatching()
+      stopWatching = dropWhenOverdue(this.#link, redis, overdue)
+    }
+    await this.#subscribe(redis, wanted, onProgress).catch(() => this.#link.drop(redis))
+    stopWatching()
+  }
+
+  /** Each part of many channels that is acknowledged is progress. Rejects when the connection is of no use. */
+  async #subscribe(redis: Redis, channels: string[], onProgress: () => void): Promise<void> {
+    for (let i = 0; i < channels.length && !this.#closed; i += CHANNELS_PER_COMMAND) {
+      const chunk = channels.slice(i, i + CHANNELS_PER_COMMAND)
+      try {
+        await redis.subscribe(...chunk)
+      } catch (thrown) {
+        const error = translateError(thrown)
+        // who waits for the connection reports why there is none; after a broken one the next subscribes again
+        const isReported = this.#closed || this.#opening || error instanceof ConnectionError
+        if (!isReported) for (const channel of chunk) this.#listeners.get(channel)?.onError(error)
+        throw error
+      }
+      onProgress()
+      for (const channel of chunk) this.#listeners.get(channel)?.onSubscribed()
+    }
+  }
+
+  #report(error: unknown): void {
+    const translated = translateError(error)
+    if (this.#closed) return
+    for (const listener of this.#listeners.values()) listener.onError(translated)
+  }
+}

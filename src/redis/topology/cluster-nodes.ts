@@ -1,0 +1,81 @@
+import type { Cluster, Redis } from 'ioredis'
+import { checkOrder } from '../replies/order-check.js'
+import { guardReplies } from '../replies/reply-guard.js'
+import { paceRedirections } from './redirections.js'
+
+const SLOTS = 16_384
+
+type Callback = (error: Error | null | undefined, reply?: unknown) => void
+
+/**
+ * Guards the nodes of a Cluster of ioredis, those that it has and those that it finds, against faults of ioredis that end the process or keep
+ * it busy, and checks what they reply when the cluster is `owned`. Returns what ends the guard for nodes that are found later.
+ */
+export function guardNodes(cluster: Cluster, owned: boolean): () => void {
+  const guard = (node: Redis): void => guardNode(node, owned)
+  if (owned) guardSubscriber(cluster)
+  for (const node of cluster.nodes('all')) guard(node)
+  cluster.on('+node', guard)
+  paceRedirections(cluster)
+  return () => cluster.off('+node', guard)
+}
+
+/** A connection that ioredis opens to one of the nodes by itself, and of which no event speaks. */
+function guardSubscriber(cluster: Cluster): void {
+  const { subscriber: own } = cluster as unknown as { subscriber?: { selectSubscriber(): void; subscriber?: Redis } }
+  const select = own?.selectSubscriber.bind(own)
+  if (own === undefined || select === undefined) return
+  own.selectSubscriber = () => {
+    select()
+    if (own.subscriber) guardReplies(own.subscriber)
+  }
+}
+
+function guardNode(node: Redis, owned: boolean): void {
+  if (owned) checkOrder(guardReplies(node))
+  // Before a command that a slot's next node is asked for, ioredis sends ASKING and drops its promise: where that node is gone, it
+  // would be an unhandled rejection. The command itself reports the failure.
+  const asking = node.asking.bind(node)
+  node.asking = (...args: Parameters<typeof asking>) => {
+    const reply = asking(...args)
+    reply.catch(() => {})
+    return reply
+  }
+  // The slots are asked for on a copy of the connection.
+  const duplicate = node.duplicate.bind(node)
+  node.duplicate = (...args: Parameters<typeof duplicate>) => {
+    const copy = duplicate(...args)
+    return checkSlots(owned ? guardReplies(copy) : copy)
+  }
+}
+
+/** ioredis believes every reply to CLUSTER SLOTS: a range without end fills the memory, and nil stops all further looks. */
+function checkSlots(redis: Redis): Redis {
+  const own = redis as unknown as { cluster: (...args: unknown[]) => unknown }
+  const cluster = own.cluster.bind(redis)
+  own.cluster = (...args) => {
+    const callback = args.at(-1)
+    if (args[0] !== 'SLOTS' || typeof callback !== 'function') return cluster(...args)
+    const checked: Callback = (error, reply) => {
+      const isWrong = !error && !isSlotTable(reply)
+      ;(callback as Callback)(isWrong ? new Error('the reply to CLUSTER SLOTS is no table of slots') : error, reply)
+    }
+    return cluster(...args.slice(0, -1), checked)
+  }
+  return redis
+}
+
+/** Ranges of slots, each with the address of its master and of its replicas. */
+export function isSlotTable(reply: unknown): boolean {
+  return Array.isArray(reply) && reply.length <= SLOTS && reply.every(isRange)
+}
+
+function isRange(range: unknown): boolean {
+  if (!Array.isArray(range)) return false
+  const [first, last, ...nodes] = range as unknown[]
+  return isSlot(first) && isSlot(last) && first <= last && nodes.every((node) => Array.isArray(node))
+}
+
+function isSlot(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < SLOTS
+}

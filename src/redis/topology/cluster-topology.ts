@@ -1,0 +1,185 @@
+import type { Cluster, Redis } from 'ioredis'
+import { ConnectionError } from '../../errors.js'
+import type { Settings } from '../../options.js'
+import type { Emit } from '../../events.js'
+import { atMost } from '../../timing/at-most.js'
+import { addressOfClient } from '../connections/address.js'
+import { guardNodes } from './cluster-nodes.js'
+import { pause } from '../../timing/pause.js'
+import { QUIT_TIMEOUT_MS, abandon, leaveQuietly } from '../connections/disconnect.js'
+import { keySlot } from './key-slot.js'
+import { Predecessors } from '../connections/predecessors.js'
+import { OVERRIDES } from '../connections/ioredis-defaults.js'
+import { Readiness } from '../readiness.js'
+import { assertVersion, isBefore62 } from '../connections/server-version.js'
+import { SilenceWatch } from '../replies/silence-watch.js'
+import { NodeGoneError, type Place, type Topology } from './topology.js'
+
+/** Before a command whose connection broke is sent again: a failover takes a while. */
+const RECOVER_MS = 100
+
+/**
+ * A cluster; ioredis follows its redirections. Our own is set up so that it sends nothing twice that may have been carried out; one of
+ * the user does that when a connection breaks.
+ */
+export class ClusterTopology implements Topology {
+  readonly resends: boolean
+  readonly closesAtOnce = false
+  readonly predecessors = new Predecessors()
+  isBefore62 = false
+  readonly moves = true
+  readonly watch: SilenceWatch
+  readonly #cluster: Cluster
+  readonly #owned: boolean
+  readonly #ready: Readiness
+  readonly #onError = (): void => {}
+  readonly #endGuard: () => void
+  #closing: Promise<void> | undefined
+  #refreshing: Promise<void> | undefined
+  /** When a connection broke last that could not be ended at its server, by the monotonic clock. */
+  #lostAt = -Infinity
+
+  constructor(params: { cluster: Cluster; owned: boolean; settings: Settings; emit: Emit }) {
+    const { cluster, owned, settings, emit } = params
+    this.#cluster = cluster
+    this.#owned = owned
+    this.resends = !owned
+    this.watch = new SilenceWatch({
+      nodes: () => cluster.nodes('all'),
+      limitMs: settings.commandTimeout,
+      onDropped: (error) => {
+        emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 0, error })
+        void this.refresh() // a replica may have taken its place
+      },
+    })
+    this.#endGuard = guardNodes(cluster, owned)
+    // calls report what fails; without a listener ioredis prints it
+    if (owned) {
+      cluster.on('error', this.#onError)
+      cluster.on('+node', (node: Redis) => {
+        this.#learn(node)
+        const duplicate = node.duplicate.bind(node)
+        node.duplicate = (override) => leaveQuietly(duplicate(override)) // which asks for the slots
+      })
+    }
+    const inspect = async (): Promise<void> => {
+      const [node] = cluster.nodes('master')
+      if (node !== undefined) this.isBefore62 = isBefore62(await assertVersion(node))
+    }
+    this.#ready = new Readiness(cluster, settings.connectTimeout, inspect, this.watch)
+  }
+
+  get address(): string {
+    return addressOfClient(this.#cluster)
+  }
+
+  get connected(): boolean {
+    // ioredis goes on believing in a cluster as long as it knows a node, also one that it never connected to
+    return this.#ready.now && this.#isAnyReady()
+  }
+
+  commands(): Cluster | Promise<Cluster> {
+    return this.#ready.now ? this.#cluster : this.#ready.wait().then(() => this.#cluster)
+  }
+
+  async dedicated(again: boolean, node?: string): Promise<Redis> {
+    await this.#ready.wait()
+    if (again) await this.refresh() // perhaps another node has taken its place
+    const masters = this.#cluster.nodes('master')
+    const chosen =
+      node === undefined
+        ? masters[Math.floor(Math.random() * masters.length)]
+        : masters.find((master) => addressOf(master) === node)
+    if (chosen === undefined) {
+      if (node !== undefined) throw new NodeGoneError(node)
+      throw new ConnectionError('no master is known in the cluster', 'not-applied')
+    }
+    return chosen.duplicate(OVERRIDES)
+  }
+
+  beside(dedicated: Redis): Redis | undefined {
+    return this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))
+  }
+
+  slotOf(key: string): number {
+    return keySlot(key)
+  }
+
+  async place(key: string): Promise<Place> {
+    await this.#ready.wait()
+    const slot = this.slotOf(key)
+    const node = this.#cluster.slots[slot]?.[0]
+    if (node === undefined) throw new ConnectionError(`no master serves slot ${slot}`, 'not-applied')
+    return { node, slot }
+  }
+
+  refresh(): Promise<void> {
+    this.#refreshing = new Promise((resolve) => this.#cluster.refreshSlotsCache(() => resolve()))
+    return this.#refreshing
+  }
+
+  async isOver(key: string, since: number): Promise<boolean> {
+    if (!this.#owned) return !this.predecessors.isRefused // ioredis repeats by itself and at once
+    await this.refresh()
+    const { node, slot } = await this.place(key)
+    const master = this.#cluster.nodes('master').find((each) => addressOf(each) === node)
+    if (master === undefined) throw new ConnectionError(`the master of slot ${slot} is not connected`, 'not-applied')
+    await this.predecessors.end(master, await assertVersion(master))
+    return !this.predecessors.isRefused && this.#lostAt < since
+  }
+
+  recover(): Promise<void> | undefined {
+    if (!this.#owned) return undefined // one of the user has asked for the slots by itself, and sent the command again
+    return Promise.all([this.refresh(), pause(RECOVER_MS)]).then(() => undefined)
+  }
+
+  onDemoted(): boolean {
+    return false // ioredis follows the redirections
+  }
+
+  /** The client of a node is one connection: ioredis makes another one when it has ended. */
+  #learn(node: Redis): void {
+    const { predecessors } = this
+    const learn = (): void => void predecessors.learn(node).catch(() => undefined)
+    node.once('connect', learn)
+    node.once('ready', () => {
+      node.once('end', () => {
+        if (!predecessors.knows(node)) this.#lostAt = performance.now()
+      })
+      if (!predecessors.knows(node)) learn() // one that wants a password may answer nothing before
+    })
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const cluster = this.#cluster
+    this.#ready.close()
+    this.#endGuard()
+    this.watch.stop()
+    // it has connections of its own, which whoever asked for it may have left behind
+    if (this.#refreshing !== undefined) await atMost(QUIT_TIMEOUT_MS, this.#refreshing)
+    if (!this.#owned) return
+    if (this.#isAnyReady()) await atMost(QUIT_TIMEOUT_MS, cluster.quit())
+    const ended = cluster.nodes('all').map((node) => new Promise((resolve) => node.once('end', resolve)))
+    cluster.nodes('all').forEach(abandon)
+    cluster.disconnect()
+    await atMost(QUIT_TIMEOUT_MS, Promise.all(ended))
+    if (cluster.status === 'end') return
+    // Without a node, as between two attempts to connect, ioredis would never end, nor would the commands that it keeps for
+    // the next connection. A cluster that was never connected it ends at once.
+    cluster.status = 'wait'
+    cluster.disconnect()
+  }
+
+  #isAnyReady(): boolean {
+    return this.#cluster.nodes('all').some((node) => node.status === 'ready')
+  }
+}
+
+function addressOf(redis: Redis): string {
+  return `${redis.options.host}:${redis.options.port}`
+}

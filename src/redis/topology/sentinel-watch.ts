@@ -1,0 +1,108 @@
+import { Redis, type RedisOptions } from 'ioredis'
+import type { Settings } from '../../options.js'
+import { addressOfNodes } from '../connections/address.js'
+import { keepPinging } from '../replies/keep-pinging.js'
+import { Link } from '../connections/reconnecting-connection.js'
+import { OVERRIDES } from '../connections/ioredis-defaults.js'
+import { elsewhereThan, type IsStale } from '../connections/remote-address.js'
+
+const CHANNEL = '+switch-master'
+
+type Sentinel = NonNullable<RedisOptions['sentinels']>[number]
+
+export interface SentinelWatchParams {
+  /** With the sentinels and the name of the master. */
+  readonly options: RedisOptions
+  readonly settings: Settings
+  /** One of the sentinels has named a master: connections to other servers are stale. */
+  readonly onSwitch: (isStale: IsStale) => void
+}
+
+/**
+ * Listens to all sentinels: to them a failover is over some seconds before the old master learns of it, if that one lives on.
+ * Until then it takes everything, to lose it. Each sentinel tells when it has learned of the new master itself, so that after
+ * the last word no connection is at the old one because it had asked a sentinel that did not know yet.
+ */
+export class SentinelWatch {
+  readonly #params: SentinelWatchParams
+  readonly #links: readonly Link[]
+  #started = false
+
+  constructor(params: SentinelWatchParams) {
+    this.#params = params
+    this.#links = (params.options.sentinels ?? []).map((sentinel) => this.#listenTo(sentinel))
+  }
+
+  /** From the first use of the master on. */
+  start(): void {
+    if (this.#started) return
+    this.#started = true
+    for (const link of this.#links) link.get().catch(() => undefined) // it goes on trying
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#links.map((link) => link.close()))
+  }
+
+  #listenTo(sentinel: Sentinel): Link {
+    const { options, settings } = this.#params
+    const { connectTimeout, commandTimeout, pingInterval } = settings
+    let last: string | undefined
+    const link: Link = new Link({
+      address: addressOfNodes([sentinel]),
+      role: 'commands',
+      open: () => {
+        const redis = new Redis({ ...atSentinel(options), ...sentinel, connectTimeout, socketTimeout: commandTimeout })
+        redis.on('message', (_channel: string, message: string) => {
+          const [name, , , host = '', port = ''] = message.split(' ')
+          if (name !== options.name) return
+          last = `${host}:${port}`
+          this.#announce(host, port)
+        })
+        return redis
+      },
+      prepare: async (redis) => {
+        keepPinging(link, redis, pingInterval)
+        // in one turn, so that no switch comes between the answer and the subscription
+        const [address] = await Promise.all([
+          redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', options.name ?? ''),
+          redis.subscribe(CHANNEL),
+        ])
+        if (!Array.isArray(address)) return
+        const [host, port] = address.map(String) as [string, string]
+        // one that was cut off from the others still says what it said before, and would cut what is right
+        if (last === `${host}:${port}`) return
+        last = `${host}:${port}`
+        this.#announce(host, port)
+      },
+      connectTimeout,
+      emit: () => undefined, // a sentinel that is down is for those who run it to know: there are others
+    })
+    return link
+  }
+
+  /** An address that cannot be mapped says nothing about any connection. */
+  #announce(host: string, port: string): void {
+    const { natMap } = this.#params.options
+    const address = `${host}:${port}`
+    const isStale = async (): Promise<IsStale> => {
+      const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address]
+      return elsewhereThan(mapped ?? { host, port: Number(port) })
+    }
+    isStale().then(this.#params.onSwitch, () => undefined)
+  }
+}
+
+/** What of the options is meant for sentinels. */
+function atSentinel(options: RedisOptions): RedisOptions {
+  return {
+    ...OVERRIDES,
+    ...(options.sentinelUsername && { username: options.sentinelUsername }),
+    ...(options.sentinelPassword && { password: options.sentinelPassword }),
+    ...(options.sentinelTLS && { tls: options.sentinelTLS }),
+    ...(options.family && { family: options.family }),
+    ...(options.connectionName && { connectionName: options.connectionName }),
+    enableReadyCheck: false,
+    protocol: 2,
+  }
+}

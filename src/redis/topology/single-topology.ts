@@ -1,0 +1,219 @@
+import { Redis, type RedisOptions } from 'ioredis'
+import type { Emit } from '../../events.js'
+import type { Settings } from '../../options.js'
+import { addressOfClient, addressOfOptions } from '../connections/address.js'
+import { dropWhenStuck } from '../replies/drop-when-stuck.js'
+import { Link } from '../connections/reconnecting-connection.js'
+import type { MasterFinder } from './master-finder.js'
+import { checkOrder } from '../replies/order-check.js'
+import { OVERRIDES, sentinelOverrides } from '../connections/ioredis-defaults.js'
+import { peerOf, type IsStale } from '../connections/remote-address.js'
+import { Predecessors } from '../connections/predecessors.js'
+import { Readiness } from '../readiness.js'
+import { SentinelWatch } from './sentinel-watch.js'
+import { assertVersion, isBefore62, roleIn } from '../connections/server-version.js'
+import { SilenceWatch } from '../replies/silence-watch.js'
+import { ONE_PLACE, type Place, type Topology } from './topology.js'
+
+/** One server, or the master that sentinels name or a finder finds. */
+export class SingleTopology implements Topology {
+  readonly resends = false
+  readonly closesAtOnce = true
+  readonly predecessors = new Predecessors()
+  isBefore62 = false
+  readonly watch = undefined // a connection of our own has a limit of ioredis's, and never keeps a command
+  readonly moves: boolean
+  readonly address: string
+  readonly #options: RedisOptions
+  readonly #link: Link
+  readonly #finder: MasterFinder | undefined
+  readonly #demoted: (isStale: IsStale) => void
+  readonly #watch: SentinelWatch | undefined
+
+  /** `demoted` is told when all connections to a server have to look for another one, and which these are. */
+  constructor(params: {
+    options: RedisOptions
+    settings: Settings
+    emit: Emit
+    demoted: (isStale: IsStale) => void
+    finder?: MasterFinder
+  }) {
+    const { options, settings, emit } = params
+    this.#finder = params.finder
+    this.#demoted = params.demoted
+    this.#options = {
+      ...options,
+      ...OVERRIDES,
+      ...sentinelOverrides(options, settings.connectTimeout),
+      connectTimeout: settings.connectTimeout,
+    }
+    this.moves = this.#finder !== undefined || Boolean(options.sentinels)
+    if (options.sentinels) {
+      this.#watch = new SentinelWatch({
+        options,
+        settings,
+        onSwitch: (isStale) => this.#leave(isStale),
+      })
+    }
+    this.address = this.#finder?.address ?? addressOfOptions(options)
+    this.#link = new Link({
+      role: 'commands',
+      address: this.address,
+      open: async () => checkOrder(new Redis({ ...(await this.#target()), socketTimeout: settings.commandTimeout })),
+      prepare: async (redis) => {
+        dropWhenStuck(this.#link, redis, settings.commandTimeout)
+        const info = await assertVersion(redis)
+        this.isBefore62 = isBefore62(info)
+        await this.predecessors.end(redis, info)
+        this.#watch?.start()
+      },
+      connectTimeout: settings.connectTimeout,
+      emit,
+    })
+  }
+
+  get connected(): boolean {
+    return this.#link.current !== undefined
+  }
+
+  commands(): Redis | Promise<Redis> {
+    return this.#link.current ?? this.#link.get()
+  }
+
+  async dedicated(): Promise<Redis> {
+    this.#watch?.start() // durable offers alone open no other connection
+    return new Redis(await this.#target())
+  }
+
+  beside(dedicated: Redis): Redis | undefined {
+    const { current } = this.#link
+    if (current === undefined)
+      this.#link.get().catch(() => undefined) // who needs it asks again
+    // a name may lead to several servers, and a failover to another one, where the same number is another client's
+    else if (peerOf(current) === peerOf(dedicated)) return current
+    return undefined
+  }
+
+  slotOf(): number {
+    return ONE_PLACE.slot
+  }
+
+  place(): Place {
+    return ONE_PLACE
+  }
+
+  async refresh(): Promise<void> {
+    const { current } = this.#link
+    if (current === undefined) return
+    if (roleIn(await current.info('replication')) !== 'master') this.onDemoted(current)
+  }
+
+  async isOver(): Promise<boolean> {
+    return !this.predecessors.isRefused // the connection was opened after they were ended
+  }
+
+  recover(): undefined {}
+
+  onDemoted(client: Redis): boolean {
+    const demoted = peerOf(client)
+    if (client === this.#link.current) this.#leave((peer) => peer === demoted)
+    return this.moves
+  }
+
+  async close(): Promise<void> {
+    this.#finder?.close()
+    await Promise.all([this.#watch?.close(), this.#link.close(true)])
+  }
+
+  /** The name, the sentinels or the finder lead to another server by now. */
+  #leave(isStale: IsStale): void {
+    const { current } = this.#link
+    if (current === undefined) this.#link.leave(isStale)
+    else if (isStale(peerOf(current))) this.#link.retire(current)
+    this.#demoted(isStale)
+  }
+
+  async #target(): Promise<RedisOptions> {
+    return this.#finder === undefined ? this.#options : { ...this.#options, ...(await this.#finder.find()) }
+  }
+}
+
+/** A single-node client of the user's: its reconnection and its end are the user's. */
+export class BorrowedTopology implements Topology {
+  readonly resends: boolean
+  readonly closesAtOnce = false
+  readonly predecessors = new Predecessors()
+  isBefore62 = false
+  readonly moves = true // where the user's client leads is not known
+  readonly address: string
+  readonly watch: SilenceWatch
+  readonly #client: Redis
+  readonly #connectTimeout: number
+  readonly #ready: Readiness
+  /** With `autoResendUnfulfilledCommands: false` ioredis forgets what was under way when its socket broke, and never settles it. */
+  readonly #onClose = (): void => {
+    if (!this.resends) this.watch.forget()
+  }
+
+  constructor(client: Redis, settings: Settings, emit: Emit) {
+    this.#client = client
+    this.address = addressOfClient(client)
+    this.#connectTimeout = settings.connectTimeout
+    this.resends = client.options.autoResendUnfulfilledCommands !== false
+    this.watch = new SilenceWatch({
+      nodes: () => [client],
+      limitMs: settings.commandTimeout,
+      onDropped: (error) => emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 0, error }),
+    })
+    const inspect = async (): Promise<void> => {
+      this.isBefore62 = isBefore62(await assertVersion(client))
+    }
+    this.#ready = new Readiness(client, settings.connectTimeout, inspect, this.watch)
+    client.on('close', this.#onClose)
+  }
+
+  get connected(): boolean {
+    return this.#ready.now
+  }
+
+  commands(): Redis | Promise<Redis> {
+    return this.#ready.now ? this.#client : this.#ready.wait().then(() => this.#client)
+  }
+
+  dedicated(): Redis {
+    const sentinels = sentinelOverrides(this.#client.options, this.#connectTimeout)
+    return this.#client.duplicate({ ...OVERRIDES, ...sentinels })
+  }
+
+  beside(): Redis | undefined {
+    if (this.#ready.now) return this.#client
+    this.#ready.wait().catch(() => undefined) // who needs it asks again
+    return undefined
+  }
+
+  slotOf(): number {
+    return ONE_PLACE.slot
+  }
+
+  place(): Place {
+    return ONE_PLACE
+  }
+
+  async refresh(): Promise<void> {}
+
+  async isOver(): Promise<boolean> {
+    return !this.predecessors.isRefused // ioredis repeats by itself and at once
+  }
+
+  recover(): undefined {}
+
+  onDemoted(): boolean {
+    return false
+  }
+
+  async close(): Promise<void> {
+    this.#ready.close()
+    this.watch.stop()
+    this.#client.off('close', this.#onClose)
+  }
+}

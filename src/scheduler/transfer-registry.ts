@@ -1,0 +1,227 @@
+import type { ChannelListener } from '../redis/subscriber.js'
+import { CommandError, RedelayedError, ShutdownError } from '../errors.js'
+import type { Emit } from '../events.js'
+import type { QueueKeys } from '../keys.js'
+import { run, type Sender } from '../store/run.js'
+import { transfer, type TransferReply } from '../store/scripts.js'
+import { scriptTime, type Settings } from '../options.js'
+import { systemClock } from '../timing/clock.js'
+import { RemoteClock } from '../timing/remote-clock.js'
+import { Seldom } from '../timing/seldom.js'
+import { announcedTime } from './announcement.js'
+import { BatchLimit } from './batch-limit.js'
+import { Sweeper } from './sweeper.js'
+import { TransferTask, type TransferOptions } from './transfer-task.js'
+
+/** A script works for about this long, so that other clients' commands wait no longer. */
+const SCRIPT_BUDGET_US = 2_000
+
+/** While one client drains a backlog the others look again after this time, and take over if it is gone. */
+const LEASE_MS = 25
+
+/** With nothing pending there is nothing to look for before the next offer is announced. */
+const IDLE_MS = 3_600_000
+
+/** A queue is transferred this long after its last consumer stopped waiting, so that consumers in a loop cost nothing. */
+const LINGER_MS = 60_000
+
+/** What identifies a queue to this layer. */
+export interface TransferTarget {
+  /** The public name, for events. */
+  readonly name: string
+  readonly keys: QueueKeys
+}
+
+/** The part of the subscriber that is needed here. */
+export interface Channels {
+  add(channel: string, listener: ChannelListener): void
+  remove(channel: string): void
+}
+
+interface Entry {
+  readonly target: TransferTarget
+  readonly task: TransferTask
+  readonly seldom: Seldom
+  owners: number
+  consumers: number
+  lastConsumed: number
+  subscribed: boolean
+}
+
+/** One transfer task per queue of this client, started by its first user and stopped after its last. */
+export class TransferRegistry {
+  readonly #sender: Sender
+  readonly #channels: Channels
+  readonly #settings: Settings
+  readonly #emit: Emit
+  readonly #onDelivered: (destination: string) => void
+  readonly #entries = new Map<string, Entry>()
+  readonly #stopping = new Set<Promise<void>>()
+  readonly #sweeper: Sweeper<Entry>
+  #closed = false
+
+  constructor(params: {
+    sender: Sender
+    channels: Channels
+    settings: Settings
+    emit: Emit
+    onDelivered: (destination: string) => void
+  }) {
+    this.#sender = params.sender
+    this.#channels = params.channels
+    this.#settings = params.settings
+    this.#emit = params.emit
+    this.#onDelivered = params.onDelivered
+    this.#sweeper = new Sweeper({
+      members: this.#entries,
+      interval: this.#settings.sweepInterval,
+      sweep: (entry) => this.#sweep(entry),
+      clock: systemClock,
+      random: Math.random,
+    })
+  }
+
+  /** Transfers the queue until the returned function is called; n acquisitions need n releases. */
+  acquire(target: TransferTarget): () => Promise<void> {
+    const entry = this.#entry(target)
+    entry.owners++
+    let released: Promise<void> | undefined
+    return () => {
+      if (released !== undefined) return released
+      entry.owners--
+      released = this.#isUsed(entry) ? Promise.resolve() : this.#stop(entry)
+      return released
+    }
+  }
+
+  /** As `acquire` for a consumer that waits; after the release the queue is still transferred for a while. */
+  consume(target: TransferTarget): () => void {
+    const entry = this.#entry(target)
+    entry.consumers++
+    return () => {
+      entry.consumers--
+      entry.lastConsumed = systemClock.now()
+    }
+  }
+
+  /** This client offered an entry. While its channel is not subscribed nobody else would tell the task. */
+  onOffered(target: TransferTarget, due: number): void {
+    const entry = this.#entries.get(target.keys.destination)
+    if (entry?.subscribed === false) entry.task.onKnown(due)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#sweeper.stop()
+    for (const entry of this.#entries.values()) void this.#stop(entry)
+    await Promise.all(this.#stopping)
+  }
+
+  #entry(target: TransferTarget): Entry {
+    if (this.#closed) throw new ShutdownError('the client was shut down')
+    const id = target.keys.destination
+    const existing = this.#entries.get(id)
+    if (existing !== undefined) return existing
+    const limit = new BatchLimit()
+    const task = new TransferTask({
+      transfer: (how) => this.#transfer(target, limit, how),
+      onError: (error) => this.#report(target, error),
+      clock: systemClock,
+      remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
+      random: Math.random,
+    })
+    const seldom = new Seldom(systemClock)
+    const entry: Entry = {
+      target,
+      task,
+      seldom,
+      owners: 0,
+      consumers: 0,
+      lastConsumed: -Infinity,
+      subscribed: false,
+    }
+    this.#entries.set(id, entry)
+    this.#channels.add(target.keys.channel, {
+      onSubscribed: () => {
+        entry.subscribed = true
+        this.#emit('subscribed', { queue: target.name })
+        task.onSubscribed()
+      },
+      onUnsubscribed: () => (entry.subscribed = false),
+      onMessage: (message) => {
+        const due = announcedTime(message)
+        if (due !== undefined) task.onAnnounced(due)
+      },
+      onError: (error) => this.#report(target, error),
+    })
+    this.#sweeper.start()
+    return entry
+  }
+
+  #isUsed(entry: Entry): boolean {
+    return entry.owners + entry.consumers > 0 || systemClock.now() - entry.lastConsumed < LINGER_MS
+  }
+
+  async #stop(entry: Entry): Promise<void> {
+    const id = entry.target.keys.destination
+    if (this.#entries.get(id) !== entry) return
+    this.#entries.delete(id)
+    this.#channels.remove(entry.target.keys.channel)
+    const stopped = entry.task.stop().finally(() => this.#stopping.delete(stopped))
+    this.#stopping.add(stopped)
+    await stopped
+  }
+
+  #sweep(entry: Entry): void {
+    if (this.#isUsed(entry)) entry.task.wake()
+    else void this.#stop(entry)
+  }
+
+  async #transfer(target: TransferTarget, limit: BatchLimit, how: TransferOptions): Promise<TransferReply> {
+    const sentAt = systemClock.now()
+    const { timeouts, order, destination, quarantine, channel } = target.keys
+    const reply = await run(
+      this.#sender,
+      transfer,
+      { timeouts, order, destination, quarantine },
+      {
+        channel,
+        nowMs: scriptTime(this.#settings),
+        budgetUs: SCRIPT_BUDGET_US,
+        limit: limit.value,
+        leaseMs: LEASE_MS,
+        idleMs: IDLE_MS,
+        ...how,
+      },
+      { idempotent: true },
+    )
+    limit.observe(reply, systemClock.now() - sentAt)
+    this.#announceResult(target, reply)
+    return reply
+  }
+
+  #announceResult(target: TransferTarget, reply: TransferReply): void {
+    const queue = target.name
+    if (reply.moved > 0) this.#onDelivered(target.keys.destination)
+    if (reply.moved > 0) this.#emit('transferred', { queue, count: reply.moved, maxLatenessMs: reply.latenessMs })
+    if (reply.malformed > 0) this.#emit('quarantined', { queue, reason: 'malformed', count: reply.malformed })
+    if (reply.negative > 0) this.#emit('quarantined', { queue, reason: 'negative-due', count: reply.negative })
+    if (reply.orphans > 0) this.#emit('quarantined', { queue, reason: 'order-orphan', count: reply.orphans })
+    this.#reportKey(target, 'the order list', reply.orderError)
+    this.#reportKey(target, 'the quarantine list', reply.quarantineError)
+  }
+
+  /** A key that is not what it should be, while the rest goes on: once in a while, because each transfer comes across it. */
+  #reportKey(target: TransferTarget, which: string, problem: string): void {
+    if (problem === '') return
+    const seldom = this.#entries.get(target.keys.destination)?.seldom
+    if (seldom?.may(which) !== true) return
+    this.#report(target, new CommandError(/^[A-Z]+/.exec(problem)?.[0] ?? 'ERR', `${which}: ${problem}`))
+  }
+
+  #report(target: TransferTarget, cause: Error): void {
+    if (this.#closed || cause instanceof ShutdownError) return
+    const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
+    this.#emit('error', new RedelayedError(code, `transfer: ${cause.message}`, { queue: target.name, cause }))
+  }
+}

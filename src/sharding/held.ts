@@ -1,0 +1,60 @@
+import type { Codec } from '../codecs/codec.js'
+import { NO_WAIT } from '../redis/durable/durability.js'
+import type { QueueContext, QueueIdentity } from '../queues/context.js'
+import { BlockingQueue } from '../queues/blocking-queue.js'
+import { Deque } from '../queues/deque.js'
+
+/** An element that was taken, with its bytes, so that it can be put back as it was. */
+export interface Held<T> {
+  readonly value: T
+  readonly bytes: Buffer
+}
+
+/** Where the elements of one shard come from, and go back to. */
+export interface ShardSource<E> {
+  /** Waits for 1 to `max` elements; an abort rejects, unless some were popped. */
+  wait(max: number, signal: AbortSignal): Promise<E[]>
+  /** Up to `max` of those that are there. */
+  drain(max: number): Promise<E[]>
+  /** To the head, in their order, in one step. */
+  putBack(elements: readonly E[]): Promise<void>
+}
+
+export function sourceOf<T>(
+  context: QueueContext,
+  { name, keys, codec }: QueueIdentity<T>,
+  options: { consumersDeliver?: boolean | undefined },
+): ShardSource<Held<T>> {
+  const identity = { name, keys, codec: heldCodec(codec) }
+  const queue = new BlockingQueue<Held<T>>(context, identity, options)
+  const deque = new Deque<Held<T>>(context, identity)
+  return {
+    wait: (max, signal) => queue.takeMany(max, { signal }),
+    drain: (max) => queue.drainTo(max),
+    putBack: async (elements) => {
+      const [last, ...others] = elements.toReversed()
+      if (last === undefined) return
+      if (!context.commands.resends) await deque.addFirst(last, ...others)
+      else await pushOnce(context, keys.destination, [last, ...others])
+    },
+  }
+}
+
+/** Where the connection for commands sends again by itself what may have been carried out, elements could come twice. */
+async function pushOnce(context: QueueContext, key: string, elements: readonly Held<unknown>[]): Promise<void> {
+  const push = ['LPUSH', [key, ...elements.map(({ bytes }) => bytes)]] as const
+  const [reply] = await context.durable.sender(key, NO_WAIT).pipeline([push])
+  if (reply instanceof Error) throw reply
+}
+
+function heldCodec<T>(codec: Codec<T>): Codec<Held<T>> {
+  return {
+    name: codec.name,
+    encode: ({ bytes }) => bytes,
+    decode: (bytes) => {
+      const value = codec.decode(bytes)
+      // as it is, for the check that refuses it
+      return value === null || value === undefined ? (value as never) : { value, bytes }
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import { SLOTS, keySlot } from '../redis/topology/key-slot.js'
+import { InvalidArgumentError, inQuotes } from '../errors.js'
+
+/** The most shards a queue can have. */
+export const MAX_SHARDS = 256
+
+/** Each shard has a window of so many slots of its own, which its name has to hit. The windows begin at least 42 apart. */
+const WINDOW = 32
+
+/** One name in 512 hits the window, so this fails once in 10^17 names, or where the mapper makes all names alike. */
+const MAX_TRIES = 20_000
+
+const WITHOUT_BRACES = 'one without "{" and "}", which would put all shards into one slot or one shard into several'
+
+/** So many queues' names are remembered. */
+const MAX_KNOWN = 1_000
+
+/** Finds the names of shards with a client's mapper, which is asked hundreds of times for each: so once only. */
+export class ShardNames {
+  readonly #rawNameOf: (name: string) => string
+  readonly #known = new Map<string, Map<number, string>>()
+
+  constructor(rawNameOf: (name: string) => string) {
+    this.#rawNameOf = rawNameOf
+  }
+
+  /** See `shardName`. */
+  of(name: string, shard: number): string {
+    const known = this.#known.get(name) ?? this.#remember(name)
+    const found = known.get(shard) ?? shardName(name, shard, this.#rawNameOf)
+    known.set(shard, found)
+    return found
+  }
+
+  #remember(name: string): Map<number, string> {
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear()
+    const names = new Map<number, string>()
+    this.#known.set(name, names)
+    return names
+  }
+}
+
+/**
+ * The name of a shard: `name:shard:k` with the smallest `k` whose slot lies in the shard's window. It does not depend on how
+ * many shards there are, so adding some moves nothing. Shards take the thirds of the slots in turn, because clusters have three
+ * masters more often than any other number, and lie within a third at 0, 1/2, 1/4, 3/4, 1/8 …: so the first n are spread evenly,
+ * also over other numbers of masters that each own one range of slots.
+ */
+export function shardName(name: string, shard: number, rawNameOf: (name: string) => string): string {
+  if (hasBraces(name)) throw new InvalidArgumentError('name', WITHOUT_BRACES, inQuotes(name))
+  const first = firstSlot(shard)
+  let rawName = ''
+  for (let k = 0; k < MAX_TRIES; k++) {
+    const candidate = `${name}:${shard}:${k}`
+    rawName = rawNameOf(candidate)
+    if (hasBraces(rawName)) {
+      throw new InvalidArgumentError('the name that nameMapper returned', WITHOUT_BRACES, inQuotes(rawName))
+    }
+    const slot = keySlot(rawName)
+    if (slot >= first && slot < first + WINDOW) return candidate
+  }
+  throw new InvalidArgumentError('the name that nameMapper returned', 'another one for each queue', inQuotes(rawName))
+}
+
+function hasBraces(name: string): boolean {
+  return name.includes('{') || name.includes('}')
+}
+
+/** Where the window begins. Rounded up, because `redis-cli` begins the third of three masters at slot 10923, after two thirds. */
+function firstSlot(shard: number): number {
+  return Math.ceil((((shard % 3) + reversedBits(Math.floor(shard / 3))) / 3) * SLOTS)
+}
+
+/** The bits of a number in the opposite order behind the point: 0, 1/2, 1/4, 3/4, 1/8 … */
+function reversedBits(number: number): number {
+  let reversed = 0
+  for (let [rest, place] = [number, 1 / 2]; rest > 0; rest >>= 1, place /= 2) reversed += (rest & 1) * place
+  return reversed
+}

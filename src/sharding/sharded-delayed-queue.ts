@@ -1,0 +1,287 @@
+import { joinTicket, splitTicket } from '../codecs/sharded-ticket.js'
+import type { Ticket } from '../codecs/ticket.js'
+import type { Wait } from '../redis/durable/durability.js'
+import { DurabilityError, InternalError, RedelayedError, ShutdownError, copyOf, toError } from '../errors.js'
+import { integer, nonEmptyString } from '../options.js'
+import type { TimeUnit } from '../timing/units.js'
+import type { QueueContext, QueueIdentity } from '../queues/context.js'
+import { DelayedQueue, type OfferOptions } from '../queues/delayed-queue.js'
+import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from '../queues/offer-arguments.js'
+import type { Due, PendingOffer } from '../queues/offers.js'
+import { Queue } from '../queues/queue.js'
+import type { QuarantinedEntry } from '../queues/queue-object.js'
+import { shardOfKey } from './shard-of-key.js'
+import {
+  resolveShardedOptions,
+  type ShardedDelayedQueueOptions,
+  type ShardedOfferItem,
+  type ShardedOfferOptions,
+} from './sharded-options.js'
+import { ShardedTakes } from './sharded-takes.js'
+
+const DEFAULT_QUARANTINED = 100
+
+interface Placed extends PendingOffer {
+  readonly shard: number
+}
+
+/**
+ * One delayed queue made of several ordinary ones, its shards, whose keys lie in different slots of a cluster. It is offered to
+ * and taken from as a whole. As long as the object lives, this client takes part in delivering it.
+ */
+export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
+  /** Over how many shards offers are spread. */
+  readonly shards: number
+  /**
+   * The names of the shards' queues, for `getDelayedQueue` and for Java. Those beyond `shards` (see `formerShards`) get no
+   * offers.
+   */
+  readonly names: readonly string[]
+  readonly order: 'list' | 'none'
+  readonly #delayed: readonly DelayedQueue<T>[]
+  /** For tickets of shards that are neither offered to nor delivered here. */
+  readonly #others = new Map<number, DelayedQueue<T>>()
+  #turn: number
+  #destroyed = false
+
+  /** @internal */
+  constructor(context: QueueContext, identity: QueueIdentity<T>, options: ShardedDelayedQueueOptions<T>) {
+    const { shards, covered, order, deliver, unguessableTickets, consumersDeliver } = resolveShardedOptions(options)
+    const identities = Array.from({ length: covered }, (_, shard) => shardIdentity(context, identity, shard))
+    super(context, identity, identities, { consumersDeliver })
+    this.shards = shards
+    this.names = Object.freeze(identities.map(({ name }) => name))
+    this.order = order
+    const each = { order, deliver, unguessableTickets }
+    this.#delayed = identities.map((identity) => new DelayedQueue(context, new Queue(context, identity), each))
+    this.#turn = Math.floor(Math.random() * shards)
+  }
+
+  /**
+   * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
+   * accepted it. Resolves with the ticket to cancel or reschedule it with. Errors as for `DelayedQueue.offer`.
+   */
+  offer(value: T, delay: number, unit?: TimeUnit, options?: ShardedOfferOptions): Promise<Ticket>
+  offer(value: T, delay: number, options: ShardedOfferOptions): Promise<Ticket>
+  async offer(
+    value: T,
+    delay: number,
+    unit?: TimeUnit | ShardedOfferOptions,
+    options?: ShardedOfferOptions,
+  ): Promise<Ticket> {
+    this.assertUsable()
+    const only = options === undefined && typeof unit === 'object' && unit !== null ? unit : undefined
+    const due = this.checked(() => dueAfter('delay', delay, only === undefined ? unit : undefined))
+    return this.#offer(value, due, only ?? options)
+  }
+
+  /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
+  async offerAt(value: T, date: Date, options?: ShardedOfferOptions): Promise<Ticket> {
+    this.assertUsable()
+    const due = this.checked(() => dueAt(date))
+    return this.#offer(value, due, options)
+  }
+
+  /**
+   * Adds many messages, those of different shards side by side; resolves with their tickets in order. All items are checked and
+   * encoded before anything is sent.
+   *
+   * @throws OfferAllError names the items that were not accepted, and has the tickets of the others
+   */
+  async offerAll(items: Iterable<ShardedOfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
+    this.assertUsable()
+    const wait = options === undefined ? undefined : this.checked(() => waitOf(options))
+    const prepare = (item: ShardedOfferItem<T>, what: string): Placed => {
+      const { value, key } = item
+      const due = dueOfItem(item, what)
+      const keyed = key === undefined ? undefined : nonEmptyString(`${what}.key`, key)
+      return { payload: this.encode(value, `${what}.value`), due, shard: this.#place(keyed) }
+    }
+    const attributed = (error: unknown): unknown => (error instanceof RedelayedError ? this.named(error) : error)
+    const placed = prepareAll(items, '{ value, delay, unit?, key? } or { value, date, key? }', prepare, attributed)
+    return ticketsOf(await this.#offerPlaced(placed, wait), attributed)
+  }
+
+  /** Removes a pending message. False when it was delivered or cancelled already. */
+  async cancel(ticket: Ticket): Promise<boolean> {
+    const { delayed, inner } = this.#find(ticket)
+    return delayed.cancel(inner)
+  }
+
+  /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
+  async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
+    const { delayed, inner, shard } = this.#find(ticket)
+    const moved = await delayed.reschedule(inner, delay, unit)
+    return moved === null ? null : joinTicket(shard, moved)
+  }
+
+  /** How many messages are pending in all shards. */
+  async size(): Promise<number> {
+    return sumOf(await this.sizes())
+  }
+
+  /** How many messages are pending in each shard, in the order of `names`. */
+  async sizes(): Promise<number[]> {
+    return this.#each((delayed) => delayed.size())
+  }
+
+  /** How many messages are delivered and wait in Redis to be taken, in all shards. */
+  async readySize(): Promise<number> {
+    return sumOf(await this.#each((delayed) => delayed.destination.size()))
+  }
+
+  /** All pending messages, shard by shard: by due time, or with `order: 'list'` in offer order, only within a shard. */
+  async readAll(): Promise<T[]> {
+    return (await this.#each((delayed) => delayed.readAll())).flat()
+  }
+
+  /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
+  async contains(value: T): Promise<boolean> {
+    return (await this.#each((delayed) => delayed.contains(value))).includes(true)
+  }
+
+  /** Removes one pending message with the same encoded bytes as `value`. A walk, shard by shard: `cancel(ticket)` is O(log N). */
+  async remove(value: T): Promise<boolean> {
+    this.assertUsable()
+    for (const delayed of this.#delayed) if (await delayed.remove(value)) return true
+    return false
+  }
+
+  /** Deletes all pending messages; resolves with whether there were any. What was delivered stays. */
+  async delete(): Promise<boolean> {
+    return (await this.#each((delayed) => delayed.delete())).includes(true)
+  }
+
+  /** The oldest entries of the shards' quarantines, at most `limit` (1 to 10,000; default 100), the oldest first. They stay there. */
+  override async readQuarantine(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
+    this.checked(() => integer('limit', limit, 1, 10_000))
+    const all = (await this.#each((delayed) => delayed.readQuarantine(limit))).flat()
+    return all.sort((a, b) => a.at.getTime() - b.at.getTime()).slice(0, limit)
+  }
+
+  /** Deletes the shards' quarantines; resolves with whether there were any. */
+  override async clearQuarantine(): Promise<boolean> {
+    return (await this.#each((delayed) => delayed.clearQuarantine())).includes(true)
+  }
+
+  /**
+   * Gives this object up: its waiting takes reject with a `ShutdownError`, and this client stops delivering the shards unless
+   * other objects need them. Nothing is deleted in Redis.
+   */
+  async destroy(): Promise<void> {
+    this.#destroyed = true
+    await this.endTakes()
+    await Promise.all([...this.#delayed, ...this.#others.values()].map((delayed) => delayed.destroy()))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.destroy()
+  }
+
+  protected override assertUsable(): void {
+    if (this.#destroyed) throw this.named(new ShutdownError('this sharded queue was destroyed'))
+  }
+
+  async #offer(value: T, due: Due, options: ShardedOfferOptions | undefined): Promise<Ticket> {
+    const { wait, key } = this.checked(() => parseOptions(options))
+    const payload = this.encode(value)
+    const shard = this.#place(key)
+    try {
+      return joinTicket(shard, await this.#at(shard).offerEncoded({ payload, due }, wait))
+    } catch (error) {
+      throw withShard(shard, error)
+    }
+  }
+
+  /** One ticket or error for each, in order. When no shard could even begin, there is only that error. */
+  async #offerPlaced(placed: readonly Placed[], wait: Wait | undefined): Promise<(Ticket | RedelayedError)[]> {
+    const byShard = new Map<number, number[]>()
+    placed.forEach(({ shard }, index) => {
+      const indexes = byShard.get(shard)
+      if (indexes === undefined) byShard.set(shard, [index])
+      else indexes.push(index)
+    })
+    const results = new Array<Ticket | RedelayedError>(placed.length)
+    const refusals: RedelayedError[] = []
+    const offerTo = async (shard: number, indexes: readonly number[]): Promise<void> => {
+      const pending = indexes.flatMap((index) => placed[index] ?? [])
+      try {
+        const settled = await this.#at(shard).offerAllEncoded(pending, wait)
+        indexes.forEach((index, position) => (results[index] = ofShard(shard, settled[position])))
+      } catch (thrown) {
+        const error = refusalOf(thrown)
+        refusals.push(error)
+        for (const index of indexes) results[index] = copyOf(error)
+      }
+    }
+    await Promise.all(Array.from(byShard, ([shard, indexes]) => offerTo(shard, indexes)))
+    const [refusal] = refusals
+    if (refusal !== undefined && refusals.length === byShard.size) throw refusal
+    return results
+  }
+
+  #place(key: string | undefined): number {
+    if (key !== undefined) return shardOfKey(key, this.shards)
+    this.#turn = (this.#turn + 1) % this.shards
+    return this.#turn
+  }
+
+  #find(ticket: Ticket): { delayed: DelayedQueue<T>; inner: Ticket; shard: number } {
+    this.assertUsable()
+    const { shard, ticket: inner } = this.checked(() => splitTicket(ticket))
+    return { delayed: this.#at(shard), inner, shard }
+  }
+
+  #at(shard: number): DelayedQueue<T> {
+    const known = this.#delayed[shard] ?? this.#others.get(shard)
+    if (known !== undefined) return known
+    const identity = shardIdentity(this.context, this.identity, shard)
+    const other = new DelayedQueue(this.context, new Queue(this.context, identity), {
+      order: this.order,
+      deliver: false,
+    })
+    this.#others.set(shard, other)
+    return other
+  }
+
+  /** All shards side by side; a failure is told when all have ended. */
+  async #each<R>(action: (delayed: DelayedQueue<T>) => Promise<R>): Promise<R[]> {
+    this.assertUsable()
+    const settled = await Promise.allSettled(this.#delayed.map(action))
+    return settled.map((result) => {
+      if (result.status === 'rejected') throw toError(result.reason)
+      return result.value
+    })
+  }
+}
+
+function shardIdentity<T>(context: QueueContext, identity: QueueIdentity<T>, shard: number): QueueIdentity<T> {
+  const name = context.shardNames.of(identity.name, shard)
+  return { name, keys: context.keysOf(name), codec: identity.codec }
+}
+
+function parseOptions(options: ShardedOfferOptions | undefined): { wait?: Wait | undefined; key?: string | undefined } {
+  if (options === undefined) return {}
+  const wait = waitOf(options, ['durability', 'key'])
+  return { wait, key: options.key === undefined ? undefined : nonEmptyString('key', options.key) }
+}
+
+function ofShard(shard: number, result: Ticket | RedelayedError | undefined): Ticket | RedelayedError {
+  if (typeof result === 'string') return joinTicket(shard, result)
+  return withShard(shard, result ?? new InternalError('sharded-offers', 'there is no result')) as RedelayedError
+}
+
+/** The ticket in an error has to fit the sharded queue. */
+function withShard(shard: number, error: unknown): unknown {
+  if (!(error instanceof DurabilityError)) return error
+  return Object.assign(copyOf(error), { ticket: joinTicket(shard, error.ticket) })
+}
+
+function refusalOf(thrown: unknown): RedelayedError {
+  if (thrown instanceof RedelayedError) return thrown
+  return new InternalError('sharded-offers', toError(thrown).message, { cause: thrown })
+}
+
+function sumOf(sizes: readonly number[]): number {
+  return sizes.reduce((sum, size) => sum + size, 0)
+}

@@ -1,0 +1,69 @@
+import type { Codec } from '../codecs/codec.js'
+import { boolean, integer, oneOf } from '../options.js'
+import type { OfferItem, OfferOptions } from '../queues/delayed-queue.js'
+import { MAX_SHARDS } from './shard-names.js'
+
+export interface ShardedDelayedQueueOptions<T> {
+  /** Over how many shards offers are spread, 1 to 256. Everyone on the queue gives the same number. */
+  readonly shards: number
+  /**
+   * How many shards there were before the number was lowered, 1 to 256: those beyond `shards` get no offers any more, but are
+   * still delivered, taken from, counted and read. Can be left out when they are empty.
+   */
+  readonly formerShards?: number | undefined
+  /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
+  readonly codec?: Codec<T> | undefined
+  /** As for `getDelayedQueue`, but the default is `'none'`, the layout that scales. */
+  readonly order?: 'list' | 'none' | undefined
+  /** Whether this client takes part in delivering the queue. Default true. */
+  readonly deliver?: boolean | undefined
+  /** As for `getDelayedQueue`. */
+  readonly unguessableTickets?: boolean | undefined
+  /** As the client's option of the same name, for this queue object. */
+  readonly consumersDeliver?: boolean | undefined
+}
+
+export const SHARDED_OPTIONS = [
+  'shards',
+  'formerShards',
+  'codec',
+  'order',
+  'deliver',
+  'unguessableTickets',
+  'consumersDeliver',
+] as const satisfies readonly (keyof ShardedDelayedQueueOptions<unknown>)[]
+
+export interface ShardedOfferOptions extends OfferOptions {
+  /** Messages of one key go to one shard, so that those of the same due time keep their order. Without it the shards take turns. */
+  readonly key?: string | undefined
+}
+
+/** One message for `offerAll` of a sharded queue. */
+export type ShardedOfferItem<T> = OfferItem<T> & {
+  /** As the option of the same name. */
+  readonly key?: string | undefined
+}
+
+export interface ShardedSettings {
+  readonly shards: number
+  /** How many shards are delivered, taken from and looked at. */
+  readonly covered: number
+  readonly order: 'list' | 'none'
+  readonly deliver: boolean
+  readonly unguessableTickets: boolean
+  readonly consumersDeliver: boolean | undefined
+}
+
+export function resolveShardedOptions(options: ShardedDelayedQueueOptions<unknown>): ShardedSettings {
+  const shards = integer('shards', options.shards, 1, MAX_SHARDS)
+  const former = integer('formerShards', options.formerShards ?? shards, 1, MAX_SHARDS)
+  const { consumersDeliver } = options
+  return {
+    shards,
+    covered: Math.max(shards, former),
+    order: oneOf('order', options.order ?? 'none', ['list', 'none']),
+    deliver: boolean('deliver', options.deliver ?? true),
+    unguessableTickets: boolean('unguessableTickets', options.unguessableTickets ?? false),
+    consumersDeliver: consumersDeliver === undefined ? undefined : boolean('consumersDeliver', consumersDeliver),
+  }
+}
