@@ -35,7 +35,7 @@ export interface ScheduledMessage<T> {
 /** Derives from the counts what people ask for first. */
 export function toStats(reply: StatsReply): DelayedQueueStats {
   const { now, overdue, nextDue } = reply
-  return { ...reply, oldestOverdueMs: overdue > 0 && nextDue !== null ? Math.max(0, now - nextDue) : 0 }
+  return { ...reply, oldestOverdueMs: overdue > 0 && nextDue !== null ? Math.max(0, now - Math.max(0, nextDue)) : 0 }
 }
 
 /** An entry of the schedule as it stands there, and its due time. */

@@ -11,6 +11,8 @@ import { MAX_RETAINED } from './queue-object.js'
 const PAGE = 500
 /** After how many bytes of entries it ends, too. */
 const PAGE_BYTES = 2 ** 20
+/** How long one script may look for entries in the order list before others have their turn. */
+const BUDGET_US = 2_000
 
 /** `amend` with this delay removes the entry. */
 const REMOVE = -1
@@ -108,7 +110,8 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     return this.whole(async () => {
       const values: T[] = []
       while (values.length < limit) {
-        const args = { count: Math.min(PAGE, limit - values.length), bytes: PAGE_BYTES, ordered: this.ordered }
+        const count = Math.min(PAGE, limit - values.length)
+        const args = { count, bytes: PAGE_BYTES, ordered: this.ordered, budgetUs: BUDGET_US }
         const entries = await this.script(poll, this.identity.keys, args).catch((error: unknown) => {
           if (values.length === 0) throw error
           return [] // what was taken before must reach the caller

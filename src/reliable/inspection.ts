@@ -85,7 +85,7 @@ export class Inspection {
 
   /** How long the first visible message has been waiting, in milliseconds; 0 when none is. */
   static waitOf({ firstVisibleAt, now }: CountReply): number {
-    return firstVisibleAt === null ? 0 : Math.max(0, now - firstVisibleAt)
+    return firstVisibleAt === null ? 0 : Math.max(0, now - Math.max(0, firstVisibleAt))
   }
 
   get #now(): number {
@@ -106,6 +106,9 @@ export interface FailedAttempt {
   readonly reason: string
 }
 
+/** The scripts keep 8,192 bytes of a history, and none of their lines is shorter than 17. */
+const MOST_LINES = 500
+
 /** JSON of a text; whatever else was written there is shown as it is. */
 function textIn(json: string): string {
   try {
@@ -116,10 +119,11 @@ function textIn(json: string): string {
   }
 }
 
-/** Lines of `<attempt> <epoch ms> <JSON text>`; what cannot be read is left out. */
+/** The last lines of `<attempt> <epoch ms> <JSON text>`; what cannot be read is left out. */
 export function readFailures(lines: string): FailedAttempt[] {
-  return lines.split('\n').flatMap((line) => {
-    const [, attempt, at, json = ''] = /^(\d+) (\d+) (.*)$/s.exec(line) ?? []
+  const last = lines.split('\n').slice(-MOST_LINES)
+  return last.flatMap((line) => {
+    const [, attempt, at, json = ''] = /^(\d{1,15}) (\d{1,15}) (.*)$/s.exec(line) ?? []
     if (attempt === undefined || at === undefined) return []
     return [{ attempt: Number(attempt), at: new Date(asNumber(at)), reason: clean(textIn(json)) }]
   })

@@ -17,7 +17,7 @@ export interface MessageRecord {
 }
 
 /** Of all headers of a message together, in bytes. */
-const MAX_HEADER_BYTES = 64 * 1024
+export const MAX_HEADER_BYTES = 64 * 1024
 const NO_HEADERS: Headers = Object.freeze({})
 const NOTHING = Buffer.alloc(0)
 

@@ -107,19 +107,22 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
     { ids, count, priority }: { ids: readonly Buffer[]; count: number; priority: number },
   ): Promise<number> {
     const { messages, deliveries, failures, due } = this.identity.keys
-    const reply = await this.script(
-      move,
-      {
-        messages,
-        deliveries,
-        failures,
-        due: due[priority] ?? '',
-        targetMessages: target.messages,
-        targetDue: target.due[priority] ?? '',
-      },
-      { targetChannel: target.channel, nowMs: this.now, count, ids },
-    )
-    return reply.moved
+    const keys = {
+      messages,
+      deliveries,
+      failures,
+      due: due[priority] ?? '',
+      targetMessages: target.messages,
+      targetDue: target.due[priority] ?? '',
+    }
+    let moved = 0
+    for (;;) {
+      const args = { targetChannel: target.channel, nowMs: this.now, count: count - moved, ids }
+      const reply: ReturnType<typeof move.decode> = await this.script(move, keys, args)
+      moved += reply.moved
+      // behind what is no message there may be some
+      if (ids.length > 0 || reply.gone === 0 || moved >= count) return moved
+    }
   }
 
   protected async removeIds(ids: readonly string[], alsoHeld: boolean): Promise<number> {

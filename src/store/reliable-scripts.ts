@@ -108,9 +108,9 @@ function asTimes(reply: unknown): (number | null)[] {
   return asArray(reply).map(asTime)
 }
 
-function asMoved(reply: unknown): { moved: number; passedOver: number } {
-  const [moved = 0, passedOver = 0] = asIntegers(reply)
-  return { moved, passedOver }
+function asMoved(reply: unknown): { moved: number; passedOver: number; gone: number } {
+  const [moved = 0, passedOver = 0, gone = 0] = asIntegers(reply)
+  return { moved, passedOver, gone }
 }
 
 function asAddReply(reply: unknown): AddReply {

@@ -274,7 +274,8 @@ export class Worker {
     if (!this.#events.isHeard('handled') && !this.#hub.isHeard('handled', queue.name)) return
     const { id, attempt, headers } = message
     const ms = begunAt === undefined ? 0 : performance.now() - begunAt
-    const lateMs = Math.max(0, message.polledAt - message.visibleAt)
+    // never infinite: one sum of a metric would be so for ever
+    const lateMs = Math.max(0, message.polledAt - Math.max(0, message.visibleAt))
     const error = 'error' in outcome ? outcome.error : undefined
     const event = { queue: queue.name, id, task: headers[TASK_HEADER], attempt, ms, lateMs, outcome: outcome.is, error }
     this.#events.emit('handled', event, (thrown) => this.#report(thrown))

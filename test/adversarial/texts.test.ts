@@ -72,6 +72,7 @@ const paths: Readonly<Record<string, (text: string) => unknown>> = {
   'a log line': logged,
   'the reason of a failure': (text) => reasonOf(withName(text, text)),
   'the history of a message': (text) => readFailures(`1 2 ${JSON.stringify(text)}\n1 3 ${text}\n${text}`),
+  'a history of lines without an end': (text) => readFailures(`1 2 ${text.slice(0, 1)}\n`.repeat(text.length / 5)),
   'a failure of the command line': (text) => failureLine(new Error(text)),
   'a preview': (text) => preview(text),
   'a preview of an object': (text) => preview({ [text]: [text] }),

@@ -10,7 +10,7 @@ import {
 } from '../../src/index.js'
 import { eventually } from '../support/events.js'
 import { expectWarning } from '../support/hooks.js'
-import { uniqueName } from '../support/redis.js'
+import { rawClient, uniqueName } from '../support/redis.js'
 import { cleanUp, forgetReliable, makeClient, redisNow, rejection, untilRedisClock } from './fixtures.js'
 
 const NAMES = ['added', 'full', 'polled', 'acknowledged', 'failed', 'rejected', 'expired', 'removed'] as const
@@ -233,6 +233,18 @@ describe('events of a reliable queue', () => {
       ['queue', name, 'x', 'greet', 1, 'completed'],
     ])
     expect(lateness[0]).to.be.at.least(20)
+  })
+
+  it('no lateness is infinite, whatever somebody wrote into the schedule', async () => {
+    const { client, queue, name } = make()
+    await queue.add('x', { id: 'x', delay: 60_000 })
+    await rawClient().zadd(`redelayed:reliable:due-0:{${name}}`, '-inf', 'x')
+    expect((await queue.counts()).oldestMs).to.be.within(1, Number.MAX_SAFE_INTEGER)
+    const lateness: number[] = []
+    client.on('handled', ({ lateMs }) => lateness.push(lateMs))
+    const worker = client.createWorker(queue, () => undefined)
+    await eventually(() => expect(worker.isIdle && worker.counts.completed).to.equal(1))
+    expect(lateness[0]).to.be.within(1, Number.MAX_SAFE_INTEGER)
   })
 
   it('a listener that throws changes nothing', async () => {

@@ -303,6 +303,16 @@ describe('reliable queue', () => {
       expect(await queue.deadLetters.contains('a')).to.equal(true)
     })
 
+    it('thousands that are in the schedule of the dead letters, and no messages, keep nothing from being redriven', async () => {
+      const { queue, name } = make()
+      await queue.add('a', { id: 'a' })
+      await (await queue.poll())?.negativeAcknowledge({ reject: true })
+      const strangers = Array.from({ length: 2_500 }, (_, n) => [n, `stranger ${n}`]).flat()
+      await raw().zadd(`redelayed:reliable:due-0:{${name}}:dead`, ...strangers)
+      expect(await queue.redrive()).to.equal(1)
+      expect((await queue.get('a'))?.payload).to.equal('a')
+    })
+
     it('what cannot be read has failed, with an event, and does not stop the rest', async () => {
       const { client, name, queue } = make()
       const numbersOnly = client.getReliableQueue<number>(name, { codec: codecs.json<number>() })

@@ -3,6 +3,7 @@ import { run } from '../../src/store/run.js'
 import { pollLast } from '../../src/store/scripts.js'
 import {
   ALL_BYTES,
+  commandCalls,
   expected,
   old,
   ordered,
@@ -110,6 +111,18 @@ describe('poll-last.lua', () => {
       expect(await queue.read()).to.deep.equal(expected(after))
     })
   }
+
+  it('does not look for what cannot be read in a long order list', async () => {
+    const bad = Array.from({ length: 900 }, (_, n) => [`unreadable ${n}`, 9 + n] as const)
+    const order = [...Array.from({ length: 1_001 }, (_, n) => `stranger ${n}`), a]
+    const queue = await rig.queue({ timeouts: [[a, 1], ...bad], order })
+    const calls = await commandCalls(rig.redis, async () => {
+      expect((await pollIn(queue, false))?.toString()).to.equal('A')
+    })
+    expect(calls.lrem).to.equal(1) // of the one that is taken
+    const after = await queue.read()
+    expect({ timeouts: after.timeouts, set: after.quarantine.length }).to.deep.equal({ timeouts: [], set: 900 })
+  })
 
   it('passes over a bounded number in one script', async () => {
     const stale = Array.from({ length: 1_001 }, (_, n) => ordered(`s${n}`, 'S'))

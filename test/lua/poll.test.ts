@@ -3,6 +3,7 @@ import { run } from '../../src/store/run.js'
 import { poll } from '../../src/store/scripts.js'
 import {
   ALL_BYTES,
+  commandCalls,
   expected,
   old,
   ordered,
@@ -109,7 +110,12 @@ describe('poll.lua', () => {
   for (const { what, before = all, count, ordered: inOrder, reply, after } of cases) {
     it(what, async () => {
       const queue = await rig.queue(before)
-      const entries = await run(rig.sender, poll, queue.keys, { count, bytes: 1_000_000, ordered: inOrder })
+      const entries = await run(rig.sender, poll, queue.keys, {
+        count,
+        bytes: 1_000_000,
+        ordered: inOrder,
+        budgetUs: 1_000_000,
+      })
       expect(entries.map(readable)).to.deep.equal(reply.map(readable))
       expect(await queue.read()).to.deep.equal(expected(after))
       expect(await queue.published()).to.deep.equal([])
@@ -125,7 +131,12 @@ describe('poll.lua', () => {
     })
     await rig.redis.set(queue.keys.order, 'in the way')
     for (const inOrder of [true, false]) {
-      const polled = run(rig.sender, poll, queue.keys, { count: 2, bytes: 1_000_000, ordered: inOrder })
+      const polled = run(rig.sender, poll, queue.keys, {
+        count: 2,
+        bytes: 1_000_000,
+        ordered: inOrder,
+        budgetUs: 1_000_000,
+      })
       expect(await rejection(polled)).to.include({ code: 'ERR_WRONG_TYPE' })
     }
     await rig.redis.del(queue.keys.order)
@@ -143,10 +154,40 @@ describe('poll.lua', () => {
     const queue = await rig.queue({ order: [a] })
     await rig.redis.set(queue.keys.timeouts, 'in the way')
     for (const inOrder of [true, false]) {
-      const polled = run(rig.sender, poll, queue.keys, { count: 1, bytes: 1_000_000, ordered: inOrder })
+      const polled = run(rig.sender, poll, queue.keys, {
+        count: 1,
+        bytes: 1_000_000,
+        ordered: inOrder,
+        budgetUs: 1_000_000,
+      })
       expect(await rejection(polled)).to.include({ code: 'ERR_WRONG_TYPE' })
     }
     await rig.redis.del(queue.keys.timeouts)
     expect(await queue.read()).to.deep.equal(expected({ order: [a] }))
+  })
+
+  const strangers = Array.from({ length: 1_001 }, (_, n) => `stranger ${n}`)
+  const args = { count: 100, bytes: 1_000_000, ordered: false, budgetUs: 1_000_000 }
+
+  it('looks for nothing in a long order list that stands in none, or cannot be read', async () => {
+    const timeouts = [
+      ...Array.from({ length: 40 }, (_, n) => [unordered(`u${n}`, 'U'), n] as const),
+      ...Array.from({ length: 40 }, (_, n) => [`unreadable ${n}`, 50 + n] as const),
+    ]
+    const queue = await rig.queue({ timeouts, order: strangers })
+    const calls = await commandCalls(rig.redis, async () => {
+      expect(await run(rig.sender, poll, queue.keys, args)).to.have.lengthOf(80)
+    })
+    expect(calls.lrem ?? 0).to.equal(0)
+    expect((await queue.read()).order).to.have.lengthOf(strangers.length)
+  })
+
+  it('takes no more after its time when each has to be looked for', async () => {
+    const entries = Array.from({ length: 40 }, (_, n) => ordered(`o${n}`, 'O'))
+    const timeouts = entries.map((entry, n) => [entry, n] as const)
+    const queue = await rig.queue({ timeouts, order: [...strangers, ...entries] })
+    expect(await run(rig.sender, poll, queue.keys, { ...args, budgetUs: 1 })).to.have.lengthOf(1)
+    expect(await run(rig.sender, poll, queue.keys, args)).to.have.lengthOf(39)
+    expect((await queue.read()).order).to.have.lengthOf(strangers.length)
   })
 })

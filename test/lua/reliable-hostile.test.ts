@@ -1,8 +1,9 @@
 /** What others have written into the keys of a reliable queue: settings, histories, and keys of another type. */
 import { expect } from 'chai'
-import { add, extend, negativeAcknowledge, poll, update } from '../../src/store/reliable-scripts.js'
+import { add, configure, extend, get, negativeAcknowledge, poll, update } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import { handled, having, NOW, record, useReliable, type ReliableFixture } from './reliable-support.js'
+import { commandCalls } from './support.js'
 
 const HOSTILE = [
   'nan',
@@ -97,6 +98,43 @@ describe('hostile data of a reliable queue', () => {
     const queue = await rig.queue(having([{ id: 'x', until: NOW - 1, failures: '1 2 "x"\n'.repeat(131_072) }]))
     await run(rig.sender, poll, queue.keys, pollArgs(queue))
     expect(await rig.redis.hget(queue.keys.failures, 'x')).to.equal('1 1000000 "its visibility ended"\n')
+  })
+
+  for (const long of ['1 2 "x"\n'.repeat(131_072), `1 2 ${'['.repeat(1_048_576)}\n`]) {
+    it(`does not show a history that no script has written: ${long.slice(0, 10)}`, async () => {
+      const queue = await rig.queue(having([{ id: 'x', failures: long }]))
+      const reply = await run(rig.sender, get, queue.keys, { nowMs: NOW, ids: [Buffer.from('x')] })
+      expect(reply.messages.map((message) => message?.failures)).to.deep.equal([''])
+    })
+
+    it(`gives no such history to the dead letters: ${long.slice(0, 10)}`, async () => {
+      const queue = await rig.queue(having([{ id: 'x', attempts: 10, failures: long }]))
+      expect(await run(rig.sender, poll, queue.keys, pollArgs(queue))).to.include({ buried: 1 })
+      expect(await rig.redis.exists(queue.keys.deadFailures)).to.equal(0)
+    })
+  }
+
+  it('keeps what comes back to a schedule of another type for a minute, and hands out the others', async () => {
+    const queue = await rig.queue(having([{ id: 'x', priority: 7, until: NOW - 1 }, { id: 'good' }]))
+    await queue.block('due7')
+    const first = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    expect(first.messages.map(({ id }) => id.toString())).to.deep.equal(['good'])
+    expect(first.problem).to.match(/^the schedule of priority 7: WRONGTYPE/)
+    expect(await rig.redis.zscore(queue.keys.inFlight, '7x')).to.equal(String(NOW + MINUTE))
+    expect(await rig.redis.hget(queue.keys.deliveries, 'x')).to.equal('1 t')
+    await queue.unblock('due7')
+    const later = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE })
+    expect(later.messages.map(({ id }) => id.toString())).to.deep.equal(['x', 'good'])
+  })
+
+  it('configures beside any number of settings with a few commands', async () => {
+    const config = Array.from({ length: 5_000 }, (_, n) => [`s${n}`, '1'] as const)
+    const queue = await rig.queue({ config })
+    const args = { channel: queue.channel, ifAbsent: true, settings: ['delay', '5'] }
+    const calls = await commandCalls(rig.redis, async () => {
+      expect(await run(rig.sender, configure, queue.keys, args)).to.equal(false)
+    })
+    expect(calls.hkeys ?? 0).to.equal(0)
   })
 
   for (const wrong of ['deadMessages', 'deadDue'] as const) {

@@ -36,7 +36,7 @@ describe('reliable-move.lua', () => {
     to?: DueName
     count?: number
     ids?: readonly Bytes[]
-    reply: { moved: number; passedOver: number }
+    reply: { moved: number; passedOver: number; gone: number }
     after: State
     isAnnounced?: boolean
   }[] = [
@@ -44,28 +44,28 @@ describe('reliable-move.lua', () => {
       what: 'moves nothing from an empty queue',
       before: having([there]),
       count: 5,
-      reply: { moved: 0, passedOver: 0 },
+      reply: { moved: 0, passedOver: 0, gone: 0 },
       after: having([there]),
     },
     {
       what: 'moves the first: those that became visible first, then by id',
       before: having([there], { dead: asDead([a, b, c]) }),
       count: 2,
-      reply: { moved: 2, passedOver: 0 },
+      reply: { moved: 2, passedOver: 0, gone: 0 },
       after: having([there, moved.b, moved.a], { dead: asDead([c]) }),
     },
     {
       what: 'moves all when asked for more, and forgets attempts and failures, but no limits and headers',
       before: having([], { dead: asDead([a, b, c]) }),
       count: 100,
-      reply: { moved: 3, passedOver: 0 },
+      reply: { moved: 3, passedOver: 0, gone: 0 },
       after: having([moved.a, moved.b, moved.c]),
     },
     {
       what: 'moves none when none are asked for',
       before: having([], { dead: asDead([a, b]) }),
       count: 0,
-      reply: { moved: 0, passedOver: 0 },
+      reply: { moved: 0, passedOver: 0, gone: 0 },
       after: having([], { dead: asDead([a, b]) }),
     },
     {
@@ -73,14 +73,14 @@ describe('reliable-move.lua', () => {
       before: having([], { dead: asDead([a, b, c]) }),
       count: 1,
       ids: ['c', 'none', 'a', 'c'],
-      reply: { moved: 2, passedOver: 0 },
+      reply: { moved: 2, passedOver: 0, gone: 0 },
       after: having([moved.a, moved.c], { dead: asDead([b]) }),
     },
     {
       what: 'moves what is not visible yet; it is there',
       before: having([], { dead: asDead([{ id: 'x', at: NOW + 9, expires: NOW + 10 }]) }),
       count: 1,
-      reply: { moved: 1, passedOver: 0 },
+      reply: { moved: 1, passedOver: 0, gone: 0 },
       after: having([{ id: 'x', at: NOW, expires: NOW + 10 }]),
     },
     {
@@ -95,7 +95,7 @@ describe('reliable-move.lua', () => {
       from: 'due3',
       to: 'due7',
       ids: [ALL_BYTES, '', 'y'],
-      reply: { moved: 2, passedOver: 0 },
+      reply: { moved: 2, passedOver: 0, gone: 0 },
       after: having(
         [
           { id: ALL_BYTES, priority: 7, record: ALL_BYTES },
@@ -113,21 +113,21 @@ describe('reliable-move.lua', () => {
       what: `leaves what has the id of one that ${'until' in same ? 'is in flight' : 'waits'} there`,
       before: having([same], { dead: asDead([a, b]) }),
       count: 5,
-      reply: { moved: 1, passedOver: 1 },
+      reply: { moved: 1, passedOver: 1, gone: 0 },
       after: having([same, moved.b], { dead: asDead([a]) }),
     })),
     {
       what: 'moves as many as asked for past those that it passes over',
       before: having([{ id: 'b' }], { dead: asDead([a, b, c]) }),
       count: 1,
-      reply: { moved: 1, passedOver: 1 },
+      reply: { moved: 1, passedOver: 1, gone: 0 },
       after: having([{ id: 'b' }, moved.a], { dead: asDead([b, c]) }),
     },
     {
       what: 'says nothing when all are passed over',
       before: having([{ id: 'a' }], { dead: asDead([a]) }),
       count: 5,
-      reply: { moved: 0, passedOver: 1 },
+      reply: { moved: 0, passedOver: 1, gone: 0 },
       after: having([{ id: 'a' }], { dead: asDead([a]) }),
     },
     {
@@ -139,7 +139,7 @@ describe('reliable-move.lua', () => {
         ]),
       }),
       ids: ['x', 'y'],
-      reply: { moved: 0, passedOver: 0 },
+      reply: { moved: 0, passedOver: 0, gone: 0 },
       after: having([], {
         dead: asDead([
           { id: 'x', until: NOW + 5 },
@@ -148,11 +148,11 @@ describe('reliable-move.lua', () => {
       }),
     },
     {
-      what: 'leaves what has no record',
+      what: 'removes what has no record from the schedule, so that it keeps nothing behind it',
       before: { dead: { due: { 0: [['x', 1]] } } },
-      ids: ['x'],
-      reply: { moved: 0, passedOver: 0 },
-      after: { dead: { due: { 0: [['x', 1]] } } },
+      count: 1,
+      reply: { moved: 0, passedOver: 0, gone: 1 },
+      after: {},
     },
   ]
   for (const { what, before: state, from, to, count = 0, ids = [], reply, after: then } of cases) {
@@ -171,7 +171,7 @@ describe('reliable-move.lua', () => {
     for (const targetDue of [due0, due1]) {
       const keys = { messages, deliveries, failures, due: due0, targetMessages: messages, targetDue }
       const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
-      expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2 })
+      expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2, gone: 0 })
       expect(await queue.read()).to.deep.equal(expected(having([a, b])))
     }
   })
@@ -181,7 +181,7 @@ describe('reliable-move.lua', () => {
     for (const ids of [[], all.map(({ id }) => raw(id))]) {
       const queue = await rig.queue({ dead: asDead([...all, { id: 'z' }]) })
       const args = { targetChannel: queue.channel, nowMs: NOW, count: 1000, ids }
-      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 1000, passedOver: 0 })
+      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 1000, passedOver: 0, gone: 0 })
       expect(await queue.read()).to.deep.equal(expected(having(all, { dead: asDead([{ id: 'z' }]) })))
     }
   })
@@ -190,7 +190,7 @@ describe('reliable-move.lua', () => {
     const same = Array.from({ length: 1000 }, (_, n) => ({ id: String(n), at: 1 }))
     const queue = await rig.queue(having(same, { dead: asDead([...same, a]) }))
     const args = { targetChannel: queue.channel, nowMs: NOW, count: 1, ids: [] }
-    expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 0, passedOver: 1000 })
+    expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 0, passedOver: 1000, gone: 0 })
   })
 
   it('reads the clock of the server when it is given none', async () => {
@@ -219,7 +219,7 @@ describe('reliable-move.lua', () => {
       expect(await rejection(run(rig.sender, move, keysOf(queue), args))).to.include({ code: 'ERR_WRONG_TYPE' })
       await queue.unblock(wrong)
       expect(await queue.read()).to.deep.equal(expected(state))
-      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 2, passedOver: 0 })
+      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 2, passedOver: 0, gone: 0 })
     })
   }
 

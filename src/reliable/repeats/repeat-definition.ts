@@ -6,10 +6,11 @@ import {
   inWords,
   toError,
 } from '../../errors.js'
+import { assertFewJsonElements } from '../../codecs/json-bounds.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../../options.js'
 import { PRIORITIES } from '../../keys.js'
 import { MAX_DELIVERIES, positive } from '../add-options.js'
-import { TASK_HEADER, checkHeaders, encodeHeaders, type Headers } from '../record.js'
+import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Headers } from '../record.js'
 import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
 
 /**
@@ -69,6 +70,8 @@ const NAMES = [
 const MAX_NAME_BYTES = 400
 /** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
 const MAX_OTHER_BYTES = 1024 * 1024
+/** Of a definition; each element of its headers has a byte of them at least. */
+const MAX_ELEMENTS = MAX_HEADER_BYTES + 100
 
 export function assertRepeatName(name: unknown): string {
   const text = nonEmptyString('name', name)
@@ -125,6 +128,7 @@ export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
   const text = value.toString()
   const [, digits, json] = /^(\d{1,16}) (\{.*\})$/s.exec(text) ?? []
   if (digits === undefined || json === undefined) throw new DecodeError('repeat', 'without the time of the last tick')
+  assertFewJsonElements('repeat', value, MAX_ELEMENTS)
   try {
     const tick = integer('tick', Number(digits), 0, MAX_DATE_MS)
     const { payload, startAt, endAt, ...rest } = JSON.parse(json) as Record<keyof RepeatDefinition, unknown>

@@ -1,5 +1,6 @@
 -- Take the last pending entry before it is due, and put its payload first into another list.
--- The other list is pushed to first, so that an error leaves the entry where it was.
+-- The other list is pushed to first, so that an error leaves the entry where it was. An entry that cannot be read is not looked for in a
+-- long order list: its partner there is an orphan, which transfers set aside when it is at the head.
 --
 -- KEYS[1] timeouts    zset  packed entry -> due time, epoch ms
 -- KEYS[2] order       list  packed entries in offer order
@@ -10,7 +11,8 @@
 --
 -- returns the payload, or nil when nothing is pending
 local timeouts, order, target, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-redis.call('LLEN', order) -- one of another type is noticed before anything changes
+local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be read
+local isShort = redis.call('LLEN', order) <= SHORT -- one of another type is noticed before anything changes
 
 -- include shared/entry-layout.lua
 
@@ -36,7 +38,7 @@ for _ = 1, 1000 do -- so many that cannot be given may be passed over in one scr
   if stays then
     passed = passed + 1
   else
-    if inOrder or not start or ARGV[1] == '1' then redis.call('LREM', order, -1, entry) end
+    if inOrder or ARGV[1] == '1' or (not start and isShort) then redis.call('LREM', order, -1, entry) end
     redis.call('ZREM', timeouts, entry)
     if pending and start then return string.sub(entry, start) end
   end

@@ -1,4 +1,6 @@
--- Take pending entries before they are due; they will not be delivered. Reads in small steps, as the entries can be large.
+-- Take pending entries before they are due; they will not be delivered. Reads in small steps, as the entries can be large. To find one
+-- in the order list can be a walk, so the time is looked at after each one, and one that cannot be read is not looked for in a long list:
+-- its partner there is an orphan, which transfers set aside when it is at the head.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -6,28 +8,43 @@
 -- ARGV[1] count    integer  most entries to take
 -- ARGV[2] bytes    integer  none is taken after the entry that brings them to so many bytes
 -- ARGV[3] ordered  flag     the oldest offered first, by the order list; otherwise the earliest due first
+-- ARGV[4] budgetUs  integer  after so many microseconds no other entry is looked for in the order list
 --
 -- returns the packed entries
 local timeouts, order = KEYS[1], KEYS[2]
-local count, most = tonumber(ARGV[1]), tonumber(ARGV[2])
+local count, most, budget = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be read
 
 -- include shared/next-step.lua
 
+-- include shared/entry-layout.lua
+
+local function microseconds()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local started = microseconds()
+
 local taken, bytes = {}, 0
 if ARGV[3] == '0' then
-  local listed = redis.call('EXISTS', order) == 1
+  local listed = redis.call('LLEN', order)
+  local isOver = false
   local step = 8
   while #taken < count and bytes < most do
     step = math.min(step, count - #taken)
     local entries = redis.call('ZRANGE', timeouts, 0, step - 1)
     for _, entry in ipairs(entries) do
-      if listed then redis.call('LREM', order, 1, entry) end
+      local start, inOrder = layout(entry)
+      local isWalked = listed > 0 and (inOrder or (not start and listed <= SHORT))
+      if isWalked then redis.call('LREM', order, 1, entry) end
       redis.call('ZREM', timeouts, entry)
       taken[#taken + 1] = entry
       bytes = bytes + #entry
-      if bytes >= most then break end
+      local elapsed = isWalked and microseconds() - started or 0
+      isOver = bytes >= most or elapsed < 0 or elapsed >= budget
+      if isOver then break end
     end
-    if #entries < step then break end
+    if isOver or #entries < step then break end
     step = nextStep(step, #taken, bytes, most)
   end
   return taken

@@ -29,6 +29,8 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/locate.lua
 
+-- include shared/failures.lua
+
 local BYTES = 1048576 -- of records in one reply, but for the first
 local now = milliseconds(ARGV[1])
 local reply, bytes = {string.format('%.0f', now)}, 0
@@ -44,8 +46,7 @@ for at = 2, #ARGV do
     local attempts = attemptsOf(redis.call('HGET', deliveries, id))
     reply[last + 1], reply[last + 2] = priority, string.format('%.0f', visible)
     reply[last + 3], reply[last + 4] = isTaken and 1 or 0, attempts
-    local known = redis.pcall('HGET', failures, id)
-    reply[last + 5], reply[last + 6] = type(known) == 'string' and known or '', record
+    reply[last + 5], reply[last + 6] = historyOf(failures, id) or '', record
   else
     reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4], reply[last + 5], reply[last + 6] = -1, '', 0, 0, '', ''
   end

@@ -13,7 +13,8 @@
 -- ARGV[3] count          integer  the first so many, when no ids are given
 -- ARGV[4..] ids          bytes*
 --
--- returns {how many were moved, how many were passed over because their ids are there}
+-- returns {how many were moved, how many were passed over because their ids are there, how many stood in the schedule without being
+--   messages and are gone from it: what is behind them has not been looked at}
 local messages, deliveries, failures, due = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local targetMessages, targetDue = KEYS[5], KEYS[6]
 
@@ -21,11 +22,15 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 local now = milliseconds(ARGV[2])
 local LOOKS = 1000 -- so many ids at most, so that the script is over soon
-local moved, passed = 0, 0
+local moved, passed, gone = 0, 0, 0
 
 local function moveOne(id)
-  local record = redis.call('ZSCORE', due, id) and redis.call('HGET', messages, id)
-  if not record then return end
+  if not redis.call('ZSCORE', due, id) then return end
+  local record = redis.call('HGET', messages, id)
+  if not record then -- it is in the schedule only, and no message
+    gone = gone + redis.call('ZREM', due, id)
+    return
+  end
   if redis.call('HEXISTS', targetMessages, id) == 1 then
     passed = passed + 1
     return
@@ -51,4 +56,4 @@ else
     moveOne(id)
   end
 end
-return {moved, passed}
+return {moved, passed, gone}

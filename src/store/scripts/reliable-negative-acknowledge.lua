@@ -48,6 +48,8 @@ local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 
 -- include shared/failures.lua
 
+-- include shared/note-failure.lua
+
 -- include shared/bury.lua
 
 -- include shared/at-maxmemory.lua

@@ -79,6 +79,8 @@ end
 
 -- include shared/failures.lua
 
+-- include shared/note-failure.lua
+
 -- include shared/bury.lua
 
 -- include shared/at-maxmemory.lua
@@ -108,25 +110,40 @@ local function note(which, text)
   if problem == '' then problem = which .. ': ' .. text end
 end
 
+-- What belongs to a schedule of another type stays in flight until later, so that it keeps back nothing of other priorities.
+local areSchedules = {}
+local function isSchedule(priority)
+  if areSchedules[priority] == nil then
+    local size = redis.pcall('ZCARD', due[priority + 1])
+    areSchedules[priority] = type(size) == 'number'
+    if not areSchedules[priority] then note('the schedule of priority ' .. priority, size.err) end
+  end
+  return areSchedules[priority]
+end
+
 -- What was not acknowledged in time comes back, as visible since then.
 local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 100)
 local returned = 0
 for at = 1, #back, 2 do
   local member, ended = back[at], back[at + 1]
-  local priority, id = tonumber(string.sub(member, 1, 1)), string.sub(member, 2)
-  local delivery = redis.call('HGET', deliveries, id)
-  local attempts = attemptsOf(delivery)
-  if isUnbegun(ended) then
-    redis.call('HSET', deliveries, id, string.format('%.0f~', math.max(0, attempts - 1)))
-    ended = string.format('%.0f', ended)
+  local priority, id = tonumber(string.sub(member, 1, 1)) or 0, string.sub(member, 2)
+  if not isSchedule(priority) then
+    redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
   else
-    local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
-    redis.call('HSET', deliveries, id, attempts .. stays)
-    noteFailure(failures, id, attempts, now, '"its visibility ended"')
+    local delivery = redis.call('HGET', deliveries, id)
+    local attempts = attemptsOf(delivery)
+    if isUnbegun(ended) then
+      redis.call('HSET', deliveries, id, string.format('%.0f~', math.max(0, attempts - 1)))
+      ended = string.format('%.0f', ended)
+    else
+      local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
+      redis.call('HSET', deliveries, id, attempts .. stays)
+      noteFailure(failures, id, attempts, now, '"its visibility ended"')
+    end
+    redis.call('ZADD', due[priority + 1], ended, id)
+    redis.call('ZREM', inFlight, member)
+    returned = returned + 1
   end
-  redis.call('ZADD', due[(priority or 0) + 1], ended, id)
-  redis.call('ZREM', inFlight, member)
-  returned = returned + 1
   if isOver() then break end
 end
 

@@ -50,8 +50,9 @@ export const scheduleMoves: readonly Move[] = [
   [
     'B polls',
     (game) =>
-      game.step(poll.step(game.queue, { count: 1, bytes: PLENTY, ordered: game.order === 'list' }), (reply, { gone }) =>
-        gone.push(...(reply as string[]).map(nameIn)),
+      game.step(
+        poll.step(game.queue, { count: 1, bytes: PLENTY, ordered: game.order === 'list', budgetUs: PLENTY }),
+        (reply, { gone }) => gone.push(...(reply as string[]).map(nameIn)),
       ),
   ],
   [

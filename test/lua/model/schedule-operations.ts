@@ -227,7 +227,7 @@ export const scheduleOperations = {
 
   poll: operation(poll, {
     draw: fc.record({ count: draws.count, bytes: draws.bytes, ordered: fc.boolean() }),
-    run: ({ queue }, args) => ({ keys: queue, args }),
+    run: ({ queue }, args) => ({ keys: queue, args: { ...args, budgetUs: PLENTY } }),
     apply(redis, { timeouts, order }, { count, bytes, ordered }) {
       const taken: string[] = []
       const list = redis.list(order)
@@ -244,7 +244,7 @@ export const scheduleOperations = {
         bytes,
       )) {
         redis.drop(timeouts, entry)
-        redis.pull(order, entry)
+        if (parse(entry)?.inOrder !== false) redis.pull(order, entry)
         taken.push(entry)
       }
       return taken.map(raw)

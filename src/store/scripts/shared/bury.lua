@@ -14,8 +14,8 @@ local function putAway(queue, dead, id, now)
   local expires, limit, headers, rest = readMeta(record)
   if expires then record = writeMeta(nil, limit, headers) .. string.sub(record, rest) end
   -- the record last: after an error the name is still free, so that another attempt does not leave a second one
-  local failures = redis.pcall('HGET', queue.failures, id)
-  if type(failures) == 'string' then redis.pcall('HSET', dead.failures, name, failures) end
+  local failures = historyOf(queue.failures, id) or ''
+  if failures ~= '' then redis.pcall('HSET', dead.failures, name, failures) end
   local added = redis.pcall('ZADD', dead.due, string.format('%.0f', now), name)
   if type(added) == 'table' then return added.err end
   redis.call('HSET', dead.messages, name, record)

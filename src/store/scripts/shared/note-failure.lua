@@ -1,0 +1,13 @@
+-- Adds a line to what is known of a message's failed attempts; the oldest lines go when it becomes long. Without this history,
+-- where its key is of another type, the rest goes on.
+local function noteFailure(failures, id, attempt, now, text)
+  local known = historyOf(failures, id)
+  if not known then return end
+  local line = attempt .. ' ' .. string.format('%.0f', now) .. ' ' .. text .. '\n'
+  local excess = #known + #line - 8192
+  if excess > 0 then
+    local cut = string.find(known, '\n', excess, true)
+    known = cut and string.sub(known, cut + 1) or ''
+  end
+  redis.call('HSET', failures, id, known .. line)
+end
