@@ -579,7 +579,7 @@ const move = fc
           queue.items.delete(id)
           other.items.set(id, { ...item, delivery: undefined, failures: '', priority: to, at: now, isTaken: false })
         }
-        return { moved, passedOver }
+        return { moved, passedOver, gone: 0 }
       },
       change: () => 0,
     }
