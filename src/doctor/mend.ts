@@ -24,6 +24,7 @@ export interface Mended extends Step {
 /** However much there is to mend, one run ends; the next goes on. */
 const MOST_MS = 60_000
 const SCRIPT_BUDGET_US = 2_000
+const SCRIPT_BYTES = 2 * 2 ** 20
 const ENTRIES_PER_SCRIPT = 100
 /** What a process that holds the queue announces, see the transfer registry. */
 const LEASE_MS = 25
@@ -82,6 +83,7 @@ async function transferDue(sender: Sender, keys: QueueKeys, until: number): Prom
     idleMs: IDLE_MS,
     announce: false,
     toldUntil: 0,
+    bytes: SCRIPT_BYTES,
   }
   for (;;) {
     const { moved, malformed, negative, next, now } = await run(sender, transfer, keys, args, { idempotent: true })

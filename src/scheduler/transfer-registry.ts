@@ -16,6 +16,9 @@ import { TransferTask, type TransferOptions } from './transfer-task.js'
 /** A script works for about this long, so that other clients' commands wait no longer. */
 const SCRIPT_BUDGET_US = 2_000
 
+/** Large messages take the server long by their bytes; the clock notices only after they were read. */
+const SCRIPT_BYTES = 2 * 2 ** 20
+
 /** While one client drains a backlog the others look again after this time, and take over if it is gone. */
 const LEASE_MS = 25
 
@@ -191,6 +194,7 @@ export class TransferRegistry {
         limit: limit.value,
         leaseMs: LEASE_MS,
         idleMs: IDLE_MS,
+        bytes: SCRIPT_BYTES,
         ...how,
       },
       { idempotent: true },

@@ -89,6 +89,7 @@ describe('all scripts together', () => {
               idleMs: 1,
               announce: false,
               toldUntil: 0,
+              bytes: 2 * 2 ** 20,
             }
             const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, args)
             expect(workedUs).to.be.at.least(0)

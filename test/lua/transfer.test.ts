@@ -54,6 +54,7 @@ async function transferOf(
     idleMs: IDLE,
     announce: false,
     toldUntil: 0,
+    bytes: 2 * 2 ** 20,
     ...args,
   })
   expect(workedUs).to.be.at.least(0)

@@ -19,6 +19,7 @@
 -- ARGV[7] idleMs    integer  when nothing is left, others are told to look again only after this time
 -- ARGV[8] announce  flag     tell the others when to look next even if nothing was moved
 -- ARGV[9] toldUntil integer  the others do not look before, as the caller has told them; while that is long enough they are told nothing
+-- ARGV[10] bytes    integer  none is moved or set aside after the entry that brings them to so many bytes
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
@@ -27,7 +28,7 @@
 --   quarantine list or ""}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
-local budget, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
+local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[10])
 
 local function microseconds()
   local time = redis.call('TIME')
@@ -72,39 +73,96 @@ local function setAside(reason, entry)
   return true
 end
 
-local negative = 0
-local below = redis.call('ZRANGEBYSCORE', timeouts, '-inf', '(0', 'LIMIT', 0, 100)
-for _, entry in ipairs(below) do
-  if not setAside('negative-due', entry) then break end
-  negative = negative + 1
-  if timeLeft() <= 0 then break end
+-- Nothing says how large entries are before they are read: so few at first, and never more than so many at once.
+local FIRST_READ, MOST_READ = 2, 32
+local bytes = 0
+
+local negative, isRefused = 0, false
+while negative < 100 and bytes < most and not isRefused do
+  local below = redis.call('ZRANGEBYSCORE', timeouts, '-inf', '(0', 'LIMIT', 0, FIRST_READ)
+  for _, entry in ipairs(below) do
+    isRefused = not setAside('negative-due', entry)
+    if isRefused then break end
+    negative = negative + 1
+    bytes = bytes + #entry
+  end
+  if #below < FIRST_READ or timeLeft() <= 0 then break end
 end
 -- the rank of the first due entry
 local lowest = 0
-if negative < #below or negative == 100 then lowest = redis.call('ZCOUNT', timeouts, '-inf', '(0') end
+if negative > 0 or isRefused then lowest = redis.call('ZCOUNT', timeouts, '-inf', '(0') end
 
 local moved, malformed, postponed, lateness = 0, 0, 0, 0
 local orderError = ''
-local size = 10
-while moved + malformed + postponed < limit do
-  local most = math.min(size, limit - moved - malformed - postponed)
-  local due = redis.call('ZRANGEBYSCORE', timeouts, 0, now, 'LIMIT', 0, most)
-  if #due == 0 then break end
-
-  -- The readable entries up to the first unreadable one, and how many of them stand at the head of the order list.
-  local count, payloads, ordered, orderedCount = 0, {}, {}, 0
-  for n, entry in ipairs(due) do
-    local start, inOrder = layout(entry)
-    if not start then break end
-    count, payloads[n] = n, string.sub(entry, start)
-    if inOrder then
-      ordered[n] = true
-      orderedCount = orderedCount + 1
+local done, overdue = 0, math.min(limit, redis.call('ZCOUNT', timeouts, 0, now))
+local size, step, sub = 10, FIRST_READ, string.sub
+while done < overdue and bytes < most do
+  -- A page: the next entries that are readable and, where they belong into the order list, lead it. Read in steps.
+  local page = math.min(size, overdue - done)
+  local payloads, ordered, run, matched = {}, {}, 0, 0
+  local first, read, from
+  repeat
+    from = run
+    read = redis.call('ZRANGE', timeouts, lowest + from, lowest + math.min(from + step, page) - 1)
+    first = first or read[1]
+    local count, orderedCount = 0, 0
+    for n = 1, #read do
+      local entry = read[n]
+      local start, inOrder = layout(entry)
+      if not start then break end
+      count, payloads[from + n] = n, sub(entry, start)
+      bytes = bytes + #entry
+      if inOrder then
+        ordered[from + n] = true
+        orderedCount = orderedCount + 1
+      end
+      if bytes >= most then break end
     end
-  end
+    if orderedCount == 0 then
+      run = from + count
+    else
+      local head, at = redis.pcall('LRANGE', order, matched, matched + orderedCount - 1), 0
+      if head.err then
+        orderError = head.err
+        head = {}
+      end
+      for n = 1, count do
+        if ordered[from + n] then
+          if head[at + 1] ~= read[n] then break end
+          at = at + 1
+        end
+        run = from + n
+      end
+      matched = matched + at
+    end
+    step = math.max(1, math.min(MOST_READ, math.floor((most - bytes) * (done + run) / math.max(1, bytes))))
+  until run >= page or #read == 0 or run < from + #read or bytes >= most
+  if not first then break end
 
-  if count == 0 then
-    for _, entry in ipairs(due) do
+  if run > 0 then
+    -- asked for the first only: the server takes long to write a score as text
+    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, first)) end
+    -- They are the lowest ranks of the schedule and the first of the order list: three commands move all of them.
+    redis.call('RPUSH', destination, unpack(payloads, 1, run))
+    if matched > 0 then redis.call('LTRIM', order, matched, -1) end
+    redis.call('ZREMRANGEBYRANK', timeouts, lowest, lowest + run - 1)
+    moved = moved + run
+  elseif payloads[1] then
+    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, first)) end
+    -- Out of order: LREM walks the list, so the time is looked at after each one.
+    mayHaveOrphans = true
+    for n, payload in ipairs(payloads) do
+      redis.call('RPUSH', destination, payload)
+      if ordered[n] then
+        local removed = redis.pcall('LREM', order, 1, read[n])
+        if type(removed) == 'table' and removed.err then orderError = removed.err end
+      end
+      redis.call('ZREM', timeouts, read[n])
+      moved = moved + 1
+      if timeLeft() <= 0 then break end
+    end
+  else
+    for _, entry in ipairs(read) do
       if layout(entry) then break end
       if setAside('malformed', entry) then
         malformed = malformed + 1
@@ -112,51 +170,14 @@ while moved + malformed + postponed < limit do
         redis.call('ZADD', timeouts, 'XX', string.format('%.0f', now + LATER_MS), entry)
         postponed = postponed + 1
       end
-      if timeLeft() <= 0 then break end
-    end
-  else
-    -- asked for the first only: the server takes long to write a score as text
-    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, due[1])) end
-    local head = {}
-    if orderedCount > 0 then
-      head = redis.pcall('LRANGE', order, 0, orderedCount - 1)
-      if head.err then
-        orderError = head.err
-        head = {}
-      end
-    end
-    local run, matched = orderedCount == 0 and count or 0, 0
-    for n = run + 1, count do
-      if ordered[n] then
-        if head[matched + 1] ~= due[n] then break end
-        matched = matched + 1
-      end
-      run = n
-    end
-    if run > 0 then
-      -- They are the lowest ranks of the schedule and the first of the order list: three commands move all of them.
-      redis.call('RPUSH', destination, unpack(payloads, 1, run))
-      if matched > 0 then redis.call('LTRIM', order, matched, -1) end
-      redis.call('ZREMRANGEBYRANK', timeouts, lowest, lowest + run - 1)
-      moved = moved + run
-    else
-      -- Out of order: LREM walks the list, so the time is looked at after each one.
-      mayHaveOrphans = true
-      for n = 1, count do
-        redis.call('RPUSH', destination, payloads[n])
-        if ordered[n] then
-          local removed = redis.pcall('LREM', order, 1, due[n])
-          if type(removed) == 'table' and removed.err then orderError = removed.err end
-        end
-        redis.call('ZREM', timeouts, due[n])
-        moved = moved + 1
-        if timeLeft() <= 0 then break end
-      end
+      bytes = bytes + #entry
+      if bytes >= most or timeLeft() <= 0 then break end
     end
   end
+  done = moved + malformed + postponed
   local left = timeLeft()
   if left <= 0 then break end
-  local each = (budget - left) / math.max(1, moved + malformed + postponed)
+  local each = (budget - left) / math.max(1, done)
   size = math.max(1, math.min(size * 4, 640, math.floor(left / each)))
 end
 

@@ -148,6 +148,7 @@ export const scheduleOperations = {
       soonMs: fc.constantFrom(0, 7, draws.LEASE),
       // as it was said before the wait, or before the clock was set back
       saidFor: fc.constantFrom(0, 7, draws.LEASE, 2 * draws.LEASE),
+      bytes: fc.constantFrom(PLENTY, PLENTY, PLENTY, 1, 50),
     }),
     run(world, { wait, saidFor, ...drawn }) {
       const toldUntil = world.now + saidFor
@@ -160,24 +161,26 @@ export const scheduleOperations = {
     },
     compare: ({ workedUs: _, ...reply }) => reply,
     apply(redis, { timeouts, order, destination, quarantine }, args, reply) {
-      const { channel, nowMs, budgetUs, limit, leaseMs, soonMs, idleMs, announce, toldUntil } = args
+      const { channel, nowMs, budgetUs, limit, leaseMs, soonMs, idleMs, announce, toldUntil, bytes } = args
       const setAside = (reason: string, entry: string) => {
         redis.list(quarantine).push(`${reason} ${nowMs} ${entry}`)
         redis.drop(timeouts, entry)
         redis.pull(order, entry)
       }
 
-      // without time to work only the server knows how far it got; but it got somewhere
+      // without time to work, or with few bytes, only the server knows how far it got; but it got somewhere
+      const isShort = budgetUs === 0 || bytes < PLENTY
       const asked = reply as { moved: number; malformed: number; negative: number } | undefined
       const negative = redis
         .schedule(timeouts)
         .filter(({ score }) => score < 0)
-        .slice(0, budgetUs === 0 ? (asked?.negative ?? 1) : 100)
+        .slice(0, isShort ? (asked?.negative ?? 1) : 100)
       for (const { entry } of negative) setAside('negative-due', entry)
 
       const due = redis.schedule(timeouts).filter(({ score }) => score >= 0 && score <= nowMs)
       let work = due.slice(0, limit)
-      if (budgetUs === 0 && asked !== undefined) work = work.slice(0, Math.max(1, asked.moved + asked.malformed))
+      const least = bytes < PLENTY && negative.length > 0 ? 0 : 1
+      if (isShort && asked !== undefined) work = work.slice(0, Math.max(least, asked.moved + asked.malformed))
       const messages = work.filter(({ entry }) => parse(entry) !== null)
       let isDisordered = false
       for (const { entry } of work) {

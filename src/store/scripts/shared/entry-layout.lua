@@ -1,6 +1,8 @@
+local byte = string.byte
+
 -- The unsigned 64-bit little endian number at `at`, or nil where it is too large to be a length or there are no bytes.
 local function length(entry, at)
-  local a, b, c, d, e, f, g, h = string.byte(entry, at, at + 7)
+  local a, b, c, d, e, f, g, h = byte(entry, at, at + 7)
   if not h or e + f + g + h > 0 then return nil end
   return a + b * 256 + c * 65536 + d * 16777216
 end
@@ -8,10 +10,13 @@ end
 -- Where the payload of an entry starts, and whether the entry stands in the order list; nil for an unreadable entry.
 local function layout(entry)
   local size = #entry
-  local idLength, _, _, _, _, _, a, b, c, d, e, f, g, h = string.byte(entry, 1, 14)
-  -- nearly all, in one look: an id of five bytes
+  local idLength, _, _, _, _, _, a, b, c, d, e, f, g, h, i, j, k = byte(entry, 1, 17)
+  -- nearly all, in one look: an id of five bytes, or of eight
   if idLength == 5 and h and a + b * 256 + c * 65536 + d * 16777216 == size - 14 and e + f + g + h == 0 then
     return 15, false
+  end
+  if idLength == 8 and k and d + e * 256 + f * 65536 + g * 16777216 == size - 17 and h + i + j + k == 0 then
+    return 18, true
   end
   -- with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
   local isNew = idLength and idLength ~= 7 and length(entry, idLength + 2) == size - idLength - 9
