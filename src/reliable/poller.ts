@@ -1,3 +1,4 @@
+import { isBrief } from '../redis/replies/server-errors.js'
 import { noConnectionYet } from '../redis/topology/topology.js'
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../store/reliable-scripts.js'
@@ -79,6 +80,7 @@ export class Poller {
     this.#params = params
     this.#task = new TransferTask({
       transfer: ({ announce }) => this.#look(announce),
+      isBrief,
       onError: (error) => this.#onError(error),
       clock: params.clock,
       remote: new RemoteClock(params.clock),

@@ -1,3 +1,4 @@
+import { isBrief } from '../redis/replies/server-errors.js'
 import type { ChannelListener } from '../redis/subscriber.js'
 import { CommandError, RedelayedError, ShutdownError } from '../errors.js'
 import type { Emit } from '../events.js'
@@ -11,7 +12,7 @@ import { Seldom } from '../timing/seldom.js'
 import { announcedTime } from './announcement.js'
 import { BatchLimit } from './batch-limit.js'
 import { Sweeper } from './sweeper.js'
-import { TransferTask, type TransferOptions } from './transfer-task.js'
+import { TransferTask, type TransferOptions, type TransferResult } from './transfer-task.js'
 
 /** A script works for about this long, so that other clients' commands wait no longer. */
 const SCRIPT_BUDGET_US = 2_000
@@ -128,6 +129,7 @@ export class TransferRegistry {
     const limit = new BatchLimit()
     const task = new TransferTask({
       transfer: (how) => this.#transfer(target, limit, how),
+      isBrief,
       onError: (error) => this.#report(target, error),
       clock: systemClock,
       remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
@@ -180,7 +182,7 @@ export class TransferRegistry {
     else void this.#stop(entry)
   }
 
-  async #transfer(target: TransferTarget, limit: BatchLimit, how: TransferOptions): Promise<TransferReply> {
+  async #transfer(target: TransferTarget, limit: BatchLimit, how: TransferOptions): Promise<TransferResult> {
     const sentAt = systemClock.now()
     const { timeouts, order, destination, quarantine, channel } = target.keys
     const reply = await run(
@@ -201,7 +203,8 @@ export class TransferRegistry {
     )
     limit.observe(reply, systemClock.now() - sentAt)
     this.#announceResult(target, reply)
-    return reply
+    const { moved, malformed, negative, postponed } = reply
+    return { ...reply, progress: moved + malformed + negative + postponed }
   }
 
   #announceResult(target: TransferTarget, reply: TransferReply): void {

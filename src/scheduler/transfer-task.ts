@@ -1,4 +1,3 @@
-import { isBrief } from '../redis/replies/server-errors.js'
 import { toError } from '../errors.js'
 import { backoffDelay, type Backoff } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
@@ -16,6 +15,8 @@ export interface TransferResult {
   readonly subscribers: number
   /** When the others were told to look again, if they were. */
   readonly told?: number | null
+  /** How many entries are not due any more: moved, set aside or put off. Absent where that is not known. */
+  readonly progress?: number
 }
 
 /** How the transfer is run. */
@@ -31,6 +32,8 @@ export interface TransferOptions {
 export interface TransferTaskParams {
   /** Runs the script once. `null` when there was no reason to. */
   readonly transfer: (options: TransferOptions) => Promise<TransferResult | null>
+  /** Whether a failure is of the kind that can be over at any moment: the wait after it does not grow. */
+  readonly isBrief: (error: Error) => boolean
   readonly onError: (error: Error) => void
   readonly clock: Clock
   readonly remote: RemoteClock
@@ -41,6 +44,9 @@ export interface TransferTaskParams {
 const BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
 /** After what a server refused for the moment, `BUSY` above all. Constant: its free moments can be short. */
 const BRIEF: Backoff = { baseMs: 250, maxMs: 250 }
+
+/** After so many scripts in a row that found something due and changed nothing, each waits longer than the one before. */
+const MAX_STUCK = 10
 
 /** Due times that went through two clocks and back are the same within this. */
 const SAME_MS = 0.01
@@ -89,6 +95,8 @@ export class TransferTask {
   /** Whether it tells the others when it follows in vain. */
   #tells = false
   #failures = 0
+  /** Scripts in a row that found something due and changed nothing. */
+  #stuck = 0
   #notBefore = 0
 
   constructor(params: TransferTaskParams) {
@@ -198,9 +206,11 @@ export class TransferTask {
       if (result.moved > 0) this.#first = true
       // somebody else was there before; a sweep that finds nothing proves nothing, nor does a script that came too early
       else if (announce && next > this.#aim + SAME_MS) this.#first = false
+      this.#stuck = next <= result.now && result.progress === 0 ? this.#stuck + 1 : 0
       if (next === Infinity || this.#stopped) continue
       const deadline = remote.toLocal(next)
-      if (next <= result.now) this.#again = true
+      if (this.#stuck > MAX_STUCK) this.#backOff(BACKOFF, this.#stuck - MAX_STUCK)
+      else if (next <= result.now) this.#again = true
       // also when it arrived a moment early: what is sent now will not
       else if (deadline <= clock.now()) this.#onDue(deadline)
       else this.#timer.lower(deadline)
@@ -209,13 +219,16 @@ export class TransferTask {
 
   #onFailure(error: Error): void {
     if (this.#stopped) return
-    const { clock, random, onError } = this.#params
-    this.#again = this.#announce = false
     this.#first = false
     this.#lease.end()
-    const backoff = isBrief(error) ? BRIEF : BACKOFF
-    this.#notBefore = clock.now() + backoffDelay(backoff, ++this.#failures, random())
+    this.#backOff(this.#params.isBrief(error) ? BRIEF : BACKOFF, ++this.#failures)
+    this.#params.onError(error)
+  }
+
+  #backOff(backoff: Backoff, attempt: number): void {
+    const { clock, random } = this.#params
+    this.#again = this.#announce = false
+    this.#notBefore = clock.now() + backoffDelay(backoff, attempt, random())
     this.#timer.lower(this.#notBefore)
-    onError(error)
   }
 }

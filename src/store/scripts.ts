@@ -39,6 +39,8 @@ export interface TransferReply {
   readonly orphans: number
   /** What the server said about the quarantine list while the rest went on. */
   readonly quarantineError: string
+  /** Unreadable entries that are due later, because the quarantine list cannot take them. */
+  readonly postponed: number
 }
 
 /** The result of a search that walks page by page. */
@@ -205,7 +207,7 @@ function asSurveyOrderReply(reply: unknown): SurveyOrderReply {
 function asTransferReply(reply: unknown): TransferReply {
   const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told, ...aside] =
     asArray(reply)
-  const [orphans, quarantineError] = aside
+  const [orphans, quarantineError, postponed] = aside
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
@@ -219,5 +221,6 @@ function asTransferReply(reply: unknown): TransferReply {
     told: asText(told) === '' ? null : asNumber(told),
     orphans: asInteger(orphans),
     quarantineError: asText(quarantineError),
+    postponed: asInteger(postponed),
   }
 }

@@ -2,7 +2,9 @@
 import { expect } from 'chai'
 import { codecs, createClient, type BlockingQueue, type DelayedQueue, type RedelayedClient } from '../../src/index.js'
 import { ORDERS } from '../integration/fixtures.js'
-import { commandCalls, useRedis } from './support.js'
+import { run } from '../../src/lua/run.js'
+import { transfer } from '../../src/lua/scripts.js'
+import { commandCalls, ordered, raw, unordered, useRedis, type Fixture } from './support.js'
 
 const LARGE = 'x'.repeat(200 * 1024)
 const HOUR = 3_600_000
@@ -55,4 +57,128 @@ describe('large elements', function () {
       expect(evalsha + evals).to.be.at.least(name === 'drainTo of all' ? 2 : 15)
     })
   }
+})
+
+describe('transfers of large entries', function () {
+  this.timeout(60_000)
+  const rig = useRedis([])
+  const SIZE = 50 * 1024
+  const LARGE_ENTRIES = 400
+  const MOST = 1024 * 1024
+  const payload = 'x'.repeat(SIZE)
+  const argsOf = (queue: Fixture) => ({
+    channel: queue.keys.channel,
+    nowMs: 1_000,
+    budgetUs: 600_000_000, // only bytes end a script
+    limit: 10_000,
+    leaseMs: 25,
+    soonMs: 0,
+    idleMs: 1_000,
+    announce: false,
+    toldUntil: 0,
+    bytes: MOST,
+  })
+
+  /** Runs the script once with `redis.call` replaced by one that counts the bytes of replies. */
+  async function readBy(queue: Fixture): Promise<{ moved: number; bytes: number }> {
+    const counting = `
+      local server, readBytes = redis, 0
+      local function counted(reply)
+        if type(reply) == 'string' then readBytes = readBytes + #reply end
+        if type(reply) == 'table' then for _, element in ipairs(reply) do counted(element) end end
+        return reply
+      end
+      local redis = {
+        call = function(...) return counted(server.call(...)) end,
+        pcall = function(...) return counted(server.pcall(...)) end,
+      }
+      local function transferred()
+        ${transfer.source.source}
+      end
+      local reply = transferred()
+      return {reply[1], readBytes}`
+    const { timeouts, order, destination, quarantine } = queue.keys
+    const { announce, ...args } = argsOf(queue)
+    const values = transfer.source.args as Record<string, string>
+    const ordered = Object.keys(values).map((name) =>
+      name === 'announce' ? Number(announce) : args[name as keyof typeof args],
+    )
+    const reply = await rig.redis.eval(counting, 4, timeouts, order, destination, quarantine, ...ordered)
+    const [moved, bytes] = reply as [number, number]
+    return { moved, bytes }
+  }
+
+  const layouts = {
+    'with an order list': ordered,
+    'without an order list': unordered,
+  }
+  for (const [what, entryOf] of Object.entries(layouts)) {
+    const small = Array.from({ length: 210 }, (_, n) => entryOf(`s${n}`, 'small'))
+    const large = Array.from({ length: LARGE_ENTRIES }, (_, n) => entryOf(`l${n}`, `${n}:${payload}`))
+    const fill = async (entries: readonly Buffer[], order = entries): Promise<Fixture> => {
+      const queue = await rig.queue()
+      for (const [n, entry] of entries.entries()) await rig.redis.zadd(queue.keys.timeouts, n, entry)
+      if (entryOf === ordered) for (const entry of order) await rig.redis.rpush(queue.keys.order, entry)
+      return queue
+    }
+
+    it(`are many scripts that move a mebibyte each, ${what}`, async () => {
+      const queue = await fill([...small, ...large])
+      const moves: number[] = []
+      for (let isDue = true; isDue;) {
+        const { moved, next } = await run(rig.sender, transfer, queue.keys, argsOf(queue))
+        moves.push(moved)
+        isDue = next !== null
+      }
+      expect(moves[0]).to.be.within(210, 210 + 21)
+      expect(Math.max(...moves.slice(1))).to.be.at.most(21)
+      expect(moves.length).to.be.at.least(LARGE_ENTRIES / 21)
+      const payloads = await rig.redis.lrange(queue.keys.destination, 0, -1)
+      expect(payloads.map((text) => text.split(':')[0])).to.deep.equal([
+        ...small.map(() => 'small'),
+        ...large.map((_, n) => String(n)),
+      ])
+      expect(await rig.redis.llen(queue.keys.order)).to.equal(0)
+    })
+
+    it(`read 32 entries more than they move at most, ${what}`, async () => {
+      const queue = await fill([...small, ...large])
+      const { moved, bytes } = await readBy(queue)
+      expect(moved).to.be.within(210, 210 + 21)
+      // those moved are read once more in the order list; the last one is the next head
+      expect(bytes).to.be.within(SIZE * 20, SIZE * (32 + 2 * 21 + 1) + 100_000)
+    })
+
+    it(`read two entries at first, ${what}`, async () => {
+      const queue = await fill(Array.from({ length: 40 }, (_, n) => entryOf(`h${n}`, `${n}:${'x'.repeat(MOST)}`)))
+      const { moved, bytes } = await readBy(queue)
+      expect(moved).to.equal(1)
+      expect(bytes).to.be.at.most(4 * MOST + 1_000)
+    })
+  }
+
+  it('read 32 large elements of the order list at most that are not those due', async () => {
+    const due = Array.from({ length: 210 }, (_, n) => ordered(`s${n}`, 'small'))
+    const queue = await rig.queue()
+    for (const [n, entry] of due.entries()) await rig.redis.zadd(queue.keys.timeouts, n, entry)
+    for (const entry of due.slice(0, 100)) await rig.redis.rpush(queue.keys.order, entry)
+    for (let n = 0; n < 400; n++) {
+      const later = ordered(`l${n}`, payload)
+      await rig.redis.zadd(queue.keys.timeouts, 5_000, later)
+      await rig.redis.rpush(queue.keys.order, later)
+    }
+    const [first, second] = [await readBy(queue), await readBy(queue)]
+    expect([first.moved, second.moved]).to.deep.equal([210, 0])
+    // each page that begins out of order reads the head of the list once
+    expect(first.bytes).to.be.at.most(SIZE * 32 * 5)
+  })
+
+  it('set aside a mebibyte of unreadable entries each, and of negative due times', async () => {
+    for (const score of [1, -1]) {
+      const queue = await rig.queue()
+      for (let n = 0; n < 100; n++) await rig.redis.zadd(queue.keys.timeouts, score, raw(`bad ${n} ${payload}`))
+      const { malformed, negative } = await run(rig.sender, transfer, queue.keys, argsOf(queue))
+      expect(malformed + negative).to.be.within(20, 22)
+    }
+  })
 })

@@ -36,6 +36,7 @@ const NOTHING: Omit<TransferReply, 'workedUs'> = {
   told: null,
   orphans: 0,
   quarantineError: '',
+  postponed: 0,
 }
 
 /** How long it took is left out: no two runs agree. */

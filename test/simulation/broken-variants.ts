@@ -39,8 +39,8 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
   {
     what: 'what is left of a batch waits for the next sweep',
     file: TASK,
-    from: 'if (next <= result.now) this.#again = true',
-    to: 'if (next <= result.now) return',
+    from: 'else if (next <= result.now) this.#again = true',
+    to: 'else if (next <= result.now) return',
   },
   { what: 'no sweep', file: 'scheduler/sweeper.ts', from: 'this.#sweep(member)', to: 'void member' },
   {
@@ -64,8 +64,14 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
   {
     what: 'after a failure at once once more, for ever',
     file: TASK,
-    from: 'this.#notBefore = clock.now() + backoffDelay(backoff, ++this.#failures, random())',
-    to: 'this.#notBefore = clock.now() + 0 * backoffDelay(backoff, ++this.#failures, random())',
+    from: 'BRIEF : BACKOFF, ++this.#failures)',
+    to: 'BRIEF : { baseMs: 0, maxMs: 0 }, ++this.#failures)',
+  },
+  {
+    what: 'what is due and does not move is tried at once once more, for ever',
+    file: TASK,
+    from: 'this.#stuck > MAX_STUCK',
+    to: 'this.#stuck > Infinity',
   },
   {
     what: 'the timer always waits a tenth longer',

@@ -37,6 +37,7 @@ export class SimClient implements Subscriber {
     const process = (this.process = new Process(world))
     this.#task = new code.TransferTask({
       transfer: (options) => this.#transfer(options),
+      isBrief: () => false,
       onError: () => this.errors++,
       clock: process.clock,
       remote: new code.RemoteClock(process.clock),

@@ -27,6 +27,8 @@ export class ModelRedis {
   early = 0
   scripts = 0
   up = true
+  /** Something keeps the head from moving. */
+  jammed = false
   #ahead: number
 
   /** `crowd`: for how many subscribers each one counts. */
@@ -66,7 +68,12 @@ export class ModelRedis {
     this.scripts++
     const now = this.now
     let moved = 0
-    while (moved < this.#batch && this.pending[0] !== undefined && this.pending[0].due <= Math.floor(now)) {
+    while (
+      !this.jammed &&
+      moved < this.#batch &&
+      this.pending[0] !== undefined &&
+      this.pending[0].due <= Math.floor(now)
+    ) {
       const { dueSince, due } = this.pending.shift()!
       if (due > now) this.early++
       this.delivered.push({ at: this.#world.now, dueSince })
@@ -80,7 +87,7 @@ export class ModelRedis {
     const tells = (moved > 0 || announce) && !isTold
     const told = tells ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
     if (told !== null) this.publish(told)
-    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, told }
+    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, told, progress: moved }
   }
 
   publish(due: number): void {

@@ -86,6 +86,10 @@ export async function simulate(seed: number, code: Code): Promise<Outcome> {
       const by = [3_600_000, -3_600_000, duration, -duration]
       redis.setClock(by[Math.floor(world.random() * by.length)]!)
     },
+    function jamHead(duration) {
+      redis.jammed = true
+      world.after(duration, () => (redis.jammed = false))
+    },
   ]
 
   plan()
@@ -125,6 +129,7 @@ export async function simulate(seed: number, code: Code): Promise<Outcome> {
     }
     world.after(HEALED_AT, () => {
       redis.up = true
+      redis.jammed = false
       trouble.loss = trouble.spikes = 0
       for (const client of clients) if (client.deaf) client.cut()
       if (clients.size === 0) start()

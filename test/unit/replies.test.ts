@@ -135,6 +135,7 @@ describe('decoders of replies', () => {
       Buffer.from('1700000000025'),
       4,
       Buffer.from(''),
+      5,
     ]
     const value = {
       moved: 3,
@@ -149,6 +150,7 @@ describe('decoders of replies', () => {
       told: 1700000000025,
       orphans: 4,
       quarantineError: '',
+      postponed: 5,
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { inspect } from 'node:util'
-import { isTransient, translateError } from '../../src/redis/replies/server-errors.js'
+import { isBrief, isTransient, translateError } from '../../src/redis/replies/server-errors.js'
 import {
   AuthError,
   CommandError,
@@ -155,6 +155,13 @@ describe('errors that pass', () => {
     for (const code of passing) expect(isTransient(translateError(serverError(`${code} text`))), code).to.equal(true)
     expect(isTransient(translateError(serverError('READONLY text')))).to.equal(true)
     expect(isTransient(translateError(connectionError('read ECONNRESET')))).to.equal(true)
+  })
+
+  it('can pass at any moment when the server itself refused', () => {
+    for (const code of ['BUSY', 'LOADING', 'CLUSTERDOWN'])
+      expect(isBrief(translateError(serverError(`${code} not now`))), code).to.equal(true)
+    expect(isBrief(translateError(connectionError('read ECONNRESET')))).to.equal(false)
+    expect(isBrief(translateError(serverError('ERR wrong')))).to.equal(false)
   })
 
   it('are not those of a wrong call', () => {

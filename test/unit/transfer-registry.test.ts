@@ -25,6 +25,7 @@ interface Reply {
   told?: string
   orphans?: number
   quarantineError?: string
+  postponed?: number
 }
 
 describe('TransferRegistry', () => {
@@ -71,9 +72,10 @@ describe('TransferRegistry', () => {
           told = '',
           orphans = 0,
           quarantineError = '',
+          postponed = 0,
         } = reply
         const now = (NOW + clock.now()).toFixed(3)
-        const aside = [orphans, quarantineError]
+        const aside = [orphans, quarantineError, postponed]
         return [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told, ...aside]
       },
       pipeline: () => expect.fail('there is nothing to pipeline'),
@@ -119,7 +121,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([
         {
           destination: 'mapped:orders',
-          args: [ORDERS.keys.channel, '-1', '2000', '100', '25', '0', '3600000', '0', '0'],
+          args: [ORDERS.keys.channel, '-1', '2000', '100', '25', '0', '3600000', '0', '0', '2097152'],
           idempotent: true,
           at: 5000,
         },
@@ -300,7 +302,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([])
       await clock.advance(1)
       expect(sent).to.have.length(1)
-      expect(sent[0]!.args.at(-2)).to.equal('1')
+      expect(sent[0]!.args.at(-3)).to.equal('1')
       await registry.close()
     })
 
@@ -439,6 +441,28 @@ describe('TransferRegistry', () => {
       expect(errors).to.deep.equal([1, 1, 2])
       expect((events.at(-1)!.event as RedelayedError).message).to.match(/quarantine list.*WRONGTYPE/)
       await registry.close()
+    })
+
+    for (const progress of [{ moved: 1 }, { malformed: 1 }, { negative: 1 }, { postponed: 1 }]) {
+      it(`are followed by the next script at once while something is due: ${JSON.stringify(progress)}`, async () => {
+        const { registry, listener, sent, replies } = setUp()
+        replies.push(...Array.from({ length: 20 }, () => ({ ...progress, next: String(NOW) })))
+        const release = registry.acquire(ORDERS)
+        listener().onSubscribed()
+        await settle()
+        expect(sent).to.have.length(21)
+        await release()
+      })
+    }
+
+    it('that change nothing although something is due are not followed at once without end', async () => {
+      const { registry, listener, sent, replies } = setUp()
+      replies.push(...Array.from({ length: 20 }, () => ({ next: String(NOW) })))
+      const release = registry.acquire(ORDERS)
+      listener().onSubscribed()
+      await settle()
+      expect(sent).to.have.length(11)
+      await release()
     })
 
     it('arm the timer', async () => {

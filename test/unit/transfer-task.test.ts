@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { CommandError } from '../../src/errors.js'
 import { RemoteClock } from '../../src/timing/remote-clock.js'
 import { TransferTask, type TransferOptions, type TransferResult } from '../../src/scheduler/transfer-task.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -8,6 +7,9 @@ import { randomFrom } from '../support/random.js'
 
 /** How far the Redis clock is ahead of the local one. */
 const AHEAD = 1_700_000_000_000.5
+
+/** A failure that can be over at any moment. */
+const BRIEF = new Error('busy')
 
 interface Call extends TransferOptions {
   readonly at: number
@@ -47,6 +49,7 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
         auto?.(call)
       })
     },
+    isBrief: (error) => error === BRIEF,
     onError: (error) => errors.push(error),
     clock,
     remote: new RemoteClock(clock),
@@ -320,6 +323,51 @@ describe('TransferTask', () => {
     })
   })
 
+  describe('scripts that find something due and change nothing', () => {
+    it('follow each other at once for ten times, and then after a growing wait up to 5 s', async () => {
+      const { task, clock, calls, state, redisNow } = setUp()
+      state.random = 0
+      task.wake()
+      const stuck = () => calls.at(-1)!.reply({ progress: 0, next: redisNow() })
+      for (let n = 0; n < 10; n++) await stuck()
+      expect(calls).to.have.length(11)
+      for (const wait of [50, 100, 200, 400, 800, 1600, 2500, 2500]) {
+        const before = calls.length
+        await stuck()
+        task.wake()
+        task.onAnnounced(redisNow() + 1)
+        await clock.advance(wait - 0.5)
+        expect(calls, `within ${wait} ms`).to.have.length(before)
+        await clock.advance(0.5)
+        expect(calls, `after ${wait} ms`).to.have.length(before + 1)
+      }
+    })
+
+    for (const [what, reply] of [
+      ['one that changes something', { progress: 1 }],
+      ['one that finds nothing due', { progress: 0, next: null }],
+      ['one that does not know', { progress: undefined }],
+    ] as const) {
+      it(`are counted from the start after ${what}`, async () => {
+        const { task, calls, redisNow } = setUp()
+        task.wake()
+        for (let round = 0; round < 3; round++) {
+          for (let n = 0; n < 10; n++) await calls.at(-1)!.reply({ progress: 0, next: redisNow() })
+          await calls.at(-1)!.reply({ next: redisNow(), ...reply })
+          task.wake()
+        }
+        expect(calls).to.have.length(34)
+      })
+    }
+
+    it('never wait while entries are set aside, though none is moved', async () => {
+      const { task, calls, redisNow } = setUp()
+      task.wake()
+      for (let n = 0; n < 50; n++) await calls.at(-1)!.reply({ moved: 0, progress: 3, next: redisNow() })
+      expect(calls).to.have.length(51)
+    })
+  })
+
   describe('failures', () => {
     it('are reported, and followed by another attempt after a growing wait up to 5 s', async () => {
       for (const [random, waits] of [
@@ -341,23 +389,21 @@ describe('TransferTask', () => {
       }
     })
 
-    for (const code of ['BUSY', 'LOADING', 'CLUSTERDOWN']) {
-      it(`${code} is asked again after a short wait, however often it was the answer: free moments can be short`, async () => {
-        const { task, clock, calls, state } = setUp()
-        for (const random of [0, 0.5, 0.999]) {
-          state.random = random
-          task.wake()
-          for (let n = 0; n < 20; n++) {
-            const before = calls.length
-            await calls.at(-1)!.fail(new CommandError(code, `${code} not now`))
-            await clock.advance(124)
-            expect(calls).to.have.length(before)
-            await clock.advance(126)
-            expect(calls).to.have.length(before + 1)
-          }
+    it('that can be over at any moment are followed by a short wait, however many they are', async () => {
+      const { task, clock, calls, state } = setUp()
+      for (const random of [0, 0.5, 0.999]) {
+        state.random = random
+        task.wake()
+        for (let n = 0; n < 20; n++) {
+          const before = calls.length
+          await calls.at(-1)!.fail(BRIEF)
+          await clock.advance(124)
+          expect(calls).to.have.length(before)
+          await clock.advance(126)
+          expect(calls).to.have.length(before + 1)
         }
-      })
-    }
+      }
+    })
 
     it('start from the shortest wait again after a success', async () => {
       const { task, clock, calls } = setUp()
@@ -829,6 +875,7 @@ describe('TransferTask', () => {
             redis.callers.push(task)
             return redis.transfer(options)
           },
+          isBrief: () => false,
           onError: (error) => errors.push(error),
           clock,
           remote: new RemoteClock(clock),

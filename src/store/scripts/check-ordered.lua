@@ -13,17 +13,25 @@
 local timeouts, order = KEYS[1], KEYS[2]
 
 -- include shared/find-entry.lua
+-- include shared/next-step.lua
 
-local LAST, PAGE = 2000, 500
+local LAST, BYTES = 2000, 1048576
 
 local function isListed(entry)
   local at = redis.pcall('LPOS', order, entry, 'RANK', -1, 'MAXLEN', LAST)
   if not at or type(at) == 'number' then return at end
   -- before Redis 6.0.6 there is no LPOS
-  for skip = 0, LAST - 1, PAGE do
-    for _, element in ipairs(redis.call('LRANGE', order, -skip - PAGE, -skip - 1)) do
+  local looked, bytes, step = 0, 0, 8
+  while looked < LAST do
+    step = math.min(step, LAST - looked)
+    local elements = redis.call('LRANGE', order, -looked - step, -looked - 1)
+    for _, element in ipairs(elements) do
       if element == entry then return true end
+      bytes = bytes + #element
     end
+    if #elements < step then break end
+    looked = looked + step
+    step = nextStep(step, looked, bytes, BYTES)
   end
   return false
 end

@@ -25,7 +25,7 @@
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
 --   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
 --   what the others were told or "", elements of the order list in no schedule set aside, the server's error about the
---   quarantine list or ""}
+--   quarantine list or "", malformed entries put off because the quarantine cannot take them}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
 local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[10])
@@ -100,9 +100,10 @@ while done < overdue and bytes < most do
   -- A page: the next entries that are readable and, where they belong into the order list, lead it. Read in steps.
   local page = math.min(size, overdue - done)
   local payloads, ordered, run, matched = {}, {}, 0, 0
-  local first, read, from
-  repeat
-    from = run
+  local first, read
+  local isWhole = true
+  while isWhole and run < page and bytes < most do
+    local from = run
     read = redis.call('ZRANGE', timeouts, lowest + from, lowest + math.min(from + step, page) - 1)
     first = first or read[1]
     local count, orderedCount = 0, 0
@@ -136,7 +137,8 @@ while done < overdue and bytes < most do
       matched = matched + at
     end
     step = math.max(1, math.min(MOST_READ, math.floor((most - bytes) * (done + run) / math.max(1, bytes))))
-  until run >= page or #read == 0 or run < from + #read or bytes >= most
+    isWhole = #read > 0 and run == from + #read
+  end
   if not first then break end
 
   if run > 0 then
@@ -215,5 +217,5 @@ end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, negative, subscribers[2] or 0, orderError, budget - timeLeft(), told, orphans, quarantineError
+  malformed, negative, subscribers[2] or 0, orderError, budget - timeLeft(), told, orphans, quarantineError, postponed
 }

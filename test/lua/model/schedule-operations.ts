@@ -224,6 +224,7 @@ export const scheduleOperations = {
         told: tells ? Math.floor(look) : null,
         orphans,
         quarantineError: '',
+        postponed: 0,
       }
     },
   }),
