@@ -74,7 +74,7 @@ local function setAside(reason, entry)
 end
 
 -- Nothing says how large entries are before they are read: so few at first, and never more than so many at once.
-local FIRST_READ, MOST_READ = 2, 32
+local FIRST_READ, MOST_READ = 2, 64
 local bytes = 0
 
 local negative, isRefused = 0, false
@@ -95,7 +95,7 @@ if negative > 0 or isRefused then lowest = redis.call('ZCOUNT', timeouts, '-inf'
 local moved, malformed, postponed, lateness = 0, 0, 0, 0
 local orderError = ''
 local done, overdue = 0, math.min(limit, redis.call('ZCOUNT', timeouts, 0, now))
-local size, step, sub = 10, FIRST_READ, string.sub
+local size, sub = 10, string.sub
 while done < overdue and bytes < most do
   -- A page: the next entries that are readable and, where they belong into the order list, lead it. Read in steps.
   local page = math.min(size, overdue - done)
@@ -103,7 +103,12 @@ while done < overdue and bytes < most do
   local first, read
   local isWhole = true
   while isWhole and run < page and bytes < most do
-    local from = run
+    local from, seen, step = run, done + run, FIRST_READ
+    if seen > 0 then
+      -- as many as fit by the mean of those before
+      step = (most - bytes) * seen / bytes
+      step = step < MOST_READ and math.max(1, math.floor(step)) or MOST_READ
+    end
     read = redis.call('ZRANGE', timeouts, lowest + from, lowest + math.min(from + step, page) - 1)
     first = first or read[1]
     local count, orderedCount = 0, 0
@@ -136,7 +141,6 @@ while done < overdue and bytes < most do
       end
       matched = matched + at
     end
-    step = math.max(1, math.min(MOST_READ, math.floor((most - bytes) * (done + run) / math.max(1, bytes))))
     isWhole = #read > 0 and run == from + #read
   end
   if not first then break end
