@@ -164,6 +164,19 @@ describe('cancelling a wait', () => {
     expect(await waiting.catch((error: unknown) => error)).to.equal('a')
   })
 
+  it('a user who may not unblock connections waits a second or two longer, the first time too', async function () {
+    requireServerBin(this)
+    const server = await startRedis()
+    onCleanup(() => server.stop())
+    await rawTo(server.port).acl('SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', '-client|unblock')
+    const client = makeClient({ url: server.url, username: 'limited', password: 'secret' })
+    const waits = client.getBlockingQueue<string>(name, string)
+    expect(await waits.size()).to.equal(0) // a connection that could unblock is there
+    const started = performance.now()
+    expect(await waits.poll(200)).to.equal(null)
+    expect(performance.now() - started).to.be.below(5_000)
+  })
+
   describe('on a server without CLIENT UNBLOCK', function () {
     before(function () {
       requireServerBin(this)

@@ -182,6 +182,30 @@ describe('A server that is silent on connections that are open', function () {
         expect(performance.now() - startedAt).to.be.below(8_000)
       })
 
+      it(`${whose}: waits that begin while no node can be reached go on, as waits have worked before`, async () => {
+        const client = makeClient({ ...options(), ...LIMITS })
+        client.on('error', () => {})
+        const queue = client.getBlockingQueue<string>(uniqueName(), { codec: codecs.string() })
+        await queue.add('before')
+        expect(await queue.take()).to.equal('before')
+
+        const refuse = (on: boolean): void => proxies.forEach((proxy) => proxy.refuse(on))
+        onCleanup(() => refuse(false))
+        refuse(true)
+        proxies.forEach((proxy) => proxy.cut())
+        await eventually(async () => expect(await rejection(queue.size())).to.be.instanceOf(ConnectionError))
+        const waits = [
+          queue.take(),
+          queue.poll(30_000),
+          queue.takeMany(1, { timeout: 30_000 }).then(([value]) => value),
+          queue.pollFromAny(30_000, 'milliseconds', uniqueName()),
+        ].map((wait) => wait.catch((error: unknown) => error))
+        await new Promise((resolve) => setTimeout(resolve, 3 * LIMITS.connectTimeout))
+        refuse(false)
+        await eventually(() => queue.addAll(['a', 'b', 'c', 'd']), 10_000)
+        expect((await Promise.all(waits)).sort()).to.deep.equal(['a', 'b', 'c', 'd'])
+      })
+
       it(`${whose}: while every connection is silent, new ones too, calls and a shutdown end in time`, async () => {
         const client = makeClient({ ...options(), ...LIMITS })
         client.on('error', () => {})

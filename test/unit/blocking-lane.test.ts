@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events'
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { BlockingLane } from '../../src/redis/blocking/blocking-connection.js'
+import { BlockingLane, learnClientId } from '../../src/redis/blocking/blocking-connection.js'
 import type { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import type { Waiter } from '../../src/redis/blocking/waiters.js'
 import { nextTurn } from '../../src/timing/pause.js'
 
 describe('BlockingLane', () => {
@@ -103,6 +104,48 @@ describe('BlockingLane', () => {
     expect(lane.blocked).to.equal(false)
     answer([Buffer.from('2')])
     expect(await taken).to.deep.equal(['1', '2'])
+    await lane.close()
+  })
+
+  it('asks again to be unblocked when the server refused it, for whatever reason', async () => {
+    const redis = Object.assign(new EventEmitter(), {
+      call: (_command: string, what: string) => Promise.resolve(what === 'ID' ? 7 : 0),
+    }) as unknown as Redis
+    await learnClientId(redis)
+    let unblock: (popped: null) => void = () => undefined
+    let asked = 0
+    const beside = {
+      call: () => {
+        if (++asked === 1) return Promise.reject(Object.assign(new Error('OOM not now'), { name: 'ReplyError' }))
+        if (asked === 2) return Promise.resolve('the reply to another command')
+        unblock(null)
+        return Promise.resolve(1)
+      },
+    } as unknown as Redis
+    const lane = new BlockingLane({
+      link: { current: redis, close: () => Promise.resolve(), drop: () => undefined } as unknown as Link,
+      beside: () => beside,
+      command: {
+        wait: () => new Promise((resolve) => (unblock = resolve)),
+        more: () => Promise.resolve([]),
+        probe: () => Promise.resolve(),
+      },
+      shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+    const ended = new Promise((resolve, reject) => {
+      const waiter: Waiter = { keys: ['queue'], group: 0, max: 1, resolve, reject }
+      lane.add(waiter)
+      setTimeout(() => {
+        waiter.ended = null
+        lane.cancel(waiter)
+      }, 10)
+    })
+    expect(await ended).to.equal(null)
+    expect(asked).to.equal(3)
     await lane.close()
   })
 })

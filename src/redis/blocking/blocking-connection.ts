@@ -280,13 +280,7 @@ export class BlockingLane {
       try {
         const beside = this.#params.beside(call.redis)
         if (beside !== undefined && asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1) return
-      } catch (thrown) {
-        const error = translateError(thrown)
-        if (!isTransient(error)) {
-          clientIds.delete(call.redis) // the server will not do it: wait shortly from now on
-          call.stopWatching()
-          return
-        }
+      } catch {
         wait = RETRY_MS
       }
       await pause(wait)
@@ -303,11 +297,21 @@ const ELSEWHERE = ['UNBLOCKED', 'MOVED', 'ASK']
 
 const clientIds = new WeakMap<Redis, number>()
 
-/** Learns the id by which a connection can be unblocked; servers that do not tell are waited for in short steps. */
+/** An id that no connection has: whether this user may unblock connections is known before it matters. */
+const NO_CONNECTION = Number.MAX_SAFE_INTEGER
+
+/** Learns the id by which a connection can be unblocked; a server that does not tell it, or refuses to unblock, is waited for in short steps. */
 export async function learnClientId(redis: Redis): Promise<void> {
-  try {
-    clientIds.set(redis, asInteger(await redis.call('CLIENT', 'ID')))
-  } catch (error) {
-    if (translateError(error) instanceof ConnectionError) throw error
-  }
+  const [id, error] = await Promise.all([
+    redis.call('CLIENT', 'ID').catch(orRefusal),
+    redis.call('CLIENT', 'UNBLOCK', NO_CONNECTION).then(() => undefined, orRefusal),
+  ])
+  if (id instanceof Error || (error !== undefined && !isTransient(error))) return
+  clientIds.set(redis, asInteger(id))
+}
+
+function orRefusal(thrown: unknown): RedelayedError {
+  const error = translateError(thrown)
+  if (error instanceof ConnectionError) throw error
+  return error
 }

@@ -1,4 +1,4 @@
-import { type ConnectionError, CrossSlotError, ShutdownError, toError } from '../../errors.js'
+import { type ConnectionError, CrossSlotError, type RedelayedError, ShutdownError, toError } from '../../errors.js'
 import type { Emit } from '../../events.js'
 import type { Sender } from '../../store/run.js'
 import type { Settings } from '../../options.js'
@@ -104,7 +104,9 @@ export class BlockingReads {
     if (!(connected instanceof Promise)) return true
     this.#triedSince ??= performance.now()
     return new Promise((resolve, reject) => {
+      let isWanted = true
       const settle = (action: () => void): void => {
+        isWanted = false
         timer.clear()
         unlisten?.()
         action()
@@ -115,11 +117,26 @@ export class BlockingReads {
       })
       if (timeoutMs !== undefined) timer.replace(systemClock.now() + timeoutMs)
       const unlisten = signal && onAbort(signal, () => settle(() => reject(toError(signal.reason))))
-      connected.then(
+      this.#connected(connected, () => isWanted).then(
         () => settle(() => resolve(true)),
-        (thrown: unknown) => settle(() => reject(translateError(thrown))),
+        (error: RedelayedError) => settle(() => reject(error)),
       )
     })
+  }
+
+  /** As `#assign`: where waits have worked before, what stands in the way is waited out. */
+  async #connected(connected: Promise<unknown>, isWanted: () => boolean): Promise<void> {
+    for (let attempt = connected; ; attempt = Promise.resolve(this.#topology.commands())) {
+      try {
+        await attempt
+        return
+      } catch (thrown) {
+        const error = this.#closed ? new ShutdownError('the client was shut down') : translateError(thrown)
+        const isPatient = Object.values(this.#shared).some(({ hasServed }) => hasServed)
+        if (!isWanted() || !isPatient || !isTransient(error) || error instanceof ClientEndedError) throw error
+      }
+      await pause(RETRY_MS)
+    }
   }
 
   /** Something has just been moved to `key` by this client. */
@@ -176,7 +193,7 @@ export class BlockingReads {
           settleIfEnded(waiter) // it is still to be found out where it could wait
         else lane.cancel(waiter)
       }
-      void this.#assign(kind, waiter)
+      void this.#assign(kind, waiter, this.#shared[kind].hasServed)
     })
   }
 
@@ -186,8 +203,8 @@ export class BlockingReads {
     return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity)) ?? null
   }
 
-  /** `patient`: it has waited well before, so that what stands in the way is waited out. */
-  async #assign(kind: Kind, waiter: Waiter, patient = false): Promise<void> {
+  /** `patient`: waits have worked before, so that what stands in the way is waited out. */
+  async #assign(kind: Kind, waiter: Waiter, patient: boolean): Promise<void> {
     for (;;) {
       try {
         const [key = ''] = waiter.keys

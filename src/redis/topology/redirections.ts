@@ -43,7 +43,7 @@ export function paceRedirections(cluster: Cluster): void {
   const own = cluster as unknown as Internals
   const pool = own.connectionPool
 
-  const inTurn = makeTurns()
+  const turns = new Turns()
   const redirections = new WeakMap<object, number>()
   const handleError = own.handleError.bind(own)
   own.handleError = (error, ttl, handlers) => {
@@ -60,7 +60,7 @@ export function paceRedirections(cluster: Cluster): void {
     redirections.set(ttl, count)
     const follow = (): void => handleError(error, ttl, handlers)
     if (count <= FREE_REDIRECTIONS) follow()
-    else inTurn(follow)
+    else turns.next(follow)
   }
 
   const refresh = own.refreshSlotsCache.bind(own)
@@ -68,6 +68,7 @@ export function paceRedirections(cluster: Cluster): void {
   let asking: NodeJS.Timeout | undefined
   let callbacks: Callback[] = []
   const ask = (): void => {
+    clearTimeout(asking)
     asking = undefined
     askedAt = performance.now()
     const waiting = callbacks
@@ -80,6 +81,12 @@ export function paceRedirections(cluster: Cluster): void {
     if (waitMs <= 0) ask()
     else asking ??= setTimeout(ask, waitMs)
   }
+
+  // nothing is waited for any more, and no timer keeps the process
+  cluster.on('end', () => {
+    turns.go()
+    if (asking !== undefined) ask()
+  })
 
   const recreatedAt = new Map<string, number>()
   if (pool.recreate !== undefined) {
@@ -95,15 +102,21 @@ export function paceRedirections(cluster: Cluster): void {
 }
 
 /** What has to wait goes on together, so that those who meet the same connection replace it once. */
-function makeTurns(): (action: () => void) => void {
-  let waiting: (() => void)[] = []
-  return (action) => {
-    if (waiting.push(action) > 1) return
-    setTimeout(() => {
-      const actions = waiting
-      waiting = []
-      for (const go of actions) go()
-    }, EVERY_MS)
+class Turns {
+  #waiting: (() => void)[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  next(action: () => void): void {
+    this.#waiting.push(action)
+    this.#timer ??= setTimeout(() => this.go(), EVERY_MS)
+  }
+
+  go(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const action of waiting) action()
   }
 }
 
