@@ -47,9 +47,13 @@ export function encodeHeaders(given: unknown): Buffer {
   return bytes
 }
 
-/** A message as the scripts write it; see `readRecord`. */
-export function writeRecord({ headers, payload, expiresAt, deliveryLimit }: MessageRecord): Buffer {
-  const headerBytes = encodeHeaders(headers)
+/** A message with encoded headers as the scripts write it; see `readRecord`. */
+export function writeRecord({
+  headerBytes,
+  payload,
+  expiresAt,
+  deliveryLimit,
+}: Omit<MessageRecord, 'headers'> & { readonly headerBytes: Buffer }): Buffer {
   const hasMeta = expiresAt !== null || deliveryLimit !== null || headerBytes.length > 0
   const meta = Buffer.from(hasMeta ? `${expiresAt ?? ''},${deliveryLimit ?? ''},${headerBytes.length}` : '')
   return Buffer.concat([Buffer.from([meta.length]), meta, headerBytes, payload])

@@ -309,6 +309,18 @@ describe('repeats', () => {
       expect(await queue.size()).to.equal(300) // the queue is full: nothing is added beyond
     })
 
+    it('messages of missed ticks with large headers are prepared about 1 MiB at a time', async () => {
+      const queue = make()
+      const { repeats, ticks, messages } = reliableKeys(queue.name)
+      queue.on('error', () => undefined) // ticks are skipped
+      const headers = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`k${n}`, 'v']))
+      await rawClient().hset(repeats, 'large', json({ every: 1, missed: 'all', headers }))
+      await rawClient().zadd(ticks, 5, 'large')
+      await queue.poll()
+      await eventually(async () => expect(await rawClient().hlen(messages)).to.be.greaterThan(0))
+      expect(await rawClient().hlen(messages)).to.be.within(10, 20) // 59 KB each; they were 200
+    })
+
     it('cron expressions that never come let the event loop go on in between', async () => {
       const queue = make()
       const { repeats, ticks } = reliableKeys(queue.name)

@@ -127,6 +127,18 @@ describe('hostile data of a reliable queue', () => {
     expect(later.messages.map(({ id }) => id.toString())).to.deep.equal(['x', 'good'])
   })
 
+  it('passes over hundreds that stand in a schedule only with a few commands, and forgets them', async () => {
+    const strangers = Array.from({ length: 300 }, (_, n) => [`s${n}`, n] as const)
+    const queue = await rig.queue(having([{ id: 'good' }], { due: { 0: strangers }, deliveries: [['s5', '3']] }))
+    const calls = await commandCalls(rig.redis, async () => {
+      const { messages } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 100 })
+      expect(messages.map(({ id }) => id.toString())).to.deep.equal(['good'])
+    })
+    expect(calls.hdel).to.be.lessThan(20)
+    expect(await rig.redis.zcard(queue.keys.due0)).to.equal(0)
+    expect(await rig.redis.hkeys(queue.keys.deliveries)).to.deep.equal(['good'])
+  })
+
   it('configures beside any number of settings with a few commands', async () => {
     const config = Array.from({ length: 5_000 }, (_, n) => [`s${n}`, '1'] as const)
     const queue = await rig.queue({ config })

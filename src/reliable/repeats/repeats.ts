@@ -11,7 +11,7 @@ import { repeat, type RepeatRecord } from '../../store/reliable-scripts.js'
 import { run } from '../../store/run.js'
 import { scriptTime } from '../../options.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from '../context.js'
-import { writeRecord } from '../record.js'
+import { encodeHeaders, writeRecord } from '../record.js'
 import { readRepeat, tickId, writeState, type RepeatDefinition, type RepeatState } from './repeat-definition.js'
 import { CatchUp, MOST_MISSED } from './catch-up.js'
 import { nextTickOf, type NextTick } from './ticks.js'
@@ -196,8 +196,7 @@ export class Repeats {
         at: change.at === null ? '' : String(change.at),
         priority: definition?.priority ?? 0,
         withdrawn: change.withdrawn ?? NOTHING,
-        items:
-          definition === undefined ? [] : change.ticks.flatMap((tick) => itemOf(name.toString(), definition, tick)),
+        items: definition === undefined ? [] : itemsOf(name.toString(), definition, change.ticks),
       },
       { idempotent: true }, // a second time the value is another one, and nothing happens
     )
@@ -220,7 +219,8 @@ export class Repeats {
 function ticksAfter(definition: RepeatDefinition, last: number, now: number, room: number): DueTicks {
   const nextTick = nextTickOf(definition)
   const ticks: Tick[] = []
-  const most = Math.min(MOST_TICKS, 1 + Math.floor(MOST_BYTES / Math.max(1, definition.payload.length)))
+  const bytesOfEach = Math.max(1, definition.payload.length + encodeHeaders(definition.headers).length)
+  const most = Math.min(MOST_TICKS, 1 + Math.floor(MOST_BYTES / bytesOfEach))
   const startedAt = performance.now()
   const isTooLong = (): boolean => performance.now() - startedAt > MOST_MS
   const earliest = definition.missed === 'all' ? earliestMissed(nextTick, last, now, room, isTooLong) : now
@@ -255,14 +255,16 @@ function tickOf(definition: RepeatDefinition, at: number): Tick {
   return { at, expiresAt: Number.isSafeInteger(expiresAt) ? expiresAt : null }
 }
 
-function itemOf(name: string, definition: RepeatDefinition, { at, expiresAt }: Tick): Buffer[] {
-  const record = writeRecord({
-    headers: definition.headers ?? {},
-    payload: Buffer.from(definition.payload, 'base64'),
-    expiresAt,
-    deliveryLimit: definition.deliveryLimit ?? null,
-  })
-  return [Buffer.from(tickId(name, at)), Buffer.from(String(at)), record]
+/** The messages of some ticks, as the script takes them; what they have in common is encoded once. */
+function itemsOf(name: string, definition: RepeatDefinition, ticks: readonly Tick[]): Buffer[] {
+  const headerBytes = encodeHeaders(definition.headers)
+  const payload = Buffer.from(definition.payload, 'base64')
+  const { deliveryLimit = null } = definition
+  return ticks.flatMap(({ at, expiresAt }) => [
+    Buffer.from(tickId(name, at)),
+    Buffer.from(String(at)),
+    writeRecord({ headerBytes, payload, expiresAt, deliveryLimit }),
+  ])
 }
 
 /** The id of the message that waits for its tick, if there is any; one whose tick has come waits for its next attempt. */

@@ -238,11 +238,12 @@ for at = 10, 1, -1 do
     if fits == 0 then break end
     while #ids > fits do ids[#ids] = nil end
     looked = looked + #ids
-    local claimed, leases, given, kept = {}, {}, 0, nil
+    local claimed, leases, given, kept, strangers = {}, {}, 0, nil, nil
     for n, id in ipairs(ids) do
       local record, attempts = records[n], delivered[n] and attemptsOf(delivered[n]) or 0
       if not record then -- it is in the schedule only, and no message
-        bury(queue, nil, id, now)
+        strangers = strangers or {}
+        strangers[#strangers + 1] = id
       else
         local expires, limit = readMeta(record)
         if expires and expires <= now then
@@ -273,6 +274,10 @@ for at = 10, 1, -1 do
       else
         redis.call('HSET', deliveries, unpack(leases))
       end
+    end
+    if strangers then -- together, as there can be any number of them
+      redis.call('HDEL', deliveries, unpack(strangers))
+      redis.pcall('HDEL', failures, unpack(strangers))
     end
     redis.call('ZREM', due[at], unpack(ids)) -- after an error above they are still there
     if kept then redis.call('ZADD', due[at], unpack(kept)) end
