@@ -180,7 +180,7 @@ const setsCron = `
   const { createClient } = await import('redelayed')
   const client = createClient({ url: 'redis://127.0.0.1:1', connectTimeout: 50 })
   client.on('error', () => undefined)
-  const set = client.getReliableQueue('q').setRepeat('r', 1, { cron: '* * * * *' })
+  const set = client.getReliableQueue('q').upsertSchedule('r', 1, { cron: '* * * * *' })
   console.log((await set.catch((error) => error)).message)
   await client.shutdown()`
 check('a cron expression is read, and without croner the error says what to install', () => {

@@ -8,7 +8,7 @@ import { ensureInstalled, root } from './ensure-installed.mjs'
 
 const USAGE = `npm run demo -- [options]
   --url <url>         the Redis to use (or REDIS_URL); else a server on PATH, else an emulator, else Docker
-  --order list|none   the layout of the delayed queue (default list, Redisson's)
+  --layout redisson|none   the layout of the delayed queue (default list, Redisson's)
   --minute <ms>       how long a recorded minute takes (default 180)
   --orders <file>     replay these events (default scripts/demo/orders.ndjson)
   --expect <file>     check against these events instead`
@@ -63,7 +63,7 @@ function readOptions() {
     const { values } = parseArgs({
       options: {
         url: { type: 'string' },
-        order: { type: 'string', default: 'list' },
+        layout: { type: 'string', default: 'redisson' },
         minute: { type: 'string', default: '180' },
         orders: { type: 'string', default: fileURLToPath(new URL('demo/orders.ndjson', import.meta.url)) },
         expect: { type: 'string' },
@@ -74,13 +74,14 @@ function readOptions() {
       console.log(USAGE)
       process.exit(0)
     }
-    const { order } = values
+    const { layout } = values
     const minuteMs = Number(values.minute)
-    if (order !== 'list' && order !== 'none') throw new Error(`--order takes list or none, not "${order}"`)
+    if (layout !== 'redisson' && layout !== 'compact')
+      throw new Error(`--layout takes redisson or compact, not "${layout}"`)
     if (!(minuteMs >= 1 && minuteMs <= 60_000)) throw new Error(`--minute takes 1 to 60000, not "${values.minute}"`)
     return {
       url: values.url,
-      order: /** @type {'list' | 'none'} */ (order),
+      layout: /** @type {'redisson' | 'compact'} */ (layout),
       minuteMs,
       file: values.orders,
       expectFile: values.expect ?? values.orders,

@@ -48,10 +48,10 @@ export interface MessagesEvent {
 }
 
 /** What became of a message in a worker. */
-export type HandledOutcome = 'completed' | 'deferred' | 'failed' | 'rejected' | 'released' | 'lost'
+export type SettledOutcome = 'completed' | 'deferred' | 'failed' | 'rejected' | 'released' | 'lost'
 
 /** A worker is done with a message. */
-export interface HandledEvent {
+export interface SettledEvent {
   readonly queue: string
   readonly id: string
   /** The name of its task, if it has one. */
@@ -62,7 +62,7 @@ export interface HandledEvent {
   readonly ms: number
   /** From when it was visible until it was handed out, by the Redis clock, in milliseconds. */
   readonly lateMs: number
-  readonly outcome: HandledOutcome
+  readonly outcome: SettledOutcome
   /** Where it failed, was rejected or lost. */
   readonly error?: Error | undefined
 }
@@ -87,7 +87,7 @@ export interface RedelayedEvents {
   /** Removed because their time to live was over. */
   expired: MessagesEvent
   removed: MessagesEvent
-  handled: HandledEvent
+  settled: SettledEvent
 }
 
 /** The events of reliable queues' messages. */
@@ -145,7 +145,7 @@ export class Events<M extends object = RedelayedEvents> {
 
 /** Errors of servers and codecs are cleaned; what a handler threw is the user's own and is given back as it is. */
 function withCleanError<K extends EventName>(name: K, event: RedelayedEvents[K]): RedelayedEvents[K] {
-  if (name === 'handled' || event instanceof RedelayedError) return event
+  if (name === 'settled' || event instanceof RedelayedError) return event
   if (!('error' in event) || event.error === undefined) return event
   return Object.assign({}, event, { error: cleanError(event.error) })
 }

@@ -33,8 +33,8 @@ export {
 export type { Acknowledgement, AddFailure, ErrorDetails, OfferFailure } from './errors.js'
 export type {
   EventName,
-  HandledEvent,
-  HandledOutcome,
+  SettledEvent,
+  SettledOutcome,
   Listener,
   MessagesEvent,
   QuarantinedEvent,
@@ -66,8 +66,8 @@ export type { NegativeOptions, ReliableMessage } from './reliable/message.js'
 export type { Headers } from './reliable/record.js'
 export type { MoveMessages } from './reliable/reliable-changes.js'
 export type { MessageInfo, ReliableQueueCounts } from './reliable/reliable-contents.js'
-export type { RepeatInfo } from './reliable/reliable-repeats.js'
-export type { MissedTicks, RepeatOptions } from './reliable/repeats/repeat-definition.js'
+export type { ScheduleInfo } from './reliable/reliable-repeats.js'
+export type { MissedTicks, ScheduleOptions } from './reliable/repeats/repeat-definition.js'
 export type { RepeatTimes } from './reliable/repeats/ticks.js'
 export type { PollManyOptions, PollOptions, ReliableQueue } from './reliable/reliable-queue.js'
 export type { TimeUnit } from './timing/units.js'

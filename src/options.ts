@@ -22,7 +22,7 @@ export interface Tuning {
   readonly blockingConnections?: number | undefined
   /**
    * How offers are written: `'Bc0Lc0'` (default) as Redisson from 3.21.1 on, `'dLc0'` as Redisson before, for services that are
-   * older and cannot read the other. Entries of both are read and delivered always. Not with `order: 'none'`.
+   * older and cannot read the other. Entries of both are read and delivered always. Not with `layout: 'compact'`.
    */
   readonly entryFormat?: 'Bc0Lc0' | 'dLc0' | undefined
   /** Whether `take()`, `poll(timeout)` and the iterator also transfer due messages of their queue. Default true. */

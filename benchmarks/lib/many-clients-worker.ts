@@ -11,7 +11,7 @@ await Promise.all(
         client.on('transferred', ({ count: moved, maxLatenessMs }) => {
           for (let i = 0; i < moved; i++) process.send?.(maxLatenessMs)
         })
-        client.getDelayedQueue(client.getBlockingQueue(name), { order: 'none' })
+        client.getDelayedQueue(client.getBlockingQueue(name), { layout: 'compact' })
       }),
   ),
 )

@@ -10,7 +10,7 @@ export type Curves = ReadonlyMap<string, readonly (readonly Point[])[]>
 const WIDTH = 640
 /** By what a subject's name begins with, so that each looks the same in all pictures. */
 const COLORS: readonly (readonly [string, string])[] = [
-  ["redelayed, order 'list'", '#f2a09c'],
+  ["redelayed, layout 'redisson'", '#f2a09c'],
   ['redelayed', '#c6302b'],
   ['BullMQ', '#888888'],
   ['bee-queue', '#4c78a8'],

@@ -10,7 +10,7 @@ const MESSAGES = 5_000
 
 /** All subjects that share this process once in every way, so that the first to be measured is no colder than the last. */
 export async function warmUp(bench: Pick<Bench, 'serverBin'>): Promise<void> {
-  for (const subject of [redelayed('none'), redelayed('list'), reliable, bullmq, beeQueue, plainRedis]) {
+  for (const subject of [redelayed('compact'), redelayed('redisson'), reliable, bullmq, beeQueue, plainRedis]) {
     await onStage(bench, {}, async (stage) => {
       const session = await stage.open(subject)
       await session.ready()

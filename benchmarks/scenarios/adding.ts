@@ -8,8 +8,8 @@ import { redelayed } from '../subjects/redelayed.js'
 import { redisson } from '../subjects/redisson.js'
 import type { AddMode, Subject } from '../subjects/subject.js'
 
-const none = redelayed('none')
-const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson, asynq, plainRedis]
+const none = redelayed('compact')
+const SUBJECTS = [none, redelayed('redisson'), bullmq, beeQueue, redisson, asynq, plainRedis]
 
 const COUNTS: Readonly<Record<AddMode, number>> = { 'one at a time': 5_000, '64 in flight': 40_000, bulk: 100_000 }
 

@@ -114,7 +114,7 @@ async function connected(raw: Redis): Promise<number> {
 
 const elapsed = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-const SESSIONS = [redelayed('none'), bullmq, beeQueue, redisson]
+const SESSIONS = [redelayed('compact'), bullmq, beeQueue, redisson]
 
 export const connections: readonly Scenario[] = [
   {

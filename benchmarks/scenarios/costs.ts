@@ -7,8 +7,8 @@ import { redelayed } from '../subjects/redelayed.js'
 import { redisson } from '../subjects/redisson.js'
 import type { Subject } from '../subjects/subject.js'
 
-const none = redelayed('none')
-const SUBJECTS = [none, redelayed('list'), bullmq, beeQueue, redisson]
+const none = redelayed('compact')
+const SUBJECTS = [none, redelayed('redisson'), bullmq, beeQueue, redisson]
 
 async function perMessage(bench: Bench, subject: Subject): Promise<Record<string, number>> {
   return onStage(bench, {}, async (stage) => {

@@ -32,8 +32,8 @@ interface Setting extends StageOptions {
   readonly backlog?: number
 }
 
-const none = redelayed('none')
-const list = redelayed('list')
+const none = redelayed('compact')
+const list = redelayed('redisson')
 const ALL = [none, list, bullmq, beeQueue, redisson]
 const WITH_OTHERS = [...ALL, asynq, timerFloor]
 const CONSUMERS = 50

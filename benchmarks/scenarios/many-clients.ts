@@ -28,7 +28,7 @@ async function measure(bench: Bench, processes: number, clients: number): Promis
     }),
   )
   await using client = createClient({ url: bench.url })
-  const delayed = client.getDelayedQueue(client.getBlockingQueue<number>(name), { order: 'none', deliver: false })
+  const delayed = client.getDelayedQueue(client.getBlockingQueue<number>(name), { layout: 'compact', deliver: false })
   await delayed.offer(0, 3_600_000) // connects, and makes the script known
   await delayed.offerAll(
     Array.from({ length: messages }, (_, index) => ({ value: index, delay: 500 + index * GAP_MS })),

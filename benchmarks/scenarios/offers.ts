@@ -46,7 +46,7 @@ async function single(bench: Bench, concurrency: number): Promise<Record<string,
   const name = `bench-offers-${process.pid}-${Math.random().toString(36).slice(2)}`
   const floor = await floorOf(bench, `${name}-floor`)
   await using client = createClient({ url: bench.url })
-  const delayed = client.getDelayedQueue(client.getBlockingQueue(name), { order: 'none' })
+  const delayed = client.getDelayedQueue(client.getBlockingQueue(name), { layout: 'compact' })
   const bare = (): Promise<unknown> =>
     bench.raw.evalsha(floor.sha, 2, ...floor.keys, 'channel', -1, HOUR, floor.entry(), 0, 0)
   const offer = (): Promise<unknown> => delayed.offer(VALUE, HOUR)
@@ -67,7 +67,7 @@ async function bulk(bench: Bench): Promise<Record<string, number>> {
   const name = `bench-offers-${process.pid}-${Math.random().toString(36).slice(2)}`
   const floor = await floorOf(bench, `${name}-floor`)
   await using client = createClient({ url: bench.url })
-  const delayed = client.getDelayedQueue(client.getBlockingQueue(name), { order: 'none' })
+  const delayed = client.getDelayedQueue(client.getBlockingQueue(name), { layout: 'compact' })
   const bare = async (size: number): Promise<void> => {
     let made = 0
     const worker = async (): Promise<void> => {

@@ -22,7 +22,7 @@ import { takesPerSecond } from './taking.js'
 
 const RIVALS = [bullmq, beeQueue]
 /** What the promise costs is seen beside the queue that does not make it. */
-const WITH_DELAYED = [reliable, redelayed('none'), ...RIVALS]
+const WITH_DELAYED = [reliable, redelayed('compact'), ...RIVALS]
 const WITH_FLOOR = [reliable, ...RIVALS, timerFloor]
 
 const timesBullmq = (what: string, rows: readonly Row[], limit: number): Goal => {

@@ -8,7 +8,7 @@ import { redelayed } from '../subjects/redelayed.js'
 import { redisson } from '../subjects/redisson.js'
 import type { Subject, TakeOptions } from '../subjects/subject.js'
 
-const none = redelayed('none')
+const none = redelayed('compact')
 const SUBJECTS = [none, bullmq, beeQueue, redisson, plainRedis]
 
 interface Setting extends TakeOptions {
@@ -83,7 +83,7 @@ export const taking: readonly Scenario[] = [
       '50,000 messages due in the same millisecond: from the due time until the last is taken. redelayed and Redisson with 4 consumers that take batches, the others with a concurrency of 100.',
     async run(bench) {
       const count = bench.quick ? 10_000 : 50_000
-      const rows = await roundsOf(bench, [none, redelayed('list'), bullmq, beeQueue, redisson, asynq], (subject) =>
+      const rows = await roundsOf(bench, [none, redelayed('redisson'), bullmq, beeQueue, redisson, asynq], (subject) =>
         burst(bench, subject, count),
       )
       const seconds = (subject: Subject): number => medianOf(rows, subject.name, 'ms until the last')

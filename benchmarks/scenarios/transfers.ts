@@ -12,15 +12,15 @@ const PORTION = 5_000
 async function fill(
   bench: Bench,
   name: string,
-  order: 'list' | 'none',
+  layout: 'redisson' | 'compact',
   pending: number,
   due: 'mixed' | 'in-order',
 ): Promise<void> {
   await using client = createClient({ url: bench.url })
-  const delayed = client.getDelayedQueue(client.getBlockingQueue<string>(name), { order })
+  const delayed = client.getDelayedQueue(client.getBlockingQueue<string>(name), { layout })
   const hour = 3_600_000
   for (let done = 0; done < pending; done += 50_000) {
-    bench.progress(`${order}: ${done.toLocaleString('en-US')} of ${pending.toLocaleString('en-US')} pending`)
+    bench.progress(`${layout}: ${done.toLocaleString('en-US')} of ${pending.toLocaleString('en-US')} pending`)
     const items = Array.from({ length: Math.min(50_000, pending - done) }, (_, index) => ({
       value: PAYLOAD,
       delay: due === 'mixed' ? hour + Math.floor(Math.random() * 9 * hour) : hour + done + index,
@@ -66,18 +66,18 @@ async function drain(bench: Bench, name: string, count: number): Promise<Record<
  */
 async function drainInPortions(bench: Bench, pending: number): Promise<Record<string, number>> {
   const name = `bench-transfers-${process.pid}-${Math.random().toString(36).slice(2)}`
-  await fill(bench, name, 'none', pending, 'mixed')
+  await fill(bench, name, 'compact', pending, 'mixed')
   const seconds = { library: 0, floor: 0 }
   let longest = 0
   for (let moved = 0; moved < OVERDUE; moved += PORTION) {
     await makeOverdue(bench, name, PORTION)
     seconds.floor += await floorDrain(bench, name, PORTION)
-    await fill(bench, name, 'none', PORTION, 'mixed')
+    await fill(bench, name, 'compact', PORTION, 'mixed')
     await makeOverdue(bench, name, PORTION)
     const figures = await drain(bench, name, PORTION)
     seconds.library += PORTION / (figures['transfers/s'] ?? NaN)
     longest = Math.max(longest, figures['longest script ms'] ?? NaN)
-    await fill(bench, name, 'none', PORTION, 'mixed')
+    await fill(bench, name, 'compact', PORTION, 'mixed')
   }
   await bench.raw.unlink(queueKeys(name).timeouts)
   return {
@@ -129,10 +129,16 @@ async function longestScript(bench: Bench): Promise<number> {
 
 async function measure(
   bench: Bench,
-  options: { order: 'list' | 'none'; pending: number; due: 'mixed' | 'in-order'; overdue: number; bare?: boolean },
+  options: {
+    layout: 'redisson' | 'compact'
+    pending: number
+    due: 'mixed' | 'in-order'
+    overdue: number
+    bare?: boolean
+  },
 ): Promise<Record<string, number>> {
   const name = `bench-transfers-${process.pid}-${Math.random().toString(36).slice(2)}`
-  await fill(bench, name, options.order, options.pending, options.due)
+  await fill(bench, name, options.layout, options.pending, options.due)
   await makeOverdue(bench, name, options.overdue)
   const figures = await (options.bare === true ? bareDrain : drain)(bench, name, options.overdue)
   const { timeouts, order } = queueKeys(name)
@@ -143,7 +149,7 @@ async function measure(
 export const transfersNone: Scenario = {
   name: 'transfers-none',
   maxRuns: 3,
-  description: `How fast one client moves overdue messages of mixed delays with \`order: 'none'\`, ${PORTION.toLocaleString('en-US')} at a time, by the size of the backlog.`,
+  description: `How fast one client moves overdue messages of mixed delays with \`layout: 'compact'\`, ${PORTION.toLocaleString('en-US')} at a time, by the size of the backlog.`,
   async run(bench) {
     const large = bench.quick ? 100_000 : 1_000_000
     const small = 'at 10,000 pending'
@@ -179,16 +185,16 @@ export const transfersNone: Scenario = {
 export const transfersList: Scenario = {
   name: 'transfers-list',
   maxRuns: 3,
-  description: `How fast ${OVERDUE.toLocaleString('en-US')} overdue messages move with \`order: 'list'\`, 100,000 pending; in offer order, and of mixed delays.`,
+  description: `How fast ${OVERDUE.toLocaleString('en-US')} overdue messages move with \`layout: 'redisson'\`, 100,000 pending; in offer order, and of mixed delays.`,
   async run(bench) {
     const pending = 100_000
     const mixed = bench.quick ? 500 : 2_000
     const rows = await rounds(bench, {
       'in offer order, the bare script in a loop': () =>
-        measure(bench, { order: 'list', pending, due: 'in-order', overdue: OVERDUE, bare: true }),
+        measure(bench, { layout: 'redisson', pending, due: 'in-order', overdue: OVERDUE, bare: true }),
       'in offer order, the library': () =>
-        measure(bench, { order: 'list', pending, due: 'in-order', overdue: OVERDUE }),
-      'mixed delays, the library': () => measure(bench, { order: 'list', pending, due: 'mixed', overdue: mixed }),
+        measure(bench, { layout: 'redisson', pending, due: 'in-order', overdue: OVERDUE }),
+      'mixed delays, the library': () => measure(bench, { layout: 'redisson', pending, due: 'mixed', overdue: mixed }),
     })
     const library = medianOf(rows, 'in offer order, the library', 'transfers/s')
     const bare = medianOf(rows, 'in offer order, the bare script in a loop', 'transfers/s')
@@ -200,7 +206,7 @@ export const transfersList: Scenario = {
       rows,
       goals,
       notes: [
-        "Mixed delays cost one LREM, O(pending), for each message: this is Redisson's layout, and why `order: 'none'` exists.",
+        "Mixed delays cost one LREM, O(pending), for each message: this is Redisson's layout, and why `layout: 'compact'` exists.",
       ],
     }
   },

@@ -18,10 +18,10 @@ const BULK = 5_000
 const CONSUMER_CHUNK = 1_000
 
 /** This package, with its default codec. */
-export function redelayed(order: 'none' | 'list'): Subject {
+export function redelayed(layout: 'compact' | 'redisson'): Subject {
   return {
-    name: `redelayed, order '${order}'`,
-    open: (options) => Promise.resolve(new RedelayedSession(options, order)),
+    name: `redelayed, layout '${layout}'`,
+    open: (options) => Promise.resolve(new RedelayedSession(options, layout)),
   }
 }
 
@@ -33,14 +33,14 @@ class RedelayedSession implements Session {
   readonly #abort = new AbortController()
   #consumers: Promise<unknown> = Promise.resolve()
 
-  constructor(options: SessionOptions, order: 'none' | 'list') {
+  constructor(options: SessionOptions, layout: 'compact' | 'redisson') {
     this.#options = options
     this.#clients = Array.from({ length: options.clients ?? 1 }, () => createClient({ url: options.url }))
     this.#queues = this.#clients.map((client) => client.getBlockingQueue<string>(options.queue))
     const [first] = this.#queues
     const [client] = this.#clients
     if (first === undefined || client === undefined) throw new Error('a session needs a client')
-    this.#delayed = client.getDelayedQueue(first, { order })
+    this.#delayed = client.getDelayedQueue(first, { layout })
   }
 
   async schedule(dues: readonly number[]): Promise<readonly number[]> {

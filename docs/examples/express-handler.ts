@@ -54,7 +54,7 @@ const worker = client.createWorker(
     post.emit('sending')
     await once(post, 'sent', { signal })
   },
-  { concurrency: 10, closeTimeout: 10_000 },
+  { concurrency: 10, shutdownTimeout: 10_000 },
 )
 
 const server: Server = express().use('/reminders', routes(reminders)).use(onError).listen(0, '127.0.0.1')

@@ -1,6 +1,6 @@
 // What the examples have in common, and nothing of what they show.
 import { randomUUID } from 'node:crypto'
-import type { HandledEvent, Worker } from 'redelayed'
+import type { SettledEvent, Worker } from 'redelayed'
 
 export const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379'
 
@@ -18,11 +18,11 @@ export function uniqueName(name: string): string {
 }
 
 /** The first message of which it holds when the worker is done with it. */
-export function until(worker: Worker, holds: (event: HandledEvent) => boolean): Promise<HandledEvent> {
+export function until(worker: Worker, holds: (event: SettledEvent) => boolean): Promise<SettledEvent> {
   return new Promise((resolve) => {
-    worker.on('handled', function listener(event) {
+    worker.on('settled', function listener(event) {
       if (!holds(event)) return
-      worker.off('handled', listener)
+      worker.off('settled', listener)
       resolve(event)
     })
   })

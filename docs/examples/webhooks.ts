@@ -44,7 +44,7 @@ const client = createClient({ url })
 const notifications = client.getReliableQueue<Notification>(uniqueName('webhooks'))
 const worker = client.createWorker(notifications, notify, { backoff, concurrency: 10, timeout: 10_000 })
 
-worker.on('handled', ({ id, attempt, outcome, error }) => {
+worker.on('settled', ({ id, attempt, outcome, error }) => {
   const wait = outcome === 'failed' && attempt < DELIVERIES ? `, again after ${BACKOFF[attempt - 1]}` : ''
   log(`${id}, attempt ${attempt}: ${outcome}${error === undefined ? '' : ` (${error.message})`}${wait}`)
 })

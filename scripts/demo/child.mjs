@@ -3,7 +3,7 @@
 import { createClient } from './library.mjs'
 
 /**
- * @typedef {{ url: string, protocol?: 2, queue: string, order: 'list' | 'none', file: string, minuteMs: number, number: number }} Settings
+ * @typedef {{ url: string, protocol?: 2, queue: string, layout: 'redisson' | 'compact', file: string, minuteMs: number, number: number }} Settings
  * @typedef {import('./generate-orders.mjs').Placed} Placed
  * @typedef {Omit<Placed, 'at' | 'type'>} Order the message
  */

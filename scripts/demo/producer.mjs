@@ -12,7 +12,7 @@ const events = readEvents(settings.file)
 const orders = /** @type {import('../../src/index.js').BlockingQueue<import('./child.mjs').Order>} */ (
   client.getBlockingQueue(settings.queue)
 )
-const unpaid = client.getDelayedQueue(orders, { order: settings.order })
+const unpaid = client.getDelayedQueue(orders, { layout: settings.layout })
 
 /** The ticket of each order's message, as a promise: a payment can come before Redis has answered the offer. */
 /** @type {Map<string, Promise<string>>} */

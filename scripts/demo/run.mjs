@@ -18,11 +18,11 @@ const STOP_MS = 3_000
 /**
  * @typedef {import('node:child_process').ChildProcess} ChildProcess
  * @typedef {{ url: string, protocol?: 2 | undefined }} Connection
- * @typedef {{ file: string, expectFile: string, order: 'list' | 'none', minuteMs: number, signal: AbortSignal }} Options
+ * @typedef {{ file: string, expectFile: string, layout: 'redisson' | 'compact', minuteMs: number, signal: AbortSignal }} Options
  */
 
 /** @param {Connection} redis @param {Options} options @returns {Promise<boolean>} whether all went as the file says */
-export async function runDemo(redis, { file, expectFile, order, minuteMs, signal }) {
+export async function runDemo(redis, { file, expectFile, layout, minuteMs, signal }) {
   const events = readEvents(file)
   const expected = expectationOf(expectFile === file ? events : readEvents(expectFile))
   const scale = minuteMs / 60_000
@@ -34,11 +34,11 @@ export async function runDemo(redis, { file, expectFile, order, minuteMs, signal
   })
   client.on('error', () => {}) // the calls reject with what matters here
   const queue = client.getQueue(name)
-  const unpaid = client.getDelayedQueue(queue, { order, deliver: false })
+  const unpaid = client.getDelayedQueue(queue, { layout, deliver: false })
   const tally = new Tally()
   const crew = new Crew(tally, signal)
   try {
-    const settings = { url: redis.url, protocol: redis.protocol, queue: name, order, file, minuteMs }
+    const settings = { url: redis.url, protocol: redis.protocol, queue: name, layout, file, minuteMs }
     await Promise.all([
       crew.start('producer.mjs', { ...settings, number: 0 }),
       crew.start('consumer.mjs', { ...settings, number: 1 }),

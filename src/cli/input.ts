@@ -57,8 +57,8 @@ export function codecOf(name: CodecName): Codec {
   return codecs[name]()
 }
 
-export function parseOrder(options: RawOptions): 'list' | 'none' {
-  return oneOf('--order', textOption(options, 'order') ?? 'list', ['list', 'none'])
+export function parseLayout(options: RawOptions): 'redisson' | 'compact' {
+  return oneOf('--layout', textOption(options, 'layout') ?? 'redisson', ['redisson', 'compact'])
 }
 
 /** The value to offer: plain text for the codec `string`, JSON text for the others. */

@@ -36,7 +36,9 @@ function define(cli: CAC): void {
   cli.showHelpOnExit = false
 
   withCodec(cli.command('offer <queue> <value> <delay>', 'Add a message that is delivered after a delay'))
-    .option('--order <order>', 'list: seen by all of Java’s RDelayedQueue; none: scales', { default: 'list' })
+    .option('--layout <layout>', 'redisson: seen by all of Java’s RDelayedQueue; compact: scales', {
+      default: 'redisson',
+    })
     .example(`  $ redelayed offer orders '{"id":17}' 5s`)
     .example(`  $ redelayed offer reminders 'call Ada' 90m --codec string`)
     .action(offer)

@@ -6,7 +6,7 @@ import {
   type RedelayedError,
 } from '../index.js'
 import { failureLine } from './failure.js'
-import { codecOf, globalOptions, parseCodec, parseOrder, type GlobalOptions, type RawOptions } from './input.js'
+import { codecOf, globalOptions, parseCodec, parseLayout, type GlobalOptions, type RawOptions } from './input.js'
 import { jsonText } from './output.js'
 
 /** Somebody waits at the terminal: better a clear answer soon. */
@@ -25,12 +25,12 @@ export interface Session {
 export async function withSession(options: RawOptions, action: (session: Session) => Promise<void>): Promise<void> {
   const global = globalOptions(options)
   const codec = codecOf(parseCodec(options))
-  const order = parseOrder(options)
+  const order = parseLayout(options)
   const client = connect(global)
   try {
     await action({
       json: global.json,
-      delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { order, deliver: false }),
+      delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { layout: order, deliver: false }),
       print: (document, lines) => console.log(global.json ? jsonText(document) : lines().join('\n')),
     })
   } finally {

@@ -58,8 +58,8 @@ export const MEANINGS = {
     mend: 'Find out who wrote it, and set it again with setConfig; null removes it.',
   },
   'repeat-unreadable': {
-    means: 'No process prepares messages of it. setRepeat of this version did not write it.',
-    mend: 'Find out who wrote it; begin it again with setRepeat, or remove the field of the hash.',
+    means: 'No process prepares messages of it. upsertSchedule of this version did not write it.',
+    mend: 'Find out who wrote it; begin it again with upsertSchedule, or remove the field of the hash.',
   },
   'cross-slot': {
     means: 'The name has a { without a {tag}, so that its keys lie in different slots, which no cluster allows.',

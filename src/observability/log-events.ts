@@ -2,7 +2,7 @@ import { cleanError } from '../clean-error.js'
 import {
   RedelayedError,
   type EventName,
-  type HandledOutcome,
+  type SettledOutcome,
   type RedelayedClient,
   type RedelayedEvents,
 } from '../index.js'
@@ -25,7 +25,7 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   full: 'warn',
   rejected: 'warn',
   expired: 'warn',
-  handled: 'warn', // what went well: debug
+  settled: 'warn', // what went well: debug
   subscribed: 'info',
   transferred: 'debug',
   added: 'debug',
@@ -35,7 +35,7 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   removed: 'debug',
 }
 
-const WENT_WELL: readonly (HandledOutcome | undefined)[] = ['completed', 'deferred']
+const WENT_WELL: readonly (SettledOutcome | undefined)[] = ['completed', 'deferred']
 
 /**
  * Logs what happens to a client, with the event's name in `event` and never a payload, until the function that is returned is
@@ -61,7 +61,7 @@ function listen(client: RedelayedClient, name: EventName, logger: EventLogger): 
 
 function fieldsOf(event: RedelayedEvents[EventName]): {
   readonly err?: Error | undefined
-  readonly outcome?: HandledOutcome
+  readonly outcome?: SettledOutcome
 } {
   if (event instanceof RedelayedError) {
     return { ...(event.queue !== undefined && { queue: shown(event.queue) }), err: event }

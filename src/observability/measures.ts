@@ -4,7 +4,7 @@ import { printable } from '../text.js'
 /** What is measured, by names without a prefix; seconds, as both Prometheus and OpenTelemetry ask for. */
 export const COUNTERS = {
   messages: 'Messages of reliable queues by what happened to them through this client.',
-  handled: 'Messages that workers were done with, by outcome.',
+  settled: 'Messages that workers were done with, by outcome.',
   transferred: 'Messages of delayed queues that this client moved to their destination.',
   quarantined: 'Entries that could not be read.',
   errors: 'Errors by their code.',
@@ -33,7 +33,7 @@ export const BUCKETS: Readonly<Record<keyof typeof HISTOGRAMS, readonly number[]
 /** The labels of each, always all of them. */
 export const LABELS = {
   messages: ['queue', 'event'],
-  handled: ['queue', 'task', 'outcome'],
+  settled: ['queue', 'task', 'outcome'],
   transferred: ['queue'],
   quarantined: ['queue', 'reason'],
   errors: ['code'],
@@ -99,10 +99,10 @@ export function observe(client: RedelayedClient, tasks: readonly string[], sink:
   for (const event of MESSAGE_EVENTS) {
     listen(event, ({ queue, count }) => sink.count('messages', { queue: labelOf(queue), event }, count))
   }
-  listen('handled', ({ queue: name, task = '', outcome, ms, lateMs, attempt }) => {
+  listen('settled', ({ queue: name, task = '', outcome, ms, lateMs, attempt }) => {
     const queue = labelOf(name)
     const labels = { queue, task: tasks.includes(task) ? task : '', outcome }
-    sink.count('handled', labels, 1)
+    sink.count('settled', labels, 1)
     sink.record('handling_seconds', labels, ms / 1_000)
     sink.record('lateness_seconds', { queue }, lateMs / 1_000)
     sink.record('attempts', { queue }, attempt)

@@ -9,7 +9,7 @@ import type { Settings } from '../options.js'
 import type { TransferRegistry } from '../scheduler/transfer-registry.js'
 
 /** Something that keeps elements which were popped and have nobody to go to yet. */
-export interface Holder {
+export interface PrefetchBuffer {
   /** Whether it has any now. */
   readonly holding: boolean
   /** Ends its waits and puts the elements back; needs the connections. */
@@ -26,7 +26,7 @@ export interface QueueContext {
   readonly settings: Settings
   readonly ids: EntryIds
   /** Closed by a shutdown while it can still send commands. */
-  readonly holders: Set<Holder>
+  readonly holders: Set<PrefetchBuffer>
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => QueueKeys
   /** The names of a sharded queue's shards. */

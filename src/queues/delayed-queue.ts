@@ -12,12 +12,12 @@ import { PendingChanges } from './pending-changes.js'
 
 export interface DelayedQueueOptions {
   /**
-   * `'list'` (default) is Redisson's exact layout: all methods of Java's RDelayedQueue see these entries, at the price of a
-   * walk through the order list for every message that is not delivered in offer order. `'none'` leaves that list out:
+   * `'redisson'` (default) is Redisson's exact layout: all methods of Java's RDelayedQueue see these entries, at the price of a
+   * walk through the order list for every message that is not delivered in offer order. `'compact'` leaves that list out:
    * every operation is O(log N) and takes less memory; Java still delivers and takes the messages, but its `size`,
    * `readAll` and `poll` on the delayed queue do not see them.
    */
-  readonly order?: 'list' | 'none' | undefined
+  readonly layout?: 'redisson' | 'compact' | undefined
   /**
    * Whether this client takes part in delivering the queue. Default true. `false` is for processes that only offer, cancel
    * or look: they open no subscriber connection, and somebody else delivers, such as any consumer of the queue.
@@ -60,19 +60,19 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
 
   /** @internal */
   constructor(context: QueueContext, destination: ListQueue<T>, options: DelayedQueueOptions) {
-    onlyKnown('options', options, ['order', 'deliver', 'unguessableTickets'])
+    onlyKnown('options', options, ['layout', 'deliver', 'unguessableTickets'])
     const unguessable = boolean('unguessableTickets', options.unguessableTickets ?? false)
     if (unguessable && context.settings.entryFormat === 'dLc0') {
       const expected = `false with entryFormat 'dLc0', whose ids have 8 bytes`
       throw new InvalidArgumentError('unguessableTickets', expected, true, { queue: destination.name })
     }
-    if (options.order === 'none' && context.settings.entryFormat === 'dLc0') {
-      const expected = `'list' with entryFormat 'dLc0', whose entries always stand in the order list`
-      throw new InvalidArgumentError('order', expected, options.order, { queue: destination.name })
+    if (options.layout === 'compact' && context.settings.entryFormat === 'dLc0') {
+      const expected = `'redisson' with entryFormat 'dLc0', whose entries always stand in the order list`
+      throw new InvalidArgumentError('layout', expected, options.layout, { queue: destination.name })
     }
-    super(context, destination.identity, options.order)
+    super(context, destination.identity, options.layout)
     this.destination = destination
-    this.#offers = new Offers(context, destination.identity, this.order === 'list', unguessable)
+    this.#offers = new Offers(context, destination.identity, this.layout === 'redisson', unguessable)
     const deliver = boolean('deliver', options.deliver ?? true)
     this.#release = deliver ? context.transfers.acquire(destination.identity) : () => Promise.resolve()
     const { events, end } = context.hub.forQueue(this.name)

@@ -81,7 +81,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
   }
 
   /**
-   * Takes the last pending message (the last offered, or with `order: 'none'` the last due) and puts it in front of the queue
+   * Takes the last pending message (the last offered, or with `layout: 'compact'` the last due) and puts it in front of the queue
    * `name`, in one step at the server; resolves with it, or with `null` when nothing is pending. Throws a `DecodeError` when
    * its bytes cannot be read; then it is in the other queue.
    */

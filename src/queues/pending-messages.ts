@@ -23,19 +23,19 @@ const BUDGET_US = 2_000
 const MAX_SCHEDULE = 10_000
 
 /**
- * Looking at the pending messages of a delayed queue. With `order: 'list'` the order list is looked at, as in Redisson; with
- * `'none'` the schedule.
+ * Looking at the pending messages of a delayed queue. With `layout: 'redisson'` the order list is looked at, as in Redisson; with
+ * `'compact'` the schedule.
  */
 export abstract class PendingMessages<T> extends KeyedObject<T> {
-  readonly order: 'list' | 'none'
+  readonly layout: 'redisson' | 'compact'
 
   /** @internal */
-  protected constructor(context: QueueContext, identity: QueueIdentity<T>, order: 'list' | 'none' | undefined) {
+  protected constructor(context: QueueContext, identity: QueueIdentity<T>, layout: 'redisson' | 'compact' | undefined) {
     super(context, identity)
-    this.order = oneOf('order', order ?? 'list', ['list', 'none'])
+    this.layout = oneOf('layout', layout ?? 'redisson', ['redisson', 'compact'])
   }
 
-  /** How many messages are pending. With `order: 'list'` those that stand in the order list, as in Redisson. */
+  /** How many messages are pending. With `layout: 'redisson'` those that stand in the order list, as in Redisson. */
   async size(): Promise<number> {
     this.assertUsable()
     const { order, timeouts } = this.identity.keys
@@ -46,7 +46,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     return (await this.size()) === 0
   }
 
-  /** The first pending message without taking it: the oldest offered, or with `order: 'none'` the next due. */
+  /** The first pending message without taking it: the oldest offered, or with `layout: 'compact'` the next due. */
   async peek(): Promise<T | null> {
     this.assertUsable()
     const [entry] = await this.#range(0, 0)
@@ -58,7 +58,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     return this.required(await this.peek())
   }
 
-  /** All pending messages, in one reply: in offer order, or with `order: 'none'` by due time. Use `iterate` for many. */
+  /** All pending messages, in one reply: in offer order, or with `layout: 'compact'` by due time. Use `iterate` for many. */
   async readAll(): Promise<T[]> {
     this.assertUsable()
     return this.#valuesOf(await this.#range(0, -1))
@@ -164,7 +164,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
   }
 
   protected get ordered(): boolean {
-    return this.order === 'list'
+    return this.layout === 'redisson'
   }
 
   /** Entries by index: of the order list, or of the schedule. */

@@ -15,7 +15,7 @@ interface Taker<E> {
 }
 
 /** Calls that wait for elements which come from somewhere, first come first served. */
-export class Takers<E> {
+export class WaiterQueue<E> {
   readonly #clock: Clock
   readonly #onLeft: () => void
   readonly #whyNone: () => Error | undefined

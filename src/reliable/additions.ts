@@ -50,7 +50,7 @@ const CHUNKS_IN_FLIGHT = 4
 const MAX_ATTEMPTS = 5
 
 /** Adds messages, each at most once however often it has to be sent: the ids tell a repeated attempt from another message. */
-export class Additions {
+export class Adder {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
   readonly #keys: AddKeys

@@ -4,7 +4,7 @@ import { positive } from './add-options.js'
 /** What holds for a queue in all processes; kept in Redis. What is not set has its default. */
 export interface ReliableQueueConfig {
   /** For how many milliseconds nobody else gets a message that was handed out. At least 1; default 30,000. */
-  readonly visibility?: number | null | undefined
+  readonly visibilityTimeout?: number | null | undefined
   /** How often a message is delivered at most. 1 to 1,000,000; default 10. */
   readonly deliveryLimit?: number | null | undefined
   /** Messages that nobody has handled so many milliseconds after they became visible are removed. Default: never. */
@@ -20,7 +20,7 @@ export interface ReliableQueueConfig {
 }
 
 const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, value: unknown) => number } = {
-  visibility: positive,
+  visibilityTimeout: positive,
   deliveryLimit: (what, value) => integer(what, value, 1, 1_000_000),
   timeToLive: positive,
   delay: (what, value) => integer(what, value, 0, Number.MAX_SAFE_INTEGER),

@@ -34,7 +34,7 @@ const MOST = 1_000
 const MAX_REASON_BYTES = 2_000
 
 /** What a consumer does with deliveries. Each answers whether the message was still its own. */
-export class Handling {
+export class Acknowledger {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
   readonly #acknowledgements: Batches<Delivery, boolean>

@@ -7,8 +7,8 @@ export interface NegativeOptions {
   readonly delay?: number | undefined
   /** It goes to the dead letters at once, or is removed where the queue keeps none. Default false. */
   readonly reject?: boolean | undefined
-  /** This delivery does not count as an attempt, and nothing is noted: the message had no part in it. Default false. */
-  readonly uncounted?: boolean | undefined
+  /** False: this delivery is no attempt, and nothing is noted, because the message had no part in it. Default true. */
+  readonly countAttempt?: boolean | undefined
   /** Why; its name and message are kept with the message. */
   readonly error?: unknown
 }
@@ -19,7 +19,7 @@ export interface MessageActions {
   readonly queueKey: string
   acknowledge(delivery: Delivery): Promise<boolean>
   negativeAcknowledge(delivery: Delivery, options?: NegativeOptions): Promise<boolean>
-  extend(message: ReliableMessage, visibility?: number): Promise<boolean>
+  extend(message: ReliableMessage, visibilityTimeout?: number): Promise<boolean>
 }
 
 /** What a delivery is made of. */
@@ -104,8 +104,8 @@ export class ReliableMessage<T = unknown> {
   }
 
   /** More time: so many milliseconds from now (at least 1; default: what the queue says). False when it was not yours any more. */
-  extend(visibility?: number): Promise<boolean> {
-    return this.#actions.extend(this, visibility)
+  extend(visibilityTimeout?: number): Promise<boolean> {
+    return this.#actions.extend(this, visibilityTimeout)
   }
 
   /** @internal Of a suspect that was begun. */

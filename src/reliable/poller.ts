@@ -2,7 +2,7 @@ import { isBrief } from '../redis/replies/server-errors.js'
 import { noConnectionYet } from '../redis/topology/topology.js'
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../store/reliable-scripts.js'
-import { Takers, type TakerOptions } from '../queues/takers.js'
+import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import { TransferTask, type TransferResult } from '../scheduler/transfer-task.js'
@@ -55,7 +55,7 @@ export interface PollerParams {
 
 interface Group {
   readonly how: HowToHold
-  readonly takers: Takers<Polled>
+  readonly takers: WaiterQueue<Polled>
 }
 
 /** The most that one script hands out. */
@@ -170,8 +170,8 @@ export class Poller {
     this.#takers.set(key, group)
   }
 
-  #noTakers(): Takers<Polled> {
-    return new Takers<Polled>(
+  #noTakers(): WaiterQueue<Polled> {
+    return new WaiterQueue<Polled>(
       this.#params.clock,
       () => undefined,
       () => this.#whyNone(),

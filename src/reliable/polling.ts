@@ -6,7 +6,7 @@ import { scriptTime } from '../options.js'
 import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
-import type { Handling } from './handling.js'
+import type { Acknowledger } from './handling.js'
 import type { PollTarget } from './poll-registry.js'
 import { polledOf, type HowToHold, type Polled } from './poller.js'
 import type { Repeats } from './repeats/repeats.js'
@@ -17,14 +17,14 @@ const IDLE_MS = 3_600_000
 const TOKEN_BYTES = 6
 
 /** Takes deliveries from a queue: what is there now, or what comes. */
-export class Polling {
+export class Claims {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
   readonly #repeats: Repeats
   readonly #target: PollTarget
   readonly #seldom = new Seldom(systemClock)
 
-  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>, handling: Handling, repeats: Repeats) {
+  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>, handling: Acknowledger, repeats: Repeats) {
     this.#context = context
     this.#identity = identity
     this.#repeats = repeats

@@ -14,14 +14,14 @@ import {
   type How,
   type PendingMessage,
 } from './add-options.js'
-import { Additions, toRedelayed, type Added } from './additions.js'
+import { Adder, toRedelayed, type Added } from './additions.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { Delivery } from './delivery.js'
-import { Handling, reasonOf, type GiveBack } from './handling.js'
+import { Acknowledger, reasonOf, type GiveBack } from './handling.js'
 import { ReliableMessage, isSuspect, type MessageActions, type NegativeOptions } from './message.js'
 import { idOf } from './message-id.js'
 import type { Polled } from './poller.js'
-import { Polling } from './polling.js'
+import { Claims } from './polling.js'
 import { TASK_HEADER, checkHeaders, readRecord } from './record.js'
 import { ReliableRepeats } from './reliable-repeats.js'
 import { groupUnreadable, type Unreadable, type UnreadableGroup } from './unreadable.js'
@@ -32,7 +32,7 @@ export interface PollOptions {
    */
   readonly timeout?: number | undefined
   /** For how many milliseconds nobody else gets it. At least 1; default: what the queue's configuration says, else 30,000. */
-  readonly visibility?: number | undefined
+  readonly visibilityTimeout?: number | undefined
   /** `'auto'` acknowledges before you have it: at most once. Default `'manual'`. */
   readonly acknowledge?: 'manual' | 'auto' | undefined
   readonly signal?: AbortSignal | undefined
@@ -53,23 +53,23 @@ const UNSAID = -1
  * Redisson's RReliableQueue; the keys are this package's own.
  */
 export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
-  readonly #additions: Additions
-  readonly #handling: Handling
+  readonly #additions: Adder
+  readonly #handling: Acknowledger
   readonly #actions: MessageActions
-  readonly #polling: Polling
+  readonly #polling: Claims
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
     super(reliable, identity)
-    this.#additions = new Additions(reliable, identity)
-    this.#handling = new Handling(reliable, identity)
+    this.#additions = new Adder(reliable, identity)
+    this.#handling = new Acknowledger(reliable, identity)
     this.#actions = {
       queueKey: identity.keys.messages,
       acknowledge: (delivery) => this.attribute(this.#handling.acknowledge(delivery)),
       negativeAcknowledge: (delivery, options) => this.#giveBack(delivery, options),
-      extend: (message, visibility) => this.#extend(message as ReliableMessage<T>, visibility),
+      extend: (message, visibilityTimeout) => this.#extend(message as ReliableMessage<T>, visibilityTimeout),
     }
-    this.#polling = new Polling(reliable, identity, this.#handling, this.repeats)
+    this.#polling = new Claims(reliable, identity, this.#handling, this.repeats)
   }
 
   /**
@@ -119,14 +119,14 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   }
 
   /** As `add`, for the worker's handler of that name: it gets `args`. */
-  async schedule(task: string, args: T, options: AddOptions = {}): Promise<Added> {
+  async addTask(task: string, args: T, options: AddOptions = {}): Promise<Added> {
     const headers = this.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
     return this.add(args, { ...options, headers })
   }
 
   /** Takes one message for its visibility; `null` when there is none, or none came in time. */
   async poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
-    this.checked(() => onlyKnown('options', options, ['timeout', 'visibility', 'acknowledge', 'signal']))
+    this.checked(() => onlyKnown('options', options, ['timeout', 'visibilityTimeout', 'acknowledge', 'signal']))
     const [message = null] = await this.#poll({ ...options, count: 1 })
     return message
   }
@@ -134,7 +134,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   /** Takes up to `count` messages for their visibility: all that are there, or, with a timeout, as soon as there is any. */
   async pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
     this.checked(() => {
-      onlyKnown('options', options, ['count', 'timeout', 'visibility', 'acknowledge', 'signal'])
+      onlyKnown('options', options, ['count', 'timeout', 'visibilityTimeout', 'acknowledge', 'signal'])
       integer('count', options.count, 1, 1_000)
     })
     return this.#poll(options)
@@ -164,27 +164,31 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   }
 
   /**
-   * More time for messages: `visibility` milliseconds from now (at least 1; default: what the queue says). One answer each: false for
+   * More time for messages: `visibilityTimeout` milliseconds from now (at least 1; default: what the queue says). One answer each: false for
    * one that was not yours any more.
    */
-  async extend(messages: readonly ReliableMessage<T>[], visibility?: number): Promise<boolean[]> {
-    return this.extendSome(messages, 0, visibility)
+  async extend(messages: readonly ReliableMessage<T>[], visibilityTimeout?: number): Promise<boolean[]> {
+    return this.extendSome(messages, 0, visibilityTimeout)
   }
 
   /** @internal Counts the delivery of a suspect, and decodes it then; false when it was not the caller's any more. */
-  async begin(suspect: ReliableMessage<T>, visibility: number): Promise<boolean> {
-    const [isHeld = false] = await this.extend([suspect], visibility)
+  async begin(suspect: ReliableMessage<T>, visibilityTimeout: number): Promise<boolean> {
+    const [isHeld = false] = await this.extend([suspect], visibilityTimeout)
     if (isHeld) suspect.open(this.decode(suspect.payload as Buffer))
     return isHeld
   }
 
   /** @internal As `extend`; the first `unbegun` were taken beforehand and are not being handled yet. */
-  async extendSome(messages: readonly ReliableMessage<T>[], unbegun: number, visibility?: number): Promise<boolean[]> {
+  async extendSome(
+    messages: readonly ReliableMessage<T>[],
+    unbegun: number,
+    visibilityTimeout?: number,
+  ): Promise<boolean[]> {
     const { deliveries, ms } = this.checked(() => ({
       deliveries: this.#deliveriesOf(messages),
-      ms: visibility === undefined ? UNSAID : positive('visibility', visibility),
+      ms: visibilityTimeout === undefined ? UNSAID : positive('visibilityTimeout', visibilityTimeout),
     }))
-    const heldUntil = visibility === undefined ? undefined : performance.now() + visibility
+    const heldUntil = visibilityTimeout === undefined ? undefined : performance.now() + visibilityTimeout
     for (const message of messages) message.extensions++
     try {
       const ends = await this.attribute(this.#handling.extend(deliveries, ms, unbegun))
@@ -216,13 +220,14 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   }
 
   async #poll(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
-    const { visibility, timeout, isFinal } = this.checked(() => ({
-      visibility: options.visibility === undefined ? UNSAID : positive('visibility', options.visibility),
+    const { visibilityTimeout, timeout, isFinal } = this.checked(() => ({
+      visibilityTimeout:
+        options.visibilityTimeout === undefined ? UNSAID : positive('visibilityTimeout', options.visibilityTimeout),
       timeout: options.timeout === Infinity ? undefined : toMillis('timeout', options.timeout ?? 0),
       isFinal: oneOf('acknowledge', options.acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
     }))
     const { count, signal } = options
-    const how = { visibilityMs: visibility, beforehand }
+    const how = { visibilityMs: visibilityTimeout, beforehand }
     const deadline = timeout === undefined ? undefined : performance.now() + timeout
     for (;;) {
       if (signal?.aborted === true) throw toError(signal.reason)
@@ -308,8 +313,8 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     return done
   }
 
-  async #extend(message: ReliableMessage<T>, visibility: number | undefined): Promise<boolean> {
-    const [extended = false] = await this.extend([message], visibility)
+  async #extend(message: ReliableMessage<T>, visibilityTimeout: number | undefined): Promise<boolean> {
+    const [extended = false] = await this.extend([message], visibilityTimeout)
     return extended
   }
 
@@ -324,12 +329,12 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
 }
 
 function giveBackOf(options: NegativeOptions): GiveBack {
-  onlyKnown('options', options, ['delay', 'reject', 'uncounted', 'error'])
+  onlyKnown('options', options, ['delay', 'reject', 'countAttempt', 'error'])
   const reject = boolean('reject', options.reject ?? false)
-  const uncounted = boolean('uncounted', options.uncounted ?? false)
-  if (reject && uncounted) throw new InvalidArgumentError('uncounted', 'false for what is rejected', uncounted)
+  const countAttempt = boolean('countAttempt', options.countAttempt ?? true)
+  if (reject && !countAttempt) throw new InvalidArgumentError('countAttempt', 'true for what is rejected', countAttempt)
   return {
-    how: reject ? 'rejected' : uncounted ? 'released' : 'failed',
+    how: reject ? 'rejected' : countAttempt ? 'failed' : 'released',
     delayMs: toMillis('delay', options.delay ?? 0),
     reason: reasonOf(options.error),
   }

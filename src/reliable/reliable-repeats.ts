@@ -7,7 +7,7 @@ import {
   definitionOf,
   readState,
   type RepeatDefinition,
-  type RepeatOptions,
+  type ScheduleOptions,
 } from './repeats/repeat-definition.js'
 import { Repeats } from './repeats/repeats.js'
 import { repeatTurns } from './repeats/turns.js'
@@ -15,7 +15,7 @@ import type { Headers } from './record.js'
 import { ReliableChanges } from './reliable-changes.js'
 
 /** What is repeated, and how far it has come. */
-export interface RepeatInfo<T> {
+export interface ScheduleInfo<T> {
   readonly name: string
   readonly payload: T
   readonly headers: Headers
@@ -48,7 +48,7 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
    * @throws InvalidArgumentError also for a cron expression or a time zone that cannot be read
    * @throws UnsupportedOperationError a cron expression without the package `croner`
    */
-  async setRepeat(name: string, payload: T, options: RepeatOptions): Promise<boolean> {
+  async upsertSchedule(name: string, payload: T, options: ScheduleOptions): Promise<boolean> {
     const definition = this.checked(() => {
       assertRepeatName(name)
       return definitionOf(options, this.encode(payload, 'payload'))
@@ -60,18 +60,18 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
   }
 
   /** Ends a repeat; its message is removed unless its tick has come. False when there is none of this name. */
-  async removeRepeat(name: string): Promise<boolean> {
+  async removeSchedule(name: string): Promise<boolean> {
     this.checked(() => assertRepeatName(name))
     return this.#change(name, async (known, now) => (known === null ? null : this.repeats.end(name, known, now)))
   }
 
   /** All of them, by their names; one that cannot be read is left out and reported by an `error` event. */
-  async listRepeats(): Promise<RepeatInfo<T>[]> {
+  async listSchedules(): Promise<ScheduleInfo<T>[]> {
     const { repeats } = this.identity.keys
     const names = asArray(await this.read('HKEYS', [repeats])).map(asBytes)
     if (names.length === 0) return []
     const values = asArray(await this.read('HMGET', [repeats, ...names])).map(asBytesOrNull)
-    const infos: RepeatInfo<T>[] = []
+    const infos: ScheduleInfo<T>[] = []
     for (const [at, name] of names.entries()) {
       const info = await repeatTurns.take(() => this.#infoOf(name.toString(), values[at] ?? null))
       if (info !== undefined) infos.push(info)
@@ -99,7 +99,7 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
     return (await this.script(get, keys, { nowMs: this.now, ids: [] }, { idempotent: true })).now
   }
 
-  #infoOf(name: string, value: Buffer | null): RepeatInfo<T> | undefined {
+  #infoOf(name: string, value: Buffer | null): ScheduleInfo<T> | undefined {
     if (value === null) return undefined // it was ended meanwhile
     try {
       const { tick, definition } = readState(value, this.context.settings.maxPayloadBytes)

@@ -5,7 +5,7 @@ import { BlockingQueue } from '../queues/blocking-queue.js'
 import { Deque } from '../queues/deque.js'
 
 /** An element that was taken, with its bytes, so that it can be put back as it was. */
-export interface Held<T> {
+export interface RawElement<T> {
   readonly value: T
   readonly bytes: Buffer
 }
@@ -24,10 +24,10 @@ export function sourceOf<T>(
   context: QueueContext,
   { name, keys, codec }: QueueIdentity<T>,
   options: { consumersDeliver?: boolean | undefined },
-): ShardSource<Held<T>> {
+): ShardSource<RawElement<T>> {
   const identity = { name, keys, codec: heldCodec(codec) }
-  const queue = new BlockingQueue<Held<T>>(context, identity, options)
-  const deque = new Deque<Held<T>>(context, identity)
+  const queue = new BlockingQueue<RawElement<T>>(context, identity, options)
+  const deque = new Deque<RawElement<T>>(context, identity)
   return {
     wait: (max, signal) => queue.takeMany(max, { signal }),
     drain: (max) => queue.drainTo(max),
@@ -41,13 +41,13 @@ export function sourceOf<T>(
 }
 
 /** Where the connection for commands sends again by itself what may have been carried out, elements could come twice. */
-async function pushOnce(context: QueueContext, key: string, elements: readonly Held<unknown>[]): Promise<void> {
+async function pushOnce(context: QueueContext, key: string, elements: readonly RawElement<unknown>[]): Promise<void> {
   const push = ['LPUSH', [key, ...elements.map(({ bytes }) => bytes)]] as const
   const [reply] = await context.durable.sender(key, NO_WAIT).pipeline([push])
   if (reply instanceof Error) throw reply
 }
 
-function heldCodec<T>(codec: Codec<T>): Codec<Held<T>> {
+function heldCodec<T>(codec: Codec<T>): Codec<RawElement<T>> {
   return {
     name: codec.name,
     encode: ({ bytes }) => bytes,

@@ -3,9 +3,9 @@ import { ConnectionError, toError } from '../errors.js'
 import { backoffDelay } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
-import type { Holder } from '../queues/context.js'
+import type { PrefetchBuffer } from '../queues/context.js'
 import type { ShardSource } from './held.js'
-import { Takers, type TakerOptions } from '../queues/takers.js'
+import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
 
 /** How long waits go on when nobody asks any more: a consumer in a loop asks again at once. */
 const LINGER_MS = 50
@@ -24,7 +24,7 @@ const MAX_SHARE = 10_000
 export interface ShardedConsumerParams<E> {
   readonly sources: readonly ShardSource<E>[]
   /** The client's; it is among them while it waits or has something. */
-  readonly holders: Set<Holder>
+  readonly holders: Set<PrefetchBuffer>
   readonly clock: Clock
   readonly random: () => number
   /** What the takers get that wait when it is closed, and those that come later. */
@@ -60,11 +60,11 @@ interface Shard<E> {
  * So more can come than is wanted, at most one share per shard: it is kept for the next call, and put back at the
  * head of its list when none comes soon.
  */
-export class ShardedConsumer<E> implements Holder {
+export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #params: ShardedConsumerParams<E>
   readonly #clock: Clock
   readonly #shards: Shard<E>[]
-  readonly #takers: Takers<E>
+  readonly #takers: WaiterQueue<E>
   readonly #linger: DeadlineTimer
   readonly #retry: DeadlineTimer
   readonly #headStart: DeadlineTimer
@@ -95,7 +95,7 @@ export class ShardedConsumer<E> implements Holder {
       since: Infinity,
     }))
     this.#turn = Math.floor(params.random() * params.sources.length)
-    this.#takers = new Takers(
+    this.#takers = new WaiterQueue(
       params.clock,
       () => this.#settle(),
       () => this.#whyNone(),

@@ -37,7 +37,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
    * offers.
    */
   readonly names: readonly string[]
-  readonly order: 'list' | 'none'
+  readonly layout: 'redisson' | 'compact'
   readonly #delayed: readonly DelayedQueue<T>[]
   /** For tickets of shards that are neither offered to nor delivered here. */
   readonly #others = new Map<number, DelayedQueue<T>>()
@@ -46,13 +46,13 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>, options: ShardedDelayedQueueOptions<T>) {
-    const { shards, covered, order, deliver, unguessableTickets, consumersDeliver } = resolveShardedOptions(options)
+    const { shards, covered, layout, deliver, unguessableTickets, consumersDeliver } = resolveShardedOptions(options)
     const identities = Array.from({ length: covered }, (_, shard) => shardIdentity(context, identity, shard))
     super(context, identity, identities, { consumersDeliver })
     this.shards = shards
     this.names = Object.freeze(identities.map(({ name }) => name))
-    this.order = order
-    const each = { order, deliver, unguessableTickets }
+    this.layout = layout
+    const each = { layout, deliver, unguessableTickets }
     this.#delayed = identities.map((identity) => new DelayedQueue(context, new Queue(context, identity), each))
     this.#turn = Math.floor(Math.random() * shards)
   }
@@ -130,7 +130,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
     return sumOf(await this.#each((delayed) => delayed.destination.size()))
   }
 
-  /** All pending messages, shard by shard: by due time, or with `order: 'list'` in offer order, only within a shard. */
+  /** All pending messages, shard by shard: by due time, or with `layout: 'redisson'` in offer order, only within a shard. */
   async readAll(): Promise<T[]> {
     return (await this.#each((delayed) => delayed.readAll())).flat()
   }
@@ -237,7 +237,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
     if (known !== undefined) return known
     const identity = shardIdentity(this.context, this.identity, shard)
     const other = new DelayedQueue(this.context, new Queue(this.context, identity), {
-      order: this.order,
+      layout: this.layout,
       deliver: false,
     })
     this.#others.set(shard, other)

@@ -13,8 +13,8 @@ export interface ShardedDelayedQueueOptions<T> {
   readonly formerShards?: number | undefined
   /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
   readonly codec?: Codec<T> | undefined
-  /** As for `getDelayedQueue`, but the default is `'none'`, the layout that scales. */
-  readonly order?: 'list' | 'none' | undefined
+  /** As for `getDelayedQueue`, but the default is `'compact'`, the layout that scales. */
+  readonly layout?: 'redisson' | 'compact' | undefined
   /** Whether this client takes part in delivering the queue. Default true. */
   readonly deliver?: boolean | undefined
   /** As for `getDelayedQueue`. */
@@ -27,7 +27,7 @@ export const SHARDED_OPTIONS = [
   'shards',
   'formerShards',
   'codec',
-  'order',
+  'layout',
   'deliver',
   'unguessableTickets',
   'consumersDeliver',
@@ -48,7 +48,7 @@ export interface ShardedSettings {
   readonly shards: number
   /** How many shards are delivered, taken from and looked at. */
   readonly covered: number
-  readonly order: 'list' | 'none'
+  readonly layout: 'redisson' | 'compact'
   readonly deliver: boolean
   readonly unguessableTickets: boolean
   readonly consumersDeliver: boolean | undefined
@@ -61,7 +61,7 @@ export function resolveShardedOptions(options: ShardedDelayedQueueOptions<unknow
   return {
     shards,
     covered: Math.max(shards, former),
-    order: oneOf('order', options.order ?? 'none', ['list', 'none']),
+    layout: oneOf('layout', options.layout ?? 'compact', ['redisson', 'compact']),
     deliver: boolean('deliver', options.deliver ?? true),
     unguessableTickets: boolean('unguessableTickets', options.unguessableTickets ?? false),
     consumersDeliver: consumersDeliver === undefined ? undefined : boolean('consumersDeliver', consumersDeliver),

@@ -5,14 +5,14 @@ import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from '../queues/context.js'
 import { QueueObject } from '../queues/queue-object.js'
 import type { TakeManyOptions, TakeOptions } from '../queues/waiting-queue.js'
-import { sourceOf, type Held } from './held.js'
+import { sourceOf, type RawElement } from './held.js'
 import { ShardedConsumer } from './sharded-consumer.js'
 
 const MAX_TAKE = 10_000
 
 /** Taking from all shards as if they were one queue. */
 export abstract class ShardedTakes<T> extends QueueObject<T> {
-  readonly #consumer: ShardedConsumer<Held<T>>
+  readonly #consumer: ShardedConsumer<RawElement<T>>
 
   /** @internal */
   constructor(
@@ -114,6 +114,6 @@ export abstract class ShardedTakes<T> extends QueueObject<T> {
   }
 }
 
-function valuesOf<T>(held: readonly Held<T>[]): T[] {
+function valuesOf<T>(held: readonly RawElement<T>[]): T[] {
   return held.map(({ value }) => value)
 }

@@ -17,7 +17,7 @@ export interface TestKitOptions extends Omit<
   /** Where the virtual clock begins. Default: now. */
   readonly startAt?: Date | undefined
   /** How long, in real time, handlers may take and `until` waits, in milliseconds. 10 to 600,000; default 5,000. */
-  readonly patience?: number | undefined
+  readonly timeout?: number | undefined
 }
 
 /** Where a message of a reliable queue is. `'gone'`: it was acknowledged, removed or has expired. */
@@ -44,7 +44,7 @@ export class TestKit {
   readonly redis: FlakyServer
   readonly #tracking: TrackingClient
   readonly #raw: KitRedis
-  readonly #patience: number
+  readonly #timeout: number
   readonly #names = new Set<string>()
   #now: number
   #moving: Promise<void> = Promise.resolve()
@@ -55,10 +55,10 @@ export class TestKit {
     redis: FlakyServer
     raw: KitRedis
     startAt: number
-    patience: number
+    timeout: number
   }) {
     this.#now = params.startAt
-    this.#patience = params.patience
+    this.#timeout = params.timeout
     this.#raw = params.raw
     this.redis = params.redis
     this.#tracking = new TrackingClient({ sweepInterval: SWEEP_MS, ...params.options, clock: 'local' }, () => this.#now)
@@ -66,10 +66,10 @@ export class TestKit {
   }
 
   /** @internal use `createTestKit` */
-  static async open({ url, startAt = new Date(), patience = 5_000, ...options }: TestKitOptions): Promise<TestKit> {
+  static async open({ url, startAt = new Date(), timeout = 5_000, ...options }: TestKitOptions): Promise<TestKit> {
     const at = startAt instanceof Date ? startAt.getTime() : NaN
     if (!Number.isSafeInteger(at) || at < 0) throw new InvalidArgumentError('startAt', 'a date after 1970', startAt)
-    integer('patience', patience, 10, 600_000)
+    integer('timeout', timeout, 10, 600_000)
     const given = nonEmptyString('url', url ?? process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379')
     const target = URL.canParse(given) ? new URL(given) : undefined
     if (target?.protocol !== 'redis:')
@@ -80,7 +80,7 @@ export class TestKit {
     through.hostname = '127.0.0.1'
     through.port = String(redis.port)
     try {
-      return new TestKit({ options: { ...options, url: through.href }, redis, raw, startAt: at, patience })
+      return new TestKit({ options: { ...options, url: through.href }, redis, raw, startAt: at, timeout })
     } catch (error) {
       await Promise.all([raw.close([]), redis.close()])
       throw error
@@ -103,7 +103,7 @@ export class TestKit {
    * Moves the clock, by milliseconds or a text such as `'30m'`: from one moment at which something is due in the client's queues
    * to the next, and at each waits until it was delivered and the client's workers are done with it.
    *
-   * @throws TestKitError a handler took longer than `patience`, or there is something due at more than 100,000 moments
+   * @throws TestKitError a handler took longer than `timeout`, or there is something due at more than 100,000 moments
    */
   advance(by: number | string): Promise<void> {
     const target = this.#now + parseDuration('by', by)
@@ -137,10 +137,10 @@ export class TestKit {
 
   /** Waits, in real time, until a condition holds. */
   async eventually(condition: () => boolean | Promise<boolean>, what = 'the condition holds'): Promise<void> {
-    const deadline = performance.now() + this.#patience
+    const deadline = performance.now() + this.#timeout
     for (;;) {
       if (await condition()) return
-      if (performance.now() > deadline) throw new TestKitError(`waited ${this.#patience} ms until ${what}`)
+      if (performance.now() > deadline) throw new TestKitError(`waited ${this.#timeout} ms until ${what}`)
       await pause(LOOK_MS)
     }
   }

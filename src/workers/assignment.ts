@@ -52,16 +52,16 @@ export class Assignment {
 
   /**
    * Runs the handler, of which a plain result costs no promise, unless the message is lost. Never throws or rejects. A suspect is begun first
-   * with `visibility`.
+   * with `visibilityTimeout`.
    */
   handle(
     handler: Handler,
     timeout: number | undefined,
     retryDelay: RetryDelay,
-    visibility: number,
+    visibilityTimeout: number,
   ): Outcome | Promise<Outcome> {
     this.begunAt = performance.now()
-    if (this.message.isSuspect) return this.#handleSuspect(handler, timeout, retryDelay, visibility)
+    if (this.message.isSuspect) return this.#handleSuspect(handler, timeout, retryDelay, visibilityTimeout)
     // no heartbeat may have come between: the handler before can have blocked the process
     if (!this.message.isHeld) this.abort(new LeaseLostError())
     if (this.#reason !== undefined) return this.#outcomeOf(this.#reason, retryDelay)
@@ -80,10 +80,10 @@ export class Assignment {
     handler: Handler,
     timeout: number | undefined,
     retryDelay: RetryDelay,
-    visibility: number,
+    visibilityTimeout: number,
   ): Promise<Outcome> {
     try {
-      if (!(await this.queue.begin(this.message, visibility))) this.abort(new LeaseLostError())
+      if (!(await this.queue.begin(this.message, visibilityTimeout))) this.abort(new LeaseLostError())
     } catch (thrown) {
       const error = toError(thrown)
       // what cannot be decoded has failed; where Redis could not be told, it comes back when its visibility ends
@@ -92,7 +92,7 @@ export class Assignment {
       return { is: 'lost', error }
     }
     this.message.isSuspect = false
-    return this.handle(handler, timeout, retryDelay, visibility)
+    return this.handle(handler, timeout, retryDelay, visibilityTimeout)
   }
 
   /**
@@ -157,13 +157,13 @@ export class Assignment {
       case 'completed':
         return message.acknowledge()
       case 'deferred':
-        return message.negativeAcknowledge({ delay: outcome.delayMs, uncounted: true })
+        return message.negativeAcknowledge({ delay: outcome.delayMs, countAttempt: false })
       case 'failed':
         return message.negativeAcknowledge({ delay: outcome.delayMs, error: outcome.error })
       case 'rejected':
         return message.negativeAcknowledge({ reject: true, error: outcome.error })
       case 'released':
-        return message.negativeAcknowledge({ uncounted: true })
+        return message.negativeAcknowledge({ countAttempt: false })
       case 'lost':
         return false
     }

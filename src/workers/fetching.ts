@@ -32,7 +32,7 @@ interface Ending {
 /** Takes messages from the queues of a worker. A queue that fails, or does not answer, does not keep the others from being asked. */
 export class Fetching {
   readonly #sources: Sources
-  readonly #visibility: number
+  readonly #visibilityTimeout: number
   readonly #beforehand: boolean
   readonly #onError: (thrown: unknown) => void
   /** Replies that came too late for their round: a later one waits for them, or they are given back. They never reject. */
@@ -41,9 +41,9 @@ export class Fetching {
   readonly #spared = new Map<ReliableQueue, number>()
 
   /** `beforehand`: what is taken may have to wait for a handler. */
-  constructor(sources: Sources, visibility: number, beforehand: boolean, onError: (thrown: unknown) => void) {
+  constructor(sources: Sources, visibilityTimeout: number, beforehand: boolean, onError: (thrown: unknown) => void) {
     this.#sources = sources
-    this.#visibility = visibility
+    this.#visibilityTimeout = visibilityTimeout
     this.#beforehand = beforehand
     this.#onError = onError
   }
@@ -106,7 +106,7 @@ export class Fetching {
 
   async #ask(queue: ReliableQueue, count: number, options: PollOptions): Promise<Reply> {
     try {
-      const asked = { ...options, count, visibility: this.#visibility }
+      const asked = { ...options, count, visibilityTimeout: this.#visibilityTimeout }
       return { messages: await queue.pollFor(asked, this.#beforehand) }
     } catch (thrown) {
       return { messages: [], thrown }
@@ -132,7 +132,7 @@ export class Fetching {
     }
     if (thrown !== undefined) report(thrown)
     // what cannot be given back comes back when its visibility ends
-    if (messages.length > 0) queue.negativeAcknowledge(messages, { uncounted: true }).catch(report)
+    if (messages.length > 0) queue.negativeAcknowledge(messages, { countAttempt: false }).catch(report)
   }
 
   /** Throws what ends the worker, and reports all else. */

@@ -8,17 +8,17 @@ const BEATS = 3
 /** Extends what a worker has, as long as it has it, and so says which of it is being handled. */
 export class Heartbeat {
   readonly #inHand: ReadonlySet<Assignment>
-  readonly #visibility: number
+  readonly #visibilityTimeout: number
   readonly #onError: (thrown: unknown) => void
   readonly #timer: NodeJS.Timeout
   /** Whose messages are being extended now. */
   readonly #extending = new Set<ReliableQueue>()
 
-  constructor(inHand: ReadonlySet<Assignment>, visibility: number, onError: (thrown: unknown) => void) {
+  constructor(inHand: ReadonlySet<Assignment>, visibilityTimeout: number, onError: (thrown: unknown) => void) {
     this.#inHand = inHand
-    this.#visibility = visibility
+    this.#visibilityTimeout = visibilityTimeout
     this.#onError = onError
-    this.#timer = setInterval(() => this.#beat(), visibility / BEATS)
+    this.#timer = setInterval(() => this.#beat(), visibilityTimeout / BEATS)
   }
 
   stop(): void {
@@ -40,7 +40,7 @@ export class Heartbeat {
   }
 
   async #extend(queue: ReliableQueue): Promise<void> {
-    const until = performance.now() + this.#visibility
+    const until = performance.now() + this.#visibilityTimeout
     const isUnbegun = ({ begunAt }: Assignment): boolean => begunAt === undefined
     // never shortens what a handler has extended itself, or is extending now
     const due = [...this.#inHand].filter(
@@ -51,7 +51,7 @@ export class Heartbeat {
     const own = [...unbegun, ...due.filter((assignment) => !isUnbegun(assignment))]
     try {
       const messages = own.map(({ message }) => message)
-      const extended = await queue.extendSome(messages, unbegun.length, this.#visibility)
+      const extended = await queue.extendSome(messages, unbegun.length, this.#visibilityTimeout)
       own.forEach((assignment, at) => {
         if (extended[at] === false && this.#inHand.has(assignment)) assignment.abort(new LeaseLostError())
       })

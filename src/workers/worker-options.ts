@@ -11,7 +11,7 @@ export interface WorkerOptions {
    * For how many milliseconds nobody else gets a message; extended every third of it as long as the worker has the message. So after
    * a crash it takes this long until others get it. 300 to 86,400,000; default 30,000.
    */
-  readonly visibility?: number | undefined
+  readonly visibilityTimeout?: number | undefined
   /** How long a handler may take, in milliseconds; then its message has failed. 1 to 86,400,000; default: as long as it wants. */
   readonly timeout?: number | undefined
   /** How long a failed message waits. Default: exponential from 1 second to 1 hour with a fifth of jitter. */
@@ -21,45 +21,46 @@ export interface WorkerOptions {
   /** Take at most `max` messages in any `perMs` milliseconds, in this worker. */
   readonly rateLimit?: { readonly max: number; readonly perMs: number } | undefined
   /** Close the worker when the process gets one of these signals. Default: none. */
-  readonly closeOn?: readonly NodeJS.Signals[] | undefined
+  readonly shutdownSignals?: readonly NodeJS.Signals[] | undefined
   /** How long `close` waits for handlers, in milliseconds, before their signals are aborted. 0 to 86,400,000; default 30,000. */
-  readonly closeTimeout?: number | undefined
+  readonly shutdownTimeout?: number | undefined
 }
 
 export interface WorkerSettings {
   readonly concurrency: number
   readonly prefetch: number
-  readonly visibility: number
+  readonly visibilityTimeout: number
   readonly timeout: number | undefined
   readonly retryDelay: RetryDelay
   readonly strict: boolean
   readonly rateLimit: { readonly max: number; readonly perMs: number } | undefined
-  readonly closeOn: readonly NodeJS.Signals[]
-  readonly closeTimeout: number
+  readonly shutdownSignals: readonly NodeJS.Signals[]
+  readonly shutdownTimeout: number
 }
 
 const DAY_MS = 86_400_000
 const NAMES = [
   'concurrency',
   'prefetch',
-  'visibility',
+  'visibilityTimeout',
   'timeout',
   'backoff',
   'strict',
   'rateLimit',
-  'closeOn',
-  'closeTimeout',
+  'shutdownSignals',
+  'shutdownTimeout',
 ] as const satisfies readonly (keyof WorkerOptions)[]
 
 export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
   onlyKnown('options', options, NAMES)
-  const { timeout, rateLimit, closeOn = [] } = options
+  const { timeout, rateLimit, shutdownSignals = [] } = options
   if (rateLimit !== undefined) onlyKnown('rateLimit', rateLimit, ['max', 'perMs'])
-  if (!Array.isArray(closeOn)) throw new InvalidArgumentError('closeOn', 'an array of signals', closeOn)
+  if (!Array.isArray(shutdownSignals))
+    throw new InvalidArgumentError('shutdownSignals', 'an array of signals', shutdownSignals)
   return Object.freeze({
     concurrency: integer('concurrency', options.concurrency ?? 1, 1, 10_000),
     prefetch: integer('prefetch', options.prefetch ?? 0, 0, 10_000),
-    visibility: integer('visibility', options.visibility ?? 30_000, 300, DAY_MS),
+    visibilityTimeout: integer('visibilityTimeout', options.visibilityTimeout ?? 30_000, 300, DAY_MS),
     timeout: timeout === undefined ? undefined : integer('timeout', timeout, 1, DAY_MS),
     retryDelay: retryDelays(options.backoff),
     strict: boolean('strict', options.strict ?? false),
@@ -67,7 +68,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
       max: integer('rateLimit.max', rateLimit.max, 1, 100_000),
       perMs: integer('rateLimit.perMs', rateLimit.perMs, 1, DAY_MS),
     },
-    closeOn: [...(closeOn as readonly NodeJS.Signals[])],
-    closeTimeout: integer('closeTimeout', options.closeTimeout ?? 30_000, 0, DAY_MS),
+    shutdownSignals: [...(shutdownSignals as readonly NodeJS.Signals[])],
+    shutdownTimeout: integer('shutdownTimeout', options.shutdownTimeout ?? 30_000, 0, DAY_MS),
   })
 }

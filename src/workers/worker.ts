@@ -1,6 +1,6 @@
 import { RedelayedError, ShutdownError, toError } from '../errors.js'
-import { Events, type EventHub, type HandledEvent, type HandledOutcome } from '../events.js'
-import type { Holder } from '../queues/context.js'
+import { Events, type EventHub, type SettledEvent, type SettledOutcome } from '../events.js'
+import type { PrefetchBuffer } from '../queues/context.js'
 import type { ReliableContext } from '../reliable/context.js'
 import { TASK_HEADER } from '../reliable/record.js'
 import { atMost } from '../timing/at-most.js'
@@ -17,7 +17,7 @@ import { Sources, type WorkerQueues } from './sources.js'
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
 
 export interface WorkerEvents {
-  handled: HandledEvent
+  settled: SettledEvent
   /**
    * Polling or extending failed; the worker goes on by itself. Where nobody listens it is an `error` of the client, as is always what
    * happens to waits that worked before.
@@ -26,7 +26,7 @@ export interface WorkerEvents {
 }
 
 /** How many messages came to which end, since the worker began. */
-export type WorkerCounts = Readonly<Record<HandledOutcome, number>>
+export type WorkerCounts = Readonly<Record<SettledOutcome, number>>
 
 /** How long a close waits until Redis knows what came of the messages, after all other time is over. */
 const LAST_ANSWERS_MS = 5_000
@@ -40,7 +40,7 @@ export class Worker {
   readonly #handler: Handler
   readonly #settings: WorkerSettings
   readonly #hub: EventHub
-  readonly #holders: Set<Holder>
+  readonly #holders: Set<PrefetchBuffer>
   readonly #events = new Events<WorkerEvents>()
   readonly #retryDelay: RetryDelay
   readonly #limit: RateLimit | undefined
@@ -50,7 +50,7 @@ export class Worker {
     if (answer === true) this.#finish(assignment, COMPLETED)
     else this.#settle(assignment, COMPLETED, answer)
   })
-  readonly #counts: Record<HandledOutcome, number> = {
+  readonly #counts: Record<SettledOutcome, number> = {
     completed: 0,
     deferred: 0,
     failed: 0,
@@ -83,7 +83,7 @@ export class Worker {
     this.#settings = resolveWorkerOptions(options)
     this.#sources = new Sources(reliable, queues, this.#settings.strict)
     this.#handler = handlerOf(handlers, reliable.instrumentation)
-    const { rateLimit, visibility, closeOn, retryDelay } = this.#settings
+    const { rateLimit, visibilityTimeout, shutdownSignals, retryDelay } = this.#settings
     this.#retryDelay = (attempt, error) => {
       try {
         return retryDelay(attempt, error)
@@ -92,15 +92,15 @@ export class Worker {
         return usualDelay(attempt, error)
       }
     }
-    this.#fetching = new Fetching(this.#sources, visibility, this.#settings.prefetch > 0, (thrown) =>
+    this.#fetching = new Fetching(this.#sources, visibilityTimeout, this.#settings.prefetch > 0, (thrown) =>
       this.#report(thrown),
     )
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
     this.#hub = reliable.queues.hub
     this.#holders = reliable.queues.holders
     this.#holders.add(this)
-    for (const signal of closeOn) process.once(signal, this.#onSignal)
-    this.#heartbeat = new Heartbeat(this.#inHand, visibility, (thrown) => this.#report(thrown))
+    for (const signal of shutdownSignals) process.once(signal, this.#onSignal)
+    this.#heartbeat = new Heartbeat(this.#inHand, visibilityTimeout, (thrown) => this.#report(thrown))
     this.#loop = this.#work()
   }
 
@@ -145,7 +145,7 @@ export class Worker {
   }
 
   /**
-   * Takes no more messages, gives back those that no handler has seen, and waits for the handlers; after `closeTimeout` their signals are
+   * Takes no more messages, gives back those that no handler has seen, and waits for the handlers; after `shutdownTimeout` their signals are
    * aborted and their messages given back, for which it waits five seconds more at most. May be called more than once.
    */
   close(): Promise<void> {
@@ -158,10 +158,10 @@ export class Worker {
   }
 
   async #end(): Promise<void> {
-    for (const signal of this.#settings.closeOn) process.off(signal, this.#onSignal)
+    for (const signal of this.#settings.shutdownSignals) process.off(signal, this.#onSignal)
     this.#polling.abort()
     this.#changed()
-    await atMost(this.#settings.closeTimeout, this.#drain())
+    await atMost(this.#settings.shutdownTimeout, this.#drain())
     this.#isOver = true
     for (const assignment of this.#inHand) assignment.abort(new ShutdownError('the worker was closed'))
     await atMost(LAST_ANSWERS_MS, this.#drain())
@@ -230,16 +230,16 @@ export class Worker {
    * acknowledgements nor heartbeats from their turn.
    */
   #fill(): void {
-    const { concurrency, timeout, visibility } = this.#settings
+    const { concurrency, timeout, visibilityTimeout } = this.#settings
     while (this.#active < concurrency && this.#begun < concurrency && this.#closing === undefined) {
       const assignment = this.#buffer.shift()
       if (assignment === undefined) break
       this.#active++
       this.#begun++
-      const outcome = assignment.handle(this.#handler, timeout, this.#retryDelay, visibility)
+      const outcome = assignment.handle(this.#handler, timeout, this.#retryDelay, visibilityTimeout)
       if (outcome instanceof Promise)
-        void outcome.then((later) => this.#handled(assignment, later)).then(() => this.#fill())
-      else this.#handled(assignment, outcome)
+        void outcome.then((later) => this.#settled(assignment, later)).then(() => this.#fill())
+      else this.#settled(assignment, outcome)
     }
     if (this.#begun === 0 || this.#hasNextTurn) return
     this.#hasNextTurn = true
@@ -250,7 +250,7 @@ export class Worker {
     })
   }
 
-  #handled(assignment: Assignment, outcome: Outcome): void {
+  #settled(assignment: Assignment, outcome: Outcome): void {
     this.#active--
     if (outcome.is === 'completed') this.#completions.add(assignment)
     else this.#settle(assignment, outcome)
@@ -271,15 +271,15 @@ export class Worker {
   }
 
   #tell({ queue, message, begunAt }: Assignment, outcome: Outcome): void {
-    if (!this.#events.isHeard('handled') && !this.#hub.isHeard('handled', queue.name)) return
+    if (!this.#events.isHeard('settled') && !this.#hub.isHeard('settled', queue.name)) return
     const { id, attempt, headers } = message
     const ms = begunAt === undefined ? 0 : performance.now() - begunAt
     // never infinite: one sum of a metric would be so for ever
     const lateMs = Math.max(0, message.polledAt - Math.max(0, message.visibleAt))
     const error = 'error' in outcome ? outcome.error : undefined
     const event = { queue: queue.name, id, task: headers[TASK_HEADER], attempt, ms, lateMs, outcome: outcome.is, error }
-    this.#events.emit('handled', event, (thrown) => this.#report(thrown))
-    this.#hub.emit('handled', event)
+    this.#events.emit('settled', event, (thrown) => this.#report(thrown))
+    this.#hub.emit('settled', event)
   }
 
   /** Resolves when there may be room, or something is done, or after some time. */

@@ -55,7 +55,7 @@ const JUNK: readonly (string | Buffer)[] = [
 ]
 const ANNOUNCED = [...NUMBERS, ...SCORES, '9007199254740991', '9007199254740992', '1'.repeat(MIB), 'x'.repeat(MIB)]
 const FIELDS = [
-  'visibility',
+  'visibilityTimeout',
   'deliveryLimit',
   'timeToLive',
   'delay',
@@ -100,10 +100,10 @@ async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part
 }
 
 const KINDS = [
-  { kind: 'delayed, order: list', order: 'list', rows: DELAYED, keysOf: queueKeys },
-  { kind: 'delayed, order: none', order: 'none', rows: DELAYED, keysOf: queueKeys },
-  { kind: 'reliable', order: undefined, rows: RELIABLE, keysOf: reliableKeys },
-  { kind: 'the dead letters of a reliable queue', order: undefined, rows: RELIABLE, keysOf: deadKeys },
+  { kind: 'delayed, layout: redisson', layout: 'redisson', rows: DELAYED, keysOf: queueKeys },
+  { kind: 'delayed, layout: compact', layout: 'compact', rows: DELAYED, keysOf: queueKeys },
+  { kind: 'reliable', layout: undefined, rows: RELIABLE, keysOf: reliableKeys },
+  { kind: 'the dead letters of a reliable queue', layout: undefined, rows: RELIABLE, keysOf: deadKeys },
 ] as const
 
 function deadKeys(name: string) {
@@ -147,7 +147,11 @@ describe('hostile data in the keys of queues', function () {
   }
 
   /** A message there and back: resolves when it has come, rejects with the error of a call. */
-  async function roundTrip(client: RedelayedClient, name: string, order: 'list' | 'none' | undefined): Promise<void> {
+  async function roundTrip(
+    client: RedelayedClient,
+    name: string,
+    layout: 'redisson' | 'compact' | undefined,
+  ): Promise<void> {
     const value = `good ${Math.random()}`
     const until = performance.now() + 15_000
     const seen = async (take: () => Promise<unknown>): Promise<void> => {
@@ -155,7 +159,7 @@ describe('hostile data in the keys of queues', function () {
       throw new Error(`${name}: the good message did not come`)
     }
     const string = { codec: codecs.string() }
-    if (order === undefined) {
+    if (layout === undefined) {
       const queue = client.getReliableQueue<string>(name, string)
       await queue.add(value, { priority: 9 })
       return seen(async () => {
@@ -165,7 +169,7 @@ describe('hostile data in the keys of queues', function () {
       })
     }
     const queue = client.getBlockingQueue<string>(name, string)
-    await client.getDelayedQueue(queue, { order }).offer(value, 20)
+    await client.getDelayedQueue(queue, { layout: layout }).offer(value, 20)
     return seen(() => queue.poll(500))
   }
 
@@ -202,7 +206,7 @@ describe('hostile data in the keys of queues', function () {
     }
   })
 
-  for (const { kind, order, rows, keysOf } of KINDS) {
+  for (const { kind, layout, rows, keysOf } of KINDS) {
     describe(kind, () => {
       it('every key has a row', () => {
         expect(Object.keys(keysOf('x'))).to.have.members(Object.keys(rows))
@@ -217,10 +221,10 @@ describe('hostile data in the keys of queues', function () {
             async (client) => {
               const [name, beside] = [uniqueName('hostile'), uniqueName('beside')]
               await client.getReliableQueue(name).size() // connected before
-              if (order !== undefined) client.getDelayedQueue(client.getQueue(name), { order })
+              if (layout !== undefined) client.getDelayedQueue(client.getQueue(name), { layout: layout })
               for (const key of keyOf(name)) await fill(redis, key, type)
               if (keysOf === reliableKeys) await pointAt(redis, reliableKeys(name), part)
-              await Promise.all([roundTrip(client, name, order), roundTrip(client, beside, order)])
+              await Promise.all([roundTrip(client, name, layout), roundTrip(client, beside, layout)])
               await redis.unlink(...keyOf(name))
             },
             part === 'due' ? 200 : undefined,
@@ -237,15 +241,15 @@ describe('hostile data in the keys of queues', function () {
                 // the schedule of the good message stays what it is
                 const keys = keyOf(name).slice(0, 9)
                 for (const key of keys) await OTHERS[other]?.(redis, key)
-                const thrown = await roundTrip(client, name, order).catch((error: unknown) => error)
+                const thrown = await roundTrip(client, name, layout).catch((error: unknown) => error)
                 const mayFail = isCore === true && keysOf !== deadKeys
                 if (!mayFail) expect(thrown, `${part} ${other}`).to.equal(undefined)
                 else if (thrown !== undefined) expect(thrown).to.be.instanceOf(RedelayedError)
-                else if (!(order === 'none' && part === 'order')) {
+                else if (!(layout === 'compact' && part === 'order')) {
                   expect(errors.length, `${part} ${other}: neither an error nor an event`).to.be.greaterThan(0)
                 }
                 await redis.unlink(...keys)
-                await roundTrip(client, name, order)
+                await roundTrip(client, name, layout)
               }),
             )
           })

@@ -23,7 +23,7 @@ import { assertId, assertKnownId } from '../../src/reliable/message-id.js'
 import { checkHeaders } from '../../src/reliable/record.js'
 import { protect, unprotect } from '../../src/cli/arguments.js'
 import { failureLine } from '../../src/cli/failure.js'
-import { parseCodec, parseDelay, parseLimit, parseOrder, parseValue } from '../../src/cli/input.js'
+import { parseCodec, parseDelay, parseLimit, parseLayout, parseValue } from '../../src/cli/input.js'
 import { jsonText, preview, table } from '../../src/cli/output.js'
 import { aboutQueue } from '../../src/doctor/finding.js'
 import { allowedBy } from '../../src/doctor/acl-rules.js'
@@ -83,7 +83,7 @@ const paths: Readonly<Record<string, (text: string) => unknown>> = {
   '--limit': (text) => ours(() => parseLimit(text, 1, 10)),
   'a delay': (text) => ours(() => parseDelay(text)),
   '--codec': (text) => ours(() => parseCodec({ codec: text })),
-  '--order': (text) => ours(() => parseOrder({ order: text })),
+  '--layout': (text) => ours(() => parseLayout({ layout: text })),
   'a value': (text) => ours(() => parseValue(text, 'json')),
   oneOf: (text) => ours(() => oneOf(text, text, ['a'])),
   onlyKnown: (text) => ours(() => onlyKnown(text, { [text]: 1 }, ['a'])),
@@ -194,7 +194,7 @@ function logged(text: string): unknown {
   const hub = new EventHub()
   logEvents(hub.client as unknown as RedelayedClient, { debug: note, info: note, warn: note, error: note })
   const common = { attempt: 1, ms: 1, lateMs: 1, outcome: 'failed' } as const
-  hub.emit('handled', { queue: text, id: text, task: text, ...common, error: withName(text, text) })
+  hub.emit('settled', { queue: text, id: text, task: text, ...common, error: withName(text, text) })
   hub.emit('added', { queue: text, count: 1, ids: [text] })
   hub.emit('quarantined', { queue: text, reason: 'undecodable', count: 1, error: withName(text, text) })
   expect(lines).to.have.length(3)

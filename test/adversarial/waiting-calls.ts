@@ -23,7 +23,7 @@ export interface Objects {
 export function objectsOf(client: RedelayedClient, name: string): Objects {
   const codec = codecs.string()
   const reliable = client.getReliableQueue<string>(`{${name}}:reliable`, { codec })
-  const worker = client.createWorker(reliable, () => undefined, { visibility: 1_000 })
+  const worker = client.createWorker(reliable, () => undefined, { visibilityTimeout: 1_000 })
   worker.on('error', () => {}) // it goes on by itself
   const deque = client.getBlockingDeque<string>(`{${name}}:deque`, { codec })
   return {
@@ -166,8 +166,8 @@ export const OTHERS: ReadonlySet<string> = new Set(
   send read script whole checked named attribute subscribeOnFirstElements subscribeOnLastElements addFirst addLast addFirstIfExists
   addLastIfExists offerFirst offerLast push pop removeFirst removeLast peekFirst peekLast getFirst getLast removeFirstOccurrence
   removeLastOccurrence descendingIterator offerEncoded offerAllEncoded on once off cancel reschedule poll pollLastAndOfferFirstTo
-  stats schedule sift find attributed sizes readySize endTakes acknowledge negativeAcknowledge extend redrive setRepeat removeRepeat
-  listRepeats updatePayload moveTo removeIds get getAll containsMany listAll counts countDelayedMessages
+  stats schedule sift find attributed sizes readySize endTakes acknowledge negativeAcknowledge extend redrive upsertSchedule removeSchedule
+  listSchedules updatePayload moveTo removeIds get getAll containsMany listAll counts countDelayedMessages
   countUnacknowledgedMessages setConfig setConfigIfAbsent getConfig disableOperation enableOperation configure operation info pause
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue
   createWorker pollFor begin extendSome`.split(/\s+/),

@@ -9,8 +9,8 @@ describeFaults<Bench, Result, Allowance, Group>({
   groups,
   judge: { lineOf, problemsOf },
   prepare: (stage, group, scenario, seed) => {
-    const order = (seed + scenario.name.length) % 2 === 0 ? 'list' : 'none'
-    return { bench: new Bench({ stage, seed, order, ...group.bench, ...scenario.bench }), record: { order } }
+    const layout = (seed + scenario.name.length) % 2 === 0 ? 'redisson' : 'compact'
+    return { bench: new Bench({ stage, seed, layout, ...group.bench, ...scenario.bench }), record: { layout } }
   },
   end: endIdleWorkers,
 })

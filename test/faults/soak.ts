@@ -69,9 +69,9 @@ console.log(`${rounds.length - failed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1
 
 async function newBench(group: Group, stage: Stage): Promise<Bench> {
-  const order = random() < 0.5 ? 'list' : 'none'
+  const layout = random() < 0.5 ? 'redisson' : 'compact'
   const load = { ...group.bench?.load, farMs: FAR_MS }
-  const bench = new Bench({ stage, seed: Math.floor(random() * 2 ** 31), order, ...group.bench, load })
+  const bench = new Bench({ stage, seed: Math.floor(random() * 2 ** 31), layout, ...group.bench, load })
   await bench.start()
   return bench
 }

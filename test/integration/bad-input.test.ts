@@ -79,8 +79,8 @@ const tickets: [what: string, ticket: unknown, ...says: string[]][] = [
   ['one with a line break', `${'A'.repeat(24)}\n`, 'a ticket as returned by offer'],
 ]
 
-for (const order of ORDERS) {
-  describe(`bad input, order: '${order}'`, () => {
+for (const layout of ORDERS) {
+  describe(`bad input, layout: '${layout}'`, () => {
     let client: RedelayedClient
     let queue: BlockingQueue
     let delayed: DelayedQueue
@@ -91,7 +91,7 @@ for (const order of ORDERS) {
       client = makeClient({ maxPayloadBytes: 1_000 })
       name = uniqueName()
       queue = client.getBlockingQueue(name)
-      delayed = client.getDelayedQueue(queue, { order })
+      delayed = client.getDelayedQueue(queue, { layout: layout })
       pending = await delayed.offer('pending', LATER)
       await queue.offer('delivered')
     })
@@ -178,7 +178,7 @@ for (const order of ORDERS) {
         const wanted: Wanted = [EncodeError, { code: 'ERR_ENCODE', says: [codec.name, path, ...says] }]
         await expectRefused(
           wanted,
-          () => client.getDelayedQueue(own, { order }).offer(value, 5),
+          () => client.getDelayedQueue(own, { layout: layout }).offer(value, 5),
           () => own.offer(value),
         )
       })
@@ -215,7 +215,7 @@ for (const order of ORDERS) {
     }
 
     it('a ticket of another queue, or one with a wrong character', async () => {
-      const foreign = await makePair(order).delayed.offer('x', LATER)
+      const foreign = await makePair(layout).delayed.offer('x', LATER)
       const damaged = (pending.startsWith('B') ? 'C' : 'B') + pending.slice(1)
       for (const ticket of [foreign, damaged]) {
         const wanted: Wanted = [InvalidTicketError, { code: 'ERR_INVALID_TICKET', says: ['another queue', 'damaged'] }]
@@ -256,7 +256,7 @@ for (const order of ORDERS) {
       await expectRefused(wanted('options.timeOut', 'timeout, signal'), () => queue.takeMany(1, as({ timeOut: 5 })))
     })
 
-    for (const key of order === 'list' ? (['timeouts', 'order'] as const) : (['timeouts'] as const)) {
+    for (const key of layout === 'redisson' ? (['timeouts', 'order'] as const) : (['timeouts'] as const)) {
       it(`the key of the ${key} holds another type: a WrongTypeError, and nothing is changed`, async () => {
         client.on('error', () => {}) // the transfer tells too
         await rawClient().set(rawKeys(name)[key], 'x')

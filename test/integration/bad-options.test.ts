@@ -76,7 +76,7 @@ describe('bad input for the client', () => {
     await expectError(invalid('codec', 'a function'), () => client.getQueue('x', { codec: as(() => {}) }))
     await expectError(invalid('consumersDeliver', '1'), () => client.getBlockingQueue('x', { consumersDeliver: as(1) }))
     await expectError(invalid('order', '"list" or "none"', 'a string of 4 characters'), () =>
-      client.getDelayedQueue(queue, { order: as('fifo') }),
+      client.getDelayedQueue(queue, { layout: as('fifo') }),
     )
     await expectError(invalid('options.ordre'), () => client.getDelayedQueue(queue, as({ ordre: 'none' })))
     await expectError(invalid('destination', 'a string of 6 characters'), () => client.getDelayedQueue(as('orders')))

@@ -17,7 +17,7 @@ describe('on a client of the user', () => {
       onCleanup(() => redis.disconnect())
       await redis.ping()
       const before = listeners(redis)
-      const pair = makePair('list', { redis })
+      const pair = makePair('redisson', { redis })
       await expectRoundTrip(pair)
       await pair.client.shutdown()
       expect(listeners(redis)).to.deep.equal(before)
@@ -31,7 +31,7 @@ describe('on a client of the user', () => {
     const connecting = new Redis(redisUrl())
     for (const redis of [lazy, connecting]) {
       onCleanup(() => redis.disconnect())
-      const pair = makePair('none', { redis })
+      const pair = makePair('compact', { redis })
       // more calls than listeners that Node takes for a leak
       const sizes = await Promise.all(Array.from({ length: 30 }, () => pair.queue.size()))
       expect(new Set(sizes)).to.deep.equal(new Set([0]))
@@ -44,7 +44,7 @@ describe('on a client of the user', () => {
   it('one that has ended: a ConnectionError, and a shutdown that ends', async () => {
     const redis = new Redis(redisUrl())
     await redis.quit()
-    const pair = makePair('list', { redis, connectTimeout: 200 })
+    const pair = makePair('redisson', { redis, connectTimeout: 200 })
     pair.client.on('error', () => {})
     const wanted = { code: 'ERR_CONNECTION', queue: pair.name }
     await expectError([ConnectionError, wanted], () => pair.delayed.offer('x', 5))

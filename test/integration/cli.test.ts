@@ -69,7 +69,7 @@ describe('the command line', function () {
       [['offer', queue, 'not json', '5s'], /value: expected JSON/],
       [['offer', queue, 'null', '5s'], /value: expected a value, got null/],
       [['offer', queue, '1', '5s', '--codec', 'xml'], /--codec: expected msgpack, json, string, got "xml"/],
-      [['offer', queue, '1', '5s', '--order', 'both'], /--order: expected list, none, got "both"/],
+      [['offer', queue, '1', '5s', '--layout', 'both'], /--layout: expected redisson, compact, got "both"/],
       [['offer', '', '1', '5s'], /name: expected a non-empty string/],
       [['peek', queue, '--limit', '0'], /--limit: expected a whole number from 1 to 1000, got "0"/],
       [['peek', queue, '--limit', '-3'], /got "-3"/],
@@ -116,7 +116,7 @@ describe('the command line', function () {
       ]
       await inParallel(stored, async ([args, payload]) => {
         const queue = uniqueName('codec')
-        const { code, out, err } = await cli(['offer', '--json', queue, '--order', 'none', ...args])
+        const { code, out, err } = await cli(['offer', '--json', queue, '--layout', 'compact', ...args])
         expect({ code, err }).to.deep.equal({ code: 0, err: '' })
         expect(JSON.parse(out)).to.have.keys('queue', 'ticket', 'due', 'dueAt')
         const { timeouts, order } = rawKeys(queue)

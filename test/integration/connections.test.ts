@@ -66,7 +66,7 @@ describe('connections', () => {
     ]
     for (const [what, options, db] of ways) {
       it(`works with ${what}`, async () => {
-        const pair = makePair('list', options(server.port))
+        const pair = makePair('redisson', options(server.port))
         await expectRoundTrip(pair)
         await pair.delayed.offer('pending', 600_000)
         const plain = rawTo(server.port, { password: odd, db })
@@ -81,7 +81,7 @@ describe('connections', () => {
     ] as const) {
       it(`${what}: an AuthError at once, on every connection, without the password in it`, async () => {
         const started = performance.now()
-        const pair = makePair('list', { host: '127.0.0.1', port: server.port, ...credentials })
+        const pair = makePair('redisson', { host: '127.0.0.1', port: server.port, ...credentials })
         const heard = once<RedelayedError>(pair.client, 'error')
         const wanted = { code: 'ERR_AUTH', queue: pair.name }
         for (const call of [
@@ -103,7 +103,7 @@ describe('connections', () => {
     }
 
     it('a user who may not touch the keys: an AuthError that names the queue', async () => {
-      const pair = makePair('list', { host: '127.0.0.1', port: server.port, username: 'poor', password: 'poor' })
+      const pair = makePair('redisson', { host: '127.0.0.1', port: server.port, username: 'poor', password: 'poor' })
       pair.client.on('error', () => {})
       await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.delayed.offer('x', 5))
       await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name }], () => pair.queue.take())
@@ -112,7 +112,7 @@ describe('connections', () => {
     it('a user who may not select the database: an AuthError, and nothing goes to another one', async () => {
       const plain = rawTo(server.port, { password: odd })
       await plain.call('ACL', 'SETUSER', 'fixed', 'on', '>fixed', '~*', '&*', '+@all', '-select')
-      const pair = makePair('list', {
+      const pair = makePair('redisson', {
         port: server.port,
         host: '127.0.0.1',
         username: 'fixed',
@@ -124,12 +124,12 @@ describe('connections', () => {
       expect(await plain.exists(pair.keys.timeouts, pair.keys.order)).to.equal(0)
     })
 
-    for (const order of ORDERS) {
-      it(`order '${order}': a user who may not publish: an error, and nothing is added`, async () => {
+    for (const layout of ORDERS) {
+      it(`order '${layout}': a user who may not publish: an error, and nothing is added`, async () => {
         const plain = rawTo(server.port, { password: odd })
         await plain.call('ACL', 'SETUSER', 'mute', 'on', '>mute', '~*', '&*', '+@all', '-publish')
         const options = { host: '127.0.0.1', port: server.port, username: 'mute', password: 'mute' }
-        const pair = makePair(order, options)
+        const pair = makePair(layout, options)
         pair.client.on('error', () => {})
         expect(await rejection(pair.delayed.offer('x', 600_000))).to.be.instanceOf(RedelayedError)
         expect(await plain.exists(pair.keys.timeouts, pair.keys.order)).to.equal(0)
@@ -168,8 +168,8 @@ describe('connections', () => {
     })
 
     it('rediss:// with the right authority works, on all connections', async () => {
-      await expectRoundTrip(makePair('list', { url: `rediss://127.0.0.1:${tlsPort}`, tls: { ca } }))
-      await expectRoundTrip(makePair('list', { host: '127.0.0.1', port: tlsPort, tls: { ca } }))
+      await expectRoundTrip(makePair('redisson', { url: `rediss://127.0.0.1:${tlsPort}`, tls: { ca } }))
+      await expectRoundTrip(makePair('redisson', { host: '127.0.0.1', port: tlsPort, tls: { ca } }))
     })
 
     for (const [what, options] of [
@@ -178,7 +178,7 @@ describe('connections', () => {
       ['TLS to the plain port', () => ({ url: `rediss://127.0.0.1:${server.port}`, tls: { ca } })],
     ] as const) {
       it(`${what}: a ConnectionError with the reason`, async () => {
-        const pair = makePair('list', { ...options(), connectTimeout: 200 })
+        const pair = makePair('redisson', { ...options(), connectTimeout: 200 })
         pair.client.on('error', () => {})
         const error = await expectError(
           [ConnectionError, { code: 'ERR_CONNECTION', queue: pair.name, says: ['0.2 s'] }],
@@ -191,7 +191,7 @@ describe('connections', () => {
 
     it('a shutdown at any moment of a handshake that would fail is no error of the process', async () => {
       for (let turns = 0; turns < 60; turns++) {
-        const pair = makePair('list', { url: `rediss://127.0.0.1:${tlsPort}` })
+        const pair = makePair('redisson', { url: `rediss://127.0.0.1:${tlsPort}` })
         pair.client.on('error', () => {})
         const offered = rejection(pair.delayed.offer('x', 5))
         for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve))
@@ -202,7 +202,7 @@ describe('connections', () => {
   })
 
   it('without a server every call rejects within its bounded wait', async () => {
-    const pair = makePair('list', { host: '127.0.0.1', port: await freePort(), connectTimeout: 300 })
+    const pair = makePair('redisson', { host: '127.0.0.1', port: await freePort(), connectTimeout: 300 })
     const heard = once<RedelayedError>(pair.client, 'error')
     const started = performance.now()
     const wanted = { code: 'ERR_CONNECTION', queue: pair.name, says: ['0.3 s', 'ECONNREFUSED'] }
@@ -222,7 +222,7 @@ describe('connections', () => {
   it('a server that comes up late is found, also by what waits already', async function () {
     requireServerBin(this)
     const port = await freePort()
-    const pair = makePair('list', { host: '127.0.0.1', port })
+    const pair = makePair('redisson', { host: '127.0.0.1', port })
     const trip = expectRoundTrip(pair)
     const attempts = [once(pair.client, 'reconnecting', ({ attempt }: { attempt: number }) => attempt === 3)]
     await Promise.all(attempts)
@@ -241,7 +241,7 @@ describe('connections', () => {
     await plain.replicaof('127.0.0.1', await freePort())
     const before = await rawState(name, plain)
 
-    const pair = makePair('list', { url: server.url, queueName: name })
+    const pair = makePair('redisson', { url: server.url, queueName: name })
     pair.delayed.on('error', () => {}) // it is tried again and again
     const heard = once<RedelayedError>(pair.delayed, 'error')
     const wanted = { code: 'ERR_READ_ONLY', queue: pair.name, says: ['replica', 'master'] }
@@ -270,7 +270,7 @@ describe('connections', () => {
     })
     await new Promise<void>((resolve) => stub.listen(0, '127.0.0.1', resolve))
     onCleanup(() => new Promise((resolve) => stub.close(resolve)))
-    const pair = makePair('list', { host: '127.0.0.1', port: (stub.address() as AddressInfo).port })
+    const pair = makePair('redisson', { host: '127.0.0.1', port: (stub.address() as AddressInfo).port })
     pair.client.on('error', () => {})
     const wanted = { code: 'ERR_UNSUPPORTED_SERVER', queue: pair.name, says: ['4.0.9', '5.0'] }
     await expectError([UnsupportedServerError, wanted], () => pair.delayed.offer('x', 5))
@@ -300,7 +300,7 @@ describe('connections', () => {
 
   it('names of the connections come from the ioredis options', async () => {
     const connectionName = uniqueName('named').replaceAll(':', '-')
-    await expectRoundTrip(makePair('list', { ioredis: { connectionName } }))
+    await expectRoundTrip(makePair('redisson', { ioredis: { connectionName } }))
     await eventually(async () => {
       const list = (await rawClient().call('CLIENT', 'LIST')) as string
       expect(list.split('\n').filter((line) => line.includes(` name=${connectionName} `))).to.have.lengthOf(3)

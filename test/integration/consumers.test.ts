@@ -222,7 +222,7 @@ describe('a server without BLMPOP', function () {
   it('serves take and takeMany by BLPOP, in order and in few round trips', async () => {
     const server = await startRedis({ args: ['--rename-command', 'BLMPOP', ''] })
     onCleanup(() => server.stop())
-    const { queue, client, name } = makePair('list', { url: server.url })
+    const { queue, client, name } = makePair('redisson', { url: server.url })
     const plain = rawTo(server.port)
     await plain.rpush(name, ...numbers(500))
     expect(await queue.take()).to.equal('0')

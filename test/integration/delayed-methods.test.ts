@@ -34,13 +34,13 @@ const raw = rawClient
 const HOUR = 3_600_000
 
 const layouts = [
-  { order: 'list', entryFormat: 'Bc0Lc0' },
-  { order: 'none', entryFormat: 'Bc0Lc0' },
-  { order: 'list', entryFormat: 'dLc0' },
+  { layout: 'redisson', entryFormat: 'Bc0Lc0' },
+  { layout: 'compact', entryFormat: 'Bc0Lc0' },
+  { layout: 'redisson', entryFormat: 'dLc0' },
 ] as const
 
-for (const { order, entryFormat } of layouts) {
-  describe(`DelayedQueue with order '${order}' and entries ${entryFormat}`, () => {
+for (const { layout, entryFormat } of layouts) {
+  describe(`DelayedQueue with order '${layout}' and entries ${entryFormat}`, () => {
     let name: string
     let client: RedelayedClient
     let queue: BlockingQueue<string>
@@ -51,18 +51,18 @@ for (const { order, entryFormat } of layouts) {
       name = uniqueName()
       client = makeClient({ entryFormat })
       queue = client.getBlockingQueue<string>(name, string)
-      delayed = client.getDelayedQueue(queue, { order })
+      delayed = client.getDelayedQueue(queue, { layout: layout })
       keys = rawKeys(name)
     })
     afterEach(cleanUp)
 
     const pending = async () => [await raw().zcard(keys.timeouts), await raw().llen(keys.order)]
-    const both = (count: number) => [count, order === 'list' ? count : 0]
+    const both = (count: number) => [count, layout === 'redisson' ? count : 0]
     /** Offered in this order, due in another one. */
     const offerAll = (...values: string[]) =>
       delayed.offerAll(values.map((value, index) => ({ value, delay: HOUR - index * 60_000 })))
     /** In offer order with a list, else the next due first: the last offered. */
-    const inOrder = (...values: string[]) => (order === 'list' ? values : values.reverse())
+    const inOrder = (...values: string[]) => (layout === 'redisson' ? values : values.reverse())
 
     it('containsAll: each value once is enough, a stranger is too much', async () => {
       expect([await delayed.containsAll([]), await delayed.containsAll(['1'])]).to.deep.equal([true, false])
@@ -95,7 +95,7 @@ for (const { order, entryFormat } of layouts) {
 
       // both are due, and nobody delivers them before the take
       const due = client.getBlockingQueue<string>(uniqueName('due'), string)
-      const idle = client.getDelayedQueue(due, { order, deliver: false })
+      const idle = client.getDelayedQueue(due, { layout: layout, deliver: false })
       await idle.offer('dropped', 0)
       await idle.offer('kept', 0)
       expect(await idle.retainAll(['kept'])).to.equal(true)
@@ -170,11 +170,11 @@ for (const { order, entryFormat } of layouts) {
     it('rename moves the pending messages to another queue, which is delivered at once by its own', async () => {
       const other = uniqueName('renamed')
       const target = client.getBlockingQueue<string>(other, string)
-      const otherDelayed = client.getDelayedQueue(target, { order })
+      const otherDelayed = client.getDelayedQueue(target, { layout: layout })
       await expectError([NoSuchElementError, { code: 'ERR_NO_SUCH_ELEMENT', queue: name }], () => delayed.rename(other))
       await queue.offer('stays')
       await delayed.destroy() // so that nobody delivers before the rename
-      const idle = client.getDelayedQueue(queue, { order, deliver: false })
+      const idle = client.getDelayedQueue(queue, { layout: layout, deliver: false })
       const due = dueOf(await idle.offer('a', 100))
       await otherDelayed.offer('replaced', HOUR)
       expect(await idle.renamenx(other)).to.equal(false)
@@ -192,7 +192,10 @@ for (const { order, entryFormat } of layouts) {
 
     it('copy makes the same messages pending for another queue too', async () => {
       const other = uniqueName('copied')
-      const otherDelayed = client.getDelayedQueue(client.getQueue<string>(other, string), { order, deliver: false })
+      const otherDelayed = client.getDelayedQueue(client.getQueue<string>(other, string), {
+        layout: layout,
+        deliver: false,
+      })
       expect(await delayed.copy(other)).to.equal(false)
       await offerAll('a', 'b')
       expect([await delayed.copy(other), await delayed.copy(other)]).to.deep.equal([true, false])
@@ -306,7 +309,7 @@ describe("entryFormat 'dLc0'", () => {
 
   it('is refused with order none, and nothing but the two formats is taken', async () => {
     await expectError([InvalidArgumentError, { code: 'ERR_INVALID_ARGUMENT', queue: name, says: ['dLc0'] }], () =>
-      client.getDelayedQueue(queue, { order: 'none' }),
+      client.getDelayedQueue(queue, { layout: 'compact' }),
     )
     await expectError([InvalidArgumentError, { code: 'ERR_INVALID_ARGUMENT', says: ['entryFormat', 'Bc0Lc0'] }], () =>
       makeClient({ entryFormat: 'dLC0' as 'dLc0' }),

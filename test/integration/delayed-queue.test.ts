@@ -26,14 +26,14 @@ import {
 /** Long enough to stay pending for the whole test. */
 const LATER = 600_000
 
-for (const order of ORDERS) {
-  describe(`DelayedQueue, order: '${order}'`, () => {
+for (const layout of ORDERS) {
+  describe(`DelayedQueue, layout: '${layout}'`, () => {
     let pair: Pair
     let delayed: DelayedQueue<string>
     const raw = rawClient
 
     beforeEach(() => {
-      pair = makePair(order)
+      pair = makePair(layout)
       delayed = pair.delayed
     })
     afterEach(cleanUp)
@@ -60,8 +60,8 @@ for (const order of ORDERS) {
         expect(dueOf(ticket)).to.be.within(Math.floor(before) + ms, Math.floor(after) + ms)
         const [entry, score] = await raw().zrangeBuffer(pair.keys.timeouts, 0, '-1', 'WITHSCORES')
         expect(String(score)).to.equal(String(dueOf(ticket)))
-        expect(entry?.[0]).to.equal(order === 'list' ? 8 : 5)
-        expect(await raw().lrangeBuffer(pair.keys.order, 0, -1)).to.deep.equal(order === 'list' ? [entry] : [])
+        expect(entry?.[0]).to.equal(layout === 'redisson' ? 8 : 5)
+        expect(await raw().lrangeBuffer(pair.keys.order, 0, -1)).to.deep.equal(layout === 'redisson' ? [entry] : [])
       })
     }
 
@@ -103,7 +103,7 @@ for (const order of ORDERS) {
 
     it('keeps equal values with different delays apart (testDealyedQueue)', async () => {
       await delayed.destroy() // so that nothing is delivered before all are offered
-      const idle = pair.client.getDelayedQueue(pair.queue, { order, deliver: false })
+      const idle = pair.client.getDelayedQueue(pair.queue, { layout: layout, deliver: false })
       const start = Math.floor(await redisNow())
       const offers: [value: string, after: number][] = [
         ['3', 180],
@@ -168,7 +168,7 @@ for (const order of ORDERS) {
     })
 
     it('a message that is rescheduled to an earlier time is delivered then, without any other wake-up', async () => {
-      const quiet = makePair(order, { sweepInterval: 3_600_000, consumersDeliver: false })
+      const quiet = makePair(layout, { sweepInterval: 3_600_000, consumersDeliver: false })
       const ticket = await quiet.delayed.offer('x', LATER)
       expect(await quiet.queue.poll(20)).to.equal(null)
       const sooner = await quiet.delayed.reschedule(ticket, 50)
@@ -178,18 +178,18 @@ for (const order of ORDERS) {
 
     it('a ticket works on any object of its queue, and on no other queue', async () => {
       const ticket = await delayed.offer('x', LATER)
-      const other = makePair(order)
+      const other = makePair(layout)
       const code = { code: 'ERR_INVALID_TICKET', queue: other.name, says: ['another queue'] }
       await expectError([InvalidTicketError, code], () => other.delayed.cancel(ticket))
       await expectError([InvalidTicketError, code], () => other.delayed.reschedule(ticket, 5))
-      const twin = makePair(order === 'list' ? 'none' : 'list', { queueName: pair.name })
+      const twin = makePair(layout === 'redisson' ? 'compact' : 'redisson', { queueName: pair.name })
       expect(await twin.delayed.cancel(ticket)).to.equal(true)
       await expectNothingPending()
     })
 
     describe('with five pending', () => {
       const offered = ['c', 'a', 'e', 'b', 'd']
-      const expected = order === 'list' ? offered : [...offered].sort()
+      const expected = layout === 'redisson' ? offered : [...offered].sort()
 
       beforeEach(async () => {
         for (const value of offered) await delayed.offer(value, LATER + value.charCodeAt(0) * 1000)

@@ -70,8 +70,8 @@ describe('npm run demo', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
-  for (const order of ['list', 'none']) {
-    it(`closes exactly the unpaid orders, and leaves nothing behind (order: ${order})`, async () => {
+  for (const layout of ['redisson', 'compact']) {
+    it(`closes exactly the unpaid orders, and leaves nothing behind (order: ${layout})`, async () => {
       const events = generateOrders({ seed: 7, orders: 80, minutes: 5 })
       const totals = totalsOf(expectationOf(events).fates.values())
       for (const count of Object.values(totals)) expect(count).to.be.greaterThan(0)
@@ -81,8 +81,8 @@ describe('npm run demo', function () {
         fileOf(events),
         '--minute',
         String(MINUTE_MS),
-        '--order',
-        order,
+        '--layout',
+        layout,
       ])
       expect({ code, err, left }, out).to.deep.equal({ code: 0, err: '', left: [] })
       expect(out)

@@ -17,9 +17,9 @@ describe('destroy', () => {
   afterEach(cleanUp)
 
   it('n objects need n destroys: as long as one is left, the queue is delivered', async () => {
-    const { client, queue, delayed: first, name, keys } = makePair('list', QUIET)
+    const { client, queue, delayed: first, name, keys } = makePair('redisson', QUIET)
     const second = client.getDelayedQueue(queue)
-    const third = client.getDelayedQueue(client.getQueue(name, string), { order: 'none' })
+    const third = client.getDelayedQueue(client.getQueue(name, string), { layout: 'compact' })
     await once(client, 'subscribed')
 
     await second.offer('with three', 30)
@@ -41,7 +41,7 @@ describe('destroy', () => {
   })
 
   it('create, destroy, create and destroy at once deliver nothing (testDestroy)', async () => {
-    const { client, queue, delayed, keys } = makePair('list', QUIET)
+    const { client, queue, delayed, keys } = makePair('redisson', QUIET)
     const due = dueOf(await delayed.offer('a', 120))
     await delayed.destroy()
     await client.getDelayedQueue(queue).destroy()
@@ -121,7 +121,7 @@ describe('destroy', () => {
   })
 
   it('ends the events of that object, and of no other', async () => {
-    const { client, queue, delayed } = makePair('list', QUIET)
+    const { client, queue, delayed } = makePair('redisson', QUIET)
     const other = client.getDelayedQueue(queue)
     const heard: string[] = []
     delayed.on('transferred', () => heard.push('destroyed'))
@@ -133,7 +133,7 @@ describe('destroy', () => {
   })
 
   it('a listener can be removed, or hear once', async () => {
-    const { client, queue, delayed } = makePair('list', QUIET)
+    const { client, queue, delayed } = makePair('redisson', QUIET)
     const heard: string[] = []
     const note = (what: string) => () => void heard.push(what)
     const gone = note('gone')

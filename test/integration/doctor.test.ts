@@ -97,9 +97,9 @@ describe('redelayed doctor', function () {
 
   describe('about a queue', () => {
     it('finds nothing in a healthy one with both layouts, and changes nothing', async () => {
-      const { delayed, name } = makePair('list')
+      const { delayed, name } = makePair('redisson')
       await delayed.offer('a', HOUR)
-      await makePair('none', { queueName: name }).delayed.offer('b', HOUR)
+      await makePair('compact', { queueName: name }).delayed.offer('b', HOUR)
       await eventually(async () => expect((await delayed.stats()).subscribers).to.equal(2))
       const state = await rawState(name)
       const { findings, queues, fixed } = await examined([name])
@@ -273,8 +273,8 @@ describe('redelayed doctor', function () {
         const name = uniqueName('doctor')
         forgetReliable(name)
         const queue = makeClient().getReliableQueue(name, { codec: codecs.json() })
-        await queue.setConfig({ visibility: 5_000, deliveryLimit: 3, deadLetters: false })
-        await queue.setRepeat('hourly', 1, { every: HOUR })
+        await queue.setConfig({ visibilityTimeout: 5_000, deliveryLimit: 3, deadLetters: false })
+        await queue.upsertSchedule('hourly', 1, { every: HOUR })
         const { findings, reliableQueues } = await examined([name])
         expect(codesOf(findings)).to.deep.equal([])
         expect(reliableQueues).to.deep.equal([{ queue: name, repeats: 1 }])
@@ -284,7 +284,7 @@ describe('redelayed doctor', function () {
         const name = uniqueName('doctor')
         const { config } = reliableKeys(name)
         const wrong = {
-          visibility: 'nan',
+          visibilityTimeout: 'nan',
           delay: '-inf',
           deliveryLimit: '0',
           maxSize: ESCAPES,
@@ -340,7 +340,7 @@ describe('redelayed doctor', function () {
     })
 
     it('reports no disagreement while a queue is busy', async () => {
-      const { delayed, queue, name } = makePair('list')
+      const { delayed, queue, name } = makePair('redisson')
       const controller = new AbortController()
       const consumer = (async () => {
         for await (const _ of queue.elements({ signal: controller.signal })) if (controller.signal.aborted) return

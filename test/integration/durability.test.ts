@@ -54,7 +54,7 @@ describe('durability', function () {
   })
   after(() => Promise.all([master, replica].map((server) => server?.stop())))
 
-  const makeOurs = (order: (typeof ORDERS)[number] = 'list'): Pair => makePair(order, { url: master.url })
+  const makeOurs = (layout: (typeof ORDERS)[number] = 'redisson'): Pair => makePair(layout, { url: master.url })
 
   async function durabilityError(promise: Promise<unknown>): Promise<DurabilityError> {
     const error = await rejection(promise)
@@ -69,9 +69,9 @@ describe('durability', function () {
   }
 
   describe('by replicas', () => {
-    for (const order of ORDERS) {
-      it(`order '${order}': resolves when they have it`, async () => {
-        const { delayed, keys } = makeOurs(order)
+    for (const layout of ORDERS) {
+      it(`order '${layout}': resolves when they have it`, async () => {
+        const { delayed, keys } = makeOurs(layout)
         const ticket = await delayed.offer('a', LATER, replicas(1))
         expect(await rawTo(replica.port).zcard(keys.timeouts)).to.equal(1)
         expect(await delayed.cancel(ticket)).to.equal(true)
@@ -193,7 +193,7 @@ describe('durability', function () {
     it("works beside the user's own client", async () => {
       const redis = new Redis(master.url)
       onCleanup(() => redis.disconnect())
-      const { delayed, client } = makePair('none', { redis })
+      const { delayed, client } = makePair('compact', { redis })
       await delayed.offer('a', LATER, replicas(1))
       expect((await durabilityError(delayed.offer('b', LATER, replicas(2, 20)))).acknowledged.replicas).to.equal(1)
       await client.shutdown()
@@ -210,7 +210,7 @@ describe('durability', function () {
       const heir = await startReplica(proxy)
       onCleanup(() => heir.stop())
       proxy.delay(500)
-      const { delayed, name } = makePair('list', { url: dying.url })
+      const { delayed, name } = makePair('redisson', { url: dying.url })
       const ticket = await delayed.offer('survives', LATER, replicas(1))
       const plain = rawTo(dying.port)
       expect(await waits(plain), 'one to look and one to wait, with a script new to the server').to.equal(2)
@@ -218,7 +218,7 @@ describe('durability', function () {
       await delayed.offer('is lost', LATER)
       await dying.kill('SIGKILL')
       await rawTo(heir.port).call('REPLICAOF', 'NO', 'ONE')
-      const next = makePair('list', { url: heir.url, queueName: name })
+      const next = makePair('redisson', { url: heir.url, queueName: name })
       expect(await next.delayed.readAll()).to.deep.equal(['survives'])
       expect(await next.delayed.cancel(ticket)).to.equal(true)
     })
@@ -226,7 +226,7 @@ describe('durability', function () {
     it('the connection breaks during the wait: the offer is repeated, added once, and waited for again', async () => {
       const proxy = await startProxy({ targetPort: master.port })
       onCleanup(() => proxy.stop())
-      const { delayed, queue } = makePair('list', { url: `redis://127.0.0.1:${proxy.port}` })
+      const { delayed, queue } = makePair('redisson', { url: `redis://127.0.0.1:${proxy.port}` })
       await delayed.offer('opens the connection', LATER, replicas(1))
       await replica.kill('SIGSTOP')
       const waiting = track(delayed.offer('a', LATER, replicas(1, 1_000)))
@@ -255,7 +255,7 @@ describe('durability', function () {
     it('what could have been delivered meanwhile is not repeated: a ConnectionError with the outcome unknown', async () => {
       const proxy = await startProxy({ targetPort: master.port })
       onCleanup(() => proxy.stop())
-      const { delayed, name } = makePair('list', { url: `redis://127.0.0.1:${proxy.port}` })
+      const { delayed, name } = makePair('redisson', { url: `redis://127.0.0.1:${proxy.port}` })
       await delayed.offer('opens the connection', LATER, replicas(1))
       await replica.kill('SIGSTOP')
       const waiting = rejection(delayed.offer('a', 1, replicas(1)))
@@ -271,7 +271,7 @@ describe('durability', function () {
     it('a server that stops answering is given up', async () => {
       const proxy = await startProxy({ targetPort: master.port })
       onCleanup(() => proxy.stop())
-      const { delayed, client } = makePair('list', {
+      const { delayed, client } = makePair('redisson', {
         url: `redis://127.0.0.1:${proxy.port}`,
         commandTimeout: 100,
         connectTimeout: 300,
@@ -285,7 +285,7 @@ describe('durability', function () {
     })
 
     it('a replica as server: a ReadOnlyError, and nothing is written', async () => {
-      const { delayed, name } = makePair('list', { url: replica.url })
+      const { delayed, name } = makePair('redisson', { url: replica.url })
       await expectError([ReadOnlyError, { code: 'ERR_READ_ONLY', queue: name }], () =>
         delayed.offer('a', LATER, replicas(1, 50)),
       )
@@ -303,7 +303,7 @@ describe('durability', function () {
     })
 
     const pair = () =>
-      makePair('list', { replicated: [first, second].map(({ port }) => ({ host: '127.0.0.1', port })) })
+      makePair('redisson', { replicated: [first, second].map(({ port }) => ({ host: '127.0.0.1', port })) })
 
     it('and all connections stay, the next offer goes to the new master', async () => {
       const { delayed, keys } = pair()
@@ -402,7 +402,7 @@ describe('durability', function () {
     })
 
     it('does not wait for a server that is not there', async () => {
-      const { delayed, client, name } = makePair('list', { url: `redis://127.0.0.1:${await freePort()}` })
+      const { delayed, client, name } = makePair('redisson', { url: `redis://127.0.0.1:${await freePort()}` })
       client.on('error', () => {})
       const waiting = delayed.offer('a', LATER, replicas(1))
       const refused = expectError([ShutdownError, { code: 'ERR_SHUTDOWN', queue: name }], () => waiting)
@@ -414,7 +414,7 @@ describe('durability', function () {
   it('in a cluster it waits at the master of the slot, wherever that goes', async function () {
     const cluster = await startCluster()
     onCleanup(() => cluster.stop())
-    const { client, queue, keys, ...delivers } = makePair('list', { cluster: cluster.nodes, connectTimeout: 1_000 })
+    const { client, queue, keys, ...delivers } = makePair('redisson', { cluster: cluster.nodes, connectTimeout: 1_000 })
     // without transfers, which would learn of the slot that moves below
     const delayed = client.getDelayedQueue(queue, { deliver: false })
     await delivers.delayed.destroy()
@@ -472,7 +472,7 @@ describe('durability', function () {
 
     it('a server without WAITAOF: an error that names the version, and nothing is sent', async function () {
       if (supported) this.skip()
-      const { delayed, name } = makePair('list', { url: server.url })
+      const { delayed, name } = makePair('redisson', { url: server.url })
       const wanted = { code: 'ERR_UNSUPPORTED_SERVER', queue: name, says: ['7.2', 'nothing was sent'] }
       await expectError([UnsupportedServerError, wanted], () =>
         delayed.offer('a', LATER, { durability: { aof: true } }),
@@ -483,7 +483,7 @@ describe('durability', function () {
 
     it('resolves when it is synced, and a server that is killed then has it when it is back', async function () {
       if (!supported) this.skip()
-      const { delayed } = makePair('list', { url: server.url })
+      const { delayed } = makePair('redisson', { url: server.url })
       await Promise.all(numbers(20).map((value) => delayed.offer(value, LATER, { durability: { aof: true } })))
       await server.kill('SIGKILL')
       await server.restart()
@@ -492,7 +492,7 @@ describe('durability', function () {
 
     it('not in time: a DurabilityError that says what was reached', async function () {
       if (!supported) this.skip()
-      const { delayed } = makePair('list', { url: server.url })
+      const { delayed } = makePair('redisson', { url: server.url })
       // the first may meet the sync of this second, and then the next one has to wait for that of the next
       const durability: Durability = { aof: true, timeoutMs: 1 }
       const short = await eventually(() => durabilityError(delayed.offer('a', LATER, { durability })))

@@ -43,7 +43,7 @@ describe('faults', function () {
     ] as const) {
       it(`${how} while takes wait: the same takes get what comes afterwards`, async () => {
         await start()
-        const { queue, client, name } = makePair('list', { url: server.url })
+        const { queue, client, name } = makePair('redisson', { url: server.url })
         const waits = [queue.take(), queue.poll(20_000), queue.takeMany(5)].map((wait) => track<unknown>(wait))
         await eventually(async () => expect(await plain.info('clients')).to.match(/^blocked_clients:1\r?$/m))
         const lost = once<ReconnectingEvent>(client, 'reconnecting', ({ connection }) => connection === 'blocking')
@@ -56,7 +56,7 @@ describe('faults', function () {
 
       it(`${how} with offers under way: every acknowledged one is there exactly once`, async () => {
         await start('--appendonly', 'yes', '--appendfsync', 'always')
-        const { delayed, client, keys } = makePair('list', { url: server.url })
+        const { delayed, client, keys } = makePair('redisson', { url: server.url })
         const acknowledged: string[] = []
         const failed: [value: string, error: Error][] = []
         let next = 0
@@ -97,7 +97,7 @@ describe('faults', function () {
 
     it('a restart between offer and due time delays nothing and loses nothing', async () => {
       await start('--appendonly', 'yes', '--appendfsync', 'always')
-      const { delayed, queue } = makePair('list', { url: server.url, ...NO_SWEEP })
+      const { delayed, queue } = makePair('redisson', { url: server.url, ...NO_SWEEP })
       const tickets = await delayed.offerAll(numbers(100).map((value) => ({ value, delay: 600 + Number(value) * 5 })))
       const taken = takeAll(queue, 100)
       await server.restart()
@@ -114,14 +114,14 @@ describe('faults', function () {
       proxy = await startProxy({ targetPort: server.port })
       onCleanup(() => proxy.stop())
     }
-    const through = (order: Order = 'list', options: Parameters<typeof makePair>[1] = {}) =>
-      makePair(order, { host: '127.0.0.1', port: proxy.port, ...NO_SWEEP, ...options })
+    const through = (layout: Order = 'redisson', options: Parameters<typeof makePair>[1] = {}) =>
+      makePair(layout, { host: '127.0.0.1', port: proxy.port, ...NO_SWEEP, ...options })
     const lostOf = ({ client }: ReturnType<typeof through>, wanted: ReconnectingEvent['connection']) =>
       once<ReconnectingEvent>(client, 'reconnecting', ({ connection }) => connection === wanted, 8_000)
 
     it('a half-open subscriber connection is noticed by the ping and replaced', async () => {
       await startBehindProxy()
-      const pair = through('list', { pingInterval: 100, commandTimeout: 60_000 })
+      const pair = through('redisson', { pingInterval: 100, commandTimeout: 60_000 })
       await pair.delayed.offer('settled', 0)
       await pair.queue.take()
       const lost = lostOf(pair, 'subscriber')
@@ -134,10 +134,10 @@ describe('faults', function () {
       await again
     })
 
-    for (const order of ['list', 'none'] as const) {
-      it(`order '${order}': an offer into a half-open connection is repeated on the next, and added once`, async () => {
+    for (const layout of ['redisson', 'compact'] as const) {
+      it(`order '${layout}': an offer into a half-open connection is repeated on the next, and added once`, async () => {
         await startBehindProxy()
-        const pair = through(order, { commandTimeout: 200 })
+        const pair = through(layout, { commandTimeout: 200 })
         await pair.delayed.offer('connected', LATER)
         proxy.blackhole(true)
         const lost = lostOf(pair, 'commands')
@@ -148,9 +148,9 @@ describe('faults', function () {
         expect(await pair.delayed.readAll()).to.deep.equal(['connected'])
       })
 
-      it(`order '${order}': an offer whose reply was lost is repeated, and added once`, async () => {
+      it(`order '${layout}': an offer whose reply was lost is repeated, and added once`, async () => {
         await startBehindProxy()
-        const pair = through(order)
+        const pair = through(layout)
         await pair.delayed.offer('connected', LATER)
         await pair.delayed.offerAll([{ value: 'known', delay: LATER }]) // the server knows both scripts
         proxy.delay({ toClient: 60_000 })
@@ -189,7 +189,7 @@ describe('faults', function () {
     it('nor one that was delivered while the repetition waited for its connection', async () => {
       await startBehindProxy()
       const pair = through()
-      const other = makePair('list', { url: server.url, queueName: pair.name })
+      const other = makePair('redisson', { url: server.url, queueName: pair.name })
       await pair.delayed.offer('connected', LATER)
       proxy.delay({ toClient: 60_000 })
       const offers = [
@@ -220,7 +220,7 @@ describe('faults', function () {
       it(`at ${where}, an offer that is due within a second ${what}`, async () => {
         await startBehindProxy()
         const [host, port] = ['127.0.0.1', proxy.port]
-        const pair = makePair('list', {
+        const pair = makePair('redisson', {
           ...(isRepeated ? { host, port } : { replicated: [{ host, port }] }),
           ...NO_SWEEP,
         })
@@ -247,7 +247,7 @@ describe('faults', function () {
     it('an offer whose repetition finds no connection has waited for it once', async () => {
       await startBehindProxy()
       const connectTimeout = 1_000
-      const pair = through('list', { connectTimeout })
+      const pair = through('redisson', { connectTimeout })
       pair.client.on('error', () => {})
       await pair.delayed.offer('connected', LATER)
       await pair.delayed.offerAll([{ value: 'known', delay: LATER }]) // the server knows both scripts
@@ -290,7 +290,7 @@ describe('faults', function () {
 
     it('a client whose subscriber cannot connect delivers its own offers', async () => {
       await startBehindProxy()
-      const pair = through('list', { ioredis: { connectionName: 'deaf' } })
+      const pair = through('redisson', { ioredis: { connectionName: 'deaf' } })
       await pair.delayed.offer('settled', 0)
       expect(await pair.queue.take()).to.equal('settled')
       const [subscriber] = (await connectionsNamed('deaf', plain)).filter((line) => / sub=1 /.test(line))
@@ -342,7 +342,7 @@ describe('faults', function () {
     it('a half-open blocking connection is replaced when its reply is overdue', async () => {
       // without CLIENT the wait at the server lasts one second instead of ten
       await startBehindProxy('--rename-command', 'CLIENT', '')
-      const pair = through('list', { consumersDeliver: false })
+      const pair = through('redisson', { consumersDeliver: false })
       await pair.delayed.destroy()
       const waiting = track(pair.queue.take())
       await eventually(async () => expect(await plain.info('clients')).to.match(/^blocked_clients:1\r?$/m))

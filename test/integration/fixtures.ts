@@ -16,7 +16,7 @@ import { deadLettersOf, listKeys, reliableKeys } from '../../src/keys.js'
 import { eventually } from '../support/events.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
 
-export const ORDERS = ['list', 'none'] as const
+export const ORDERS = ['redisson', 'compact'] as const
 export type Order = (typeof ORDERS)[number]
 
 type Cleanup = () => unknown
@@ -52,13 +52,13 @@ export interface Pair {
 
 /** A delayed queue of strings on a fresh name, or on a given one. */
 export function makePair(
-  order: Order = 'list',
+  order: Order = 'redisson',
   options: ClientOptions & { queueName?: string; queue?: BlockingQueueOptions<string> } = {},
 ): Pair {
   const { queueName: name = uniqueName(), queue: queueOptions, ...clientOptions } = options
   const client = makeClient(clientOptions)
   const queue = client.getBlockingQueue<string>(name, { codec: codecs.string(), ...queueOptions })
-  return { client, name, queue, delayed: client.getDelayedQueue(queue, { order }), keys: rawKeys(name) }
+  return { client, name, queue, delayed: client.getDelayedQueue(queue, { layout: order }), keys: rawKeys(name) }
 }
 
 export interface Keys {

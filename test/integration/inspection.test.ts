@@ -19,19 +19,25 @@ import {
 import { InvalidArgumentError, ShutdownError } from '../../src/index.js'
 
 /** A delayed queue that leaves overdue entries where they are. */
-function makeIdle(order: (typeof ORDERS)[number] = 'list') {
+function makeIdle(order: (typeof ORDERS)[number] = 'redisson') {
   const client = makeClient()
   const name = uniqueName('idle')
   const queue = client.getQueue<string>(name, { codec: codecs.string() })
-  return { client, name, queue, delayed: client.getDelayedQueue(queue, { order, deliver: false }), keys: rawKeys(name) }
+  return {
+    client,
+    name,
+    queue,
+    delayed: client.getDelayedQueue(queue, { layout: order, deliver: false }),
+    keys: rawKeys(name),
+  }
 }
 
 describe('inspecting a delayed queue', () => {
   afterEach(cleanUp)
 
-  for (const order of ORDERS) {
-    it(`stats() counts what is there (order: ${order})`, async () => {
-      const { delayed, queue, keys, name } = makeIdle(order)
+  for (const layout of ORDERS) {
+    it(`stats() counts what is there (order: ${layout})`, async () => {
+      const { delayed, queue, keys, name } = makeIdle(layout)
       const before = Math.floor(await redisNow())
       expect(await delayed.stats()).to.deep.include({ pending: 0, overdue: 0, oldestOverdueMs: 0, nextDue: null })
 
@@ -50,8 +56,8 @@ describe('inspecting a delayed queue', () => {
       expect(await rawState(name)).to.deep.equal(state)
     })
 
-    it(`schedule() gives the next messages with due times and tickets that work (order: ${order})`, async () => {
-      const { delayed, name } = makeIdle(order)
+    it(`schedule() gives the next messages with due times and tickets that work (order: ${layout})`, async () => {
+      const { delayed, name } = makeIdle(layout)
       const third = await delayed.offer('third', 90_000)
       const first = await delayed.offer('first', 30_000)
       await javaOffer(name, 'second', dueOf(first) + 1)

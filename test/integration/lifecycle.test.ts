@@ -36,7 +36,7 @@ describe('shutdown', () => {
 
   it('closes every connection of the client, and may be called twice and at once', async () => {
     const connectionName = uniqueName('closed').replaceAll(':', '-')
-    const { client, queue, delayed } = makePair('list', { ioredis: { connectionName } })
+    const { client, queue, delayed } = makePair('redisson', { ioredis: { connectionName } })
     await delayed.offer('x', 0)
     await queue.take()
     const waiting = rejection(queue.take())
@@ -150,7 +150,7 @@ describe('shutdown', () => {
   })
 
   it('without a server ends at once, and with it what waits', async () => {
-    const { client, delayed, queue } = makePair('list', { host: '127.0.0.1', port: await freePort() })
+    const { client, delayed, queue } = makePair('redisson', { host: '127.0.0.1', port: await freePort() })
     const calls = [delayed.offer('x', 5), queue.take(), queue.size()].map((call) => rejection(call))
     await once(client, 'reconnecting')
     const started = performance.now()
@@ -167,8 +167,8 @@ describe('shutdown', () => {
   })
 
   it('no event comes afterwards, although others go on', async () => {
-    const pair = makePair('list', { sweepInterval: 100 })
-    const other = makePair('list', { queueName: pair.name, consumersDeliver: false })
+    const pair = makePair('redisson', { sweepInterval: 100 })
+    const other = makePair('redisson', { queueName: pair.name, consumersDeliver: false })
     await pair.delayed.offer('x', 0)
     await pair.queue.take()
     await pair.client.shutdown()

@@ -41,7 +41,7 @@ async function work(client: RedelayedClient, queue: ReliableQueue<string>): Prom
     },
     { backoff: [0] },
   )
-  for (const payload of ['good', 'fails', 'rejected']) await queue.schedule('mail', payload)
+  for (const payload of ['good', 'fails', 'rejected']) await queue.addTask('mail', payload)
   await eventually(() => expect(worker.counts).to.include({ completed: 2, failed: 1, rejected: 1 }))
   await worker.close()
 }
@@ -77,7 +77,7 @@ describe('observability', () => {
     })
 
     it('measures delayed queues too', async () => {
-      const { client, delayed, queue } = makePair('none')
+      const { client, delayed, queue } = makePair('compact')
       const { register } = prometheusMetrics(client, { queues: [delayed] })
       await delayed.offer('x', 0)
       await queue.take()
@@ -185,7 +185,7 @@ describe('observability', () => {
         .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
       const pointsOf = (metric: string) =>
         metrics.find(({ descriptor }) => descriptor.name === `redelayed.${metric}`)?.dataPoints ?? []
-      const handled = pointsOf('handled').find(({ attributes }) => attributes['outcome'] === 'completed')
+      const handled = pointsOf('settled').find(({ attributes }) => attributes['outcome'] === 'completed')
       expect(handled).to.deep.include({ value: 2, attributes: { queue: name, task: 'mail', outcome: 'completed' } })
       expect(pointsOf('attempts')[0]?.value).to.include({ count: 4 })
       const dead = pointsOf('queue_messages').find(({ attributes }) => attributes['state'] === 'dead')
@@ -211,7 +211,7 @@ describe('observability', () => {
       const logger: EventLogger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
       const stop = logEvents(client, logger)
       await work(client, queue)
-      const handled = lines.filter(({ fields }) => fields['event'] === 'handled')
+      const handled = lines.filter(({ fields }) => fields['event'] === 'settled')
       expect(handled.map(({ level, fields }) => `${level} ${String(fields['outcome'])}`)).to.include.members([
         'debug completed',
         'warn failed',

@@ -7,13 +7,13 @@ import { ORDERS, cleanUp, makePair, numbers, rawState, rejection, takeAll, type 
 const LATER = 600_000
 const raw = rawClient
 
-for (const order of ORDERS) {
-  describe(`offerAll, order: '${order}'`, () => {
+for (const layout of ORDERS) {
+  describe(`offerAll, layout: '${layout}'`, () => {
     let pair: Pair
     let delayed: DelayedQueue<string>
 
     beforeEach(() => {
-      pair = makePair(order)
+      pair = makePair(layout)
       delayed = pair.delayed
     })
     afterEach(cleanUp)
@@ -28,7 +28,7 @@ for (const order of ORDERS) {
       const tickets = await delayed.offerAll(numbers(5_000).map((value) => ({ value, delay: 600, unit: 'seconds' })))
       expect(new Set(tickets).size).to.equal(5_000)
       expect(await raw().zcard(pair.keys.timeouts)).to.equal(5_000)
-      expect(await raw().llen(pair.keys.order)).to.equal(order === 'list' ? 5_000 : 0)
+      expect(await raw().llen(pair.keys.order)).to.equal(layout === 'redisson' ? 5_000 : 0)
       expect(await delayed.readAll()).to.deep.equal(numbers(5_000))
       expect(await delayed.cancel(tickets[4_321]!)).to.equal(true)
       expect(await delayed.contains('4321')).to.equal(false)

@@ -63,10 +63,10 @@ describe('a reliable queue on a server before 6.2', () => {
           reschedule: () => queue.reschedule('x', 1),
           clear: () => queue.clear(),
           redrive: () => queue.redrive(),
-          setConfig: () => queue.setConfig({ visibility: 5 }),
+          setConfig: () => queue.setConfig({ visibilityTimeout: 5 }),
           getConfig: () => queue.getConfig(),
-          setRepeat: () => queue.setRepeat('x', 'x', { every: 1_000 }),
-          listRepeats: () => queue.listRepeats(),
+          upsertSchedule: () => queue.upsertSchedule('x', 'x', { every: 1_000 }),
+          listSchedules: () => queue.listSchedules(),
           listAll: () => queue.listAll().next(),
         }
         for (const [name, call] of Object.entries(calls)) {

@@ -98,7 +98,7 @@ describe('A connection that falls silent while it is opened', () => {
   for (const stage of ['accept', 'HELLO', 'INFO'] as const) {
     it(`after ${stage}: the command connection is given up, and calls end in time`, async () => {
       proxy.muteNew(stage)
-      const pair = makePair('list', { url: `redis://127.0.0.1:${proxy.port}`, connectTimeout: LIMIT })
+      const pair = makePair('redisson', { url: `redis://127.0.0.1:${proxy.port}`, connectTimeout: LIMIT })
       pair.client.on('error', () => {})
       const lost = givenUp(pair, 'commands')
       const started = performance.now()

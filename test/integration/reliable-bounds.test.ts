@@ -92,19 +92,19 @@ describe('a repeat', () => {
     it(`that ${how} leaves the message of a tick that has come, also while it waits for its next attempt`, async () => {
       const { kit, queue } = await onKit()
       const endAt = new Date(kit.now.getTime() + MINUTE)
-      await queue.setRepeat('r', 'x', { every: MINUTE, endAt })
+      await queue.upsertSchedule('r', 'x', { every: MINUTE, endAt })
       await kit.advance('1m')
       const message = await queue.poll()
       expect(await message?.negativeAcknowledge({ delay: MINUTE })).to.equal(true)
-      if (how === 'is removed') expect(await queue.removeRepeat('r')).to.equal(true)
-      else expect(await queue.setRepeat('r', 'y', { every: MINUTE, endAt })).to.equal(true)
+      if (how === 'is removed') expect(await queue.removeSchedule('r')).to.equal(true)
+      else expect(await queue.upsertSchedule('r', 'y', { every: MINUTE, endAt })).to.equal(true)
       expect(await queue.get(`r@${endAt.getTime()}`)).to.include({ payload: 'x', attempts: 1 })
     })
   }
 
   it('with large messages makes up for missed ticks in several steps', async () => {
     const { kit, queue } = await onKit()
-    await queue.setRepeat('r', 'x'.repeat(800_000), { every: MINUTE, missed: 'all' })
+    await queue.upsertSchedule('r', 'x'.repeat(800_000), { every: MINUTE, missed: 'all' })
     await kit.advance('6m')
     const { repeats } = reliableKeys(queue.name)
     const first = await rawClient().hget(repeats, 'r')

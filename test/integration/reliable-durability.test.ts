@@ -83,7 +83,7 @@ describe('durability of a reliable queue', function () {
     expect(await copy.hlen(messages)).to.equal(1)
     // one to look whether the server has the command: the script was loaded beforehand
     expect((await waits()) - before).to.equal(2)
-    await queue.schedule('task', 'b', { delay: LATER, ...replicas(1) })
+    await queue.addTask('task', 'b', { delay: LATER, ...replicas(1) })
     expect(await copy.hlen(messages)).to.equal(2)
     const items = numbers(1_000).map((payload) => ({ payload, delay: LATER }))
     expect(await queue.addMany(items, replicas(1))).to.have.lengthOf(1_000)
@@ -290,7 +290,7 @@ describe('durability of a reliable queue', function () {
       const wanted = { code: 'ERR_INVALID_ARGUMENT', queue: name, says: [says] }
       const calls = [
         () => queue.add('x', options),
-        () => queue.schedule('task', 'x', options),
+        () => queue.addTask('task', 'x', options),
         () => queue.addMany([{ payload: 'x' }], options),
       ]
       for (const call of calls) await expectError([InvalidArgumentError, wanted], call)

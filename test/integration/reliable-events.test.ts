@@ -3,7 +3,7 @@ import {
   QueueFullError,
   codecs,
   type EventName,
-  type HandledEvent,
+  type SettledEvent,
   type MessagesEvent,
   type RedelayedClient,
   type ReliableQueue,
@@ -112,14 +112,14 @@ describe('events of a reliable queue', () => {
     const [first, second] = await queue.pollMany({ count: 2 })
     last()
     await first?.negativeAcknowledge({ delay: 60_000 })
-    await second?.negativeAcknowledge({ uncounted: true, delay: 60_000 })
+    await second?.negativeAcknowledge({ countAttempt: false, delay: 60_000 })
     expect(last()).to.deep.equal([{ name: 'failed', queue: name, count: 1, ids: ['a'] }])
   })
 
   it('rejected: at once, after the last delivery, and without ids where a poll finds one delivered too often', async () => {
     const { queue, name, last } = make()
     await queue.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id, deliveryLimit: 1 })))
-    const messages = await queue.pollMany({ count: 3, visibility: 500 })
+    const messages = await queue.pollMany({ count: 3, visibilityTimeout: 500 })
     last()
     await messages[0]?.negativeAcknowledge({ reject: true })
     await messages[1]?.negativeAcknowledge()
@@ -218,13 +218,13 @@ describe('events of a reliable queue', () => {
     const seen: unknown[] = []
     const note =
       (who: string) =>
-      ({ id, task, attempt, outcome, queue }: HandledEvent): void =>
+      ({ id, task, attempt, outcome, queue }: SettledEvent): void =>
         void seen.push([who, queue, id, task, attempt, outcome])
-    client.on('handled', note('client'))
-    queue.on('handled', note('queue'))
+    client.on('settled', note('client'))
+    queue.on('settled', note('queue'))
     const lateness: number[] = []
-    client.on('handled', ({ lateMs }) => lateness.push(lateMs))
-    await queue.schedule('greet', 'Ann', { id: 'x' })
+    client.on('settled', ({ lateMs }) => lateness.push(lateMs))
+    await queue.addTask('greet', 'Ann', { id: 'x' })
     await untilRedisClock((await redisNow()) + 20)
     const worker = client.createWorker(queue, { greet: () => undefined })
     await eventually(() => expect(worker.isIdle && worker.counts.completed).to.equal(1))
@@ -241,7 +241,7 @@ describe('events of a reliable queue', () => {
     await rawClient().zadd(`redelayed:reliable:due-0:{${name}}`, '-inf', 'x')
     expect((await queue.counts()).oldestMs).to.be.within(1, Number.MAX_SAFE_INTEGER)
     const lateness: number[] = []
-    client.on('handled', ({ lateMs }) => lateness.push(lateMs))
+    client.on('settled', ({ lateMs }) => lateness.push(lateMs))
     const worker = client.createWorker(queue, () => undefined)
     await eventually(() => expect(worker.isIdle && worker.counts.completed).to.equal(1))
     expect(lateness[0]).to.be.within(1, Number.MAX_SAFE_INTEGER)

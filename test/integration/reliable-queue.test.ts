@@ -193,7 +193,7 @@ describe('reliable queue', () => {
     it('comes back when its visibility ends, and the late acknowledgement says that it is too late', async () => {
       const { queue } = make()
       await queue.add('slow')
-      const first = await taken(queue, { visibility: 50 })
+      const first = await taken(queue, { visibilityTimeout: 50 })
       const second = await taken(queue)
       expect([second.payload, second.attempt]).to.deep.equal(['slow', 2])
       expect(await redisNow()).to.be.at.least(first.visibleUntil)
@@ -206,7 +206,7 @@ describe('reliable queue', () => {
     it('also when nobody else has asked for it yet', async () => {
       const { queue } = make()
       await queue.add('slow')
-      const message = await taken(queue, { visibility: 30 })
+      const message = await taken(queue, { visibilityTimeout: 30 })
       await ended(message)
       expect(await message.acknowledge()).to.equal(false)
       expect(await queue.counts()).to.include({ visible: 1, inFlight: 0 })
@@ -215,7 +215,7 @@ describe('reliable queue', () => {
     it('an extension keeps it away from others', async () => {
       const { queue } = make()
       await queue.add('slow')
-      const message = await taken(queue, { visibility: 500 })
+      const message = await taken(queue, { visibilityTimeout: 500 })
       const until = message.visibleUntil
       expect(await message.extend(60_000)).to.equal(true)
       expect(message.visibleUntil).to.be.greaterThan(until + 50_000)
@@ -257,7 +257,7 @@ describe('reliable queue', () => {
       const { queue } = make()
       await queue.setConfig({ deliveryLimit: 1 })
       await queue.add('kills its consumers')
-      await ended(await taken(queue, { visibility: 20 }))
+      await ended(await taken(queue, { visibilityTimeout: 20 }))
       expect(await queue.poll()).to.equal(null)
       expect(await queue.counts()).to.include({ total: 0, dead: 1 })
     })
@@ -485,15 +485,21 @@ describe('reliable queue', () => {
     it('holds in all processes', async () => {
       const { queue, name } = make()
       const other = makeClient().getReliableQueue<string>(name, string)
-      await queue.setConfig({ visibility: 1_234, delay: 60_000, maxSize: 2, maxMessageBytes: 5, deadLetters: false })
-      expect(await other.getConfig()).to.deep.equal({
-        visibility: 1_234,
+      await queue.setConfig({
+        visibilityTimeout: 1_234,
         delay: 60_000,
         maxSize: 2,
         maxMessageBytes: 5,
         deadLetters: false,
       })
-      expect(await other.setConfigIfAbsent({ visibility: 1 })).to.equal(false)
+      expect(await other.getConfig()).to.deep.equal({
+        visibilityTimeout: 1_234,
+        delay: 60_000,
+        maxSize: 2,
+        maxMessageBytes: 5,
+        deadLetters: false,
+      })
+      expect(await other.setConfigIfAbsent({ visibilityTimeout: 1 })).to.equal(false)
       await fails(other.add('too large'), PayloadTooLargeError)
       expect((await other.get((await other.add('later')).id))?.state).to.equal('delayed')
       await other.add('now', { delay: 0 })
@@ -501,7 +507,11 @@ describe('reliable queue', () => {
       const message = await taken(other)
       expect(message.visibleUntil - (await redisNow())).to.be.at.most(1_234)
       await queue.setConfig({ maxSize: null, delay: null })
-      expect(await other.getConfig()).to.deep.equal({ visibility: 1_234, maxMessageBytes: 5, deadLetters: false })
+      expect(await other.getConfig()).to.deep.equal({
+        visibilityTimeout: 1_234,
+        maxMessageBytes: 5,
+        deadLetters: false,
+      })
     })
 
     it('what is disabled is refused or waits, until it is enabled', async () => {
@@ -557,7 +567,7 @@ describe('reliable queue', () => {
         [() => queue.add(null as never), /payload/],
         [() => queue.add('x', { delay: Number.MAX_SAFE_INTEGER }), /2\^53-1/],
         [() => queue.addMany([{ payload: 'x' }, { payload: 'y', priority: -1 }]), /priority/],
-        [() => queue.poll({ visibility: 0 }), /visibility/],
+        [() => queue.poll({ visibilityTimeout: 0 }), /visibility/],
         [() => queue.poll({ timeout: NaN }), /timeout/],
         [() => queue.pollMany({ count: 0 }), /count/],
         [() => queue.reschedule('x', 1.5), /delay/],

@@ -8,7 +8,7 @@ import {
   type RedelayedError,
   type ReliableMessage,
   type ReliableQueue,
-  type RepeatOptions,
+  type ScheduleOptions,
 } from '../../src/index.js'
 import { reliableKeys } from '../../src/keys.js'
 import { createTestKit, type TestKit } from '../../src/testing/index.js'
@@ -65,7 +65,7 @@ describe('repeats', () => {
       task: 'tidy',
       deliveryLimit: 2,
     }
-    const set = await Promise.all(queues.map((queue) => queue.setRepeat('tidy-up', 'x', options)))
+    const set = await Promise.all(queues.map((queue) => queue.upsertSchedule('tidy-up', 'x', options)))
     expect(set.filter(Boolean)).to.have.length(1)
 
     const ended = new AbortController()
@@ -95,8 +95,8 @@ describe('repeats', () => {
   it('the next message is in the queue beforehand, at its time', async () => {
     const queue = make()
     const now = await redisNow()
-    expect(await queue.setRepeat('hourly', 'x', { every: 3_600_000 })).to.equal(true)
-    const [next] = await queue.listRepeats()
+    expect(await queue.upsertSchedule('hourly', 'x', { every: 3_600_000 })).to.equal(true)
+    const [next] = await queue.listSchedules()
     const tick = next?.lastPrepared.getTime() ?? 0
     expect(tick)
       .to.be.greaterThan(now)
@@ -108,27 +108,27 @@ describe('repeats', () => {
   it('the same again is no change; another one takes its place, and so does its message', async () => {
     const queue = make()
     const times = { every: 3_600_000, missed: 'all' } as const
-    expect(await queue.setRepeat('r', 'x', times)).to.equal(true)
-    expect(await queue.setRepeat('r', 'x', { missed: 'all', every: 3_600_000, headers: {} })).to.equal(false)
+    expect(await queue.upsertSchedule('r', 'x', times)).to.equal(true)
+    expect(await queue.upsertSchedule('r', 'x', { missed: 'all', every: 3_600_000, headers: {} })).to.equal(false)
     expect((await queue.counts()).total).to.equal(1)
 
     for (const change of [{ every: 7_200_000 }, { cron: '0 0 1 1 *' }, { cron: '0 0 1 1 *', priority: 1 }]) {
-      expect(await queue.setRepeat('r', 'x', change), JSON.stringify(change)).to.equal(true)
+      expect(await queue.upsertSchedule('r', 'x', change), JSON.stringify(change)).to.equal(true)
       expect((await queue.counts()).total).to.equal(1)
     }
-    expect(await queue.setRepeat('r', 'y', { cron: '0 0 1 1 *', priority: 1 })).to.equal(true)
-    const [info] = await queue.listRepeats()
+    expect(await queue.upsertSchedule('r', 'y', { cron: '0 0 1 1 *', priority: 1 })).to.equal(true)
+    const [info] = await queue.listSchedules()
     expect(info).to.include({ name: 'r', payload: 'y', cron: '0 0 1 1 *', timeZone: 'UTC', every: null, priority: 1 })
     expect(await queue.get(`r@${info?.lastPrepared.getTime()}`)).to.include({ payload: 'y', priority: 1 })
   })
 
   it('ends when it is removed, with the message of the tick to come', async () => {
     const queue = make()
-    await queue.setRepeat('a', 'x', { every: 3_600_000 })
-    await queue.setRepeat('b', 'x', { every: 3_600_000 })
-    expect(await queue.removeRepeat('a')).to.equal(true)
-    expect(await queue.removeRepeat('a')).to.equal(false)
-    expect((await queue.listRepeats()).map(({ name }) => name)).to.deep.equal(['b'])
+    await queue.upsertSchedule('a', 'x', { every: 3_600_000 })
+    await queue.upsertSchedule('b', 'x', { every: 3_600_000 })
+    expect(await queue.removeSchedule('a')).to.equal(true)
+    expect(await queue.removeSchedule('a')).to.equal(false)
+    expect((await queue.listSchedules()).map(({ name }) => name)).to.deep.equal(['b'])
     expect(await queue.size()).to.equal(1)
     expect(await rawClient().zrange(reliableKeys(queue.name).ticks, '0', '-1')).to.deep.equal(['b'])
   })
@@ -139,13 +139,13 @@ describe('repeats', () => {
     kit.client.createWorker(queue, {
       tidy: (payload: string) => void seen.push(`${payload} ${kit.now.toISOString()}`),
     })
-    await queue.setRepeat('daily', 'now', { cron: '0 9 * * *', timeZone: 'Europe/Berlin', task: 'tidy' })
+    await queue.upsertSchedule('daily', 'now', { cron: '0 9 * * *', timeZone: 'Europe/Berlin', task: 'tidy' })
     await kit.advance('2d')
     expect(seen).to.deep.equal(['now 2030-01-01T08:00:00.000Z', 'now 2030-01-02T08:00:00.000Z'])
   })
 
   describe('ticks that nobody polled for', () => {
-    const missed: readonly [RepeatOptions['missed'], number[]][] = [
+    const missed: readonly [ScheduleOptions['missed'], number[]][] = [
       [undefined, [1]],
       ['one', [1]],
       ['all', [1, 2, 3, 4, 5]],
@@ -154,7 +154,7 @@ describe('repeats', () => {
     for (const [policy, minutes] of missed) {
       it(`missed: ${policy ?? 'one, the default'}`, async () => {
         const { kit, queue } = await onKit()
-        await queue.setRepeat('r', 'x', { every: MINUTE, ...(policy && { missed: policy }) })
+        await queue.upsertSchedule('r', 'x', { every: MINUTE, ...(policy && { missed: policy }) })
         await kit.advance('5m')
         const first = await allNow(queue)
         await prepared(queue, 1)
@@ -166,7 +166,7 @@ describe('repeats', () => {
 
     it('more than one script prepares are prepared one after the other', async () => {
       const { kit, queue } = await onKit()
-      await queue.setRepeat('r', 'x', { every: MINUTE, missed: 'all' })
+      await queue.upsertSchedule('r', 'x', { every: MINUTE, missed: 'all' })
       await kit.advance('450m')
       const seen: number[] = []
       await kit.eventually(async () => {
@@ -180,7 +180,7 @@ describe('repeats', () => {
   it('ends after endAt, and the same again does not begin it anew', async () => {
     const { kit, queue } = await onKit()
     const options = { every: MINUTE, missed: 'all', endAt: new Date(START.getTime() + 2 * MINUTE) } as const
-    await queue.setRepeat('r', 'x', options)
+    await queue.upsertSchedule('r', 'x', options)
     await kit.advance('1m')
     const seen = minutesOf(await allNow(queue))
     await prepared(queue, 1)
@@ -190,13 +190,13 @@ describe('repeats', () => {
     await eventually(async () => {
       expect(await rawClient().zcard(reliableKeys(queue.name).ticks)).to.equal(0)
     })
-    expect(await queue.setRepeat('r', 'x', options)).to.equal(false)
+    expect(await queue.upsertSchedule('r', 'x', options)).to.equal(false)
     expect(await queue.size()).to.equal(0)
   })
 
   it('a process that dies after it took a tick is made up for by the next poll', async () => {
     const { kit, queue } = await onKit()
-    await queue.setRepeat('r', 'x', { every: MINUTE })
+    await queue.upsertSchedule('r', 'x', { every: MINUTE })
     await kit.advance('1m')
     // as the poll of a process that died before it prepared the next message
     const { ticks } = reliableKeys(queue.name)
@@ -223,10 +223,10 @@ describe('repeats', () => {
     expect(quarantined[0]?.error).to.be.instanceOf(DecodeError)
     await eventually(async () => expect(await rawClient().zcard(ticks)).to.equal(0))
     expect(await rawClient().hexists(repeats, 'odd')).to.equal(1)
-    expect(await queue.listRepeats()).to.deep.equal([])
+    expect(await queue.listSchedules()).to.deep.equal([])
     expect(errors.every(({ queue }) => queue === name)).to.equal(true)
-    expect(await queue.setRepeat('odd', 'x', { every: 3_600_000 })).to.equal(true)
-    expect(await queue.listRepeats()).to.have.length(1)
+    expect(await queue.upsertSchedule('odd', 'x', { every: 3_600_000 })).to.equal(true)
+    expect(await queue.listSchedules()).to.have.length(1)
   })
 
   describe('hostile definitions', () => {
@@ -272,7 +272,7 @@ describe('repeats', () => {
       const odd = [Buffer.from([0xff, 0xfe]), Buffer.from('n'.repeat(1_000_000))]
       for (const name of odd) await rawClient().hset(repeats, name, json({}))
       for (const name of [...bad.map(([what]) => what), ...odd]) await rawClient().zadd(ticks, 5, name)
-      await queue.setRepeat('good', 'x', { every: 50 })
+      await queue.upsertSchedule('good', 'x', { every: 50 })
       await eventually(async () => {
         const message = await queue.poll({ timeout: 100 })
         await message?.acknowledge()
@@ -302,7 +302,7 @@ describe('repeats', () => {
       expect(Number(first?.id.split('@')[1])).to.be.greaterThan((await redisNow()) - 30_000)
       expect(errors.map(({ code }) => code)).to.include('ERR_TICKS_SKIPPED')
       await eventually(async () => {
-        await queue.poll({ visibility: 60_000 })
+        await queue.poll({ visibilityTimeout: 60_000 })
         expect(await queue.size()).to.equal(300)
       })
       await queue.poll()
@@ -326,7 +326,9 @@ describe('repeats', () => {
       const { repeats, ticks } = reliableKeys(queue.name)
       queue.on('error', () => undefined)
       const never = json({ every: undefined, cron: '0 0 31 2,4,6,9,11 *', timeZone: 'UTC' })
-      const warm = await queue.setRepeat('r', 'x', { cron: '0 0 31 2,4,6,9,11 *' }).catch((error: unknown) => error)
+      const warm = await queue
+        .upsertSchedule('r', 'x', { cron: '0 0 31 2,4,6,9,11 *' })
+        .catch((error: unknown) => error)
       expect(warm).to.be.instanceOf(InvalidArgumentError) // the first time takes much longer than the others
       const names = Array.from({ length: 30 }, (_, n) => `never ${n}`)
       const added = rawClient().pipeline()
@@ -363,7 +365,7 @@ describe('repeats', () => {
       await added.exec()
       const startedAt = performance.now()
       await eventually(async () => {
-        await queue.poll({ visibility: 600_000 })
+        await queue.poll({ visibilityTimeout: 600_000 })
         const size = await queue.size()
         const seconds = (performance.now() - startedAt) / 1000
         expect(size).to.be.within(1, 10_000 + 1_000 * seconds + names.length)
@@ -398,7 +400,7 @@ describe('repeats', () => {
           queue.on('error', () => undefined)
           await rawClient().set(reliableKeys(queue.name)[part], 'in the way')
           const waiting = queue.poll({ timeout: Infinity }).catch((error: unknown) => error)
-          const thrown: unknown = await queue.setRepeat('r', 'x', { every: 5 }).catch((error: unknown) => error)
+          const thrown: unknown = await queue.upsertSchedule('r', 'x', { every: 5 }).catch((error: unknown) => error)
           expect(thrown).to.include({ code: 'ERR_WRONG_TYPE' })
           const startedAt = performance.now()
           await client.shutdown()
@@ -424,14 +426,14 @@ describe('repeats', () => {
           client.on('error', () => undefined)
           const queue = make(client)
           queue.on('error', () => undefined)
-          await queue.setRepeat('r', 'x', { every: 20 })
+          await queue.upsertSchedule('r', 'x', { every: 20 })
           const waiting = queue.poll({ timeout: Infinity, signal: new AbortController().signal }).catch(() => undefined)
           if (fault === 'silent') proxy.blackhole(true)
           else {
             proxy.refuse(true)
             proxy.cut()
           }
-          const thrown: unknown = await queue.setRepeat('s', 'x', { every: 20 }).catch((error: unknown) => error)
+          const thrown: unknown = await queue.upsertSchedule('s', 'x', { every: 20 }).catch((error: unknown) => error)
           expect(thrown).to.be.instanceOf(ConnectionError)
           const startedAt = performance.now()
           await client.shutdown()
@@ -447,9 +449,9 @@ describe('repeats', () => {
       const queue = make()
       await queue.setConfig({ maxSize: 1 })
       await queue.add('x')
-      const thrown: unknown = await queue.setRepeat('r', 'x', { every: MINUTE }).catch((error: unknown) => error)
+      const thrown: unknown = await queue.upsertSchedule('r', 'x', { every: MINUTE }).catch((error: unknown) => error)
       expect(thrown).to.include({ code: 'ERR_QUEUE_FULL', queue: queue.name })
-      expect(await queue.listRepeats()).to.deep.equal([])
+      expect(await queue.listSchedules()).to.deep.equal([])
     })
   })
 
@@ -472,11 +474,11 @@ describe('repeats', () => {
       it(what, async () => {
         const queue = make()
         const thrown: unknown = await queue
-          .setRepeat(name as string, payload as string, options as RepeatOptions)
+          .upsertSchedule(name as string, payload as string, options as ScheduleOptions)
           .catch((error: unknown) => error)
         expect(thrown).to.be.instanceOf(InvalidArgumentError)
         expect((thrown as Error).message).to.match(says)
-        expect(await queue.listRepeats()).to.deep.equal([])
+        expect(await queue.listSchedules()).to.deep.equal([])
       })
     }
   })

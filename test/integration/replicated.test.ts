@@ -44,7 +44,7 @@ describe('Replicated nodes without sentinels', function () {
   it('the one that calls itself master is used, wherever it stands in the list', async () => {
     const { master } = await roles()
     for (const replicated of [nodes(), nodes().reverse(), nodes().map(({ host, port }) => `redis://${host}:${port}`)]) {
-      const { delayed, queue, name } = makePair('list', { replicated })
+      const { delayed, queue, name } = makePair('redisson', { replicated })
       const waiting = queue.take()
       await delayed.offer('a', 20)
       expect(await waiting).to.equal('a')
@@ -55,14 +55,14 @@ describe('Replicated nodes without sentinels', function () {
 
   it('a node that does not answer is no hindrance', async () => {
     const gone = { host: '127.0.0.1', port: await freePort() }
-    const { delayed, queue } = makePair('none', { replicated: [gone, ...nodes()] })
+    const { delayed, queue } = makePair('compact', { replicated: [gone, ...nodes()] })
     await delayed.offer('a', 10)
     expect(await queue.take()).to.equal('a')
   })
 
   it('when the roles change and all connections stay, the next call goes to the new master', async () => {
     const { master, replica } = await roles()
-    const { client, delayed, queue } = makePair('list', { replicated: nodes() })
+    const { client, delayed, queue } = makePair('redisson', { replicated: nodes() })
     client.on('error', () => {})
     const waiting = track(queue.take())
     await delayed.offer('offered before', 3_600_000)
@@ -81,7 +81,7 @@ describe('Replicated nodes without sentinels', function () {
 
   it('also the bulk that comes first after the change, and the subscription', async () => {
     const { master, replica } = await roles()
-    const { client, delayed, queue, keys } = makePair('none', { replicated: nodes() })
+    const { client, delayed, queue, keys } = makePair('compact', { replicated: nodes() })
     client.on('error', () => {})
     const waiting = track(queue.take())
     await delayed.offer('before', 3_600_000)
@@ -101,7 +101,7 @@ describe('Replicated nodes without sentinels', function () {
     const proxy = await startProxy({ targetPort: master })
     onCleanup(() => proxy.stop())
     proxy.blackhole(true)
-    const pair = makePair('list', {
+    const pair = makePair('redisson', {
       replicated: [
         { host: '127.0.0.1', port: proxy.port },
         { host: '127.0.0.1', port: replica },
@@ -121,7 +121,7 @@ describe('Replicated nodes without sentinels', function () {
     const proxy = await startProxy({ targetPort: servers[0]!.port })
     onCleanup(() => proxy.stop())
     proxy.blackhole(true)
-    const { client, delayed } = makePair('list', { replicated: [{ host: '127.0.0.1', port: proxy.port }] })
+    const { client, delayed } = makePair('redisson', { replicated: [{ host: '127.0.0.1', port: proxy.port }] })
     client.on('error', () => {})
     const offered = rejection(delayed.offer('x', 5))
     await eventually(() => expect(proxy.accepted).to.be.greaterThan(0))
@@ -138,7 +138,7 @@ describe('Replicated nodes without sentinels', function () {
       { host: '127.0.0.1', port: replica },
       { host: '127.0.0.1', port: gone },
     ]
-    const pair = makePair('list', { replicated, connectTimeout: 300 })
+    const pair = makePair('redisson', { replicated, connectTimeout: 300 })
     pair.client.on('error', () => {})
     const says = [`127.0.0.1:${replica} is a slave`, `ECONNREFUSED`]
     await expectError([ConnectionError, { code: 'ERR_CONNECTION', queue: pair.name, says }], () =>
@@ -149,7 +149,7 @@ describe('Replicated nodes without sentinels', function () {
   it('one master under two names is one', async () => {
     const { master } = await roles()
     const replicated = ['127.0.0.1', 'localhost'].map((host) => ({ host, port: master }))
-    const { delayed, queue } = makePair('list', { replicated })
+    const { delayed, queue } = makePair('redisson', { replicated })
     await delayed.offer('a', 10)
     expect(await queue.take()).to.equal('a')
   })
@@ -179,7 +179,7 @@ describe('Replicated nodes without sentinels', function () {
     const stranger = await startRedis()
     onCleanup(() => stranger.stop())
     const replicated = [master, stranger.port].map((port) => ({ host: '127.0.0.1', port }))
-    const pair = makePair('list', { replicated, connectTimeout: 400 })
+    const pair = makePair('redisson', { replicated, connectTimeout: 400 })
     pair.client.on('error', () => {})
     const says = [`127.0.0.1:${master}`, `127.0.0.1:${stranger.port}`, 'several nodes']
     await expectError([ConnectionError, { code: 'ERR_CONNECTION', queue: pair.name, says }], () =>
@@ -193,7 +193,7 @@ describe('Replicated nodes without sentinels', function () {
     const plain = rawTo(master)
     await plain.config('SET', 'requirepass', 'right')
     onCleanup(() => plain.config('SET', 'requirepass', ''))
-    const pair = makePair('list', { replicated: [{ host: '127.0.0.1', port: master }], password: 'wrong' })
+    const pair = makePair('redisson', { replicated: [{ host: '127.0.0.1', port: master }], password: 'wrong' })
     pair.client.on('error', () => {})
     const started = performance.now()
     await expectError([AuthError, { code: 'ERR_AUTH', queue: pair.name, says: [] }], () => pair.delayed.offer('x', 5))

@@ -28,7 +28,7 @@ describe('The sentinels are listened to', function () {
 
   /** A client that finds the sentinels behind proxies, when it listens to all of them. */
   async function listening({ ioredis, ...options }: ClientOptions = {}): Promise<Pair> {
-    const pair = makePair('list', {
+    const pair = makePair('redisson', {
       sentinels: proxies.map(({ port }) => ({ host: '127.0.0.1', port })),
       name: setup.name,
       pingInterval: 200,

@@ -298,12 +298,12 @@ for (const where of ['one server', 'a cluster']) {
         expect(await queue.poll()).to.equal('now')
       })
 
-      it("order: 'list' writes the order lists too", async () => {
-        const { queue } = open({ shards: 2, order: 'list' })
-        expect(queue.order).to.equal('list')
+      it("layout: 'redisson' writes the order lists too", async () => {
+        const { queue } = open({ shards: 2, layout: 'redisson' })
+        expect(queue.layout).to.equal('redisson')
         await queue.offerAll(numbers(4).map((value) => ({ value, delay: LATER })))
         for (const name of queue.names) expect(await place.holderOf(name).llen(rawKeys(name).order)).to.equal(2)
-        expect(open().queue.order).to.equal('none')
+        expect(open().queue.layout).to.equal('none')
       })
 
       it('each shard is an ordinary delayed queue, for Java and for us', async () => {
@@ -671,7 +671,7 @@ describe('a sharded queue, wrong arguments', () => {
     [{ shards: '4' }, ['shards', 'a string of 1 character']],
     [{ shards: 4, formerShards: 0 }, ['formerShards', '0']],
     [{ shards: 4, formerShards: 257 }, ['formerShards', '257']],
-    [{ shards: 4, order: 'fifo' }, ['order', 'a string of 4 characters']],
+    [{ shards: 4, layout: 'fifo' }, ['layout', 'a string of 4 characters']],
     [{ shards: 4, deliver: 'no' }, ['deliver', 'a string of 2 characters']],
     [{ shards: 4, consumersDeliver: 1 }, ['consumersDeliver', '1']],
     [{ shards: 4, codec: {} }, ['codec']],

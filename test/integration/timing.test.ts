@@ -27,12 +27,12 @@ async function watchArrivals(destination: string): Promise<Map<string, number[]>
 describe('on time by the Redis clock', () => {
   afterEach(cleanUp)
 
-  for (const order of ORDERS) {
-    it(`order '${order}': ${MESSAGES} random delays, none early, none twice, none late`, async () => {
+  for (const layout of ORDERS) {
+    it(`order '${layout}': ${MESSAGES} random delays, none early, none twice, none late`, async () => {
       const name = uniqueName()
       const arrivals = await watchArrivals(name)
-      const producer = makePair(order, { queueName: name })
-      const consumer = makePair(order, { queueName: name })
+      const producer = makePair(layout, { queueName: name })
+      const consumer = makePair(layout, { queueName: name })
       const taken = takeAll(consumer.queue, MESSAGES)
       const due = new Map<string, number>()
       for (const value of numbers(MESSAGES)) {
@@ -51,8 +51,8 @@ describe('on time by the Redis clock', () => {
       expect(lateness[Math.floor(MESSAGES * 0.99)], 'p99').to.be.below(P99_MS)
     })
 
-    it(`order '${order}': a message that comes before an armed timer is not held up by it`, async () => {
-      const { delayed, queue } = makePair(order)
+    it(`order '${layout}': a message that comes before an armed timer is not held up by it`, async () => {
+      const { delayed, queue } = makePair(layout)
       await delayed.offer('late', 60_000)
       for (const value of ['a', 'b', 'c']) {
         const ticket = await delayed.offer(value, 40)
@@ -63,7 +63,7 @@ describe('on time by the Redis clock', () => {
   }
 
   it("clock 'local' delivers by this process's clock", async () => {
-    const { delayed, queue } = makePair('list', { clock: 'local' })
+    const { delayed, queue } = makePair('redisson', { clock: 'local' })
     const before = Date.now()
     const ticket = await delayed.offer('x', 80)
     expect(dueOf(ticket)).to.be.within(before + 80, Date.now() + 80)

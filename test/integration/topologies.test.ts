@@ -41,7 +41,7 @@ describe('Sentinel', function () {
   const options = (): ClientOptions => ({ sentinels: setup.sentinels, name: setup.name })
 
   it('finds the master', async () => {
-    const { delayed, queue, name } = makePair('list', options())
+    const { delayed, queue, name } = makePair('redisson', options())
     const waiting = queue.take()
     await delayed.offer('a', 30)
     expect(await waiting).to.equal('a')
@@ -50,14 +50,14 @@ describe('Sentinel', function () {
   })
 
   it('an unknown name of a master: a ConnectionError within the bounded wait', async () => {
-    const pair = makePair('list', { ...options(), name: 'nobody', connectTimeout: 300 })
+    const pair = makePair('redisson', { ...options(), name: 'nobody', connectTimeout: 300 })
     pair.client.on('error', () => {})
     const wanted = { code: 'ERR_CONNECTION', queue: pair.name, says: ['0.3 s'] }
     await expectError([ConnectionError, wanted], () => pair.delayed.offer('x', 5))
   })
 
   it('after a failover pending messages are delivered, and the takes that wait go on', async () => {
-    const { delayed, queue, client } = makePair('list', options())
+    const { delayed, queue, client } = makePair('redisson', options())
     const errors: unknown[] = []
     client.on('error', (error) => errors.push(error))
     const waiting = track(queue.take())
@@ -83,7 +83,7 @@ describe('Sentinel', function () {
   it('works on a Sentinel client of the user', async () => {
     const redis = new Redis({ sentinels: setup.sentinels, name: setup.name })
     onCleanup(() => redis.disconnect())
-    const { delayed, queue, client } = makePair('none', { redis })
+    const { delayed, queue, client } = makePair('compact', { redis })
     const waiting = queue.take()
     await delayed.offer('a', 30)
     expect(await waiting).to.equal('a')
@@ -104,7 +104,7 @@ describe('Sentinel, a failover', function () {
 
   it('after a failover all connections go to the new master, before the old one knows of it', async () => {
     const connectionName = uniqueName('moves')
-    const { delayed, queue } = makePair('list', {
+    const { delayed, queue } = makePair('redisson', {
       sentinels: setup.sentinels,
       name: setup.name,
       ioredis: { connectionName },
@@ -159,14 +159,14 @@ describe('Cluster', function () {
     return names
   }
 
-  for (const order of ORDERS) {
-    it(`order '${order}': twelve queues over all nodes: offer, transfer, take, tickets`, async () => {
+  for (const layout of ORDERS) {
+    it(`order '${layout}': twelve queues over all nodes: offer, transfer, take, tickets`, async () => {
       const client = makeClient({ ...options(), blockingConnections: 2 })
       const names = (await Promise.all(numbers(3).map((node) => namesOn(Number(node), 4)))).flat()
       const takes = names.map((name) => client.getBlockingQueue<string>(name, string).take())
       const holders = new Set<number | undefined>()
       for (const name of names) {
-        const delayed = client.getDelayedQueue(client.getQueue<string>(name, string), { order })
+        const delayed = client.getDelayedQueue(client.getQueue<string>(name, string), { layout: layout })
         const cancelled = await delayed.offer('cancelled', 600_000)
         const moved = await delayed.offer(`for ${name}`, 600_000)
         holders.add(await holderOf(`redisson_delay_queue_timeout:{${name}}`))
@@ -193,7 +193,7 @@ describe('Cluster', function () {
   })
 
   it('offerAll of thousands, and takeMany of them in order', async () => {
-    const { delayed, queue } = makePair('list', options())
+    const { delayed, queue } = makePair('redisson', options())
     const tickets = await delayed.offerAll(numbers(2_000).map((value) => ({ value, delay: 100 })))
     expect(new Set(tickets).size).to.equal(2_000)
     expect(await takeAll(queue, 2_000)).to.deep.equal(numbers(2_000))
@@ -202,7 +202,7 @@ describe('Cluster', function () {
   it('nodes can be given as urls, and a queue is found from any of them', async () => {
     const name = uniqueName()
     for (const { port } of setup.nodes) {
-      const { delayed, queue } = makePair('list', { cluster: [`redis://127.0.0.1:${port}`], queueName: name })
+      const { delayed, queue } = makePair('redisson', { cluster: [`redis://127.0.0.1:${port}`], queueName: name })
       await delayed.offer('a', 10)
       expect(await queue.poll(5_000)).to.equal('a')
     }
@@ -212,7 +212,7 @@ describe('Cluster', function () {
 
   for (const name of ['x{y', 'a{}b']) {
     it(`the name ${name}, whose keys lie in different slots: a CrossSlotError`, async () => {
-      const pair = makePair('list', { ...options(), queueName: `${name}${uniqueName()}` })
+      const pair = makePair('redisson', { ...options(), queueName: `${name}${uniqueName()}` })
       const heard = once(pair.delayed, 'error')
       const wanted = { code: 'ERR_CROSS_SLOT', queue: pair.name, says: ['{tag}'] }
       await expectError([CrossSlotError, wanted], () => pair.delayed.offer('x', 5))
@@ -261,7 +261,7 @@ describe('Cluster', function () {
     ]
     for (const node of nodes) await node.call('ACL', 'SETUSER', 'minimal', 'reset', 'on', '>secret', ...rights)
     const user = { username: 'minimal', password: 'secret' }
-    const { delayed, queue } = makePair('list', { ...options(), ...user, queueName: name, connectTimeout: 3_000 })
+    const { delayed, queue } = makePair('redisson', { ...options(), ...user, queueName: name, connectTimeout: 3_000 })
     await delayed.offer('a', 20)
     expect(await queue.take()).to.equal('a')
 
@@ -287,7 +287,7 @@ describe('Cluster', function () {
     onCleanup(() => cluster.disconnect())
     await once(cluster, 'ready')
     const before = cluster.eventNames().map((event) => [event, cluster.listenerCount(event)])
-    const { delayed, queue, client } = makePair('list', { redis: cluster })
+    const { delayed, queue, client } = makePair('redisson', { redis: cluster })
     const waiting = queue.take()
     await delayed.offer('a', 30)
     expect(await waiting).to.equal('a')

@@ -44,7 +44,7 @@ describe('transfer on a server of its own', function () {
   it('of ten clients few run the script for one due time', async () => {
     const name = uniqueName()
     const dueTimes = 30
-    const clients = numbers(10).map(() => makePair('list', { queueName: name, url: server.url, ...NO_SWEEP }))
+    const clients = numbers(10).map(() => makePair('redisson', { queueName: name, url: server.url, ...NO_SWEEP }))
     await eventually(async () => expect(await plain.pubsub('NUMSUB', rawKeys(name).channel)).to.include(10))
     const { delayed, queue } = clients[0]!
     await delayed.offer('first', 0)
@@ -73,7 +73,7 @@ describe('transfer on a server of its own', function () {
     let delivered = 0
     const stopped: Promise<void>[] = []
     for (const { client } of numbers(40).map(() =>
-      makePair('none', { queueName: name, url: server.url, ...NO_SWEEP }),
+      makePair('compact', { queueName: name, url: server.url, ...NO_SWEEP }),
     )) {
       client.on('transferred', (event) => {
         delivered += event.count
@@ -83,7 +83,7 @@ describe('transfer on a server of its own', function () {
     await eventually(async () => expect(await plain.pubsub('NUMSUB', rawKeys(name).channel)).to.include(41))
     const start = Math.floor(await redisNow(plain)) + 300
     const items = numbers(count).map((value, at) => ({ value, date: new Date(start + at) }))
-    await consumer.getDelayedQueue(queue, { order: 'none', deliver: false }).offerAll(items)
+    await consumer.getDelayedQueue(queue, { layout: 'compact', deliver: false }).offerAll(items)
     heard.length = 0
 
     expect(await takeAll(queue, count)).to.have.members(items.map(({ value }) => value))
@@ -94,7 +94,7 @@ describe('transfer on a server of its own', function () {
   })
 
   it('a delay beyond the longest timer of Node arms nothing early, and is not in the way', async () => {
-    const { delayed, queue, keys } = makePair('list', { url: server.url, ...NO_SWEEP })
+    const { delayed, queue, keys } = makePair('redisson', { url: server.url, ...NO_SWEEP })
     const warnings: Error[] = []
     const onWarning = (warning: Error): void => void warnings.push(warning)
     process.on('warning', onWarning)
@@ -114,7 +114,7 @@ describe('transfer on a server of its own', function () {
   })
 
   it('nothing spins in the last milliseconds before a due time', async () => {
-    const { delayed, queue } = makePair('none', { url: server.url, ...NO_SWEEP })
+    const { delayed, queue } = makePair('compact', { url: server.url, ...NO_SWEEP })
     await delayed.offer('first', 0)
     await queue.take()
     const before = await scriptCalls()
@@ -126,7 +126,7 @@ describe('transfer on a server of its own', function () {
   })
 
   it('scripts that the server has forgotten are sent again', async () => {
-    const { delayed, queue } = makePair('list', { url: server.url, ...NO_SWEEP })
+    const { delayed, queue } = makePair('redisson', { url: server.url, ...NO_SWEEP })
     const forget = () => plain.script('FLUSH')
     await delayed.offer('a', 150)
     await forget()
@@ -147,8 +147,8 @@ describe('transfer on a server of its own', function () {
     expect(await queue.drainTo()).to.deep.equal([])
   })
 
-  for (const order of ORDERS) {
-    it(`order '${order}': 20,000 overdue in mixed order are drained in due order, by short scripts`, async () => {
+  for (const layout of ORDERS) {
+    it(`order '${layout}': 20,000 overdue in mixed order are drained in due order, by short scripts`, async () => {
       const name = uniqueName()
       const { timeouts, order: list } = rawKeys(name)
       const due = Math.floor(await redisNow(plain)) - 100_000
@@ -161,7 +161,7 @@ describe('transfer on a server of its own', function () {
       }
       await command.exec()
 
-      const { queue, client } = makePair(order, { queueName: name, url: server.url })
+      const { queue, client } = makePair(layout, { queueName: name, url: server.url })
       const batches: number[] = []
       client.on('transferred', ({ count }) => batches.push(count))
       const values = await takeAll(queue, 20_000)

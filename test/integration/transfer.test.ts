@@ -31,8 +31,8 @@ const NO_SWEEP = { sweepInterval: 3_600_000 }
 const LATE_MS = 500
 
 /** A pair whose subscription and first transfer are over. */
-async function settledPair(...[order, options]: Parameters<typeof makePair>): Promise<Pair> {
-  const pair = makePair(order, options)
+async function settledPair(...[layout, options]: Parameters<typeof makePair>): Promise<Pair> {
+  const pair = makePair(layout, options)
   await once<SubscribedEvent>(pair.client, 'subscribed', ({ queue }) => queue === pair.name)
   await pair.delayed.offer('settled', 0)
   expect(await pair.queue.poll(2_000)).to.equal('settled')
@@ -50,10 +50,10 @@ async function expectOnTime(due: number): Promise<void> {
 describe('transfer', () => {
   afterEach(cleanUp)
 
-  for (const order of ORDERS) {
-    it(`order '${order}': what one client offers reaches the other's consumer once`, async () => {
-      const producer = makePair(order, NO_SWEEP)
-      const consumer = makePair(order, { ...NO_SWEEP, queueName: producer.name })
+  for (const layout of ORDERS) {
+    it(`order '${layout}': what one client offers reaches the other's consumer once`, async () => {
+      const producer = makePair(layout, NO_SWEEP)
+      const consumer = makePair(layout, { ...NO_SWEEP, queueName: producer.name })
       await Promise.all([producer, consumer].map(({ client }) => once(client, 'subscribed')))
       const moved: TransferredEvent[] = []
       for (const { client } of [producer, consumer]) client.on('transferred', (event) => moved.push(event))
@@ -66,8 +66,8 @@ describe('transfer', () => {
       expect(moved[0]?.maxLatenessMs).to.be.within(0, LATE_MS)
     })
 
-    it(`order '${order}': an entry that Java added and announced is delivered on time`, async () => {
-      const { queue, name, keys } = await settledPair(order, NO_SWEEP)
+    it(`order '${layout}': an entry that Java added and announced is delivered on time`, async () => {
+      const { queue, name, keys } = await settledPair(layout, NO_SWEEP)
       const due = await inMillis(100)
       await javaOffer(name, 'from Java', due)
       expect(await queue.poll(2_000)).to.equal('from Java')
@@ -75,19 +75,19 @@ describe('transfer', () => {
       expect(await raw().exists(keys.order, keys.timeouts)).to.equal(0)
     })
 
-    it(`order '${order}': what was pending before the client came is delivered`, async () => {
+    it(`order '${layout}': what was pending before the client came is delivered`, async () => {
       const name = uniqueName()
       const due = await inMillis(100)
       await javaOffer(name, 'overdue', due - 200_000, { publish: false })
       await javaOffer(name, 'soon', due, { publish: false })
-      const { queue } = makePair(order, { queueName: name, ...NO_SWEEP })
+      const { queue } = makePair(layout, { queueName: name, ...NO_SWEEP })
       expect(await takeAll(queue, 2)).to.deep.equal(['overdue', 'soon'])
       await expectOnTime(due)
     })
   }
 
   it('reads the entries of Redisson before 3.21.1', async () => {
-    const { queue, keys } = await settledPair('list', NO_SWEEP)
+    const { queue, keys } = await settledPair('redisson', NO_SWEEP)
     const length = Buffer.alloc(8)
     length.writeBigUInt64LE(3n)
     const entry = Buffer.concat([Buffer.from('81e97df41022b143', 'hex'), length, Buffer.from('old')])
@@ -98,7 +98,7 @@ describe('transfer', () => {
   })
 
   it('a message on the channel that is no time is ignored', async () => {
-    const { queue, name, keys } = await settledPair('list', NO_SWEEP)
+    const { queue, name, keys } = await settledPair('redisson', NO_SWEEP)
     const due = await inMillis(120)
     await javaOffer(name, 'a', due)
     for (const message of ['', 'soon', '-5', '1e999', '9'.repeat(30), '12.5'])
@@ -108,8 +108,8 @@ describe('transfer', () => {
   })
 
   it('a lost announcement is healed by the sweep, and by nothing else', async () => {
-    const swept = await settledPair('list', { sweepInterval: 200 })
-    const control = await settledPair('list', NO_SWEEP)
+    const swept = await settledPair('redisson', { sweepInterval: 200 })
+    const control = await settledPair('redisson', NO_SWEEP)
     const due = await inMillis(50)
     for (const { name } of [swept, control]) await javaOffer(name, 'unannounced', due, { publish: false })
     expect(await swept.queue.poll(2_000)).to.equal('unannounced')
@@ -125,7 +125,7 @@ describe('transfer', () => {
   ] as const) {
     it(`after its subscriber connection was killed, a client finds what is ${what}`, async () => {
       const connectionName = uniqueName('kill').replaceAll(':', '-')
-      const { queue, client, name } = await settledPair('list', { ...NO_SWEEP, ioredis: { connectionName } })
+      const { queue, client, name } = await settledPair('redisson', { ...NO_SWEEP, ioredis: { connectionName } })
       const [subscriber] = (await connectionsNamed(connectionName)).filter((line) => / sub=1 /.test(line))
       const due = await inMillis(ms)
       await javaOffer(name, 'missed', due, { publish: false })
@@ -139,9 +139,9 @@ describe('transfer', () => {
     })
   }
 
-  for (const order of ORDERS) {
-    it(`order '${order}': a destination of another type: an error, a back-off, nothing lost`, async () => {
-      const { delayed, queue, client, name, keys } = makePair(order)
+  for (const layout of ORDERS) {
+    it(`order '${layout}': a destination of another type: an error, a back-off, nothing lost`, async () => {
+      const { delayed, queue, client, name, keys } = makePair(layout)
       const errors: [at: number, error: RedelayedError][] = []
       delayed.on('error', (error) => errors.push([performance.now(), error]))
       await raw().set(name, 'not a list')
@@ -168,7 +168,7 @@ describe('transfer', () => {
   }
 
   it('an order list of another type: reported, and delivered all the same', async () => {
-    const { delayed, queue, keys, name } = makePair('list')
+    const { delayed, queue, keys, name } = makePair('redisson')
     const failed = once<RedelayedError>(delayed, 'error')
     const due = await inMillis(50)
     await raw()
@@ -182,9 +182,9 @@ describe('transfer', () => {
     expect(await raw().exists(keys.timeouts)).to.equal(0)
   })
 
-  for (const order of ORDERS) {
-    it(`order '${order}': poison entries are set aside, the good ones between them delivered once`, async () => {
-      const { queue, delayed, keys, name } = await settledPair(order)
+  for (const layout of ORDERS) {
+    it(`order '${layout}': poison entries are set aside, the good ones between them delivered once`, async () => {
+      const { queue, delayed, keys, name } = await settledPair(layout)
       const events: QuarantinedEvent[] = []
       delayed.on('quarantined', (event) => events.push(event))
       const due = await inMillis(60)

@@ -7,15 +7,15 @@ describe('unguessable tickets', () => {
   afterEach(cleanUp)
 
   const layouts = [
-    { order: 'none', characters: 31, randomBytes: 8 },
-    { order: 'list', characters: 35, randomBytes: 11 },
+    { layout: 'compact', characters: 31, randomBytes: 8 },
+    { layout: 'redisson', characters: 35, randomBytes: 11 },
   ] as const
-  for (const { order, characters, randomBytes } of layouts) {
-    it(`order ${order}: ${randomBytes} random bytes; they keep the order of a millisecond, cancel and reschedule`, async () => {
+  for (const { layout, characters, randomBytes } of layouts) {
+    it(`order ${layout}: ${randomBytes} random bytes; they keep the order of a millisecond, cancel and reschedule`, async () => {
       const name = uniqueName()
       const client = makeClient()
       const queue = client.getBlockingQueue<string>(name, { codec: codecs.string() })
-      const delayed = client.getDelayedQueue(queue, { order, unguessableTickets: true })
+      const delayed = client.getDelayedQueue(queue, { layout: layout, unguessableTickets: true })
       const date = new Date(Date.now() + 60_000)
       const values = Array.from({ length: 50 }, (_, n) => String(n))
       const tickets = await delayed.offerAll(values.map((value) => ({ value, date })))
@@ -34,12 +34,16 @@ describe('unguessable tickets', () => {
       expect(await takeAll(queue, 1)).to.deep.equal(['1'])
       const { timeouts, order: list } = rawKeys(name)
       expect(await rawClient().zcard(timeouts)).to.equal(48)
-      expect(await rawClient().llen(list)).to.equal(order === 'list' ? 48 : 0)
+      expect(await rawClient().llen(list)).to.equal(layout === 'redisson' ? 48 : 0)
       await delayed.clear()
     })
 
-    it(`order ${order}: of a sharded queue`, async () => {
-      const sharded = makeClient().getShardedDelayedQueue(uniqueName(), { shards: 2, order, unguessableTickets: true })
+    it(`order ${layout}: of a sharded queue`, async () => {
+      const sharded = makeClient().getShardedDelayedQueue(uniqueName(), {
+        shards: 2,
+        layout: layout,
+        unguessableTickets: true,
+      })
       const tickets = await sharded.offerAll([1, 2, 3, 4].map((value) => ({ value, delay: 60_000 })))
       for (const ticket of tickets) expect(ticket.replace(/^\d+\./, '')).to.have.length(characters)
       expect(await Promise.all(tickets.map((ticket) => sharded.cancel(ticket)))).to.deep.equal([true, true, true, true])

@@ -9,7 +9,7 @@ import {
   ShutdownError,
   codecs,
   retryIn,
-  type HandledEvent,
+  type SettledEvent,
   type Handler,
   type Handlers,
   type PollManyOptions,
@@ -34,7 +34,7 @@ interface Made {
   readonly work: (
     handlers: Handler<string> | Handlers<string>,
     options?: WorkerOptions,
-  ) => Worker & { readonly handled: HandledEvent[] }
+  ) => Worker & { readonly handled: SettledEvent[] }
 }
 
 function make(): Made {
@@ -45,8 +45,8 @@ function make(): Made {
     queue,
     work(handlers, options) {
       const worker = client.createWorker(queue, handlers, options)
-      const handled: HandledEvent[] = []
-      worker.on('handled', (event) => handled.push(event))
+      const handled: SettledEvent[] = []
+      worker.on('settled', (event) => handled.push(event))
       return Object.assign(worker, { handled })
     },
   }
@@ -111,9 +111,9 @@ describe('worker', () => {
       },
       { backoff: [60_000] },
     )
-    await queue.schedule('greet', 'Ann')
-    await queue.schedule('part', 'Bob', { delay: 10 })
-    await queue.schedule('toString', 'Eve', { id: 'unknown' })
+    await queue.addTask('greet', 'Ann')
+    await queue.addTask('part', 'Bob', { delay: 10 })
+    await queue.addTask('toString', 'Eve', { id: 'unknown' })
     await eventually(() => expect(worker.counts).to.include({ completed: 2, failed: 1 }))
     expect(seen).to.have.members(['hello Ann', 'bye Bob'])
     expect((await queue.get('unknown'))?.failures[0]?.reason).to.match(
@@ -196,7 +196,7 @@ describe('worker', () => {
   it('keeps a message as long as its handler works', async () => {
     const { queue, work } = make()
     const { handler, open } = gate()
-    const worker = work(handler, { visibility: 900 }) // a process that stands still for so long loses its messages
+    const worker = work(handler, { visibilityTimeout: 900 }) // a process that stands still for so long loses its messages
     await queue.add('long', { id: 'x' })
     await eventually(() => expect(worker.active).to.equal(1))
     const { visibleAt = NaN } = (await queue.get('x')) ?? {}
@@ -219,7 +219,7 @@ describe('worker', () => {
         }
         await handler(payload)
       },
-      { visibility: 300, concurrency: 2 },
+      { visibilityTimeout: 300, concurrency: 2 },
     )
     await queue.addMany([
       { payload: 'long', id: 'long' },
@@ -257,7 +257,7 @@ describe('worker', () => {
         proxy.blackhole('toClient')
         await message.extend(60_000)
       },
-      { visibility: 1_500, concurrency: 2 },
+      { visibilityTimeout: 1_500, concurrency: 2 },
     )
     await eventually(async () => expect(await endOf('long')).to.be.greaterThan((await redisNow(plain)) + 50_000))
     const atOnce = await endOf('long')
@@ -275,7 +275,7 @@ describe('worker', () => {
         new Promise(() => {
           signal.addEventListener('abort', () => (reason = signal.reason as unknown), { once: true })
         }),
-      { visibility: 300 },
+      { visibilityTimeout: 300 },
     )
     await queue.add('taken away', { id: 'x' })
     await eventually(() => expect(worker.active).to.equal(1))
@@ -377,7 +377,7 @@ describe('worker', () => {
     const { queue, work } = make()
     let asked = 0
     Object.assign(queue, { acknowledge: () => new Promise(() => asked++) })
-    const worker = work(() => undefined, { closeTimeout: 10 })
+    const worker = work(() => undefined, { shutdownTimeout: 10 })
     await queue.add('x')
     await eventually(() => expect(asked).to.equal(1))
     const since = performance.now()
@@ -397,7 +397,7 @@ describe('worker', () => {
         for (const until = performance.now() + 50; performance.now() < until;);
         return wait()
       }
-      const worker = work(handler, { visibility: 300, prefetch: 20 })
+      const worker = work(handler, { visibilityTimeout: 300, prefetch: 20 })
       await eventually(() => expect(worker.handled).to.have.length(21))
       expect(worker.counts).to.include({ completed: 21, lost: 0 })
       expect(worker.handled.every(({ attempt }) => attempt === 1)).to.equal(true)
@@ -495,7 +495,7 @@ describe('worker', () => {
 
   it('a close does not wait longer than it may: the signals are aborted, and the messages go back', async () => {
     const { queue, work } = make()
-    const worker = work(() => new Promise(() => undefined), { closeTimeout: 20 })
+    const worker = work(() => new Promise(() => undefined), { shutdownTimeout: 20 })
     await queue.add('hangs')
     await eventually(() => expect(worker.active).to.equal(1))
     await worker.close()
@@ -541,7 +541,7 @@ describe('worker', () => {
       [() => client.createWorker(queue, 5 as never), /handlers/],
       [() => client.createWorker(queue, { a: 5 } as never), /handlers.a/],
       [() => client.createWorker(queue, handler, { concurrency: 0 }), /concurrency/],
-      [() => client.createWorker(queue, handler, { visibility: 10 }), /visibility/],
+      [() => client.createWorker(queue, handler, { visibilityTimeout: 10 }), /visibility/],
       [() => client.createWorker(queue, handler, { backoff: [] }), /backoff/],
       [() => client.createWorker(queue, handler, { backoff: ['soon'] }), /backoff\[0\]: .*"15s"/],
       [() => client.createWorker(queue, handler, { backoff: { type: 'fixed', delay: -1 } }), /backoff.delay/],

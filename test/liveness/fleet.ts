@@ -112,7 +112,7 @@ export class Fleet {
     }
     const worker = client.createWorker(worked, (id) => this.#handle('handled', id), {
       concurrency: 4,
-      visibility: VISIBILITY_MS,
+      visibilityTimeout: VISIBILITY_MS,
     })
     worker.on('error', () => {})
     const acknowledge = async (message: Awaited<ReturnType<typeof polled.poll>>): Promise<undefined> => {
@@ -122,10 +122,10 @@ export class Fleet {
     }
     const reliableLimit = limit + this.#callMs // with the acknowledgement
     calls.every('reliable poll(timeout)', 100, reliableLimit, async () =>
-      acknowledge(await polled.poll({ timeout: WAIT_MS, visibility: VISIBILITY_MS })),
+      acknowledge(await polled.poll({ timeout: WAIT_MS, visibilityTimeout: VISIBILITY_MS })),
     )
     calls.every('reliable poll(signal)', 200, reliableLimit, async () =>
-      acknowledge(await polled.poll({ timeout: Infinity, visibility: VISIBILITY_MS, signal: soon() })),
+      acknowledge(await polled.poll({ timeout: Infinity, visibilityTimeout: VISIBILITY_MS, signal: soon() })),
     )
   }
 

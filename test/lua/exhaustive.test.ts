@@ -57,11 +57,11 @@ describe('all short sequences of two clients', () => {
     return parts
   }
 
-  for (const order of ['list', 'none'] as const) {
+  for (const layout of ['redisson', 'compact'] as const) {
     for (const [what, prologue, moves, length] of alphabets) {
-      it(`keep every promise ${what}, order '${order}': ${moves.length} moves, up to ${length} of them`, async () => {
+      it(`keep every promise ${what}, order '${layout}': ${moves.length} moves, up to ${length} of them`, async () => {
         const queues = [await rig.queue(), await rig.queue()] as const
-        const start = () => new Game(order, queues[0].keys, queues[1].keys)
+        const start = () => new Game(layout, queues[0].keys, queues[1].keys)
         let [batch, played]: [Game[], number] = [[], 0]
         for (const game of games(start, prologue, moves, length)) {
           played++
@@ -80,7 +80,7 @@ describe('all short sequences of two clients', () => {
     const [queue, other] = [await rig.queue(), await rig.queue()]
     const called = alphabets.flatMap(([, , moves]) =>
       moves.flatMap((move) => {
-        const game = new Game('list', queue.keys, other.keys)
+        const game = new Game('redisson', queue.keys, other.keys)
         for (const each of [...prologue, move]) game.play(each)
         return game.turns.map(({ step }) => step.name)
       }),

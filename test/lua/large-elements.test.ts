@@ -21,10 +21,10 @@ describe('large elements', function () {
     client = createClient({ url: `redis://127.0.0.1:${port}` })
     queue = client.getBlockingQueue('elements', { codec: codecs.string() })
     await rig.redis.rpush('elements', ...Array.from({ length: 100 }, (_, n) => `${n}${LARGE}`))
-    for (const order of ORDERS) {
-      const destination = client.getBlockingQueue(`pending ${order}`, { codec: codecs.string() })
-      delayed[order] = client.getDelayedQueue(destination, { order })
-      for (let n = 0; n < 100; n++) await delayed[order].offer(`${n}${LARGE}`, HOUR)
+    for (const layout of ORDERS) {
+      const destination = client.getBlockingQueue(`pending ${layout}`, { codec: codecs.string() })
+      delayed[layout] = client.getDelayedQueue(destination, { layout: layout })
+      for (let n = 0; n < 100; n++) await delayed[layout].offer(`${n}${LARGE}`, HOUR)
     }
   })
   after(() => client.shutdown())
@@ -39,13 +39,13 @@ describe('large elements', function () {
       [90, 91, 92, 93, 94, 95, 96, 97, 98, 99],
     ],
   }
-  for (const order of ORDERS) {
+  for (const layout of ORDERS) {
     Object.assign(calls, {
-      [`contains of pending ones, order '${order}'`]: [() => delayed[order].contains('absent'), false],
-      [`containsAll of pending ones, order '${order}'`]: [() => delayed[order].containsAll(['absent']), false],
-      [`remove of pending ones, order '${order}'`]: [() => delayed[order].remove('absent'), false],
-      [`removeAll of pending ones, order '${order}'`]: [() => delayed[order].removeAll(['absent']), false],
-      [`poll of pending ones, order '${order}'`]: [async () => (await delayed[order].poll(100)).length, 100],
+      [`contains of pending ones, order '${layout}'`]: [() => delayed[layout].contains('absent'), false],
+      [`containsAll of pending ones, order '${layout}'`]: [() => delayed[layout].containsAll(['absent']), false],
+      [`remove of pending ones, order '${layout}'`]: [() => delayed[layout].remove('absent'), false],
+      [`removeAll of pending ones, order '${layout}'`]: [() => delayed[layout].removeAll(['absent']), false],
+      [`poll of pending ones, order '${layout}'`]: [async () => (await delayed[layout].poll(100)).length, 100],
     })
   }
   for (const [name, [action, result]] of Object.entries(calls)) {

@@ -27,7 +27,7 @@ describe('all scripts together', () => {
 
   const calls = Object.values(operations).map(({ weight, drafts }) => ({ weight, arbitrary: drafts }))
 
-  for (const layout of ['list', 'none', 'mixed'] as const) {
+  for (const layout of ['redisson', 'compact', 'mixed'] as const) {
     for (const poison of [false, true]) {
       it(`behave as their model with ${layout === 'mixed' ? 'both kinds of entries' : `order '${layout}'`}${poison ? ' and poison' : ''}`, async () => {
         const queues = [await rig.queue(), await rig.queue()] as const

@@ -472,7 +472,7 @@ describe('reliable-configure.lua', () => {
 
   const some = {
     config: [
-      ['visibility', '5'],
+      ['visibilityTimeout', '5'],
       ['delay', '6'],
       ['pollPaused', '1'],
     ],
@@ -482,11 +482,11 @@ describe('reliable-configure.lua', () => {
       {
         what: 'sets several',
         before: {},
-        settings: ['visibility', '7', 'deadLetters', '0'],
+        settings: ['visibilityTimeout', '7', 'deadLetters', '0'],
         reply: true,
         after: {
           config: [
-            ['visibility', '7'],
+            ['visibilityTimeout', '7'],
             ['deadLetters', '0'],
           ],
         },
@@ -494,11 +494,11 @@ describe('reliable-configure.lua', () => {
       {
         what: 'changes, removes and adds, and leaves the rest',
         before: some,
-        settings: ['visibility', '7', 'delay', '', 'maxSize', '1', 'timeToLive', ''],
+        settings: ['visibilityTimeout', '7', 'delay', '', 'maxSize', '1', 'timeToLive', ''],
         reply: true,
         after: {
           config: [
-            ['visibility', '7'],
+            ['visibilityTimeout', '7'],
             ['pollPaused', '1'],
             ['maxSize', '1'],
           ],
@@ -560,7 +560,7 @@ describe('reliable-configure.lua', () => {
 
   it('sets nothing when it may not publish', async () => {
     const queue = await rig.queue(some)
-    const args = { channel: queue.channel, ifAbsent: false, settings: ['visibility', '1', 'delay', ''] }
+    const args = { channel: queue.channel, ifAbsent: false, settings: ['visibilityTimeout', '1', 'delay', ''] }
     const thrown = await rig.muted([queue.deadChannel], (sender) => rejection(run(sender, configure, queue.keys, args)))
     expect(thrown.message).to.match(/perm|can't/i)
     expect(await queue.read()).to.deep.equal(expected(some))

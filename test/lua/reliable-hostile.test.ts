@@ -32,7 +32,7 @@ describe('hostile data of a reliable queue', () => {
 
   for (const value of [...HOSTILE, '0']) {
     it(`takes the default where a setting is ${JSON.stringify(value.slice(0, 20))}`, async () => {
-      const names = ['visibility', 'deliveryLimit', 'timeToLive', 'delay', 'maxSize', 'maxMessageBytes']
+      const names = ['visibilityTimeout', 'deliveryLimit', 'timeToLive', 'delay', 'maxSize', 'maxMessageBytes']
       const queue = await rig.queue(having([{ id: 'x' }], { config: names.map((name) => [name, value] as const) }))
       const { messages, visibilityMs, buried } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
       expect({ ids: messages.map(({ id }) => id.toString()), visibilityMs, buried }).to.deep.equal({

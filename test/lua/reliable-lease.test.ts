@@ -304,14 +304,14 @@ describe('reliable-extend.lua', () => {
     },
     {
       what: 'uses the visibility of the queue when told to',
-      before: having([x], { config: [['visibility', '77']] }),
+      before: having([x], { config: [['visibilityTimeout', '77']] }),
       visibilityMs: -1,
       handled: handled(['x', '3 t']),
       reply: [NOW + 77],
-      after: having([{ ...x, until: NOW + 77 }], { config: [['visibility', '77']] }),
+      after: having([{ ...x, until: NOW + 77 }], { config: [['visibilityTimeout', '77']] }),
     },
     ...[undefined, '', 'soon'].map((visibility): (typeof cases)[number] => {
-      const config = visibility === undefined ? [] : [['visibility', visibility] as const]
+      const config = visibility === undefined ? [] : [['visibilityTimeout', visibility] as const]
       return {
         what: `has 30 s when the queue says ${String(visibility)}`,
         before: having([x], { config }),

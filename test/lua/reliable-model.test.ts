@@ -303,7 +303,7 @@ const poll = fc
         const paused = queue.config.get('pollPaused') === '1'
         const dead = queue.config.get('deadLetters') === '0' ? null : other
         const visibility = Math.min(
-          visibilityMs < 0 ? (setting(queue, 'visibility') ?? 30_000) : visibilityMs,
+          visibilityMs < 0 ? (setting(queue, 'visibilityTimeout') ?? 30_000) : visibilityMs,
           MAX - now,
         )
         const want = paused ? 0 : count
@@ -456,7 +456,7 @@ const extend = fc
         })
       },
       apply: () => {
-        const visibility = visibilityMs < 0 ? (setting(queue, 'visibility') ?? 30_000) : visibilityMs
+        const visibility = visibilityMs < 0 ? (setting(queue, 'visibilityTimeout') ?? 30_000) : visibilityMs
         const ending = Math.min(now + visibility, MAX)
         const held = leases.map((lease) => heldBy(queue, lease, now))
         if (held.some((item) => item !== undefined && item.at > ending)) {

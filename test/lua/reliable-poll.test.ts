@@ -267,26 +267,26 @@ describe('reliable-poll.lua', () => {
     // how long nobody else gets them
     {
       what: 'uses the visibility of the queue when it is given none',
-      before: having([a], { config: [['visibility', '77']] }),
+      before: having([a], { config: [['visibilityTimeout', '77']] }),
       args: { visibilityMs: -1 },
       reply: { visibilityMs: 77, next: NOW + 77, messages: [handedOut(a)] },
-      after: having([taken(a, 1, NOW + 77)], { config: [['visibility', '77']] }),
+      after: having([taken(a, 1, NOW + 77)], { config: [['visibilityTimeout', '77']] }),
       published: [NOW + 77],
     },
     {
       what: 'prefers the one that it is given',
-      before: having([a], { config: [['visibility', '77']] }),
+      before: having([a], { config: [['visibilityTimeout', '77']] }),
       args: { visibilityMs: 0 },
       reply: { visibilityMs: 0, next: NOW, messages: [handedOut(a)] },
-      after: having([taken(a, 1, NOW)], { config: [['visibility', '77']] }),
+      after: having([taken(a, 1, NOW)], { config: [['visibilityTimeout', '77']] }),
       published: [NOW],
     },
     ...['', 'soon'].map((visibility) => ({
       what: `has 30 s when the queue says ${JSON.stringify(visibility)}`,
-      before: having([a], { config: [['visibility', visibility]] }),
+      before: having([a], { config: [['visibilityTimeout', visibility]] }),
       args: { visibilityMs: -1 },
       reply: { visibilityMs: 30_000, next: NOW + 30_000, messages: [handedOut(a)] },
-      after: having([taken(a, 1, NOW + 30_000)], { config: [['visibility', visibility]] }),
+      after: having([taken(a, 1, NOW + 30_000)], { config: [['visibilityTimeout', visibility]] }),
       published: [NOW + 30_000],
     })),
     ...[MAX, MAX - NOW].map((visibilityMs) => ({

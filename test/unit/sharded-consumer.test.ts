@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { ConnectionError, RedelayedError, ShutdownError } from '../../src/errors.js'
-import type { Holder } from '../../src/queues/context.js'
+import type { PrefetchBuffer } from '../../src/queues/context.js'
 import type { ShardSource } from '../../src/sharding/held.js'
 import { ShardedConsumer } from '../../src/sharding/sharded-consumer.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -80,7 +80,7 @@ const cut = new ConnectionError('cut', 'unknown')
 function setUp(count: number) {
   const clock = new FakeClock()
   const shards = Array.from({ length: count }, () => new FakeShard())
-  const holders = new Set<Holder>()
+  const holders = new Set<PrefetchBuffer>()
   const failures: [number, string][] = []
   const lost: [number, number][] = []
   const consumer = new ShardedConsumer<string>({

@@ -20,7 +20,7 @@ import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './tick
  */
 export type MissedTicks = 'one' | 'all' | 'none'
 
-export interface RepeatOptions extends RepeatTimes {
+export interface ScheduleOptions extends RepeatTimes {
   /** Default `'one'`. */
   readonly missed?: MissedTicks | undefined
   /** For the worker's handler of that name. */
@@ -64,7 +64,7 @@ const NAMES = [
   'priority',
   'timeToLive',
   'deliveryLimit',
-] as const satisfies readonly (keyof RepeatOptions)[]
+] as const satisfies readonly (keyof ScheduleOptions)[]
 
 /** Of a name, so that the ids made of it are no longer than ids may be. */
 const MAX_NAME_BYTES = 400
@@ -85,7 +85,7 @@ export function tickId(name: string, tick: number): string {
   return `${name}@${tick}`
 }
 
-export function definitionOf(options: RepeatOptions, payload: Buffer): RepeatDefinition {
+export function definitionOf(options: ScheduleOptions, payload: Buffer): RepeatDefinition {
   onlyKnown('options', options, NAMES)
   const { missed = 'one', task, priority = 0, timeToLive, deliveryLimit } = options
   const headers = {
@@ -136,7 +136,7 @@ export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
       ...(startAt !== undefined && { startAt: dateOf('startAt', startAt) }),
       ...(endAt !== undefined && { endAt: dateOf('endAt', endAt) }),
     }
-    const definition = definitionOf({ ...(rest as RepeatOptions), ...dates }, bytesOf(payload, maxPayloadBytes))
+    const definition = definitionOf({ ...(rest as ScheduleOptions), ...dates }, bytesOf(payload, maxPayloadBytes))
     return { tick, definition }
   } catch (cause) {
     if (cause instanceof UnsupportedOperationError) throw cause // a library is missing here, and perhaps only here

@@ -87,7 +87,7 @@ end
 
 -- include shared/settings.lua
 
-local settings = redis.pcall('HMGET', config, 'pollPaused', 'visibility', 'deliveryLimit', 'deadLetters')
+local settings = redis.pcall('HMGET', config, 'pollPaused', 'visibilityTimeout', 'deliveryLimit', 'deadLetters')
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings[2], 1) or 30000 end
 visibility = math.min(visibility, MAX - now)

@@ -30,7 +30,7 @@ export const DRAIN_MS = 20_000
 export interface BenchParams {
   readonly stage: Stage
   readonly seed: number
-  readonly order: 'list' | 'none'
+  readonly layout: 'redisson' | 'compact'
   readonly client?: ClientOptions | undefined
   readonly load?: Partial<Load> | undefined
   readonly fleet?: Partial<Record<Role, number>> | undefined
@@ -54,7 +54,7 @@ const pool = new WorkerPool<Job>(new URL('worker.ts', import.meta.url))
 
 /** A fleet of processes on one queue, and the books that tell whether all went right. */
 export class Bench extends Fleet<Role, Job> {
-  readonly order: 'list' | 'none'
+  readonly layout: 'redisson' | 'compact'
   /** How the clock of Redis was set; for the books. */
   readonly clock: ClockShift[] = []
   readonly #params: BenchParams
@@ -66,7 +66,7 @@ export class Bench extends Fleet<Role, Job> {
     const { stage, seed, prepare, queue = uniqueName('fault') } = params
     super({ stage, seed, queue, pool, prepare, counts: { ...FLEET, ...params.fleet } })
     this.#params = params
-    this.order = params.order
+    this.layout = params.layout
     mkdirSync(this.#chapterDir)
   }
 
@@ -144,7 +144,7 @@ export class Bench extends Fleet<Role, Job> {
       ledger: join(this.#chapterDir, name),
       client: { ...TUNING, ...this.stage.client, ...this.#params.client },
       queue: this.queue,
-      order: this.order,
+      layout: this.layout,
       load: { ...LOAD, ...this.#params.load, from },
       takes: this.#params.takes ?? TAKES,
     }
@@ -195,7 +195,7 @@ export class Bench extends Fleet<Role, Job> {
     const entries = await redis.zrangeBuffer(this.keys.timeouts, '0', '-1')
     const scheduled = entries.map((entry) => entry.toString('latin1')).sort()
     const ordered = (await redis.lrangeBuffer(this.keys.order, 0, -1)).map((entry) => entry.toString('latin1')).sort()
-    const wanted = this.order === 'list' ? scheduled : []
+    const wanted = this.layout === 'redisson' ? scheduled : []
     if (ordered.length !== wanted.length || ordered.some((entry, i) => entry !== wanted[i])) {
       throw new Error(
         `the schedule has ${scheduled.length} entries and the order list ${ordered.length}, not the same ones`,

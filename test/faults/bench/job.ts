@@ -17,7 +17,7 @@ export interface Job extends AnyJob {
   readonly role: Role
   readonly client: ClientOptions
   readonly queue: string
-  readonly order: 'list' | 'none'
+  readonly layout: 'redisson' | 'compact'
   readonly load: Load
   /** How many takes a consumer has at the server at the same time. */
   readonly takes: number

@@ -40,7 +40,8 @@ class Worker implements Program {
     const queue = this.#client.getBlockingQueue<number>(job.queue, { codec: codecs.json() })
     if (job.role === 'consumer')
       for (let i = 0; i < job.takes; i++) this.#follow(this.#consume(() => queue.take({ signal: this.#ending.signal })))
-    else this.#delayed = this.#client.getDelayedQueue(queue, { order: job.order, deliver: job.role === 'transferrer' })
+    else
+      this.#delayed = this.#client.getDelayedQueue(queue, { layout: job.layout, deliver: job.role === 'transferrer' })
   }
 
   /** One that delivers listens; how long its process takes until then says nothing about deliveries. */
@@ -71,7 +72,7 @@ class Worker implements Program {
       this.#client.on('transferred', ({ queue }) => left.delete(queue) && left.size === 0 && resolve())
     })
     const queues = numbers.map((n) => this.#client.getBlockingQueue<number>(`${prefix}${n}`, { codec: codecs.json() }))
-    const delayed = queues.map((queue) => this.#client.getDelayedQueue(queue, { order: this.#job.order }))
+    const delayed = queues.map((queue) => this.#client.getDelayedQueue(queue, { layout: this.#job.layout }))
     for (const n of numbers) this.#ledger.note(['try', n])
     await Promise.all(
       delayed.map(async (to, i) =>

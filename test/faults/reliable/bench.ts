@@ -105,7 +105,7 @@ export class ReliableBench extends Fleet<Role, Job> {
       client: { ...TUNING, ...this.stage.client },
       queue: this.queue,
       load: { ...this.#load, from: index * 10_000_000 + 1 },
-      visibility: VISIBILITY_MS,
+      visibilityTimeout: VISIBILITY_MS,
       concurrency: CONCURRENCY,
     }
   }

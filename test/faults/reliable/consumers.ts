@@ -23,11 +23,11 @@ export function startWorker(
   queue: ReliableQueue<Payload>,
   ledger: Ledger<Entry>,
 ): Consumer {
-  const { concurrency, visibility } = job
+  const { concurrency, visibilityTimeout } = job
   const backoff = { type: 'fixed', delay: BACKOFF_MS } as const
   const worker = client.createWorker(queue, (_, { message }) => handle(message, job, ledger), {
     concurrency,
-    visibility,
+    visibilityTimeout: visibilityTimeout,
     backoff,
     prefetch: PREFETCH,
   })
@@ -57,10 +57,15 @@ export class Poller implements Consumer {
 
   async #work(): Promise<void> {
     const { signal } = this.#ending
-    const { visibility } = this.#job
+    const { visibilityTimeout } = this.#job
     while (!signal.aborted) {
       try {
-        for (const message of await this.#queue.pollMany({ count: 1, timeout: Infinity, visibility, signal }))
+        for (const message of await this.#queue.pollMany({
+          count: 1,
+          timeout: Infinity,
+          visibilityTimeout: visibilityTimeout,
+          signal,
+        }))
           await this.#take(message)
       } catch (error) {
         if (signal.aborted && error === signal.reason) return
@@ -71,10 +76,10 @@ export class Poller implements Consumer {
   }
 
   async #take(message: ReliableMessage<Payload>): Promise<void> {
-    const { visibility } = this.#job
-    const beat = (): void => void message.extend(visibility).catch((error) => this.#ledger.count(codeOf(error)))
+    const { visibilityTimeout } = this.#job
+    const beat = (): void => void message.extend(visibilityTimeout).catch((error) => this.#ledger.count(codeOf(error)))
     const isKept = message.payload.long && Math.random() < KEPT_SHARE
-    const heart = isKept ? setInterval(beat, visibility / 3) : undefined
+    const heart = isKept ? setInterval(beat, visibilityTimeout / 3) : undefined
     try {
       await handle(message, this.#job, this.#ledger)
     } catch (error) {
@@ -87,9 +92,13 @@ export class Poller implements Consumer {
   }
 }
 
-async function handle(message: ReliableMessage<Payload>, { visibility }: Job, ledger: Ledger<Entry>): Promise<void> {
+async function handle(
+  message: ReliableMessage<Payload>,
+  { visibilityTimeout }: Job,
+  ledger: Ledger<Entry>,
+): Promise<void> {
   const { poison, long } = message.payload
   ledger.note(['handling', ...nameOf(message), long, Date.now()])
-  await new Promise((resolve) => setTimeout(resolve, long ? LONG * visibility : Math.random() * MOMENT_MS))
+  await new Promise((resolve) => setTimeout(resolve, long ? LONG * visibilityTimeout : Math.random() * MOMENT_MS))
   if (poison) throw new Error('poison')
 }

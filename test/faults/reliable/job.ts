@@ -11,7 +11,7 @@ export interface Job extends AnyJob {
   readonly queue: string
   readonly load: Load
   /** For how long a message that was polled stays away from others, in milliseconds. */
-  readonly visibility: number
+  readonly visibilityTimeout: number
   /** How many messages a consumer handles at the same time. */
   readonly concurrency: number
 }

@@ -59,7 +59,7 @@ export function nameOf({ id, delivery }: ReliableMessage): readonly [id: string,
 }
 
 function saidBy(how: NegativeOptions | undefined): Said {
-  return how?.uncounted === true ? 'released' : 'failed'
+  return how?.countAttempt === false ? 'released' : 'failed'
 }
 
 async function one(answers: Promise<boolean[]>): Promise<boolean> {

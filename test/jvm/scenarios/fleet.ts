@@ -34,9 +34,13 @@ export function fleetScenario(side: Side, { messages, overMs, kills }: FleetSize
       const job = { queue, from: 0, to: each, everyMs: overMs / each, maxDelay: MAX_DELAY }
       const members = [
         new Member(javaMember(side.build), { ...job, name: 'java-1' }, books),
-        new Member(nodeMember({ order: 'list', entryFormat }), { ...job, name: 'node-1' }, books),
+        new Member(nodeMember({ layout: 'redisson', entryFormat }), { ...job, name: 'node-1' }, books),
         new Member(javaMember(side.build), { ...job, name: 'java-2' }, books),
-        new Member(nodeMember({ order: side.old ? 'list' : 'none', entryFormat }), { ...job, name: 'node-2' }, books),
+        new Member(
+          nodeMember({ layout: side.old ? 'redisson' : 'compact', entryFormat }),
+          { ...job, name: 'node-2' },
+          books,
+        ),
       ]
       for (const member of members) onCleanup(() => member.stop())
       const restarts = members.map(() => Promise.resolve())

@@ -14,7 +14,7 @@ export function oldEntryScenarios(side: Side): void {
     await side.jvm().open({ client: javaClient })
     const { java, delayed, queue } = both(side, { options: NEW_ENTRIES, javaClient })
     const list = delayed({ deliver: false })
-    const none = delayed({ order: 'none', deliver: false })
+    const none = delayed({ layout: 'compact', deliver: false })
     const dues = new Map<string, number>()
     const delays = Array.from({ length: 30 }, (_, i) => 1_000 + ((i * 37) % 600))
     await java.hold()

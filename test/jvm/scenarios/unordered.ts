@@ -1,15 +1,15 @@
-/** `order: 'none'`: entries with short ids that do not stand in the order list, in a queue that Java uses as ever. */
+/** `layout: 'compact'`: entries with short ids that do not stand in the order list, in a queue that Java uses as ever. */
 import { expect } from 'chai'
 import { dueOf } from '../../../src/index.js'
 import { rawClient } from '../../support/redis.js'
 import { LATER, NEW_ENTRIES, both, expectOnTime, s, scenario, strings, type Side } from '../support/side.js'
 
-const NONE = { order: 'none' } as const
+const NONE = { layout: 'compact' } as const
 
 export function unorderedScenarios(side: Side): void {
   scenario(
     side,
-    "order: 'none': Java delivers and takes what Node offers",
+    "layout: 'compact': Java delivers and takes what Node offers",
     async () => {
       const { java, delayed, transferred } = both(side, { options: NEW_ENTRIES })
       await java.hold()
@@ -23,7 +23,7 @@ export function unorderedScenarios(side: Side): void {
     { needsNewEntries: true },
   )
 
-  scenario(side, "order: 'none': Node delivers and takes what Java offers", async () => {
+  scenario(side, "layout: 'compact': Node delivers and takes what Java offers", async () => {
     const { java, delayed, queue } = both(side, { options: NEW_ENTRIES })
     const node = delayed(NONE)
     const taken = queue.take()
@@ -35,7 +35,7 @@ export function unorderedScenarios(side: Side): void {
 
   scenario(
     side,
-    "order: 'none': Node sees all that is pending, Java what it has offered itself",
+    "layout: 'compact': Node sees all that is pending, Java what it has offered itself",
     async () => {
       const { java, delayed } = both(side, { options: NEW_ENTRIES })
       await java.hold()
@@ -53,7 +53,7 @@ export function unorderedScenarios(side: Side): void {
   for (const who of ['Java', 'Node'] as const) {
     scenario(
       side,
-      `order: 'none': both kinds in one queue, ${who} delivers each once`,
+      `layout: 'compact': both kinds in one queue, ${who} delivers each once`,
       async () => {
         const { java, delayed, queue, name } = both(side, { options: NEW_ENTRIES })
         await java.hold()

@@ -3,16 +3,16 @@
 import { codecs, createClient, dueOf } from '../../../src/index.js'
 import type { FleetJob, ProducerEvent } from './fleet-job.js'
 
-const { url, order, entryFormat, queue, name, from, to, everyMs, maxDelay } = JSON.parse(
+const { url, layout, entryFormat, queue, name, from, to, everyMs, maxDelay } = JSON.parse(
   process.argv[2] ?? '',
 ) as FleetJob & {
   readonly url: string
-  readonly order: 'list' | 'none'
+  readonly layout: 'redisson' | 'compact'
   readonly entryFormat?: 'Bc0Lc0' | 'dLc0'
 }
 
 const client = createClient({ url, entryFormat })
-const delayed = client.getDelayedQueue(client.getBlockingQueue(queue, { codec: codecs.string() }), { order })
+const delayed = client.getDelayedQueue(client.getBlockingQueue(queue, { codec: codecs.string() }), { layout: layout })
 const tell = (event: ProducerEvent): void => void process.stdout.write(`${JSON.stringify(event)}\n`)
 
 process.stdin.resume().on('end', () => void client.shutdown())

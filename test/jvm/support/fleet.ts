@@ -38,7 +38,7 @@ export const javaMember =
   }
 
 export const nodeMember =
-  (options: { order: 'list' | 'none'; entryFormat?: string | undefined }): Start =>
+  (options: { layout: 'redisson' | 'compact'; entryFormat?: string | undefined }): Start =>
   async (job, tell) => {
     const script = new URL('fleet-member.ts', import.meta.url).pathname
     const args = ['--import', 'tsx', script, JSON.stringify({ ...job, url: redisUrl(), ...options })]

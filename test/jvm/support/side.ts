@@ -28,7 +28,7 @@ export const LATER = 600_000
 /** How late a message may be on a machine that does other things too: less than any other reason to look would need. */
 const LATE_MS = 5_000
 
-const NEEDS_NEW = "it gets stuck on entries of 3.21.1 and later, which order: 'none' needs"
+const NEEDS_NEW = "it gets stuck on entries of 3.21.1 and later, which layout: 'compact' needs"
 
 /** Defines a test that is one row of the scenario table. */
 export function scenario(
@@ -49,7 +49,7 @@ export interface Both<T> {
   /** Holds nothing yet. */
   readonly java: JavaQueue
   /** A delayed queue of Node; it delivers unless told otherwise. */
-  readonly delayed: (options?: { order?: 'list' | 'none'; deliver?: boolean }) => DelayedQueue<T>
+  readonly delayed: (options?: { layout?: 'redisson' | 'compact'; deliver?: boolean }) => DelayedQueue<T>
   /** How often Node has delivered something. */
   readonly transferred: () => number
 }

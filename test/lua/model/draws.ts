@@ -31,11 +31,11 @@ export function delayMs(drawn: number | string, now: number): number {
 
 export const entry = fc.record({ kind: which, id, payload })
 
-/** An entry as this package offers it with `order: 'list'`, in both formats, or with `'none'`. */
+/** An entry as this package offers it with `layout: 'redisson'`, in both formats, or with `'compact'`. */
 export function entryOf(drawn: { kind: number; id: string; payload: string }, layout: World['layout']): string {
-  const list = [ordered, (id: string, of: string) => ordered(id, of, 16), old]
-  const none = [(id: string, of: string) => unordered(id, of, 5), (id: string, of: string) => unordered(id, of, 13)]
-  const kinds = { list, none, mixed: [...list, ...none] }[layout]
+  const redisson = [ordered, (id: string, of: string) => ordered(id, of, 16), old]
+  const compact = [(id: string, of: string) => unordered(id, of, 5), (id: string, of: string) => unordered(id, of, 13)]
+  const kinds = { redisson, compact, mixed: [...redisson, ...compact] }[layout]
   return text(pick(kinds, drawn.kind)!(drawn.id, drawn.payload))
 }
 

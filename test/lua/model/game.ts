@@ -49,7 +49,7 @@ export class Game {
   now = 1_000_000
 
   constructor(
-    readonly order: 'list' | 'none',
+    readonly layout: 'redisson' | 'compact',
     readonly queue: QueueKeys,
     readonly other: QueueKeys,
   ) {}
@@ -72,9 +72,9 @@ export class Game {
     const name = `${client}${this.offered.length}`
     // B writes as Redisson before 3.21.1 did
     const listed = client === 'A' ? ordered : old
-    const entry = this.order === 'list' ? listed(name, name) : unordered(name, name, 5)
+    const entry = this.layout === 'redisson' ? listed(name, name) : unordered(name, name, 5)
     const { queue, now: nowMs } = this
-    const args = { channel: queue.channel, nowMs, ordered: this.order === 'list' }
+    const args = { channel: queue.channel, nowMs, ordered: this.layout === 'redisson' }
     const due = nowMs + delayMs
     this.offered.push({ name, entry: text(entry), firstTicket: due, newestTicket: due })
     // B offers by the script for many
@@ -194,7 +194,7 @@ export class Game {
     const listed = content.order.holds.map(nameIn)
     const pending = pendingIn(content).map(({ name }) => name)
     const should =
-      this.order === 'none' ? [] : this.offered.map(({ name }) => name).filter((name) => pending.includes(name))
+      this.layout === 'compact' ? [] : this.offered.map(({ name }) => name).filter((name) => pending.includes(name))
     return listed.join() === should.join() ? [] : [`the order list holds ${listed.join()} instead of ${should.join()}`]
   }
 

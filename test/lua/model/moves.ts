@@ -51,7 +51,7 @@ export const scheduleMoves: readonly Move[] = [
     'B polls',
     (game) =>
       game.step(
-        poll.step(game.queue, { count: 1, bytes: PLENTY, ordered: game.order === 'list', budgetUs: PLENTY }),
+        poll.step(game.queue, { count: 1, bytes: PLENTY, ordered: game.layout === 'redisson', budgetUs: PLENTY }),
         (reply, { gone }) => gone.push(...(reply as string[]).map(nameIn)),
       ),
   ],
@@ -67,7 +67,7 @@ export const scheduleMoves: readonly Move[] = [
         bytes: PLENTY,
         remove: true,
       }
-      game.step(find.step(game.queue, { ...args, ordered: game.order === 'list' }), (reply, { gone }) => {
+      game.step(find.step(game.queue, { ...args, ordered: game.layout === 'redisson' }), (reply, { gone }) => {
         if ((reply as { found: boolean }).found) gone.push(name)
       })
     },
@@ -109,7 +109,7 @@ export const objectMoves: readonly Move[] = [
     'A moves its last pending message to the other list',
     (game) => {
       const keys = { ...game.queue, target: game.other.destination }
-      game.step(pollLast.step(keys, { ordered: game.order === 'list' }), (reply, { early }) => {
+      game.step(pollLast.step(keys, { ordered: game.layout === 'redisson' }), (reply, { early }) => {
         if (reply !== null) early.add(reply as string)
       })
     },
@@ -135,7 +135,7 @@ export const objectMoves: readonly Move[] = [
       const pending = game.redis.schedule(game.queue.timeouts).map(({ entry }) => nameIn(entry))
       const before = names.filter((name) => pending.includes(name))
       const first = { afterScore: '', after: Buffer.alloc(0), page: 10, bytes: PLENTY, budgetUs: PLENTY }
-      const args = { ...first, ordered: game.order === 'list', remove: 'matches', payloads: names.map(raw) }
+      const args = { ...first, ordered: game.layout === 'redisson', remove: 'matches', payloads: names.map(raw) }
       game.step(siftPending.step(game.queue, args), (reply, { gone }) => {
         if ((reply as { removed: number }).removed === before.length) gone.push(...before)
       })

@@ -18,7 +18,7 @@ export interface World {
   readonly queue: QueueKeys
   /** A second queue, to move, rename and copy things to. */
   readonly other: QueueKeys
-  readonly layout: 'list' | 'none' | 'mixed'
+  readonly layout: 'redisson' | 'compact' | 'mixed'
   now: number
 }
 

@@ -197,7 +197,7 @@ export class Member {
     this.#client?.createWorker(jobs, (payload) => this.#handle(payload), {
       concurrency,
       prefetch,
-      visibility: VISIBILITY_MS,
+      visibilityTimeout: VISIBILITY_MS,
       backoff: { type: 'fixed', delay: 200 },
     })
   }
@@ -228,7 +228,7 @@ export class Member {
       const timeout = Math.floor(world.between(100, 1_500))
       try {
         const polled = await this.#call('reliable poll', timeout, CALL_MS, () =>
-          jobs.poll({ timeout, visibility: VISIBILITY_MS }),
+          jobs.poll({ timeout, visibilityTimeout: VISIBILITY_MS }),
         )
         if (polled === null) continue
         const message = books.get(polled.payload)

@@ -26,7 +26,7 @@ describe('The simulated Redis', () => {
     const drafts = Object.entries(operations)
       .filter(([name]) => !LEFT_OUT.includes(name))
       .map(([, { weight, drafts: arbitrary }]) => ({ weight, arbitrary }))
-    const layout = fc.constantFrom('list' as const, 'none' as const, 'mixed' as const)
+    const layout = fc.constantFrom('redisson' as const, 'compact' as const, 'mixed' as const)
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(...drafts), { maxLength: 40, size: 'max' }), layout, async (moves, kind) => {
         const [one, two] = [await rig.queue(), await rig.queue()]
