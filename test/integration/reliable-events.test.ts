@@ -213,7 +213,7 @@ describe('events of a reliable queue', () => {
     expect(few).to.deep.equal(['a', 'd'])
   })
 
-  it('`handled` tells what became of a message in a worker, to its queue and to the client', async () => {
+  it('`settled` says what became of a message in a worker, to its queue and to the client', async () => {
     const { client, queue, name } = make()
     const seen: unknown[] = []
     const note =
