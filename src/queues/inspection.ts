@@ -7,7 +7,7 @@ import type { StatsReply } from '../store/scripts.js'
 export interface DelayedQueueStats {
   /** When this was counted. */
   readonly now: number
-  /** Messages held back, also those of Java; with both values of `order`. */
+  /** Messages held back, also those of Java; with both values of `layout`. */
   readonly pending: number
   /** Those of them that are due and not moved yet. More than a few for more than a moment: nobody delivers the queue. */
   readonly overdue: number

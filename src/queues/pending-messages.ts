@@ -89,7 +89,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
 
   /**
    * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
-   * With both values of `order`. Unreadable ones are left out and reported by an `error` event.
+   * With both values of `layout`. Unreadable ones are left out and reported by an `error` event.
    */
   async schedule({ limit = 100 }: { limit?: number } = {}): Promise<ScheduledMessage<T>[]> {
     this.assertUsable()
