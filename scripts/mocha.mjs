@@ -1,34 +1,33 @@
-// Runs mocha in a process of its own and counts. Used by test.mjs and test-nodes.mjs.
-// It guards against two runs that look green and are not: one that found no tests, and one that never ends because a
-// test left something open.
+// Runs mocha in a process of its own and counts. It guards against a run that never ends because a test left something open.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root } from './ensure-installed.mjs'
 
-const ALL_TESTS = 'test/**/*.test.ts'
 const EXIT_GRACE_MS = 15_000
 
-/** @typedef {{ passed: number, failed: number, skipped: number }} Counts */
+/**
+ * @typedef {{
+ *   passed: number, failed: number, skipped: number,
+ *   failures: string[], seconds: Record<string, number>
+ * }} Counts `failures` has the titles; `seconds` what each file took
+ */
 
 /**
  * @param {object} options
- * @param {string[]} [options.args] passed on to mocha; without a path among them all tests run
+ * @param {string[]} options.args options and files for mocha
  * @param {string} [options.node] the node binary
  * @param {NodeJS.ProcessEnv} [options.env]
- * @param {boolean} [options.coverage] over src, into coverage/
  * @param {(text: string) => void} [options.onOutput] gets the output instead of the terminal
  * @returns {Promise<Counts>}
  */
-export async function runMocha({ args = [], node = process.execPath, env = {}, coverage = false, onOutput }) {
+export async function runMocha({ args, node = process.execPath, env = {}, onOutput }) {
   const dir = mkdtempSync(join(tmpdir(), 'redelayed-mocha-'))
   const countsFile = join(dir, 'counts.json')
   const mocha = [join(root, 'node_modules/mocha/bin/mocha.js'), '--reporter', join(root, 'scripts/mocha-reporter.mjs')]
-  const paths = args.some((arg) => /\.ts$|^(\.\/)?test\//.test(arg)) ? [] : [ALL_TESTS]
-  const c8 = coverage ? [join(root, 'node_modules/c8/bin/c8.js'), ...coverageArgs, node] : []
 
-  const child = spawn(node, [...c8, ...mocha, ...args, ...paths], {
+  const child = spawn(node, [...mocha, ...args], {
     cwd: root,
     env: { ...process.env, ...env, REDELAYED_TEST_COUNTS: countsFile },
     stdio: onOutput ? ['ignore', 'pipe', 'pipe'] : 'inherit',
@@ -60,27 +59,23 @@ export async function runMocha({ args = [], node = process.execPath, env = {}, c
   clearTimeout(killer)
   process.off('SIGTERM', forward).off('SIGINT', ignore)
 
+  /** @type {Counts} */
   const counts = existsSync(countsFile)
     ? JSON.parse(readFileSync(countsFile, 'utf8'))
-    : { passed: 0, failed: 0, skipped: 0 }
+    : { passed: 0, failed: 0, skipped: 0, failures: [], seconds: {} }
   rmSync(dir, { recursive: true })
   const report = onOutput ?? console.error
   const alsoFailed = (/** @type {string} */ why) => {
     report(`${why}\n`)
     counts.failed++
+    counts.failures.push(`${why} (${args.join(' ')})`)
   }
   if (hung) alsoFailed('All tests had ended, but mocha had not after 15 s: a test has left something open.')
-  else if (counts.passed + counts.failed + counts.skipped === 0) alsoFailed('No test ran.')
   else if (code !== 0 && counts.failed === 0) alsoFailed(`mocha ended with code ${code}.`)
   return counts
 }
 
-const coverageArgs = [
-  ...['--src', 'src', '--all', '--include', 'src/**', '--exclude', 'src/store/scripts/generated.ts'],
-  ...['--reporter', 'text-summary', '--reporter', 'html', '--reports-dir', 'coverage'],
-]
-
-/** @param {Counts} counts */
+/** @param {{ passed: number, failed: number, skipped: number }} counts */
 export function summary({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`
 }

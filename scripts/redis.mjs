@@ -3,6 +3,7 @@
 // in-process emulator, Docker. It starts everything on a free loopback port with a directory of its own, and stops only
 // what it started.
 import { spawn, spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { accessSync, constants, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -72,12 +73,22 @@ export async function startServer({ bin, args = [], dir, port, env = {} }) {
   const ownDir = dir === undefined
   const home = dir ?? mkdtempSync(join(tmpdir(), 'redelayed-redis-'))
   mkdirSync(home, { recursive: true })
-  const usedPort = port ?? (await freePort())
-  const url = `redis://${HOST}:${usedPort}`
-  let child = await launch(bin, args, home, usedPort, env).catch((error) => {
+  let usedPort = port ?? (await freePort())
+  const start = async () => {
+    for (;;) {
+      try {
+        return await launch(bin, args, home, usedPort, env)
+      } catch (error) {
+        if (port !== undefined || !/address already in use/i.test(String(error))) throw error
+        usedPort = await freePort() // another process was faster
+      }
+    }
+  }
+  let child = await start().catch((error) => {
     if (ownDir) rmSync(home, { recursive: true, force: true })
     throw error
   })
+  const url = `redis://${HOST}:${usedPort}`
 
   const kill = async (/** @type {NodeJS.Signals} */ signal = 'SIGKILL') => {
     if (hasEnded(child)) return
@@ -137,18 +148,26 @@ export function findServerBin() {
   return process.env.REDIS_SERVER_BIN || which('redis-server') || which('valkey-server')
 }
 
+/** Below the ports that systems give to outgoing connections and to `listen(0)`, which could take the port of a server that restarts. */
+const PORTS = { from: 10_000, to: 20_000 }
+
 /**
  * A port that nobody listens on now.
  * @returns {Promise<number>}
  */
-export function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, HOST, () => {
-      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-      server.close(() => resolve(port))
-    })
+export async function freePort({ from, to } = PORTS) {
+  for (;;) {
+    const port = randomInt(from, to)
+    if (await isFree(port)) return port
+  }
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+export function isFree(port) {
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(port, HOST, () => server.close(() => resolve(true)))
   })
 }
 
@@ -235,6 +254,7 @@ async function launch(bin, args, dir, port, env) {
   child.stderr?.on('data', keep)
   unref(child)
 
+  /** @type {Promise<never>} */
   const failed = new Promise((_, reject) => {
     child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`${bin} ended with code ${code}:\n${output.trim()}`)))
@@ -242,7 +262,10 @@ async function launch(bin, args, dir, port, env) {
   const giveUp = new AbortController()
   failed.catch(() => giveUp.abort())
   try {
-    await Promise.race([ping(`redis://${HOST}:${port}`, READY_TIMEOUT_MS, giveUp.signal), failed])
+    const answer = await Promise.race([ask(`redis://${HOST}:${port}`, READY_TIMEOUT_MS, giveUp.signal), failed])
+    // It may be the server of another process, which was faster on this port: then this one is about to end.
+    const isOther = answer.pid !== undefined && answer.pid !== child.pid
+    if (isOther) await Promise.race([new Promise((resolve) => setTimeout(resolve, 1_000)), failed])
   } catch (error) {
     child.kill('SIGKILL')
     throw error
@@ -284,13 +307,22 @@ function ended(child) {
 }
 
 /**
- * Waits until a server answers and has loaded its data; gives its version.
+ * The version of a server, once it answers.
+ * @param {string} url
+ * @param {number} [timeoutMs]
+ */
+async function ping(url, timeoutMs) {
+  return (await ask(url, timeoutMs)).version
+}
+
+/**
+ * Waits until a server answers and has loaded its data.
  * @param {string} url
  * @param {number} [timeoutMs]
  * @param {AbortSignal} [signal]
- * @returns {Promise<string>}
+ * @returns {Promise<{ version: string, pid: number | undefined }>} without a process id where a password is wanted
  */
-async function ping(url, timeoutMs = READY_TIMEOUT_MS, signal) {
+async function ask(url, timeoutMs = READY_TIMEOUT_MS, signal) {
   const deadline = performance.now() + timeoutMs
   const redis = new Redis(url, {
     protocol: 2,
@@ -311,7 +343,8 @@ async function ping(url, timeoutMs = READY_TIMEOUT_MS, signal) {
       },
     )
     const version = /^valkey_version:(\S+)/m.exec(info)?.[1] ?? /^redis_version:(\S+)/m.exec(info)?.[1]
-    return version ?? 'unknown'
+    const pid = /^process_id:(\d+)/m.exec(info)?.[1]
+    return { version: version ?? 'unknown', pid: pid === undefined ? undefined : Number(pid) }
   } finally {
     // On a connection that has ended, disconnect() would only leave a timer of two seconds behind.
     if (redis.status !== 'end') redis.disconnect()

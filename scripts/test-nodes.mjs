@@ -1,4 +1,4 @@
-// `npm run test:nodes`: the whole suite on every Node line that package.json promises, against one Redis. The npm package
+// `npm run test:nodes`: the whole suite on every Node line that package.json promises, on several processes. The npm package
 // `node` carries the binaries, so nothing but the npm registry is needed.
 //
 //   npm run test:nodes -- --only 22,24
@@ -8,19 +8,33 @@ import { ensureInstalled, npm } from './ensure-installed.mjs'
 
 ensureInstalled()
 const { describe, findRedis } = await import('./redis.mjs')
-const { runMocha, summary } = await import('./mocha.mjs')
+const { summary } = await import('./mocha.mjs')
+const { runSharded, serversFor, testFiles } = await import('./shards.mjs')
 
 const LINES = ['20', '22', '24', '26']
 /** Not what only Redis decides: scripts, clusters, failovers, faults. */
 const SHORT = [
-  'test/unit/**/*.test.ts',
-  'test/integration/{blocking-queue,borrowed,cancelling,cli,connections,delayed-queue,lifecycle,observability,reliable-queue,repeats,test-kit,timing,worker}.test.ts',
+  'test/unit',
+  ...[
+    ...[
+      'blocking-queue',
+      'borrowed',
+      'cancelling',
+      'cli',
+      'connections',
+      'delayed-queue',
+      'lifecycle',
+      'observability',
+    ],
+    ...['reliable-queue', 'repeats', 'test-kit', 'timing', 'worker'],
+  ].map((name) => `test/integration/${name}.test.ts`),
 ]
 const only = linesOf('--only') ?? LINES
 const short = linesOf('--short') ?? []
 
 const redis = await findRedis()
 console.log(describe(redis))
+const servers = await serversFor(redis)
 const total = { passed: 0, failed: 0, skipped: 0 }
 const rows = []
 try {
@@ -33,14 +47,14 @@ try {
       continue
     }
     const started = performance.now()
-    let output = ''
-    const counts = await runMocha({
+    let failures = ''
+    const counts = await runSharded({
       node,
-      ...(short.includes(line) && { args: SHORT }),
-      env: { REDIS_URL: redis.url, ...(redis.serverBin && { REDIS_SERVER_BIN: redis.serverBin }) },
-      onOutput: (text) => (output += text),
+      files: testFiles(short.includes(line) ? SHORT : ['test']),
+      servers,
+      onOutput: (text) => (failures += failuresIn(text)),
     })
-    if (counts.failed > 0) console.log(`\n--- node ${version}\n${failures(output)}`)
+    if (counts.failed > 0) console.log(`\n--- node ${version}\n${failures}`)
     total.passed += counts.passed
     total.failed += counts.failed
     total.skipped += counts.skipped
@@ -51,7 +65,7 @@ try {
     console.log(rows.at(-1))
   }
 } finally {
-  await redis.stop()
+  await Promise.all(servers.map((server) => server.stop()))
 }
 console.log(`\n${rows.join('\n')}\n`)
 console.log(summary(total))
@@ -93,8 +107,12 @@ function nodeOf(line) {
   return { node: undefined, version: '', problem: `no binary: ${String(stderr || stdout).trim()}` }
 }
 
-/** What mocha says of the failed tests, or the end of the output when it did not come to that. */
-function failures(/** @type {string} */ output) {
+/**
+ * What mocha says of the failed tests, or the end of the output when it did not come to that.
+ * @param {string} output of one process
+ */
+function failuresIn(output) {
   const at = output.search(/^ {2}\d+ failing$/m)
-  return at === -1 ? output.slice(-4000) : output.slice(at)
+  if (at !== -1) return output.slice(at)
+  return /^ {2}\d+ passing/m.test(output) ? '' : output.slice(-4000)
 }

@@ -1,48 +1,82 @@
-// `npm test`: works from a fresh clone. Installs what is missing, gets a real Redis, runs the tests, cleans up, and ends
-// with the line `N passed, N failed`.
+// `npm test`: works from a fresh clone. Installs what is missing, gets a real Redis for each of several processes, runs the
+// tests, cleans up, and ends with the line `N passed, N failed, N skipped`.
 //
 //   npm test -- --grep reschedule          options and paths go to mocha
 //   npm test -- test/unit/keys.test.ts
-//   npm test -- --redis docker             only this way to a Redis: url, server, docker or emulator
+//   npm test -- --redis docker             only this way to a Redis: url, server, docker, emulator, or none for unit tests
+//   npm test -- --processes 1              one after the other; so it is with a Redis that was not started here
+//   npm test -- --durations                writes what each file took into test/durations.json
 //   npm run coverage                       the same with coverage of src in coverage/
+import { parseArgs } from 'node:util'
 import { ensureInstalled } from './ensure-installed.mjs'
 
 ensureInstalled()
 const { describe, findRedis } = await import('./redis.mjs')
-const { runMocha, summary } = await import('./mocha.mjs')
+const { summary } = await import('./mocha.mjs')
+const { runSharded, serversFor, testFiles, writeDurations } = await import('./shards.mjs')
 
 const WAYS = /** @type {const} */ (['url', 'server', 'docker', 'emulator'])
 
-const { coverage, way, args } = readArgs(process.argv.slice(2))
-const redis = await findRedis({ ...(way && { only: way }) }).catch((error) => {
+const { coverage, durations, processes, way, args, paths } = readArgs(process.argv.slice(2))
+const servers = await findServers().catch((error) => {
   console.error(error.message)
   console.log('0 passed, 1 failed')
   process.exit(1)
 })
-console.log(describe(redis))
+const files = testFiles(paths.length > 0 ? paths : ['test'])
+const started = performance.now()
+const counts = await runSharded({ files, args, servers, coverage }).finally(() =>
+  Promise.all(servers.map((server) => server.stop())),
+)
+if (durations) writeDurations(counts.seconds)
 
-/** @type {NodeJS.ProcessEnv} */
-const env = { REDIS_URL: redis.url }
-if (redis.serverBin) env.REDIS_SERVER_BIN = redis.serverBin
-if (redis.protocol) env.REDIS_PROTOCOL = String(redis.protocol)
-const counts = await runMocha({ args, env, coverage }).finally(() => redis.stop())
-
+console.log(`${Math.round((performance.now() - started) / 1000)} s`)
 console.log(summary(counts))
 process.exit(counts.failed > 0 ? 1 : 0)
 
+async function findServers() {
+  if (way === 'none') {
+    const none = { env: { REDIS_URL: undefined }, stop: async () => {} }
+    return Array.from({ length: processes ?? 2 }, () => none)
+  }
+  const redis = await findRedis({ ...(way && { only: way }) })
+  console.log(describe(redis))
+  return serversFor(redis, processes)
+}
+
 /** @param {string[]} given */
 function readArgs(given) {
-  const args = [...given]
-  const coverageAt = args.indexOf('--coverage')
-  if (coverageAt !== -1) args.splice(coverageAt, 1)
-  const wayAt = args.findIndex((arg) => arg === '--redis' || arg.startsWith('--redis='))
-  if (wayAt === -1) return { coverage: coverageAt !== -1, way: undefined, args }
-  const name = args[wayAt]?.split('=')[1] ?? args.splice(wayAt + 1, 1)[0]
-  args.splice(wayAt, 1)
-  const way = WAYS.find((known) => known === name)
-  if (!way) {
-    console.error(`--redis takes ${WAYS.join(', ')}, not "${name}"`)
-    process.exit(2)
+  const options = /** @type {const} */ ({
+    coverage: { type: 'boolean', default: false },
+    durations: { type: 'boolean', default: false },
+    processes: { type: 'string' },
+    redis: { type: 'string' },
+  })
+  const { values, tokens } = parseArgs({ args: given, options, strict: false, tokens: true })
+  const mine = new Set(
+    tokens.flatMap((token) => {
+      if (token.kind !== 'option' || !(token.name in options)) return []
+      return token.value === undefined || token.inlineValue ? [token.index] : [token.index, token.index + 1]
+    }),
+  )
+  const rest = given.filter((_, index) => !mine.has(index))
+  const isPath = (/** @type {string} */ arg) => /\.ts$|^(\.\/)?test\//.test(arg)
+  const way = [...WAYS, /** @type {const} */ ('none')].find((known) => known === values.redis)
+  if (values.redis !== undefined && !way) usage(`--redis takes ${WAYS.join(', ')} or none, not "${values.redis}"`)
+  const processes = values.processes === undefined ? undefined : Number(values.processes)
+  if (processes !== undefined && !(processes >= 1)) usage(`--processes takes a number, not "${values.processes}"`)
+  return {
+    coverage: values.coverage === true,
+    durations: values.durations === true,
+    processes,
+    way,
+    args: rest.filter((arg) => !isPath(arg)),
+    paths: rest.filter(isPath),
   }
-  return { coverage: coverageAt !== -1, way, args }
+}
+
+/** @param {string} problem */
+function usage(problem) {
+  console.error(problem)
+  process.exit(2)
 }

@@ -5,7 +5,7 @@ import { DecodeError } from '../../src/errors.js'
 import { randomFrom } from '../support/random.js'
 import { kryoList, kryoListOf } from './bombs.js'
 import { allCodecs, wrapping } from './codecs.js'
-import { leastCpuMs } from './cpu.js'
+import { leastCpuMs } from '../support/cpu.js'
 
 const MIB = 1024 * 1024
 const LIMIT_MS = 200

@@ -32,7 +32,7 @@ import * as texts from '../../src/text.js'
 import { parseDuration } from '../../src/timing/duration.js'
 import { announcedTime } from '../../src/scheduler/announcement.js'
 import type { RedelayedClient } from '../../src/index.js'
-import { leastCpuMs } from './cpu.js'
+import { leastCpuMs } from '../support/cpu.js'
 import { pathological } from './pathological.js'
 
 const MAX_CPU_MS = 200

@@ -383,7 +383,7 @@ describe('A server that was never there', () => {
       }
       const startedAt = performance.now()
       const inTime = (name: string) =>
-        expect(performance.now() - startedAt, name).to.be.within(timeout - 5, timeout + 2_000)
+        expect(performance.now() - startedAt, name).to.be.within(timeout - 5, timeout + 8_000)
       await Promise.all([
         ...Object.entries(waits).map(async ([name, wait]) => {
           expect(await rejection(wait()), name)
@@ -398,7 +398,7 @@ describe('A server that was never there', () => {
       ])
       if (what.includes('of the user')) return
       await client.shutdown()
-      expect(timers(), 'timers that keep the process').to.be.at.most(timersBefore)
+      await eventually(() => expect(timers(), 'timers that keep the process').to.be.at.most(timersBefore))
     })
   }
 })

@@ -93,7 +93,7 @@ describe('A slow line', function () {
   it('carries a large reply to its end, and nothing is dropped', async () => {
     await start()
     const name = uniqueName()
-    const client = makeClient({ host: '127.0.0.1', port: proxy.port, connectTimeout: 500, commandTimeout: 500 })
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port, connectTimeout: 2_000, commandTimeout: 2_000 })
     client.on('reconnecting', ({ error }) => expect.fail(String(error)))
     const queue = client.getQueue<string>(name, string)
     await queue.size()

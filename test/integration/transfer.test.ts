@@ -28,14 +28,14 @@ const raw = rawClient
 /** So that nothing but what the test is about can deliver. */
 const NO_SWEEP = { sweepInterval: 3_600_000 }
 /** Far below what a retry or a sweep would take, and far above what a loaded machine needs. */
-const LATE_MS = 500
+const LATE_MS = 3_000
 
 /** A pair whose subscription and first transfer are over. */
 async function settledPair(...[layout, options]: Parameters<typeof makePair>): Promise<Pair> {
   const pair = makePair(layout, options)
   await once<SubscribedEvent>(pair.client, 'subscribed', ({ queue }) => queue === pair.name)
   await pair.delayed.offer('settled', 0)
-  expect(await pair.queue.poll(2_000)).to.equal('settled')
+  expect(await pair.queue.poll(5_000)).to.equal('settled')
   return pair
 }
 
@@ -59,7 +59,7 @@ describe('transfer', () => {
       for (const { client } of [producer, consumer]) client.on('transferred', (event) => moved.push(event))
       const due = await inMillis(80)
       await producer.delayed.offerAt('a', new Date(due))
-      expect(await consumer.queue.poll(2_000)).to.equal('a')
+      expect(await consumer.queue.poll(5_000)).to.equal('a')
       await expectOnTime(due)
       await eventually(() => expect(moved.length).to.be.at.least(1))
       expect(moved.map(({ queue, count }) => [queue, count])).to.deep.equal([[producer.name, 1]])
@@ -70,7 +70,7 @@ describe('transfer', () => {
       const { queue, name, keys } = await settledPair(layout, NO_SWEEP)
       const due = await inMillis(100)
       await javaOffer(name, 'from Java', due)
-      expect(await queue.poll(2_000)).to.equal('from Java')
+      expect(await queue.poll(5_000)).to.equal('from Java')
       await expectOnTime(due)
       expect(await raw().exists(keys.order, keys.timeouts)).to.equal(0)
     })
@@ -93,7 +93,7 @@ describe('transfer', () => {
     const entry = Buffer.concat([Buffer.from('81e97df41022b143', 'hex'), length, Buffer.from('old')])
     const due = await inMillis(50)
     await raw().multi().zadd(keys.timeouts, due, entry).rpush(keys.order, entry).publish(keys.channel, `${due}`).exec()
-    expect(await queue.poll(2_000)).to.equal('old')
+    expect(await queue.poll(5_000)).to.equal('old')
     expect(await raw().exists(keys.order, keys.timeouts)).to.equal(0)
   })
 
@@ -103,7 +103,7 @@ describe('transfer', () => {
     await javaOffer(name, 'a', due)
     for (const message of ['', 'soon', '-5', '1e999', '9'.repeat(30), '12.5'])
       await raw().publish(keys.channel, message)
-    expect(await queue.poll(2_000)).to.equal('a')
+    expect(await queue.poll(5_000)).to.equal('a')
     await expectOnTime(due)
   })
 
@@ -112,7 +112,7 @@ describe('transfer', () => {
     const control = await settledPair('redisson', NO_SWEEP)
     const due = await inMillis(50)
     for (const { name } of [swept, control]) await javaOffer(name, 'unannounced', due, { publish: false })
-    expect(await swept.queue.poll(2_000)).to.equal('unannounced')
+    expect(await swept.queue.poll(5_000)).to.equal('unannounced')
     expect((await redisNow()) - due).to.be.below(2_000)
     await untilRedisClock(due + 800)
     expect(await control.queue.poll()).to.equal(null)
@@ -134,7 +134,7 @@ describe('transfer', () => {
       const [reconnecting, subscribed] = await Promise.all(again)
       expect(reconnecting).to.include({ connection: 'subscriber', attempt: 1 })
       expect(subscribed).to.deep.equal({ queue: name })
-      expect(await queue.poll(2_000)).to.equal('missed')
+      expect(await queue.poll(5_000)).to.equal('missed')
       if (ms > 0) await expectOnTime(due)
     })
   }
@@ -177,7 +177,7 @@ describe('transfer', () => {
       .zadd(keys.timeouts, due, javaEntry('a'))
       .publish(keys.channel, `${due}`)
       .exec()
-    expect(await queue.poll(2_000)).to.equal('a')
+    expect(await queue.poll(5_000)).to.equal('a')
     expect(await failed).to.include({ queue: name })
     expect(await raw().exists(keys.timeouts)).to.equal(0)
   })

@@ -394,10 +394,10 @@ describe('worker', () => {
       const { queue, work } = make()
       await queue.addMany(numbers(21).map((payload) => ({ payload })))
       const handler = () => {
-        for (const until = performance.now() + 50; performance.now() < until;);
+        for (const until = performance.now() + 100; performance.now() < until;);
         return wait()
       }
-      const worker = work(handler, { visibilityTimeout: 300, prefetch: 20 })
+      const worker = work(handler, { visibilityTimeout: 1_000, prefetch: 20 })
       await eventually(() => expect(worker.handled).to.have.length(21))
       expect(worker.counts).to.include({ completed: 21, lost: 0 })
       expect(worker.handled.every(({ attempt }) => attempt === 1)).to.equal(true)

@@ -5,12 +5,15 @@ interface Emitter<Args extends unknown[]> {
   off(event: string, listener: (...args: Args) => void): unknown
 }
 
+/** Only what never happens takes so long; a busy machine may need a good part of it. */
+const LIMIT_MS = 15_000
+
 /** Resolves with the first argument of the next matching event; rejects after `timeoutMs`. */
 export function once<T = unknown>(
   emitter: Emitter<any[]>, // eslint-disable-line @typescript-eslint/no-explicit-any -- emitters type their events differently
   event: string,
   predicate: (value: T) => boolean = () => true,
-  timeoutMs = 5000,
+  timeoutMs = LIMIT_MS,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const seen: unknown[] = []
@@ -33,7 +36,7 @@ export function once<T = unknown>(
 }
 
 /** Repeats `check` until it no longer throws or rejects, and gives its result; after `timeoutMs` it throws the last error. */
-export async function eventually<T>(check: () => T | Promise<T>, timeoutMs = 5000, everyMs = 5): Promise<T> {
+export async function eventually<T>(check: () => T | Promise<T>, timeoutMs = LIMIT_MS, everyMs = 5): Promise<T> {
   const deadline = performance.now() + timeoutMs
   for (;;) {
     try {

@@ -10,7 +10,10 @@ import { listenForWarnings, takeWarningProblems } from './warnings.js'
 export { expectWarning } from './warnings.js'
 
 const WATCHED = new Set(['TCPSocketWrap', 'TCPServerWrap', 'TLSWrap', 'ProcessWrap', 'Timeout'])
-const SETTLE_MS = 500
+/** How long what was closed may need until it is gone. */
+const SETTLE_MS = 2_000
+/** The limits of the tests are meant for a machine that does nothing else; they only have to end what hangs. */
+const PATIENCE = 3
 
 type Counts = Map<string, number>
 
@@ -21,7 +24,9 @@ let beforeTest: Counts = new Map()
 
 // Every hook counts after an await: by then mocha has armed the timeout of the hook itself, in all of them alike.
 export const mochaHooks = {
-  async beforeAll(): Promise<void> {
+  async beforeAll(this: Mocha.Context): Promise<void> {
+    const root = this.test?.parent
+    if (root) prolong(root)
     listenForWarnings()
     process.on('unhandledRejection', (reason) => {
       rejections.push(`unhandled rejection: ${(reason instanceof Error && reason.stack) || String(reason)}`)
@@ -53,6 +58,16 @@ export const mochaHooks = {
     problems.push(...late.map((problem) => `after the last test: ${problem}`))
     if (problems.length > 0) throw new Error(`left behind by tests:\n  ${problems.join('\n  ')}`)
   },
+}
+
+function prolong(suite: Mocha.Suite): void {
+  const { _beforeAll, _beforeEach, _afterEach, _afterAll } = suite as unknown as Record<string, Mocha.Hook[]>
+  for (const each of [
+    ...suite.tests,
+    ...[_beforeAll, _beforeEach, _afterEach, _afterAll].flatMap((hooks) => hooks ?? []),
+  ])
+    each.timeout(each.timeout() * PATIENCE)
+  for (const each of suite.suites) prolong(each)
 }
 
 /** What keeps the process alive now: referenced handles and timers only. */

@@ -2,13 +2,11 @@
  * Private servers for tests that kill, restart, fail over or change the configuration: each on its own port and in its
  * own directory. Tests that only need a Redis use `redisUrl()` of redis.ts.
  */
-import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findServerBin, freePort, startServer, type RedisServer } from '../../scripts/redis.mjs'
+import { findServerBin, freePort, isFree, startServer, type RedisServer } from '../../scripts/redis.mjs'
 import { eventually } from './events.js'
 
 export type { RedisServer }
@@ -192,23 +190,12 @@ async function replicates(port: number): Promise<void> {
   }, 15_000)
 }
 
-/**
- * The cluster bus listens on port + 10000. Both lie below the ports that systems give to outgoing connections, one of which
- * could take the second between the look and the start.
- */
+/** The cluster bus listens on port + 10000: both lie beside the ports that other servers get. */
 async function clusterPort(): Promise<number> {
   for (;;) {
-    const port = randomInt(11_000, 22_000)
-    if ((await isFree(port)) && (await isFree(port + 10_000))) return port
+    const port = await freePort({ from: 20_000, to: 22_500 })
+    if (await isFree(port + 10_000)) return port
   }
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  return new Promise((resolve) => {
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
 }
 
 async function startOneSentinel(name: string, masterPort: number): Promise<RedisServer> {

@@ -1,0 +1,177 @@
+// Distributes test files over processes. A bundle of files is one mocha process; lanes take bundles from a queue, those that
+// take long first, and each lane has a Redis server of its own. What measures lateness or CPU time runs alone at the end.
+import { spawn } from 'node:child_process'
+import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join, sep } from 'node:path'
+import { root } from './ensure-installed.mjs'
+import { runMocha } from './mocha.mjs'
+
+/** How long the files of one process take together: long enough that starting it does not count. */
+const BUNDLE_SECONDS = 25
+/** The tests wait more than they compute. */
+const PROCESSES = Math.min(6, 2 * availableParallelism())
+const TABLE = join(root, 'test/durations.json')
+
+/**
+ * @typedef {{ alone: string[], seconds: Record<string, number> }} Durations
+ *   `alone`: files that no other process may disturb; `seconds`: what a file takes, if that is more than a second
+ * @typedef {{ files: string[], seconds: number, alone: boolean }} Bundle
+ * @typedef {import('./mocha.mjs').Counts} Counts
+ */
+
+/** @returns {Durations} */
+export function readDurations() {
+  return JSON.parse(readFileSync(TABLE, 'utf8'))
+}
+
+/**
+ * Writes what the files of a run took; what the table has of other files stays.
+ * @param {Record<string, number>} measured seconds by file
+ */
+export function writeDurations(measured) {
+  const { alone, seconds } = readDurations()
+  const known = new Set(testFiles())
+  const rows = Object.entries({ ...seconds, ...measured })
+    .map(([file, took]) => /** @type {const} */ ([file, Math.round(took)]))
+    .filter(([file, took]) => known.has(file) && took > 1)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+  writeFileSync(TABLE, `${JSON.stringify({ alone, seconds: Object.fromEntries(rows) }, null, 2)}\n`)
+}
+
+/**
+ * The test files that paths name: files, or folders with all that is in them.
+ * @param {string[]} [paths]
+ */
+export function testFiles(paths = ['test']) {
+  return [...new Set(paths.flatMap((path) => (statSync(join(root, path)).isDirectory() ? filesIn(path) : [path])))]
+}
+
+/** @param {string} folder @returns {string[]} */
+function filesIn(folder) {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map((file) => join(folder, file).replaceAll(sep, '/'))
+    .filter((file) => file.endsWith('.test.ts') && !/\/\./.test(file))
+    .sort()
+}
+
+/**
+ * The bundles in the order in which they start: the longest first, what runs alone last.
+ * @param {string[]} files
+ * @param {Durations} durations
+ * @returns {Bundle[]}
+ */
+export function bundlesOf(files, { alone, seconds }) {
+  const took = (/** @type {string} */ file) => seconds[file] ?? 1
+  /** @type {Bundle[]} */
+  const bundles = []
+  for (const file of files.filter((file) => !alone.includes(file)).sort((a, b) => took(b) - took(a))) {
+    const open = bundles.find((bundle) => bundle.seconds + took(file) <= BUNDLE_SECONDS)
+    if (open) {
+      open.files.push(file)
+      open.seconds += took(file)
+    } else bundles.push({ files: [file], seconds: took(file), alone: false })
+  }
+  bundles.sort((a, b) => b.seconds - a.seconds)
+  const last = files.filter((file) => alone.includes(file))
+  if (last.length > 0)
+    bundles.push({ files: last, seconds: last.reduce((sum, file) => sum + took(file), 0), alone: true })
+  return bundles
+}
+
+/**
+ * Runs test files and adds up what their processes count. The output of each process is given as a whole when it ends; one
+ * process alone writes to the terminal itself.
+ * @param {object} options
+ * @param {string[]} options.files
+ * @param {string[]} [options.args] options of mocha
+ * @param {string} [options.node] the node binary
+ * @param {{ env: NodeJS.ProcessEnv, stop(): Promise<void> }[]} options.servers one for each process beside the first
+ * @param {boolean} [options.coverage] over src, into coverage/
+ * @param {(text: string) => void} [options.onOutput] gets the output instead of the terminal
+ * @returns {Promise<Counts>}
+ */
+export async function runSharded({ files, args = [], node, servers, coverage = false, onOutput }) {
+  const durations = readDurations()
+  const bundles = servers.length > 1 ? bundlesOf(files, durations) : [{ files, seconds: 0, alone: false }]
+  /** @type {Counts} */
+  const total = { passed: 0, failed: 0, skipped: 0, failures: [], seconds: {} }
+  const coverageEnv = coverage ? { NODE_V8_COVERAGE: join(root, 'coverage/tmp') } : {}
+  if (coverage) rmSync(join(root, 'coverage'), { recursive: true, force: true })
+
+  let interrupted = false
+  const interrupt = () => (interrupted = true)
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
+  const show = onOutput ?? ((/** @type {string} */ text) => process.stdout.write(text))
+
+  /** @param {Bundle} bundle @param {NodeJS.ProcessEnv} env */
+  const run = async (bundle, env) => {
+    let output = ''
+    const counts = await runMocha({
+      args: [...args, ...bundle.files],
+      ...(node && { node }),
+      env: { ...env, ...coverageEnv },
+      ...((bundles.length > 1 || onOutput) && { onOutput: (text) => (output += text) }),
+    })
+    show(output)
+    total.passed += counts.passed
+    total.failed += counts.failed
+    total.skipped += counts.skipped
+    total.failures.push(...counts.failures)
+    Object.assign(total.seconds, counts.seconds)
+  }
+  const left = bundles.filter(({ alone }) => !alone)
+  await Promise.all(
+    servers.map(async ({ env }) => {
+      for (let next = left.shift(); next && !interrupted; next = left.shift()) await run(next, env)
+    }),
+  )
+  for (const bundle of bundles) if (bundle.alone && !interrupted) await run(bundle, servers[0]?.env ?? {})
+  process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+
+  if (interrupted) fail(total, 'The run was interrupted.')
+  else if (total.passed + total.failed + total.skipped === 0) fail(total, 'No test ran.')
+  if (bundles.length > 1 && total.failures.length > 0)
+    show(`\nWhat failed:\n${total.failures.map((title) => `  ${title}\n`).join('')}\n`)
+  if (coverage) await reportCoverage()
+  return total
+}
+
+/** @param {Counts} counts @param {string} why */
+function fail(counts, why) {
+  counts.failed++
+  counts.failures.push(why)
+}
+
+/**
+ * A Redis for each process: servers of one kind, or the one that is there.
+ * @param {import('./redis.mjs').FoundRedis} redis
+ * @param {number} [processes]
+ */
+export async function serversFor(redis, processes = PROCESSES) {
+  const { startServer } = await import('./redis.mjs')
+  const envOf = (/** @type {string} */ url) => ({
+    REDIS_URL: url,
+    ...(redis.serverBin && { REDIS_SERVER_BIN: redis.serverBin }),
+    ...(redis.protocol && { REDIS_PROTOCOL: String(redis.protocol) }),
+  })
+  const { serverBin } = redis
+  const further = redis.kind === 'server' && serverBin ? processes - 1 : 0
+  const own = await Promise.all(Array.from({ length: further }, () => startServer({ bin: serverBin ?? '' })))
+  return [redis, ...own].map((server) => ({ env: envOf(server.url), stop: () => server.stop() }))
+}
+
+/** What the processes have left in coverage/tmp, as a report. @returns {Promise<void>} */
+function reportCoverage() {
+  const args = [
+    join(root, 'node_modules/c8/bin/c8.js'),
+    ...['report', '--temp-directory', 'coverage/tmp', '--reports-dir', 'coverage'],
+    ...['--src', 'src', '--all', '--include', 'src/**', '--exclude', 'src/store/scripts/generated.ts'],
+    ...['--reporter', 'text-summary', '--reporter', 'html'],
+  ]
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
+    child.once('error', reject)
+    child.once('close', () => resolve())
+  })
+}
