@@ -7,8 +7,8 @@ import { join, sep } from 'node:path'
 import { root } from './ensure-installed.mjs'
 import { runMocha } from './mocha.mjs'
 
-/** How long the files of one process take together: long enough that starting it does not count. */
-const BUNDLE_SECONDS = 25
+/** So many bundles for each process: more would only cost their starts, with fewer one may wait for the other at the end. */
+const BUNDLES_PER_PROCESS = 4
 /** The tests wait more than they compute. */
 const PROCESSES = Math.min(6, 2 * availableParallelism())
 const TABLE = join(root, 'test/durations.json')
@@ -59,23 +59,25 @@ function filesIn(folder) {
  * The bundles in the order in which they start: the longest first, what runs alone last.
  * @param {string[]} files
  * @param {Durations} durations
+ * @param {number} processes
  * @returns {Bundle[]}
  */
-export function bundlesOf(files, { alone, seconds }) {
+export function bundlesOf(files, { alone, seconds }, processes) {
   const took = (/** @type {string} */ file) => seconds[file] ?? 1
+  const secondsOf = (/** @type {string[]} */ some) => some.reduce((sum, file) => sum + took(file), 0)
+  const [last, first] = [files.filter((file) => alone.includes(file)), files.filter((file) => !alone.includes(file))]
+  const most = secondsOf(first) / (processes * BUNDLES_PER_PROCESS)
   /** @type {Bundle[]} */
   const bundles = []
-  for (const file of files.filter((file) => !alone.includes(file)).sort((a, b) => took(b) - took(a))) {
-    const open = bundles.find((bundle) => bundle.seconds + took(file) <= BUNDLE_SECONDS)
+  for (const file of first.sort((a, b) => took(b) - took(a))) {
+    const open = bundles.find((bundle) => bundle.seconds + took(file) <= most)
     if (open) {
       open.files.push(file)
       open.seconds += took(file)
     } else bundles.push({ files: [file], seconds: took(file), alone: false })
   }
   bundles.sort((a, b) => b.seconds - a.seconds)
-  const last = files.filter((file) => alone.includes(file))
-  if (last.length > 0)
-    bundles.push({ files: last, seconds: last.reduce((sum, file) => sum + took(file), 0), alone: true })
+  if (last.length > 0) bundles.push({ files: last, seconds: secondsOf(last), alone: true })
   return bundles
 }
 
@@ -93,7 +95,8 @@ export function bundlesOf(files, { alone, seconds }) {
  */
 export async function runSharded({ files, args = [], node, servers, coverage = false, onOutput }) {
   const durations = readDurations()
-  const bundles = servers.length > 1 ? bundlesOf(files, durations) : [{ files, seconds: 0, alone: false }]
+  const bundles =
+    servers.length > 1 ? bundlesOf(files, durations, servers.length) : [{ files, seconds: 0, alone: false }]
   /** @type {Counts} */
   const total = { passed: 0, failed: 0, skipped: 0, failures: [], seconds: {} }
   const coverageEnv = coverage ? { NODE_V8_COVERAGE: join(root, 'coverage/tmp') } : {}

@@ -1,4 +1,4 @@
-import { createClientFromRedissonYaml } from '../../src/java/index.js'
+import { createClientFromRedissonYaml, javaCodecs } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -259,7 +259,7 @@ describe('secrets in errors, events, logs and reports', function () {
       encode: () => Buffer.alloc(0),
       decode: parsed,
     }
-    const all = [...Object.values(codecs).flatMap((make) => made(make as () => Codec)), mine]
+    const all = [...Object.values({ ...codecs, ...javaCodecs }).flatMap((make) => made(make as () => Codec)), mine]
     expect(all).to.have.length.above(8)
     const payloads = [
       text,
