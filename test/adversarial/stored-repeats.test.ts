@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { DecodeError } from '../../src/errors.js'
 import { readState } from '../../src/reliable/repeats/repeat-definition.js'
-import { leastCpuMs } from './cpu.js'
+import { leastCpuMs } from '../support/cpu.js'
 
 const MAX_PAYLOAD_BYTES = 16 * 2 ** 20
 const BYTES = 22 * 2 ** 20
