@@ -4,6 +4,7 @@ import { RELIABLE_PREFIX } from '../keys.js'
 import type { CommandArg } from '../store/script.js'
 import type { Sender } from '../store/run.js'
 import type { Settings } from '../options.js'
+import { atMost } from '../timing/at-most.js'
 import { KeptCommands } from './kept-commands.js'
 import { isRefusedByReplica, translateError } from './replies/server-errors.js'
 import { tooOldForReliable } from './connections/server-version.js'
@@ -93,14 +94,15 @@ export class Commands implements Sender {
     options?: { idempotent?: boolean; startedAt?: number },
   ): Promise<unknown> {
     this.#enter()
-    const startedAt = options?.startedAt ?? performance.now()
+    const calledAt = performance.now()
+    const startedAt = options?.startedAt ?? calledAt
     let client: Redis | Cluster | undefined
     try {
       const connected = this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
       if (this.#topology.isBefore62) refuseReliable(args)
       if (!client.isCluster) writeTogether(client as Redis)
-      return await this.#limited(client.callBuffer(command, ...args))
+      return await this.#limited(client.callBuffer(command, ...args), calledAt)
     } catch (thrown) {
       return await this.#again({ thrown, client, command, args, idempotent: options?.idempotent === true, startedAt })
     } finally {
@@ -151,22 +153,24 @@ export class Commands implements Sender {
     this.#kept.endAll('the client was shut down before Redis answered')
   }
 
-  #limited<T>(reply: Promise<T>): Promise<T> {
+  /** `since`: when what it is for began. */
+  #limited<T>(reply: Promise<T>, since?: number): Promise<T> {
     const { watch } = this.#topology
     if (watch === undefined) return reply
     watch.start()
-    return this.#kept.keep(reply)
+    return this.#kept.keep(reply, since)
   }
 
   /** Where it went, and one result or error per command, also when none of them could be sent. */
   async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
+    const calledAt = performance.now()
     let client: Redis | Cluster | undefined
     try {
       client = await this.#topology.commands()
       if (this.#topology.isBefore62) for (const [, args] of commands) refuseReliable(args)
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-      const results = await this.#limited(pipeline.exec())
+      const results = await this.#limited(pipeline.exec(), calledAt)
       const replies = commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
         return error === null ? result : translateError(error)
@@ -193,18 +197,21 @@ export class Commands implements Sender {
     for (let broken = 0; ;) {
       const error = translateError(thrown)
       const now = performance.now()
-      if (this.#isDemoted(client, error)) {
+      const isDemoted = this.#isDemoted(client, error)
+      if (isDemoted) {
         if (now >= demotedUntil) throw error
       } else {
         if (this.#closed || !this.isInTime(startedAt) || !mayRepeat(thrown, error, idempotent)) throw error
         const recovering = this.#topology.recover()
-        if (recovering !== undefined) await recovering
+        // the nodes may be asked for the slots one after the other, and be silent
+        if (recovering !== undefined) await atMost(startedAt + this.#limit - now, recovering)
         else if (broken++ >= MAX_RETRIES) throw error
       }
       if (this.#closed) throw error
       try {
         client = await this.#topology.commands()
-        return await this.#limited(client.callBuffer(command, ...args))
+        // what it waited for until here may have taken too long: the next round says so
+        if (isDemoted || this.isInTime(startedAt)) return await this.#limited(client.callBuffer(command, ...args))
       } catch (again) {
         thrown = again
       }

@@ -1,7 +1,7 @@
 import { ConnectionError, type RedelayedError } from '../errors.js'
 
 /** How often it is looked for commands that are too old, within their limit. */
-const LOOKS = 8
+const LOOKS = 32
 
 interface Kept {
   readonly since: number
@@ -14,7 +14,6 @@ interface Kept {
  */
 export class KeptCommands {
   readonly #limitMs: number
-  /** In the order of their age. */
   readonly #kept = new Set<Kept>()
   #timer: NodeJS.Timeout | undefined
 
@@ -22,18 +21,18 @@ export class KeptCommands {
     this.#limitMs = limitMs
   }
 
-  /** Since when the oldest of them is waited for. */
+  /** Since when the first of them is waited for. */
   get oldest(): number | undefined {
     for (const { since } of this.#kept) return since
     return undefined
   }
 
-  /** The reply, or an error when it takes too long. */
-  keep<T>(reply: Promise<T>): Promise<T> {
+  /** The reply, or an error when it takes too long. `since`: when the call began that it is for. */
+  keep<T>(reply: Promise<T>, since = performance.now()): Promise<T> {
     this.#timer ??= setInterval(() => this.#look(), this.#limitMs / LOOKS).unref()
     return new Promise((resolve, reject) => {
       const kept: Kept = {
-        since: performance.now(),
+        since,
         end: (error) => {
           this.#kept.delete(kept)
           reject(error)
@@ -59,15 +58,14 @@ export class KeptCommands {
   }
 
   #look(): void {
-    const { oldest } = this
-    if (oldest === undefined) {
+    if (this.#kept.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined
       return
     }
     const until = performance.now() - this.#limitMs
     for (const { since, end } of this.#kept) {
-      if (since > until) return
+      if (since > until) continue // a call that began earlier can be kept later
       end(new ConnectionError(`Redis has not answered within ${this.#limitMs / 1000} s`, 'unknown'))
     }
   }
