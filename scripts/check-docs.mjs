@@ -6,7 +6,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'
 import { root } from './ensure-installed.mjs'
 
-const pages = ['README.md', 'CHANGELOG.md', 'benchmarks/README.md', ...pagesIn('docs')]
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'benchmarks/README.md', ...pagesIn('docs')]
 /** @type {string[]} */
 const problems = []
 const dir = join(root, '.cache/docs')
