@@ -75,10 +75,10 @@ describe('bad input for the client', () => {
     await expectError(invalid('options.kodec', 'codec'), () => client.getQueue('x', as({ kodec: 1 })))
     await expectError(invalid('codec', 'a function'), () => client.getQueue('x', { codec: as(() => {}) }))
     await expectError(invalid('consumersDeliver', '1'), () => client.getBlockingQueue('x', { consumersDeliver: as(1) }))
-    await expectError(invalid('order', '"list" or "none"', 'a string of 4 characters'), () =>
+    await expectError(invalid('layout', '"redisson" or "compact"', 'a string of 4 characters'), () =>
       client.getDelayedQueue(queue, { layout: as('fifo') }),
     )
-    await expectError(invalid('options.ordre'), () => client.getDelayedQueue(queue, as({ ordre: 'none' })))
+    await expectError(invalid('options.layuot'), () => client.getDelayedQueue(queue, as({ layuot: 'compact' })))
     await expectError(invalid('destination', 'a string of 6 characters'), () => client.getDelayedQueue(as('orders')))
     const foreign = makeClient().getQueue('x')
     await expectError(invalid('destination', 'this client', 'another client'), () => client.getDelayedQueue(foreign))

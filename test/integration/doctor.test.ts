@@ -302,7 +302,7 @@ describe('redelayed doctor', function () {
         expect(exit).to.equal(1)
         const { out } = await doctor([name])
         expect(out)
-          .to.include('visibility is "nan"')
+          .to.include('visibilityTimeout is "nan"')
           .and.not.match(/\p{Cf}|(?!\n)\p{Cc}/u)
           .and.not.include('9'.repeat(100))
         await rawClient().del(config)

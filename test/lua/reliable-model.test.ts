@@ -659,7 +659,7 @@ const repeat = fc
   })
 
 const SETTINGS = {
-  visibility: ['', '7', '20'],
+  visibilityTimeout: ['', '7', '20'],
   deliveryLimit: ['', '1', '1', '2'],
   timeToLive: ['', '', '25'],
   delay: ['', '', '6'],
