@@ -142,14 +142,14 @@ describe('A connection that falls silent while it is opened', () => {
   })
 
   it('thousands of queues are subscribed in parts, each of which has the time', async () => {
-    const { client } = await connected({ connectTimeout: 1_200 })
+    const { client } = await connected({ connectTimeout: 3_500 })
     const names = Array.from({ length: 3_000 }, () => uniqueName())
     const subscribed = new Set<string>()
     client.on('subscribed', ({ queue }) => subscribed.add(queue))
     client.on('reconnecting', ({ error }) => expect.fail(String(error)))
-    proxy.delay(150)
+    proxy.delay(300)
     for (const name of names) client.getDelayedQueue(client.getQueue(name))
-    await once(client, 'subscribed', () => subscribed.size === names.length, 9_000)
+    await once(client, 'subscribed', () => subscribed.size === names.length, 25_000)
     proxy.delay(0)
   })
 })

@@ -286,6 +286,7 @@ describe('Cluster', function () {
     const cluster = new Cluster(setup.nodes)
     onCleanup(() => cluster.disconnect())
     await once(cluster, 'ready')
+    await makeClient({ redis: cluster }).shutdown() // paces the redirections of the cluster, once
     const before = cluster.eventNames().map((event) => [event, cluster.listenerCount(event)])
     const { delayed, queue, client } = makePair('redisson', { redis: cluster })
     const waiting = queue.take()

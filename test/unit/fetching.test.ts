@@ -17,7 +17,7 @@ class FakeQueue {
     readonly answer: (...ids: string[]) => void
     readonly fail: (error: Error) => void
   }[] = []
-  readonly returned: [id: string, uncounted: unknown][] = []
+  readonly returned: [id: string, countAttempt: unknown][] = []
 
   pollFor(options: PollManyOptions): Promise<ReliableMessage[]> {
     return new Promise((resolve, reject) => {
@@ -25,8 +25,8 @@ class FakeQueue {
     })
   }
 
-  async negativeAcknowledge(messages: readonly ReliableMessage[], { uncounted }: { uncounted: boolean }) {
-    this.returned.push(...messages.map(({ id }): [string, unknown] => [id, uncounted]))
+  async negativeAcknowledge(messages: readonly ReliableMessage[], { countAttempt }: { countAttempt: boolean }) {
+    this.returned.push(...messages.map(({ id }): [string, unknown] => [id, countAttempt]))
     return messages.map(() => true)
   }
 }
@@ -74,7 +74,7 @@ describe('Fetching', () => {
     await first
     frozen.polls[0]!.answer('late')
     await nextTurn()
-    expect(frozen.returned).to.deep.equal([['late', true]])
+    expect(frozen.returned).to.deep.equal([['late', false]])
     const second = take()
     ;(await asked(frozen, 2)).answer('b')
     expect(await second).to.deep.equal(['b'])
@@ -103,7 +103,7 @@ describe('Fetching', () => {
     healthy.polls[1]!.answer('late')
     frozen.polls[0]!.fail(new ShutdownError('the client was shut down'))
     await nextTurn()
-    expect(healthy.returned).to.deep.equal([['late', true]])
+    expect(healthy.returned).to.deep.equal([['late', false]])
   })
 
   it('does not ask one that failed again and again while the other has something', async () => {
