@@ -162,8 +162,10 @@ describe('shutdown', () => {
   it('of a client that never did anything ends', async () => {
     await createClient({ url: redisUrl() }).shutdown()
     const client = createClient({ url: redisUrl() })
-    client.getDelayedQueue(client.getQueue(uniqueName()))
+    const queue = client.getQueue(uniqueName())
+    client.getDelayedQueue(queue)
     await client.shutdown()
+    expect(await queue.size().catch((error: unknown) => error)).to.have.property('code', 'ERR_SHUTDOWN')
   })
 
   it('no event comes afterwards, although others go on', async () => {

@@ -143,22 +143,40 @@ describe('EventHub', () => {
     ])
   })
 
-  it('does not warn of an error that the client or the queue hears', () => {
+  /** The process warnings of an action; Node emits them after it. */
+  async function warningsOf(action: () => void): Promise<string[]> {
+    const seen: string[] = []
+    const listener = (warning: Error): void => void seen.push(warning.message)
+    process.on('warning', listener)
+    action()
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('warning', listener)
+    return seen
+  }
+
+  it('does not warn of an error that the client or the queue hears', async () => {
     const hub = new EventHub()
-    const { events } = hub.forQueue('a')
-    events.on('error', () => {})
-    hub.emit('error', new ReadOnlyError({ queue: 'a' }))
-    hub.client.on('error', () => {})
-    hub.emit('error', new ReadOnlyError())
-    hub.emit('error', new ReadOnlyError({ queue: 'b' }))
+    const heard: unknown[] = []
+    const warnings = await warningsOf(() => {
+      hub.forQueue('a').events.on('error', (error) => heard.push(error))
+      hub.emit('error', new ReadOnlyError({ queue: 'a' }))
+      hub.client.on('error', (error) => heard.push(error))
+      hub.emit('error', new ReadOnlyError())
+      hub.emit('error', new ReadOnlyError({ queue: 'b' }))
+    })
+    expect(warnings).to.deep.equal([])
+    expect(heard).to.have.length(3)
   })
 
-  it('does not warn of other events that nobody hears', () => {
+  it('does not warn of other events without a listener', async () => {
     const hub = new EventHub()
-    hub.emit('transferred', transferred('a'))
-    hub.emit('quarantined', { queue: 'a', reason: 'malformed', count: 1 })
-    hub.emit('subscribed', { queue: 'a' })
-    hub.emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 1 })
+    const warnings = await warningsOf(() => {
+      hub.emit('transferred', transferred('a'))
+      hub.emit('quarantined', { queue: 'a', reason: 'malformed', count: 1 })
+      hub.emit('subscribed', { queue: 'a' })
+      hub.emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 1 })
+    })
+    expect(warnings).to.deep.equal([])
   })
 
   it('warns of a bounded number of different errors', async () => {
