@@ -26,7 +26,7 @@ async function place(order: string): Promise<void> {
 /** False when it comes too late. */
 async function pay(order: string): Promise<boolean> {
   const paid = change(order, 'open', 'paid')
-  if (paid) await timeouts.cancel(order) // only spares the worker the message: the state decides
+  if (paid) await timeouts.cancel(order) // only saves the worker the message: the state decides
   log(`${order}: ${paid ? 'paid' : 'the payment is too late'}`)
   return paid
 }

@@ -22,11 +22,11 @@ function send(what: string, { to }: Mail): void {
 }
 
 try {
-  await mails.schedule('newsletter', { to: 'ada' }, { priority: LOW })
-  await mails.schedule('newsletter', { to: 'bob' }, { priority: LOW })
-  await mails.schedule('confirmation', { to: 'ada' }, { priority: NORMAL })
-  await mails.schedule('password', { to: 'ada' }, { priority: HIGH })
-  await mails.schedule('password', { to: 'bob' }, { priority: HIGH })
+  await mails.addTask('newsletter', { to: 'ada' }, { priority: LOW })
+  await mails.addTask('newsletter', { to: 'bob' }, { priority: LOW })
+  await mails.addTask('confirmation', { to: 'ada' }, { priority: NORMAL })
+  await mails.addTask('password', { to: 'ada' }, { priority: HIGH })
+  await mails.addTask('password', { to: 'bob' }, { priority: HIGH })
   log('five tasks are waiting, the least important ones first')
 
   const worker = client.createWorker(mails, {
@@ -34,7 +34,7 @@ try {
     async confirmation(mail) {
       send('confirmation', mail)
       // whatever is more urgent goes before all that is waiting
-      await mails.schedule('password', { to: 'eve' }, { priority: HIGH })
+      await mails.addTask('password', { to: 'eve' }, { priority: HIGH })
     },
     newsletter: (mail) => send('newsletter', mail),
   })
