@@ -107,7 +107,7 @@ try {
   await warmUp({ serverBin: bin })
   const finished: Finished[] = []
   const pictures = new Map<string, string>()
-  const measure = async (scenario: Scenario, rounds: number, told: string): Promise<Finished> => {
+  const measure = async (scenario: Scenario, rounds: number, stage: string): Promise<Finished> => {
     const curves = new Map<string, (readonly Point[])[]>()
     const bench: Bench = {
       url: server.url,
@@ -115,7 +115,7 @@ try {
       serverBin: bin,
       quick: options.quick,
       runs: Math.min(rounds, scenario.maxRuns ?? rounds),
-      progress: (text) => console.error(`  ${told}, ${scenario.name}: ${text}`),
+      progress: (text) => console.error(`  ${stage}, ${scenario.name}: ${text}`),
       curve: (subject, points) => curves.set(subject, [...(curves.get(subject) ?? []), points]),
     }
     const result = [scenario, await scenario.run(bench)] as const

@@ -3,7 +3,7 @@
 //
 //   npm run test:liveness -- --seed 7                  as before; without it a new seed each time
 //   npm run test:liveness -- --only "cluster: blocking"   the cells whose names contain this
-//   npm run test:liveness -- --parallel 4              how many cells at the same time; 12 unless told
+//   npm run test:liveness -- --parallel 4              how many cells at the same time; 12 by default
 import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'

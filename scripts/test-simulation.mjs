@@ -2,7 +2,7 @@
 // task with its timers, `client` the whole client over sockets of its own.
 //
 //   npm run test:simulation -- --only client     one of them
-//   npm run test:simulation -- --seeds 1000000     how many; 50,000 of the task and 10,000 of the client unless told
+//   npm run test:simulation -- --seeds 1000000     how many; by default 50,000 of the task and 10,000 of the client
 //   npm run test:simulation -- --only client --from 104947 --seeds 1     one seed again
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
@@ -51,7 +51,7 @@ async function simulateAll(kind, from, seeds) {
   const violations = []
   const sum = { seeds: 0, delivered: 0, scripts: 0 }
   let next = from
-  let told = 0
+  let reported = 0
   await Promise.all(
     Array.from({ length: processes }, () => {
       const worker = fork(fileURLToPath(import.meta.url), { execArgv: ['--import', 'tsx'] })
@@ -65,9 +65,9 @@ async function simulateAll(kind, from, seeds) {
             sum.scripts += report.scripts
             violations.push(...report.violations)
             for (const violation of report.violations) console.log(`FAILED  ${violation}`)
-            if (sum.seeds - told >= seeds / 10) {
-              told = sum.seeds
-              console.log(`  ${told.toLocaleString('en-US')} of ${seeds.toLocaleString('en-US')} seeds`)
+            if (sum.seeds - reported >= seeds / 10) {
+              reported = sum.seeds
+              console.log(`  ${reported.toLocaleString('en-US')} of ${seeds.toLocaleString('en-US')} seeds`)
             }
           }
           const slice = { kind, from: next, to: Math.min(next + size, from + seeds) }

@@ -55,8 +55,8 @@ export function compareWithCommitted(finished: readonly Finished[]): number {
   for (const [name, measured] of ratiosOf(finished)) {
     const before = committed[name]
     const isFine = !isFarBehind(measured, before)
-    const told = before === undefined ? 'nothing is committed' : `committed ${before}`
-    console.log(`${isFine ? 'ok' : 'FAILED'}: ${name} is ${measured.toPrecision(3)}, ${told}`)
+    const reference = before === undefined ? 'nothing is committed' : `committed ${before}`
+    console.log(`${isFine ? 'ok' : 'FAILED'}: ${name} is ${measured.toPrecision(3)}, ${reference}`)
     if (isFine) passed++
     else failed++
   }

@@ -18,7 +18,7 @@ export interface ServerWork {
   readonly seconds: number
 }
 
-/** Begins to count; the function it gives tells what has been since. */
+/** Begins to count; the returned function gives the work since then. */
 export async function countWork(raw: Redis): Promise<() => Promise<ServerWork>> {
   const before = await read(raw)
   return async () => {

@@ -8,7 +8,7 @@ import type { Subject } from './subject.js'
 const SOURCE = fileURLToPath(new URL('../asynq', import.meta.url))
 const CACHE = fileURLToPath(new URL('../../.cache/asynq-bench', import.meta.url))
 
-/** asynq in Go, in a process of its own. It looks every 5 s for what is due unless told otherwise, and keeps due times
+/** asynq in Go, in a process of its own. By default it checks every 5 s for what is due, and it keeps due times
  * in whole seconds, cut off, so it is early; 10 ms is as good as it gets. */
 export const asynq: Subject = {
   name: 'asynq, checking every 10 ms',

@@ -24,7 +24,7 @@ const delayUntil = (/** @type {number} */ moment) => Math.max(0, Math.round(unti
 
 /** @param {string} order @param {Promise<string>} ticket */
 function remember(order, ticket) {
-  ticket.catch(() => {}) // perhaps nobody asks for it again; who called is told
+  ticket.catch(() => {}) // the caller gets the rejection; perhaps no later event asks for the ticket
   tickets.set(order, ticket)
 }
 

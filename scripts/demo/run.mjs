@@ -44,7 +44,7 @@ export async function runDemo(redis, { file, expectFile, layout, minuteMs, signa
       crew.start('consumer.mjs', { ...settings, number: 1 }),
       crew.start('consumer.mjs', { ...settings, number: 2 }),
     ])
-    crew.tell('start')
+    crew.send('start')
 
     const display = new Display()
     const startedAt = performance.now()
@@ -122,14 +122,14 @@ class Crew {
   }
 
   /** @param {'start' | 'stop'} message */
-  tell(message) {
+  send(message) {
     for (const child of this.#children) if (child.connected) child.send(message, () => {})
   }
 
   /** Lets the children finish what they hold; one that does not is killed. */
   async stop() {
     this.#stopping = true
-    this.tell('stop')
+    this.send('stop')
     const ends = [...this.#children].map((child) => new Promise((resolve) => child.once('exit', resolve)))
     const lastResort = setTimeout(() => this.#children.forEach((child) => child.kill('SIGKILL')), STOP_MS)
     await Promise.all(ends)

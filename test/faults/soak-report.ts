@@ -66,7 +66,7 @@ Made by \`npm run soak -- --minutes ${settings.minutes} --seed ${settings.seed}\
 ${rounds.length} faults, drawn at random, on fleets of two producers, two clients that only deliver and two consumers, each a process of its
 own, which live on from fault to fault. After each one everything is drained and the books are checked, message by message.
 What is lost here was in the hands of a consumer whose connection or server went away in that moment; what came twice, at a
-failover, had been taken at a master that had not told its replicas. Each fault's share of both is limited (\`test/faults/scenarios\`).
+failover, had been taken at a master that had not replicated it yet. Each fault's share of both is limited (\`test/faults/scenarios\`).
 
 ${table(['fault', 'times', ...COUNTS, 'latest after healing, ms'], [...body, rowOf('**all**', rounds)])}
 

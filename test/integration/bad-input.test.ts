@@ -258,7 +258,7 @@ for (const layout of ORDERS) {
 
     for (const key of layout === 'redisson' ? (['timeouts', 'order'] as const) : (['timeouts'] as const)) {
       it(`the key of the ${key} holds another type: a WrongTypeError, and nothing is changed`, async () => {
-        client.on('error', () => {}) // the transfer tells too
+        client.on('error', () => {}) // the transfer reports the error, too
         await rawClient().set(rawKeys(name)[key], 'x')
         await expectRefused([WrongTypeError, { code: 'ERR_WRONG_TYPE' }], () => delayed.offer('x', LATER))
       })

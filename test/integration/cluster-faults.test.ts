@@ -52,7 +52,7 @@ describe('Cluster, a master and its replica', function () {
 
   /** A client that does nothing by itself, with connections to the master. */
   async function idle(options: ClientOptions = {}): Promise<Pair> {
-    // told of the master alone, so that ioredis never connects to the replica, and does not notice when it dies
+    // configured with the master alone, so that ioredis never connects to the replica, and does not notice when it dies
     const pair = makePair('redisson', { cluster: setup.nodes.slice(0, 1), ...options, ...NO_SWEEP })
     const subscribed = once(pair.client, 'subscribed')
     await pair.delayed.offer('connected', LATER)

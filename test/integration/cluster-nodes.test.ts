@@ -125,7 +125,7 @@ describe('nodes of a cluster', () => {
   }
 })
 
-/** A cluster of one node, which answers `LLEN` as it is told. */
+/** A cluster of one node, which answers `LLEN` with what `answer` returns. */
 async function startNode(answer: (port: number) => string) {
   let accepted = 0
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`

@@ -145,7 +145,7 @@ describe('an element that cannot be decoded', () => {
     ['Queue.poll(limit)', () => client.getQueue(name).poll(10), ['good']],
   ]
   for (const [what, take, gives] of takes) {
-    it(`${what} sets it aside, tells, and gives the next one`, async () => {
+    it(`${what} quarantines it, emits an event, and gives the next one`, async () => {
       const heard: QuarantinedEvent[] = []
       client.on('quarantined', (event) => heard.push(event))
       const before = Date.now()

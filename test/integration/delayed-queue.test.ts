@@ -271,7 +271,7 @@ for (const layout of ORDERS) {
       await expectError([UnsupportedOperationError, wanted], () => delayed.add())
     })
 
-    it('tells of transfers to the listeners of the queue and of the client, not of other queues', async () => {
+    it('emits transfers to the listeners of the queue and of the client, not of other queues', async () => {
       const other = pair.client.getDelayedQueue(pair.client.getQueue<string>(uniqueName(), { codec: codecs.string() }))
       const elsewhere: unknown[] = []
       other.on('transferred', (event) => elsewhere.push(event))

@@ -56,7 +56,7 @@ describe("the doctor's second look", function () {
     }
   }
 
-  /** Tells of each page of the order list, by its number, before it is asked for. */
+  /** Calls `onPage` with the number of each page of the order list, before the page is asked for. */
   function watched(onPage: (page: number) => Promise<unknown>): Sender & { readonly pages: number } {
     let pages = 0
     const sender = through(async (ask, script) => {

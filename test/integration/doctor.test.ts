@@ -1,4 +1,4 @@
-/** `redelayed doctor`: each finding is provoked on a real Redis, found, mended where `--fix` mends it, and gone then. */
+/** `redelayed doctor`: each finding is provoked on a real Redis, found, repaired where `--fix` repairs it, and gone then. */
 import { expect } from 'chai'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
@@ -68,8 +68,8 @@ async function subscribe(name: string): Promise<void> {
   await subscriber.subscribe(rawKeys(name).channel)
 }
 
-/** Finds exactly this about the queue, mends it, and finds `left` then; again nothing is left to mend. */
-async function expectMended(
+/** Finds exactly this about the queue, repairs it, and finds `left` then; a second run has nothing to repair. */
+async function expectRepaired(
   name: string,
   code: string,
   count: number,
@@ -130,7 +130,7 @@ describe('redelayed doctor', function () {
       await javaOffer(name, 'just now', now)
       await javaOffer(name, 'later', now + HOUR)
       await subscribe(name)
-      const { findings, queues } = await expectMended(name, 'overdue', 3)
+      const { findings, queues } = await expectRepaired(name, 'overdue', 3)
       expect(codesOf(findings)).to.deep.equal(['warning overdue'])
       expect(findings.find(({ code }) => code === 'overdue')?.figures).to.deep.include({ overdue: 2, subscribers: 1 })
       expect(queues[0]?.['mostOverdueMs']).to.be.within(7_200_000, 7_260_000)
@@ -141,7 +141,7 @@ describe('redelayed doctor', function () {
     it('overdue: an error without a subscriber', async () => {
       const name = uniqueName('doctor')
       await javaOffer(name, 'x', (await redisNow()) - 5_000)
-      const { findings } = await expectMended(name, 'overdue', 1)
+      const { findings } = await expectRepaired(name, 'overdue', 1)
       expect(codesOf(findings)).to.deep.equal(['error overdue', 'warning no-subscriber'])
       expect(findings.find(({ code }) => code === 'overdue')?.found).to.include('no process holds this delayed queue')
     })
@@ -154,7 +154,7 @@ describe('redelayed doctor', function () {
       const [lost, lostOld, free] = [ordered('lost', 'L'), old('lost old', 'O'), unordered('free', 'F', 5)]
       const kept = await javaOffer(name, 'kept', due)
       await rawClient().zadd(timeouts, ...[lost, lostOld, free].flatMap((entry) => [due, entry]))
-      const { findings } = await expectMended(name, 'order-missing', 2, ['info old-format'])
+      const { findings } = await expectRepaired(name, 'order-missing', 2, ['info old-format'])
       expect(findings.find(({ code }) => code === 'order-missing')?.figures).to.deep.equal({ missing: 2, suspected: 0 })
       const [first, ...rest] = await rawClient().lrangeBuffer(order, 0, -1)
       expect(first).to.deep.equal(kept)
@@ -186,7 +186,7 @@ describe('redelayed doctor', function () {
         kept.push(await javaOffer(name, `kept ${i}`, due + i, { publish: false }))
         if (i % 2 === 0) await rawClient().rpush(order, ordered(`gone ${i}`, 'gone'))
       }
-      const { findings } = await expectMended(name, 'order-orphan', 350, QUARANTINED)
+      const { findings } = await expectRepaired(name, 'order-orphan', 350, QUARANTINED)
       expect(findings.find(({ code }) => code === 'order-orphan')?.figures).to.deep.equal({ orphans: 350 })
       expect(await rawClient().lrangeBuffer(order, 0, -1)).to.deep.equal(kept)
       const records = await rawClient().lrangeBuffer(quarantine, 0, -1)
@@ -203,7 +203,7 @@ describe('redelayed doctor', function () {
       const [early] = (await examined([name])).findings.filter(({ code }) => code === 'malformed')
       expect(early).to.deep.include({ level: 'warning', fixable: false, figures: { malformed: 1, malformedDue: 0 } })
       await rawClient().zadd(timeouts, 5, 'garbage')
-      await expectMended(name, 'malformed', 1, ['warning malformed', ...QUARANTINED])
+      await expectRepaired(name, 'malformed', 1, ['warning malformed', ...QUARANTINED])
       expect(await rawClient().zrange(timeouts, '0', '-1')).to.deep.equal(['later'])
       expect(await rawClient().lindex(quarantine, 0)).to.match(/^malformed \d+ garbage$/)
     })
@@ -213,7 +213,7 @@ describe('redelayed doctor', function () {
       await subscribe(name)
       const entries = Array.from({ length: 250 }, (_, i) => [String(-1 - i), ordered(`n${i}`, 'x')] as const)
       await rawClient().zadd(rawKeys(name).timeouts, ...entries.flat())
-      await expectMended(name, 'negative-due', 250, QUARANTINED)
+      await expectRepaired(name, 'negative-due', 250, QUARANTINED)
       expect(await rawClient().llen(rawKeys(name).quarantine)).to.equal(250)
     })
 

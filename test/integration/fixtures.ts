@@ -34,10 +34,10 @@ export async function cleanUp(): Promise<void> {
 
 /** A client of the shared Redis unless the options say where to go; it is shut down after the test. */
 export function makeClient(options: ClientOptions = {}): RedelayedClient {
-  const told = (['url', 'host', 'sentinels', 'cluster', 'replicated', 'redis'] as const).some(
+  const hasServer = (['url', 'host', 'sentinels', 'cluster', 'replicated', 'redis'] as const).some(
     (way) => options[way] !== undefined,
   )
-  const client = createClient(told ? options : { url: redisUrl(), ...options })
+  const client = createClient(hasServer ? options : { url: redisUrl(), ...options })
   onCleanup(() => client.shutdown())
   return client
 }

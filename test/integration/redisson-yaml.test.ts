@@ -91,7 +91,7 @@ threads: 16
     await roundTrip(fromYaml(`masterSlaveServersConfig: { masterAddress: "${second}", slaveAddresses: ["${first}"] }`))
   })
 
-  it('a cluster whose nodes tell addresses that only a NAT map makes reachable', async () => {
+  it('a cluster whose nodes announce addresses that only a NAT map makes reachable', async () => {
     const setup = await startCluster()
     onCleanup(() => setup.stop())
     const proxies = await Promise.all(setup.nodes.map(({ port }) => startProxy({ targetPort: port })))

@@ -181,7 +181,7 @@ describe('reliable queue', () => {
       await fails(numbersOnly.poll({ timeout: Infinity, signal: abort.signal }), Error, /enough/)
     })
 
-    it('acknowledges by itself where it is told to', async () => {
+    it('acknowledges by itself with `acknowledge: auto`', async () => {
       const { queue } = make()
       await queue.add('once')
       expect((await taken(queue, { acknowledge: 'auto' })).payload).to.equal('once')
@@ -223,7 +223,7 @@ describe('reliable queue', () => {
       expect(await message.acknowledge()).to.equal(true)
     })
 
-    it('a negative acknowledgement brings it back after its delay, and its history tells why', async () => {
+    it('a negative acknowledgement brings it back after its delay, and its history has the reason', async () => {
       const { queue } = make()
       const { id } = await queue.add('fails')
       const first = await taken(queue)
@@ -543,7 +543,7 @@ describe('reliable queue', () => {
       await fails(queue.add('x'), ShutdownError)
     })
 
-    it('tells what was expected and what came, before anything is sent', async () => {
+    it('rejects bad arguments with what was expected and what came, before anything is sent', async () => {
       const { queue } = make()
       const other = make()
       await other.queue.add('of another queue')

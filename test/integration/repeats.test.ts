@@ -208,7 +208,7 @@ describe('repeats', () => {
     await prepared(queue, 1)
   })
 
-  it('what cannot be read stays where it is, is told of once, and stops nothing', async () => {
+  it('an unreadable schedule stays where it is, is reported once, and stops nothing', async () => {
     const queue = make()
     const { client, name } = { client: queue, name: queue.name }
     const { repeats, ticks } = reliableKeys(name)

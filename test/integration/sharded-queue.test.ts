@@ -446,7 +446,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(sorted([...taken, ...(await listsOf(place, queue)).flat()])).to.deep.equal(numbers(count))
       })
 
-      it('consumers deliver, unless they are told not to', async () => {
+      it('consumers deliver, unless `consumersDeliver` is false', async () => {
         const { queue, name } = open({ shards: 3, deliver: false, consumersDeliver: false })
         const waiting = track(queue.take())
         const ticket = await queue.offer('a', 5)
@@ -472,7 +472,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(await queue.readySize()).to.equal(1)
       })
 
-      it('a shard that cannot be taken from leaves the others alone, and is told of', async () => {
+      it('a shard that cannot be taken from is reported, and the others go on', async () => {
         const { queue, client } = open({ shards: 3 })
         const broken = queue.names[1]!
         const keyOf0 = numbers(50).find((key) => shardOfKey(key, 3) === 0)

@@ -79,7 +79,7 @@ describe('A slow line', function () {
     expect(await ended).to.be.instanceOf(Error)
   })
 
-  it('is told apart from a silent one, for which reconnecting says what was missing', async () => {
+  it('is distinguished from a silent one, for which reconnecting says what was missing', async () => {
     await start('--rename-command', 'CLIENT', '')
     const { client, taken, name, plain } = await taking({ commandTimeout: 300 })
     const lost = once<ReconnectingEvent>(client, 'reconnecting', ({ connection }) => connection === 'blocking')

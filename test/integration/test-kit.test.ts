@@ -122,7 +122,7 @@ describe('test kit', () => {
     )
   })
 
-  it('says what it waited for in vain', async () => {
+  it('names the state that it waited for until its timeout', async () => {
     const kit = await open({ timeout: 50 })
     const queue = kit.client.getReliableQueue<string>(kit.uniqueName(), string)
     await queue.add('x', { id: 'x' })

@@ -10,7 +10,7 @@ const P99_MS = 250
 const MESSAGES = 300
 
 /**
- * When each payload reached the destination, in milliseconds of the Redis clock, as the server's MONITOR tells. To be called
+ * When each payload reached the destination, in milliseconds of the Redis clock, by the server's MONITOR. To be called
  * while the server is idle: ioredis fails when the first line comes together with the reply to MONITOR.
  */
 async function watchArrivals(destination: string): Promise<Map<string, number[]>> {

@@ -61,7 +61,7 @@ describe('transfer on a server of its own', function () {
     expect(scripts / dueTimes, 'scripts per due time').to.be.at.most(3)
   })
 
-  it('of forty clients one delivers a busy queue and tells the others of spans of time, also after it was stopped', async () => {
+  it('of forty clients one leads on a busy queue and publishes leases; after it stopped, another one does', async () => {
     const name = uniqueName()
     const count = 600
     const heard: number[] = []

@@ -64,7 +64,7 @@ function makeQueue(client: RedelayedClient): ReliableQueue<string> {
   return client.getReliableQueue<string>(name, { codec: codecs.string() })
 }
 
-/** A handler that waits until it is told to go on. */
+/** A handler that waits until the test opens the gate. */
 function gate() {
   let open: () => void = () => undefined
   const opened = new Promise<void>((resolve) => (open = resolve))
@@ -267,7 +267,7 @@ describe('worker', () => {
     open()
   })
 
-  it('tells a handler that its message is not its own any more, and answers nothing for it', async () => {
+  it('aborts the signal of a handler that has lost its message, and answers nothing for it', async () => {
     const { queue, work } = make()
     let reason: unknown
     const worker = work(
@@ -373,7 +373,7 @@ describe('worker', () => {
     })
   }
 
-  it('a close is bounded, also when Redis never tells what came of a message', async () => {
+  it('a close is bounded, also when Redis never answers an acknowledgement', async () => {
     const { queue, work } = make()
     let asked = 0
     Object.assign(queue, { acknowledge: () => new Promise(() => asked++) })
@@ -420,7 +420,7 @@ describe('worker', () => {
     expect([state, failures?.[0]?.reason]).to.deep.equal(['delayed', 'Error: no'])
   })
 
-  it('tells Redis again what it could not be told of, one by one', async () => {
+  it('retries failed acknowledgements, one by one', async () => {
     const { queue, work } = make()
     const acknowledge = queue.acknowledge.bind(queue)
     let asked = 0
@@ -531,7 +531,7 @@ describe('worker', () => {
     expect(worker.handled[0]?.attempt).to.equal(2)
   })
 
-  it('tells what was expected and what came', () => {
+  it('rejects bad arguments with what was expected and what came', () => {
     const { client, queue } = make()
     const handler = (): void => undefined
     const bad: [() => unknown, RegExp][] = [

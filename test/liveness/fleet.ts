@@ -18,7 +18,7 @@ export const TUNING: ClientOptions = {
 export const MARGIN_MS = 1_500
 /** A call waits for a connection, and then for its answer. */
 const CALL_MS = CONNECT_MS + COMMAND_MS + MARGIN_MS
-/** A blocking command that does not end when it is told to has another chance, in case only this process was busy. */
+/** A blocking command that does not end at its timeout has another chance, in case only this process was busy. */
 const SECOND_CHANCE_MS = 500
 const WAIT_MS = 250
 const DURABILITY = { replicas: 1, timeoutMs: 300 }

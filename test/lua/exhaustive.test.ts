@@ -7,7 +7,7 @@ import { useRedis, type Fixture } from './support.js'
 
 /**
  * Every sequence of up to so many moves of two clients, on a real Redis: it does what the model does, and after each one
- * every message is in one place, none was delivered early, both keys agree, clients were told the truth, and whoever
+ * every message is in one place, none was delivered early, both keys agree, clients got true replies, and whoever
  * keeps the last announcement would wake up for the head. Shorter sequences stand for the states in between.
  */
 describe('all short sequences of two clients', () => {

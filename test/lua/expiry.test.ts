@@ -101,7 +101,7 @@ function suite(rig: Rig): void {
     expect(await ttls(queue)).to.deep.equal([-1, -1, -1])
   })
 
-  it('expire-time tells when, that it does not, or that nothing is there', async () => {
+  it('expire-time returns when the key expires, that it does not, or that it is missing', async () => {
     const queue = await both()
     const when = (await redisNow()) + HOUR
     await rig.redis.pexpireat(queue.keys.timeouts, when)

@@ -132,14 +132,14 @@ describe('find.lua', () => {
       },
       { what: 'removes nothing when there is no match', payload: 'no', options: { remove: true }, reply: NOT_FOUND },
       {
-        what: 'tells where the next page starts',
+        what: 'returns where the next page starts',
         payload: 'old',
         options: { page: 2 },
         reply: { found: false, next: 2 },
       },
       { what: 'goes on there', payload: 'old', options: { from: 2, page: 2 }, reply: FOUND },
       {
-        what: 'tells the next page of the schedule',
+        what: 'returns the next page of the schedule',
         payload: '',
         options: { page: 3, ordered: false },
         reply: { found: false, next: 3 },

@@ -70,7 +70,7 @@ describe('offer-many.lua', () => {
       published: [NOW + 300],
     },
     {
-      what: 'leaves the order list out when told to',
+      what: 'leaves the order list out when `inOrder` is false',
       before: {},
       items: [[500, c]],
       options: { inOrder: false },

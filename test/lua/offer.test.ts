@@ -49,7 +49,7 @@ describe('offer.lua', () => {
       published: [DUE],
     },
     {
-      what: 'leaves the order list out when told to',
+      what: 'leaves the order list out when `ordered` is false',
       before: {},
       args: { entry: c, ordered: false },
       reply: DUE,

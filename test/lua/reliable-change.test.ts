@@ -60,7 +60,7 @@ describe('reliable-remove.lua', () => {
       after: having([held, other]),
     },
     {
-      what: 'removes what somebody has got when told to',
+      what: 'removes a message in flight with `alsoHeld`',
       before: having([held, other]),
       alsoHeld: true,
       ids: ['x'],
@@ -203,7 +203,7 @@ describe('reliable-reschedule.lua', () => {
       published: [NOW],
     },
     {
-      what: 'changes nothing when told nothing',
+      what: 'changes nothing without a new delay or priority',
       before: having([x]),
       reply: NOW + 9,
       after: having([x]),

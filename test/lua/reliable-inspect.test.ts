@@ -43,7 +43,7 @@ describe('reliable-get.lua', () => {
     { what: 'finds nothing when nothing is asked for', before: having([{ id: 'a' }]), ids: [], reply: [] },
     { what: 'finds nothing in an empty queue', before: {}, ids: ['a', ''], reply: [null, null] },
     {
-      what: 'tells when a message is visible, in the order asked for, also twice',
+      what: 'returns when a message is visible, in the order asked for, also twice',
       before: having([
         { id: 'a', at: NOW + 7, priority: 9, payload: 'A' },
         { id: 'b', at: 3, attempts: 2, failures: '1 5 "x"\n2 6 "ü"\n', expires: 8 },
@@ -69,7 +69,7 @@ describe('reliable-get.lua', () => {
       ],
     },
     {
-      what: 'tells who is in flight, until when, also after that',
+      what: 'returns which messages are in flight, and until when, also after that',
       before: having([
         { id: 'a', until: NOW + 7, priority: 9, attempts: 3 },
         { id: 'b', until: NOW - 7, priority: 1 },
@@ -111,7 +111,7 @@ describe('reliable-get.lua', () => {
       reply: [found, found, found],
     },
     {
-      what: 'tells the last time there is',
+      what: 'returns the last time there is',
       before: having([{ id: 'a', at: MAX }]),
       ids: ['a'],
       reply: [{ ...found, visibleAt: MAX }],
@@ -187,7 +187,7 @@ describe('reliable-count.lua', () => {
   const cases: { what: string; before: State; reply: Partial<CountReply> }[] = [
     { what: 'counts nothing in an empty queue', before: {}, reply: {} },
     {
-      what: 'tells visible, delayed and in flight apart, to the millisecond, in all priorities',
+      what: 'distinguishes visible, delayed and in flight, to the millisecond, in all priorities',
       before: having([
         { id: 'a', at: NOW - 5, priority: 9 },
         { id: 'b', at: NOW },

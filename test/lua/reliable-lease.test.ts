@@ -279,7 +279,7 @@ describe('reliable-extend.lua', () => {
       ]),
     },
     {
-      what: 'leaves what was taken beforehand unbegun as far as it is told to, and begins the rest; what has begun stays so',
+      what: 'leaves the first `unbegun` prefetched messages unbegun, and begins the rest; what has begun stays so',
       before: having([
         { ...x, until: NOW + 0.75 },
         { id: 'y', until: NOW + 1 },
@@ -303,7 +303,7 @@ describe('reliable-extend.lua', () => {
       after: having([{ ...x, until: NOW - 0.25 }]),
     },
     {
-      what: 'uses the visibility of the queue when told to',
+      what: 'uses the visibility timeout of the queue for -1',
       before: having([x], { config: [['visibilityTimeout', '77']] }),
       visibilityMs: -1,
       handled: handled(['x', '3 t']),

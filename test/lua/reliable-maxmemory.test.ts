@@ -63,7 +63,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
       },
     },
     {
-      what: 'a poll tells of a tick',
+      what: 'a poll returns a tick',
       before: { repeats: [['r', 'R']], ticks: [['r', NOW]] },
       call: poll,
       after: { repeats: [['r', 'R']], ticks: [['r', NOW + 1000]] },
@@ -146,7 +146,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
     it(what, async () => {
       const queue = await rig.queue(state)
       await full(async () => {
-        // what Redis refuses, so that the test would tell if it refused nothing
+        // what Redis refuses, so that the test fails if it refuses nothing
         expect((await rejection(rig.redis.set(queue.keys.config, 'x'))).message).to.match(/OOM/)
         await call(queue)
       })

@@ -85,7 +85,7 @@ describe('reliable-poll.lua', () => {
   const cases: Case[] = [
     { what: 'hands out nothing of an empty queue, without a word', reply: {}, after: {}, published: [] },
     {
-      what: 'says when others look next if told to, also when there is nothing',
+      what: 'announces the idle time with `announce` on an empty queue',
       args: { announce: true },
       reply: {},
       after: {},
@@ -113,7 +113,7 @@ describe('reliable-poll.lua', () => {
       published: [],
     },
     {
-      what: 'says when something is visible if told to',
+      what: 'announces the next visible time with `announce`',
       before: having([later]),
       args: { announce: true },
       reply: { next: NOW + 1 },
@@ -320,7 +320,7 @@ describe('reliable-poll.lua', () => {
       published: [NOW],
     },
     {
-      what: 'brings back while polling is paused, and tells the others to look again later',
+      what: 'brings back while polling is paused, and announces the idle time',
       before: having([{ ...b, until: NOW - 1 }, a], { config: [['pollPaused', '1']] }),
       reply: { next: null, returned: 1 },
       after: having([{ ...b, attempts: 1, failures: `1 ${NOW} ${ENDED}` }, a], { config: [['pollPaused', '1']] }),
@@ -522,7 +522,7 @@ describe('reliable-poll.lua', () => {
     },
     // repeats
     {
-      what: 'tells whose tick has come, to the millisecond and in their order, and asks others only after a second',
+      what: 'returns the schedules whose tick has come, to the millisecond and in their order, and gives other clients the tick only after a second',
       before: having([a], {
         repeats: [
           ['now', '5 {"every":5}'],
@@ -608,7 +608,7 @@ describe('reliable-poll.lua', () => {
       published: [NOW + IDLE],
     },
     {
-      what: 'tells of ten at most; the others are due still',
+      what: 'returns ten ticks at most; the others stay due',
       before: {
         repeats: Array.from({ length: 12 }, (_, n) => [`r${n}`, `${n}`] as const),
         ticks: Array.from({ length: 12 }, (_, n) => [`r${n}`, NOW - 20 + n] as const),
@@ -621,7 +621,7 @@ describe('reliable-poll.lua', () => {
       published: [NOW - 10],
     },
     {
-      what: 'tells of none while polling is paused',
+      what: 'returns no tick while polling is paused',
       before: { repeats: [['r', 'x']], ticks: [['r', NOW]], config: [['pollPaused', '1']] },
       reply: { next: null },
       after: { repeats: [['r', 'x']], ticks: [['r', NOW]], config: [['pollPaused', '1']] },

@@ -304,7 +304,7 @@ export class ReliableFixture {
     return withoutEmpty(queue)
   }
 
-  /** What was published since the last call, on both channels. Messages keep their order: a marker tells when all are there. */
+  /** What was published since the last call, on both channels. Messages keep their order: a marker shows that all have arrived. */
   async published(): Promise<string[]> {
     const marker = `marker ${this.#markers++}`
     const arrived = once(this.#subscriber, 'message', () => this.#heard.at(-1) === marker)

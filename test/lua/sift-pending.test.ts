@@ -88,7 +88,7 @@ describe('sift-pending.lua', () => {
       { afterScore: '20', after: b, page: 1, ordered: false },
       { next: ['30', c], found: [0] },
     ],
-    ['tells where the next page starts', ['A'], { page: 3 }, { next: ['20', b], found: [0] }],
+    ['returns where the next page starts', ['A'], { page: 3 }, { next: ['20', b], found: [0] }],
     ['goes on behind an entry', ['A', 'same'], { afterScore: '20', after: b }, { found: [1] }],
     [
       'goes on where an entry was that is gone',

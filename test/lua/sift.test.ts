@@ -44,7 +44,7 @@ describe('sift.lua', () => {
     ['removes all when none is among them', ['no'], { retain: true }, { removed: 6, found: [] }, []],
     ['removes equal ones', ['one', 'six'], { retain: true }, { removed: 4, found: [0, 1] }, ['one', 'six']],
     [
-      'removes only from its page, and tells how many of it stay',
+      'removes only from its page, and returns how many of it stay',
       ['six'],
       { retain: true, page: 3 },
       { removed: 2, next: 1, found: [0] },

@@ -154,7 +154,7 @@ export class Fixture {
     }
   }
 
-  /** What was published since the last call. Messages keep their order, so a marker tells when all have arrived. */
+  /** What was published since the last call. Messages keep their order, so a marker shows that all have arrived. */
   async published(): Promise<string[]> {
     const marker = `marker ${this.#markers++}`
     const arrived = once(this.#subscriber, 'message', () => this.#heard.at(-1) === marker)

@@ -17,7 +17,7 @@ describe('survey-order.lua', () => {
     order: ['gone', a, 'junk', c, b, 'gone'],
   }
 
-  it('tells what stands in no schedule and the ids of the rest, and changes nothing', async () => {
+  it('counts what the schedule lacks, returns the ids of the rest, and changes nothing', async () => {
     const queue = await rig.queue(mixed)
     const { prefixes, ...counts } = await run(rig.sender, surveyOrder, queue.keys, all)
     expect(counts).to.deep.equal({ looked: 6, orphans: 3 })

@@ -9,7 +9,7 @@ describe('survey-schedule.lua', () => {
   const [a, b, c, d] = [ordered('a', 'A'), old('b', 'B'), unordered('c', 'C'), unordered('d', 'D', 5)]
   const first = { due: '-inf', skip: 0 }
   const nothing = { next: null, negative: 0, malformed: 0, malformedDue: 0, old: 0, ordered: [] as string[] }
-  const told = (reply: SurveyScheduleReply) => ({
+  const readableReply = (reply: SurveyScheduleReply) => ({
     ...reply,
     ordered: reply.ordered.map(({ due, prefix }) => `${due} ${readable(prefix)}`),
   })
@@ -52,11 +52,11 @@ describe('survey-schedule.lua', () => {
     ['infinite due times', { timeouts: [[a, '+inf']] }, { ordered: ['inf \\x08a.......'] }],
   ]
   for (const [what, before, reply] of cases) {
-    it(`tells ${what}, and changes nothing`, async () => {
+    it(`returns ${what}, and changes nothing`, async () => {
       const queue = await rig.queue(before)
       const state = await queue.read()
       const found = await run(rig.sender, surveySchedule, queue.keys, { ...first, page: 100 })
-      expect(told(found)).to.deep.equal({ ...nothing, ...reply })
+      expect(readableReply(found)).to.deep.equal({ ...nothing, ...reply })
       expect(await queue.read()).to.deep.equal(state)
       expect(await queue.published()).to.deep.equal([])
     })
@@ -69,7 +69,7 @@ describe('survey-schedule.lua', () => {
       const seen: string[] = []
       for (let next: SurveyScheduleReply['next'] = first; next !== null;) {
         const reply: SurveyScheduleReply = await run(rig.sender, surveySchedule, queue.keys, { ...next, page })
-        seen.push(...told(reply).ordered)
+        seen.push(...readableReply(reply).ordered)
         next = reply.next
       }
       expect(seen).to.have.lengthOf(dues.length)

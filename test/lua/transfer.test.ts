@@ -314,7 +314,7 @@ describe('transfer.lua', () => {
         published: [],
       },
       {
-        what: 'tells the next due time after a vain run when asked to',
+        what: 'announces the next due time with `announce` when it moved nothing',
         before: { timeouts: [[b, NOW + 1]], order: [b] },
         args: { announce: true },
         reply: { next: NOW + 1 },
@@ -322,7 +322,7 @@ describe('transfer.lua', () => {
         published: [NOW + 1],
       },
       {
-        what: 'tells that there is nothing to look for after a vain run on an empty queue when asked to',
+        what: 'announces the idle time with `announce` on an empty queue',
         before: {},
         args: { announce: true },
         reply: {},
@@ -358,7 +358,7 @@ describe('transfer.lua', () => {
         published: [NOW + LEASE],
       },
       {
-        what: 'tells when to look again after what is soon due, instead of when it is due',
+        what: 'announces the end of its lease when the next entry is due at that time',
         before: {
           timeouts: [
             [a, NOW],
@@ -371,7 +371,7 @@ describe('transfer.lua', () => {
         published: [NOW + 8],
       },
       {
-        what: 'tells the due time of what is not so soon due',
+        what: 'announces the due time of an entry that is due after the lease window',
         before: {
           timeouts: [
             [a, NOW],
@@ -384,7 +384,7 @@ describe('transfer.lua', () => {
         published: [NOW + 9],
       },
       {
-        what: 'tells how long it takes care of what is soon due',
+        what: 'announces the end of its lease instead of the due time of an entry within the lease window',
         before: {
           timeouts: [
             [a, NOW],
@@ -397,7 +397,7 @@ describe('transfer.lua', () => {
         published: [NOW + 8],
       },
       {
-        what: 'takes no care of what is soon due when it ran in vain: somebody else does',
+        what: 'announces no lease when it moved nothing: another client leads',
         before: { timeouts: [[b, NOW + 1]] },
         args: { soonMs: 8, announce: true },
         reply: { next: NOW + 1 },
@@ -444,7 +444,7 @@ describe('transfer.lua', () => {
         published: [NOW + 8],
       },
       {
-        what: 'says nothing in vain as long as what it said lasts: whoever was there has told the others',
+        what: 'announces nothing when it moved nothing and the announced lease outlasts the next due time',
         before: { timeouts: [[b, NOW + 4]] },
         args: { soonMs: 8, toldUntil: NOW + 5, announce: true },
         reply: { next: NOW + 4 },
@@ -452,7 +452,7 @@ describe('transfer.lua', () => {
         published: [],
       },
       {
-        what: 'tells the due time in vain when what it said lasts no longer than that',
+        what: 'announces the due time when it moved nothing and the announced lease ends no later than that',
         before: { timeouts: [[b, NOW + 5]] },
         args: { soonMs: 8, toldUntil: NOW + 5, announce: true },
         reply: { next: NOW + 5 },
@@ -460,7 +460,7 @@ describe('transfer.lua', () => {
         published: [NOW + 5],
       },
       {
-        what: 'tells the due time of what is not soon due, whatever was said before',
+        what: 'announces the due time of an entry after the lease window, whatever was announced before',
         before: {
           timeouts: [
             [a, NOW],
@@ -861,7 +861,7 @@ describe('transfer.lua', () => {
       expect(await queue.read()).to.deep.equal(expected(before))
     })
 
-    it('delivers once and tells of it when the order list is no list', async () => {
+    it('delivers once and reports the order list that is no list', async () => {
       const queue = await rig.queue({
         timeouts: [
           [a, 1],

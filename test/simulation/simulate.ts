@@ -43,7 +43,7 @@ export async function simulate(seed: number, code: Code): Promise<Outcome> {
     clients.add(client)
     everyone.push(client)
   }
-  // with one client that starts late, what is offered before nobody tells it
+  // a single client that starts late receives no announcement of what was offered before
   const startsAt = calm && world.chance(0.4) ? world.between(500, 8_000) : 0
   if (startsAt > 0) world.after(startsAt, start)
   else for (let count = 1 + Math.floor(world.between(0, 4)); count > 0; count--) start()

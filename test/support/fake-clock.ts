@@ -1,4 +1,4 @@
-/** A clock that only moves when told, for timers that take their clock as an argument. */
+/** A clock that moves only when a test advances it, for timers that take their clock as an argument. */
 
 interface Timer {
   readonly due: number

@@ -111,7 +111,7 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
     }
     const failover = async () => {
       const before = await promote()
-      // A sentinel takes ten seconds to tell a master that came back; until then it takes writes that it will lose.
+      // A sentinel takes ten seconds to demote a master that came back; until then that master takes writes that it will lose.
       await ask(before, 'REPLICAOF', '127.0.0.1', await masterPort())
       await ask(before, 'CLIENT', 'KILL', 'TYPE', 'normal')
       await ask(before, 'CLIENT', 'KILL', 'TYPE', 'pubsub')

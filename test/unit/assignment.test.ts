@@ -35,7 +35,7 @@ function make(answers: readonly (boolean | Error)[], { heldMs = 60_000, resends 
 }
 
 describe('Assignment', () => {
-  it('tells Redis as often as it takes, while nobody else can have the message', async () => {
+  it('acknowledges as often as it takes, while no other consumer can have the message', async () => {
     const { settle, asked } = make([...Array.from({ length: 6 }, refused), true])
     expect(await settle()).to.deep.equal(COMPLETED)
     expect(asked()).to.equal(7)
@@ -46,12 +46,12 @@ describe('Assignment', () => {
     new CommandError('NOREPLICAS', 'few'),
     new ReadOnlyError(),
   ]) {
-    it(`tells it again after ${error instanceof CommandError ? error.redisCode : error.code}`, async () => {
+    it(`acknowledges again after ${error instanceof CommandError ? error.redisCode : error.code}`, async () => {
       expect(await make([error, true]).settle()).to.deep.equal(COMPLETED)
     })
   }
 
-  it('does not tell it again what will not pass, nor when the time to close is over', async () => {
+  it('does not retry after a lasting error, nor when the time to close is over', async () => {
     const wrongType = make([new WrongTypeError(), true])
     expect(await wrongType.settle()).to.have.nested.property('error.code', 'ERR_WRONG_TYPE')
     const closed = make([refused(), true])

@@ -44,7 +44,7 @@ describe('BlockingLane', () => {
     await lane.close()
   })
 
-  it('sends the next command before it tells those who got elements, and none while nobody is left', async () => {
+  it('sends the next command before it resolves the takes that got elements, and none while no take waits', async () => {
     const log: string[] = []
     const redis = new EventEmitter() as unknown as Redis
     const lane = new BlockingLane({
@@ -66,11 +66,11 @@ describe('BlockingLane', () => {
     })
     const take = (name: string, max: number): Promise<void> =>
       new Promise((resolve, reject) => {
-        const told = (elements: Buffer[] | null): void => {
+        const settle = (elements: Buffer[] | null): void => {
           log.push(`${name} gets ${elements?.length}`)
           resolve()
         }
-        lane.add({ keys: ['queue'], group: 0, max, resolve: told, reject })
+        lane.add({ keys: ['queue'], group: 0, max, resolve: settle, reject })
       })
     await Promise.all([take('a', 100), take('b', 100), take('c', 300), take('d', 1)])
     expect(log).to.deep.equal(['ask 200', 'ask 300', 'a gets 100', 'b gets 100', 'ask 1', 'c gets 300', 'd gets 1'])

@@ -293,7 +293,7 @@ describe('typedJsonJackson codec', () => {
     expect(order).to.not.have.property('@class')
     expect(order.in).to.be.instanceOf(Inner)
     expect(order.at).to.deep.equal(new Date(0))
-    // the Object field held a Double, which plain JSON does not tell from an Integer
+    // the Object field held a Double, which plain JSON does not distinguish from an Integer
     expect(text({ ...order, anyDouble: java.double(1) }, typed)).to.equal(json)
   })
 

@@ -227,7 +227,7 @@ describe('jsonJackson codec', () => {
     it(`refuses ${json.slice(0, 60)}`, () => expect(() => parse(json)).to.throw(DecodeError, message))
   }
 
-  it('treats unknown classes as it is told', () => {
+  it('treats unknown classes as `unknownClass` says', () => {
     const json = '["java.util.ArrayList",[{"@class":"com.x.Y","a":1},["com.x.Color","RED"]]]'
     expect(parse(json, javaCodecs.jsonJackson({ unknownClass: 'map' }))).to.deep.equal([
       { a: 1 },

@@ -6,7 +6,7 @@ import { nextTurn } from '../../src/timing/pause.js'
 import type { Assignment } from '../../src/workers/assignment.js'
 import { Completions } from '../../src/workers/completions.js'
 
-/** A queue that answers as it is told, and what it was asked for. */
+/** A queue that answers with what `answer` returns, and the requests that it got. */
 function queueOf(answer: (ids: string[]) => boolean[] | Error) {
   const asked: string[][] = []
   const acknowledge = async (...messages: ReliableMessage[]): Promise<boolean[]> => {

@@ -168,7 +168,7 @@ describe('what the doctor makes of what it saw', () => {
       /1 pending entry is .*perhaps 2,000 more/,
     ],
     [
-      'perhaps missing, and no second look that tells',
+      'perhaps missing, and no second look that decides',
       holding({ suspected: 1 }),
       ['info order-missing'],
       /1 pending entry was not seen/,
@@ -247,7 +247,7 @@ describe('what the doctor makes of what it saw', () => {
     expect(notYetDue.map(({ found }) => found)).to.deep.equal(['1 pending entry cannot be read, 0 of them due.'])
   })
 
-  it('plans to mend what is safe to mend, and nothing else', () => {
+  it('plans to repair what is safe to repair, and nothing else', () => {
     const findings = [
       ...holding({ pending: 9, overdue: 1, missing: [entry], orphans: 1, malformed: 1, malformedDue: 1 }, 0),
       ...holding({ negative: 1, old: 1, quarantined: 1 }),

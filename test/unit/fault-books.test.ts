@@ -78,7 +78,7 @@ describe('the books of the fault bench', () => {
     expect(problemsOf(result, { dropped: 1 })).to.deep.equal([])
   })
 
-  it('what is long after is told by the clock of Redis, as due times are', () => {
+  it('measure lateness by the clock of Redis, as due times are', () => {
     const forth = { clock: [{ at: 1_000, shiftMs: HOUR }], pending: [] }
     expect(check(offered(1, HOUR + 500), forth).examples[0], 'due by now').to.match(/never came$/)
     expect(check(offered(1, 2 * HOUR), forth).examples[0], 'offered after the jump').to.match(/not pending any more$/)

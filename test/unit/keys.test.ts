@@ -35,14 +35,14 @@ describe('keys', () => {
 
   for (const [rawName] of names) {
     if (rawName === '' || rawName === '{orders}') continue
-    it(`tell the name ${JSON.stringify(rawName)} again`, () => {
+    it(`give the name ${JSON.stringify(rawName)} back`, () => {
       const { timeouts, order, quarantine, destination, channel } = queueKeys(rawName)
       expect([timeouts, order, quarantine].map(nameOfKey)).to.deep.equal([rawName, rawName, rawName])
       expect([destination, channel].map(nameOfKey)).to.deep.equal([null, null])
     })
   }
 
-  it('do not tell {orders} from orders, as they are the same', () => {
+  it('are the same for {orders} and orders', () => {
     expect(queueKeys('{orders}').timeouts).to.equal(queueKeys('orders').timeouts)
     expect(nameOfKey(queueKeys('{orders}').timeouts)).to.equal('orders')
   })
@@ -65,7 +65,7 @@ describe('keys', () => {
     })
   })
 
-  it('tell nothing where no queue can be meant', () => {
+  it('give no name for a key of no queue', () => {
     const others = [
       'orders',
       'redisson_delay_queue_timeout',

@@ -19,23 +19,23 @@ describe('Lease', () => {
     expect(lease.onAnnounced(5)).to.equal('latest')
   })
 
-  it('is what was told that is later than the next due time', () => {
+  it('is the announced time when the next due time is earlier', () => {
     expect(leased().until).to.equal(1_025)
   })
 
-  it('is none where the others were told the next due time, or that there is none', () => {
-    for (const [told, next] of [
+  it('is none when the script announced the next due time or an empty queue', () => {
+    for (const [announcedAt, next] of [
       [1_001, 1_001],
       [3_600_000, null],
     ] as const) {
       const lease = leased()
       lease.onSent()
-      expect(lease.onReply(told, next, NOW)).to.equal('latest')
+      expect(lease.onReply(announcedAt, next, NOW)).to.equal('latest')
       expect(lease.until).to.equal(0)
     }
   })
 
-  it('goes on where nothing was told', () => {
+  it('goes on when the script announced nothing', () => {
     const lease = leased()
     lease.onSent()
     expect(lease.onReply(null, 1_002, NOW)).to.equal('latest')
@@ -48,14 +48,14 @@ describe('Lease', () => {
     expect(lease.until).to.equal(0)
   })
 
-  it('is taken over by who tells something later', () => {
+  it('is taken over by a client that announces a later time', () => {
     const lease = leased()
     expect(lease.onAnnounced(1_026)).to.equal('taken over')
     expect(lease.until).to.equal(0)
     expect(lease.onAnnounced(1_040)).to.equal('latest')
   })
 
-  it('is not taken over by who tells a due time that no lease reaches', () => {
+  it('is not taken over by a client that announces a due time beyond every lease', () => {
     const lease = leased()
     expect(lease.onAnnounced(1_051)).to.equal('latest')
     expect(lease.until).to.equal(0)
@@ -63,7 +63,7 @@ describe('Lease', () => {
     expect(other.onAnnounced(1_050)).to.equal('taken over')
   })
 
-  it('is taken over also where the script under way told nothing', () => {
+  it('is taken over also when the script under way announced nothing', () => {
     const lease = leased()
     lease.onSent()
     lease.onAnnounced(1_026)
@@ -130,7 +130,7 @@ describe('Lease', () => {
     }
   })
 
-  it('has heard only its own when others tell due times', () => {
+  it('gives no reason to wait when others announce due times after its own announcement', () => {
     const lease = new Lease()
     lease.onSent()
     lease.onAnnounced(5_000)

@@ -121,7 +121,7 @@ clusterServersConfig:
       const natMap = config.ioredis?.['natMap'] as (address: string) => unknown
       expect(natMap('172.18.0.2:7003')).to.deep.equal({ host: '10.0.0.9', port: 7003 })
       expect(natMap('172.18.0.4:7003')).to.equal(null)
-      expect(natMap(':7003'), 'what a node tells that does not know its own address yet').to.equal(null)
+      expect(natMap(':7003'), 'the address of a node that does not know its own one yet').to.equal(null)
     })
 
     it('replicated', () => {
@@ -449,10 +449,10 @@ clusterServersConfig:
         'nettyThreads',
       ])
     })
-    it('is told as a warning of the process by default', async () => {
-      const told = new Promise<Error>((resolve) => process.once('warning', resolve))
+    it('is reported as a warning of the process by default', async () => {
+      const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
       readRedissonYaml(single('', 'threads: 16'), { variables: {} }, [])
-      expect(await told).to.include({ name: 'RedissonYamlWarning' })
+      expect(await warned).to.include({ name: 'RedissonYamlWarning' })
     })
     it('does not hide a misspelt setting', () => {
       expect(failure(single('  adress: x')).message)

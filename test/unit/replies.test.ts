@@ -111,7 +111,7 @@ describe('decoders of replies', () => {
       .that.does.not.include('card')
   })
 
-  it('tell where a search goes on', () => {
+  it('say where a search goes on', () => {
     expect(find.decode([0, 100])).to.deep.equal({ found: false, next: 100 })
     expect(find.decode([1, -1])).to.deep.equal({ found: true, next: null })
     expect(find.decode([0, -1])).to.deep.equal({ found: false, next: null })
@@ -121,7 +121,7 @@ describe('decoders of replies', () => {
     expect(() => contains.decode('OK')).to.throw(InternalError)
   })
 
-  it('read what the transfer tells', () => {
+  it('decode the reply of a transfer', () => {
     const reply: unknown[] = [
       3,
       Buffer.from('1700000000000'),

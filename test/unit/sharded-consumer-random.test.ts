@@ -5,7 +5,7 @@ import { ShardedConsumer } from '../../src/sharding/sharded-consumer.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { randomFrom } from '../support/random.js'
 
-/** An element tells which list it was pushed to. */
+/** An element names the list that it was pushed to. */
 const MAX_LISTS = 4
 
 type Random = () => number

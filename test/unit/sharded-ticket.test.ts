@@ -7,7 +7,7 @@ import { InvalidTicketError } from '../../src/errors.js'
 const inner = encodeTicket('orders:7:0', Buffer.from('ABCDE'), 1_767_225_600_000)
 
 describe('tickets of sharded queues', () => {
-  it('have both parts, are safe in URLs, and tell the due time', () => {
+  it('have both parts, are safe in URLs, and contain the due time', () => {
     for (let shard = 0; shard < 256; shard++) {
       const ticket = joinTicket(shard, inner)
       expect(ticket).to.equal(`${shard}.${inner}`)

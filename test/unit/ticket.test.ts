@@ -85,7 +85,7 @@ describe('tickets', () => {
     }
   })
 
-  it('are told from everything else', () => {
+  it('are distinguished from everything else', () => {
     const ticket = encodeTicket('orders', Buffer.from('ABCDEFGH'), 5)
     const others = [
       undefined,

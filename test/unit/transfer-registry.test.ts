@@ -22,7 +22,7 @@ interface Reply {
   subscribers?: number
   orderError?: string
   workedUs?: number
-  told?: string
+  announcedAt?: string
   orphans?: number
   quarantineError?: string
   postponed?: number
@@ -69,14 +69,26 @@ describe('TransferRegistry', () => {
           subscribers = 1,
           orderError = '',
           workedUs = 0,
-          told = '',
+          announcedAt = '',
           orphans = 0,
           quarantineError = '',
           postponed = 0,
         } = reply
         const now = (NOW + clock.now()).toFixed(3)
         const aside = [orphans, quarantineError, postponed]
-        return [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told, ...aside]
+        return [
+          moved,
+          next,
+          now,
+          lateness,
+          malformed,
+          negative,
+          subscribers,
+          orderError,
+          workedUs,
+          announcedAt,
+          ...aside,
+        ]
       },
       pipeline: () => expect.fail('there is nothing to pipeline'),
     }
@@ -295,7 +307,7 @@ describe('TransferRegistry', () => {
     }
     const redisTime = (ahead: number) => NOW + clock.now() + ahead
 
-    it('tells due times', async () => {
+    it('announces due times', async () => {
       const { registry, listener, sent } = await subscribed()
       listener().onMessage(String(redisTime(100)))
       await clock.advance(99)
@@ -413,7 +425,7 @@ describe('TransferRegistry', () => {
       await registry.close()
     })
 
-    it('tell of a broken order list though messages were moved', async () => {
+    it('report a broken order list though messages were moved', async () => {
       const { registry, replies, listener, events } = setUp()
       replies.push({ moved: 1, orderError: 'WRONGTYPE Operation against a key' })
       void registry.acquire(ORDERS)
@@ -491,7 +503,7 @@ describe('TransferRegistry', () => {
     })
   })
 
-  it('sends the clock of this process when told to', async () => {
+  it('sends the clock of this process with `clock: local`', async () => {
     const { registry, listener, sent } = setUp({ clock: 'local' })
     const before = Date.now()
     void registry.acquire(ORDERS)

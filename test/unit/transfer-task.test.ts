@@ -58,7 +58,7 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
   return { task, clock, calls, errors, state, redisNow, settled }
 }
 
-/** As `setUp`, after a first transfer that told the Redis clock and how many clients there are. */
+/** As `setUp`, after a first transfer whose reply had the Redis clock and the number of clients. */
 async function started(result: Partial<TransferResult> = {}) {
   const setup = setUp()
   setup.task.onSubscribed()
@@ -69,7 +69,7 @@ async function started(result: Partial<TransferResult> = {}) {
 }
 
 describe('TransferTask', () => {
-  it('does nothing before it is told to', async () => {
+  it('does nothing before it is woken or subscribed', async () => {
     const { clock, calls } = setUp()
     await clock.advance(100_000)
     expect(calls).to.deep.equal([])
@@ -85,7 +85,7 @@ describe('TransferTask', () => {
     expect(calls).to.have.length(2)
   })
 
-  it('announces what it finds when its timer fired, and not when it was only told to look', async () => {
+  it('announces what it finds when its timer fired, and not when it was only woken', async () => {
     const { task, clock, calls, redisNow } = await started({})
     task.onKnown(redisNow() + 10)
     await clock.advance(10)
@@ -163,7 +163,7 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
-    it('keeps an earlier due time that it knows when a reply tells a later one', async () => {
+    it('keeps an earlier due time that it knows when a reply has a later one', async () => {
       const { task, clock, calls, redisNow } = await started()
       task.wake()
       const ranAt = redisNow()
@@ -175,7 +175,7 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
-    it('keeps an earlier due time when a reply tells that nothing is left', async () => {
+    it('keeps an earlier due time when a reply says that nothing is left', async () => {
       const { task, clock, calls, redisNow } = await started()
       task.wake()
       task.onAnnounced(redisNow() + 20)
@@ -236,7 +236,7 @@ describe('TransferTask', () => {
   })
 
   describe('one at a time', () => {
-    it('runs once more, and only once, when told to while a transfer is under way', async () => {
+    it('runs once more, and only once, when woken while a transfer is under way', async () => {
       const { task, calls, state } = setUp()
       task.wake()
       for (let i = 0; i < 5; i++) task.wake()
@@ -501,7 +501,7 @@ describe('TransferTask', () => {
         expect(calls, `${subscribers} clients`).to.deep.equal([])
         await clock.advance(1.2) // a timer waits for whole milliseconds
         expect(calls, `${subscribers} clients`).to.have.length(1)
-        // the first of many tell the others when they ran in vain
+        // the first of many followers announce also when they moved nothing
         expect(calls[0]!.announce, `${subscribers} clients`).to.equal(announce)
       }
     })
@@ -615,7 +615,7 @@ describe('TransferTask', () => {
       }
     })
 
-    it('is not put off by what it told the others itself', async () => {
+    it('is not put off by its own announcement', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
@@ -626,7 +626,7 @@ describe('TransferTask', () => {
       expect(calls[1]).to.include({ toldUntil: told })
     })
 
-    it('is not put off when it hears that before the reply', async () => {
+    it('is not put off when its own announcement arrives before the reply', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
@@ -636,7 +636,7 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
-    it('is put off by another one that it hears after its own, before the reply', async () => {
+    it('is put off by another announcement that arrives after its own, before the reply', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
@@ -649,7 +649,7 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
-    it('is put off by another one also when its own script told nothing', async () => {
+    it('is put off by another announcement also when its own script announced nothing', async () => {
       for (const inMs of [2, -1]) {
         const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
         await clock.advance(100)
@@ -667,7 +667,7 @@ describe('TransferTask', () => {
       }
     })
 
-    it('is not put off by an older one of its own that comes late', async () => {
+    it('is not put off by an older announcement of its own that arrives late', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
@@ -680,7 +680,7 @@ describe('TransferTask', () => {
       expect(calls[2]).to.include({ toldUntil: told + 2 })
     })
 
-    it('is put off by the same of another one', async () => {
+    it('is put off by another announcement that arrives after the reply', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
@@ -693,7 +693,7 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(2)
     })
 
-    it('forgets what it told the others when they hear something else, are told a due time, or it fails', async () => {
+    it('forgets its lease after another announcement, after a due time of its own script, and after a failure', async () => {
       type Then = (setup: Awaited<ReturnType<typeof started>>) => unknown
       const thens: Record<string, Then> = {
         'another announcement': ({ task, redisNow }) => task.onAnnounced(Math.floor(redisNow()) + 3),
@@ -901,13 +901,13 @@ describe('TransferTask', () => {
 
     it('need at most 4 scripts per due time, and 20 or more without announcements', async () => {
       const seed = Date.now() % 1_000_000
-      const told = await run(seed)
-      const untold = await run(seed, { announcements: false })
-      const scripts = { seed, told: told.scripts / 50, untold: untold.scripts / 50 }
-      expect(told.lateness, JSON.stringify(scripts)).to.have.length(50)
-      expect(untold.lateness, JSON.stringify(scripts)).to.have.length(50)
-      expect(scripts.told, JSON.stringify(scripts)).to.be.within(1, 4)
-      expect(scripts.untold, JSON.stringify(scripts)).to.be.at.least(20)
+      const announced = await run(seed)
+      const unannounced = await run(seed, { announcements: false })
+      const scripts = { seed, announced: announced.scripts / 50, unannounced: unannounced.scripts / 50 }
+      expect(announced.lateness, JSON.stringify(scripts)).to.have.length(50)
+      expect(unannounced.lateness, JSON.stringify(scripts)).to.have.length(50)
+      expect(scripts.announced, JSON.stringify(scripts)).to.be.within(1, 4)
+      expect(scripts.unannounced, JSON.stringify(scripts)).to.be.at.least(20)
     })
 
     it('deliver in time, never early, also when the first one goes away', async () => {

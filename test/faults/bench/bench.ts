@@ -36,7 +36,7 @@ export interface BenchParams {
   readonly fleet?: Partial<Record<Role, number>> | undefined
   readonly queue?: string | undefined
   readonly takes?: number | undefined
-  /** Told to each process before it has a client, also after a kill. */
+  /** Sent to each process before it has a client, also after a kill. */
   readonly prepare?: Order | undefined
 }
 
@@ -52,7 +52,7 @@ export interface Result extends Findings {
 
 const pool = new WorkerPool<Job>(new URL('worker.ts', import.meta.url))
 
-/** A fleet of processes on one queue, and the books that tell whether all went right. */
+/** A fleet of processes on one queue, and the books that show whether all went right. */
 export class Bench extends Fleet<Role, Job> {
   readonly layout: 'redisson' | 'compact'
   /** How the clock of Redis was set; for the books. */
@@ -124,7 +124,7 @@ export class Bench extends Fleet<Role, Job> {
     return { ...books.check(healedAt, this.clock, pending), quarantined, pending: pending.size, errors }
   }
 
-  /** Ends all workers' clients, tells what they left behind, and deletes the queue. */
+  /** Ends all workers' clients, deletes the queue, and returns what the workers left behind. */
   async stop(): Promise<string[]> {
     const problems = await this.stopWorkers()
     try {

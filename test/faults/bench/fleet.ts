@@ -21,7 +21,7 @@ export interface FleetParams<R extends string, J extends AnyJob> {
   readonly pool: WorkerPool<J>
   /** How many of each role. */
   readonly counts: Readonly<Record<R | 'producer', number>>
-  /** Told to each process before it has a client, also after a kill. */
+  /** Sent to each process before it has a client, also after a kill. */
   readonly prepare?: Order<J> | undefined
 }
 
@@ -106,7 +106,7 @@ export abstract class Fleet<R extends string, J extends AnyJob> {
     return errors
   }
 
-  /** Ends all workers' clients and tells what they left behind. */
+  /** Ends all workers' clients and returns what they left behind. */
   protected async stopWorkers(): Promise<string[]> {
     const problems = [...this.#ended]
     for (const worker of this.all) {

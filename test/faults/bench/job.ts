@@ -2,7 +2,7 @@ import type { ClientOptions, Durability } from '../../../src/index.js'
 
 export type Role = 'producer' | 'transferrer' | 'consumer'
 
-/** What every worker process is told, whatever it works on. Everything in it survives JSON. */
+/** What every worker process receives, whatever it works on. Everything in it survives JSON. */
 export interface AnyJob {
   readonly role: string
   /** Beside which files it stands in the books, and the name of its connections. */
@@ -12,7 +12,7 @@ export interface AnyJob {
   readonly load: { readonly from: number }
 }
 
-/** What a process on a delayed queue is told to be. */
+/** The role and the settings of a process on a delayed queue. */
 export interface Job extends AnyJob {
   readonly role: Role
   readonly client: ClientOptions
@@ -71,7 +71,7 @@ export interface WorkerReport {
 }
 
 /**
- * A line of the books. Times are this machine's, in milliseconds; due times are those that the tickets tell, so by Redis's
+ * A line of the books. Times are this machine's, in milliseconds; due times are those of the tickets, so by Redis's
  * clock. They are written before anything else happens, synchronously, so that they are known whenever the process is killed.
  */
 export type Entry =

@@ -18,7 +18,7 @@ export class WorkerProcess<J extends AnyJob = Job> {
   /** What the process holds without a job. */
   idle: Pick<WorkerReport, 'resources' | 'heapBytes'> = { resources: Infinity, heapBytes: Infinity }
   prepare: Order<J> | undefined
-  /** Is told when the process ends by itself. */
+  /** Called when the process ends by itself. */
   onUnexpectedEnd: (why: string) => void = () => {}
 
   /** Of the program `script`, which serves orders. */

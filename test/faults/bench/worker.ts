@@ -1,4 +1,4 @@
-// A process of the fault bench: one client that offers, only delivers, or consumes, until it is told to stop or killed.
+// A process of the fault bench: one client that offers, only delivers, or consumes, until the bench stops or kills it.
 import {
   ConnectionError,
   DurabilityError,
@@ -91,7 +91,7 @@ class Worker implements Program {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer)
-    this.#ending.abort(new ShutdownError('the worker was told to stop'))
+    this.#ending.abort(new ShutdownError('the bench stopped the worker'))
     await Promise.all(this.#underWay)
     await this.#client.shutdown()
     this.#ledger.close()

@@ -133,7 +133,7 @@ export class ReliableBench extends Fleet<Role, Job> {
     } catch (error) {
       throw new Error(`stuck ${DRAIN_MS / 1_000} s after the end: ${String(error)}`, { cause: error })
     }
-    // what somebody still works at in vain, or has answered last, may be on its way into the ledgers
+    // the ledgers may still lack the last answers, and those without effect
     let answers = -1
     await eventually(
       () => {

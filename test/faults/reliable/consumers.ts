@@ -51,7 +51,7 @@ export class Poller implements Consumer {
   }
 
   async stop(): Promise<void> {
-    this.#ending.abort(new ShutdownError('the poller was told to stop'))
+    this.#ending.abort(new ShutdownError('the bench stopped the poller'))
     await Promise.all(this.#loops)
   }
 

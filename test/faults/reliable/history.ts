@@ -1,6 +1,6 @@
 import type { Entry, Plan, Said } from './job.js'
 
-/** What a consumer told Redis of a delivery. */
+/** How a consumer answered a delivery. */
 export interface Answer {
   readonly said: Said
   readonly sentAt: number
@@ -14,7 +14,7 @@ export interface Delivery {
   readonly attempt: number
   readonly visibleAt: number
   readonly from: number
-  /** As far as the consumer was told; later while an extension is unanswered. */
+  /** The end of the visibility timeout as the consumer knows it; later while an extension is unanswered. */
   until: number
   unanswered: number
   /** When a handler began, and whether it takes long. */

@@ -4,7 +4,7 @@ import type { AnyJob } from '../bench/job.js'
 /** A worker consumes by `client.createWorker`, a poller by hand. */
 export type Role = 'producer' | 'worker' | 'poller'
 
-/** What a process on a reliable queue is told to be. */
+/** The role and the settings of a process on a reliable queue. */
 export interface Job extends AnyJob {
   readonly role: Role
   readonly client: ClientOptions

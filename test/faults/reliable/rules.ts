@@ -55,7 +55,7 @@ export const RULES = {
     return undefined
   },
 
-  /** Whoever has a message is not told that it is somebody else's. */
+  /** Redis does not refuse the answer of the consumer that has the message. */
   denied({ deliveries }) {
     for (const { until, answers } of deliveries) {
       const [answer] = answers // after one that may have been carried out the next is refused

@@ -8,9 +8,9 @@ type Message = ReliableMessage<Payload>
  * them: a worker asks as the bench does.
  */
 export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => void): ReliableQueue<Payload> {
-  const answer = async (messages: readonly Message[], said: Said, tell: () => Promise<boolean[]>) => {
+  const answer = async (messages: readonly Message[], said: Said, send: () => Promise<boolean[]>) => {
     for (const message of messages) note(['answering', ...nameOf(message), said, Date.now()])
-    const done = await tell()
+    const done = await send()
     messages.forEach((message, at) => note(['answer', ...nameOf(message), done[at] === true, Date.now()]))
     return done
   }
@@ -33,7 +33,7 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
   const pollFor = queue.pollFor.bind(queue)
   queue.pollFor = (options, beforehand) => noted(pollFor(options, beforehand))
 
-  // a worker tells so what its handlers completed
+  // a worker acknowledges this way what its handlers completed
   const acknowledge = queue.acknowledge.bind(queue)
   queue.acknowledge = (...messages) => answer(messages, 'done', () => acknowledge(...messages))
 

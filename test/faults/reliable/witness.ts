@@ -14,7 +14,7 @@ interface Asked {
 }
 
 /**
- * Tells whether messages that were added are where replicas have them, too: `add` itself waits for the master only. One that is seen
+ * Finds whether replicas, too, have the messages that were added: `add` itself waits for the master only. One that is seen
  * at a server is in what a later `WAIT` there waits for, whichever server it is.
  */
 export class Witness {

@@ -1,4 +1,4 @@
-// A process of the fault bench on a reliable queue: it adds, or consumes, until it is told to stop or killed.
+// A process of the fault bench on a reliable queue: it adds, or consumes, until the bench stops or kills it.
 import { codecs, createClient, type RedelayedClient } from '../../../src/index.js'
 import { Ledger, codeOf } from '../bench/ledger.js'
 import { serve, type Program } from '../bench/serve.js'

@@ -44,7 +44,7 @@ export const data: readonly Scenario<StandaloneStage>[] = [
     also: (result) => void expect(result.delivered).to.be.greaterThan(CROWD),
   },
   {
-    name: 'the destination holds another type, and is mended',
+    name: 'the destination holds another type, and is repaired',
     async fault(bench) {
       const redis = await bench.raw()
       const { destination } = bench.keys

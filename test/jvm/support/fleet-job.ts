@@ -1,4 +1,4 @@
-/** What a member of the mixed fleet is told to do, and what it tells. Java's side of it is Fleet.java. */
+/** What a member of the mixed fleet has to do, and what it reports. Java's side of it is Fleet.java. */
 export interface FleetJob {
   readonly queue: string
   /** Messages are called `name:i`, for i from `from` up to but without `to`. */

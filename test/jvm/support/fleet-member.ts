@@ -1,5 +1,5 @@
 // A Node process of the mixed fleet: offers and delivers until it is killed or its stdin ends. Writing to a pipe is
-// synchronous in Node, so what it has told is known even when it is killed in the next instant.
+// synchronous in Node, so what it has reported is known even when it is killed in the next instant.
 import { codecs, createClient, dueOf } from '../../../src/index.js'
 import type { FleetJob, ProducerEvent } from './fleet-job.js'
 
@@ -13,7 +13,7 @@ const { url, layout, entryFormat, queue, name, from, to, everyMs, maxDelay } = J
 
 const client = createClient({ url, entryFormat })
 const delayed = client.getDelayedQueue(client.getBlockingQueue(queue, { codec: codecs.string() }), { layout: layout })
-const tell = (event: ProducerEvent): void => void process.stdout.write(`${JSON.stringify(event)}\n`)
+const report = (event: ProducerEvent): void => void process.stdout.write(`${JSON.stringify(event)}\n`)
 
 process.stdin.resume().on('end', () => void client.shutdown())
 
@@ -29,10 +29,10 @@ process.stdout.write('{"done":true}\n')
 
 async function offer(i: number): Promise<void> {
   const delay = Math.floor(Math.random() * maxDelay)
-  tell({ event: 'offering', name, i, due: Date.now() + delay })
+  report({ event: 'offering', name, i, due: Date.now() + delay })
   try {
-    tell({ event: 'offered', name, i, due: dueOf(await delayed.offer(`${name}:${i}`, delay)) })
+    report({ event: 'offered', name, i, due: dueOf(await delayed.offer(`${name}:${i}`, delay)) })
   } catch (error) {
-    tell({ event: 'unknown', name, i, why: String(error) })
+    report({ event: 'unknown', name, i, why: String(error) })
   }
 }

@@ -14,12 +14,12 @@ interface Running {
   stop(): Promise<void>
 }
 
-type Start = (job: FleetJob, tell: (event: FleetEvent) => void) => Promise<Running>
+type Start = (job: FleetJob, report: (event: FleetEvent) => void) => Promise<Running>
 
 export const javaMember =
   (build: Build): Start =>
-  async (job, tell) => {
-    const jvm = await Jvm.start(build, tell)
+  async (job, report) => {
+    const jvm = await Jvm.start(build, report)
     const target = { client: 'main', codec: STRING }
     try {
       await jvm.open()
@@ -39,7 +39,7 @@ export const javaMember =
 
 export const nodeMember =
   (options: { layout: 'redisson' | 'compact'; entryFormat?: string | undefined }): Start =>
-  async (job, tell) => {
+  async (job, report) => {
     const script = new URL('fleet-member.ts', import.meta.url).pathname
     const args = ['--import', 'tsx', script, JSON.stringify({ ...job, url: redisUrl(), ...options })]
     const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -49,7 +49,7 @@ export const nodeMember =
     const done = new Promise<void>((resolve) => {
       lines.on('line', (line) => {
         const message = JSON.parse(line) as FleetEvent | { done: true }
-        if ('event' in message) tell(message)
+        if ('event' in message) report(message)
         else resolve()
       })
     })

@@ -95,7 +95,7 @@ export class Jvm {
     await this.#exited
   }
 
-  /** Resolves when all that it told before its death was heard. */
+  /** Resolves when all that it reported before its death has been read. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.#exited

@@ -48,7 +48,7 @@ export interface Both<T> {
   readonly queue: BlockingQueue<T>
   /** Holds nothing yet. */
   readonly java: JavaQueue
-  /** A delayed queue of Node; it delivers unless told otherwise. */
+  /** A delayed queue of Node; it delivers by default. */
   readonly delayed: (options?: { layout?: 'redisson' | 'compact'; deliver?: boolean }) => DelayedQueue<T>
   /** How often Node has delivered something. */
   readonly transferred: () => number

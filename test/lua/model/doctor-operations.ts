@@ -1,4 +1,4 @@
-/** The scripts with which the doctor looks for disagreements of the keys, and mends them. */
+/** The scripts with which the doctor looks for disagreements of the keys, and repairs them. */
 import fc from 'fast-check'
 import { checkOrdered, surveyOrder, surveySchedule } from '../../../src/store/scripts.js'
 import { raw } from '../support.js'
@@ -58,7 +58,7 @@ export const doctorOperations = {
       const prefixes = pending.flatMap((element) => {
         const parsed = parse(element)
         if (parsed === null) return []
-        // what should not be listed has an id of another length, but as many bytes of it are told
+        // what should not be listed has an id of another length, but as many bytes of it are returned
         return [raw(parsed.inOrder ? parsed.prefix : element.slice(0, 9))]
       })
       return { looked: seen.length, orphans: orphans.length, prefixes }

@@ -21,7 +21,7 @@ export interface Message {
 
 /** What the replies of a real Redis claim. */
 class Ledger {
-  /** Due times as clients were told. */
+  /** Due times as the clients got them. */
   readonly due = new Map<string, number>()
   /** Handed to a client: taken, cancelled or removed. */
   readonly gone: string[] = []
@@ -178,12 +178,12 @@ export class Game {
     return problems
   }
 
-  /** The clients were told the truth about due times, and about tickets for which there is nothing. */
+  /** The clients got the true due times, and only tickets without an entry were refused. */
   #untruthful({ due, refused }: Ledger, contents: readonly QueueContent[]): string[] {
     const pending = contents.flatMap(pendingIn)
     const problems = pending
       .filter(({ name, score }) => due.get(name) !== score)
-      .map(({ name, score }) => `${name} is due at ${score}, a client was told ${due.get(name)}`)
+      .map(({ name, score }) => `${name} is due at ${score}, a client got ${due.get(name)}`)
     if (pendingIn(contents[0]!).some(({ name, score }) => name === refused?.name && score === refused.due))
       problems.push(`the ticket of ${refused!.name} was refused, but it is pending`)
     return problems

@@ -66,7 +66,7 @@ export const listOperations = {
       const position = (element: string) => elements.findIndex((wanted) => text(wanted) === element)
       const kept = retain ? seen.filter((element) => position(element) !== -1) : seen
       list.splice(end - seen.length, seen.length, ...kept.toReversed())
-      // what was read in the same step tells that nothing follows
+      // what was read in the same step shows that nothing follows
       const isLast = all.length < page && seen.length === all.length
       return {
         removed: seen.length - kept.length,

@@ -1,5 +1,5 @@
 /**
- * The alphabets of the exhaustive tests: what the clients A and B do, each move by one script. Where the doctor mends
+ * The alphabets of the exhaustive tests: what the clients A and B do, each move by one script. Where the doctor repairs
  * something, the move begins with the accident.
  */
 import { lengthOf, raw } from '../support.js'
@@ -207,7 +207,7 @@ function renames(game: Game, from: Game['queue'], to: Game['queue']): void {
   game.step(rename.step(keys, { replace: false, channel: to.channel }))
 }
 
-/** An accident and, before anything else happens, what mends it. */
+/** An accident and, before anything else happens, its repair. */
 function after(accident: readonly Command[], happens: (redis: Keyspace) => void, step: Step): Step {
   return {
     ...step,

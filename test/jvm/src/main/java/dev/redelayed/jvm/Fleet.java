@@ -8,13 +8,13 @@ import java.util.function.Consumer;
 import org.redisson.api.RBlockingQueue;
 import org.redisson.api.RDelayedQueue;
 
-/** A member of the mixed fleet. Each step is told at once, so that a kill leaves no doubt about what was done before it. */
+/** A member of the mixed fleet. Each step is reported at once, so that a kill leaves no doubt about what was done before it. */
 final class Fleet {
     private Fleet() {
     }
 
-    /** Offers "name:i" for i in [from, to) over some time with random delays; tells before and after each. */
-    static void produce(RDelayedQueue<Object> delayed, JsonNode request, Consumer<ObjectNode> tell) throws InterruptedException {
+    /** Offers "name:i" for i in [from, to) over some time with random delays; reports before and after each. */
+    static void produce(RDelayedQueue<Object> delayed, JsonNode request, Consumer<ObjectNode> report) throws InterruptedException {
         String name = request.get("name").asText();
         int from = request.get("from").asInt();
         int to = request.get("to").asInt();
@@ -26,21 +26,21 @@ final class Fleet {
             long ahead = (long) ((i - from) * everyMs * 1e6) - (System.nanoTime() - started);
             if (ahead > 1_000_000) Thread.sleep(ahead / 1_000_000);
             int delay = random.nextInt(maxDelay);
-            tell.accept(event("offering", name, i).put("due", System.currentTimeMillis() + delay));
+            report.accept(event("offering", name, i).put("due", System.currentTimeMillis() + delay));
             try {
                 delayed.offer(name + ":" + i, delay, TimeUnit.MILLISECONDS);
-                tell.accept(event("offered", name, i));
+                report.accept(event("offered", name, i));
             } catch (RuntimeException unknown) {
-                tell.accept(event("unknown", name, i).put("why", unknown.toString()));
+                report.accept(event("unknown", name, i).put("why", unknown.toString()));
             }
         }
     }
 
-    /** Takes and tells for ever. */
-    static void consume(RBlockingQueue<Object> queue, Consumer<ObjectNode> tell) throws InterruptedException {
+    /** Takes and reports for ever. */
+    static void consume(RBlockingQueue<Object> queue, Consumer<ObjectNode> report) throws InterruptedException {
         for (;;) {
             Object value = queue.take();
-            tell.accept(Values.JSON.createObjectNode().put("event", "taken").put("value", (String) value).put("at", System.currentTimeMillis()));
+            report.accept(Values.JSON.createObjectNode().put("event", "taken").put("value", (String) value).put("at", System.currentTimeMillis()));
         }
     }
 

@@ -53,7 +53,7 @@ public final class Main {
             for (Throwable cause = error.getCause(); cause != null; cause = cause.getCause()) text.append("; because: ").append(cause);
             reply.put("error", text.toString());
         }
-        tell(reply);
+        write(reply);
     }
 
     private static JsonNode run(JsonNode request) throws Exception {
@@ -85,7 +85,7 @@ public final class Main {
                 return all(values);
             }
             case "list": return all(queue.readAll());
-            case "consume": Fleet.consume(queue, Main::tell); return null;
+            case "consume": Fleet.consume(queue, Main::write); return null;
             default: break;
         }
         RDelayedQueue<Object> delayed = CLIENTS.delayed(request);
@@ -101,7 +101,7 @@ public final class Main {
             case "delayedPeek": return Values.toJson(delayed.peek());
             case "delayedPoll": return Values.toJson(delayed.poll());
             case "delayedRemove": return flag(delayed.remove(Values.toJava(request.get("value"))));
-            case "produce": Fleet.produce(delayed, request, Main::tell); return null;
+            case "produce": Fleet.produce(delayed, request, Main::write); return null;
             default: throw new IllegalArgumentException("no such op: " + request.get("op"));
         }
     }
@@ -127,8 +127,8 @@ public final class Main {
         return array;
     }
 
-    /** One write per line: a line is told whole or not at all. */
-    private static void tell(ObjectNode line) {
+    /** One write per line: a line is written whole or not at all. */
+    private static void write(ObjectNode line) {
         try {
             byte[] bytes = (line.toString() + "\n").getBytes(StandardCharsets.UTF_8);
             synchronized (OUT) {

@@ -27,7 +27,7 @@ import java.util.UUID;
 
 /**
  * Java values as typed JSON, {"t": type, "v": value}, and back. The type is the class's name without its package, so that
- * the other side can tell an Integer from a Long and an ArrayList from a LinkedList. What would not survive JSON is text.
+ * the other side can distinguish an Integer from a Long and an ArrayList from a LinkedList. What would not survive JSON is text.
  */
 final class Values {
     static final ObjectMapper JSON = new ObjectMapper();
