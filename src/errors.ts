@@ -90,7 +90,7 @@ export class PayloadTooLargeError extends RedelayedError {
 }
 
 /**
- * The server could not be reached, or went away. `outcome` tells whether the command may have been carried out:
+ * The server could not be reached, or went away. `outcome` says whether the command may have been carried out:
  * `'not-applied'` when it never left this process, `'unknown'` when the connection broke after it was written.
  */
 export class ConnectionError extends RedelayedError {

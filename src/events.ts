@@ -150,7 +150,7 @@ function withCleanError<K extends EventName>(name: K, event: RedelayedEvents[K])
   return Object.assign({}, event, { error: cleanError(event.error) })
 }
 
-/** How many different unheard errors are told about. */
+/** The most different errors without a listener that are printed as warnings. */
 const MAX_WARNINGS = 100
 
 /** The events of a client, and those of its queue objects, which hear what concerns their queue. */

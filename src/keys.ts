@@ -19,7 +19,7 @@ export interface QueueKeys {
 export interface ReliableKeys {
   /** HASH of the messages by their ids: a record of meta data, headers and payload. */
   readonly messages: string
-  /** HASH by id of how often a message was delivered, while in flight with what tells the delivery from all others. */
+  /** HASH by id of how often a message was delivered, and while it is in flight the token that identifies the delivery. */
   readonly deliveries: string
   /** HASH by id of what is known of failed attempts. */
   readonly failures: string
@@ -89,8 +89,8 @@ export function prefixName(prefix: string, rawName: string): string {
   return rawName.includes('{') ? `${prefix}:${rawName}` : `${prefix}:{${rawName}}`
 }
 
-/** Keys that tell which queue they belong to, by what they begin with. */
-const TELLING = ['redisson_delay_queue_timeout:', 'redisson_delay_queue:', 'redelayed:quarantine:']
+/** Prefixes of keys that contain the name of their queue. */
+const QUEUE_KEY_PREFIXES = ['redisson_delay_queue_timeout:', 'redisson_delay_queue:', 'redelayed:quarantine:']
 
 /** Of a reliable queue, whatever the part. */
 const RELIABLE_KEY = new RegExp(`^${RELIABLE_PREFIX}[a-z0-9-]+:(.*)$`, 's')
@@ -106,7 +106,7 @@ export const TELLING_PATTERN = 'red[ie][sl]*'
  * `{orders}` these keys are the same, in Redisson too; the first is given.
  */
 export function nameOfKey(key: string): string | null {
-  const prefix = TELLING.find((known) => key.startsWith(known))
+  const prefix = QUEUE_KEY_PREFIXES.find((known) => key.startsWith(known))
   return prefix === undefined ? null : nameIn(key.slice(prefix.length))
 }
 

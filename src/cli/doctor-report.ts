@@ -3,13 +3,13 @@ import type { Examination } from '../doctor/doctor.js'
 import { counted, meaningOf, type Finding, type Level } from '../doctor/finding.js'
 import type { QueueState } from '../doctor/inspect-queue.js'
 import type { ServerState } from '../doctor/inspect-server.js'
-import type { Mended, Step } from '../doctor/mend.js'
+import type { Repaired, Step } from '../doctor/repair.js'
 import { NegativeResult } from './failure.js'
 import { jsonText, table } from './output.js'
 import { duration } from '../timing/duration.js'
 import type { Progress } from './progress.js'
 
-/** Prints as it goes for people; programs get one document at the end, and what will be mended on stderr before. */
+/** Prints step by step for people. With `--json` it prints one document at the end, and the plan of `--fix` on stderr before. */
 export class Report {
   readonly #json: boolean
   readonly #progress: Progress
@@ -39,27 +39,27 @@ export class Report {
 
   planned(plan: readonly Step[]): void {
     const lines = plan.map(({ queue, code, does }) => `  ${printable(queue)}: ${code}: ${does}`)
-    const text = plan.length === 0 ? ['--fix finds nothing that it can mend'] : ['--fix does this now:', ...lines]
+    const text = plan.length === 0 ? ['--fix finds nothing that it can repair'] : ['--fix does this now:', ...lines]
     if (this.#json) {
       this.#progress.clear()
       console.error(text.join('\n'))
     } else this.#print(['', ...text])
   }
 
-  mended(fixed: readonly Mended[], left: readonly Finding[]): void {
+  repaired(fixed: readonly Repaired[], left: readonly Finding[]): void {
     this.#document = { ...this.#document, fixed, left: left.map(findingDocument) }
     if (this.#json || fixed.length === 0) return
     this.#print([
       'Done:',
       ...fixed.map(({ queue, code, count, error }) => {
-        const result = error === undefined ? `${counted(count, 'entry', 'entries')} mended` : `failed: ${error}`
+        const result = error === undefined ? `${counted(count, 'entry', 'entries')} repaired` : `failed: ${error}`
         return `  ${printable(queue)}: ${code}: ${printable(result)}`
       }),
     ])
     this.#print(left.length === 0 ? ['No findings are left'] : ['', 'Left:', ...listing(left)])
   }
 
-  /** Findings that ask for something to be done are a negative answer. */
+  /** Errors and warnings make the result negative. */
   end(findings: readonly Finding[]): void {
     if (this.#json) this.#print([jsonText(this.#document)])
     const count = (wanted: Level) => findings.filter(({ level }) => level === wanted).length
@@ -93,7 +93,7 @@ function serverLine({ address, info }: ServerState): string {
 
 const LEVELS: readonly Level[] = ['error', 'warning', 'info']
 
-/** The worst first, and those of one kind together, so that what they mean is said once. */
+/** The worst first. Findings of one kind stand together, so that their meaning is printed once. */
 function listing(findings: readonly Finding[]): string[] {
   const groups = new Map<string, Finding[]>()
   for (const finding of [...findings].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))) {
@@ -102,21 +102,21 @@ function listing(findings: readonly Finding[]): string[] {
   }
   return [...groups].flatMap(([heading, group]) => {
     const code = group[0]?.code ?? 'not-looked'
-    const { means, mend, fix } = meaningOf(code)
+    const { means, repair, fix } = meaningOf(code)
     const isFixable = group.some(({ fixable }) => fixable)
     return [
       '',
       heading,
       ...group.map(({ queue, server, found }) => `  ${printable([queue ?? server, found].filter(Boolean).join(': '))}`),
       `  ${means}`,
-      `  ${mend}${isFixable && fix !== undefined ? ` (--fix ${fix})` : ''}`,
+      `  ${repair}${isFixable && fix !== undefined ? ` (--fix ${fix})` : ''}`,
     ]
   })
 }
 
 function findingDocument(finding: Finding) {
-  const { means, mend } = meaningOf(finding.code)
-  return { ...finding, means, mend }
+  const { means, repair } = meaningOf(finding.code)
+  return { ...finding, means, repair }
 }
 
 function serverDocument({ address, info, config, clock, acl }: ServerState) {

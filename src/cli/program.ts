@@ -62,7 +62,7 @@ function define(cli: CAC): void {
     .command('doctor [...queues]', 'Examine some or all delayed queues and their Redis; exit code 1 on findings')
     .option(
       '--fix',
-      'Mend what can be mended safely, after saying what; deletes no message, delivers named queues only',
+      'Repair what can be repaired safely, after printing the plan; deletes no message, delivers named queues only',
     )
     .example('  $ redelayed doctor')
     .example('  $ redelayed doctor orders --fix')

@@ -52,12 +52,12 @@ export function connectOptions({ url, cluster }: GlobalOptions): ClientOptions {
   }
 }
 
-/** Entries that cannot be read are left out of a listing; that must not pass unnoticed, nor fill the screen. */
+/** A listing skips entries that it cannot read: it warns once per kind of error. */
 function warnOnce(): (error: RedelayedError) => void {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return (error) => {
-    if (told.has(error.code)) return
-    told.add(error.code)
+    if (reported.has(error.code)) return
+    reported.add(error.code)
     const hint = error.code === 'ERR_DECODE' ? '; what cannot be read is left out (see --codec)' : ''
     console.error(failureLine(error) + hint)
   }

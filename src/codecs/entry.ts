@@ -3,8 +3,8 @@ import { DecodeError } from '../errors.js'
 /**
  * The bytes of a pending entry, the same as member of the timeout ZSET and as element of the order LIST:
  * one byte with the length of the id, the id, the payload's length as 64-bit little endian, the payload.
- * Redisson since 3.21.1 writes an 8-byte id; an id of another length but 16 tells the transfer that the entry stands in no
- * order LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
+ * Redisson since 3.21.1 writes an 8-byte id; by an id of another length but 16 the transfer knows that the entry is in
+ * no order LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
  */
 export const ORDERED_ID_BYTES = 8
 export const UNORDERED_ID_BYTES = 5
@@ -17,7 +17,7 @@ const NAMED_ID_BYTES: readonly number[] = [
   UNGUESSABLE_ORDERED_ID_BYTES,
   UNGUESSABLE_UNORDERED_ID_BYTES,
 ]
-/** An id of the old format, with the byte before it that tells it from an id of today's. The byte is not in Redis. */
+/** An id of the old format, after a byte that distinguishes it from an id of today's. The byte is not in Redis. */
 export const OLD_ID_BYTES = 9
 const OLD_MARK = 0x64 // the `d` of `dLc0`
 

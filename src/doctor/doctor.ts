@@ -14,9 +14,9 @@ import type { Finding } from './finding.js'
 import { inspectQueue, type QueueState } from './inspect-queue.js'
 import { inspectReliable, type ReliableState } from './inspect-reliable.js'
 import { inspectServer, type ServerState } from './inspect-server.js'
-import { mend, planOf, type Mended, type Step } from './mend.js'
+import { repair, planOf, type Repaired, type Step } from './repair.js'
 
-/** Told what is being looked at, for people who wait. */
+/** Receives what is being examined, to be shown to the user. */
 export type OnProgress = (what: string) => void
 
 export interface Examination {
@@ -30,7 +30,7 @@ export interface Examination {
 const SERVER_CHECKS = [checkStorage, checkReplication, checkClock, checkRights]
 const QUEUE_CHECKS = [checkKeys, checkDelivery, checkOrder, checkEntries]
 
-/** Looks at the servers and at the named queues, or at all; changes nothing. */
+/** Examines the servers and the named queues, or all queues; changes nothing. */
 export async function examine(access: Access, names: readonly string[], onProgress: OnProgress): Promise<Examination> {
   const servers: ServerState[] = []
   for (const server of access.masters) {
@@ -63,21 +63,21 @@ export async function examine(access: Access, names: readonly string[], onProgre
   return { isCluster: access.isCluster, servers, queues, reliable, findings }
 }
 
-/** What `--fix` would do, and the function that does it and looks again at what it touched. */
+/** The plan of `--fix`, and the function that carries it out and examines the changed queues again. */
 export function treatment(
   access: Access,
   before: Examination,
   onProgress: OnProgress,
-): { plan: Step[]; carryOut: () => Promise<{ fixed: Mended[]; left: Finding[] }> } {
+): { plan: Step[]; carryOut: () => Promise<{ fixed: Repaired[]; left: Finding[] }> } {
   const plan = planOf(before.findings)
   const carryOut = async () => {
-    const fixed: Mended[] = []
+    const fixed: Repaired[] = []
     const touched = new Set(plan.map(({ queue }) => queue))
     const left = before.findings.filter(({ queue }) => queue === null || !touched.has(queue))
     for (const state of before.queues.filter(({ name }) => touched.has(name))) {
-      onProgress(`mending ${state.name}`)
+      onProgress(`repairing ${state.name}`)
       const steps = plan.filter(({ queue }) => queue === state.name)
-      fixed.push(...(await mend(access.sender, state, steps)))
+      fixed.push(...(await repair(access.sender, state, steps)))
       const after = await look(access, state, before.servers, 'second look', onProgress)
       left.push(...QUEUE_CHECKS.flatMap((check) => check(after)))
       left.push(...before.reliable.filter(({ name }) => name === state.name).flatMap(checkReliable))

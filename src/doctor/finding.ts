@@ -1,114 +1,114 @@
-/** `info` is worth knowing and no reason to do something; the others make the exit code 1. */
+/** An `info` requires no action; an `error` or a `warning` makes the exit code 1. */
 export type Level = 'error' | 'warning' | 'info'
 
-/** What a kind of finding means, and how to mend it; the codes are stable. */
+/** What a kind of finding means, and how to repair it; the codes are stable. */
 export interface Meaning {
   readonly means: string
-  readonly mend: string
-  /** What `--fix` does about it, where it does something. */
+  readonly repair: string
+  /** How `--fix` repairs it, where it can. */
   readonly fix?: string
 }
 
 export const MEANINGS = {
   'no-subscriber': {
     means: 'Messages wait here, and no process listens for their due times: they stay where they are.',
-    mend: 'Start a consumer of this queue, or call getDelayedQueue on it in a process that stays; in Java too.',
+    repair: 'Start a consumer of this queue, or call getDelayedQueue on it in a process that stays; in Java too.',
   },
   overdue: {
     means: 'Their time has come, and they are not in the queue yet, so nobody can take them.',
-    mend: 'Look for processes that hold the queue and are blocked or cut off; with no subscriber, start one.',
+    repair: 'Look for processes that hold the queue and are blocked or cut off; with no subscriber, start one.',
     fix: 'moves what is due to the queue, as a process that holds it would',
   },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',
-    mend: 'Look for whoever deletes or evicts single keys of a queue.',
+    repair: 'Look for whoever deletes or evicts single keys of a queue.',
     fix: 'adds them to the end of the order list',
   },
   'order-orphan': {
     means:
       'The order list holds entries that the schedule does not: they are never delivered, yet Java still shows them.',
-    mend: 'Were they delivered? If not, offer them again; look for whoever deletes or evicts single keys of a queue.',
+    repair: 'Were they delivered? If not, offer them again; look for whoever deletes or evicts single keys of a queue.',
     fix: 'moves them to the quarantine, where they can be read',
   },
   malformed: {
     means: 'No version of Redisson or redelayed wrote these entries, or they were damaged. They stop a Java service.',
-    mend: 'Find out who wrote them. When they are due, redelayed puts them in the quarantine.',
+    repair: 'Find out who wrote them. When they are due, redelayed puts them in the quarantine.',
     fix: 'moves those that are due to the quarantine',
   },
   'negative-due': {
     means: 'Redisson never delivers them, and while they are the head, later offers are not announced.',
-    mend: 'Find out who offered with such a delay. redelayed puts them in the quarantine when it next transfers.',
+    repair: 'Find out who offered with such a delay. redelayed puts them in the quarantine when it next transfers.',
     fix: 'moves them to the quarantine',
   },
   'old-format': {
     means:
       'Redisson before 3.21.1 or entryFormat dLc0 wrote them. redelayed delivers them; later Redisson gets stuck on them.',
-    mend: 'Nothing, unless services with a later Redisson use this queue: let it run empty before they start.',
+    repair: 'Nothing, unless services with a later Redisson use this queue: let it run empty before they start.',
   },
   quarantine: {
     means: 'These were set aside because they could not be read or delivered. Nobody takes them by itself.',
-    mend: 'Read them with readQuarantine(), offer again what is needed, and delete the list.',
+    repair: 'Read them with readQuarantine(), offer again what is needed, and delete the list.',
   },
   'wrong-type': {
     means: 'The key holds another kind of value than the queue has there: what needs it fails, or is left undone.',
-    mend: 'Find out what else uses the name, and rename or delete that key.',
+    repair: 'Find out what else uses the name, and rename or delete that key.',
   },
   'setting-without-effect': {
     means: 'It is no value of this setting, so the queue goes by the default. setConfig did not write it.',
-    mend: 'Find out who wrote it, and set it again with setConfig; null removes it.',
+    repair: 'Find out who wrote it, and set it again with setConfig; null removes it.',
   },
   'repeat-unreadable': {
     means: 'No process prepares messages of it. upsertSchedule of this version did not write it.',
-    mend: 'Find out who wrote it; begin it again with upsertSchedule, or remove the field of the hash.',
+    repair: 'Find out who wrote it; begin it again with upsertSchedule, or remove the field of the hash.',
   },
   'cross-slot': {
     means: 'The name has a { without a {tag}, so that its keys lie in different slots, which no cluster allows.',
-    mend: 'Choose another name: without braces, or with one part in braces.',
+    repair: 'Choose another name: without braces, or with one part in braces.',
   },
   eviction: {
     means: 'When memory runs short, Redis deletes keys by itself, and with one key all messages of a queue.',
-    mend: 'Set maxmemory-policy noeviction, or give the queues a Redis of their own.',
+    repair: 'Set maxmemory-policy noeviction, or give the queues a Redis of their own.',
   },
   'persistence-off': {
     means: 'A restart of Redis loses all messages.',
-    mend: 'Set appendonly yes, unless messages may be lost.',
+    repair: 'Set appendonly yes, unless messages may be lost.',
   },
   'snapshots-only': {
     means: 'A crash of Redis loses what was offered since the last snapshot.',
-    mend: 'Set appendonly yes, unless that may be lost.',
+    repair: 'Set appendonly yes, unless that may be lost.',
   },
   'persistence-failing': {
     means: 'Redis could not write to its disk when it last tried; a restart loses what is not there.',
-    mend: 'Look into the log of Redis: a full disk, or missing rights.',
+    repair: 'Look into the log of Redis: a full disk, or missing rights.',
   },
   'aof-everysec': {
     means: 'A crash of the machine loses up to the last second of changes, also of acknowledged offers.',
-    mend: 'Nothing, if that is acceptable; else appendfsync always, which costs time for each write.',
+    repair: 'Nothing, if that is acceptable; else appendfsync always, which costs time for each write.',
   },
   'replica-lag': {
     means: 'A failover to this replica would lose what it has not received yet.',
-    mend: 'Look at the network and the load of the replica.',
+    repair: 'Look at the network and the load of the replica.',
   },
   'is-replica': {
     means: 'This server refuses writes: nothing can be offered or delivered through it.',
-    mend: 'Connect to the master, or use sentinels, cluster or replicated in createClient.',
+    repair: 'Connect to the master, or use sentinels, cluster or replicated in createClient.',
   },
   'clock-skew': {
     means:
       'redelayed goes by the clock of Redis. Redisson goes by its own, and offerAt gets dates by this one: they are off by that.',
-    mend: 'Let NTP keep all clocks, here and on the Redis server.',
+    repair: 'Let NTP keep all clocks, here and on the Redis server.',
   },
   'server-too-old': {
     means: 'redelayed does not work with it.',
-    mend: 'Redis 5.0 or later, or Valkey 7.2 or later.',
+    repair: 'Redis 5.0 or later, or Valkey 7.2 or later.',
   },
   'acl-missing': {
     means: 'What needs them fails with an AuthError.',
-    mend: 'Grant them with ACL SETUSER; docs/wire-format.md has the whole list.',
+    repair: 'Grant them with ACL SETUSER; docs/wire-format.md has the whole list.',
   },
   'not-looked': {
     means: 'It was refused or is not known there, as managed services do; it says nothing good or bad.',
-    mend: 'Look at it in the console of the service, or run the doctor as a user who may.',
+    repair: 'Look at it in the console of the service, or run the doctor as a user who may.',
   },
 } as const satisfies Readonly<Record<string, Meaning>>
 
@@ -117,13 +117,13 @@ export type Code = keyof typeof MEANINGS
 export interface Finding {
   readonly code: Code
   readonly level: Level
-  /** What it is about: a queue, a server, or both are `null` where it is the connection as a whole. */
+  /** The queue or the server concerned; both are `null` where the finding concerns the connection as a whole. */
   readonly queue: string | null
   readonly server: string | null
   /** What was found, in a sentence. */
   readonly found: string
   readonly figures: Readonly<Record<string, unknown>>
-  /** Whether `--fix` does something about it here. */
+  /** Whether `--fix` repairs this finding. */
   readonly fixable: boolean
 }
 
@@ -150,7 +150,7 @@ export function aboutServer(
   return { code, level, queue: null, server, found, figures, fixable: false }
 }
 
-/** What mending would deliver is mended only where it is known to which list. */
+/** `--fix` delivers entries only where their destination list is known. */
 export function deliverable(rival: string | null): { readonly isFixable: boolean; readonly unless: string } {
   if (rival === null) return { isFixable: true, unless: '' }
   return {

@@ -7,7 +7,7 @@ import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
 import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
-import { lookAgain } from './second-look.js'
+import { recheckSuspects } from './second-look.js'
 
 /** What is known of one queue; `contents` is `undefined` when a key of another type stands in the way. */
 export interface QueueState {
@@ -39,9 +39,9 @@ export interface QueueContents {
   readonly malformedDue: number
   readonly old: number
   readonly orphans: number
-  /** Entries that a second look found missing in the order list. */
+  /** Entries that the recheck found missing in the order list. */
   readonly missing: readonly EntryName[]
-  /** How many were missing at first sight, and no second look told more. */
+  /** How many the first pass did not find and the recheck could not settle. */
   readonly suspected: number
 }
 
@@ -174,8 +174,8 @@ export async function surveyBoth(
       onProgress(page.ordered.length)
     }
   }
-  const { missing, unsure } = await lookAgain(sender, keys, suspects, secondLookMs)
-  // of a crowd of which nobody was missing at the second look, the rest was offered meanwhile, too
+  const { missing, unsure } = await recheckSuspects(sender, keys, suspects, secondLookMs)
+  // where the recheck found no suspect missing, the other suspects were offered during the examination, too
   const isHealthy = missing.length + unsure === 0
   return { ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure }
 }

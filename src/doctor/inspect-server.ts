@@ -2,7 +2,7 @@ import type { Server } from './access.js'
 import { lookAtAcl, type AclState } from './inspect-acl.js'
 import { Refusals } from './refusals.js'
 
-/** What is known of one server. What it would not tell is missing, and in `refusals`. */
+/** What is known of one server. What the server refused to answer is missing here and listed in `refusals`. */
 export interface ServerState {
   readonly address: string
   /** The lines of INFO. */

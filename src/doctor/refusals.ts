@@ -7,11 +7,11 @@ import {
   WrongTypeError,
 } from '../errors.js'
 
-/** Notes what a server would not tell; managed services refuse CONFIG, and users with few rights more than that. */
+/** Collects the commands that a server refused: managed services refuse CONFIG, and a restricted user is refused more. */
 export class Refusals {
   readonly #notes = new Map<string, string>()
 
-  /** `what` in words, and why. */
+  /** What was refused, in words, and the server's reason. */
   get list(): readonly (readonly [what: string, why: string])[] {
     return [...this.#notes]
   }

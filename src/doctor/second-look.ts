@@ -6,21 +6,21 @@ import { Pace } from './pace.js'
 /** For one queue, pauses included. */
 const SECOND_LOOK_MS = 30_000
 const PAGE = 500
-/** Elements of the page before that a page shows again: so many may leave the list between two scripts. */
+/** By how many elements a page overlaps the one before: so many may leave the list between two scripts. */
 const OVERLAP = 250
 
 export interface SecondLook {
   /** Pending, and in the order list nowhere. */
   readonly missing: readonly EntryName[]
-  /** How many of the suspects nothing is known of. */
+  /** How many suspects were not checked. */
   readonly unsure: number
 }
 
 /**
- * Looks for the suspects in the order list once more, for all of them in one walk. It goes from the right end, where what was
- * offered during the first look stands: in a healthy queue it is over after a page or two.
+ * Searches the order list for the suspects once more, for all of them in one walk. The walk starts at the right end, where
+ * entries are that were offered during the first pass: in a healthy queue it ends after a page or two.
  */
-export async function lookAgain(
+export async function recheckSuspects(
   sender: Sender,
   keys: QueueKeys,
   suspects: readonly EntryName[],
@@ -30,7 +30,7 @@ export async function lookAgain(
   const pace = new Pace()
   const left = new Map(suspects.map((suspect) => [idOf(suspect.prefix), suspect]))
   for (let isComplete: boolean | null = false; !isComplete;) {
-    isComplete = await strikeListed(sender, keys, left, pace, until)
+    isComplete = await removeListed(sender, keys, left, pace, until)
     if (isComplete === null) return { missing: [], unsure: left.size }
   }
   const missing: EntryName[] = []
@@ -44,10 +44,11 @@ export async function lookAgain(
 }
 
 /**
- * Strikes out what stands in the list. Elements keep their order, so nothing is overlooked as long as each page shows some
- * of the page before. `false`: it does not, as the list changed too fast, and another try may succeed; `null`: none will.
+ * Removes the suspects that the list contains from `left`. Elements keep their order, so the walk misses none as long as each page
+ * overlaps the one before. Returns `false` where a page did not overlap, because the list changed too fast: a retry may succeed.
+ * Returns `null` where a retry would fail, too.
  */
-async function strikeListed(
+async function removeListed(
   sender: Sender,
   keys: QueueKeys,
   left: Map<string, EntryName>,

@@ -85,7 +85,7 @@ function queueLabels(): (queue: string) => string {
 const MESSAGE_EVENTS = ['added', 'full', 'polled', 'acknowledged', 'failed', 'rejected', 'expired', 'removed'] as const
 
 /**
- * Tells `sink` of all that happens to `client`, until the function that is returned is called. Only the tasks that are named
+ * Reports all events of `client` to `sink`, until the function that is returned is called. Only the tasks that are named
  * get a label: the names come with messages, and one value of a label each would be for ever. So it is with queues beyond `MAX_QUEUES`.
  */
 export function observe(client: RedelayedClient, tasks: readonly string[], sink: Sink): () => void {

@@ -80,7 +80,7 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
     return (await this.anyOne('left', timeout, unit, names))?.value ?? null
   }
 
-  /** As `pollFromAny`; tells also which queue gave the element. */
+  /** As `pollFromAny`; also returns the name of the queue that the element came from. */
   async pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
     return this.anyOne('left', timeout, unit, names)
   }

@@ -16,7 +16,7 @@ export abstract class KeyedObject<T> extends QueueObject<T> {
   /** The keys that hold the object's state, the one that decides first; the same twice where there is one. */
   protected abstract keysOf(keys: QueueKeys): readonly [first: string, second: string]
 
-  /** The channel to tell of a schedule that comes into being under another name; empty where there is none. */
+  /** The channel on which a schedule is announced that was created under another name; empty where there is none. */
   protected abstract channelOf(keys: QueueKeys): string
 
   /** Throws when the object may not be used any more. */

@@ -64,7 +64,7 @@ interface Attempt extends PendingOffer {
 /**
  * Adds entries to a schedule, each at most once however often it has to be sent: a repeated attempt carries the same id.
  * An attempt whose reply was lost is repeated only while the entry cannot have been delivered yet, by the server's clock and
- * at the moment when the script runs; after that nobody can tell, and the caller learns that the outcome is unknown.
+ * at the moment when the script runs. After that the outcome cannot be determined, and the caller learns that it is unknown.
  */
 export class Offers {
   readonly #context: QueueContext
@@ -189,7 +189,7 @@ export class Offers {
     }
   }
 
-  /** What scripts are told of the time: -1 is the server's. */
+  /** The time that is passed to scripts; -1 stands for the server's. */
   #nowMs(): number {
     return scriptTime(this.#context.settings)
   }

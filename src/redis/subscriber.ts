@@ -9,7 +9,7 @@ import type { IsStale } from './connections/remote-address.js'
 import { translateError } from './replies/server-errors.js'
 import type { Topology } from './topology/topology.js'
 
-/** What one channel's user is told. */
+/** The callbacks for one channel. */
 export interface ChannelListener {
   /** The server acknowledged the subscription: from now on no message is missed until the connection breaks. */
   onSubscribed(): void

@@ -49,7 +49,7 @@ const CHUNKS_IN_FLIGHT = 4
 /** How often what may have been carried out is sent again. */
 const MAX_ATTEMPTS = 5
 
-/** Adds messages, each at most once however often it has to be sent: the ids tell a repeated attempt from another message. */
+/** Adds messages, each at most once however often it is sent: its id distinguishes a repeated attempt from another message. */
 export class Adder {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
@@ -80,11 +80,11 @@ export class Adder {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) await one(chunk)
     }
     await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
-    this.#tell(pending, results)
+    this.#emit(pending, results)
     return results
   }
 
-  #tell(pending: readonly PendingMessage[], results: readonly (Added | RedelayedError)[]): void {
+  #emit(pending: readonly PendingMessage[], results: readonly (Added | RedelayedError)[]): void {
     const { hub } = this.#context.queues
     const { name } = this.#identity
     if (!hub.isHeard('added', name) && !hub.isHeard('full', name)) return
@@ -120,7 +120,7 @@ export class Adder {
           throw new ConnectionError(toError(error).message, 'unknown', { cause: error })
         }
         if (error.outcome === 'unknown') unknown ??= error
-        // once nobody knows whether it was carried out, a later attempt that could not even be sent tells nothing
+        // once the outcome of an attempt is unknown, it stays unknown when a later attempt was never sent
         if (
           error.outcome === 'not-applied' ||
           existing === 'postpone' ||

@@ -1,4 +1,4 @@
-/** One delivery of a message: which one, and what tells it from all others. */
+/** One delivery of a message: the message's id, and the lease that identifies the delivery. */
 export interface Delivery {
   readonly id: string
   readonly priority: number

@@ -57,7 +57,7 @@ export class Acknowledger {
     const results = await inPages(deliveries, (page) =>
       run(this.#context.queues.commands, acknowledge, keys, { nowMs: this.#now, handled: namesOf(page) }),
     )
-    this.#tell('acknowledged', deliveries, (at) => results[at] === true)
+    this.#emit('acknowledged', deliveries, (at) => results[at] === true)
     return results
   }
 
@@ -92,8 +92,8 @@ export class Acknowledger {
       ),
     )
     if (results[0] === TOO_LATE) throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delayMs)
-    if (how !== 'released') this.#tell('failed', deliveries, (at) => results[at] === 1)
-    this.#tell('rejected', deliveries, (at) => results[at] === 2)
+    if (how !== 'released') this.#emit('failed', deliveries, (at) => results[at] === 1)
+    this.#emit('rejected', deliveries, (at) => results[at] === 2)
     if (results.includes(NO_DEAD_LETTER) && this.#seldom.may('the dead letters')) {
       const { hub } = this.#context.queues
       const problem =
@@ -121,7 +121,7 @@ export class Acknowledger {
     )
   }
 
-  #tell(name: MessagesEventName, deliveries: readonly Delivery[], fits: (at: number) => boolean): void {
+  #emit(name: MessagesEventName, deliveries: readonly Delivery[], fits: (at: number) => boolean): void {
     const { hub } = this.#context.queues
     const queue = this.#identity.name
     if (!hub.isHeard(name, queue)) return

@@ -15,7 +15,7 @@ export interface NegativeOptions {
 
 /** What a message can be asked to do, by the queue it came from. */
 export interface MessageActions {
-  /** Tells that queue from all others. */
+  /** Identifies that queue. */
   readonly queueKey: string
   acknowledge(delivery: Delivery): Promise<boolean>
   negativeAcknowledge(delivery: Delivery, options?: NegativeOptions): Promise<boolean>
@@ -114,7 +114,7 @@ export class ReliableMessage<T = unknown> {
     this.isSuspect = false
   }
 
-  /** @internal `heldUntil`: where the caller cannot tell, it moves as far as `until` does. */
+  /** @internal `heldUntil`: where the caller does not know it, it moves as far as `until` does. */
   onExtended(until: number, heldUntil: number = this.#heldUntil + until - this.#visibleUntil): void {
     this.#visibleUntil = until
     this.#heldUntil = heldUntil

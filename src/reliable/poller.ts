@@ -38,14 +38,14 @@ function memberOf(priority: number, id: string, bytes: Buffer): string | Buffer 
 export interface HowToHold {
   /** -1 is what the queue says. */
   readonly visibilityMs: number
-  /** They are not handled yet: that is said when they are extended, and only then they count as attempts. */
+  /** The messages are prefetched: each counts as an attempt only from when it is extended as begun. */
   readonly beforehand: boolean
 }
 
 export interface PollerParams {
   /** Runs the script. */
   readonly poll: (count: number, how: HowToHold, announce: boolean) => Promise<PollReply>
-  /** Gives back what came for nobody. */
+  /** Returns messages to the queue that no caller waits for any more. */
   readonly release: (polled: readonly Polled[]) => Promise<void>
   readonly onError: (error: Error) => void
   readonly isConnected: () => boolean
@@ -62,17 +62,17 @@ interface Group {
 const MOST = 500
 
 /**
- * The waiting polls of one queue. It looks when somebody begins to wait, at the times that replies and announcements tell, and as a
- * sweep; while nobody waits it does not look.
+ * The waiting polls of one queue. The poller runs the script when a caller begins to wait, at the times in replies and announcements,
+ * and as a sweep; while no caller waits it does not run the script.
  */
 export class Poller {
   readonly #params: PollerParams
-  /** By how they take: what is asked for different times cannot share a script. */
+  /** By visibility and prefetch: callers that differ in these cannot share a script. */
   readonly #takers = new Map<string, Group>()
   readonly #task: TransferTask
   #waking = false
   #hasServed = false
-  /** Since when it has been asked, while nothing has ever come back. */
+  /** When the first caller began to wait. */
   #triedSince: number | undefined
   #closed: Error | undefined
 
@@ -88,12 +88,12 @@ export class Poller {
     })
   }
 
-  /** Whether anybody waits. */
+  /** Whether any caller waits. */
   get isWanted(): boolean {
     return [...this.#takers.values()].some(({ takers }) => takers.wanted > 0)
   }
 
-  /** Waits for 1 to `max` messages; none when the time is over. */
+  /** Waits for 1 to `max` messages; resolves with none when the time is over. */
   take(max: number, how: HowToHold, options: TakerOptions): Promise<Polled[]> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     const key = `${how.visibilityMs} ${how.beforehand}`
@@ -110,12 +110,12 @@ export class Poller {
     this.#task.onSubscribed()
   }
 
-  /** Somebody announced that something becomes visible at `at`, by the Redis clock. */
+  /** A client announced that a message becomes visible at `at`, by the Redis clock. */
   onAnnounced(at: number): void {
     this.#task.onAnnounced(at)
   }
 
-  /** This client knows that something becomes visible at `at`, by the Redis clock. */
+  /** This client knows that a message becomes visible at `at`, by the Redis clock. */
   onKnown(at: number): void {
     this.#task.onKnown(at)
   }
@@ -130,7 +130,7 @@ export class Poller {
     await this.#task.stop()
   }
 
-  /** Once for all that begin to wait together, and before what the turn of the event loop brings next. */
+  /** Wakes the task once for all callers that begin to wait in this turn of the event loop. */
   #wake(): void {
     if (this.#waking) return
     this.#waking = true
@@ -159,12 +159,12 @@ export class Poller {
     }
     if (last === undefined) return null
     const { now, next, subscribers } = last
-    // where more is there and nobody to take it, whoever begins to wait will look
+    // where more is visible and no caller waits, the next caller that begins to wait starts a poll
     const isForNobody = !this.isWanted && next !== null && next <= now
     return { moved, next: isForNobody ? null : next, now, subscribers }
   }
 
-  /** Who got something is asked for last, so that nobody who keeps asking starves the others. */
+  /** A group that got messages is served last the next time, so that it cannot starve the others. */
   #toTheEnd(key: string, group: Group): void {
     this.#takers.delete(key)
     this.#takers.set(key, group)
@@ -178,13 +178,13 @@ export class Poller {
     )
   }
 
-  /** Without a connection nobody can say that nothing is there; what worked before is waited out. */
+  /** Without a connection it is unknown whether messages are visible: reject until the first success; afterwards wait. */
   #whyNone(): Error | undefined {
     if (this.#hasServed || this.#params.isConnected()) return undefined
     return noConnectionYet(this.#params.clock.now() - (this.#triedSince ?? Infinity))
   }
 
-  /** What has never worked is the caller's to know; what worked before is waited out. */
+  /** Reject until the first success; afterwards retry and emit `error`. */
   #onError(error: Error): void {
     if (this.#hasServed) this.#params.onError(error)
     else for (const { takers } of this.#takers.values()) takers.rejectAll(error)

@@ -1,40 +1,40 @@
-/** What a reply or an announcement tells the client that gets it about its next look. */
-export type News =
-  /** It is then. */
+/** What a reply or an announcement means for this client's next transfer. */
+export type LeaseOutcome =
+  /** It is at that time. */
   | 'latest'
-  /** It is then, because somebody else takes care of what is due until then. */
+  /** Another client leads: wait until its lease ends. */
   | 'taken over'
-  /** At most then: it is something of this client's own, or older than that, or others look sooner than it had told them. */
+  /** It is at that time or earlier: the announcement is this client's own, or older than its own, or ends its lease early. */
   | 'no reason to wait'
 
-/** The longest span that a client takes care of. */
+/** The longest lease. */
 export const MAX_LEASE_MS = 25
 
 /**
- * Where messages are due one after the other, the client that delivers them tells the others of a span of time that it takes care of,
- * a lease, and not of each due time. It does not put itself off by that; who told last has the lease. Everybody hears announcements
- * in the order in which Redis sent them, so that whatever comes before an own one is older than it.
+ * On a busy queue the leader publishes a lease, until whose end it alone transfers, instead of every due time. The lease does not
+ * defer the leader itself; the client that published last holds the lease. Each client receives announcements in the order in which
+ * Redis sent them, so what arrives before this client's own announcement is older than that.
  */
 export class Lease {
   #until = 0
-  /** Own ones that are still to be heard. */
+  /** Own announcements that have not arrived yet. */
   readonly #unheard = new Set<number>()
-  /** Heard while a script is under way: what it told itself can be among them before its reply is there. */
+  /** Announcements that arrived while a script runs. Its own announcement can be among them before its reply arrives. */
   #heard: number[] | undefined
   #isTakenOver = false
 
-  /** Until when the others do not look, by the Redis clock; 0 when this client has no lease. */
+  /** When this client's lease ends, by the Redis clock; 0 when it has none. */
   get until(): number {
     return this.#until
   }
 
-  /** Nobody knows what the script told, or this client will not go on. */
+  /** The reply was lost, so what the script published is unknown; or this client stops transferring. */
   end(): void {
     this.#until = 0
     this.#heard = undefined
   }
 
-  /** The subscription is new: what was told before is not heard any more. */
+  /** The subscription is new: announcements from before it do not arrive any more. */
   onSubscribed(): void {
     this.#until = 0
     this.#unheard.clear()
@@ -45,35 +45,35 @@ export class Lease {
     this.#isTakenOver = false
   }
 
-  /** The script has told the others `told`, if anything. */
-  onReply(told: number | null, next: number | null, now: number): News {
+  /** The script has published `announcedAt`, unless that is `null`. */
+  onReply(announcedAt: number | null, next: number | null, now: number): LeaseOutcome {
     const heard = this.#heard ?? []
     this.#heard = undefined
     for (const lost of this.#unheard) if (lost < now || lost > now + MAX_LEASE_MS) this.#unheard.delete(lost)
-    if (told === null) return this.#isTakenOver ? 'taken over' : 'latest'
-    const place = heard.lastIndexOf(told)
+    if (announcedAt === null) return this.#isTakenOver ? 'taken over' : 'latest'
+    const place = heard.lastIndexOf(announcedAt)
     const since = place === -1 ? [] : heard.slice(place + 1)
-    const isLease = next !== null && told > next
-    this.#until = isLease && since.length === 0 ? told : 0
-    if (isLease && place === -1) this.#unheard.add(told)
+    const isLease = next !== null && announcedAt > next
+    this.#until = isLease && since.length === 0 ? announcedAt : 0
+    if (isLease && place === -1) this.#unheard.add(announcedAt)
     if (since.length === 0) return 'latest'
-    return isLease && since.some((at) => isLeaseAfter(told, at)) ? 'taken over' : 'no reason to wait'
+    return isLease && since.some((at) => isLeaseAfter(announcedAt, at)) ? 'taken over' : 'no reason to wait'
   }
 
-  onAnnounced(at: number): News {
+  onAnnounced(at: number): LeaseOutcome {
     if (this.#unheard.delete(at)) return 'no reason to wait'
     this.#heard?.push(at)
     if (this.#unheard.size > 0) return 'no reason to wait'
     const until = this.#until
     if (until === 0) return 'latest'
-    this.#until = 0 // the others go by what they have just heard
+    this.#until = 0 // the other clients follow this announcement
     this.#isTakenOver = isLeaseAfter(until, at)
     if (this.#isTakenOver) return 'taken over'
     return at > until ? 'latest' : 'no reason to wait'
   }
 }
 
-/** What is later still is a due time: nothing is left before it. */
+/** A later time is no lease but a due time: nothing is due before it. */
 function isLeaseAfter(until: number, at: number): boolean {
   return at > until && at <= until + MAX_LEASE_MS
 }

@@ -14,16 +14,16 @@ import { BatchLimit } from './batch-limit.js'
 import { Sweeper } from './sweeper.js'
 import { TransferTask, type TransferOptions, type TransferResult } from './transfer-task.js'
 
-/** A script works for about this long, so that other clients' commands wait no longer. */
+/** The time for which one script works: other clients' commands wait that long. */
 const SCRIPT_BUDGET_US = 2_000
 
-/** Large messages take the server long by their bytes; the clock notices only after they were read. */
+/** The server needs time per byte of large messages, and the script checks its time only after reading them. */
 const SCRIPT_BYTES = 2 * 2 ** 20
 
-/** While one client drains a backlog the others look again after this time, and take over if it is gone. */
+/** While the leader drains a backlog, the followers wait this long before they take over from a leader that is gone. */
 const LEASE_MS = 25
 
-/** With nothing pending there is nothing to look for before the next offer is announced. */
+/** With nothing pending, no client has to transfer before the next offer is announced. */
 const IDLE_MS = 3_600_000
 
 /** A queue is transferred this long after its last consumer stopped waiting, so that consumers in a loop cost nothing. */
@@ -108,7 +108,7 @@ export class TransferRegistry {
     }
   }
 
-  /** This client offered an entry. While its channel is not subscribed nobody else would tell the task. */
+  /** This client offered an entry. While the channel is not subscribed, the task does not receive the entry's announcement. */
   onOffered(target: TransferTarget, due: number): void {
     const entry = this.#entries.get(target.keys.destination)
     if (entry?.subscribed === false) entry.task.onKnown(due)
@@ -218,7 +218,7 @@ export class TransferRegistry {
     this.#reportKey(target, 'the quarantine list', reply.quarantineError)
   }
 
-  /** A key that is not what it should be, while the rest goes on: once in a while, because each transfer comes across it. */
+  /** Reports a key of a wrong type, which does not stop the transfer: once in a while, because every transfer meets it. */
   #reportKey(target: TransferTarget, which: string, problem: string): void {
     if (problem === '') return
     const seldom = this.#entries.get(target.keys.destination)?.seldom

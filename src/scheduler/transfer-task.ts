@@ -11,28 +11,28 @@ export interface TransferResult {
   /** The earliest due time left, `null` when there is none. */
   readonly next: number | null
   readonly now: number
-  /** How many clients listen to the queue's channel. */
+  /** How many clients subscribe to the queue's channel. */
   readonly subscribers: number
-  /** When the others were told to look again, if they were. */
-  readonly told?: number | null
-  /** How many entries are not due any more: moved, set aside or put off. Absent where that is not known. */
+  /** The time of the other clients' next transfer, if the script published one. */
+  readonly announcedAt?: number | null
+  /** How many entries the script moved, set aside or put off. Absent where that is not known. */
   readonly progress?: number
 }
 
 /** How the transfer is run. */
 export interface TransferOptions {
-  /** The other clients are told when to look next even if nothing was moved. */
+  /** Whether the script publishes the time of the next transfer even if it moved nothing. */
   readonly announce: boolean
-  /** While more is due within this time the others are told to look again only after it. */
-  readonly soonMs: number
-  /** The others do not look before, by the Redis clock: they were told so. */
-  readonly toldUntil: number
+  /** While more is due within this window, the script publishes a lease of this length instead of the next due time. */
+  readonly leaseWindowMs: number
+  /** When the lease ends that this client published, by the Redis clock; 0 without one. */
+  readonly leaseUntil: number
 }
 
 export interface TransferTaskParams {
-  /** Runs the script once. `null` when there was no reason to. */
+  /** Runs the script once; `null` when there was no reason to run it. */
   readonly transfer: (options: TransferOptions) => Promise<TransferResult | null>
-  /** Whether a failure is of the kind that can be over at any moment: the wait after it does not grow. */
+  /** Whether a failure can end at any moment: the wait after it does not grow. */
   readonly isBrief: (error: Error) => boolean
   readonly onError: (error: Error) => void
   readonly clock: Clock
@@ -42,89 +42,89 @@ export interface TransferTaskParams {
 }
 
 const BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
-/** After what a server refused for the moment, `BUSY` above all. Constant: its free moments can be short. */
+/** After a temporary refusal, `BUSY` above all. Constant, because the server's free moments can be short. */
 const BRIEF: Backoff = { baseMs: 250, maxMs: 250 }
 
-/** After so many scripts in a row that found something due and changed nothing, each waits longer than the one before. */
+/** After so many scripts in a row that found due entries and changed nothing, each further script waits longer. */
 const MAX_STUCK = 10
 
-/** Due times that went through two clocks and back are the same within this. */
+/** The tolerance for a due time that was converted from one clock to the other and back. */
 const SAME_MS = 0.01
 
 /**
- * With several clients on a queue, the one that moved the last messages goes first. The others wait this long, plus a
- * random part that grows with their number so that few of them collide when the first one is gone, and are called off by
- * its announcement.
+ * With several clients on a queue, the one that moved the last messages leads. A follower defers its transfer by this time, plus
+ * a random part that grows with the number of clients, so that few followers collide when the leader is gone. The leader's
+ * announcement cancels the deferred transfer.
  */
 const FOLLOW_MS = 3
 const SPREAD_MS_PER_CLIENT = 0.25
 const MAX_SPREAD_MS = 25
 /**
- * So many of those that follow, the first ones, tell the others also when they ran in vain. By then everybody has been told, and what each of a
- * hundred tells each of a hundred keeps them from hearing it.
+ * At most about so many followers publish after a transfer that moved nothing. More would repeat what every client knows by then:
+ * a hundred announcements to a hundred subscribers would delay the next one.
  */
-const FOLLOWERS_THAT_TELL = 8
+const MAX_ANNOUNCING_FOLLOWERS = 8
 
 /**
- * Where messages are due one after the other, each client is told of a span of time and not of each of them, the longer the more
- * clients would hear it: up to a hundred clients hear some 8,000 announcements a second together.
+ * On a busy queue the leader publishes one lease per window instead of every due time. The window grows with the number of clients:
+ * up to a hundred clients together receive some 8,000 announcements a second.
  */
-const SOON_MS_PER_CLIENT = 0.25
+const LEASE_WINDOW_MS_PER_CLIENT = 0.25
 
 /**
  * Delivers one queue: waits for the earliest due time it knows, runs the transfer, and lets the reply arm the timer again.
- * There are three sources of due times. A reply may be older than a message that came meanwhile, so it only ever lowers the
- * deadline. A message on the channel tells the head at that moment, in the order in which Redis changed it, so it replaces
- * the deadline, also by a later one: that is how one client's transfer spares the others theirs. It does not put off the client that
- * takes care of the queue itself, which only `Lease` can tell. A failure sets a back-off.
+ * Three sources change the deadline. A reply may be older than an announcement that arrived meanwhile, so a reply only lowers the
+ * deadline. Announcements arrive in the order in which Redis changed the head of the schedule, so an announcement replaces the
+ * deadline, also by a later one: after one client's transfer the others skip theirs. The leader's own announcements do not defer
+ * the leader; `Lease` recognizes them. A failure sets a back-off.
  */
 export class TransferTask {
   readonly #params: TransferTaskParams
   readonly #timer: DeadlineTimer
-  readonly #hold: DeadlineTimer
+  readonly #takeoverTimer: DeadlineTimer
   #running: Promise<void> | undefined
-  /** Asked for while a transfer was running: what it saw may be outdated, so it runs once more. */
+  /** A transfer was requested while one was running, which may have read an older state: run once more. */
   #again = false
   #announce = false
   #stopped = false
-  #first = false
+  #isLeader = false
   /** The due time, by the Redis clock, for which the timer fired last. */
-  #aim = -Infinity
+  #targetDue = -Infinity
   #subscribers = 1
   readonly #lease = new Lease()
-  /** Whether it tells the others when it follows in vain. */
-  #tells = false
+  /** Whether this client publishes after a deferred transfer that moved nothing. */
+  #announceIfEmpty = false
   #failures = 0
-  /** Scripts in a row that found something due and changed nothing. */
+  /** Scripts in a row that found due entries and changed nothing. */
   #stuck = 0
   #notBefore = 0
 
   constructor(params: TransferTaskParams) {
     this.#params = params
     this.#timer = new DeadlineTimer(params.clock, (deadline) => this.#onDue(deadline))
-    this.#hold = new DeadlineTimer(params.clock, () => this.#request(this.#tells))
+    this.#takeoverTimer = new DeadlineTimer(params.clock, () => this.#request(this.#announceIfEmpty))
   }
 
-  /** Runs the transfer now, whatever the timer says: after a subscription, and as a sweep. */
+  /** Runs the transfer now, whatever the timer's deadline: as a sweep. */
   wake(): void {
     this.#request(false)
   }
 
-  /** As `wake`, and without regard to the back-off of earlier failures: the connection is new. */
+  /** As `wake`, and ends the back-off of earlier failures, because the connection is new. */
   onSubscribed(): void {
     this.#lease.onSubscribed()
     this.#notBefore = 0
     this.#request(false)
   }
 
-  /** Somebody announced that the next look is at `due`, by the Redis clock. */
+  /** A client announced that the next transfer is at `due`, by the Redis clock. */
   onAnnounced(due: number): void {
     if (this.#stopped) return
     const deadline = this.#params.remote.toLocal(due)
-    if (deadline > this.#params.clock.now()) this.#hold.clear()
-    const news = this.#lease.onAnnounced(due)
-    if (news === 'taken over') this.#first = false
-    if (news === 'no reason to wait') this.#timer.lower(deadline)
+    if (deadline > this.#params.clock.now()) this.#takeoverTimer.clear()
+    const outcome = this.#lease.onAnnounced(due)
+    if (outcome === 'taken over') this.#isLeader = false
+    if (outcome === 'no reason to wait') this.#timer.lower(deadline)
     else this.#timer.replace(deadline)
   }
 
@@ -133,26 +133,26 @@ export class TransferTask {
     if (!this.#stopped) this.#timer.lower(this.#params.remote.toLocal(due))
   }
 
-  /** Ends all waiting; resolves when a transfer that is under way has ended. */
+  /** Clears all timers; resolves when a running transfer has ended. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#timer.clear()
-    this.#hold.clear()
+    this.#takeoverTimer.clear()
     await this.#running
   }
 
   #onDue(due: number): void {
-    this.#aim = this.#params.remote.toRemote(due) ?? -Infinity
-    if (this.#first || this.#subscribers <= 1) {
+    this.#targetDue = this.#params.remote.toRemote(due) ?? -Infinity
+    if (this.#isLeader || this.#subscribers <= 1) {
       this.#request(true)
       return
     }
     const spread = Math.min(this.#subscribers * SPREAD_MS_PER_CLIENT, MAX_SPREAD_MS)
     const place = this.#params.random()
     const deadline = this.#params.clock.now() + FOLLOW_MS + spread * place
-    if (deadline >= this.#hold.deadline) return
-    this.#tells = place * this.#subscribers < FOLLOWERS_THAT_TELL
-    this.#hold.replace(deadline)
+    if (deadline >= this.#takeoverTimer.deadline) return
+    this.#announceIfEmpty = place * this.#subscribers < MAX_ANNOUNCING_FOLLOWERS
+    this.#takeoverTimer.replace(deadline)
   }
 
   #request(announce: boolean): void {
@@ -169,7 +169,7 @@ export class TransferTask {
   #start(): void {
     this.#running = this.#run().finally(() => {
       this.#running = undefined
-      // asked for between the end of the loop and this moment
+      // requested between the end of the loop and this moment
       if (this.#again && !this.#stopped) this.#start()
     })
   }
@@ -179,13 +179,13 @@ export class TransferTask {
     while (this.#again && !this.#stopped) {
       const announce = this.#announce
       this.#again = this.#announce = false
-      this.#hold.clear()
+      this.#takeoverTimer.clear()
       const sentAt = clock.now()
       this.#lease.onSent()
       let result: TransferResult | null
       try {
-        const soonMs = Math.min(Math.floor(this.#subscribers * SOON_MS_PER_CLIENT), MAX_LEASE_MS)
-        result = await this.#params.transfer({ announce, soonMs, toldUntil: this.#lease.until })
+        const leaseWindowMs = Math.min(Math.floor(this.#subscribers * LEASE_WINDOW_MS_PER_CLIENT), MAX_LEASE_MS)
+        result = await this.#params.transfer({ announce, leaseWindowMs, leaseUntil: this.#lease.until })
       } catch (thrown) {
         this.#onFailure(toError(thrown))
         return
@@ -197,21 +197,21 @@ export class TransferTask {
       this.#failures = 0
       remote.observe(result.now, sentAt)
       this.#subscribers = result.subscribers
-      const news = this.#lease.onReply(result.told ?? null, result.next, result.now)
+      const outcome = this.#lease.onReply(result.announcedAt ?? null, result.next, result.now)
       const next = result.next ?? Infinity
-      if (news === 'taken over') {
-        this.#first = false
-        continue // what was heard has armed the timer
+      if (outcome === 'taken over') {
+        this.#isLeader = false
+        continue // the new leader's announcement has armed the timer
       }
-      if (result.moved > 0) this.#first = true
-      // somebody else was there before; a sweep that finds nothing proves nothing, nor does a script that came too early
-      else if (announce && next > this.#aim + SAME_MS) this.#first = false
+      if (result.moved > 0) this.#isLeader = true
+      // Another client moved the entries. A sweep that moves nothing proves nothing, nor does a script that ran too early.
+      else if (announce && next > this.#targetDue + SAME_MS) this.#isLeader = false
       this.#stuck = next <= result.now && result.progress === 0 ? this.#stuck + 1 : 0
       if (next === Infinity || this.#stopped) continue
       const deadline = remote.toLocal(next)
       if (this.#stuck > MAX_STUCK) this.#backOff(BACKOFF, this.#stuck - MAX_STUCK)
       else if (next <= result.now) this.#again = true
-      // also when it arrived a moment early: what is sent now will not
+      // also when the script ran a moment early: one that is sent now does not
       else if (deadline <= clock.now()) this.#onDue(deadline)
       else this.#timer.lower(deadline)
     }
@@ -219,7 +219,7 @@ export class TransferTask {
 
   #onFailure(error: Error): void {
     if (this.#stopped) return
-    this.#first = false
+    this.#isLeader = false
     this.#lease.end()
     this.#backOff(this.#params.isBrief(error) ? BRIEF : BACKOFF, ++this.#failures)
     this.#params.onError(error)

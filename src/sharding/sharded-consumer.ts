@@ -7,47 +7,47 @@ import type { PrefetchBuffer } from '../queues/context.js'
 import type { ShardSource } from './held.js'
 import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
 
-/** How long waits go on when nobody asks any more: a consumer in a loop asks again at once. */
+/** How long waits continue without a taker: a consumer in a loop calls again at once. */
 const LINGER_MS = 50
-/** How long a look at the lists waits for waits that are being ended, and may have popped something. */
+/** How long `drain` waits for waits that are being ended and may have popped elements. */
 const QUIET_MS = 100
-/** A wait that has lasted so long works; what is refused is refused sooner. No longer than a wait lingers. */
+/** A wait that has lasted so long works: a server that refuses a wait refuses it sooner. At most `LINGER_MS`. */
 const WORKS_MS = 50
-/** A shard whose elements had to be put back is asked so long before all others. */
+/** A shard whose elements were put back gets its wait so long before the others. */
 const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
-/** After what a server refused for the moment: its free moments can be short. */
+/** After a temporary refusal: the server's free moments can be short. */
 const BRIEF = { baseMs: 250, maxMs: 250 }
-/** The most that a wait at one shard can ask for. */
+/** The most elements that a wait at one shard may ask for. */
 const MAX_SHARE = 10_000
 
 export interface ShardedConsumerParams<E> {
   readonly sources: readonly ShardSource<E>[]
-  /** The client's; it is among them while it waits or has something. */
+  /** The client's buffers; this consumer is among them while it waits or holds elements. */
   readonly holders: Set<PrefetchBuffer>
   readonly clock: Clock
   readonly random: () => number
-  /** What the takers get that wait when it is closed, and those that come later. */
+  /** The error for takers that wait when the consumer is closed, and for later ones. */
   readonly closedError: () => Error
-  /** A shard fails again and again, while others work. */
+  /** Called when a shard fails repeatedly while others work. */
   readonly onFailure: (shard: number, error: Error) => void
-  /** Elements could not be put back, or nobody knows whether they were: they are given up, so that none comes twice. */
+  /** Called when elements could not be put back, or when that is unknown: they are dropped, so that none is delivered twice. */
   readonly onLost: (shard: number, count: number, error: Error) => void
 }
 
 interface Shard<E> {
   readonly index: number
   readonly source: ShardSource<E>
-  /** Ends when nobody wants anything, or with a failure. */
+  /** Ends when no taker waits, or with a failure. */
   loop: Promise<void> | undefined
-  /** The wait under way; never rejects, and by its end what came is given out. */
+  /** The current wait; never rejects, and resolves after its elements were handed out. */
   attempt: Promise<void> | undefined
-  /** Elements on their way back; never rejects. Before its end nothing is taken from the shard, or the order would be lost. */
+  /** Elements being put back; never rejects. Until it resolves nothing is taken from the shard, to keep the order. */
   returning: Promise<void> | undefined
   /** In a row. */
   failures: number
   retryAt: number
-  /** Since a shard gave something, or all takers were told that none works. */
+  /** Whether it failed since any shard served elements, or since all takers were rejected because no shard works. */
   failed: boolean
   /** Why its last wait failed; nothing since one works. */
   refusal: Error | undefined
@@ -56,9 +56,9 @@ interface Shard<E> {
 }
 
 /**
- * Takes from many shards at once. While somebody waits, every shard has one wait under way, for its share of what is wanted.
- * So more can come than is wanted, at most one share per shard: it is kept for the next call, and put back at the
- * head of its list when none comes soon.
+ * Takes from many shards at once. While a taker waits, every shard has one wait, for its share of the wanted elements. So the shards
+ * may serve more elements than are wanted, at most one share per shard: the consumer keeps the surplus for the next call, and puts
+ * it back at the head of its list when no call follows soon.
  */
 export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #params: ShardedConsumerParams<E>
@@ -68,9 +68,9 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #linger: DeadlineTimer
   readonly #retry: DeadlineTimer
   readonly #headStart: DeadlineTimer
-  /** Popped for nobody, the first popped first. */
-  #spare: { shard: Shard<E>; element: E }[] = []
-  /** Whose elements were put back: they come first, or a slow consumer would only ever see the fastest shard. */
+  /** Elements that were popped beyond what the takers wanted, the first popped first. */
+  #surplus: { shard: Shard<E>; element: E }[] = []
+  /** Shards whose elements were put back: they are served first, or a slow consumer would only ever see the fastest shard. */
   readonly #owed = new Set<Shard<E>>()
   #interruption = new AbortController()
   #turn: number
@@ -106,14 +106,14 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   get holding(): boolean {
-    return this.#spare.length > 0 || this.#shards.some((shard) => shard.returning !== undefined)
+    return this.#surplus.length > 0 || this.#shards.some((shard) => shard.returning !== undefined)
   }
 
-  /** Waits for 1 to `max` elements; none when the time is over, or the last error when all shards have failed by then. */
+  /** Waits for 1 to `max` elements; resolves with none when the time is over, or rejects with the last error when all shards failed. */
   async take(max: number, options: TakerOptions): Promise<E[]> {
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
     this.#enter()
-    if (this.#spare.length > 0) return this.#takeSpare(max)
+    if (this.#surplus.length > 0) return this.#takeSurplus(max)
     const taken = this.#takers.add(max, options)
     const owed = [...this.#owed].slice(0, this.#takers.wanted)
     for (const shard of owed) this.#owed.delete(shard)
@@ -126,15 +126,15 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     return taken
   }
 
-  /** Up to `max` elements that are there, shard by shard; fails when there are none and not all shards could be looked at. */
+  /** Up to `max` available elements, shard by shard; rejects when there are none and a shard could not be read. */
   async drain(max: number): Promise<E[]> {
     this.#enter()
     await this.#quiet()
-    const elements = this.#takeSpare(max)
+    const elements = this.#takeSurplus(max)
     let failure: Error | undefined
     for (const shard of this.#rotation()) {
       await shard.returning
-      elements.push(...this.#takeSpare(max - elements.length)) // what could not be put back
+      elements.push(...this.#takeSurplus(max - elements.length)) // what could not be put back
       if (elements.length >= max) break
       try {
         elements.push(...(await shard.source.drain(max - elements.length)))
@@ -148,7 +148,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     return elements
   }
 
-  /** Ends the waits. What they popped goes to those who wait, and the rest back. */
+  /** Ends the waits. Elements that they popped go to the waiting takers; the rest is put back. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -170,7 +170,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#params.holders.add(this)
   }
 
-  /** Gives the shards that have no wait one, if somebody waits. */
+  /** Starts a wait at each shard that has none, if a taker waits. */
   #serve(shards: readonly Shard<E>[] = this.#rotation()): void {
     if (this.#takers.wanted === 0 || this.#isClosed) return
     this.#linger.clear()
@@ -210,7 +210,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   #deliver(shard: Shard<E>, elements: readonly E[]): void {
-    for (const element of this.#takers.give(elements)) this.#spare.push({ shard, element })
+    for (const element of this.#takers.give(elements)) this.#surplus.push({ shard, element })
     this.#settle()
   }
 
@@ -228,7 +228,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     } else if (shard.failures > 1) this.#params.onFailure(shard.index, error)
   }
 
-  /** While every shard refuses its waits, nothing having come does not mean that nothing is there. */
+  /** While every shard refuses its waits, the lists may hold elements although none came. */
   #whyNone(): Error | undefined {
     const refusals = this.#shards.flatMap((shard) => (this.#works(shard) ? [] : (shard.refusal ?? [])))
     return refusals.length === this.#shards.length ? refusals[0] : undefined
@@ -238,7 +238,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     return this.#clock.now() - since >= WORKS_MS
   }
 
-  /** When nobody waits any more, the waits and what they popped have a short time left. */
+  /** When no taker waits any more, the waits end and the surplus is put back after a short time. */
   #settle(): void {
     if (this.#takers.wanted > 0 || this.#isClosed) return
     this.#headStart.clear()
@@ -265,7 +265,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#interruption = new AbortController()
   }
 
-  /** When nobody waits: what the last waits have popped comes in, so that an element is in a list or at hand. */
+  /** Without a taker: ends the last waits and receives what they popped, so that each element is in a list or in the surplus. */
   async #quiet(): Promise<void> {
     const attempts = this.#shards.flatMap(({ attempt }) => attempt ?? [])
     if (this.#takers.wanted > 0 || attempts.length === 0) return
@@ -280,17 +280,17 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     })
   }
 
-  #takeSpare(max: number): E[] {
-    const elements = this.#spare.splice(0, max).map(({ element }) => element)
+  #takeSurplus(max: number): E[] {
+    const elements = this.#surplus.splice(0, max).map(({ element }) => element)
     this.#settle()
     return elements
   }
 
   async #putBack(shard: Shard<E>): Promise<void> {
     if (shard.returning !== undefined) await shard.returning
-    const own = this.#spare.filter((spare) => spare.shard === shard)
+    const own = this.#surplus.filter((surplus) => surplus.shard === shard)
     if (own.length === 0) return
-    this.#spare = this.#spare.filter((spare) => spare.shard !== shard)
+    this.#surplus = this.#surplus.filter((surplus) => surplus.shard !== shard)
     const returning = this.#return(
       shard,
       own.map(({ element }) => element),
@@ -313,12 +313,12 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
       }
       this.#returnFailures++
       const left = this.#takers.give(elements)
-      this.#spare.unshift(...left.map((element) => ({ shard, element })))
+      this.#surplus.unshift(...left.map((element) => ({ shard, element })))
       this.#settle()
     }
   }
 
-  /** All shards, each first in its turn; those that fail or are busy come last, so that they hold up nobody. */
+  /** All shards, each first in its turn; those that fail or are busy come last, so that they do not delay the others. */
   #rotation(): Shard<E>[] {
     const first = this.#turn
     this.#turn = (first + 1) % this.#shards.length

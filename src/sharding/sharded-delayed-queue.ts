@@ -244,7 +244,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
     return other
   }
 
-  /** All shards side by side; a failure is told when all have ended. */
+  /** Runs on all shards concurrently; rejects with a failure after all have ended. */
   async #each<R>(action: (delayed: DelayedQueue<T>) => Promise<R>): Promise<R[]> {
     this.assertUsable()
     const settled = await Promise.allSettled(this.#delayed.map(action))

@@ -14,7 +14,7 @@ export interface AddReply {
 export interface PolledRecord {
   readonly priority: number
   readonly id: Buffer
-  /** The number of the delivery and what tells it from all others. */
+  /** The number of the delivery and the token that identifies it. */
   readonly lease: string
   /** When it became visible, epoch milliseconds. */
   readonly visibleAt: number

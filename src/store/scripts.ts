@@ -29,15 +29,15 @@ export interface TransferReply {
   readonly negative: number
   /** Subscribers of the channel as this server knows them. */
   readonly subscribers: number
-  /** What the server said about the order list while messages were moved regardless. */
+  /** The server's error about the order list; the script moved the messages regardless. */
   readonly orderError: string
   /** How long the script worked by the server's clock; 0 where that stands still during a script. */
   readonly workedUs: number
-  /** When the others were told to look again, `null` when they were told nothing. */
-  readonly told: number | null
+  /** The time of the other clients' next transfer that the script published; `null` when it published none. */
+  readonly announcedAt: number | null
   /** Elements of the order list in no schedule that were set aside. */
   readonly orphans: number
-  /** What the server said about the quarantine list while the rest went on. */
+  /** The server's error about the quarantine list; the script did the rest regardless. */
   readonly quarantineError: string
   /** Unreadable entries that are due later, because the quarantine list cannot take them. */
   readonly postponed: number
@@ -50,7 +50,7 @@ export interface PageReply {
   readonly next: number | null
 }
 
-/** Where an element is in a list, as far as one page tells. */
+/** The position of an element in a list, as found on one page. */
 export interface IndexReply {
   /** `null` when it is not on this page. */
   readonly index: number | null
@@ -205,7 +205,7 @@ function asSurveyOrderReply(reply: unknown): SurveyOrderReply {
 }
 
 function asTransferReply(reply: unknown): TransferReply {
-  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, told, ...aside] =
+  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, announcedAt, ...aside] =
     asArray(reply)
   const [orphans, quarantineError, postponed] = aside
   return {
@@ -218,7 +218,7 @@ function asTransferReply(reply: unknown): TransferReply {
     subscribers: asInteger(subscribers),
     orderError: asText(orderError),
     workedUs: asInteger(workedUs),
-    told: asText(told) === '' ? null : asNumber(told),
+    announcedAt: asText(announcedAt) === '' ? null : asNumber(announcedAt),
     orphans: asInteger(orphans),
     quarantineError: asText(quarantineError),
     postponed: asInteger(postponed),

@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** Something between the client under test and Redis that fails when it is told to. */
+/** A proxy between the client under test and Redis that fails on demand. */
 export interface FlakyServer {
   readonly port: number
   /** Cuts every connection; new ones work. */

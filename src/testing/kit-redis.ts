@@ -32,7 +32,7 @@ export class KitRedis {
     return scores.length === 0 ? null : Math.max(...scores)
   }
 
-  /** Tells who waits to look now. */
+  /** Makes the waiting clients poll now. */
   async wake(channels: readonly string[]): Promise<void> {
     await Promise.all(channels.map((channel) => this.#raw.publish(channel, '0')))
   }

@@ -32,7 +32,7 @@ export class TestKitError extends RedelayedError {
 
 /** How often the kit looks, in real time; what it waits for happens in other processes and sockets. */
 const LOOK_MS = 2
-/** Whoever began to wait too late to be told looks after this time. */
+/** A caller that began to wait after the announcement polls after this time. */
 const SWEEP_MS = 100
 /** Moments at which something is due, on the way of one `advance`. */
 const MOST_STEPS = 100_000

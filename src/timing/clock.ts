@@ -1,4 +1,4 @@
-/** What the timing code needs of time; tests pass one that moves only when told. */
+/** What the timing code needs of time; tests pass one that they advance themselves. */
 export interface Clock {
   /** Milliseconds that only rise, with fractions; not related to any date. */
   now(): number

@@ -5,7 +5,7 @@ const ROUNDING_MS = 0.01
 
 /**
  * Estimates the Redis clock from the times in script replies, as seen by a sender: the question is always when a command
- * has to leave so that it runs at a given time. A reply tells that a command sent at `sentAt` ran at `remoteNow`; the
+ * has to leave so that it runs at a given time. A reply shows that a command sent at `sentAt` ran at `remoteNow`; the
  * fastest such command is kept, so what leaves at the estimated moment arrives at that time or a little later, never
  * earlier. A reply that contradicts the estimate (drift, or a clock that was set) replaces it.
  */

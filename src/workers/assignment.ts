@@ -21,14 +21,14 @@ export type Outcome =
   | { readonly is: 'failed'; readonly error: Error; readonly delayMs: number }
   | { readonly is: 'rejected'; readonly error: Error }
   | { readonly is: 'released' }
-  /** Somebody else has it, or will. */
+  /** Another consumer has it, or will get it. */
   | { readonly is: 'lost'; readonly error: Error }
 
 const ANSWER_RETRY_MS = 200
 
 export const COMPLETED: Outcome = Object.freeze({ is: 'completed' })
 
-/** One message in the hands of a worker, from when it came until Redis knows what became of it. */
+/** One message of a worker, from its arrival until Redis knows its outcome. */
 export class Assignment {
   readonly queue: ReliableQueue
   readonly message: ReliableMessage
@@ -86,7 +86,7 @@ export class Assignment {
       if (!(await this.queue.begin(this.message, visibilityTimeout))) this.abort(new LeaseLostError())
     } catch (thrown) {
       const error = toError(thrown)
-      // what cannot be decoded has failed; where Redis could not be told, it comes back when its visibility ends
+      // A message that cannot be decoded has failed. After any other error Redis redelivers the message when its visibility ends.
       if (error instanceof DecodeError || error instanceof PayloadTooLargeError)
         return this.#outcomeOf(error, retryDelay)
       return { is: 'lost', error }
@@ -96,17 +96,17 @@ export class Assignment {
   }
 
   /**
-   * Tells Redis, as long as nobody else can have the message. Where it cannot be told, that comes back when its visibility ends.
-   * `answer` is what came of telling it before.
+   * Sends the outcome to Redis, and retries as long as no other consumer can have the message. Where that fails, Redis redelivers the
+   * message when its visibility ends. `answer` is the result of an earlier attempt.
    */
   async settle(outcome: Outcome, mayTryAgain: () => boolean, answer?: boolean | Error): Promise<Outcome> {
     if (outcome.is === 'lost') return outcome
-    // a client that repeats by itself what it sent may hear false for what was carried out
+    // a client that resends by itself may get false although the first attempt was carried out
     let isUnknown = this.queue.context.commands.resends
     for (; ; answer = undefined) {
-      answer ??= await this.#tell(outcome).catch(toError)
+      answer ??= await this.#send(outcome).catch(toError)
       if (answer === true) return outcome
-      // false while it is held: it was carried out by an attempt whose answer was lost, as far as one can tell
+      // false while the message is held: most likely an attempt was carried out whose reply was lost
       if (answer === false) {
         return isUnknown && this.message.isHeld ? outcome : { is: 'lost', error: new LeaseLostError() }
       }
@@ -151,7 +151,7 @@ export class Assignment {
     return this.#abort.signal
   }
 
-  async #tell(outcome: Outcome): Promise<boolean> {
+  async #send(outcome: Outcome): Promise<boolean> {
     const { message } = this
     switch (outcome.is) {
       case 'completed':

@@ -37,8 +37,8 @@ export class Fetching {
   readonly #onError: (thrown: unknown) => void
   /** Replies that came too late for their round: a later one waits for them, or they are given back. They never reject. */
   readonly #overdue = new Map<ReliableQueue, Promise<Reply>>()
-  /** Until when those that failed are left alone while others have something. */
-  readonly #spared = new Map<ReliableQueue, number>()
+  /** When a queue that failed is polled again, while other queues have messages. */
+  readonly #retryAt = new Map<ReliableQueue, number>()
 
   /** `beforehand`: what is taken may have to wait for a handler. */
   constructor(sources: Sources, visibilityTimeout: number, beforehand: boolean, onError: (thrown: unknown) => void) {
@@ -73,7 +73,7 @@ export class Fetching {
   /** What the first of some queues has now; one that owes a reply, or has just failed, is passed over. */
   async #look(queues: readonly ReliableQueue[], count: number, signal: AbortSignal): Promise<Taken[]> {
     for (const queue of queues) {
-      if (this.#overdue.has(queue) || performance.now() < (this.#spared.get(queue) ?? 0)) continue
+      if (this.#overdue.has(queue) || performance.now() < (this.#retryAt.get(queue) ?? 0)) continue
       const asked = this.#ask(queue, count, {})
       const { messages, thrown } = await this.#before(atMost(PATIENCE_MS, asked), queue, asked)
       if (messages.length > 0) return takenFrom(queue, messages)
@@ -138,7 +138,7 @@ export class Fetching {
   /** Throws what ends the worker, and reports all else. */
   #failed(queue: ReliableQueue, thrown: unknown): void {
     if (thrown instanceof ShutdownError) throw thrown
-    this.#spared.set(queue, performance.now() + retryAfter(thrown))
+    this.#retryAt.set(queue, performance.now() + retryAfter(thrown))
     this.#onError(thrown)
   }
 }

@@ -202,7 +202,7 @@ export class Worker {
   #room(): number {
     if (this.#isPaused) return 0
     const unhandled = this.#active + this.#buffer.length
-    // what was handled takes no room, but there must not be ever more that Redis has still to be told of
+    // a handled message takes no room, but the messages whose outcome Redis does not know yet must not accumulate
     return Math.min(
       this.#capacity - unhandled,
       2 * this.#capacity - this.#inHand.size,
@@ -257,7 +257,7 @@ export class Worker {
     this.#changed()
   }
 
-  /** `answer`: what came of telling Redis before. */
+  /** `answer`: the result of an earlier attempt to send the outcome. */
   #settle(assignment: Assignment, outcome: Outcome, answer?: boolean | Error): void {
     const mayTryAgain = (): boolean => !this.#isOver && outcome.is !== 'released'
     void assignment.settle(outcome, mayTryAgain, answer).then((settled) => this.#finish(assignment, settled))
@@ -266,11 +266,11 @@ export class Worker {
   #finish(assignment: Assignment, outcome: Outcome): void {
     this.#inHand.delete(assignment)
     this.#counts[outcome.is]++
-    this.#tell(assignment, outcome)
+    this.#emitSettled(assignment, outcome)
     this.#changed()
   }
 
-  #tell({ queue, message, begunAt }: Assignment, outcome: Outcome): void {
+  #emitSettled({ queue, message, begunAt }: Assignment, outcome: Outcome): void {
     if (!this.#events.isHeard('settled') && !this.#hub.isHeard('settled', queue.name)) return
     const { id, attempt, headers } = message
     const ms = begunAt === undefined ? 0 : performance.now() - begunAt

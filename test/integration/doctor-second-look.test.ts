@@ -4,7 +4,7 @@ import { queueKeys, type QueueKeys } from '../../src/keys.js'
 import type { Sender } from '../../src/store/run.js'
 import { surveyOrder } from '../../src/store/scripts.js'
 import { surveyBoth } from '../../src/doctor/inspect-queue.js'
-import { lookAgain } from '../../src/doctor/second-look.js'
+import { recheckSuspects } from '../../src/doctor/second-look.js'
 import { ordered, senderOf } from '../lua/support.js'
 import { rawClient, uniqueName } from '../support/redis.js'
 import { cleanUp, onCleanup } from './fixtures.js'
@@ -68,7 +68,7 @@ describe("the doctor's second look", function () {
 
   const nameOf = (entry: Buffer) => ({ due: String(DUE), prefix: entry.subarray(0, 9) })
   const look = async (sender: Sender, entries: readonly Buffer[], mostMs?: number) => {
-    const { missing, unsure } = await lookAgain(sender, keys, entries.map(nameOf), mostMs)
+    const { missing, unsure } = await recheckSuspects(sender, keys, entries.map(nameOf), mostMs)
     return { missing: missing.map(({ prefix }) => prefix.toString('latin1')), unsure }
   }
   const found = (missing: readonly Buffer[], unsure = 0) => ({

@@ -34,7 +34,7 @@ interface FoundFinding {
   readonly found: string
   readonly figures: Readonly<Record<string, unknown>>
   readonly means: string
-  readonly mend: string
+  readonly repair: string
   readonly fixable: boolean
 }
 
@@ -116,7 +116,7 @@ describe('redelayed doctor', function () {
       const { fixed, err } = await examined([name, '--fix'])
       expect({ fixed, err: err.split('\n')[0] }).to.deep.equal({
         fixed: [],
-        err: '--fix finds nothing that it can mend',
+        err: '--fix finds nothing that it can repair',
       })
       await subscribe(name)
       expect(codesOf((await examined([name])).findings)).to.deep.equal([])
@@ -633,7 +633,7 @@ describe('redelayed doctor', function () {
         /\nerror {2}overdue\n {2}\S+: 1 entry is overdue by up to 1 min: no process holds this delayed queue\.\n {2}\S.*\n {2}\S.*--fix moves/,
       )
       expect(out.indexOf('--fix does this now:')).to.be.within(out.indexOf('error  overdue'), out.indexOf('Done:'))
-      expect(out).to.match(/Done:\n {2}\S+: overdue: 1 entry mended\n/)
+      expect(out).to.match(/Done:\n {2}\S+: overdue: 1 entry repaired\n/)
       expect(out).to.include('\nLeft:\n').and.include('has no subscriber')
       expect(code).to.equal(1) // what is left counts
       expect(err).to.match(/^redelayed: \d+ errors? and \d+ warnings? were found\n$/)

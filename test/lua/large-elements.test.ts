@@ -72,10 +72,10 @@ describe('transfers of large entries', function () {
     budgetUs: 600_000_000, // only bytes end a script
     limit: 10_000,
     leaseMs: 25,
-    soonMs: 0,
+    leaseWindowMs: 0,
     idleMs: 1_000,
     announce: false,
-    toldUntil: 0,
+    leaseUntil: 0,
     bytes: MOST,
   })
 

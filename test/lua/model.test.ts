@@ -85,10 +85,10 @@ describe('all scripts together', () => {
               budgetUs: 1_000_000,
               limit: 1000,
               leaseMs: 1,
-              soonMs: 0,
+              leaseWindowMs: 0,
               idleMs: 1,
               announce: false,
-              toldUntil: 0,
+              leaseUntil: 0,
               bytes: 2 * 2 ** 20,
             }
             const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, args)

@@ -33,7 +33,7 @@ const NOTHING: Omit<TransferReply, 'workedUs'> = {
   negative: 0,
   subscribers: 1,
   orderError: '',
-  told: null,
+  announcedAt: null,
   orphans: 0,
   quarantineError: '',
   postponed: 0,
@@ -51,10 +51,10 @@ async function transferOf(
     budgetUs: 1_000_000,
     limit: 10_000,
     leaseMs: LEASE,
-    soonMs: 0,
+    leaseWindowMs: 0,
     idleMs: IDLE,
     announce: false,
-    toldUntil: 0,
+    leaseUntil: 0,
     bytes: 2 * 2 ** 20,
     ...args,
   })
@@ -85,8 +85,8 @@ function table(rig: Rig, cases: Case[]): void {
   for (const { what, before, args, reply, after, published } of cases) {
     it(what, async () => {
       const queue = await rig.queue(before)
-      const told = published.at(-1) ?? null
-      expect(await transferOf(rig, queue, args)).to.deep.equal({ ...NOTHING, told, ...reply })
+      const announcedAt = published.at(-1) ?? null
+      expect(await transferOf(rig, queue, args)).to.deep.equal({ ...NOTHING, announcedAt, ...reply })
       expect(await queue.read()).to.deep.equal(expected(after))
       expect(await queue.published()).to.deep.equal(published.map(String))
     })
@@ -365,7 +365,7 @@ describe('transfer.lua', () => {
             [b, NOW + 8],
           ],
         },
-        args: { soonMs: 8 },
+        args: { leaseWindowMs: 8 },
         reply: { moved: 1, next: NOW + 8 },
         after: { timeouts: [[b, NOW + 8]], destination: ['A'] },
         published: [NOW + 8],
@@ -378,7 +378,7 @@ describe('transfer.lua', () => {
             [b, NOW + 9],
           ],
         },
-        args: { soonMs: 8 },
+        args: { leaseWindowMs: 8 },
         reply: { moved: 1, next: NOW + 9 },
         after: { timeouts: [[b, NOW + 9]], destination: ['A'] },
         published: [NOW + 9],
@@ -391,7 +391,7 @@ describe('transfer.lua', () => {
             [b, NOW + 1],
           ],
         },
-        args: { soonMs: 8 },
+        args: { leaseWindowMs: 8 },
         reply: { moved: 1, next: NOW + 1 },
         after: { timeouts: [[b, NOW + 1]], destination: ['A'] },
         published: [NOW + 8],
@@ -399,7 +399,7 @@ describe('transfer.lua', () => {
       {
         what: 'announces no lease when it moved nothing: another client leads',
         before: { timeouts: [[b, NOW + 1]] },
-        args: { soonMs: 8, announce: true },
+        args: { leaseWindowMs: 8, announce: true },
         reply: { next: NOW + 1 },
         after: { timeouts: [[b, NOW + 1]] },
         published: [NOW + 1],
@@ -412,7 +412,7 @@ describe('transfer.lua', () => {
             [b, NOW + 1],
           ],
         },
-        args: { soonMs: 8, toldUntil: NOW + 5, announce: true },
+        args: { leaseWindowMs: 8, leaseUntil: NOW + 5, announce: true },
         reply: { moved: 1, next: NOW + 1 },
         after: { timeouts: [[b, NOW + 1]], destination: ['A'] },
         published: [],
@@ -425,7 +425,7 @@ describe('transfer.lua', () => {
             [b, NOW + 2],
           ],
         },
-        args: { soonMs: 8, toldUntil: NOW + 5 },
+        args: { leaseWindowMs: 8, leaseUntil: NOW + 5 },
         reply: { moved: 1, next: NOW + 2 },
         after: { timeouts: [[b, NOW + 2]], destination: ['A'] },
         published: [NOW + 8],
@@ -438,7 +438,7 @@ describe('transfer.lua', () => {
             [b, NOW + 1],
           ],
         },
-        args: { soonMs: 8, toldUntil: NOW + LEASE + 1 },
+        args: { leaseWindowMs: 8, leaseUntil: NOW + LEASE + 1 },
         reply: { moved: 1, next: NOW + 1 },
         after: { timeouts: [[b, NOW + 1]], destination: ['A'] },
         published: [NOW + 8],
@@ -446,7 +446,7 @@ describe('transfer.lua', () => {
       {
         what: 'announces nothing when it moved nothing and the announced lease outlasts the next due time',
         before: { timeouts: [[b, NOW + 4]] },
-        args: { soonMs: 8, toldUntil: NOW + 5, announce: true },
+        args: { leaseWindowMs: 8, leaseUntil: NOW + 5, announce: true },
         reply: { next: NOW + 4 },
         after: { timeouts: [[b, NOW + 4]] },
         published: [],
@@ -454,7 +454,7 @@ describe('transfer.lua', () => {
       {
         what: 'announces the due time when it moved nothing and the announced lease ends no later than that',
         before: { timeouts: [[b, NOW + 5]] },
-        args: { soonMs: 8, toldUntil: NOW + 5, announce: true },
+        args: { leaseWindowMs: 8, leaseUntil: NOW + 5, announce: true },
         reply: { next: NOW + 5 },
         after: { timeouts: [[b, NOW + 5]] },
         published: [NOW + 5],
@@ -467,7 +467,7 @@ describe('transfer.lua', () => {
             [b, NOW + 9],
           ],
         },
-        args: { soonMs: 8, toldUntil: NOW + 8 },
+        args: { leaseWindowMs: 8, leaseUntil: NOW + 8 },
         reply: { moved: 1, next: NOW + 9 },
         after: { timeouts: [[b, NOW + 9]], destination: ['A'] },
         published: [NOW + 9],
@@ -480,7 +480,7 @@ describe('transfer.lua', () => {
             [b, 2],
           ],
         },
-        args: { limit: 1, toldUntil: NOW + 13 },
+        args: { limit: 1, leaseUntil: NOW + 13 },
         reply: { moved: 1, next: 2, latenessMs: NOW - 1 },
         after: { timeouts: [[b, 2]], destination: ['A'] },
         published: [],
@@ -493,7 +493,7 @@ describe('transfer.lua', () => {
             [b, 2],
           ],
         },
-        args: { limit: 1, toldUntil: NOW + 12 },
+        args: { limit: 1, leaseUntil: NOW + 12 },
         reply: { moved: 1, next: 2, latenessMs: NOW - 1 },
         after: { timeouts: [[b, 2]], destination: ['A'] },
         published: [NOW + LEASE],
@@ -634,7 +634,7 @@ describe('transfer.lua', () => {
           moved: 2,
           malformed: 1,
           latenessMs: NOW - 1,
-          told: NOW + IDLE,
+          announcedAt: NOW + IDLE,
         })
         expect(await queue.read()).to.deep.equal(done)
         expect(await queue.published()).to.deep.equal([String(NOW + IDLE)])
@@ -890,7 +890,7 @@ describe('transfer.lua', () => {
         ...NOTHING,
         moved: 1,
         latenessMs: NOW - 2,
-        told: NOW + IDLE,
+        announcedAt: NOW + IDLE,
       })
       expect(await rig.redis.lrange(queue.keys.destination, 0, -1)).to.deep.equal(['C'])
     })

@@ -44,7 +44,7 @@
 #define FOLLOW 1       /* @src scheduler/transfer-task.ts FOLLOW_MS */
 #define SPREAD 1       /* @src scheduler/transfer-task.ts MAX_SPREAD_MS */
 #define LEASE 4        /* @src scheduler/transfer-registry.ts LEASE_MS, @src scheduler/lease.ts MAX_LEASE_MS */
-#define SOON 4         /* @src scheduler/transfer-task.ts SOON_MS_PER_CLIENT x clients: a hundred clients */
+#define SOON 4         /* @src scheduler/transfer-task.ts LEASE_WINDOW_MS_PER_CLIENT x clients: a hundred clients */
 #define BACKOFF_TIME 5 /* @src scheduler/transfer-task.ts BACKOFF */
 #define SWEEP 8        /* @src options.ts sweepInterval, the longest with its jitter; @src scheduler/sweeper.ts Sweeper */
 #define TIMEOUT 2    /* a command without an answer fails after at most so long */

@@ -61,7 +61,7 @@ inline forgetAtRedis() {
 #endif
 }
 
-/* @src lua/offer.lua PUBLISH: the due time is announced when the entry became the head */
+/* @src store/scripts/offer.lua PUBLISH: the due time is announced when the entry became the head */
 inline offer(delay) {
   head();
   y = z;
@@ -78,7 +78,7 @@ inline offer(delay) {
   fi
 }
 
-/* @src lua/transfer.lua moved: what is due goes to the list; `one` stops after one entry, as when @src lua/transfer.lua budget is used */
+/* @src store/scripts/transfer.lua moved: what is due goes to the list; `one` stops after one entry, as when @src store/scripts/transfer.lua budget is used */
 inline moveDue(i, one) {
   c[i].moved = 0;
   do
@@ -120,7 +120,7 @@ inline moveDue(i, one) {
 #define allListed entry[0] == LISTED && entry[1] == LISTED && entry[2] == LISTED
 #endif
 
-/* @src lua/transfer.lua toldUntil; with -DLEADER_KEY the script of docs/decisions/0033 */
+/* @src store/scripts/transfer.lua leaseUntil; with -DLEADER_KEY the script of docs/decisions/0033 */
 inline transfer(i, one) {
   c[i].requestLate = c[i].netAge > 0;
   c[i].ranAt = now;
@@ -175,7 +175,7 @@ inline transfer(i, one) {
   :: else
   fi;
 #else
-  y = 0; /* @src lua/transfer.lua lease */
+  y = 0; /* @src store/scripts/transfer.lua lease */
   if
   :: x <= now -> y = LEASE
   :: x > now && c[i].moved && c[i].soon && x <= now + SOON -> y = SOON
@@ -189,8 +189,8 @@ inline transfer(i, one) {
   announced = (c[i].moved -> oldHead : announced);
 #endif
   z = most(x, now);
-  k = (x != INF && c[i].toldUntil <= now + LEASE && c[i].toldUntil > z -> c[i].toldUntil - z : 0); /* @src lua/transfer.lua left */
-  /* @src lua/transfer.lua isTold */
+  k = (x != INF && c[i].toldUntil <= now + LEASE && c[i].toldUntil > z -> c[i].toldUntil - z : 0); /* @src store/scripts/transfer.lua left */
+  /* @src store/scripts/transfer.lua isCovered */
   flag = (c[i].moved || c[i].announce) && !(y > 0 && 2 * k >= y || !c[i].moved && k > 0);
   c[i].told = 0;
   if

@@ -1,4 +1,4 @@
-/* The client of today: @src transfer/transfer-task.ts TransferTask and @src transfer/lease.ts Lease */
+/* The client of today: @src scheduler/transfer-task.ts TransferTask and @src scheduler/lease.ts Lease */
 
 #define isTimerDue(i) (c[i].timer <= now)
 #define isHoldDue(i) (c[i].hold <= now)
@@ -55,19 +55,19 @@ inline dropHeard(i) {
 #define toLocal(i, at) (at >= IDLE_UNTIL -> INF : at + 1 - c[i].skew)
 #endif
 
-/* @src transfer/transfer-task.ts #start, and the beginning of #run */
+/* @src scheduler/transfer-task.ts #start, and the beginning of #run */
 inline send(i) {
   c[i].again = 0;
   c[i].announce = c[i].announceNext;
   c[i].announceNext = 0;
   c[i].hold = INF;
-  dropHeard(i); c[i].isTakenOver = 0; /* @src transfer/lease.ts onSent */
+  dropHeard(i); c[i].isTakenOver = 0; /* @src scheduler/lease.ts onSent */
   c[i].soon = (c[i].subscribers > 1);
   c[i].toldUntil = c[i].until;
   c[i].net = SENT; c[i].netAge = 0
 }
 
-/* @src transfer/transfer-task.ts #request */
+/* @src scheduler/transfer-task.ts #request */
 inline request(i, asked) {
   if
   :: c[i].notBefore > now -> c[i].timer = least(c[i].timer, c[i].notBefore)
@@ -83,12 +83,12 @@ inline request(i, asked) {
   fi
 }
 
-/* @src transfer/transfer-task.ts wake */
+/* @src scheduler/transfer-task.ts wake */
 inline wake(i) { request(i, 0) }
 
-/* @src transfer/transfer-task.ts onSubscribed */
+/* @src scheduler/transfer-task.ts onSubscribed */
 inline onSubscribed(i) {
-  c[i].until = 0; c[i].unheard[0] = 0; c[i].unheard[1] = 0; /* @src transfer/lease.ts onSubscribed */
+  c[i].until = 0; c[i].unheard[0] = 0; c[i].unheard[1] = 0; /* @src scheduler/lease.ts onSubscribed */
 #ifndef PLANT_NO_TRANSFER_AFTER_SUBSCRIBE
   c[i].notBefore = 0;
   request(i, 0)
@@ -97,7 +97,7 @@ inline onSubscribed(i) {
 #endif
 }
 
-/* @src transfer/transfer-task.ts #onDue; `wait` is the random part */
+/* @src scheduler/transfer-task.ts #onDue; `wait` is the random part */
 inline onDue(i, wait) {
   if
   :: !mayHold(i) -> request(i, 1)
@@ -121,13 +121,13 @@ inline onHold(i) {
   request(i, 1)
 }
 
-/* @src transfer/lease.ts isLeaseAfter */
+/* @src scheduler/lease.ts isLeaseAfter */
 #define isLeaseAfter(until, at) (at > until && at <= until + LEASE)
 #define LATEST 0
 #define TAKEN_OVER 1
 #define NO_REASON_TO_WAIT 2
 
-/* @src transfer/transfer-task.ts onAnnounced and @src transfer/lease.ts onAnnounced; y: the news, z: the deadline */
+/* @src scheduler/transfer-task.ts onAnnounced and @src scheduler/lease.ts onAnnounced; y: the news, z: the deadline */
 inline onAnnounced(i, at) {
   z = toLocal(i, at);
   if
@@ -179,7 +179,7 @@ inline onAnnounced(i, at) {
 #endif
 }
 
-/* @src transfer/lease.ts onReply; y: the news */
+/* @src scheduler/lease.ts onReply; y: the news */
 inline leaseOnReply(i) {
   for (j : 0 .. 1) {
     if
@@ -219,7 +219,7 @@ inline leaseOnReply(i) {
   dropHeard(i)
 }
 
-/* @src transfer/transfer-task.ts #run, after the reply */
+/* @src scheduler/transfer-task.ts #run, after the reply */
 inline onReply(i, wait) {
   observe(i);
   c[i].subscribers = c[i].replySubscribers;
@@ -260,11 +260,11 @@ inline onReply(i, wait) {
   fi
 }
 
-/* @src transfer/transfer-task.ts #onFailure */
+/* @src scheduler/transfer-task.ts #onFailure */
 inline onFailed(i) {
   clearNet(i);
   c[i].again = 0; c[i].announceNext = 0; c[i].first = 0;
-  c[i].until = 0; dropHeard(i); /* @src transfer/lease.ts end */
+  c[i].until = 0; dropHeard(i); /* @src scheduler/lease.ts end */
 #ifndef PLANT_NO_RETRY
   c[i].notBefore = now + BACKOFF_TIME;
   c[i].timer = least(c[i].timer, c[i].notBefore)

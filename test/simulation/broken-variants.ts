@@ -59,7 +59,7 @@ export const BROKEN_VARIANTS: readonly BrokenVariant[] = [
     what: 'only the last winner ever delivers',
     file: TASK,
     from: '    const spread = Math.min(',
-    to: '    if (!this.#first) return\n    const spread = Math.min(',
+    to: '    if (!this.#isLeader) return\n    const spread = Math.min(',
   },
   {
     what: 'after a failure at once once more, for ever',

@@ -64,7 +64,7 @@ export class ModelRedis {
     this.pending.shift()
   }
 
-  transfer({ announce, soonMs, toldUntil }: TransferOptions): TransferResult {
+  transfer({ announce, leaseWindowMs, leaseUntil }: TransferOptions): TransferResult {
     this.scripts++
     const now = this.now
     let moved = 0
@@ -80,14 +80,14 @@ export class ModelRedis {
       moved++
     }
     const next = this.pending[0]?.due ?? null
-    const isSoon = next !== null && moved > 0 && next <= now + soonMs
-    const lease = next !== null && next <= now ? LEASE_MS : isSoon ? soonMs : 0
-    const left = next === null || toldUntil > now + LEASE_MS ? 0 : toldUntil - Math.max(next, now)
-    const isTold = (lease > 0 && left >= lease / 2) || (moved === 0 && left > 0)
-    const tells = (moved > 0 || announce) && !isTold
-    const told = tells ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
+    const isSoon = next !== null && moved > 0 && next <= now + leaseWindowMs
+    const lease = next !== null && next <= now ? LEASE_MS : isSoon ? leaseWindowMs : 0
+    const left = next === null || leaseUntil > now + LEASE_MS ? 0 : leaseUntil - Math.max(next, now)
+    const isCovered = (lease > 0 && left >= lease / 2) || (moved === 0 && left > 0)
+    const announces = (moved > 0 || announce) && !isCovered
+    const told = announces ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
     if (told !== null) this.publish(told)
-    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, told, progress: moved }
+    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, announcedAt: told, progress: moved }
   }
 
   publish(due: number): void {

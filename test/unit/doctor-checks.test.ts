@@ -13,7 +13,7 @@ import type { Finding } from '../../src/doctor/finding.js'
 import type { QueueContents, QueueState } from '../../src/doctor/inspect-queue.js'
 import type { ReliableState } from '../../src/doctor/inspect-reliable.js'
 import type { ServerState } from '../../src/doctor/inspect-server.js'
-import { planOf } from '../../src/doctor/mend.js'
+import { planOf } from '../../src/doctor/repair.js'
 import { Refusals } from '../../src/doctor/refusals.js'
 
 const healthy: ServerState = {

@@ -147,14 +147,14 @@ describe('decoders of replies', () => {
       subscribers: 20,
       orderError: '',
       workedUs: 40,
-      told: 1700000000025,
+      announcedAt: 1700000000025,
       orphans: 4,
       quarantineError: '',
       postponed: 5,
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })
-    expect(transfer.decode(reply.with(9, ''))).to.deep.equal({ ...value, told: null })
+    expect(transfer.decode(reply.with(9, ''))).to.deep.equal({ ...value, announcedAt: null })
     expect(transfer.decode(reply.with(7, Buffer.from('WRONGTYPE')))).to.deep.equal({
       ...value,
       orderError: 'WRONGTYPE',

@@ -602,7 +602,7 @@ describe('TransferTask', () => {
     })
 
     it('says for how long it takes care of what is soon due, by how many would hear of each message', async () => {
-      for (const [subscribers, soonMs] of [
+      for (const [subscribers, leaseWindowMs] of [
         [1, 0],
         [4, 1],
         [20, 5],
@@ -611,7 +611,7 @@ describe('TransferTask', () => {
       ] as const) {
         const { task, calls } = await started({ subscribers, moved: 1 })
         task.wake()
-        expect(calls[0], `${subscribers} clients`).to.include({ soonMs, toldUntil: 0 })
+        expect(calls[0], `${subscribers} clients`).to.include({ leaseWindowMs, leaseUntil: 0 })
       }
     })
 
@@ -619,11 +619,11 @@ describe('TransferTask', () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
       task.onAnnounced(told)
       await clock.advance(2)
       expect(calls).to.have.length(2)
-      expect(calls[1]).to.include({ toldUntil: told })
+      expect(calls[1]).to.include({ leaseUntil: told })
     })
 
     it('is not put off when its own announcement arrives before the reply', async () => {
@@ -631,7 +631,7 @@ describe('TransferTask', () => {
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
       task.onAnnounced(told)
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
       await clock.advance(2)
       expect(calls).to.have.length(2)
     })
@@ -642,7 +642,7 @@ describe('TransferTask', () => {
       const told = Math.floor(redisNow()) + 5
       task.onAnnounced(told)
       task.onAnnounced(told + 1)
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
       await clock.advance(8) // the end of the other's span, and nearly the 3 ms of those who follow
       expect(calls).to.have.length(1)
       await clock.advance(8)
@@ -654,12 +654,12 @@ describe('TransferTask', () => {
         const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
         await clock.advance(100)
         const told = Math.floor(redisNow()) + 5
-        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, told })
+        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt: told })
         task.onAnnounced(told)
         await clock.advance(1)
         expect(calls).to.have.length(2)
         task.onAnnounced(told + 2)
-        await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + inMs, told: null })
+        await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + inMs, announcedAt: null })
         await clock.advance(8)
         expect(calls, `next in ${inMs} ms`).to.have.length(2)
         await clock.advance(8)
@@ -671,20 +671,20 @@ describe('TransferTask', () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
       await clock.advance(2)
-      await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, told: told + 2 })
+      await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt: told + 2 })
       task.onAnnounced(told)
       await clock.advance(1)
       expect(calls).to.have.length(3)
-      expect(calls[2]).to.include({ toldUntil: told + 2 })
+      expect(calls[2]).to.include({ leaseUntil: told + 2 })
     })
 
     it('is put off by another announcement that arrives after the reply', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       const told = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, told })
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
       task.onAnnounced(told)
       task.onAnnounced(told + 1)
       await clock.advance(6)
@@ -699,7 +699,7 @@ describe('TransferTask', () => {
         'another announcement': ({ task, redisNow }) => task.onAnnounced(Math.floor(redisNow()) + 3),
         'a due time': async ({ task, calls, redisNow }) => {
           task.wake()
-          await calls[1]!.reply({ subscribers: 20, next: redisNow() + 3, told: Math.floor(redisNow() + 3) })
+          await calls[1]!.reply({ subscribers: 20, next: redisNow() + 3, announcedAt: Math.floor(redisNow() + 3) })
         },
         'a failure': async ({ task, clock, calls }) => {
           task.wake()
@@ -712,11 +712,11 @@ describe('TransferTask', () => {
         const { task, clock, calls, redisNow } = setup
         await clock.advance(100)
         const told = Math.floor(redisNow()) + 5
-        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 4, told })
+        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 4, announcedAt: told })
         task.onAnnounced(told)
         await then(setup)
         task.wake()
-        expect(calls.at(-1), what).to.include({ toldUntil: 0 })
+        expect(calls.at(-1), what).to.include({ leaseUntil: 0 })
       }
     })
 
@@ -825,7 +825,7 @@ describe('TransferTask', () => {
       }
 
       /** What transfer.lua does, in short. */
-      async transfer({ announce, soonMs, toldUntil }: TransferOptions): Promise<TransferResult> {
+      async transfer({ announce, leaseWindowMs, leaseUntil }: TransferOptions): Promise<TransferResult> {
         await this.#latency()
         if (this.down) throw new Error('down')
         this.scripts++
@@ -836,17 +836,17 @@ describe('TransferTask', () => {
         }
         const [next = null] = this.pending
         const { now, subscribers } = this
-        const isSoon = moved > 0 && next !== null && next <= now + soonMs
-        const left = next === null || toldUntil > now + 25 ? 0 : toldUntil - Math.max(next, now)
-        const isTold = (isSoon && left >= soonMs / 2) || (moved === 0 && left > 0)
-        const tells = (moved > 0 || announce) && !isTold
-        const told = tells ? Math.floor(isSoon ? now + soonMs : (next ?? now + 3_600_000)) : null
+        const isSoon = moved > 0 && next !== null && next <= now + leaseWindowMs
+        const left = next === null || leaseUntil > now + 25 ? 0 : leaseUntil - Math.max(next, now)
+        const isCovered = (isSoon && left >= leaseWindowMs / 2) || (moved === 0 && left > 0)
+        const announces = (moved > 0 || announce) && !isCovered
+        const told = announces ? Math.floor(isSoon ? now + leaseWindowMs : (next ?? now + 3_600_000)) : null
         if (told !== null) {
           this.announcements++
           this.#deliver(told)
         }
         await this.#latency()
-        return { moved, next, now, subscribers, told }
+        return { moved, next, now, subscribers, announcedAt: told }
       }
 
       #latency(): Promise<void> {

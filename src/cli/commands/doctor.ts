@@ -26,15 +26,15 @@ export async function doctor(queues: readonly string[], options: RawOptions): Pr
   try {
     const before = await examine(access, queues, progress.show)
     report.examined(before)
-    report.end(options['fix'] === true ? await mended(access, before, report, progress) : before.findings)
+    report.end(options['fix'] === true ? await repaired(access, before, report, progress) : before.findings)
   } finally {
     progress.clear()
     await access.close()
   }
 }
 
-/** Says what will be done, does it, and gives what is left. */
-async function mended(
+/** Prints the plan, carries it out, and returns the findings that are left. */
+async function repaired(
   access: Access,
   before: Examination,
   report: Report,
@@ -43,6 +43,6 @@ async function mended(
   const { plan, carryOut } = treatment(access, before, progress.show)
   report.planned(plan)
   const { fixed, left } = await carryOut()
-  report.mended(fixed, left)
+  report.repaired(fixed, left)
   return left
 }

@@ -1,7 +1,7 @@
 import { aboutServer, type Finding } from '../finding.js'
 import type { ServerState } from '../inspect-server.js'
 
-/** Whether the connected user may do what the library does, and what the server would not tell. */
+/** Reports the rights that the connected user lacks, and what the server refused to answer. */
 export function checkRights({ address, acl, refusals }: ServerState): Finding[] {
   const findings: Finding[] = []
   if (acl !== undefined && acl.missing.length > 0) {

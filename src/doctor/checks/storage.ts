@@ -13,7 +13,7 @@ function checkEviction({ address, info, config }: ServerState): Finding[] {
   const figures = { policy, maxmemory: Number(limit), evicted: Number(info['evicted_keys'] ?? 0) }
   const evicted =
     figures.evicted > 0 ? `; ${figures.evicted.toLocaleString('en')} keys were deleted since the start` : ''
-  // without a limit nothing is deleted, and volatile-* spares keys that do not expire, as a queue's do not by default
+  // without a limit Redis deletes nothing; volatile-* keeps keys that do not expire, and by default a queue's do not
   if (limit === '0') {
     return [
       aboutServer(
@@ -26,7 +26,7 @@ function checkEviction({ address, info, config }: ServerState): Finding[] {
     ]
   }
   const isHarmless = policy.startsWith('volatile-')
-  const found = `maxmemory-policy is ${policy}${isHarmless ? ', which spares keys without an expiry' : ''}${evicted}.`
+  const found = `maxmemory-policy is ${policy}${isHarmless ? ', which keeps keys without an expiry' : ''}${evicted}.`
   return [aboutServer(address, 'eviction', isHarmless ? 'info' : 'error', found, figures)]
 }
 

@@ -10,7 +10,7 @@ export class BytesIn {
   readonly #codec: string
   readonly #bytes: Buffer
   readonly #budget: Budget
-  /** Whether whole doubles have to be told from integers. */
+  /** Whether whole doubles must be distinguished from integers. */
   readonly exact: boolean
   #at = 0
 

@@ -117,7 +117,7 @@ function tagged(input: BytesIn, tag: number, depth: number): Node {
   return input.fail(`the tag ${tag} is none that Jackson writes`)
 }
 
-/** Jackson writes and reads -n where the standard has -1 - n, unless told otherwise; see the writer. */
+/** Jackson writes and reads -n where the standard has -1 - n, unless configured otherwise; see the writer. */
 function bigInteger(input: BytesIn, tag: 2 | 3, content: Node): bigint {
   if (!Buffer.isBuffer(content) || content.length > MAX_NUMBER_BYTES) input.fail('a big number is no short byte string')
   const magnitude = fromBytes(Buffer.concat([Buffer.of(0), content]))

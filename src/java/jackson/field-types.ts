@@ -85,7 +85,7 @@ const ARRAY_WRAPPERS = new Map<string, string>([
 const TYPE = /^([A-Za-z_$][\w$.]*)(?:<(.*)>)?((?:\[\])*)$/
 const MAX_TYPE_LENGTH = 1000
 
-/** Parses a declared type; `isClass` tells the names of registered classes. `what` names the option in the error. */
+/** Parses a declared type; `isClass` returns whether a class of that name is registered. `what` names the option in the error. */
 export function parseFieldType(what: string, type: unknown, isClass: (name: string) => boolean): Spec {
   const refuse = (): never => {
     const known = [...SIMPLE.keys(), 'byte[]', ...COLLECTIONS.keys()].join(', ')

@@ -16,7 +16,7 @@ export class NumberText {
   }
 }
 
-/** In exact mode a whole double is told from an integer. */
+/** Exact mode distinguishes a whole double from an integer. */
 export function asDouble(input: { readonly exact: boolean }, value: number): Node {
   return input.exact && Number.isSafeInteger(value) ? new JavaValue('java.lang.Double', value) : value
 }

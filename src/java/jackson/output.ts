@@ -16,7 +16,7 @@ export abstract class Output {
   protected readonly wrapped: boolean
   /** Whether the format needs to know how many properties follow. */
   protected readonly counts: boolean = false
-  /** Whether bytes have a form of their own, which Java reads as `byte[]` without being told. */
+  /** Whether bytes have a form of their own, which Java reads as `byte[]` without type information. */
   protected readonly nativeBytes: boolean = false
   /** The keys on the way to the value being written; only as many as the depth says are valid. */
   readonly #path: (string | number)[] = []
@@ -35,14 +35,14 @@ export abstract class Output {
   protected abstract int(value: number): void
   protected abstract bigint(value: bigint): void
   protected abstract decimal(text: string): void
-  /** `declared` tells that the reader expects a double, so that it may be NaN in every format. */
+  /** With `declared` the reader expects a double, so that it may be NaN in every format. */
   protected abstract double(value: number, declared: boolean): void
   protected abstract float(value: number): void
   protected abstract bytes(value: Uint8Array): void
   /** Begins a pair of a class name and what follows. */
   protected abstract openPair(className: string): void
   protected abstract closePair(): void
-  /** `typed` when the array stands in a pair, which tells Jackson's CBOR how to write it. */
+  /** `typed` when the array is in a pair; Jackson's CBOR writes such an array differently. */
   protected abstract openArray(count: number, typed: boolean): void
   protected abstract item(index: number): void
   protected abstract closeArray(typed: boolean): void

@@ -18,7 +18,7 @@ export class Reader extends Scalars {
     return this.#typed(node, this.plan.root, 0)
   }
 
-  /** Where Java sees an Object: what stands there tells its type. */
+  /** For a field of type Object in Java: the value on the wire names its type. */
   #any(node: Node, depth: number): unknown {
     if (typeof node !== 'object') return this.scalar(node)
     if (node === null) return null

@@ -182,7 +182,7 @@ function single(
       input.enter()
       const value = read(input)
       input.leave()
-      // an empty Optional is one already, so that it is told from null
+      // an empty Optional is one already, which distinguishes it from null
       return value instanceof JavaValue && value.type === name ? value : input.wrap(serializer, value)
     },
   }

@@ -21,7 +21,7 @@ export class JavaValue<T = unknown> {
   }
 }
 
-/** A constant of a Java enum. The wire has its ordinal only; the name is there when the codec was told the constants. */
+/** A constant of a Java enum. The wire has its ordinal only; the name is there when the codec knows the constants. */
 export class JavaEnum extends JavaValue<string | undefined> {
   readonly ordinal: number
 

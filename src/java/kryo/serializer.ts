@@ -27,7 +27,7 @@ export interface Serializer {
   readonly nullByte?: number
   /** Values can be referred to again in references mode; boxes of primitives and enum constants cannot. */
   readonly referable: boolean
-  /** A decoded value alone tells its class when it is encoded again. */
+  /** The class of a decoded value is known from the value alone, when it is encoded again. */
   readonly natural: boolean
   /** The value is another Java value, of any class. */
   readonly holds?: boolean

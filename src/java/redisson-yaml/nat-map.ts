@@ -6,7 +6,7 @@ interface Node {
   readonly port: number
 }
 
-/** How addresses that nodes tell of each other are translated, in ioredis's terms. */
+/** The translation of the addresses that nodes report of each other, as ioredis's `natMap`. */
 export function natMapOf(mode: string, server: Section): { natMap?: (address: string) => Node | null } {
   if (mode === 'singleServerConfig' || mode === 'masterSlaveServersConfig') return {} // they have no such settings
   const mapper = server.object('natMapper')
@@ -28,7 +28,7 @@ export function natMapOf(mode: string, server: Section): { natMap?: (address: st
     case 'HostNatMapper': {
       const hosts = settings.texts('hostsMap')
       return {
-        // what nodes tell of each other may be anything, as ":6379" of one that has just begun
+        // a node may report any text as another's address, such as ":6379" for one that has just started
         natMap: (address) => {
           const node = split(address)
           const other = node === null ? undefined : hosts.get(node.host)

@@ -30,7 +30,7 @@ export interface RedissonYamlOptions extends Tuning {
   readonly ioredis?: Readonly<Record<string, unknown>> | undefined
   /** Where `${NAME}` is looked up. Default: the environment. */
   readonly variables?: Variables | undefined
-  /** Is told once of each setting that is ignored. Default: `process.emitWarning`. */
+  /** Called once for each setting that is ignored. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: string) => void) | undefined
 }
 

@@ -69,7 +69,7 @@ export class BlockingLane {
   #loop: Promise<void> | undefined
   #call: Call | undefined
   #preferred: string | undefined
-  /** Who has got elements and is to be told, as soon as the next command is under way. */
+  /** Waiters with their elements: they are resolved as soon as the next command is sent. */
   #served: Served | undefined
 
   constructor(params: LaneParams) {
@@ -137,8 +137,8 @@ export class BlockingLane {
     try {
       for (;;) {
         if (this.#served !== undefined && !this.#waiters.has(this.#served.key)) {
-          this.#tell()
-          await nextTurn() // takers in a loop ask again at once; the next command should know them
+          this.#deliverServed()
+          await nextTurn() // takers in a loop call again at once; the next command should include them
         }
         if (this.#waiters.keyCount === 0) break
         const redis = this.#params.link.current ?? (await this.#connect())
@@ -153,8 +153,8 @@ export class BlockingLane {
     }
   }
 
-  /** Tells those who were served. They will decode, which takes its time: the server should be at work meanwhile. */
-  #tell(): void {
+  /** Resolves the waiters that were served. They decode, which takes time: the server should run the next command meanwhile. */
+  #deliverServed(): void {
     const served = this.#served
     this.#served = undefined
     if (served === undefined) return
@@ -162,7 +162,7 @@ export class BlockingLane {
   }
 
   async #connect(): Promise<Redis | undefined> {
-    this.#tell()
+    this.#deliverServed()
     try {
       return await this.#params.link.get()
     } catch (thrown) {
@@ -188,7 +188,7 @@ export class BlockingLane {
     let popped: Popped | null
     try {
       const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
-      this.#tell()
+      this.#deliverServed()
       popped = await reply
     } catch (thrown) {
       stopWatching()
@@ -288,7 +288,7 @@ export class BlockingLane {
   }
 }
 
-/** What a server tells those who wait at it when it becomes a replica, or a slot has another place. */
+/** Whether a server ended a wait because it became a replica or because the slot moved. */
 function isElsewhere(error: RedelayedError): boolean {
   return error instanceof CommandError && ELSEWHERE.includes(error.redisCode)
 }
@@ -300,7 +300,7 @@ const clientIds = new WeakMap<Redis, number>()
 /** An id that no connection has: whether this user may unblock connections is known before it matters. */
 const NO_CONNECTION = Number.MAX_SAFE_INTEGER
 
-/** Learns the id by which a connection can be unblocked; a server that does not tell it, or refuses to unblock, is waited for in short steps. */
+/** Learns the id by which a connection can be unblocked. At a server that refuses the id, or refuses to unblock, waits are made of short steps. */
 export async function learnClientId(redis: Redis): Promise<void> {
   const [id, error] = await Promise.all([
     redis.call('CLIENT', 'ID').catch(orRefusal),

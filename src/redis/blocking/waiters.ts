@@ -69,8 +69,8 @@ export class Waiters {
   }
 
   /**
-   * Shares elements out among the waiters of a key, who leave; those that have ended get one only if nobody else wants it.
-   * They are still to be told.
+   * Distributes elements among the waiters of a key and removes these waiters. An ended waiter gets an element only if no other waiter
+   * wants it. The caller has to resolve the waiters.
    */
   serve(key: string, elements: Buffer[]): Served {
     const list = this.#byKey.get(key) ?? []

@@ -9,7 +9,7 @@ import { BorrowedTopology, SingleTopology } from '../topology/single-topology.js
 import type { IsStale } from './remote-address.js'
 import type { Topology } from '../topology/topology.js'
 
-/** `demoted` is told of a server that is not the master any more, where ioredis does not see to that. */
+/** `demoted` is called for a server that is not the master any more, where ioredis does not handle that. */
 export function createTopology(
   target: Target,
   settings: Settings,

@@ -21,7 +21,7 @@ const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
 /** A connection that lived this long was a success. */
 const STABLE_MS = 1_000
 
-/** Waiting longer does not help against these, so whoever waits is told at once. */
+/** A retry does not help against these errors, so waiting callers are rejected at once. */
 const FINAL = [AuthError, UnsupportedServerError, NodeGoneError]
 
 export interface LinkParams {
@@ -189,7 +189,7 @@ export class Link {
     try {
       return await opening.run(async () => {
         const redis = opening.use(guardReplies(await this.#params.open(again)))
-        // ioredis tells the reason of a failed connect only by this event, and prints it when nobody listens
+        // ioredis reports the reason of a failed connect only by this event, and prints it when there is no listener
         redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
         await redis.connect()
         if (reason !== undefined) throw reason // a refused SELECT, with which ioredis would go on in database 0

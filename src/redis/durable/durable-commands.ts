@@ -95,7 +95,7 @@ export class DurableCommands {
       if (first === undefined || this.#closed) return replies
       const why = replies[first]
       const isInTime = isBreak(why) ? broken++ < MAX_RETRIES : performance.now() < until
-      // where the key lives may be what nobody can tell just now
+      // the server that has the key may be unknown at this moment
       if (!isInTime || !(await this.#mayRepeat(key, went, why).catch(() => false))) return replies
     }
   }

@@ -67,8 +67,8 @@ export class MasterFinder {
     const refusals = reasons.filter((reason) => reason instanceof AuthError)
     const [refused] = refusals
     if (refused !== undefined && refusals.length === this.#nodes.length) throw refused
-    const told = reasons.map((reason) => reason.message).join('; ') || 'no answer'
-    throw new ConnectionError(`none of the nodes is a master: ${told}`, 'not-applied', { cause: reasons[0] })
+    const answers = reasons.map((reason) => reason.message).join('; ') || 'no answer'
+    throw new ConnectionError(`none of the nodes is a master: ${answers}`, 'not-applied', { cause: reasons[0] })
   }
 
   /** Resolves when all have answered, or the time is over. Masters stand by their run id: one may have two addresses. */

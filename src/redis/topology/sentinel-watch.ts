@@ -19,9 +19,9 @@ export interface SentinelWatchParams {
 }
 
 /**
- * Listens to all sentinels: to them a failover is over some seconds before the old master learns of it, if that one lives on.
- * Until then it takes everything, to lose it. Each sentinel tells when it has learned of the new master itself, so that after
- * the last word no connection is at the old one because it had asked a sentinel that did not know yet.
+ * Listens to all sentinels: they complete a failover some seconds before the old master learns of it, if that one is still alive.
+ * Until then the old master accepts writes and loses them. Each sentinel publishes when it has learned of the new master itself, so
+ * after the last announcement no connection remains at the old master because it had asked an outdated sentinel.
  */
 export class SentinelWatch {
   readonly #params: SentinelWatchParams

@@ -30,7 +30,7 @@ export class SingleTopology implements Topology {
   readonly #demoted: (isStale: IsStale) => void
   readonly #watch: SentinelWatch | undefined
 
-  /** `demoted` is told when all connections to a server have to look for another one, and which these are. */
+  /** `demoted` is called when all connections to a server must be replaced; its argument decides which these are. */
   constructor(params: {
     options: RedisOptions
     settings: Settings

@@ -6,8 +6,8 @@ import type { SilenceWatch } from '../replies/silence-watch.js'
 /** Where commands go, and how further connections to the same place are made. */
 export interface Topology {
   /**
-   * Whether a command may be sent again by the layer below when its connection breaks, so that nobody can tell whether
-   * it was carried out once or twice.
+   * Whether the layer below may resend a command when its connection breaks, so that it is unknown whether the command ran once or
+   * twice.
    */
   readonly resends: boolean
   /** Where the client for commands may keep a command without end: what is sent there needs a limit, and this. */

@@ -39,8 +39,8 @@ interface DueTicks {
 export class Repeats {
   readonly #context: ReliableContext
   readonly #identity: ReliableIdentity<unknown>
-  /** What this process cannot compute, so that it tells of it once. */
-  readonly #told = new Set<string>()
+  /** Names of repeats that this process cannot compute: each is reported once. */
+  readonly #reported = new Set<string>()
   /** Whose next messages this process prepares just now. */
   readonly #underway = new Set<string>()
   /** Of whose missed ticks some were skipped, until all were made up for. */
@@ -206,12 +206,12 @@ export class Repeats {
     const error = toError(thrown)
     if (error instanceof ShutdownError) return
     const code = error instanceof RedelayedError ? error.code : 'ERR_INTERNAL'
-    if (error instanceof UnsupportedOperationError && this.#told.has(name)) return
-    this.#told.add(name)
-    const told = new RedelayedError(code, `the repeat ${JSON.stringify(name.slice(0, 100))}: ${error.message}`, {
+    if (error instanceof UnsupportedOperationError && this.#reported.has(name)) return
+    this.#reported.add(name)
+    const reported = new RedelayedError(code, `the repeat ${JSON.stringify(name.slice(0, 100))}: ${error.message}`, {
       cause: error,
     })
-    this.#context.queues.hub.emit('error', attributeTo(told, this.#identity.name))
+    this.#context.queues.hub.emit('error', attributeTo(reported, this.#identity.name))
   }
 }
 

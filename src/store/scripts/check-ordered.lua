@@ -1,6 +1,6 @@
--- Tell whether a pending entry is missing among the last 2,000 elements of the order list, and push it there if asked to.
--- A walk of a whole list could take the server's time for too long: who asks has looked through what stands before, where
--- nothing is added any more.
+-- Report whether a pending entry is missing among the last 2,000 elements of the order list, and push it there if asked to.
+-- A walk of a whole list could block the server for too long: the caller has searched the part before, where nothing is added
+-- any more.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order

@@ -1,4 +1,4 @@
--- Tell when a key expires. Changes nothing.
+-- Return when a key expires. Changes nothing.
 --
 -- KEYS[1] key  any  the key
 --

@@ -22,7 +22,7 @@ local channel, ordered, resent = ARGV[1], ARGV[3] == '1', ARGV[4] == '1'
 local now = milliseconds(ARGV[2])
 
 local reply, added = {string.format('%.0f', now)}, {}
-local function tell(number, what)
+local function report(number, what)
   reply[#reply + 1] = tostring(number)
   reply[#reply + 1] = what
 end
@@ -32,11 +32,11 @@ for delay in string.gmatch(ARGV[5], '%d+') do
   number = number + 1
   local entry, due = ARGV[6 + number], now + tonumber(delay)
   if due > 9007199254740991 then
-    tell(number, '-2')
+    report(number, '-2')
   elseif redis.call('ZADD', timeouts, 'NX', string.format('%.0f', due), entry) == 1 then
     added[#added + 1] = entry
   else
-    tell(number, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
+    report(number, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
   end
 end
 if #added == 0 then return reply end
@@ -51,11 +51,11 @@ end
 local head = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
 for _, entry in ipairs(added) do
   if entry == head[1] then
-    local told = redis.pcall('PUBLISH', channel, string.format('%.0f', head[2]))
-    if type(told) == 'table' and told.err then -- a user without the right to: nobody would look for the entry in time
+    local published = redis.pcall('PUBLISH', channel, string.format('%.0f', head[2]))
+    if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
       redis.call('ZREM', timeouts, unpack(added))
       if ordered then redis.call('LTRIM', order, 0, -#added - 1) end
-      return told
+      return published
     end
     break
   end

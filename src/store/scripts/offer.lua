@@ -14,8 +14,8 @@
 --   an earlier attempt cannot have been delivered
 --
 -- returns the due time as text, because clients round integers just below 2^53; -1 when another message has the same
---   bytes (draw a new id); -2 when the due time exceeds 2^53-1; -3 for a repetition that comes too late to tell whether an
---   earlier attempt was delivered or never came
+--   bytes (draw a new id); -2 when the due time exceeds 2^53-1; -3 for a repetition that comes too late to know whether
+--   an earlier attempt was delivered or never arrived
 local timeouts, order = KEYS[1], KEYS[2]
 local channel, entry = ARGV[1], ARGV[4]
 
@@ -28,7 +28,7 @@ local undeliveredUntil = tonumber(ARGV[6])
 if undeliveredUntil >= 0 then
   local score = redis.call('ZSCORE', timeouts, entry)
   if score then
-    -- written once more, because a WAIT answers for writes only: one that finds nothing to do would seem safe at once
+    -- The entry is written once more, because WAIT counts writes only: a script without a write would seem replicated at once.
     redis.call('ZADD', timeouts, 0, entry)
     redis.call('ZADD', timeouts, score, entry)
     return score
@@ -51,11 +51,11 @@ if ARGV[5] == '1' then
   end
 end
 if redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then
-  local told = redis.pcall('PUBLISH', channel, dueText)
-  if type(told) == 'table' and told.err then -- a user without the right to: nobody would look for the entry in time
+  local published = redis.pcall('PUBLISH', channel, dueText)
+  if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
     redis.call('ZREM', timeouts, entry)
     if ARGV[5] == '1' then redis.call('RPOP', order) end
-    return told
+    return published
   end
 end
 return dueText

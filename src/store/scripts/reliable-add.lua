@@ -1,6 +1,6 @@
--- Add messages that become visible after their delays, and tell those who wait when there is something earlier than they know
--- of. Each is judged for itself: one that is refused does not keep the others. What has expired is as if it were not there. The
--- caller bounds the time it takes by how many it sends.
+-- Add messages that become visible after their delays, and publish when one becomes visible earlier than what was
+-- announced. A refused message does not prevent the others. An expired message counts as absent. The caller bounds the script's
+-- time by how many messages it sends.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"

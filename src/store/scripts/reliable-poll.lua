@@ -1,8 +1,8 @@
 -- Hand out visible messages, those of the highest priority first and of one priority by when they became visible. Until
--- the visibility ends nobody else gets them. What has come back because it ended, what has expired and what has been
--- delivered too often is dealt with on the way. What a caller takes beforehand it has not begun to handle: it counts as an attempt
--- from when it is extended as begun. Where it is never, the next one who takes it beforehand has to do so before it handles it. Works for about `budgetUs`, with about 1 MiB of records, and then returns, however
--- many are left.
+-- the visibility ends no other caller gets them. On the way the script returns messages whose visibility has ended, removes expired
+-- ones and buries those delivered too often. A message that a caller prefetches (`beforehand`) counts as an attempt only from when the
+-- caller extends it as begun. If it never does, the next caller that prefetches the message has to extend it before handling it.
+-- Works for about `budgetUs`, with about 1 MiB of records, and then returns, however many are left.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"; "<attempts>~" after one that was not begun
@@ -31,9 +31,9 @@
 -- ARGV[4] budgetUs      integer  microseconds to work before returning
 -- ARGV[5] count         integer  most messages to hand out
 -- ARGV[6] visibilityMs  integer  for how long nobody else gets them; -1 for what the queue says
--- ARGV[7] token         text     tells this delivery from all others
--- ARGV[8] idleMs        integer  when nothing is left, others are told to look again only after this time
--- ARGV[9] announce      flag     tell the others when to look next even if nothing was handed out
+-- ARGV[7] token         text     identifies this delivery
+-- ARGV[8] idleMs        integer  when nothing is left, the other clients wait this long before they poll again
+-- ARGV[9] announce      flag     publish the time of the next poll even if nothing was handed out
 -- ARGV[10] beforehand   flag     whether the caller has not begun to handle them
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many

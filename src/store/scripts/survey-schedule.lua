@@ -1,4 +1,4 @@
--- Look through one page of the schedule and tell what stands there, without the payloads. Changes nothing.
+-- Read one page of the schedule and report its entries, without the payloads. Changes nothing.
 -- A page starts behind so many entries of one due time: what is added or removed meanwhile may shift an entry out of
 -- sight, but none is seen that was not there.
 --

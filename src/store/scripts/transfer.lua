@@ -2,29 +2,29 @@
 -- Works for about `budgetUs` and then returns, however many are left (by `limit` where the clock stands still in
 -- scripts); each round of the loop is complete in itself, and the destination is pushed to first, so that an error
 -- leaves everything not yet moved where it was.
--- What cannot be read goes to the quarantine list and never stops the rest: nothing walks a long order list for it, and where
--- the quarantine cannot take it, it is due again an hour later.
+-- An entry that cannot be read goes to the quarantine list and never stops the rest: the script walks no long order list for it.
+-- Where the quarantine cannot take such an entry, the entry is due again an hour later.
 --
 -- KEYS[1] timeouts     zset  packed entry -> due time, epoch ms
 -- KEYS[2] order        list  packed entries in offer order
 -- KEYS[3] destination  list  payloads ready to be taken
 -- KEYS[4] quarantine   list  what could not be read, as "<reason> <epoch ms> <bytes>"
 --
--- ARGV[1] channel   text     announces when to look next
--- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
--- ARGV[3] budgetUs  integer  microseconds to work before returning
--- ARGV[4] limit     integer  most entries to move or set aside
--- ARGV[5] leaseMs   integer  while more is due, others are told to look again only after this time
--- ARGV[6] soonMs    integer  the same after something was moved, while more is due within this time; 0: they are told when it is due
--- ARGV[7] idleMs    integer  when nothing is left, others are told to look again only after this time
--- ARGV[8] announce  flag     tell the others when to look next even if nothing was moved
--- ARGV[9] toldUntil integer  the others do not look before, as the caller has told them; while that is long enough they are told nothing
--- ARGV[10] bytes    integer  none is moved or set aside after the entry that brings them to so many bytes
+-- ARGV[1] channel        text     where the script publishes the time of the other clients' next transfer
+-- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
+-- ARGV[3] budgetUs       integer  microseconds to work before returning
+-- ARGV[4] limit          integer  most entries to move or set aside
+-- ARGV[5] leaseMs        integer  while more is due, the script publishes a lease of this length: the other clients wait until it ends
+-- ARGV[6] leaseWindowMs  integer  the same after something was moved, while more is due within this window; 0: it publishes the due time
+-- ARGV[7] idleMs         integer  when nothing is left, the other clients wait this long
+-- ARGV[8] announce       flag     publish even if nothing was moved
+-- ARGV[9] leaseUntil     integer  when the lease ends that the caller published before; while enough of it is left, nothing is published
+-- ARGV[10] bytes         integer  none is moved or set aside after the entry that brings them to so many bytes
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
 --   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
---   what the others were told or "", elements of the order list in no schedule set aside, the server's error about the
+--   the time that was published or "", elements of the order list in no schedule set aside, the server's error about the
 --   quarantine list or "", malformed entries put off because the quarantine cannot take them}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
@@ -200,26 +200,27 @@ end
 local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 if lowest > 0 and quarantineError == '' then following = now end -- others with a negative due time
 local due = tonumber(following)
-local leaseMs, soonMs, toldUntil = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[9])
+local leaseMs, leaseWindowMs, leaseUntil = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[9])
 local lease = 0
 if due and due <= nowExact then
   lease = leaseMs
-elseif due and moved > 0 and due <= nowExact + soonMs then
-  lease = soonMs
+elseif due and moved > 0 and due <= nowExact + leaseWindowMs then
+  lease = leaseWindowMs
 end
 local look = lease > 0 and nowExact + lease or due or nowExact + tonumber(ARGV[7])
--- What is left of what the caller has told when it looks the next time; nothing where the clock was set back since.
+-- What is left of the caller's lease at its next transfer; nothing where the clock was set back since.
 local left = 0
-if due and toldUntil <= nowExact + leaseMs then left = toldUntil - math.max(due, nowExact) end
--- Half a span: so late may the caller be then. In vain: somebody else was there, and has told the others by himself.
-local isTold = lease > 0 and left >= lease / 2 or moved == 0 and left > 0
-local told = ''
-if (moved + malformed + negative > 0 or ARGV[8] == '1') and not isTold and look < 9007199254740992 then
-  told = string.format('%.0f', math.floor(look))
-  redis.call('PUBLISH', channel, told)
+if due and leaseUntil <= nowExact + leaseMs then left = leaseUntil - math.max(due, nowExact) end
+-- Half a lease is enough: the caller's next transfer may be that late. After a transfer without effect any rest is enough: another
+-- client moved the entries, and published by itself.
+local isCovered = lease > 0 and left >= lease / 2 or moved == 0 and left > 0
+local announcedAt = ''
+if (moved + malformed + negative > 0 or ARGV[8] == '1') and not isCovered and look < 9007199254740992 then
+  announcedAt = string.format('%.0f', math.floor(look))
+  redis.call('PUBLISH', channel, announcedAt)
 end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, negative, subscribers[2] or 0, orderError, budget - timeLeft(), told, orphans, quarantineError, postponed
+  malformed, negative, subscribers[2] or 0, orderError, budget - timeLeft(), announcedAt, orphans, quarantineError, postponed
 }

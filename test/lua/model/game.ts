@@ -119,7 +119,7 @@ export class Game {
   }
 
   transfer(options: { limit: number; announce: boolean }): void {
-    const others = { leaseMs: LEASE, soonMs: 0, idleMs: IDLE, toldUntil: 0, bytes: 2 ** 20 }
+    const others = { leaseMs: LEASE, leaseWindowMs: 0, idleMs: IDLE, leaseUntil: 0, bytes: 2 ** 20 }
     const args = { nowMs: this.now, budgetUs: 60_000_000, ...others, ...options }
     this.step(operations.transfer.step(this.queue, { channel: this.queue.channel, ...args }))
   }

@@ -145,23 +145,23 @@ export const scheduleOperations = {
       limit: fc.oneof({ weight: 3, arbitrary: fc.constant(1000) }, fc.nat({ max: 3 })),
       budgetUs: fc.constantFrom(PLENTY, PLENTY, 0),
       announce: fc.boolean(),
-      soonMs: fc.constantFrom(0, 7, draws.LEASE),
+      leaseWindowMs: fc.constantFrom(0, 7, draws.LEASE),
       // as it was said before the wait, or before the clock was set back
       saidFor: fc.constantFrom(0, 7, draws.LEASE, 2 * draws.LEASE),
       bytes: fc.constantFrom(PLENTY, PLENTY, PLENTY, 1, 50),
     }),
     run(world, { wait, saidFor, ...drawn }) {
-      const toldUntil = world.now + saidFor
+      const leaseUntil = world.now + saidFor
       world.now += wait
       const { queue, now: nowMs } = world
       return {
         keys: queue,
-        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, toldUntil, ...drawn },
+        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, leaseUntil, ...drawn },
       }
     },
     compare: ({ workedUs: _, ...reply }) => reply,
     apply(redis, { timeouts, order, destination, quarantine }, args, reply) {
-      const { channel, nowMs, budgetUs, limit, leaseMs, soonMs, idleMs, announce, toldUntil, bytes } = args
+      const { channel, nowMs, budgetUs, limit, leaseMs, leaseWindowMs, idleMs, announce, leaseUntil, bytes } = args
       const setAside = (reason: string, entry: string) => {
         redis.list(quarantine).push(`${reason} ${nowMs} ${entry}`)
         redis.drop(timeouts, entry)
@@ -205,13 +205,13 @@ export const scheduleOperations = {
 
       const isBelowLeft = (redis.schedule(timeouts)[0]?.score ?? 0) < 0
       const next = isBelowLeft ? nowMs : (redis.schedule(timeouts).find(({ score }) => score >= 0)?.score ?? null)
-      const isSoon = next !== null && messages.length > 0 && next <= nowMs + soonMs
-      const lease = next !== null && next <= nowMs ? leaseMs : isSoon ? soonMs : 0
+      const isSoon = next !== null && messages.length > 0 && next <= nowMs + leaseWindowMs
+      const lease = next !== null && next <= nowMs ? leaseMs : isSoon ? leaseWindowMs : 0
       const look = lease > 0 ? nowMs + lease : (next ?? nowMs + idleMs)
-      const left = next === null || toldUntil > nowMs + leaseMs ? 0 : toldUntil - Math.max(next, nowMs)
-      const isTold = (lease > 0 && left >= lease / 2) || (messages.length === 0 && left > 0)
-      const tells = (announce || work.length + negative.length > 0) && !isTold
-      if (tells) redis.publish(channel, look)
+      const left = next === null || leaseUntil > nowMs + leaseMs ? 0 : leaseUntil - Math.max(next, nowMs)
+      const isCovered = (lease > 0 && left >= lease / 2) || (messages.length === 0 && left > 0)
+      const announces = (announce || work.length + negative.length > 0) && !isCovered
+      if (announces) redis.publish(channel, look)
       return {
         moved: messages.length,
         next,
@@ -221,7 +221,7 @@ export const scheduleOperations = {
         negative: negative.length,
         subscribers: redis.subscribers,
         orderError: '',
-        told: tells ? Math.floor(look) : null,
+        announcedAt: announces ? Math.floor(look) : null,
         orphans,
         quarantineError: '',
         postponed: 0,

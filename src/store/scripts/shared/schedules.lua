@@ -9,8 +9,8 @@ local function earliest(schedules, before)
   return first
 end
 
--- Tells everyone who waits that something becomes visible at `at`, unless they look not later anyway: for something else, or
--- for a tick. Before the change itself, so that an error (no right to publish) leaves everything as it was.
+-- Publishes that a message becomes visible at `at`, unless the waiting clients poll no later anyway: for another message or for a
+-- tick. The script publishes before the change itself, so that an error (no right to publish) leaves everything as it was.
 local function announce(schedules, ticks, channel, at)
   local first = earliest(schedules, at)
   if first and first <= at then return end

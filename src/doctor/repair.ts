@@ -6,7 +6,7 @@ import { checkOrdered, surveyOrder, transfer } from '../store/scripts.js'
 import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
 import { Pace } from './pace.js'
-import { lookAgain } from './second-look.js'
+import { recheckSuspects } from './second-look.js'
 
 /** What `--fix` will do: one line per queue and kind of finding. */
 export interface Step {
@@ -15,22 +15,22 @@ export interface Step {
   readonly does: string
 }
 
-/** What became of a step: how many entries it mended, or why it could not. */
-export interface Mended extends Step {
+/** The result of a step: how many entries it repaired, or why it failed. */
+export interface Repaired extends Step {
   readonly count: number
   readonly error?: string
 }
 
-/** However much there is to mend, one run ends; the next goes on. */
+/** One run ends after this time, however much is left to repair; the next run continues. */
 const MOST_MS = 60_000
 const SCRIPT_BUDGET_US = 2_000
 const SCRIPT_BYTES = 2 * 2 ** 20
 const ENTRIES_PER_SCRIPT = 100
-/** What a process that holds the queue announces, see the transfer registry. */
+/** As in the transfer registry. */
 const LEASE_MS = 25
 const IDLE_MS = 3_600_000
 
-/** What the transfer mends. */
+/** The kinds of findings that the transfer script repairs. */
 const TRANSFERRED: readonly Code[] = ['overdue', 'malformed', 'negative-due']
 
 export function planOf(findings: readonly Finding[]): Step[] {
@@ -41,17 +41,17 @@ export function planOf(findings: readonly Finding[]): Step[] {
   }
   for (const { fixable, queue, code } of findings) {
     if (!fixable || queue === null) continue
-    // it delivers what is due in any case, and nothing is done that was not said
+    // the transfer delivers due entries in any case, and the plan announces every step
     if (TRANSFERRED.includes(code)) add(queue, 'overdue')
     add(queue, code)
   }
   return [...plan.values()]
 }
 
-/** Carries out the steps of one queue. Every script is complete in itself, so it may end anywhere. */
-export async function mend(sender: Sender, state: QueueState, steps: readonly Step[]): Promise<Mended[]> {
+/** Carries out the steps of one queue. Every script is complete in itself, so the run may end after any of them. */
+export async function repair(sender: Sender, state: QueueState, steps: readonly Step[]): Promise<Repaired[]> {
   const until = performance.now() + MOST_MS
-  const done: Mended[] = []
+  const done: Repaired[] = []
   const attempt = async (codes: readonly Code[], action: () => Promise<Partial<Record<Code, number>>>) => {
     const mine = steps.filter(({ code }) => codes.includes(code))
     if (mine.length === 0) return
@@ -59,7 +59,7 @@ export async function mend(sender: Sender, state: QueueState, steps: readonly St
       const counts = await action()
       for (const step of mine) done.push({ ...step, count: counts[step.code] ?? 0 })
     } catch (error) {
-      // what was done before must be told, also when the connection breaks
+      // the report must contain the earlier steps, also when the connection breaks
       if (!(error instanceof RedelayedError)) throw error
       for (const step of mine) done.push({ ...step, count: 0, error: error.message })
     }
@@ -79,10 +79,10 @@ async function transferDue(sender: Sender, keys: QueueKeys, until: number): Prom
     budgetUs: SCRIPT_BUDGET_US,
     limit: ENTRIES_PER_SCRIPT,
     leaseMs: LEASE_MS,
-    soonMs: 0,
+    leaseWindowMs: 0,
     idleMs: IDLE_MS,
     announce: false,
-    toldUntil: 0,
+    leaseUntil: 0,
     bytes: SCRIPT_BYTES,
   }
   for (;;) {
@@ -95,9 +95,9 @@ async function transferDue(sender: Sender, keys: QueueKeys, until: number): Prom
   }
 }
 
-/** Moves what stands in the order list only to the quarantine: it may be the only copy of a message. */
+/** Moves elements that only the order list has to the quarantine: each may be the only copy of a message. */
 async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): Promise<number> {
-  const mark = randomBytes(24) // as good as certain that no element is the same
+  const mark = randomBytes(24) // practically no element equals it
   let total = 0
   for (let from = 0; ;) {
     const { looked, orphans } = await run(sender, surveyOrder, keys, { from, page: PAGE, setAside: true, mark })
@@ -108,8 +108,8 @@ async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): 
 }
 
 async function restore(sender: Sender, { keys, contents }: QueueState, until: number): Promise<number> {
-  // they may have been restored by another doctor since, while this one looked at other queues
-  const { missing } = await lookAgain(sender, keys, contents?.missing ?? [], until - performance.now())
+  // another doctor may have restored them, while this one examined other queues
+  const { missing } = await recheckSuspects(sender, keys, contents?.missing ?? [], until - performance.now())
   const pace = new Pace()
   let total = 0
   for (const entry of missing) {
@@ -120,7 +120,7 @@ async function restore(sender: Sender, { keys, contents }: QueueState, until: nu
   return total
 }
 
-/** The codes that `--fix` does something about. */
+/** The codes that `--fix` repairs. */
 export const FIXABLE: readonly Code[] = (Object.keys(MEANINGS) as Code[]).filter(
   (code) => meaningOf(code).fix !== undefined,
 )
