@@ -123,8 +123,8 @@ typedef Client {
   byte leaseUntil;
 #else
   bool soon;
-  byte toldUntil;
-  byte told;
+  byte leaseUntil;
+  byte announcedAt;
   byte timer = INF;
   byte hold = INF;
   bool again;
@@ -179,7 +179,7 @@ inline clearNet(i) {
 #ifdef LEADER_KEY
   c[i].replyLeader = 0; c[i].leaseUntil = 0
 #else
-  c[i].soon = 0; c[i].toldUntil = 0; c[i].told = 0
+  c[i].soon = 0; c[i].leaseUntil = 0; c[i].announcedAt = 0
 #endif
 }
 

@@ -189,15 +189,15 @@ inline transfer(i, one) {
   announced = (c[i].moved -> oldHead : announced);
 #endif
   z = most(x, now);
-  k = (x != INF && c[i].toldUntil <= now + LEASE && c[i].toldUntil > z -> c[i].toldUntil - z : 0); /* @src store/scripts/transfer.lua left */
+  k = (x != INF && c[i].leaseUntil <= now + LEASE && c[i].leaseUntil > z -> c[i].leaseUntil - z : 0); /* @src store/scripts/transfer.lua left */
   /* @src store/scripts/transfer.lua isCovered */
   flag = (c[i].moved || c[i].announce) && !(y > 0 && 2 * k >= y || !c[i].moved && k > 0);
-  c[i].told = 0;
+  c[i].announcedAt = 0;
   if
-  :: flag -> publish(announced); c[i].told = announced
+  :: flag -> publish(announced); c[i].announcedAt = announced
   :: else
   fi;
-  c[i].soon = 0; c[i].toldUntil = 0;
+  c[i].soon = 0; c[i].leaseUntil = 0;
 #endif
   c[i].replySubscribers = subscribersNow;
   c[i].netAge = 0;

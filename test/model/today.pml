@@ -34,7 +34,7 @@ inline forget(i) {
 
 /* A reply is lost, so what is known of it is too; the same request may be sent once more. */
 inline clearNetReply(i) {
-  c[i].moved = 0; c[i].next = 0; c[i].ranAt = 0; c[i].told = 0; c[i].replySubscribers = 0; c[i].netAge = 0; c[i].requestLate = 0
+  c[i].moved = 0; c[i].next = 0; c[i].ranAt = 0; c[i].announcedAt = 0; c[i].replySubscribers = 0; c[i].netAge = 0; c[i].requestLate = 0
 }
 
 inline clearLease(i) {
@@ -63,7 +63,7 @@ inline send(i) {
   c[i].hold = INF;
   dropHeard(i); c[i].isTakenOver = 0; /* @src scheduler/lease.ts onSent */
   c[i].soon = (c[i].subscribers > 1);
-  c[i].toldUntil = c[i].until;
+  c[i].leaseUntil = c[i].until;
   c[i].net = SENT; c[i].netAge = 0
 }
 
@@ -192,25 +192,25 @@ inline leaseOnReply(i) {
   :: else
   fi;
   if
-  :: c[i].told == 0 -> y = (c[i].isTakenOver -> TAKEN_OVER : LATEST)
+  :: c[i].announcedAt == 0 -> y = (c[i].isTakenOver -> TAKEN_OVER : LATEST)
   :: else ->
     /* x: the place after its own announcement among those heard; 0 when it is not among them. flag: a later lease follows it */
     x = 0; flag = 0;
     for (j : 0 .. 5) {
       if
-      :: j < c[i].heardCount && c[i].heard[j] == c[i].told -> x = j + 1; flag = 0
-      :: j < c[i].heardCount && c[i].heard[j] != c[i].told && x > 0 && isLeaseAfter(c[i].told, c[i].heard[j]) -> flag = 1
+      :: j < c[i].heardCount && c[i].heard[j] == c[i].announcedAt -> x = j + 1; flag = 0
+      :: j < c[i].heardCount && c[i].heard[j] != c[i].announcedAt && x > 0 && isLeaseAfter(c[i].announcedAt, c[i].heard[j]) -> flag = 1
       :: else
       fi
     };
-    k = (c[i].next != INF && c[i].told > c[i].next); /* isLease */
-    c[i].until = (k && (x == 0 || x == c[i].heardCount) -> c[i].told : 0);
+    k = (c[i].next != INF && c[i].announcedAt > c[i].next); /* isLease */
+    c[i].until = (k && (x == 0 || x == c[i].heardCount) -> c[i].announcedAt : 0);
     if
     :: k && x == 0 ->
       assert(c[i].unheard[1] == 0);
       if
-      :: c[i].unheard[0] == 0 || c[i].unheard[0] == c[i].told -> c[i].unheard[0] = c[i].told
-      :: else -> c[i].unheard[1] = c[i].told
+      :: c[i].unheard[0] == 0 || c[i].unheard[0] == c[i].announcedAt -> c[i].unheard[0] = c[i].announcedAt
+      :: else -> c[i].unheard[1] = c[i].announcedAt
       fi
     :: else
     fi;

@@ -85,9 +85,9 @@ export class ModelRedis {
     const left = next === null || leaseUntil > now + LEASE_MS ? 0 : leaseUntil - Math.max(next, now)
     const isCovered = (lease > 0 && left >= lease / 2) || (moved === 0 && left > 0)
     const announces = (moved > 0 || announce) && !isCovered
-    const told = announces ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
-    if (told !== null) this.publish(told)
-    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, announcedAt: told, progress: moved }
+    const announcedAt = announces ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
+    if (announcedAt !== null) this.publish(announcedAt)
+    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, announcedAt, progress: moved }
   }
 
   publish(due: number): void {

@@ -618,20 +618,20 @@ describe('TransferTask', () => {
     it('is not put off by its own announcement', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
-      const told = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
-      task.onAnnounced(told)
+      const announcedAt = Math.floor(redisNow()) + 5
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
+      task.onAnnounced(announcedAt)
       await clock.advance(2)
       expect(calls).to.have.length(2)
-      expect(calls[1]).to.include({ leaseUntil: told })
+      expect(calls[1]).to.include({ leaseUntil: announcedAt })
     })
 
     it('is not put off when its own announcement arrives before the reply', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
-      const told = Math.floor(redisNow()) + 5
-      task.onAnnounced(told)
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
+      const announcedAt = Math.floor(redisNow()) + 5
+      task.onAnnounced(announcedAt)
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
       await clock.advance(2)
       expect(calls).to.have.length(2)
     })
@@ -639,10 +639,10 @@ describe('TransferTask', () => {
     it('is put off by another announcement that arrives after its own, before the reply', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
-      const told = Math.floor(redisNow()) + 5
-      task.onAnnounced(told)
-      task.onAnnounced(told + 1)
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
+      const announcedAt = Math.floor(redisNow()) + 5
+      task.onAnnounced(announcedAt)
+      task.onAnnounced(announcedAt + 1)
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
       await clock.advance(8) // the end of the other's span, and nearly the 3 ms of those who follow
       expect(calls).to.have.length(1)
       await clock.advance(8)
@@ -653,12 +653,12 @@ describe('TransferTask', () => {
       for (const inMs of [2, -1]) {
         const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
         await clock.advance(100)
-        const told = Math.floor(redisNow()) + 5
-        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt: told })
-        task.onAnnounced(told)
+        const announcedAt = Math.floor(redisNow()) + 5
+        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt })
+        task.onAnnounced(announcedAt)
         await clock.advance(1)
         expect(calls).to.have.length(2)
-        task.onAnnounced(told + 2)
+        task.onAnnounced(announcedAt + 2)
         await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + inMs, announcedAt: null })
         await clock.advance(8)
         expect(calls, `next in ${inMs} ms`).to.have.length(2)
@@ -670,23 +670,23 @@ describe('TransferTask', () => {
     it('is not put off by an older announcement of its own that arrives late', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
-      const told = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
+      const announcedAt = Math.floor(redisNow()) + 5
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
       await clock.advance(2)
-      await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt: told + 2 })
-      task.onAnnounced(told)
+      await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt: announcedAt + 2 })
+      task.onAnnounced(announcedAt)
       await clock.advance(1)
       expect(calls).to.have.length(3)
-      expect(calls[2]).to.include({ leaseUntil: told + 2 })
+      expect(calls[2]).to.include({ leaseUntil: announcedAt + 2 })
     })
 
     it('is put off by another announcement that arrives after the reply', async () => {
       const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
-      const told = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt: told })
-      task.onAnnounced(told)
-      task.onAnnounced(told + 1)
+      const announcedAt = Math.floor(redisNow()) + 5
+      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
+      task.onAnnounced(announcedAt)
+      task.onAnnounced(announcedAt + 1)
       await clock.advance(6)
       expect(calls).to.have.length(1)
       await clock.advance(9)
@@ -711,9 +711,9 @@ describe('TransferTask', () => {
         const setup = await started({ subscribers: 20, moved: 1, next: due })
         const { task, clock, calls, redisNow } = setup
         await clock.advance(100)
-        const told = Math.floor(redisNow()) + 5
-        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 4, announcedAt: told })
-        task.onAnnounced(told)
+        const announcedAt = Math.floor(redisNow()) + 5
+        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 4, announcedAt })
+        task.onAnnounced(announcedAt)
         await then(setup)
         task.wake()
         expect(calls.at(-1), what).to.include({ leaseUntil: 0 })
@@ -840,13 +840,13 @@ describe('TransferTask', () => {
         const left = next === null || leaseUntil > now + 25 ? 0 : leaseUntil - Math.max(next, now)
         const isCovered = (isSoon && left >= leaseWindowMs / 2) || (moved === 0 && left > 0)
         const announces = (moved > 0 || announce) && !isCovered
-        const told = announces ? Math.floor(isSoon ? now + leaseWindowMs : (next ?? now + 3_600_000)) : null
-        if (told !== null) {
+        const announcedAt = announces ? Math.floor(isSoon ? now + leaseWindowMs : (next ?? now + 3_600_000)) : null
+        if (announcedAt !== null) {
           this.announcements++
-          this.#deliver(told)
+          this.#deliver(announcedAt)
         }
         await this.#latency()
-        return { moved, next, now, subscribers, announcedAt: told }
+        return { moved, next, now, subscribers, announcedAt }
       }
 
       #latency(): Promise<void> {
