@@ -8,7 +8,7 @@ import { ensureInstalled, root } from './ensure-installed.mjs'
 
 const USAGE = `npm run demo -- [options]
   --url <url>         the Redis to use (or REDIS_URL); else a server on PATH, else an emulator, else Docker
-  --layout redisson|none   the layout of the delayed queue (default list, Redisson's)
+  --layout redisson|compact   the layout of the delayed queue (default redisson)
   --minute <ms>       how long a recorded minute takes (default 180)
   --orders <file>     replay these events (default scripts/demo/orders.ndjson)
   --expect <file>     check against these events instead`
