@@ -9,7 +9,7 @@ export interface DelayedQueueStats {
   readonly now: number
   /** Messages held back, also those of Java; with both values of `layout`. */
   readonly pending: number
-  /** Those of them that are due and not moved yet. More than a few for more than a moment: nobody delivers the queue. */
+  /** Those of them that are due and not moved yet. More than a few for more than a moment: no client delivers the queue. */
   readonly overdue: number
   /** By how many milliseconds the most overdue one is late; 0 when none is. */
   readonly oldestOverdueMs: number

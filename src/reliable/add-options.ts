@@ -21,13 +21,13 @@ export interface AddOptions {
   readonly priority?: number | undefined
   /** At most 64 KiB together. */
   readonly headers?: Headers | undefined
-  /** When nobody has handled it so many milliseconds after it became visible, it is removed. At least 1. */
+  /** When no consumer has handled it so many milliseconds after it became visible, it is removed. At least 1. */
   readonly timeToLive?: number | undefined
   /** How often it is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
   /**
    * `'keep'` (default) leaves a message of the same id as it is; `'replace'` removes it, also from who has got it, and adds
-   * the new one; `'postpone'` gives the one that is there the new time, and leaves one that somebody has got as it is.
+   * the new one; `'postpone'` gives the one that is there the new time, and leaves one that a consumer has as it is.
    */
   readonly existing?: ExistingPolicy | undefined
   /** Not added when one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
@@ -66,7 +66,7 @@ export type Visible = { readonly delayMs: number } | { readonly atMs: number } |
 /** A message on its way, checked and encoded; bytes and texts as the script takes them. */
 export interface PendingMessage {
   readonly id: string
-  /** Drawn here, so that nobody else has it. */
+  /** Drawn here, so that no other message has it. */
   readonly isDrawn: boolean
   readonly priority: number
   readonly visible: Visible

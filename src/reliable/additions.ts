@@ -169,7 +169,7 @@ function settled(message: PendingMessage, at: number, answer: Answer, wait: Wait
 }
 
 function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Added | RedelayedError {
-  // nobody else has a drawn id: what is there is this message, which the layer below has sent twice
+  // no other caller has a drawn id: the message there is this one, which the layer below has sent twice
   if (isDrawn && outcome >= 0) return { id, outcome: 'added' }
   const known = OUTCOMES.get(outcome)
   if (known !== undefined) return { id, outcome: known }

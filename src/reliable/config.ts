@@ -3,11 +3,11 @@ import { positive } from './add-options.js'
 
 /** What holds for a queue in all processes; kept in Redis. What is not set has its default. */
 export interface ReliableQueueConfig {
-  /** For how many milliseconds nobody else gets a message that was handed out. At least 1; default 30,000. */
+  /** For how many milliseconds no other consumer gets a message that was handed out. At least 1; default 30,000. */
   readonly visibilityTimeout?: number | null | undefined
   /** How often a message is delivered at most. 1 to 1,000,000; default 10. */
   readonly deliveryLimit?: number | null | undefined
-  /** Messages that nobody has handled so many milliseconds after they became visible are removed. Default: never. */
+  /** Messages that no consumer has handled so many milliseconds after they became visible are removed. Default: never. */
   readonly timeToLive?: number | null | undefined
   /** The delay of messages that are added without one, in milliseconds. Default 0. */
   readonly delay?: number | null | undefined

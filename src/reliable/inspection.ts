@@ -93,7 +93,7 @@ export class Inspection {
   }
 }
 
-/** What a consumer had longer than it may is visible again, even if nobody has looked since. */
+/** What a consumer had longer than it may is visible again, even if no consumer has polled since. */
 function stateOf({ inFlight, visibleAt }: MessageReply, now: number): MessageState {
   if (visibleAt <= now) return 'visible'
   return inFlight ? 'inFlight' : 'delayed'

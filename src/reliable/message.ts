@@ -32,7 +32,7 @@ export interface MessageContent<T> {
   readonly heldUntil: number
 }
 
-/** One delivery of a message. Until its visibility ends nobody else gets it. */
+/** One delivery of a message. Until its visibility ends no other consumer gets it. */
 export class ReliableMessage<T = unknown> {
   readonly id: string
   readonly payload: T
@@ -73,7 +73,7 @@ export class ReliableMessage<T = unknown> {
     this.#heldUntil = content.heldUntil
   }
 
-  /** When somebody else can get it, epoch milliseconds by the Redis clock. */
+  /** When another consumer can get it, epoch milliseconds by the Redis clock. */
   get visibleUntil(): number {
     return this.#visibleUntil
   }
@@ -83,7 +83,7 @@ export class ReliableMessage<T = unknown> {
     return this.#actions.queueKey
   }
 
-  /** @internal Until then nobody else gets it, by this process's monotonic clock; a little earlier than by the Redis clock. */
+  /** @internal Until then no other consumer gets it, by this process's monotonic clock; a little earlier than by the Redis clock. */
   get heldUntil(): number {
     return this.#heldUntil
   }

@@ -32,7 +32,7 @@ export function checkHeaders(headers: unknown): Headers {
   return headers as Headers
 }
 
-/** JSON, because headers are few and short, and whoever looks into Redis can read them. */
+/** JSON, because headers are few and short, and people who look into Redis can read them. */
 export function encodeHeaders(given: unknown): Buffer {
   const headers = checkHeaders(given)
   if (Object.keys(headers).length === 0) return NOTHING

@@ -25,7 +25,7 @@ const UNSAID = -1
 
 /** Changing what lies in a reliable queue, without taking it. */
 export abstract class ReliableChanges<T> extends ReliableContents<T> {
-  /** Removes a message that nobody has got. False when there is none of this id, or a consumer has it. */
+  /** Removes a message that no consumer has. False when there is none of this id, or a consumer has it. */
   async cancel(id: string): Promise<boolean> {
     return (await this.removeIds([id], false)) === 1
   }
@@ -36,7 +36,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
   }
 
   /**
-   * Gives a message that nobody has got a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
+   * Gives a message that no consumer has a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
    * none of this id, or a consumer has it.
    */
   async reschedule(id: string, delay: number, options: { priority?: number } = {}): Promise<boolean> {
@@ -60,7 +60,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
     return visibleAt !== null
   }
 
-  /** Gives a message that nobody has got another payload. False when there is none of this id, or a consumer has it. */
+  /** Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it. */
   async updatePayload(id: string, payload: T): Promise<boolean> {
     const args = this.checked(() => ({
       id: Buffer.from(assertKnownId('id', id)),
@@ -74,7 +74,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
   }
 
   /**
-   * Moves messages that nobody has got to another queue, where they are visible at once and begin anew. Those whose ids are there
+   * Moves messages that no consumer has to another queue, where they are visible at once and begin anew. Those whose ids are there
    * already stay here. Resolves with how many were moved.
    */
   async move(options: MoveMessages): Promise<number> {

@@ -31,7 +31,7 @@ export interface PollOptions {
    * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it nothing is waited for.
    */
   readonly timeout?: number | undefined
-  /** For how many milliseconds nobody else gets it. At least 1; default: what the queue's configuration says, else 30,000. */
+  /** For how many milliseconds no other consumer gets it. At least 1; default: what the queue's configuration says, else 30,000. */
   readonly visibilityTimeout?: number | undefined
   /** `'auto'` acknowledges before you have it: at most once. Default `'manual'`. */
   readonly acknowledge?: 'manual' | 'auto' | undefined
@@ -278,7 +278,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: deliveries.length, error })
   }
 
-  /** Those that could be acknowledged: of the others nobody knows whether somebody else has them by now. */
+  /** Those that could be acknowledged: of the others it is unknown whether another consumer has them by now. */
   async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
     const done = await this.acknowledge(...messages)
     return messages.filter((_, at) => done[at] === true)

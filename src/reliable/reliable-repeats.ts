@@ -23,7 +23,7 @@ export interface ScheduleInfo<T> {
   readonly every: number | null
   readonly cron: string | null
   readonly timeZone: string | null
-  /** The tick whose message was prepared last: the next one, unless nobody has polled since it came, or it was the last. */
+  /** The tick whose message was prepared last: the next one, unless no consumer has polled since it came, or it was the last. */
   readonly lastPrepared: Date
 }
 

@@ -26,7 +26,7 @@ export class RejectMessage extends Error {
   override readonly name = 'RejectMessage'
 }
 
-/** The message has nobody who handles it: no handler has the name of its task. */
+/** No handler has the name of the message's task. */
 export class UnknownTaskError extends RedelayedError {
   constructor(task: string, known: readonly string[]) {
     super(
@@ -36,7 +36,7 @@ export class UnknownTaskError extends RedelayedError {
   }
 }
 
-/** The reason of a message's signal: somebody else may have the message by now. */
+/** The reason of a message's signal: another consumer may have the message by now. */
 export class LeaseLostError extends RedelayedError {
   constructor() {
     super('ERR_LEASE_LOST', 'the visibility of the message ended before it was extended')

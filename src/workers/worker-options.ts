@@ -8,7 +8,7 @@ export interface WorkerOptions {
   /** How many more are taken beforehand, so that a handler that is done need not wait for the next. 0 to 10,000; default 0. */
   readonly prefetch?: number | undefined
   /**
-   * For how many milliseconds nobody else gets a message; extended every third of it as long as the worker has the message. So after
+   * For how many milliseconds no other consumer gets a message; extended every third of it as long as the worker has the message. So after
    * a crash it takes this long until others get it. 300 to 86,400,000; default 30,000.
    */
   readonly visibilityTimeout?: number | undefined

@@ -19,7 +19,7 @@ import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from '.
 export interface WorkerEvents {
   settled: SettledEvent
   /**
-   * Polling or extending failed; the worker goes on by itself. Where nobody listens it is an `error` of the client, as is always what
+   * Polling or extending failed; the worker goes on by itself. Without a listener it is an `error` of the client, as is always what
    * happens to waits that worked before.
    */
   error: RedelayedError
@@ -33,7 +33,7 @@ const LAST_ANSWERS_MS = 5_000
 
 /**
  * Takes messages from reliable queues and gives them to handlers: what they finish is acknowledged, what they fail at comes again
- * after a while, and as long as they work nobody else gets the message.
+ * after a while, and as long as they work no other consumer gets the message.
  */
 export class Worker {
   readonly #sources: Sources

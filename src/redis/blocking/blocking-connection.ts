@@ -60,7 +60,7 @@ interface Call {
 /**
  * One connection on which many waiting takes of many queues share one blocking command. What it waits for can only change
  * while it does not wait, so a new key or a cancelled wait interrupts the command with CLIENT UNBLOCK. The command then
- * ends either empty or with an element, and an element always has somebody to go to: nothing is lost by cancelling.
+ * ends either empty or with an element, and an element always has a taker: cancelling loses nothing.
  */
 export class BlockingLane {
   readonly #params: LaneParams
@@ -269,7 +269,7 @@ export class BlockingLane {
 
   /**
    * The command may not have reached the server yet, so this goes on until it ends; a connection whose command does not end then, and
-   * on which nothing comes, is given up, so that whoever has waited long enough has an answer. A reply that has begun may be an element:
+   * on which nothing comes, is given up, so that callers that have waited long enough get an answer. A reply that has begun may be an element:
    * it is waited for.
    */
   async #unblock(call: Call): Promise<void> {

@@ -197,7 +197,7 @@ export class BlockingReads {
     })
   }
 
-  /** What has never worked is the caller's to know: without a connection nobody can say that nothing is there. */
+  /** Reject until the first success: without a connection it is unknown whether the lists hold elements. */
   #whyNone(kind: Kind): ConnectionError | null {
     if (this.#shared[kind].hasServed || this.#topology.connected) return null
     return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity)) ?? null

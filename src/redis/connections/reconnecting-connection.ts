@@ -164,7 +164,7 @@ export class Link {
         const error = this.#lastError as RedelayedError
         this.#settle((waiter) => waiter.reject(copyOf(error)))
         if (error instanceof NodeGoneError) {
-          this.#running = undefined // until somebody asks again
+          this.#running = undefined // until the next call
           return
         }
       }
@@ -213,7 +213,7 @@ export class Link {
     const ended = new Promise<void>((resolve) => {
       redis.once('end', () => resolve())
       this.#leave = () => {
-        this.#current = undefined // at once: nobody may send anything more on it
+        this.#current = undefined // at once: no caller may send on it any more
         resolve()
       }
     })

@@ -160,7 +160,7 @@ export class ClusterTopology implements Topology {
     this.#ready.close()
     this.#endGuard()
     this.watch.stop()
-    // it has connections of its own, which whoever asked for it may have left behind
+    // it has connections of its own, which its caller may have left open
     if (this.#refreshing !== undefined) await atMost(QUIT_TIMEOUT_MS, this.#refreshing)
     if (!this.#owned) return
     if (this.#isAnyReady()) await atMost(QUIT_TIMEOUT_MS, cluster.quit())

@@ -9,7 +9,7 @@ import { guardReplies } from '../replies/reply-guard.js'
 import { translateError } from '../replies/server-errors.js'
 import { roleIn } from '../connections/server-version.js'
 
-/** A node that is silent must not hold up those that answer: whoever asked asks again soon. */
+/** A node that is silent must not delay those that answer: the caller asks again soon. */
 const PROBE_MS = 1_000
 /** How long the others are waited for when one has said it is the master: there may be two for a moment, or by mistake. */
 const GRACE_MS = 200
@@ -101,7 +101,7 @@ export class MasterFinder {
   async #ask(node: Node): Promise<string> {
     const probe = guardReplies(new Redis({ ...this.#options, ...node }))
     let reason: Error | undefined
-    probe.on('error', (error: Error) => (reason = error)) // ioredis prints what nobody listens to
+    probe.on('error', (error: Error) => (reason = error)) // ioredis prints errors without a listener
     this.#probes.add(probe)
     try {
       await probe.connect()

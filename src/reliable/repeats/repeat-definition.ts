@@ -14,9 +14,9 @@ import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Header
 import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
 
 /**
- * What becomes of ticks that passed while nobody polled the queue. The message of the first of them is in the queue and waits.
+ * What becomes of ticks that passed while no consumer polled the queue. The message of the first of them is in the queue and waits.
  * `'one'`: it stands for all of them. `'all'`: each has its message. `'none'`: a message of a tick is removed when the next
- * tick has come before anybody took it.
+ * tick has come before a consumer took it.
  */
 export type MissedTicks = 'one' | 'all' | 'none'
 
@@ -28,7 +28,7 @@ export interface ScheduleOptions extends RepeatTimes {
   readonly headers?: Headers | undefined
   /** 0 to 9, the highest first. Default 0. */
   readonly priority?: number | undefined
-  /** A message that nobody has handled so many milliseconds after its tick is removed. At least 1. */
+  /** A message that no consumer has handled so many milliseconds after its tick is removed. At least 1. */
   readonly timeToLive?: number | undefined
   /** How often each message is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
@@ -104,7 +104,7 @@ export function definitionOf(options: ScheduleOptions, payload: Buffer): RepeatD
   }
 }
 
-/** `<tick> <JSON>`: JSON, because whoever looks into Redis can read it. */
+/** `<tick> <JSON>`: JSON, because people who look into Redis can read it. */
 export function writeState({ tick, definition }: RepeatState): Buffer {
   return Buffer.from(`${tick} ${JSON.stringify(definition)}`)
 }

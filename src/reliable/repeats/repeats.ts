@@ -52,7 +52,7 @@ export class Repeats {
     this.#identity = identity
   }
 
-  /** Begins a repeat, or changes it from `known` on. False when somebody else changed it meanwhile. */
+  /** Begins a repeat, or changes it from `known` on. False when another process changed it meanwhile. */
   async begin(name: string, definition: RepeatDefinition, known: Buffer | null, now: number): Promise<boolean> {
     const first = nextTickOf(definition)(now)
     // what has no tick left is kept nonetheless, so that the same again is no change
@@ -69,7 +69,7 @@ export class Repeats {
     return result === 1
   }
 
-  /** Ends a repeat; the message of a tick to come is removed. False when somebody else changed it meanwhile. */
+  /** Ends a repeat; the message of a tick to come is removed. False when another process changed it meanwhile. */
   async end(name: string, known: Buffer, now: number): Promise<boolean> {
     const withdrawn = pendingOf(name, known, now)
     const change = { known, value: NOTHING, definition: undefined, ticks: [], at: null, withdrawn }
@@ -175,7 +175,7 @@ export class Repeats {
       readonly ticks: readonly Tick[]
       /** When the next message has to be prepared. */
       readonly at: number | null
-      /** The id of a message that goes, if nobody has got it. */
+      /** The id of a message that goes, if no consumer has it. */
       readonly withdrawn?: Buffer
     },
   ): Promise<number> {
