@@ -78,14 +78,14 @@ export const BROKEN_CLIENTS: readonly BrokenClient[] = [
   {
     what: 'a message is acknowledged before its handler ends',
     file: 'workers/worker.ts',
-    from: 'void outcome.then((later) => this.#handled(assignment, later)).then(() => this.#fill())',
-    to: 'this.#handled(assignment, { is: "completed" } as Outcome)',
+    from: 'void outcome.then((later) => this.#settled(assignment, later)).then(() => this.#fill())',
+    to: 'this.#settled(assignment, { is: "completed" } as Outcome)',
   },
   {
     what: 'the worker extends nothing (no heartbeat)',
     file: 'workers/heartbeat.ts',
-    from: 'this.#timer = setInterval(() => this.#beat(), visibility / BEATS)',
-    to: 'this.#timer = setInterval(() => undefined, visibility / BEATS)',
+    from: 'this.#timer = setInterval(() => this.#beat(), visibilityTimeout / BEATS)',
+    to: 'this.#timer = setInterval(() => undefined, visibilityTimeout / BEATS)',
   },
   {
     what: 'a shutdown does not end the waiting takes',
