@@ -1,7 +1,7 @@
 import type { Codec } from './codecs/codec.js'
 import { EntryIds } from './codecs/entry-id.js'
 import { codecs } from './codecs/index.js'
-import { BlockingReads } from './redis/blocking/blocking-pool.js'
+import { BlockingPool } from './redis/blocking/blocking-pool.js'
 import { Commands } from './redis/commands.js'
 import { DurableCommands } from './redis/durable/durable-commands.js'
 import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './redis/options.js'
@@ -74,7 +74,7 @@ export class RedelayedClient {
   readonly #commands: Commands
   readonly #durable: DurableCommands
   readonly #subscriber: Subscriber
-  readonly #blocking: BlockingReads
+  readonly #blocking: BlockingPool
   readonly #transfers: TransferRegistry
   readonly #context: QueueContext
   readonly #polls: PollRegistry
@@ -94,7 +94,7 @@ export class RedelayedClient {
     this.#commands = new Commands(this.#topology, settings)
     this.#durable = new DurableCommands({ topology: this.#topology, settings, emit })
     this.#subscriber = new Subscriber(this.#topology, settings, emit)
-    this.#blocking = new BlockingReads({ topology: this.#topology, settings, sender: this.#commands, emit })
+    this.#blocking = new BlockingPool({ topology: this.#topology, settings, sender: this.#commands, emit })
     this.#transfers = new TransferRegistry({
       sender: this.#commands,
       channels: this.#subscriber,

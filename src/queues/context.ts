@@ -1,6 +1,6 @@
 import type { Codec } from '../codecs/codec.js'
 import type { EntryIds } from '../codecs/entry-id.js'
-import type { BlockingReads } from '../redis/blocking/blocking-pool.js'
+import type { BlockingPool } from '../redis/blocking/blocking-pool.js'
 import type { Commands } from '../redis/commands.js'
 import type { DurableCommands } from '../redis/durable/durable-commands.js'
 import type { EventHub } from '../events.js'
@@ -20,7 +20,7 @@ export interface PrefetchBuffer {
 export interface QueueContext {
   readonly commands: Commands
   readonly durable: DurableCommands
-  readonly blocking: BlockingReads
+  readonly blocking: BlockingPool
   readonly transfers: TransferRegistry
   readonly hub: EventHub
   readonly settings: Settings

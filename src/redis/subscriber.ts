@@ -3,7 +3,7 @@ import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.j
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { keepPinging } from './replies/keep-pinging.js'
-import { Link } from './connections/reconnecting-connection.js'
+import { ReconnectingConnection } from './connections/reconnecting-connection.js'
 import { dropWhenOverdue } from './replies/reply-watchdog.js'
 import type { IsStale } from './connections/remote-address.js'
 import { translateError } from './replies/server-errors.js'
@@ -27,7 +27,7 @@ const CHANNELS_PER_COMMAND = 500
  * each acknowledgement is known, and pings, so that a half-open socket is noticed.
  */
 export class Subscriber {
-  readonly #link: Link
+  readonly #link: ReconnectingConnection
   readonly #pingInterval: number
   readonly #commandTimeout: number
   readonly #listeners = new Map<string, ChannelListener>()
@@ -40,7 +40,7 @@ export class Subscriber {
   constructor(topology: Topology, settings: Settings, emit: Emit) {
     this.#pingInterval = settings.pingInterval
     this.#commandTimeout = settings.commandTimeout
-    this.#link = new Link({
+    this.#link = new ReconnectingConnection({
       address: topology.address,
       role: 'subscriber',
       open: async (again) => {

@@ -15,9 +15,9 @@ import {
   type ClientOptions,
   RedelayedError,
 } from '../../src/index.js'
-import { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import { OVERRIDES } from '../../src/redis/connections/ioredis-defaults.js'
-import { peerOf } from '../../src/redis/connections/remote-address.js'
+import { remoteAddressOf } from '../../src/redis/connections/remote-address.js'
 import { eventually, once } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
@@ -279,7 +279,7 @@ describe('connections', () => {
 
   it('a server that is said to be the wrong one while its connection is prepared is not used', async () => {
     let opened = 0
-    const link: Link = new Link({
+    const link: ReconnectingConnection = new ReconnectingConnection({
       address: 'nowhere',
       role: 'commands',
       open: () => {
@@ -288,7 +288,7 @@ describe('connections', () => {
       },
       prepare: async (redis) => {
         await redis.ping()
-        if (opened === 1) link.leave((peer) => peer === peerOf(redis))
+        if (opened === 1) link.leave((peer) => peer === remoteAddressOf(redis))
       },
       connectTimeout: 5_000,
       emit: () => {},

@@ -9,7 +9,7 @@ import {
 import { asInteger } from '../../store/replies.js'
 import { nextTurn, pause } from '../../timing/pause.js'
 import type { BlockingCommand, Popped } from './blocking-commands.js'
-import type { Link } from '../connections/reconnecting-connection.js'
+import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { dropWhenOverdue } from '../replies/reply-watchdog.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
@@ -29,7 +29,7 @@ const RETRY_MS = 100
 
 export interface LaneParams {
   /** Its `prepare` must have called `Lane.prepare`. */
-  readonly link: Link
+  readonly link: ReconnectingConnection
   /** The connection that can unblock the given one, if there is one now. */
   readonly beside: (redis: Redis) => Redis | undefined
   /** How long the server may be silent while it owes a reply. */
@@ -62,7 +62,7 @@ interface Call {
  * while it does not wait, so a new key or a cancelled wait interrupts the command with CLIENT UNBLOCK. The command then
  * ends either empty or with an element, and an element always has a taker: cancelling loses nothing.
  */
-export class BlockingLane {
+export class BlockingConnection {
   readonly #params: LaneParams
   readonly #overdueMs: number
   readonly #waiters = new Waiters()

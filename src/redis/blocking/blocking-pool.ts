@@ -15,8 +15,8 @@ import {
   type End,
   type ListMove,
 } from './blocking-commands.js'
-import { BlockingLane, learnClientId } from './blocking-connection.js'
-import { Link } from '../connections/reconnecting-connection.js'
+import { BlockingConnection, learnClientId } from './blocking-connection.js'
+import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { ClientEndedError, noConnectionYet, type Topology } from '../topology/topology.js'
@@ -46,14 +46,14 @@ const TURN_MS = 100
 const RETRY_MS = 100
 
 /** All waiting takes of a client, on a few connections (per node, in a cluster). */
-export class BlockingReads {
+export class BlockingPool {
   readonly #topology: Topology
   readonly #settings: Settings
   readonly #sender: Sender
   readonly #emit: Emit
   /** By kind and node. */
-  readonly #lanes = new Map<string, BlockingLane[]>()
-  readonly #laneOf = new WeakMap<Waiter, BlockingLane>()
+  readonly #lanes = new Map<string, BlockingConnection[]>()
+  readonly #laneOf = new WeakMap<Waiter, BlockingConnection>()
   readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
   readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
   /** Since when it has been waited, while no wait has ever worked. */
@@ -229,7 +229,7 @@ export class BlockingReads {
   }
 
   /** The lane that waits for the keys already, or a free one, or a new one, or the one with the fewest keys. */
-  #choose(kind: Kind, node: string, keys: readonly string[]): BlockingLane {
+  #choose(kind: Kind, node: string, keys: readonly string[]): BlockingConnection {
     const place = `${kind} ${node}`
     const lanes = this.#lanes.get(place) ?? []
     this.#lanes.set(place, lanes)
@@ -243,8 +243,8 @@ export class BlockingReads {
     return lane
   }
 
-  #open(kind: Kind, node: string): BlockingLane {
-    const link = new Link({
+  #open(kind: Kind, node: string): BlockingConnection {
+    const link = new ReconnectingConnection({
       address: node === '' ? this.#topology.address : node,
       role: 'blocking',
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
@@ -252,7 +252,7 @@ export class BlockingReads {
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })
-    const lane: BlockingLane = new BlockingLane({
+    const lane: BlockingConnection = new BlockingConnection({
       link,
       beside: (redis) => this.#topology.beside(redis),
       commandTimeout: this.#settings.commandTimeout,

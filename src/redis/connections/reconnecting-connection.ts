@@ -11,7 +11,7 @@ import type { Emit, ReconnectingEvent } from '../../events.js'
 import { atMost } from '../../timing/at-most.js'
 import { backoffDelay, type Backoff } from '../../timing/backoff.js'
 import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
-import { peerOf, type IsStale } from './remote-address.js'
+import { remoteAddressOf, type IsStale } from './remote-address.js'
 import { guardReplies } from '../replies/reply-guard.js'
 import { translateError } from '../replies/server-errors.js'
 import { Opening } from './opening.js'
@@ -51,7 +51,7 @@ interface Waiter {
  * connection only: with ioredis's own reconnection a command in flight is either sent twice without a word or its promise
  * never settles, and there is no moment at which a subscription is known to be renewed.
  */
-export class Link {
+export class ReconnectingConnection {
   readonly #params: LinkParams
   readonly #waiters = new Set<Waiter>()
   #current: Redis | undefined
@@ -108,12 +108,12 @@ export class Link {
   leave(isStale: IsStale): void {
     const redis = this.#current
     if (redis !== undefined) {
-      if (isStale(peerOf(redis))) this.drop(redis)
+      if (isStale(remoteAddressOf(redis))) this.drop(redis)
       return
     }
     const opening = this.#opening?.redis
     // a frozen server would use up the whole time limit
-    if (opening?.status === 'connect' && isStale(peerOf(opening))) this.#opening?.giveUp(notTheMaster())
+    if (opening?.status === 'connect' && isStale(remoteAddressOf(opening))) this.#opening?.giveUp(notTheMaster())
     else this.#stale = this.#opening === undefined ? undefined : isStale
   }
 
@@ -196,7 +196,7 @@ export class Link {
         await this.#params.prepare?.(redis, () => opening.restart())
         const isStale = this.#stale
         this.#stale = undefined // for this one only: an address that is known by another name would never be right
-        if (isStale?.(peerOf(redis)) === true) throw notTheMaster()
+        if (isStale?.(remoteAddressOf(redis)) === true) throw notTheMaster()
         return redis
       })
     } catch (thrown) {

@@ -7,7 +7,7 @@ import type { Node } from '../options.js'
 export type IsStale = (peer: string) => boolean
 
 /** The address of the server at the other end, as `host:port`; of a connection that has ended, nobody's. */
-export function peerOf(redis: Redis): string {
+export function remoteAddressOf(redis: Redis): string {
   const { remoteAddress, remotePort } = redis.stream
   return remoteAddress === undefined ? '' : `${remoteAddress}:${remotePort}`
 }

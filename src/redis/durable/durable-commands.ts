@@ -8,8 +8,8 @@ import { offer } from '../../store/scripts.js'
 import type { Settings } from '../../options.js'
 import { pause } from '../../timing/pause.js'
 import type { Wait } from './durability.js'
-import { DurableLane, type Command, type LaneAnswer } from './durable-connection.js'
-import { Link } from '../connections/reconnecting-connection.js'
+import { DurableConnection, type Command, type LaneAnswer } from './durable-connection.js'
+import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { assertVersion, tooOldForReliable } from '../connections/server-version.js'
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
 import type { IsStale } from '../connections/remote-address.js'
@@ -24,7 +24,7 @@ const MAX_RETRIES = 3
 
 interface Went extends LaneAnswer {
   readonly node: string
-  readonly lane: DurableLane
+  readonly lane: DurableConnection
 }
 
 /** Sends writes that are waited for until replicas or the disk have them, on connections of their own. */
@@ -33,7 +33,7 @@ export class DurableCommands {
   readonly #settings: Settings
   readonly #emit: Emit
   /** By node. */
-  readonly #lanes = new Map<string, DurableLane[]>()
+  readonly #lanes = new Map<string, DurableConnection[]>()
   #underWay = 0
   #idle: (() => void) | undefined
   #closed = false
@@ -129,7 +129,7 @@ export class DurableCommands {
   }
 
   /** The one that is used for such waits, or a free one, or a new one, or the one with the least to do. */
-  #lane(node: string, wait: Wait): DurableLane {
+  #lane(node: string, wait: Wait): DurableConnection {
     const lanes = this.#lanes.get(node) ?? []
     this.#lanes.set(node, lanes)
     const found = lanes.find((lane) => lane.suits(wait)) ?? lanes.find((lane) => lane.idle)
@@ -140,8 +140,8 @@ export class DurableCommands {
     return lane
   }
 
-  #open(node: string): DurableLane {
-    const link = new Link({
+  #open(node: string): DurableConnection {
+    const link = new ReconnectingConnection({
       address: node === '' ? this.#topology.address : node,
       role: 'durable',
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
@@ -149,7 +149,7 @@ export class DurableCommands {
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })
-    return new DurableLane(link, this.#settings.commandTimeout)
+    return new DurableConnection(link, this.#settings.commandTimeout)
   }
 
   /** The scripts are loaded beforehand, because one that is not known costs a second wait. */
@@ -162,7 +162,7 @@ export class DurableCommands {
     }
   }
 
-  #all(): DurableLane[] {
+  #all(): DurableConnection[] {
     return [...this.#lanes.values()].flat()
   }
 }

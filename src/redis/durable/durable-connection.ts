@@ -11,7 +11,7 @@ import { asArray, asInteger } from '../../store/replies.js'
 import type { CommandArg } from '../../store/script.js'
 import { nextTurn } from '../../timing/pause.js'
 import { isSameWait, type Wait } from './durability.js'
-import type { Link } from '../connections/reconnecting-connection.js'
+import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { dropWhenOverdue } from '../replies/reply-watchdog.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
@@ -40,8 +40,8 @@ interface Job {
  * One connection on which writes are waited for. WAIT blocks its connection and answers for all that was written on it
  * before, so whatever is asked for while one is under way goes out together, with one WAIT at the end.
  */
-export class DurableLane {
-  readonly #link: Link
+export class DurableConnection {
+  readonly #link: ReconnectingConnection
   readonly #graceMs: number
   #jobs: Job[] = []
   #loop: Promise<void> | undefined
@@ -50,7 +50,7 @@ export class DurableLane {
   readonly #probed = new WeakMap<Redis, Set<string>>()
 
   /** `graceMs`: how much longer than the timeout of a wait the server may be silent before the connection is given up. */
-  constructor(link: Link, graceMs: number) {
+  constructor(link: ReconnectingConnection, graceMs: number) {
     this.#link = link
     this.#graceMs = graceMs
   }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
-import type { Link } from '../connections/reconnecting-connection.js'
+import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { MIN_BYTES_PER_SECOND, StuckLooks } from './progress.js'
 
 const LOOKS = 8
@@ -9,7 +9,7 @@ const LOOKS = 8
  * Gives a connection for commands up when its oldest reply is owed for the limit with next to no progress, so that other calls go on over
  * a new one: ioredis's `socketTimeout` ends a silent connection only, and one byte now and then would hold up everything. Until it ends.
  */
-export function dropWhenStuck(link: Link, redis: Redis, limitMs: number): void {
+export function dropWhenStuck(link: ReconnectingConnection, redis: Redis, limitMs: number): void {
   const everyMs = limitMs / LOOKS
   const looks = new StuckLooks(everyMs)
   const timer = setInterval(() => {

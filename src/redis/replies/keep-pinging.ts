@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import type { Link } from '../connections/reconnecting-connection.js'
+import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { dropWhenOverdue } from './reply-watchdog.js'
 import { translateError } from './server-errors.js'
 
@@ -11,7 +11,7 @@ const MOST_TIMEOUTS = 4
  * For a connection on which nothing has to come: a socket whose peer is gone without a word swallows the ping, and the
  * connection is given up then. Messages that come before the answer show for a while that it lives. Until it ends.
  */
-export function keepPinging(link: Link, redis: Redis, intervalMs: number): void {
+export function keepPinging(link: ReconnectingConnection, redis: Redis, intervalMs: number): void {
   let timer: NodeJS.Timeout | undefined
   let stopWatching = (): void => {}
   const graceMs = Math.min(intervalMs, PONG_TIMEOUT_MS)

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
-import type { Link } from '../connections/reconnecting-connection.js'
+import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { MIN_BYTES_PER_SECOND, bytesReadOf } from './progress.js'
 
 /** After a blocked event loop a timer fires before the socket is read; the reply may be there already. */
@@ -23,7 +23,11 @@ export interface Overdue {
  * Gives the connection up when a reply is overdue and no byte came within the grace time, so that the socket must be dead, until the
  * returned function is called. While bytes come the reply is waited for, because it may carry what the server has just removed.
  */
-export function dropWhenOverdue(link: Link, redis: Redis, { dueMs, graceMs, mostMs = Infinity }: Overdue): () => void {
+export function dropWhenOverdue(
+  link: ReconnectingConnection,
+  redis: Redis,
+  { dueMs, graceMs, mostMs = Infinity }: Overdue,
+): () => void {
   const slowMs = SLOW_GRACES * graceMs
   const least = (MIN_BYTES_PER_SECOND * slowMs) / 1000
   const end = performance.now() + mostMs

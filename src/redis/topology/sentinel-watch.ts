@@ -2,7 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { Settings } from '../../options.js'
 import { addressOfNodes } from '../connections/address.js'
 import { keepPinging } from '../replies/keep-pinging.js'
-import { Link } from '../connections/reconnecting-connection.js'
+import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { elsewhereThan, type IsStale } from '../connections/remote-address.js'
 
@@ -25,7 +25,7 @@ export interface SentinelWatchParams {
  */
 export class SentinelWatch {
   readonly #params: SentinelWatchParams
-  readonly #links: readonly Link[]
+  readonly #links: readonly ReconnectingConnection[]
   #started = false
 
   constructor(params: SentinelWatchParams) {
@@ -44,11 +44,11 @@ export class SentinelWatch {
     await Promise.all(this.#links.map((link) => link.close()))
   }
 
-  #listenTo(sentinel: Sentinel): Link {
+  #listenTo(sentinel: Sentinel): ReconnectingConnection {
     const { options, settings } = this.#params
     const { connectTimeout, commandTimeout, pingInterval } = settings
     let last: string | undefined
-    const link: Link = new Link({
+    const link: ReconnectingConnection = new ReconnectingConnection({
       address: addressOfNodes([sentinel]),
       role: 'commands',
       open: () => {

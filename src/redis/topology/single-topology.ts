@@ -3,11 +3,11 @@ import type { Emit } from '../../events.js'
 import type { Settings } from '../../options.js'
 import { addressOfClient, addressOfOptions } from '../connections/address.js'
 import { dropWhenStuck } from '../replies/drop-when-stuck.js'
-import { Link } from '../connections/reconnecting-connection.js'
+import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import type { MasterFinder } from './master-finder.js'
 import { checkOrder } from '../replies/order-check.js'
 import { OVERRIDES, sentinelOverrides } from '../connections/ioredis-defaults.js'
-import { peerOf, type IsStale } from '../connections/remote-address.js'
+import { remoteAddressOf, type IsStale } from '../connections/remote-address.js'
 import { Predecessors } from '../connections/predecessors.js'
 import { Readiness } from '../readiness.js'
 import { SentinelWatch } from './sentinel-watch.js'
@@ -25,7 +25,7 @@ export class SingleTopology implements Topology {
   readonly moves: boolean
   readonly address: string
   readonly #options: RedisOptions
-  readonly #link: Link
+  readonly #link: ReconnectingConnection
   readonly #finder: MasterFinder | undefined
   readonly #demoted: (isStale: IsStale) => void
   readonly #watch: SentinelWatch | undefined
@@ -56,7 +56,7 @@ export class SingleTopology implements Topology {
       })
     }
     this.address = this.#finder?.address ?? addressOfOptions(options)
-    this.#link = new Link({
+    this.#link = new ReconnectingConnection({
       role: 'commands',
       address: this.address,
       open: async () => checkOrder(new Redis({ ...(await this.#target()), socketTimeout: settings.commandTimeout })),
@@ -90,7 +90,7 @@ export class SingleTopology implements Topology {
     if (current === undefined)
       this.#link.get().catch(() => undefined) // who needs it asks again
     // a name may lead to several servers, and a failover to another one, where the same number is another client's
-    else if (peerOf(current) === peerOf(dedicated)) return current
+    else if (remoteAddressOf(current) === remoteAddressOf(dedicated)) return current
     return undefined
   }
 
@@ -115,7 +115,7 @@ export class SingleTopology implements Topology {
   recover(): undefined {}
 
   onDemoted(client: Redis): boolean {
-    const demoted = peerOf(client)
+    const demoted = remoteAddressOf(client)
     if (client === this.#link.current) this.#leave((peer) => peer === demoted)
     return this.moves
   }
@@ -129,7 +129,7 @@ export class SingleTopology implements Topology {
   #leave(isStale: IsStale): void {
     const { current } = this.#link
     if (current === undefined) this.#link.leave(isStale)
-    else if (isStale(peerOf(current))) this.#link.retire(current)
+    else if (isStale(remoteAddressOf(current))) this.#link.retire(current)
     this.#demoted(isStale)
   }
 

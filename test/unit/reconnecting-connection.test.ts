@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { ReconnectingEvent } from '../../src/index.js'
-import { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import { NodeGoneError } from '../../src/redis/topology/topology.js'
 
 describe('Link', () => {
@@ -8,7 +8,7 @@ describe('Link', () => {
     const emit = (name: string, event: unknown): void => {
       if (name === 'reconnecting') onReconnecting(event as ReconnectingEvent)
     }
-    return new Link({ role: 'blocking', address: 'nowhere', open, connectTimeout: 5_000, emit })
+    return new ReconnectingConnection({ role: 'blocking', address: 'nowhere', open, connectTimeout: 5_000, emit })
   }
 
   it('does not look for a node that is gone until somebody asks again', async () => {

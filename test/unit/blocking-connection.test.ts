@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events'
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { BlockingLane, learnClientId } from '../../src/redis/blocking/blocking-connection.js'
-import type { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import { BlockingConnection, learnClientId } from '../../src/redis/blocking/blocking-connection.js'
+import type { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import type { Waiter } from '../../src/redis/blocking/waiters.js'
 import { nextTurn } from '../../src/timing/pause.js'
 
-describe('BlockingLane', () => {
+describe('BlockingConnection', () => {
   it('lets a connection end that refuses at once what is sent to it', async () => {
     // between the end of the stream and its close ioredis says that it is ready, and refuses; the close needs the event loop
     const [ending, next] = [new EventEmitter(), new EventEmitter()] as unknown as [Redis, Redis]
@@ -18,8 +18,8 @@ describe('BlockingLane', () => {
         return current
       },
       close: () => Promise.resolve(),
-    } as unknown as Link
-    const lane = new BlockingLane({
+    } as unknown as ReconnectingConnection
+    const lane = new BlockingConnection({
       link,
       beside: () => undefined,
       command: {
@@ -47,8 +47,8 @@ describe('BlockingLane', () => {
   it('sends the next command before it resolves the takes that got elements, and none while no take waits', async () => {
     const log: string[] = []
     const redis = new EventEmitter() as unknown as Redis
-    const lane = new BlockingLane({
-      link: { current: redis, close: () => Promise.resolve() } as unknown as Link,
+    const lane = new BlockingConnection({
+      link: { current: redis, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
       beside: () => undefined,
       command: {
         wait: (_redis, [key = ''], count) => {
@@ -79,8 +79,8 @@ describe('BlockingLane', () => {
 
   it('is not blocked while it collects more elements, which a shutdown waits for', async () => {
     let answer: (more: Buffer[]) => void = () => undefined
-    const lane = new BlockingLane({
-      link: { current: new EventEmitter(), close: () => Promise.resolve() } as unknown as Link,
+    const lane = new BlockingConnection({
+      link: { current: new EventEmitter(), close: () => Promise.resolve() } as unknown as ReconnectingConnection,
       beside: () => undefined,
       command: {
         wait: (_redis, [key = '']) => {
@@ -122,8 +122,12 @@ describe('BlockingLane', () => {
         return Promise.resolve(1)
       },
     } as unknown as Redis
-    const lane = new BlockingLane({
-      link: { current: redis, close: () => Promise.resolve(), drop: () => undefined } as unknown as Link,
+    const lane = new BlockingConnection({
+      link: {
+        current: redis,
+        close: () => Promise.resolve(),
+        drop: () => undefined,
+      } as unknown as ReconnectingConnection,
       beside: () => beside,
       command: {
         wait: () => new Promise((resolve) => (unblock = resolve)),

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import { keepPinging } from '../../src/redis/replies/keep-pinging.js'
-import type { Link } from '../../src/redis/connections/reconnecting-connection.js'
+import type { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import { dropWhenOverdue } from '../../src/redis/replies/reply-watchdog.js'
 import { nextTurn, pause } from '../../src/timing/pause.js'
 
@@ -14,7 +14,7 @@ describe('dropWhenOverdue', () => {
     const redis = Object.assign(new EventEmitter(), { stream })
     let drop: (why: string) => void = () => {}
     const dropped = new Promise<string>((resolve) => (drop = resolve))
-    const link = { drop: (_: Redis, why?: Error) => drop(String(why?.message)) } as unknown as Link
+    const link = { drop: (_: Redis, why?: Error) => drop(String(why?.message)) } as unknown as ReconnectingConnection
     const stop = (): void => clearInterval(timer)
     return { redis: redis as unknown as Redis, link, dropped, stop }
   }
