@@ -154,7 +154,7 @@ check('without cac the library works', () => {
 })
 
 const readsYaml =
-  "const { createClient } = await import('redelayed'); createClientFromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }'); console.log('read')"
+  "const { createClientFromRedissonYaml } = await import('redelayed/java'); createClientFromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }'); console.log('read')"
 check('a YAML configuration is read, and without yaml the error says what to install', () => {
   const { stdout, output } = runModule(readsYaml)
   assert(stdout.trim() === 'read', output)
@@ -165,15 +165,16 @@ check('a YAML configuration is read, and without yaml the error says what to ins
 
 check('the other entry points can be imported, and say what they need', () => {
   const { stdout, output } = runModule(`
+    const { javaCodecs } = await import('redelayed/java')
     const { createTestKit } = await import('redelayed/testing')
     const { logEvents } = await import('redelayed/logging')
     const { prometheusMetrics } = await import('redelayed/prometheus')
     const { openTelemetry } = await import('redelayed/opentelemetry')
-    console.log(typeof createTestKit, typeof logEvents)
+    console.log(typeof javaCodecs.kryo5, typeof createTestKit, typeof logEvents)
     for (const action of [() => prometheusMetrics({}), () => openTelemetry()]) {
       try { action() } catch (error) { console.log(error.message.split('npm install ')[1]) }
     }`)
-  assert(stdout.trim() === 'function function\nprom-client\n@opentelemetry/api', output)
+  assert(stdout.trim() === 'function function function\nprom-client\n@opentelemetry/api', output)
 })
 
 const setsCron = `
