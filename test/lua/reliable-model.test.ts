@@ -838,8 +838,9 @@ describe('all scripts of the reliable queue together', () => {
       { weight: 12, arbitrary: fc.nat({ max: 9 }) },
       { weight: 1, arbitrary: fc.constantFrom(-5, 40) },
     )
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.record({ draft, passed }), { maxLength: 80, size: 'max' }), async (turns) => {
+    const behaves = fc.asyncProperty(
+      fc.array(fc.record({ draft, passed }), { maxLength: 80, size: 'max' }),
+      async (turns) => {
         await fixture.write({})
         const world = emptyWorld()
         let total = 0
@@ -866,9 +867,12 @@ describe('all scripts of the reliable queue together', () => {
           for (const outcome of outcomesOf(step.name, reply)) met.set(outcome, (met.get(outcome) ?? 0) + 1)
         }
         for (const what of world.met) met.set(what, (met.get(what) ?? 0) + 1)
-      }),
-      { numRuns: 150 },
+      },
     )
+    const isReached = (): boolean => OUTCOMES.every((outcome) => met.has(outcome))
+    await fc.assert(behaves, { numRuns: 150 })
+    // some outcomes are rare: a run that has missed one by chance goes on
+    for (let more = 0; more < 5 && !isReached(); more++) await fc.assert(behaves, { numRuns: 100 })
     // what the draws do not reach would never be compared
     for (const name of Object.keys(CALLS)) expect(called.get(name), name).to.be.at.least(5)
     for (const outcome of OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
