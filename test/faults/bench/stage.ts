@@ -106,10 +106,10 @@ export async function cluster(): Promise<ClusterStage> {
   const setup = await startCluster({ replicas: 1 })
   const raw = rawConnections()
   const asking = rawConnections({ commandTimeout: 1_000 }) // one that is stopped must not hold up the question to the others
-  await Promise.all(setup.nodes.map(({ port }) => asking.to(port))) // later they would look like something left behind
   const state = async (): Promise<void> => {
     for (const { port } of setup.nodes) {
       const redis = await raw.to(port)
+      await asking.to(port) // opened by a scenario, it would look like something left behind
       const info = String(await redis.call('CLUSTER', 'INFO'))
       if (!info.includes('cluster_state:ok')) throw new Error(info)
       const known = String(await redis.call('CLUSTER', 'NODES'))
