@@ -203,8 +203,8 @@ export class Commands implements Sender {
       } else {
         if (this.#closed || !this.isInTime(startedAt) || !mayRepeat(thrown, error, idempotent)) throw error
         const recovering = this.#topology.recover()
-        // the nodes may be asked for the slots one after the other, and be silent
-        if (recovering !== undefined) await atMost(startedAt + this.#limit - now, recovering)
+        // the nodes may be asked for the slots one after the other, and be silent; a timer of Node can be a millisecond early
+        if (recovering !== undefined) await atMost(startedAt + this.#limit - now + 1, recovering)
         else if (broken++ >= MAX_RETRIES) throw error
       }
       if (this.#closed) throw error
