@@ -1,6 +1,6 @@
 // Type-checks every TypeScript block in README.md, docs/ and benchmarks/README.md against the library's source, and checks
 // that links between the pages lead somewhere, and that a test that is named as `test/x.test.ts` "title" is there. It guards
-// against examples that nobody can run any more, and promises that nobody tests any more.
+// against examples that do not run any more, and promises that no test keeps any more.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'

@@ -84,7 +84,7 @@ function run(args) {
   })
 }
 
-/** The keys on a Redis that nobody else uses; on a given one their owner is unknown. @returns {Promise<string[]>} */
+/** The keys on a Redis that no other program uses; on a given one their owner is unknown. @returns {Promise<string[]>} */
 async function ownKeys() {
   return redis.kind === 'given' ? [] : keys.keys('*')
 }

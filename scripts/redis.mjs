@@ -152,7 +152,7 @@ export function findServerBin() {
 const PORTS = { from: 10_000, to: 20_000 }
 
 /**
- * A port that nobody listens on now.
+ * A port that no process listens on now.
  * @returns {Promise<number>}
  */
 export async function freePort({ from, to } = PORTS) {

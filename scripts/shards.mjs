@@ -9,7 +9,7 @@ import { runMocha } from './mocha.mjs'
 
 /** So many bundles for each process: more would only cost their starts, with fewer one may wait for the other at the end. */
 const BUNDLES_PER_PROCESS = 4
-/** The tests wait more than they compute. In CI, where nobody waits for them, they get room instead. */
+/** The tests wait more than they compute. In CI one process for each core disturbs what measures time least. */
 const PROCESSES = Math.min(6, availableParallelism() * (process.env.CI === undefined ? 2 : 1))
 const TABLE = join(root, 'test/durations.json')
 

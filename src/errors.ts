@@ -243,7 +243,7 @@ export interface Acknowledgement {
 
 /**
  * An offer, or an `add` of a reliable queue, was accepted, but was not as safe as its `durability` asked when the time was over. The
- * message is there and will be delivered unless Redis loses it; whoever does not want it so cancels it by its `ticket`.
+ * message is there and will be delivered unless Redis loses it; a caller that does not want it so cancels it by its `ticket`.
  */
 export class DurabilityError extends RedelayedError {
   /** The ticket of an offer; in a reliable queue the id of the message. */

@@ -196,7 +196,7 @@ export class EventHub {
     this.#warn(new RedelayedError('ERR_LISTENER', 'a listener threw', { cause: toError(thrown) }))
   }
 
-  /** An error that nobody listens to becomes a warning, once per code and queue: an outage must not fill the log. */
+  /** An error without a listener becomes a warning, once per code and queue: an outage must not fill the log. */
   #warn(error: RedelayedError): void {
     const key = `${error.code} ${error.queue ?? ''}`
     if (this.#warned.has(key) || this.#warned.size >= MAX_WARNINGS) return

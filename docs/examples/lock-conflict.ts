@@ -1,4 +1,4 @@
-// A handler that meets a lock which somebody else holds does not wait for it: the message comes again later, without an
+// A handler that meets a lock which another process holds does not wait for it: the message is redelivered later, without an
 // attempt being counted, and the worker is free for others meanwhile.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'

@@ -77,7 +77,7 @@ function oneOf<T extends string>(what: string, text: string, allowed: readonly T
   throw new UsageError(`${what}: expected ${allowed.join(', ')}, got ${quoted(text)}`)
 }
 
-/** Of a value nothing is shown: it would be payload in the log of whoever calls the command. */
+/** Of a value nothing is shown: it would be payload in the log of the program that calls the command. */
 function describe(text: string): string {
   return `text of ${text.length} characters that is not JSON`
 }

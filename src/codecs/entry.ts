@@ -8,7 +8,7 @@ import { DecodeError } from '../errors.js'
  */
 export const ORDERED_ID_BYTES = 8
 export const UNORDERED_ID_BYTES = 5
-/** Ids that nobody can guess: the counter, and 88 or 64 random bits. */
+/** Ids that cannot be guessed: the counter, and 88 or 64 random bits. */
 export const UNGUESSABLE_ORDERED_ID_BYTES = 16
 export const UNGUESSABLE_UNORDERED_ID_BYTES = 13
 const NAMED_ID_BYTES: readonly number[] = [

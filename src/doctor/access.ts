@@ -27,8 +27,8 @@ export interface Access {
 export async function openAccess(options: ConnectOptions & Tuning): Promise<Access> {
   const { connectTimeout, commandTimeout, ...target } = options
   const settings = resolveSettings({ connectTimeout, commandTimeout })
-  const nobody = (): void => {} // what goes wrong, the calls reject with
-  const topology = createTopology(resolveTarget(target), settings, nobody, nobody)
+  const ignored = (): void => {} // the calls reject with what goes wrong
+  const topology = createTopology(resolveTarget(target), settings, ignored, ignored)
   const commands = new Commands(topology, settings)
   const close = async (): Promise<void> => {
     if (topology.connected) await commands.drain()

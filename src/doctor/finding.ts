@@ -15,19 +15,19 @@ export const MEANINGS = {
     repair: 'Start a consumer of this queue, or call getDelayedQueue on it in a process that stays; in Java too.',
   },
   overdue: {
-    means: 'Their time has come, and they are not in the queue yet, so nobody can take them.',
+    means: 'Their time has come, and they are not in the queue yet, so no consumer can take them.',
     repair: 'Look for processes that hold the queue and are blocked or cut off; with no subscriber, start one.',
     fix: 'moves what is due to the queue, as a process that holds it would',
   },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',
-    repair: 'Look for whoever deletes or evicts single keys of a queue.',
+    repair: 'Look for what deletes or evicts single keys of a queue.',
     fix: 'adds them to the end of the order list',
   },
   'order-orphan': {
     means:
       'The order list holds entries that the schedule does not: they are never delivered, yet Java still shows them.',
-    repair: 'Were they delivered? If not, offer them again; look for whoever deletes or evicts single keys of a queue.',
+    repair: 'Were they delivered? If not, offer them again; look for what deletes or evicts single keys of a queue.',
     fix: 'moves them to the quarantine, where they can be read',
   },
   malformed: {

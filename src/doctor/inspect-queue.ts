@@ -17,7 +17,7 @@ export interface QueueState {
   readonly keys: QueueKeys
   readonly wrongTypes: readonly WrongType[]
   readonly contents: QueueContents | undefined
-  /** `undefined` where nobody may count them. */
+  /** `undefined` where the server does not let this user count them. */
   readonly subscribers: number | undefined
   /** Whether its keys are in different slots of a cluster. */
   readonly hasSpreadKeys: boolean

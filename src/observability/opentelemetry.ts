@@ -23,7 +23,7 @@ export interface MeasureOptions {
 }
 
 export interface OpenTelemetry {
-  /** For `createClient({ instrumentation })`: a trace goes on from whoever adds a message to whoever handles it. */
+  /** For `createClient({ instrumentation })`: a trace goes on from the call that adds a message to the handler. */
   readonly instrumentation: Instrumentation
   /** Measures a client until the function that is returned is called. */
   readonly measure: (client: RedelayedClient, options?: MeasureOptions) => () => void

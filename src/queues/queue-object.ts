@@ -7,7 +7,7 @@ import type { QueueContext, QueueIdentity } from './context.js'
 /** Something that could not be read and was set aside. */
 export interface QuarantinedEntry {
   readonly reason: string
-  /** When, by the clock of whoever set it aside: Redis for pending entries, the consumer for undecodable elements. */
+  /** When, by the clock of the process that set it aside: Redis for pending entries, the consumer for undecodable elements. */
   readonly at: Date
   readonly bytes: Buffer
 }

@@ -36,7 +36,7 @@ export class Readiness {
     this.#inspect = inspect
     this.#watch = watch
     watch?.watchFor({ oldest: () => (this.#waits > 0 ? this.#waitingSince : undefined) })
-    this.#closing.catch(() => undefined) // mostly nobody waits
+    this.#closing.catch(() => undefined) // mostly no caller waits
   }
 
   get now(): boolean {

@@ -88,7 +88,7 @@ export abstract class ShardedTakes<T> extends QueueObject<T> {
 
   protected assertUsable(): void {}
 
-  /** Ends the waits of this object, and puts back what they have popped for nobody. */
+  /** Ends the waits of this object, and puts back what they have popped and no take has asked for. */
   protected endTakes(): Promise<void> {
     return this.#consumer.close()
   }

@@ -92,7 +92,7 @@ export class TestKit {
     return new Date(this.#now)
   }
 
-  /** A queue name that nobody else has; `close` removes all keys of it. */
+  /** A queue name that no other test has; `close` removes all keys of it. */
   uniqueName(prefix = 'test'): string {
     const name = `${nonEmptyString('prefix', prefix)}-${crypto.randomUUID()}`
     this.#names.add(name)
@@ -155,7 +155,7 @@ export class TestKit {
     await this.close()
   }
 
-  /** One after the other, also when nobody waits for the last one. */
+  /** One after the other, also when no caller waits for the last one. */
   #move(target: number): Promise<void> {
     this.#moving = this.#moving.catch(() => undefined).then(() => this.#step(target))
     return this.#moving
@@ -175,7 +175,7 @@ export class TestKit {
     }
   }
 
-  /** What is due now is where it belongs, and nobody works on it any more. */
+  /** What is due now is where it belongs, and no handler works on it any more. */
   async #deliver(): Promise<void> {
     const delivering = this.#tracking.delivering()
     await this.#raw.wake(this.#tracking.channels()) // also for waits of the test's own, of which the kit does not know

@@ -14,7 +14,7 @@ const PATIENCE_MS = 500
 /** What one poll can ask for. */
 const MOST = 1_000
 
-/** Ends the other waits of a round. One for all: nobody sees it, and an error takes longer to make than a message. */
+/** Ends the other waits of a round. One for all: no caller sees it, and an error takes longer to make than a message. */
 const OVER = new ShutdownError('the worker waits no longer')
 
 /** What came of a poll. */

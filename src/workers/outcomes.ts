@@ -12,7 +12,7 @@ export class RetryLater {
 }
 
 /**
- * For a handler that meets a held lock or the like: the message comes again after `ms` milliseconds, this delivery is not counted as an
+ * For a handler that meets a held lock or the like: the message is redelivered after `ms` milliseconds, this delivery is not counted as an
  * attempt, and the worker is free for others.
  *
  * @throws InvalidArgumentError `ms` is no whole number from 0 to 2^53-1

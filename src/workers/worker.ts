@@ -32,7 +32,7 @@ export type WorkerCounts = Readonly<Record<SettledOutcome, number>>
 const LAST_ANSWERS_MS = 5_000
 
 /**
- * Takes messages from reliable queues and gives them to handlers: what they finish is acknowledged, what they fail at comes again
+ * Takes messages from reliable queues and gives them to handlers: what they finish is acknowledged, what they fail at is redelivered
  * after a while, and as long as they work no other consumer gets the message.
  */
 export class Worker {

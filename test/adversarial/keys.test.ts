@@ -216,7 +216,7 @@ describe('hostile data in the keys of queues', function () {
         const keyOf = (name: string): readonly string[] =>
           [(keysOf(name) as unknown as Record<string, string | readonly string[]>)[part] ?? ''].flat()
 
-        it(`${part}: filled with what nobody but a stranger writes`, async () => {
+        it(`${part}: filled with what only a stranger writes`, async () => {
           await attacked(
             async (client) => {
               const [name, beside] = [uniqueName('hostile'), uniqueName('beside')]

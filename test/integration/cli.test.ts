@@ -212,7 +212,7 @@ describe('the command line', function () {
   })
 
   describe('stats', () => {
-    it('counts pending and overdue messages, and says when nobody delivers', async () => {
+    it('counts pending and overdue messages, and says when no client delivers', async () => {
       const [queue, empty] = [uniqueName('stats'), uniqueName('stats')]
       const now = Math.floor(await redisNow())
       await javaOffer(queue, text('overdue'), now - 7_200_500)
@@ -248,7 +248,7 @@ describe('the command line', function () {
       ])
       expect(second).to.deep.equal([empty, '0', '0', '-', '0', '0', '0'])
       expect(advice.flat()).to.deep.equal([
-        `${queue}: nobody delivers this queue now; a consumer of it, or any getDelayedQueue on it, does.`,
+        `${queue}: no client delivers this queue now; one that consumes it, or calls getDelayedQueue on it, does.`,
       ])
       // the commands themselves must not become the ones who deliver
       expect(await rawState(queue)).to.deep.equal(state)
@@ -274,7 +274,7 @@ describe('the command line', function () {
         subscribers: 1,
         nextDueAt: new Date(due).toISOString(),
       })
-      expect((await cli(['stats', queue])).out).not.to.include('nobody delivers')
+      expect((await cli(['stats', queue])).out).not.to.include('no client delivers')
     })
 
     it('takes names that look like numbers as they are', async () => {

@@ -278,7 +278,7 @@ describe("entryFormat 'dLc0'", () => {
     expect(await raw().exists(keys.timeouts, keys.order)).to.equal(0)
   })
 
-  it('tickets cancel and reschedule, whoever uses them', async () => {
+  it('tickets cancel and reschedule, from every client', async () => {
     const modern = makeClient()
     const same = modern.getDelayedQueue(modern.getBlockingQueue<string>(name, string))
     const ticket = await delayed.offer('a', HOUR)

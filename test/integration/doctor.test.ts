@@ -109,7 +109,7 @@ describe('redelayed doctor', function () {
       expect(await rawState(name)).to.deep.equal(state)
     })
 
-    it('no-subscriber: until somebody listens', async () => {
+    it('no-subscriber: until a client listens', async () => {
       const name = uniqueName('doctor')
       await javaOffer(name, 'x', Date.now() + HOUR)
       expect(codesOf((await examined([name])).findings)).to.deep.equal(['warning no-subscriber'])
@@ -563,7 +563,7 @@ describe('redelayed doctor', function () {
       ])
     })
 
-    it('delivers nothing of a queue that nobody named, and whose messages may be those of its twin', async function () {
+    it('delivers nothing of a queue that the call did not name, and whose messages may be those of its twin', async function () {
       await start(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
       const { timeouts, quarantine } = rawKeys('orders')
       await redis.zadd(timeouts, 1, ordered('due', 'x'), 2, 'malformed', -1, ordered('negative', 'x'))

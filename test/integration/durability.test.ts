@@ -14,7 +14,7 @@ import {
 } from '../../src/index.js'
 import { offer } from '../../src/store/scripts.js'
 import { eventually } from '../support/events.js'
-import { freePort, requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
+import { freePort, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
 import { FAST, replicationOffset, startReplica, untilLinked, untilWaiting } from '../support/replicas.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import {
@@ -31,6 +31,7 @@ import {
   track,
   type Pair,
 } from './fixtures.js'
+import { durabilityError, useMasterAndReplica, waitsOf } from './replica-fixtures.js'
 
 /** Long enough to stay pending for the whole test. */
 const LATER = 600_000
@@ -42,31 +43,11 @@ describe('durability', function () {
   let replica: RedisServer
   let raw: Redis
 
-  before(async function () {
-    requireServerBin(this)
-    master = await startRedis({ args: FAST })
-    replica = await startReplica(master)
-  })
-  beforeEach(() => (raw = rawTo(master.port)))
-  afterEach(async () => {
-    await replica.kill('SIGCONT')
-    await cleanUp()
-  })
-  after(() => Promise.all([master, replica].map((server) => server?.stop())))
+  useMasterAndReplica((servers) => ({ master, replica, raw } = servers))
 
   const makeOurs = (layout: (typeof ORDERS)[number] = 'redisson'): Pair => makePair(layout, { url: master.url })
 
-  async function durabilityError(promise: Promise<unknown>): Promise<DurabilityError> {
-    const error = await rejection(promise)
-    if (!(error instanceof DurabilityError)) throw error
-    expect(error.code).to.equal('ERR_DURABILITY')
-    return error
-  }
-
-  /** How many WAITs the master has carried out. */
-  async function waits(redis = raw): Promise<number> {
-    return Number(/cmdstat_wait:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
-  }
+  const waits = (redis = raw): Promise<number> => waitsOf(redis)
 
   describe('by replicas', () => {
     for (const layout of ORDERS) {
@@ -202,7 +183,7 @@ describe('durability', function () {
   })
 
   describe('when things break', () => {
-    it('the master dies right after the offer: the replica has the message, and not the one that nobody waited for', async () => {
+    it('the master dies right after the offer: the replica has the message, and not the one that no call waited for', async () => {
       const dying = await startRedis({ args: FAST })
       onCleanup(() => dying.stop())
       const proxy = await startProxy({ targetPort: dying.port })

@@ -88,7 +88,7 @@ describe('observability', () => {
       expect(text).to.include(`redelayed_queue_messages{queue="${delayed.name}",state="delayed"} 1`)
     })
 
-    it('gives tasks that nobody named no label: their names come from outside', async () => {
+    it('gives tasks without a handler no label: their names come from outside', async () => {
       const { client, queue } = make()
       const { register } = prometheusMetrics(client, { tasks: ['other'] })
       await work(client, queue)

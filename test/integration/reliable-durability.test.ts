@@ -3,7 +3,6 @@ import type { Redis } from 'ioredis'
 import {
   AddManyError,
   ConnectionError,
-  DurabilityError,
   InvalidArgumentError,
   ShutdownError,
   codecs,
@@ -17,12 +16,13 @@ import {
 import { commandArgs } from '../../src/store/script.js'
 import { add } from '../../src/store/reliable-scripts.js'
 import { eventually } from '../support/events.js'
-import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
+import { freePort, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 import { FAST, replicationOffset, startReplica, untilWaiting } from '../support/replicas.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { channelByHand, keysByHand } from '../lua/reliable-support.js'
-import { cleanUp, expectError, makeClient, numbers, onCleanup, rawTo, rejection, track } from './fixtures.js'
+import { expectError, makeClient, numbers, onCleanup, rawTo, rejection, track } from './fixtures.js'
+import { durabilityError, useMasterAndReplica, waitsOf } from './replica-fixtures.js'
 
 /** Long enough to stay pending for the whole test. */
 const LATER = 600_000
@@ -41,17 +41,7 @@ describe('durability of a reliable queue', function () {
   let replica: RedisServer
   let raw: Redis
 
-  before(async function () {
-    requireServerBin(this)
-    master = await startRedis({ args: FAST })
-    replica = await startReplica(master)
-  })
-  beforeEach(() => (raw = rawTo(master.port)))
-  afterEach(async () => {
-    await replica.kill('SIGCONT')
-    await cleanUp()
-  })
-  after(() => Promise.all([master, replica].map((server) => server?.stop())))
+  useMasterAndReplica((servers) => ({ master, replica, raw } = servers))
 
   function make(options: ClientOptions = { url: master.url }, name = uniqueName('reliable')): Made {
     const client = makeClient(options)
@@ -59,15 +49,7 @@ describe('durability of a reliable queue', function () {
     return { client, name, queue, messages: keysByHand(name).messages }
   }
 
-  async function waits(redis = raw): Promise<number> {
-    return Number(/cmdstat_wait:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
-  }
-
-  async function durabilityError(promise: Promise<unknown>): Promise<DurabilityError> {
-    const error = await rejection(promise)
-    if (!(error instanceof DurabilityError)) throw error
-    return error
-  }
+  const waits = (redis = raw): Promise<number> => waitsOf(redis)
 
   async function idsOf(queue: ReliableQueue<string>): Promise<string[]> {
     const ids = []
@@ -179,7 +161,7 @@ describe('durability of a reliable queue', function () {
     expect(unsafe.message).to.include('1 of 1 items are not as durable as asked')
   })
 
-  it('the master dies right after the add: the replica has the message, and not the one that nobody waited for', async () => {
+  it('the master dies right after the add: the replica has the message, and not the one that no call waited for', async () => {
     const dying = await startRedis({ args: FAST })
     onCleanup(() => dying.stop())
     const proxy = await startProxy({ targetPort: dying.port })

@@ -203,7 +203,7 @@ describe('reliable queue', () => {
       expect(await second.acknowledge()).to.equal(true)
     })
 
-    it('also when nobody else has asked for it yet', async () => {
+    it('also when no other consumer has asked for it yet', async () => {
       const { queue } = make()
       await queue.add('slow')
       const message = await taken(queue, { visibilityTimeout: 30 })
@@ -273,7 +273,7 @@ describe('reliable queue', () => {
       expect(await queue.counts()).to.include({ total: 0, dead: 1 })
     })
 
-    it('what nobody handled in time expires', async () => {
+    it('what no consumer handled in time expires', async () => {
       const { queue } = make()
       await queue.add('stale', { timeToLive: 30 })
       await untilRedisClock((await redisNow()) + 30)
@@ -351,7 +351,7 @@ describe('reliable queue', () => {
   })
 
   describe('changing', () => {
-    it('cancels what nobody has got, and says when it is too late', async () => {
+    it('cancels what no consumer has, and says when it is too late', async () => {
       const { queue } = make()
       await queue.add('a', { id: 'a', delay: 60_000 })
       expect(await queue.cancel('a')).to.equal(true)

@@ -144,7 +144,7 @@ describe('repeats', () => {
     expect(seen).to.deep.equal(['now 2030-01-01T08:00:00.000Z', 'now 2030-01-02T08:00:00.000Z'])
   })
 
-  describe('ticks that nobody polled for', () => {
+  describe('ticks that no client polled for', () => {
     const missed: readonly [ScheduleOptions['missed'], number[]][] = [
       [undefined, [1]],
       ['one', [1]],

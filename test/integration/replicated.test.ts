@@ -96,7 +96,7 @@ describe('Replicated nodes without sentinels', function () {
     await delayed.clear()
   }).timeout(20_000)
 
-  it('a node that is silent holds nobody up for long', async () => {
+  it('a node that is silent holds up no call for long', async () => {
     const { master, replica } = await roles()
     const proxy = await startProxy({ targetPort: master })
     onCleanup(() => proxy.stop())

@@ -537,7 +537,7 @@ for (const where of ['one server', 'a cluster']) {
       const restOf = (queue: ShardedDelayedQueue<string>, taken: string) =>
         queue.names.map((_, i) => [`${i}a`, `${i}b`].filter((value) => value !== taken))
 
-      it('a shutdown puts back what was popped for nobody, at its place; twice is fine', async () => {
+      it('a shutdown puts back what was popped without a take, at its place; twice is fine', async () => {
         const { queue, client } = open({ shards: 5, deliver: false })
         const taken = await takeOneOfMany(queue)
         await Promise.all([client.shutdown(), client.shutdown()])

@@ -284,7 +284,7 @@ describe('A server that is silent on connections that are open', function () {
     })
     after(() => setup?.stop())
 
-    it('a sentinel that accepts and then is silent keeps nobody from the master', async () => {
+    it('a sentinel that accepts and then is silent keeps no client from the master', async () => {
       const silent = await startProxy({ targetPort: setup.sentinels[0]!.port })
       onCleanup(() => silent.stop())
       silent.muteNew('accept')

@@ -335,7 +335,7 @@ describe('worker', () => {
     })
   }
 
-  it('an error that nobody hears is one of the client, which warns of it once', async () => {
+  it('an error without a listener goes to the client, which warns of it once', async () => {
     const warned = expectWarning(/ERR_WRONG_TYPE queue/)
     const { client } = make()
     const [broken, healthy] = [makeQueue(client), makeQueue(client)]

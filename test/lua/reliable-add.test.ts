@@ -829,7 +829,7 @@ describe('reliable-add.lua', () => {
   })
 
   for (const wrong of ['messages', 'once', 'config', 'inFlight', 'ticks', 'due0', 'due5', 'due9'] as const) {
-    it(`leaves no message that nobody will get when ${wrong} has the wrong type`, async () => {
+    it(`leaves no message that no poll will deliver when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue()
       await queue.block(wrong)
       // without something earlier and with it: the announcement looks at the schedules only until it finds that

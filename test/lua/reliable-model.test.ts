@@ -530,7 +530,7 @@ const update = fc.record({ side, id, size: fc.nat({ max: 6 }) }).map(({ side, id
       if (payload.length > (setting(queue, 'maxMessageBytes') ?? Infinity)) return -5
       if (item === undefined) return 0
       if (item.isTaken && item.at > now) {
-        world.met.add('update of what somebody has got')
+        world.met.add('update of what a consumer has')
         return item.payload === payload ? 1 : 0
       }
       item.payload = payload
@@ -891,7 +891,7 @@ const OUTCOMES = [
   'one that was not begun is taken beforehand again',
   'one that was taken beforehand is begun',
   'repeat withdraws',
-  'update of what somebody has got',
+  'update of what a consumer has',
 ]
 
 function outcomesOf(name: string, reply: unknown): string[] {

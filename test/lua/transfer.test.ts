@@ -613,7 +613,7 @@ describe('transfer.lua', () => {
       ['an old entry with a wrong length', hex('81e97df41022b143 0500000000000000 22686922')],
       ['15 bytes of an old entry', hex('81e97df41022b143 00000000000000')],
       ['the 9-byte header without its id', hex('09 0000000000000000')],
-      ['text', Buffer.from('an element that somebody added by hand')],
+      ['text', Buffer.from('an element that was added by hand')],
       ['all byte values', ALL_BYTES],
     ]
     for (const [what, poison] of shapes) {

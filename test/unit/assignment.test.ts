@@ -59,7 +59,7 @@ describe('Assignment', () => {
     expect([wrongType.asked(), closed.asked()]).to.deep.equal([1, 1])
   })
 
-  it('gives up when the message can be with somebody else', async () => {
+  it('gives up when another consumer can have the message', async () => {
     const { settle, asked } = make([refused()], { heldMs: 300 })
     expect(await settle())
       .to.include({ is: 'lost' })

@@ -30,7 +30,7 @@ describe('the progress line', () => {
     expect(text).to.equal('\r\x1b[2Kqueue 1 of 2, a\\u001b[31mb c\r\x1b[2K')
   })
 
-  it('is not there in the first moment, and never where nobody looks', () => {
+  it('is not there in the first moment, and never where the output is no terminal', () => {
     const show = (quietMs?: number) => () => {
       const progress = new Progress(quietMs)
       progress.show('x')

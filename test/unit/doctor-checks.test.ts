@@ -146,8 +146,8 @@ describe('what the doctor makes of what it saw', () => {
     ],
     ['a refusal', server({ refusals: refused }), ['info not-looked'], /Could not look at CONFIG GET save: NOPERM/],
 
-    ['nobody to deliver', holding({ pending: 2 }, 0), ['warning no-subscriber'], /2 entries are pending/],
-    ['nobody, and nothing to deliver', holding({ delivered: 3 }, 0), []],
+    ['no client to deliver', holding({ pending: 2 }, 0), ['warning no-subscriber'], /2 entries are pending/],
+    ['no client, and nothing to deliver', holding({ delivered: 3 }, 0), []],
     [
       'overdue',
       holding({ pending: 1, overdue: 1, mostOverdueMs: 90_000 }),
@@ -155,7 +155,7 @@ describe('what the doctor makes of what it saw', () => {
       /1 entry is overdue by up to 1.5 min\./,
     ],
     [
-      'overdue with nobody to deliver',
+      'overdue without a client to deliver',
       holding({ pending: 1, overdue: 1, mostOverdueMs: 2000 }, 0),
       ['error overdue', 'warning no-subscriber'],
       /no process holds this delayed queue/,
@@ -221,7 +221,7 @@ describe('what the doctor makes of what it saw', () => {
     })
   }
 
-  it('leaves what it would deliver to where nobody said, and says so', () => {
+  it('leaves messages alone whose destination the call did not name, and says so', () => {
     const unclear = {
       rival: '{orders}',
       contents: {

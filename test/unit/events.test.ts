@@ -118,7 +118,7 @@ describe('EventHub', () => {
     await warned
   })
 
-  it('warns of an error that nobody hears, once per code and queue', async () => {
+  it('warns of an error without a listener, once per code and queue', async () => {
     const hub = new EventHub()
     const warnings = [
       expectWarning(

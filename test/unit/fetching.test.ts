@@ -67,7 +67,7 @@ describe('Fetching', () => {
     expect(frozen.polls).to.have.length(1)
   })
 
-  it('what comes when nobody waits for it is given back, as if it had not been delivered', async () => {
+  it('what comes when no source waits for it is given back, as if it had not been delivered', async () => {
     const { frozen, healthy, take } = setUp()
     const first = take()
     ;(await asked(healthy, 1)).answer('a')

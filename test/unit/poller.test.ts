@@ -76,7 +76,7 @@ describe('Poller', () => {
     await poller.stop()
   })
 
-  it('asks first for those who got nothing, so that nobody who keeps asking starves them', async () => {
+  it('asks first for those who got nothing, so that a caller that keeps asking does not starve them', async () => {
     const there = ['a']
     const { poller, asked } = setUp(() => reply(there.splice(0)))
     const [greedy, patient] = [
@@ -119,7 +119,7 @@ describe('Poller', () => {
     await poller.stop()
   })
 
-  it('does not look while nobody waits, whatever is announced', async () => {
+  it('does not look while no call waits, whatever is announced', async () => {
     const { poller, asked } = setUp(() => reply(['a'], NOW))
     await poller.take(1, { visibilityMs: -1, beforehand: false }, {})
     poller.onAnnounced(NOW)

@@ -200,7 +200,7 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf(sooner), 'put forward').to.deep.equal({})
   })
 
-  it('what was cancelled is gone, and nobody had it', () => {
+  it('what was cancelled is gone, and no consumer had it', () => {
     const cancel = changed('cancel', 0, 700, true)
     expect(wrongsOf([...added(), ...cancel])).to.deep.equal({})
     expect(wrongsOf([...added(), ...cancel], { left: ['1'] })).to.deep.equal({ cancelled: 1 })

@@ -178,7 +178,7 @@ describe('the guard of replies', () => {
     expect(replies[2]).to.be.instanceOf(ProtocolError)
   })
 
-  it('lets errors answer SUBSCRIBE, and pushes that nobody knows pass', () => {
+  it('lets errors answer SUBSCRIBE, and unknown pushes pass', () => {
     const made = connection({ commands: ['subscribe', 'get'] })
       .guard()
       .open()

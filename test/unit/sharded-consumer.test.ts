@@ -126,7 +126,7 @@ describe('the consumer of a sharded queue', () => {
     expect(shards.map(({ waits }) => waits)).to.deep.equal([[3], [3], [3], [3]])
   })
 
-  it('what comes for nobody goes to the next calls, before anything else', async () => {
+  it('what comes without a waiting call goes to the next calls, before anything else', async () => {
     const { shards, take, outcome, consumer } = setUp(3)
     for (const [i, shard] of shards.entries()) shard.list.push(`${i}a`, `${i}b`)
     const taken = [await take(), await take(), await consumer.drain(1)].flat()
@@ -155,7 +155,7 @@ describe('the consumer of a sharded queue', () => {
     expect(shards[1]!.aborts).to.equal(0)
   })
 
-  it('when nobody asks any more the waits end after a moment, and what was popped for nobody goes back in its order', async () => {
+  it('when no call asks any more the waits end after a moment, and what was popped without one goes back in its order', async () => {
     const { shards, take, clock, holders, consumer } = setUp(3)
     shards[0]!.list.push('a')
     shards[1]!.list.push('b1', 'b2', 'b3', 'b4')
@@ -296,7 +296,7 @@ describe('the consumer of a sharded queue', () => {
       expect(await last).to.deep.equal(['back'])
     })
 
-    it('none works: those who wait get the error, each its own, and nobody spins', async () => {
+    it('none works: each waiting call gets an error of its own, and no loop spins', async () => {
       const { shards, take, clock, outcome } = setUp(2)
       for (const shard of shards) shard.broken = refused
       const errors = [await outcome(take()), await outcome(take())]
@@ -422,7 +422,7 @@ describe('the consumer of a sharded queue', () => {
       expect(await outcome(consumer.drain(1))).to.be.an.instanceOf(ShutdownError)
     })
 
-    it('puts back what nobody got, once, however often it is closed; no timer is left', async () => {
+    it('puts back what no call got, once, however often it is closed; no timer is left', async () => {
       const { shards, take, consumer, clock, holders } = setUp(3)
       for (const shard of shards) shard.list.push('a', 'b')
       expect(await take()).to.deep.equal(['a'])

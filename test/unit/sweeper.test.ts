@@ -151,7 +151,7 @@ describe('Sweeper', () => {
     expect(clock.pending).to.deep.equal([])
   })
 
-  it('sweeps nobody twice in one go when many have gone', async () => {
+  it('sweeps no member twice in one go when many have gone', async () => {
     const { clock, members, sweeper, swept } = setUp(10_000)
     sweeper.start()
     for (let n = 1; n < 10_000; n++) members.delete(n)

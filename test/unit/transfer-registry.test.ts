@@ -390,7 +390,7 @@ describe('TransferRegistry', () => {
       await registry.close()
     })
 
-    it('leaves offers to queues that nobody transfers here alone', async () => {
+    it('leaves offers alone to queues that this client does not transfer', async () => {
       const { registry, sent } = await subscribed()
       registry.onOffered(OTHER, redisTime(5))
       await clock.advance(50)

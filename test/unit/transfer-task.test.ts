@@ -941,7 +941,7 @@ describe('TransferTask', () => {
       return setup
     }
 
-    it('hear of spans of time where a message is due every millisecond, and nobody gets in the way of the first', async () => {
+    it('receive leases where a message is due every millisecond, and no follower gets in the way of the leader', async () => {
       const seed = Date.now() % 1_000_000
       const { clock, redis, tasks } = busy(seed, 300)
       await clock.advance(150)

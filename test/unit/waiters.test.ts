@@ -79,7 +79,7 @@ describe('Waiters', () => {
     expect(settled).to.have.length(1)
   })
 
-  it('gives elements to one that has ended only if nobody else wants them', () => {
+  it('gives elements to one that has ended only if no other wants them', () => {
     const { settled, add, deliver } = setUp()
     add('ended').ended = null
     add('a')
@@ -249,7 +249,7 @@ describe('Waiters', () => {
       expect(waiters.nextGroup('m')).to.deep.equal(['k', 'l', 'm'])
     })
 
-    it('of nobody when nobody waits', () => {
+    it('of none when no call waits', () => {
       expect(setUp().waiters.nextGroup(undefined)).to.deep.equal([])
       expect(setUp().waiters.nextGroup('k')).to.deep.equal([])
     })

@@ -2,7 +2,7 @@ import { duration } from '../../timing/duration.js'
 import { aboutQueue, counted, deliverable, type Finding } from '../finding.js'
 import type { QueueState } from '../inspect-queue.js'
 
-/** Whether somebody delivers the queue, and in time. */
+/** Whether a client delivers the queue, and in time. */
 export function checkDelivery({ name, rival, contents, subscribers }: QueueState): Finding[] {
   if (contents === undefined) return []
   const { pending, overdue, mostOverdueMs } = contents

@@ -3,7 +3,7 @@ import { JavaValue } from '../kryo/java-values.js'
 
 /**
  * What a parser hands to the reader: null, booleans, strings, numbers, bigints for integers beyond 2^53, `NumberText`,
- * `Buffer`, `JavaValue` for numbers that CBOR tags and whole doubles in exact mode, arrays, and plain objects that nobody else holds.
+ * `Buffer`, `JavaValue` for numbers that CBOR tags and whole doubles in exact mode, arrays, and plain objects that nothing else refers to.
  */
 export type Node = unknown
 

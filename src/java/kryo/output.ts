@@ -55,7 +55,7 @@ export class ValueWriter extends Writer implements Output {
 
   enter(): void {
     if (this.#depth >= MAX_DEPTH) {
-      this.#depth = 8 // a path of 128 steps helps nobody
+      this.#depth = 8 // a path of 128 steps is of no use
       this.refuse(`it nests deeper than ${MAX_DEPTH} levels or contains itself`)
     }
     this.#depth++

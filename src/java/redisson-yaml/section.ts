@@ -14,7 +14,7 @@ export class Section {
     this.#entries = new Map(tree.value as ReadonlyMap<string, Tree>)
   }
 
-  /** What nobody has asked for yet and is not null. */
+  /** What the reader has not asked for yet and is not null. */
   get rest(): string[] {
     return [...this.#entries].filter(([, { value }]) => value !== null).map(([name]) => name)
   }

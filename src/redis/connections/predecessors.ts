@@ -25,7 +25,7 @@ export class Predecessors {
   readonly #watched = new WeakSet<Redis>()
   #isRefused = false
 
-  /** Whether the server refuses to end connections, so that nobody knows when what was sent on a broken one arrives. */
+  /** Whether the server refuses to end connections, so that what was sent on a broken one can arrive at any time. */
   get isRefused(): boolean {
     return this.#isRefused
   }

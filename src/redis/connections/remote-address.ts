@@ -6,7 +6,7 @@ import type { Node } from '../options.js'
 /** Whether the server at an address is not the right one any more. */
 export type IsStale = (peer: string) => boolean
 
-/** The address of the server at the other end, as `host:port`; of a connection that has ended, nobody's. */
+/** The address of the server at the other end, as `host:port`; empty for a connection that has ended. */
 export function remoteAddressOf(redis: Redis): string {
   const { remoteAddress, remotePort } = redis.stream
   return remoteAddress === undefined ? '' : `${remoteAddress}:${remotePort}`

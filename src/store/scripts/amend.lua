@@ -1,5 +1,5 @@
 -- Find the pending entry of a ticket by its due time and id, and remove it or give it a new due time.
--- When the head changes, the new head is announced, so that nobody wakes up for the old one.
+-- When the head changes, the new head is announced, so that no client wakes up for the old one.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order

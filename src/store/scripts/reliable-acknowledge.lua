@@ -1,4 +1,4 @@
--- Remove messages that were handled, where their visibility has not ended and nobody else has got them since.
+-- Remove messages that were handled, where their visibility has not ended and no other client has claimed them since.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"

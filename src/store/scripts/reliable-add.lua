@@ -82,7 +82,7 @@ for at = 6, #ARGV, 3 do
 end
 if first and first <= MAX and not isPaused then announce({inFlight, unpack(due)}, ticks, channel, first) end
 
--- Whether nobody can get it any more, though no poll has come across it yet; who has got it may still handle it.
+-- Whether no poll can claim it any more, though none has removed it yet; the consumer that has it may still handle it.
 local function isOver(id, record)
   local expires = readMeta(record)
   if not expires or expires > now then return false end

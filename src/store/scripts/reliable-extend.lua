@@ -1,4 +1,4 @@
--- Give the holders of messages another time, counted from now, where their visibility has not ended and nobody else has got them
+-- Give the holders of messages another time, counted from now, where their visibility has not ended and no other client has claimed them
 -- since. One that ends earlier than before is announced. The delivery counts as an attempt from now on, except of those that are
 -- not being handled yet.
 --

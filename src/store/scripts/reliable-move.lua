@@ -1,4 +1,4 @@
--- Move messages that nobody has got from one priority of a queue to another queue of the same cluster slot, where they are
+-- Move messages that no consumer has from one priority of a queue to another queue of the same cluster slot, where they are
 -- visible at once and begin anew: with no attempts and no failures. An id that is there already stays here.
 --
 -- KEYS[1] messages          hash  id -> record

@@ -1,4 +1,4 @@
--- Give messages back that were not handled, where their visibility has not ended and nobody else has got them since: to be
+-- Give messages back that were not handled, where their visibility has not ended and no other client has claimed them since: to be
 -- delivered again after a delay, or to the dead letters. One that failed as often as it may goes to these too.
 --
 -- KEYS[1] messages      hash  id -> record

@@ -30,7 +30,7 @@
 -- ARGV[3] nowMs         integer  the caller's clock, or -1 for the server's
 -- ARGV[4] budgetUs      integer  microseconds to work before returning
 -- ARGV[5] count         integer  most messages to hand out
--- ARGV[6] visibilityMs  integer  for how long nobody else gets them; -1 for what the queue says
+-- ARGV[6] visibilityMs  integer  for how long no other client gets them; -1 for what the queue says
 -- ARGV[7] token         text     identifies this delivery
 -- ARGV[8] idleMs        integer  when nothing is left, the other clients wait this long before they poll again
 -- ARGV[9] announce      flag     publish the time of the next poll even if nothing was handed out

@@ -1,4 +1,4 @@
--- Remove messages by their ids: those that nobody has got, or any.
+-- Remove messages by their ids: those that no consumer has, or any.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"

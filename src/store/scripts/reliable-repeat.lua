@@ -1,4 +1,4 @@
--- Change a repeat, if nobody has changed it since the caller looked, and add the messages that come of the change: of
+-- Change a repeat, if no other client has changed it since the caller looked, and add the messages that come of the change: of
 -- however many callers that prepare the same tick one does. The value of a repeat says how far it has come, so that it differs
 -- after each tick; to the scripts it is only a text.
 --
@@ -27,7 +27,7 @@
 -- ARGV[5] value       bytes    the new one, or "" for none
 -- ARGV[6] at          text     when the next message has to be prepared, epoch ms, or "" for never
 -- ARGV[7] priority    integer  of the messages
--- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or somebody has got it, or ""
+-- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or a consumer has it, or ""
 -- ARGV[9..] items     bytes*   for each message three: its id, when it is visible, epoch ms, its record
 --
 -- returns 1, or 0 when the value was another one; or, where the queue is too full for all of the messages, -1 less the number of those

@@ -1,4 +1,4 @@
--- Give a message that nobody has got a new time, and perhaps a new priority.
+-- Give a message that no consumer has a new time, and perhaps a new priority.
 --
 -- KEYS[1] messages  hash  id -> record
 -- KEYS[2] inFlight  zset  priority and id -> when its visibility ends, epoch ms

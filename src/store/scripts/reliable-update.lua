@@ -1,4 +1,4 @@
--- Give a message that nobody has got another payload; its headers and times stay.
+-- Give a message that no consumer has another payload; its headers and times stay.
 --
 -- KEYS[1] messages  hash  id -> record
 -- KEYS[2] config    hash  what `setConfig` and pausing say
@@ -37,7 +37,7 @@ local record = redis.call('HGET', messages, id)
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not record or not priority then return 0 end
 local _, _, headers, rest = readMeta(record)
--- the payload decides too, because this may be sent again when somebody has got what the first attempt left
+-- the payload decides too, because this may be sent again when a consumer has what the first attempt left
 if isTaken and visible > milliseconds(ARGV[1]) then return string.sub(record, rest + headers) == payload and 1 or 0 end
 redis.call('HSET', messages, id, string.sub(record, 1, rest + headers - 1) .. payload)
 return 1

@@ -1,5 +1,5 @@
 -- Look through one page of the order list for elements that stand in no schedule, and set these aside if asked to: they are
--- never delivered, and nobody knows here whether they were. A disagreement that one script sees is real, because every
+-- never delivered, and the script cannot know whether they were. A disagreement that one script sees is real, because every
 -- change of both keys is one script too.
 --
 -- KEYS[1] timeouts    zset  packed entry -> due time, epoch ms

@@ -120,7 +120,6 @@ export const sentinels: readonly ReliableScenario<ReplicatedStage>[] = [
     name: 'SIGKILL of the master under consumers: the sentinels choose another',
     allowed: { ...FORGOTTEN, excess: 1 },
     fault: (_, stage) => killMaster(stage),
-    also: sawErrors,
   },
   {
     name: 'SENTINEL FAILOVER under consumers while the old master lives on',
@@ -135,14 +134,12 @@ export const clusters: readonly ReliableScenario<ClusterStage>[] = [
     name: 'SIGKILL of the master of a reliable queue: its replica takes over',
     allowed: { ...FORGOTTEN, excess: 1 },
     fault: (bench, stage) => killMasterOf(stage, keysOf(bench.queue).messages),
-    also: sawErrors,
   },
   {
     name: 'SIGSTOP of the master of a reliable queue until its replica has taken over',
     // what lay in its sockets is carried out when it goes on, before it learns that it is no master any more
     allowed: { ...FORGOTTEN, excess: 1 },
     fault: (bench, stage) => stopMasterOf(stage, keysOf(bench.queue).messages),
-    also: sawErrors,
   },
   {
     name: 'CLUSTER FAILOVER of the master of a reliable queue',
@@ -154,6 +151,7 @@ export const clusters: readonly ReliableScenario<ClusterStage>[] = [
   },
 ]
 
+/** Not where a replica takes over: each call may be carried over such a fault without an error, which is what is promised. */
 function sawErrors({ errors }: Result): void {
   expect(Object.keys(errors), 'nobody noticed the fault').not.to.deep.equal([])
 }
