@@ -1,6 +1,6 @@
 import { asInteger, asText } from '../store/replies.js'
 import { run, type Sender } from '../store/run.js'
-import { stats, surveyOrder, surveySchedule, type EntryName, type SurveyScheduleReply } from '../store/scripts.js'
+import { stats, inspectOrder, inspectSchedule, type EntryName, type InspectScheduleReply } from '../store/scripts.js'
 import { queueKeys, type QueueKeys } from '../keys.js'
 import { ConnectionError, CrossSlotError } from '../errors.js'
 import type { Access } from './access.js'
@@ -130,7 +130,7 @@ async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnPr
       idempotent: true,
     })) as [unknown?, unknown?]) ?? []
   const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - Number(asText(most)))
-  const survey = await surveyBoth(sender, keys, onProgress)
+  const survey = await inspectBoth(sender, keys, onProgress)
   return { pending, overdue, mostOverdueMs, nextDue, delivered, quarantined, ...survey }
 }
 
@@ -143,7 +143,7 @@ type Survey = Pick<
  * Holds the order list against the schedule. The ids of a long list do not fit into memory, so it is walked once for each
  * share of them. Both change meanwhile: what seems to be missing is only a suspicion.
  */
-export async function surveyBoth(
+export async function inspectBoth(
   sender: Sender,
   keys: QueueKeys,
   onProgress: OnProgress,
@@ -183,17 +183,17 @@ export async function surveyBoth(
 async function* orderPages(sender: Sender, keys: QueueKeys) {
   for (let from = 0; ; from += PAGE) {
     const args = { from, page: PAGE, setAside: false, mark: NO_MARK }
-    const page = await run(sender, surveyOrder, keys, args, { idempotent: true })
+    const page = await run(sender, inspectOrder, keys, args, { idempotent: true })
     yield page
     if (page.looked < PAGE) return
   }
 }
 
 async function* schedulePages(sender: Sender, keys: QueueKeys) {
-  for (let next: SurveyScheduleReply['next'] = { due: '-inf', skip: 0 }; next !== null;) {
-    const page: SurveyScheduleReply = await run(
+  for (let next: InspectScheduleReply['next'] = { due: '-inf', skip: 0 }; next !== null;) {
+    const page: InspectScheduleReply = await run(
       sender,
-      surveySchedule,
+      inspectSchedule,
       keys,
       { ...next, page: PAGE },
       { idempotent: true },

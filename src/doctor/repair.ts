@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { run, type Sender } from '../store/run.js'
-import { checkOrdered, surveyOrder, transfer } from '../store/scripts.js'
+import { checkOrdered, inspectOrder, transfer } from '../store/scripts.js'
 import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
 import { Pace } from './pace.js'
@@ -100,7 +100,7 @@ async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): 
   const mark = randomBytes(24) // practically no element equals it
   let total = 0
   for (let from = 0; ;) {
-    const { looked, orphans } = await run(sender, surveyOrder, keys, { from, page: PAGE, setAside: true, mark })
+    const { looked, orphans } = await run(sender, inspectOrder, keys, { from, page: PAGE, setAside: true, mark })
     total += orphans
     from += looked - orphans
     if (looked < PAGE || performance.now() > until) return total

@@ -1,6 +1,6 @@
 import type { QueueKeys } from '../keys.js'
 import { run, type Sender } from '../store/run.js'
-import { checkOrdered, surveyOrder, type EntryName } from '../store/scripts.js'
+import { checkOrdered, inspectOrder, type EntryName } from '../store/scripts.js'
 import { Pace } from './pace.js'
 
 /** For one queue, pauses included. */
@@ -60,7 +60,7 @@ async function removeListed(
     if (performance.now() > until) return null
     const page = PAGE + (before === undefined ? 0 : OVERLAP)
     const args = { from: -skip - PAGE, page, setAside: false, mark: Buffer.alloc(0) }
-    const { looked, prefixes } = await pace.run(() => run(sender, surveyOrder, keys, args, { idempotent: true }))
+    const { looked, prefixes } = await pace.run(() => run(sender, inspectOrder, keys, args, { idempotent: true }))
     const ids = prefixes.map(idOf)
     if (before !== undefined && !ids.some((id) => before?.has(id))) return false
     for (const id of ids) left.delete(id)

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from '../errors.js'
 import type { End } from '../redis/blocking/blocking-commands.js'
 import type { QueueKeys } from '../keys.js'
 import { asBytesArray, asBytesOrNull, asInteger } from '../store/replies.js'
-import { contains, drain, move, sift, type IndexReply, type SiftReply } from '../store/scripts.js'
+import { contains, drain, move, filterList, type IndexReply, type FilterListReply } from '../store/scripts.js'
 import { boolean, integer, onlyKnown } from '../options.js'
 import { KeyedObject } from './keyed-object.js'
 import { MAX_RETAINED } from './queue-object.js'
@@ -95,7 +95,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
   async containsAll(values: Iterable<T>): Promise<boolean> {
     const distinct = this.encodeDistinct(values)
     for (let i = 0; i < distinct.length; i += PAGE) {
-      if ((await this.#sift(distinct.slice(i, i + PAGE), false)).missing > 0) return false
+      if ((await this.#filterList(distinct.slice(i, i + PAGE), false)).missing > 0) return false
     }
     return true
   }
@@ -117,7 +117,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
   async retainAll(values: Iterable<T>): Promise<boolean> {
     const distinct = this.encodeDistinct(values, MAX_RETAINED)
     if (distinct.length === 0) return this.delete()
-    return this.whole(async () => (await this.#sift(distinct, true)).removed > 0)
+    return this.whole(async () => (await this.#filterList(distinct, true)).removed > 0)
   }
 
   /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
@@ -221,14 +221,16 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
   }
 
   /** How many of the elements are not in the list, and how many others were removed. */
-  async #sift(elements: readonly Buffer[], retain: boolean): Promise<{ missing: number; removed: number }> {
+  async #filterList(elements: readonly Buffer[], retain: boolean): Promise<{ missing: number; removed: number }> {
     const mark = randomBytes(MARK_BYTES)
     const missing = new Set(elements.keys())
     let removed = 0
     let skip: number | null = 0
     while (skip !== null && (retain || missing.size > 0)) {
       const args = { skip, page: PAGE, bytes: PAGE_BYTES, retain, mark, elements }
-      const reply: SiftReply = await this.script(sift, { destination: this.key }, args, { idempotent: !retain })
+      const reply: FilterListReply = await this.script(filterList, { destination: this.key }, args, {
+        idempotent: !retain,
+      })
       for (const position of reply.found) missing.delete(position)
       removed += reply.removed
       skip = reply.next

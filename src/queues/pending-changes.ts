@@ -1,7 +1,7 @@
 import { entryPrefix, payloadOf } from '../codecs/entry.js'
 import { decodeTicket, encodeTicket, type Ticket } from '../codecs/ticket.js'
 import { InvalidArgumentError, toError } from '../errors.js'
-import { amend, poll, pollLast } from '../store/scripts.js'
+import { cancelOrReschedule, poll, pollLast } from '../store/scripts.js'
 import { integer, scriptTime } from '../options.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import { PendingMessages } from './pending-messages.js'
@@ -14,7 +14,7 @@ const PAGE_BYTES = 2 ** 20
 /** How long one script may look for entries in the order list before others have their turn. */
 const BUDGET_US = 2_000
 
-/** `amend` with this delay removes the entry. */
+/** `cancelOrReschedule` with this delay removes the entry. */
 const REMOVE = -1
 const DUE_TOO_LARGE = -2
 
@@ -22,7 +22,7 @@ const DUE_TOO_LARGE = -2
 export abstract class PendingChanges<T> extends PendingMessages<T> {
   /** Removes a pending message. False when it was delivered or cancelled already. */
   async cancel(ticket: Ticket): Promise<boolean> {
-    return (await this.#amend(ticket, REMOVE)) !== null
+    return (await this.#cancelOrReschedule(ticket, REMOVE)) !== null
   }
 
   /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
@@ -33,7 +33,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     } catch (error) {
       throw this.attributed(error)
     }
-    const result = await this.#amend(ticket, delayMs)
+    const result = await this.#cancelOrReschedule(ticket, delayMs)
     return result === null ? null : result.ticket
   }
 
@@ -63,7 +63,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     return this.whole(async () => {
       let removed = 0
       for (let i = 0; i < distinct.length; i += PAGE) {
-        removed += (await this.sift(distinct.slice(i, i + PAGE), 'matches')).removed
+        removed += (await this.filter(distinct.slice(i, i + PAGE), 'matches')).removed
       }
       return removed > 0
     })
@@ -77,7 +77,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     this.assertUsable()
     const distinct = this.encodeDistinct(values, MAX_RETAINED)
     if (distinct.length === 0) return this.delete()
-    return this.whole(async () => (await this.sift(distinct, 'others')).removed > 0)
+    return this.whole(async () => (await this.filter(distinct, 'others')).removed > 0)
   }
 
   /**
@@ -92,13 +92,13 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     return bytes === null ? null : this.decode(bytes)
   }
 
-  async #amend(ticket: Ticket, delayMs: number): Promise<{ ticket: Ticket | null } | null> {
+  async #cancelOrReschedule(ticket: Ticket, delayMs: number): Promise<{ ticket: Ticket | null } | null> {
     this.assertUsable()
     const { timeouts, order, channel, destination } = this.identity.keys
     const { id, due } = decodeTicket(destination, this.name, ticket)
     const nowMs = scriptTime(this.context.settings)
     const args = { channel, nowMs, due, prefix: entryPrefix(id), delayMs }
-    const result = await this.script(amend, { timeouts, order }, args)
+    const result = await this.script(cancelOrReschedule, { timeouts, order }, args)
     if (result === null) return null
     if (result === DUE_TOO_LARGE) {
       throw this.named(new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs))

@@ -2,7 +2,7 @@ import { payloadOf } from '../codecs/entry.js'
 import { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { asArray, asBytes, asInteger } from '../store/replies.js'
-import { find, siftPending, stats, type PageReply, type SiftPendingReply } from '../store/scripts.js'
+import { find, filterSchedule, stats, type PageReply, type FilterScheduleReply } from '../store/scripts.js'
 import { integer, oneOf, scriptTime } from '../options.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import {
@@ -120,7 +120,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     this.assertUsable()
     const distinct = this.encodeDistinct(values)
     for (let i = 0; i < distinct.length; i += PAGE) {
-      if ((await this.sift(distinct.slice(i, i + PAGE), 'nothing')).missing > 0) return false
+      if ((await this.filter(distinct.slice(i, i + PAGE), 'nothing')).missing > 0) return false
     }
     return true
   }
@@ -137,13 +137,13 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
    * Looks for payloads in the whole schedule and removes the entries that carry one of them, or all others. Messages that
    * are pending all the time are looked at, whatever is added and removed meanwhile.
    */
-  protected async sift(
+  protected async filter(
     payloads: readonly Buffer[],
     remove: 'nothing' | 'matches' | 'others',
   ): Promise<{ missing: number; removed: number }> {
     const missing = new Set(payloads.keys())
     let removed = 0
-    let next: SiftPendingReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
+    let next: FilterScheduleReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
     while (next !== null && (remove !== 'nothing' || missing.size > 0)) {
       const args = {
         ...next,
@@ -155,7 +155,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
         payloads,
       }
       const idempotent = remove === 'nothing'
-      const reply: SiftPendingReply = await this.script(siftPending, this.identity.keys, args, { idempotent })
+      const reply: FilterScheduleReply = await this.script(filterSchedule, this.identity.keys, args, { idempotent })
       for (const position of reply.found) missing.delete(position)
       removed += reply.removed
       next = reply.next

@@ -102,7 +102,7 @@ export class Claims {
     )
     const { hub } = this.#context.queues
     hub.messages('expired', this.#identity.name, [], reply.expired)
-    hub.messages('rejected', this.#identity.name, [], reply.buried)
+    hub.messages('rejected', this.#identity.name, [], reply.deadLettered)
     if (reply.problem !== '' && this.#seldom.may(reply.problem)) {
       const code = /: ([A-Z]+)/.exec(reply.problem)?.[1] ?? 'ERR'
       hub.emit('error', attributeTo(new CommandError(code, reply.problem), this.#identity.name))

@@ -39,7 +39,7 @@ export interface PollReply {
   /** How many came back because their visibility had ended. */
   readonly returned: number
   readonly expired: number
-  readonly buried: number
+  readonly deadLettered: number
   /** The first key that is not what it should be, and what the server said, while the rest went on; else empty. */
   readonly problem: string
   /** Whose next message this caller has to prepare. */
@@ -119,7 +119,8 @@ function asAddReply(reply: unknown): AddReply {
 }
 
 function asPollReply(reply: unknown): PollReply {
-  const [now, next, subscribers, visibility, returned, expired, buried, repeating, problem, ...flat] = asArray(reply)
+  const [now, next, subscribers, visibility, returned, expired, deadLettered, repeating, problem, ...flat] =
+    asArray(reply)
   const messages: PolledRecord[] = []
   const repeats: RepeatRecord[] = []
   const first = 2 * asInteger(repeating)
@@ -142,7 +143,7 @@ function asPollReply(reply: unknown): PollReply {
     visibilityMs: asInteger(visibility),
     returned: asInteger(returned),
     expired: asInteger(expired),
-    buried: asInteger(buried),
+    deadLettered: asInteger(deadLettered),
     problem: asText(problem),
     repeats,
     messages,

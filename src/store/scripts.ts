@@ -59,7 +59,7 @@ export interface IndexReply {
 }
 
 /** What one page of a list held. */
-export interface SiftReply {
+export interface FilterListReply {
   readonly removed: number
   /** How many elements at the right end to pass over next, `null` when this was the last page. */
   readonly next: number | null
@@ -68,7 +68,7 @@ export interface SiftReply {
 }
 
 /** What one page of a schedule held. */
-export interface SiftPendingReply {
+export interface FilterScheduleReply {
   readonly removed: number
   /** Behind which entry the next page starts, `null` when this was the last one. */
   readonly next: { readonly afterScore: string; readonly after: Buffer } | null
@@ -93,7 +93,7 @@ export interface EntryName {
 }
 
 /** What one page of a schedule is made of. */
-export interface SurveyScheduleReply {
+export interface InspectScheduleReply {
   /** Where the next page starts, `null` when this was the last one. */
   readonly next: { readonly due: string; readonly skip: number } | null
   readonly negative: number
@@ -105,7 +105,7 @@ export interface SurveyScheduleReply {
 }
 
 /** What one page of an order list is made of. */
-export interface SurveyOrderReply {
+export interface InspectOrderReply {
   readonly looked: number
   readonly orphans: number
   /** What the others begin with, up to the end of their ids. */
@@ -121,7 +121,7 @@ export interface OfferManyReply {
 }
 
 /** The catalogue: every script with the decoder of its reply. */
-export const amend = script(generated.amend, asLargeIntegerOrNull)
+export const cancelOrReschedule = script(generated.cancelOrReschedule, asLargeIntegerOrNull)
 export const checkOrdered = script(generated.checkOrdered, asFlag)
 export const contains = script(generated.contains, asIndex)
 export const copy = script(generated.copy, asFlag)
@@ -136,11 +136,11 @@ export const persist = script(generated.persist, asFlag)
 export const poll = script(generated.poll, asBytesArray)
 export const pollLast = script(generated.pollLast, asBytesOrNull)
 export const rename = script(generated.rename, asInteger)
-export const sift = script(generated.sift, asSiftReply)
-export const siftPending = script(generated.siftPending, asSiftPendingReply)
+export const filterList = script(generated.filterList, asFilterListReply)
+export const filterSchedule = script(generated.filterSchedule, asFilterScheduleReply)
 export const stats = script(generated.stats, asStatsReply)
-export const surveyOrder = script(generated.surveyOrder, asSurveyOrderReply)
-export const surveySchedule = script(generated.surveySchedule, asSurveyScheduleReply)
+export const inspectOrder = script(generated.inspectOrder, asInspectOrderReply)
+export const inspectSchedule = script(generated.inspectSchedule, asInspectScheduleReply)
 export const transfer = script(generated.transfer, asTransferReply)
 
 function asOfferManyReply(reply: unknown): OfferManyReply {
@@ -160,12 +160,12 @@ function asIndex(reply: unknown): IndexReply {
   return { index: index < 0 ? null : index, next: next < 0 ? null : next }
 }
 
-function asSiftReply(reply: unknown): SiftReply {
+function asFilterListReply(reply: unknown): FilterListReply {
   const [removed = 0, next = -1, ...found] = asArray(reply).map(asInteger)
   return { removed, next: next < 0 ? null : next, found }
 }
 
-function asSiftPendingReply(reply: unknown): SiftPendingReply {
+function asFilterScheduleReply(reply: unknown): FilterScheduleReply {
   const [removed, over, score, after, ...found] = asArray(reply)
   const next = asInteger(over) === 1 ? null : { afterScore: asText(score), after: asBytes(after) }
   return { removed: asInteger(removed), next, found: found.map(asInteger) }
@@ -184,7 +184,7 @@ function asStatsReply(reply: unknown): StatsReply {
   }
 }
 
-function asSurveyScheduleReply(reply: unknown): SurveyScheduleReply {
+function asInspectScheduleReply(reply: unknown): InspectScheduleReply {
   const [due, skip, negative, malformed, malformedDue, old, ...ordered] = asArray(reply)
   return {
     next: asText(due) === '' ? null : { due: asText(due), skip: asInteger(skip) },
@@ -199,7 +199,7 @@ function asSurveyScheduleReply(reply: unknown): SurveyScheduleReply {
   }
 }
 
-function asSurveyOrderReply(reply: unknown): SurveyOrderReply {
+function asInspectOrderReply(reply: unknown): InspectOrderReply {
   const [looked, orphans, ...prefixes] = asArray(reply)
   return { looked: asInteger(looked), orphans: asInteger(orphans), prefixes: prefixes.map(asBytes) }
 }

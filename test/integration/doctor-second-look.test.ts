@@ -2,8 +2,8 @@
 import { expect } from 'chai'
 import { queueKeys, type QueueKeys } from '../../src/keys.js'
 import type { Sender } from '../../src/store/run.js'
-import { surveyOrder } from '../../src/store/scripts.js'
-import { surveyBoth } from '../../src/doctor/inspect-queue.js'
+import { inspectOrder } from '../../src/store/scripts.js'
+import { inspectBoth } from '../../src/doctor/inspect-queue.js'
 import { recheckSuspects } from '../../src/doctor/second-look.js'
 import { ordered, senderOf } from '../lua/support.js'
 import { rawClient, uniqueName } from '../support/redis.js'
@@ -60,7 +60,7 @@ describe("the doctor's second look", function () {
   function watched(onPage: (page: number) => Promise<unknown>): Sender & { readonly pages: number } {
     let pages = 0
     const sender = through(async (ask, script) => {
-      if (script === surveyOrder.source.sha1) await onPage(pages++)
+      if (script === inspectOrder.source.sha1) await onPage(pages++)
       return ask()
     })
     return Object.defineProperty(sender as Sender & { pages: number }, 'pages', { get: () => pages })
@@ -80,14 +80,14 @@ describe("the doctor's second look", function () {
     await offer(5_000)
     let pages = 0
     const sender = through(async (ask, script) => {
-      if (script !== surveyOrder.source.sha1) return ask()
+      if (script !== inspectOrder.source.sha1) return ask()
       pages++
       const page = await ask()
       // behind the last page of the first look
       if (pages === 21) await offer(200)
       return page
     })
-    const survey = await surveyBoth(sender, keys, () => {})
+    const survey = await inspectBoth(sender, keys, () => {})
     expect(survey).to.deep.include({ missing: [], suspected: 0 })
     expect(pages).to.equal(22)
   })

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import { codecs } from '../../src/index.js'
 import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
-import { surveyBoth } from '../../src/doctor/inspect-queue.js'
+import { inspectBoth } from '../../src/doctor/inspect-queue.js'
 import { old, ordered, senderOf, unordered } from '../lua/support.js'
 import { cli, inProcess, type Result } from '../support/cli.js'
 import { eventually } from '../support/events.js'
@@ -170,7 +170,7 @@ describe('redelayed doctor', function () {
       const lost = Array.from({ length: 20 }, (_, i) => ordered(`${i} lost`, 'L'))
       await rawClient().zadd(timeouts, ...lost.flatMap((entry) => [due, entry]), -1, 'negative', due, 'junk')
       await rawClient().rpush(order, 'gone')
-      const survey = await surveyBoth(senderOf(rawClient()), queueKeys(name), () => {}, { idsAtOnce: 100 })
+      const survey = await inspectBoth(senderOf(rawClient()), queueKeys(name), () => {}, { idsAtOnce: 100 })
       expect(survey.missing.map(({ prefix }) => prefix)).to.have.deep.members(lost.map((entry) => entry.subarray(0, 9)))
       const { missing: _, ...counts } = survey
       expect(counts).to.deep.equal({ suspected: 0, orphans: 1, negative: 1, malformed: 1, malformedDue: 0, old: 0 })

@@ -34,11 +34,11 @@ describe('hostile data of a reliable queue', () => {
     it(`takes the default where a setting is ${JSON.stringify(value.slice(0, 20))}`, async () => {
       const names = ['visibilityTimeout', 'deliveryLimit', 'timeToLive', 'delay', 'maxSize', 'maxMessageBytes']
       const queue = await rig.queue(having([{ id: 'x' }], { config: names.map((name) => [name, value] as const) }))
-      const { messages, visibilityMs, buried } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
-      expect({ ids: messages.map(({ id }) => id.toString()), visibilityMs, buried }).to.deep.equal({
+      const { messages, visibilityMs, deadLettered } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      expect({ ids: messages.map(({ id }) => id.toString()), visibilityMs, deadLettered }).to.deep.equal({
         ids: ['x'],
         visibilityMs: 30_000,
-        buried: 0,
+        deadLettered: 0,
       })
       const { channel, deadChannel } = queue
       const lease = handled(['x', '1 t'])
@@ -83,13 +83,16 @@ describe('hostile data of a reliable queue', () => {
         const queue = await rig.queue(having(all))
         for (const { id } of all) await rig.redis.hset(queue.keys.deliveries, id, count)
         const got: string[] = []
-        let buried = 0
+        let deadLettered = 0
         for (let n = 0; n < 6; n++) {
           const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
           got.push(...reply.messages.map(({ id, lease }) => `${id.toString()}: ${lease}`))
-          buried += reply.buried
+          deadLettered += reply.deadLettered
         }
-        expect({ got, buried }).to.deep.equal({ got: all.map(({ id }) => `${id}: ${attempt} t`), buried: 0 })
+        expect({ got, deadLettered }).to.deep.equal({
+          got: all.map(({ id }) => `${id}: ${attempt} t`),
+          deadLettered: 0,
+        })
       })
     }
   }
@@ -109,7 +112,7 @@ describe('hostile data of a reliable queue', () => {
 
     it(`gives no such history to the dead letters: ${long.slice(0, 10)}`, async () => {
       const queue = await rig.queue(having([{ id: 'x', attempts: 10, failures: long }]))
-      expect(await run(rig.sender, poll, queue.keys, pollArgs(queue))).to.include({ buried: 1 })
+      expect(await run(rig.sender, poll, queue.keys, pollArgs(queue))).to.include({ deadLettered: 1 })
       expect(await rig.redis.exists(queue.keys.deadFailures)).to.equal(0)
     })
   }
@@ -155,12 +158,12 @@ describe('hostile data of a reliable queue', () => {
       await queue.block(wrong)
       const first = await run(rig.sender, poll, queue.keys, pollArgs(queue))
       expect(first.messages.map(({ id }) => id.toString())).to.deep.equal(['good'])
-      expect(first).to.include({ buried: 0 })
+      expect(first).to.include({ deadLettered: 0 })
       expect(first.problem).to.match(/^the dead letters: WRONGTYPE/)
       expect(await rig.redis.zscore(queue.keys.due0, 'x')).to.equal(String(NOW + MINUTE))
       await queue.unblock(wrong)
       const later = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE })
-      expect(later).to.include({ buried: 1, problem: '' })
+      expect(later).to.include({ deadLettered: 1, problem: '' })
       expect(await rig.redis.hkeys(queue.keys.deadMessages)).to.deep.equal(['x'])
     })
   }

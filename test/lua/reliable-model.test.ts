@@ -128,7 +128,7 @@ function isOver({ expires, isTaken, at }: Item, now: number): boolean {
 }
 
 /** Takes a message out of `queue`: to the dead letters, if there are any. */
-function bury(queue: Queue, dead: Queue | null, id: string, now: number): void {
+function deadLetter(queue: Queue, dead: Queue | null, id: string, now: number): void {
   const item = queue.items.get(id)!
   queue.items.delete(id)
   if (dead === null) return
@@ -328,7 +328,7 @@ const poll = fc
             return value === undefined ? [] : [[name, readable(value)]]
           })
         const messages: unknown[] = []
-        let [expired, buried] = [0, 0]
+        let [expired, deadLettered] = [0, 0]
         for (let priority = 9; priority >= 0; priority--) {
           const here = [...queue.items].filter(
             ([, item]) => !item.isTaken && item.priority === priority && item.at <= now,
@@ -336,11 +336,11 @@ const poll = fc
           for (const [id, item] of inOrder(here)) {
             if (messages.length >= want) break
             if (item.expires !== undefined && item.expires <= now) {
-              bury(queue, null, id, now)
+              deadLetter(queue, null, id, now)
               expired++
             } else if (attemptsOf(item) >= (item.limit ?? setting(queue, 'deliveryLimit') ?? DEFAULT_LIMIT)) {
-              bury(queue, dead, id, now)
-              buried++
+              deadLetter(queue, dead, id, now)
+              deadLettered++
             } else {
               const isSuspect = beforehand && item.delivery?.endsWith('~') === true
               if (isSuspect) world.met.add('one that was not begun is taken beforehand again')
@@ -359,15 +359,15 @@ const poll = fc
           }
         }
         const next = paused ? null : earliestOf(queue)
-        if (messages.length + back.length + ticking.length + expired + buried > 0 || announces) {
+        if (messages.length + back.length + ticking.length + expired + deadLettered > 0 || announces) {
           world.published.push(`${queue.prefix}${next ?? now + 1000}`)
         }
-        if (buried > 0 && dead !== null) world.published.push(`${dead.prefix}${now}`)
-        const counts = { returned: back.length, expired, buried, problem: '' }
+        if (deadLettered > 0 && dead !== null) world.published.push(`${dead.prefix}${now}`)
+        const counts = { returned: back.length, expired, deadLettered, problem: '' }
         return { now, next, subscribers: 1, visibilityMs: visibility, ...counts, repeats, messages }
       },
-      change: ({ expired, buried }: { expired: number; buried: number }) =>
-        -expired - (queue.config.get('deadLetters') === '0' ? buried : 0),
+      change: ({ expired, deadLettered }: { expired: number; deadLettered: number }) =>
+        -expired - (queue.config.get('deadLetters') === '0' ? deadLettered : 0),
     }
   })
 
@@ -422,7 +422,7 @@ const negativeAcknowledge = fc
           if (how !== 'released') note(item, now, '"why"')
           const isLast = attemptsOf(item) >= (item.limit ?? setting(queue, 'deliveryLimit') ?? DEFAULT_LIMIT)
           if (how === 'rejected' || (how === 'failed' && isLast)) {
-            bury(queue, dead, lease.id, now)
+            deadLetter(queue, dead, lease.id, now)
             return 2
           }
           const attempts = attemptsOf(item) - (how === 'released' ? 1 : 0)
@@ -882,7 +882,7 @@ describe('all scripts of the reliable queue together', () => {
 const OUTCOMES = [
   ...[1, 2, 3, 0, -1, -2, -3, -4, -5].map((outcome) => `add ${outcome}`),
   ...[0, 1, 2, -3].map((outcome) => `negativeAcknowledge ${outcome}`),
-  ...['messages', 'returned', 'expired', 'buried', 'repeats'].map((what) => `poll ${what}`),
+  ...['messages', 'returned', 'expired', 'deadLettered', 'repeats'].map((what) => `poll ${what}`),
   ...[true, false].flatMap((outcome) => [`acknowledge ${outcome}`, `remove ${outcome}`]),
   ...[1, 0, -1, -2].map((outcome) => `repeat ${outcome}`),
   ...['keep', 'replace', 'postpone'].map((existing) => `add ${existing} in the place of one that has expired`),
@@ -899,7 +899,7 @@ function outcomesOf(name: string, reply: unknown): string[] {
   if (name === 'add') return (reply as scripts.AddReply).outcomes.map((outcome) => `add ${outcome}`)
   if (name === 'repeat') return [`repeat ${String(reply)}`]
   if (name !== 'poll') return []
-  const { messages, repeats, returned, expired, buried } = reply as scripts.PollReply
-  const counts = { messages: messages.length, repeats: repeats.length, returned, expired, buried }
+  const { messages, repeats, returned, expired, deadLettered } = reply as scripts.PollReply
+  const counts = { messages: messages.length, repeats: repeats.length, returned, expired, deadLettered }
   return Object.entries(counts).flatMap(([what, n]) => (n > 0 ? [`poll ${what}`] : []))
 }

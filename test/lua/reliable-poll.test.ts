@@ -406,7 +406,7 @@ describe('reliable-poll.lua', () => {
         { ...a, limit: 2, attempts: 2, headers: 'h', expires: NOW + 9, failures: '1 5 "x"\n' },
         { ...b, limit: 2, attempts: 1 },
       ]),
-      reply: { next: NOW + 500, buried: 1, messages: [handedOut({ ...b, limit: 2 }, 2)] },
+      reply: { next: NOW + 500, deadLettered: 1, messages: [handedOut({ ...b, limit: 2 }, 2)] },
       after: having([taken({ ...b, limit: 2 }, 2)], {
         dead: asDead([{ ...a, at: NOW, limit: 2, headers: 'h', failures: '1 5 "x"\n' }]),
       }),
@@ -418,7 +418,7 @@ describe('reliable-poll.lua', () => {
         { ...a, attempts: 9 },
         { ...b, attempts: 10, priority: 6 },
       ]),
-      reply: { next: NOW + 500, buried: 1, messages: [handedOut(a, 10)] },
+      reply: { next: NOW + 500, deadLettered: 1, messages: [handedOut(a, 10)] },
       after: having([taken(a, 10)], { dead: asDead([{ ...b, at: NOW }]) }),
       published: [NOW + 500, `dead ${NOW}`],
     },
@@ -432,7 +432,7 @@ describe('reliable-poll.lua', () => {
         ],
         { config: [['deliveryLimit', '1']] },
       ),
-      reply: { next: NOW + 500, buried: 1, messages: [handedOut({ ...b, limit: 2 }, 2), handedOut(c)] },
+      reply: { next: NOW + 500, deadLettered: 1, messages: [handedOut({ ...b, limit: 2 }, 2), handedOut(c)] },
       after: having([taken({ ...b, limit: 2 }, 2), taken(c)], {
         config: [['deliveryLimit', '1']],
         dead: asDead([{ ...a, at: NOW }]),
@@ -442,21 +442,21 @@ describe('reliable-poll.lua', () => {
     {
       what: 'makes a dead letter of what comes back for the last time',
       before: having([{ ...a, until: NOW, limit: 1 }]),
-      reply: { next: null, returned: 1, buried: 1 },
+      reply: { next: null, returned: 1, deadLettered: 1 },
       after: { dead: asDead([{ ...a, at: NOW, limit: 1, failures: `1 ${NOW} ${ENDED}` }]) },
       published: [NOW + IDLE, `dead ${NOW}`],
     },
     {
       what: 'removes it where the queue keeps no dead letters',
       before: having([{ ...a, attempts: 1, limit: 1, failures: 'f\n' }], { config: [['deadLetters', '0']] }),
-      reply: { next: null, buried: 1 },
+      reply: { next: null, deadLettered: 1 },
       after: { config: [['deadLetters', '0']] },
       published: [NOW + IDLE],
     },
     {
       what: 'keeps them where it says so',
       before: having([{ ...a, attempts: 1, limit: 1 }], { config: [['deadLetters', '1']] }),
-      reply: { next: null, buried: 1 },
+      reply: { next: null, deadLettered: 1 },
       after: { config: [['deadLetters', '1']], dead: asDead([{ ...a, at: NOW, limit: 1 }]) },
       published: [NOW + IDLE, `dead ${NOW}`],
     },
@@ -468,7 +468,7 @@ describe('reliable-poll.lua', () => {
           { id: `a~${NOW}.1`, at: 6, payload: 'older' },
         ]),
       }),
-      reply: { next: null, buried: 1 },
+      reply: { next: null, deadLettered: 1 },
       after: {
         dead: asDead([
           { id: 'a', priority: 3, at: 5, payload: 'old', failures: 'old\n' },
@@ -491,7 +491,7 @@ describe('reliable-poll.lua', () => {
     ...['\xff', 'garbage', '\x03a,bcd', '\x05,1,99', '\x06,,1,2,'].map((damaged) => ({
       what: `keeps all bytes of the record ${readable(damaged)} among the dead letters`,
       before: having([{ id: 'a', record: damaged, attempts: 10 }]),
-      reply: { buried: 1, next: null },
+      reply: { deadLettered: 1, next: null },
       after: { dead: asDead([{ id: 'a', record: damaged }]) },
       published: [NOW + IDLE, `dead ${NOW}`],
     })),
@@ -660,7 +660,7 @@ describe('reliable-poll.lua', () => {
         visibilityMs: 500,
         returned: 0,
         expired: 0,
-        buried: 0,
+        deadLettered: 0,
         problem: '',
       }
       expect(shown(got)).to.deep.equal({ ...nothing, repeats: [], messages: [], ...reply })
@@ -918,10 +918,11 @@ describe('reliable-poll.lua', () => {
           const places = [...Object.values(now.due ?? {}), now.inFlight ?? []]
             .flat()
             .map(([member]) => member!.replace(/^\d/, ''))
-          const buried = Object.keys(dead.messages ?? {})
+          const deadLettered = Object.keys(dead.messages ?? {})
           for (const id of ids) {
             const isHere = Object.keys(now.messages ?? {}).includes(id) && places.includes(id)
-            const times = (isHere || seen.includes(id) ? 1 : 0) + buried.filter((name) => name.startsWith(id)).length
+            const times =
+              (isHere || seen.includes(id) ? 1 : 0) + deadLettered.filter((name) => name.startsWith(id)).length
             expect(times, id).to.equal(1)
           }
         })

@@ -16,7 +16,7 @@ function reply(ids: readonly string[], next: number | null = null, encoding?: Bu
     visibleAt: NOW,
     record: Buffer.from('\0'),
   }))
-  const others = { returned: 0, expired: 0, buried: 0, problem: '', repeats: [] }
+  const others = { returned: 0, expired: 0, deadLettered: 0, problem: '', repeats: [] }
   return { now: NOW, next, subscribers: 1, visibilityMs: 30_000, ...others, messages }
 }
 

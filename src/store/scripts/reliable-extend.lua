@@ -31,7 +31,7 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/schedules.lua
 
--- include shared/at-maxmemory.lua
+-- include shared/bypass-oom-check.lua
 
 -- include shared/settings.lua
 
@@ -57,7 +57,7 @@ for at = 5, #ARGV, 2 do
 end
 if #changes > 0 then
   announce({inFlight, unpack(due)}, ticks, ARGV[1], ending) -- one that ends earlier than before may be the first of all
-  passMaxmemory(inFlight)
+  bypassOomCheck(inFlight)
   redis.call('ZADD', inFlight, 'XX', unpack(changes))
 end
 return reply

@@ -50,9 +50,9 @@ local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 
 -- include shared/note-failure.lua
 
--- include shared/bury.lua
+-- include shared/dead-letter.lua
 
--- include shared/at-maxmemory.lua
+-- include shared/bypass-oom-check.lua
 
 -- include shared/settings.lua
 
@@ -65,9 +65,9 @@ if settings[2] == '0' then dead = nil end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
 if how ~= 'rejected' then announce({inFlight, unpack(due)}, ticks, channel, visible) end
-passMaxmemory(inFlight)
+bypassOomCheck(inFlight)
 
-local reply, buried = {}, 0
+local reply, deadLettered = {}, 0
 for at = 7, #ARGV, 2 do
   local member, lease = ARGV[at], ARGV[at + 1]
   local id = string.sub(member, 2)
@@ -81,7 +81,7 @@ for at = 7, #ARGV, 2 do
     if how ~= 'released' then noteFailure(failures, id, attempts, now, reason) end
     if how == 'rejected' or (how == 'failed' and attempts >= (limit or limitOfAll)) then result = 2 end
     if result == 2 then
-      if bury(queue, dead, id, now) then result = 3 else buried = buried + 1 end
+      if deadLetter(queue, dead, id, now) then result = 3 else deadLettered = deadLettered + 1 end
     end
     if result ~= 2 then
       if how == 'released' then attempts = attempts - 1 end
@@ -92,5 +92,5 @@ for at = 7, #ARGV, 2 do
   end
   reply[#reply + 1] = result
 end
-if buried > 0 and dead then redis.call('PUBLISH', deadChannel, string.format('%.0f', now)) end
+if deadLettered > 0 and dead then redis.call('PUBLISH', deadChannel, string.format('%.0f', now)) end
 return reply

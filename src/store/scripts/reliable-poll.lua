@@ -81,9 +81,9 @@ end
 
 -- include shared/note-failure.lua
 
--- include shared/bury.lua
+-- include shared/dead-letter.lua
 
--- include shared/at-maxmemory.lua
+-- include shared/bypass-oom-check.lua
 
 -- include shared/settings.lua
 
@@ -95,7 +95,7 @@ local ending = string.format('%.0f', now + visibility)
 local limitOfAll = setting(settings[3], 1, 1000000) or 10
 if settings[4] == '0' then dead = nil end
 if settings[1] == '1' then want = 0 end
-passMaxmemory(inFlight)
+bypassOomCheck(inFlight)
 
 -- include shared/beforehand.lua
 
@@ -168,7 +168,7 @@ for _, name in ipairs(ticking) do
   end
 end
 
-local expired, buried, handed, looked, bytes = 0, 0, 0, 0, 0
+local expired, deadLettered, handed, looked, bytes = 0, 0, 0, 0, 0
 local byAttempt = {}
 local function leaseOf(attempt)
   local lease = byAttempt[attempt] or attempt .. ' ' .. token
@@ -247,16 +247,16 @@ for at = 10, 1, -1 do
       else
         local expires, limit = readMeta(record)
         if expires and expires <= now then
-          bury(queue, nil, id, now)
+          deadLetter(queue, nil, id, now)
           expired = expired + 1
         elseif attempts >= (limit or limitOfAll) then
-          local failed = bury(queue, dead, id, now)
+          local failed = deadLetter(queue, dead, id, now)
           if failed then
             note('the dead letters', failed)
             kept = kept or {}
             kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
           else
-            buried = buried + 1
+            deadLettered = deadLettered + 1
           end
         else
           local lease = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or leaseOf(attempts + 1)
@@ -289,12 +289,12 @@ end
 local following = earliest({inFlight, ticks, unpack(due)})
 following = following and math.ceil(following)
 if settings[1] == '1' then following = nil end
-if handed + returned + #ticking + expired + buried > 0 or ARGV[9] == '1' then
+if handed + returned + #ticking + expired + deadLettered > 0 or ARGV[9] == '1' then
   local look = following or now + tonumber(ARGV[8])
   if look <= MAX then redis.call('PUBLISH', channel, string.format('%.0f', math.floor(look))) end
 end
-if buried > 0 and dead then redis.call('PUBLISH', ARGV[2], string.format('%.0f', now)) end
+if deadLettered > 0 and dead then redis.call('PUBLISH', ARGV[2], string.format('%.0f', now)) end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 reply[1], reply[2] = string.format('%.3f', nowExact), following and string.format('%.0f', following) or ''
-reply[3], reply[6], reply[7], reply[9] = subscribers[2] or 0, expired, buried, problem
+reply[3], reply[6], reply[7], reply[9] = subscribers[2] or 0, expired, deadLettered, problem
 return reply

@@ -1,6 +1,6 @@
 /** The scripts with which the doctor looks for disagreements of the keys, and repairs them. */
 import fc from 'fast-check'
-import { checkOrdered, surveyOrder, surveySchedule } from '../../../src/store/scripts.js'
+import { checkOrdered, inspectOrder, inspectSchedule } from '../../../src/store/scripts.js'
 import { raw } from '../support.js'
 import * as draws from './draws.js'
 import { parse, text } from './keyspace.js'
@@ -24,7 +24,7 @@ export const doctorOperations = {
       const { prefix: right, inOrder } = parse(found.entry)!
       const due = wrong === 'due' ? found.score + 1 : found.score
       const prefix = right.replace(/.$/s, wrong === 'id' ? '!' : '$&')
-      // as with amend: of two entries with one id and due time either may be meant
+      // as with cancelOrReschedule: of two entries with one id and due time either may be meant
       if (schedule.filter(({ entry, score }) => score === due && entry.startsWith(prefix)).length > 1) return null
       // nobody asks to list what should not be listed
       return { keys: queue, args: { due: String(due), prefix: raw(prefix), restore: restore && inOrder } }
@@ -41,7 +41,7 @@ export const doctorOperations = {
     },
   }),
 
-  surveyOrder: operation(surveyOrder, {
+  inspectOrder: operation(inspectOrder, {
     weight: 5,
     // large enough for several orphans
     draw: fc.record({ from: fc.nat({ max: 3 }), page: fc.integer({ min: 1, max: 9 }), setAside: fc.boolean() }),
@@ -65,7 +65,7 @@ export const doctorOperations = {
     },
   }),
 
-  surveySchedule: operation(surveySchedule, {
+  inspectSchedule: operation(inspectSchedule, {
     weight: 4,
     draw: fc.record({
       behind: fc.option(

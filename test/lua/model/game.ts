@@ -100,20 +100,26 @@ export class Game {
   cancel(message: Message | undefined): boolean {
     if (message === undefined) return false
     const { name, firstTicket } = message
-    this.step(operations.amend.step(this.queue, this.#ticket(message, firstTicket, -1)), (reply, ledger) => {
-      if (reply === 0) ledger.gone.push(name)
-      else ledger.refused = { name, due: firstTicket }
-    })
+    this.step(
+      operations.cancelOrReschedule.step(this.queue, this.#ticket(message, firstTicket, -1)),
+      (reply, ledger) => {
+        if (reply === 0) ledger.gone.push(name)
+        else ledger.refused = { name, due: firstTicket }
+      },
+    )
     return true
   }
 
   reschedule(message: Message | undefined, delayMs: number): boolean {
     if (message === undefined) return false
     const { name, newestTicket } = message
-    this.step(operations.amend.step(this.queue, this.#ticket(message, newestTicket, delayMs)), (reply, ledger) => {
-      if (reply === null) ledger.refused = { name, due: newestTicket }
-      else ledger.due.set(name, reply as number)
-    })
+    this.step(
+      operations.cancelOrReschedule.step(this.queue, this.#ticket(message, newestTicket, delayMs)),
+      (reply, ledger) => {
+        if (reply === null) ledger.refused = { name, due: newestTicket }
+        else ledger.due.set(name, reply as number)
+      },
+    )
     if (this.turns.at(-1)?.expected !== null) message.newestTicket = this.now + delayMs
     return true
   }

@@ -121,7 +121,7 @@ export class Keyspace {
   }
 }
 
-/** As text to compare; poll-last.lua and survey-order.lua ask the server for the time, which no model knows. */
+/** As text to compare; poll-last.lua and inspect-order.lua ask the server for the time, which no model knows. */
 export function shown(bytes: string | Buffer): string {
   return readable(bytes).replace(/^(malformed|order-orphan) \d{13} /, '$1 <server time> ')
 }

@@ -1,6 +1,6 @@
 /** The scripts that work on lists of delivered elements. */
 import fc from 'fast-check'
-import { contains, drain, move, sift } from '../../../src/store/scripts.js'
+import { contains, drain, move, filterList } from '../../../src/store/scripts.js'
 import { raw } from '../support.js'
 import * as draws from './draws.js'
 import { isFull, text, upToBytes } from './keyspace.js'
@@ -45,7 +45,7 @@ export const listOperations = {
     },
   }),
 
-  sift: operation(sift, {
+  filterList: operation(filterList, {
     weight: 2,
     draw: fc.record({
       skip: fc.nat({ max: 4 }),

@@ -23,11 +23,11 @@ const {
   poll,
   pollLast,
   rename,
-  sift,
-  siftPending,
+  filterList,
+  filterSchedule,
   stats,
-  surveyOrder,
-  surveySchedule,
+  inspectOrder,
+  inspectSchedule,
 } = operations
 
 const offersNow: Move = ['A offers, due now', (game) => game.offer('A', 0)]
@@ -123,7 +123,7 @@ export const objectMoves: readonly Move[] = [
       )
       const before = game.redis.list(game.queue.destination).filter((name) => others!.includes(name))
       const args = { skip: 0, page: 10, bytes: PLENTY, retain: true, mark: raw('in no list'), elements: mine!.map(raw) }
-      game.step(sift.step(game.queue, args), (reply, { gone }) => {
+      game.step(filterList.step(game.queue, args), (reply, { gone }) => {
         if ((reply as { removed: number }).removed === before.length) gone.push(...before)
       })
     },
@@ -136,7 +136,7 @@ export const objectMoves: readonly Move[] = [
       const before = names.filter((name) => pending.includes(name))
       const first = { afterScore: '', after: Buffer.alloc(0), page: 10, bytes: PLENTY, budgetUs: PLENTY }
       const args = { ...first, ordered: game.layout === 'redisson', remove: 'matches', payloads: names.map(raw) }
-      game.step(siftPending.step(game.queue, args), (reply, { gone }) => {
+      game.step(filterSchedule.step(game.queue, args), (reply, { gone }) => {
         if ((reply as { removed: number }).removed === before.length) gone.push(...before)
       })
     },
@@ -173,7 +173,7 @@ export const objectMoves: readonly Move[] = [
         redis.list(queue.order).unshift(entry)
         redis.list(queue.order).push(entry)
       }
-      game.step(after(accident, happens, surveyOrder.step(queue, args)), (reply, { setAside }) => {
+      game.step(after(accident, happens, inspectOrder.step(queue, args)), (reply, { setAside }) => {
         if ((reply as { orphans: number }).orphans === 2) setAside.add(name)
       })
     },
@@ -192,7 +192,7 @@ export const objectMoves: readonly Move[] = [
   ],
   [
     'the doctor looks through the schedule',
-    (game) => game.step(surveySchedule.step(game.queue, { due: '-inf', skip: 0, page: 10 })),
+    (game) => game.step(inspectSchedule.step(game.queue, { due: '-inf', skip: 0, page: 10 })),
   ],
 ]
 

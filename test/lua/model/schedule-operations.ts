@@ -1,13 +1,13 @@
 /** The scripts that work on pending entries. */
 import fc from 'fast-check'
 import {
-  amend,
+  cancelOrReschedule,
   find,
   offer,
   offerMany,
   poll,
   pollLast,
-  siftPending,
+  filterSchedule,
   stats,
   transfer,
 } from '../../../src/store/scripts.js'
@@ -98,7 +98,7 @@ export const scheduleOperations = {
     compare: ({ now, others }) => ({ now, others: [...others] }),
   }),
 
-  amend: operation(amend, {
+  cancelOrReschedule: operation(cancelOrReschedule, {
     weight: 6,
     draw: fc.record({
       which: draws.which,
@@ -298,7 +298,7 @@ export const scheduleOperations = {
     },
   }),
 
-  siftPending: operation(siftPending, {
+  filterSchedule: operation(filterSchedule, {
     weight: 2,
     draw: fc.record({
       behind: fc.option(fc.record({ which: draws.which, moved: fc.boolean() })),

@@ -1,15 +1,15 @@
 import { expect } from 'chai'
 import { run } from '../../src/store/run.js'
-import { surveySchedule, type SurveyScheduleReply } from '../../src/store/scripts.js'
+import { inspectSchedule, type InspectScheduleReply } from '../../src/store/scripts.js'
 import { old, ordered, readable, rejection, unordered, useRedis, type State } from './support.js'
 
-describe('survey-schedule.lua', () => {
+describe('inspect-schedule.lua', () => {
   const rig = useRedis()
   const LATER = 2 ** 52
   const [a, b, c, d] = [ordered('a', 'A'), old('b', 'B'), unordered('c', 'C'), unordered('d', 'D', 5)]
   const first = { due: '-inf', skip: 0 }
   const nothing = { next: null, negative: 0, malformed: 0, malformedDue: 0, old: 0, ordered: [] as string[] }
-  const readableReply = (reply: SurveyScheduleReply) => ({
+  const readableReply = (reply: InspectScheduleReply) => ({
     ...reply,
     ordered: reply.ordered.map(({ due, prefix }) => `${due} ${readable(prefix)}`),
   })
@@ -55,7 +55,7 @@ describe('survey-schedule.lua', () => {
     it(`returns ${what}, and changes nothing`, async () => {
       const queue = await rig.queue(before)
       const state = await queue.read()
-      const found = await run(rig.sender, surveySchedule, queue.keys, { ...first, page: 100 })
+      const found = await run(rig.sender, inspectSchedule, queue.keys, { ...first, page: 100 })
       expect(readableReply(found)).to.deep.equal({ ...nothing, ...reply })
       expect(await queue.read()).to.deep.equal(state)
       expect(await queue.published()).to.deep.equal([])
@@ -67,8 +67,8 @@ describe('survey-schedule.lua', () => {
       const dues = [1, 1, 1, 1, 1, 2, 3, 3, 3, '+inf', '+inf']
       const queue = await rig.queue({ timeouts: dues.map((due, i) => [ordered(`id-${i}`, 'x'), due]) })
       const seen: string[] = []
-      for (let next: SurveyScheduleReply['next'] = first; next !== null;) {
-        const reply: SurveyScheduleReply = await run(rig.sender, surveySchedule, queue.keys, { ...next, page })
+      for (let next: InspectScheduleReply['next'] = first; next !== null;) {
+        const reply: InspectScheduleReply = await run(rig.sender, inspectSchedule, queue.keys, { ...next, page })
         seen.push(...readableReply(reply).ordered)
         next = reply.next
       }
@@ -80,7 +80,7 @@ describe('survey-schedule.lua', () => {
   it('rejects when the key has another type', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.timeouts, 'in the way')
-    const surveyed = run(rig.sender, surveySchedule, queue.keys, { ...first, page: 10 })
+    const surveyed = run(rig.sender, inspectSchedule, queue.keys, { ...first, page: 10 })
     expect(await rejection(surveyed)).to.include({ code: 'ERR_WRONG_TYPE' })
   })
 })

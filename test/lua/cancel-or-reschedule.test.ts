@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { run } from '../../src/store/run.js'
 import type { ArgsOf } from '../../src/store/script.js'
-import { amend } from '../../src/store/scripts.js'
+import { cancelOrReschedule } from '../../src/store/scripts.js'
 import {
   commandCalls,
   expected,
@@ -17,14 +17,23 @@ import {
   type State,
 } from './support.js'
 
-type Args = ArgsOf<(typeof amend)['source']>
+type Args = ArgsOf<(typeof cancelOrReschedule)['source']>
 
 const NOW = 1_000_000
 const REMOVE = -1
 const MAX = Number.MAX_SAFE_INTEGER
 
-function amendIn(rig: Rig, queue: Fixture, args: Partial<Args> & Pick<Args, 'due' | 'prefix'>): Promise<number | null> {
-  return run(rig.sender, amend, queue.keys, { channel: queue.keys.channel, nowMs: NOW, delayMs: REMOVE, ...args })
+function cancelOrRescheduleIn(
+  rig: Rig,
+  queue: Fixture,
+  args: Partial<Args> & Pick<Args, 'due' | 'prefix'>,
+): Promise<number | null> {
+  return run(rig.sender, cancelOrReschedule, queue.keys, {
+    channel: queue.keys.channel,
+    nowMs: NOW,
+    delayMs: REMOVE,
+    ...args,
+  })
 }
 
 /** What the ticket of an entry names: the length of the id, and the id. */
@@ -32,7 +41,7 @@ function prefixOf(entry: Buffer): Buffer {
   return entry.subarray(0, 1 + entry[0]!)
 }
 
-describe('amend.lua', () => {
+describe('cancel-or-reschedule.lua', () => {
   const rig = useRedis()
   const [a, b, c, d, e] = [
     ordered('a', 'A'),
@@ -298,7 +307,7 @@ describe('amend.lua', () => {
   for (const { what, before = all, args, reply, after = before, published = [] } of cases) {
     it(what, async () => {
       const queue = await rig.queue(before)
-      expect(await amendIn(rig, queue, args)).to.equal(reply)
+      expect(await cancelOrRescheduleIn(rig, queue, args)).to.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(after))
       expect(await queue.published()).to.deep.equal(published.map(String))
     })
@@ -311,7 +320,7 @@ describe('amend.lua', () => {
       return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
     }
     const earliest = (await millis()) + 700
-    const due = await amendIn(rig, queue, { due: 30, prefix: prefixOf(d), nowMs: -1, delayMs: 700 })
+    const due = await cancelOrRescheduleIn(rig, queue, { due: 30, prefix: prefixOf(d), nowMs: -1, delayMs: 700 })
     expect(due).to.be.within(earliest, (await millis()) + 700)
     expect((await queue.read()).timeouts.at(-1)).to.deep.equal([readable(d), String(due)])
   })
@@ -319,7 +328,7 @@ describe('amend.lua', () => {
   it('changes nothing when the order list is no list', async () => {
     const queue = await rig.queue({ timeouts: all.timeouts! })
     await rig.redis.set(queue.keys.order, 'in the way')
-    expect(await rejection(amendIn(rig, queue, { due: 10, prefix: prefixOf(a) }))).to.include({
+    expect(await rejection(cancelOrRescheduleIn(rig, queue, { due: 10, prefix: prefixOf(a) }))).to.include({
       code: 'ERR_WRONG_TYPE',
     })
     await rig.redis.del(queue.keys.order)
@@ -343,8 +352,9 @@ describe('amend.lua', () => {
         const order = pending.filter((bytes) => bytes[0] === 8)
         await queue.write({ timeouts: pending.map((bytes) => [bytes, 10] as const), order })
 
-        expect(await amendIn(rig, queue, { due: 10, prefix: prefixOf(target) })).to.equal(0)
-        if (missing === target) expect(await amendIn(rig, queue, { due: 10, prefix: prefixOf(missing) })).to.equal(null)
+        expect(await cancelOrRescheduleIn(rig, queue, { due: 10, prefix: prefixOf(target) })).to.equal(0)
+        if (missing === target)
+          expect(await cancelOrRescheduleIn(rig, queue, { due: 10, prefix: prefixOf(missing) })).to.equal(null)
 
         const after = {
           timeouts: others.map((bytes) => [bytes, 10] as const),
@@ -375,7 +385,7 @@ describe('amend.lua', () => {
       for (const entry of [...pending.slice(0, 8), ...pending.slice(2500, 2508), pending[4999]!]) {
         let reply: number | null = null
         const calls = await commandCalls(own.redis, async () => {
-          reply = await amendIn(own, queue, { due: 5000, prefix: prefixOf(entry) })
+          reply = await cancelOrRescheduleIn(own, queue, { due: 5000, prefix: prefixOf(entry) })
         })
         expect(reply).to.equal(0)
         expect(calls.zrange).to.be.within(2, 16)
@@ -392,10 +402,10 @@ describe('amend.lua', () => {
       const queue = await own.queue(all)
       await own.redis.config('SET', 'maxmemory', '1')
       try {
-        const refused = amendIn(own, queue, { due: 10, prefix: prefixOf(a), delayMs: 5 })
+        const refused = cancelOrRescheduleIn(own, queue, { due: 10, prefix: prefixOf(a), delayMs: 5 })
         expect(await rejection(refused)).to.include({ redisCode: 'OOM' })
         expect(await queue.read()).to.deep.equal(expected(all))
-        expect(await amendIn(own, queue, { due: 10, prefix: prefixOf(a) })).to.equal(0)
+        expect(await cancelOrRescheduleIn(own, queue, { due: 10, prefix: prefixOf(a) })).to.equal(0)
       } finally {
         await own.redis.config('SET', 'maxmemory', '0')
       }

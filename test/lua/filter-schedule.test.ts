@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { run } from '../../src/store/run.js'
-import { siftPending, type SiftPendingReply } from '../../src/store/scripts.js'
+import { filterSchedule, type FilterScheduleReply } from '../../src/store/scripts.js'
 import {
   ALL_BYTES,
   expected,
@@ -25,10 +25,10 @@ interface Options {
   budgetUs?: number
 }
 
-describe('sift-pending.lua', () => {
+describe('filter-schedule.lua', () => {
   const rig = useRedis()
-  const siftIn = (queue: Fixture, payloads: Bytes[], options: Options = {}): Promise<SiftPendingReply> =>
-    run(rig.sender, siftPending, queue.keys, {
+  const filterIn = (queue: Fixture, payloads: Bytes[], options: Options = {}): Promise<FilterScheduleReply> =>
+    run(rig.sender, filterSchedule, queue.keys, {
       afterScore: '',
       after: Buffer.alloc(0),
       page: 100,
@@ -151,7 +151,7 @@ describe('sift-pending.lua', () => {
   for (const [what, payloads, options, reply, after = all] of cases) {
     it(what, async () => {
       const queue = await rig.queue(all)
-      const { removed, next, found } = await siftIn(queue, payloads, options)
+      const { removed, next, found } = await filterIn(queue, payloads, options)
       expect({ removed, found: [...found] }).to.deep.equal({ removed: reply.removed ?? 0, found: reply.found })
       expect(next && [next.afterScore, readable(next.after)]).to.deep.equal(
         reply.next === undefined ? null : [reply.next[0], readable(reply.next[1])],
@@ -166,9 +166,9 @@ describe('sift-pending.lua', () => {
     const scores = ['-inf', '0.1', '1e+20', 'inf']
     const queue = await rig.queue({ timeouts: entries.map((entry, n) => [entry, scores[n]!] as const) })
     const seen: string[] = []
-    let next: SiftPendingReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
+    let next: FilterScheduleReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
     for (let rounds = 0; next !== null && rounds < 9; rounds++) {
-      const reply: SiftPendingReply = await siftIn(queue, ['y'], { ...next, page: 1 })
+      const reply: FilterScheduleReply = await filterIn(queue, ['y'], { ...next, page: 1 })
       next = reply.next
       if (next !== null) seen.push(readable(next.after))
     }
@@ -183,20 +183,20 @@ describe('sift-pending.lua', () => {
       ],
       order: [a],
     })
-    const first = await siftIn(queue, ['A'], { page: 1 })
+    const first = await filterIn(queue, ['A'], { page: 1 })
     expect(first).to.deep.equal({ removed: 0, next: { afterScore: '1', after: Buffer.alloc(0) }, found: [] })
-    const second = await siftIn(queue, ['A'], { ...first.next, page: 1 })
+    const second = await filterIn(queue, ['A'], { ...first.next, page: 1 })
     expect(second).to.deep.equal({ removed: 0, next: { afterScore: '1', after: a }, found: [0] })
   })
 
   it('comes to an end when it may remove only one at a time', async () => {
     const entries = Array.from({ length: 50 }, (_, n) => ordered(`e${n}`, n % 2 === 0 ? 'stay' : 'go'))
     const queue = await rig.queue({ timeouts: entries.map((entry) => [entry, 7] as const), order: entries })
-    let next: SiftPendingReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
+    let next: FilterScheduleReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
     let removed = 0
     for (let rounds = 0; next !== null; rounds++) {
       expect(rounds).to.be.below(60)
-      const reply: SiftPendingReply = await siftIn(queue, ['stay'], {
+      const reply: FilterScheduleReply = await filterIn(queue, ['stay'], {
         ...next,
         page: 10,
         remove: 'others',
@@ -210,14 +210,14 @@ describe('sift-pending.lua', () => {
   })
 
   it('finds nothing in an empty schedule', async () => {
-    const reply = await siftIn(await rig.queue(), ['a'], { remove: 'others' })
+    const reply = await filterIn(await rig.queue(), ['a'], { remove: 'others' })
     expect(reply).to.deep.equal({ removed: 0, next: null, found: [] })
   })
 
   it('changes nothing when the order list is no list', async () => {
     const queue = await rig.queue({ timeouts: [[a, 1]] })
     await rig.redis.set(queue.keys.order, 'in the way')
-    expect(await rejection(siftIn(queue, ['x'], { remove: 'others' }))).to.include({ code: 'ERR_WRONG_TYPE' })
+    expect(await rejection(filterIn(queue, ['x'], { remove: 'others' }))).to.include({ code: 'ERR_WRONG_TYPE' })
     expect(await rig.redis.zcard(queue.keys.timeouts)).to.equal(1)
   })
 })

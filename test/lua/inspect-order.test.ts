@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { run } from '../../src/store/run.js'
-import { surveyOrder } from '../../src/store/scripts.js'
+import { inspectOrder } from '../../src/store/scripts.js'
 import { expected, old, ordered, raw, readable, rejection, useRedis, type State } from './support.js'
 
-describe('survey-order.lua', () => {
+describe('inspect-order.lua', () => {
   const rig = useRedis()
   const MARK = raw('a mark')
   const [a, b, c] = [ordered('a', 'A'), old('b', 'B'), ordered('c', 'C')]
@@ -19,7 +19,7 @@ describe('survey-order.lua', () => {
 
   it('counts what the schedule lacks, returns the ids of the rest, and changes nothing', async () => {
     const queue = await rig.queue(mixed)
-    const { prefixes, ...counts } = await run(rig.sender, surveyOrder, queue.keys, all)
+    const { prefixes, ...counts } = await run(rig.sender, inspectOrder, queue.keys, all)
     expect(counts).to.deep.equal({ looked: 6, orphans: 3 })
     expect(prefixes.map(readable)).to.deep.equal(['\\x08a.......', 'b.......'])
     expect(await queue.read()).to.deep.equal(expected(mixed))
@@ -27,7 +27,7 @@ describe('survey-order.lua', () => {
 
   it('looks at one page only', async () => {
     const queue = await rig.queue(mixed)
-    const page = (from: number) => run(rig.sender, surveyOrder, queue.keys, { ...all, from, page: 2 })
+    const page = (from: number) => run(rig.sender, inspectOrder, queue.keys, { ...all, from, page: 2 })
     expect(await page(0)).to.deep.include({ looked: 2, orphans: 1 })
     expect(await page(2)).to.deep.include({ looked: 2, orphans: 1 })
     expect(await page(6)).to.deep.equal({ looked: 0, orphans: 0, prefixes: [] })
@@ -36,7 +36,7 @@ describe('survey-order.lua', () => {
   for (const from of [0, 3]) {
     it(`moves what stands in no schedule to the quarantine, in the page from ${from} on, and leaves the rest in order`, async () => {
       const queue = await rig.queue(mixed)
-      const reply = await run(rig.sender, surveyOrder, queue.keys, { ...all, from, page: 3, setAside: true })
+      const reply = await run(rig.sender, inspectOrder, queue.keys, { ...all, from, page: 3, setAside: true })
       expect(reply).to.deep.include({ looked: 3, orphans: from === 0 ? 1 : 2 })
       const after = await queue.read()
       const order = from === 0 ? [a, 'junk', c, b, 'gone'] : ['gone', a, 'junk', b]
@@ -51,7 +51,7 @@ describe('survey-order.lua', () => {
   it('changes nothing when the quarantine has another type', async () => {
     const queue = await rig.queue(mixed)
     await rig.redis.set(queue.keys.quarantine, 'in the way')
-    const moved = run(rig.sender, surveyOrder, queue.keys, { ...all, setAside: true })
+    const moved = run(rig.sender, inspectOrder, queue.keys, { ...all, setAside: true })
     expect(await rejection(moved)).to.include({ code: 'ERR_WRONG_TYPE' })
     expect((await rig.redis.lrangeBuffer(queue.keys.order, 0, -1)).map(readable)).to.deep.equal(expected(mixed).order)
   })

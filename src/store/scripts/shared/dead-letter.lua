@@ -23,7 +23,7 @@ end
 
 -- Takes a message that stands in no schedule any more out of the queue: to the dead letters if `dead` is given. Where these cannot
 -- take it, everything stays as it was, and the server's error is returned.
-local function bury(queue, dead, id, now)
+local function deadLetter(queue, dead, id, now)
   local problem = dead and putAway(queue, dead, id, now)
   if problem then return problem end
   redis.call('HDEL', queue.messages, id)

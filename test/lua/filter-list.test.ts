@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { run } from '../../src/store/run.js'
-import { sift, type SiftReply } from '../../src/store/scripts.js'
+import { filterList, type FilterListReply } from '../../src/store/scripts.js'
 import { ALL_BYTES, commandCalls, expected, raw, rejection, useRedis, type Bytes, type Fixture } from './support.js'
 
 const MARK = Buffer.from('a mark that no list holds')
@@ -11,10 +11,10 @@ interface Options {
   retain?: boolean
 }
 
-describe('sift.lua', () => {
+describe('filter-list.lua', () => {
   const rig = useRedis()
-  const siftIn = (queue: Fixture, elements: Bytes[], options: Options = {}): Promise<SiftReply> =>
-    run(rig.sender, sift, queue.keys, {
+  const filterIn = (queue: Fixture, elements: Bytes[], options: Options = {}): Promise<FilterListReply> =>
+    run(rig.sender, filterList, queue.keys, {
       skip: 0,
       page: 100,
       bytes: 1_000_000,
@@ -68,7 +68,7 @@ describe('sift.lua', () => {
   for (const [what, elements, options, reply, after = destination] of cases) {
     it(what, async () => {
       const queue = await rig.queue({ destination, order: ['stays'], timeouts: [['stays', 1]] })
-      const { found, ...rest } = await siftIn(queue, elements, options)
+      const { found, ...rest } = await filterIn(queue, elements, options)
       expect({ ...rest, found: [...found].sort() }).to.deep.equal({
         removed: 0,
         next: null,
@@ -86,7 +86,7 @@ describe('sift.lua', () => {
     const queue = await rig.queue({ destination: many })
     let removed = 0
     for (let skip: number | null = 0, rounds = 0; skip !== null; rounds++) {
-      const reply: SiftReply = await siftIn(queue, ['3', '7'], { skip, page: 300, retain: true })
+      const reply: FilterListReply = await filterIn(queue, ['3', '7'], { skip, page: 300, retain: true })
       removed += reply.removed
       skip = reply.next
       expect(rounds).to.be.below(12)
@@ -96,7 +96,7 @@ describe('sift.lua', () => {
   })
 
   it('finds nothing in an empty list', async () => {
-    expect(await siftIn(await rig.queue(), ['a'], { retain: true })).to.deep.equal({
+    expect(await filterIn(await rig.queue(), ['a'], { retain: true })).to.deep.equal({
       removed: 0,
       next: null,
       found: [],
@@ -106,18 +106,18 @@ describe('sift.lua', () => {
   it('changes nothing when the key is no list', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.destination, 'in the way')
-    expect(await rejection(siftIn(queue, ['a'], { retain: true }))).to.include({ code: 'ERR_WRONG_TYPE' })
+    expect(await rejection(filterIn(queue, ['a'], { retain: true }))).to.include({ code: 'ERR_WRONG_TYPE' })
     expect(await rig.redis.get(queue.keys.destination)).to.equal('in the way')
   })
 })
 
-describe('sift.lua on a server of its own', () => {
+describe('filter-list.lua on a server of its own', () => {
   const rig = useRedis(['--save', ''])
 
   it('removes a page by one LREM', async () => {
     const queue = await rig.queue({ destination: Array.from({ length: 100 }, (_, n) => String(n)) })
     const args = { skip: 0, page: 50, bytes: 1_000_000, retain: true, mark: MARK, elements: [raw('60')] }
-    const calls = await commandCalls(rig.redis, () => run(rig.sender, sift, queue.keys, args))
+    const calls = await commandCalls(rig.redis, () => run(rig.sender, filterList, queue.keys, args))
     expect(calls).to.include({ lrem: 1, lset: 49 })
   })
 })
