@@ -111,7 +111,7 @@ export class BlockingDeque<T = unknown>
     if (args.length === 1) return this.#deque.move(args[0] as DequeMove)
     const [timeout, unit, move, options = {}] = args
     const timeoutMs = this.millis(timeout, unit)
-    const parsed = this.checked(() => parseMove(move))
+    const parsed = this.handle.checked(() => parseMove(move))
     return timeoutMs === 0 ? this.#deque.move(move) : this.waitAndMove(parsed, timeoutMs, options)
   }
 

@@ -53,7 +53,7 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
 
   /** Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. */
   async takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
-    const timeoutMs = this.checked(() => {
+    const timeoutMs = this.handle.checked(() => {
       integer('max', max, 1, MAX_TAKE)
       onlyKnown('options', options, ['timeout', 'signal'])
       return options.timeout === undefined ? undefined : this.millis(options.timeout, undefined)
@@ -140,7 +140,7 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
 
   /** Moves the last element to the front of the queue `name`, waiting for one as long as it takes. */
   async takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
-    return this.required(await this.waitAndMove({ from: 'right', to: 'left', name }, undefined, options))
+    return this.handle.orThrow(await this.waitAndMove({ from: 'right', to: 'left', name }, undefined, options))
   }
 
   /** How many more elements fit: there is no limit, so this is Java's `Integer.MAX_VALUE`. */
@@ -185,7 +185,7 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
     names: FurtherQueues,
   ): Promise<Map<string, T[]> | null> {
     const timeoutMs = this.millis(timeout, unit)
-    const max = this.checked(() => integer('count', count, 1, MAX_TAKE))
+    const max = this.handle.checked(() => integer('count', count, 1, MAX_TAKE))
     const taken = await this.waitAny(names, { end, max, timeoutMs })
     return taken === null ? null : new Map([[taken.queue.name, taken.values]])
   }

@@ -97,9 +97,9 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
       if (options !== undefined) return await this.#offerWith(value, dueAfter('delay', delay, unit), options)
       if (typeof unit === 'object' && unit !== null) return await this.#offerWith(value, dueAfter('delay', delay), unit)
       const delayMs = toMillis('delay', delay, unit)
-      return await this.#offers.one({ payload: this.encode(value), due: { delayMs } })
+      return await this.#offers.one({ payload: this.handle.encode(value), due: { delayMs } })
     } catch (error) {
-      throw this.attributed(error)
+      throw this.handle.attributed(error)
     }
   }
 
@@ -109,9 +109,9 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
     try {
       const due = dueAt(date)
       if (options !== undefined) return await this.#offerWith(value, due, options)
-      return await this.#offers.one({ payload: this.encode(value), due })
+      return await this.#offers.one({ payload: this.handle.encode(value), due })
     } catch (error) {
-      throw this.attributed(error)
+      throw this.handle.attributed(error)
     }
   }
 
@@ -124,14 +124,14 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
    */
   async offerAll(items: Iterable<OfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.assertUsable()
-    const wait = options === undefined ? undefined : this.checked(() => waitOf(options))
+    const wait = options === undefined ? undefined : this.handle.checked(() => waitOf(options))
     const prepare = (item: OfferItem<T>, what: string): PendingOffer => ({
-      payload: this.encode(item.value, `${what}.value`),
+      payload: this.handle.encode(item.value, `${what}.value`),
       due: dueOfItem(item, what),
     })
     const shape = '{ value, delay, unit? } or { value, date }'
-    const pending = prepareAll(items, shape, prepare, (error) => this.attributed(error))
-    return ticketsOf(await this.offerAllEncoded(pending, wait), (error) => this.attributed(error))
+    const pending = prepareAll(items, shape, prepare, (error) => this.handle.attributed(error))
+    return ticketsOf(await this.offerAllEncoded(pending, wait), (error) => this.handle.attributed(error))
   }
 
   /** @internal As `offer`, of what is checked and encoded already. */
@@ -141,7 +141,7 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
       if (wait === undefined) return await this.#offers.one(pending)
       return await this.#whole(() => this.#offers.oneDurable(pending, wait))
     } catch (error) {
-      throw this.attributed(error)
+      throw this.handle.attributed(error)
     }
   }
 
@@ -152,14 +152,16 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   ): Promise<(Ticket | RedelayedError)[]> {
     this.assertUsable()
     const results = await (wait === undefined
-      ? this.whole(() => this.#offers.many(pending))
+      ? this.handle.trackOperation(() => this.#offers.many(pending))
       : this.#whole(() => this.#offers.many(pending, wait)))
-    return results.map((result) => (typeof result === 'string' ? result : this.named(result)))
+    return results.map((result) => (typeof result === 'string' ? result : this.handle.withQueueName(result)))
   }
 
   /** Not possible without a delay, as in Redisson. */
   async add(): Promise<never> {
-    throw this.named(new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)'))
+    throw this.handle.withQueueName(
+      new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)'),
+    )
   }
 
   /**
@@ -195,19 +197,19 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   }
 
   protected override assertUsable(): void {
-    if (this.#destroyed) throw this.named(new ShutdownError('this delayed queue was destroyed'))
+    if (this.#destroyed) throw this.handle.withQueueName(new ShutdownError('this delayed queue was destroyed'))
   }
 
   async #offerWith(value: T, due: Due, options: OfferOptions): Promise<Ticket> {
     const wait = waitOf(options)
-    return this.offerEncoded({ payload: this.encode(value), due }, wait)
+    return this.offerEncoded({ payload: this.handle.encode(value), due }, wait)
   }
 
   async #whole<R>(action: () => Promise<R>): Promise<R> {
     try {
-      return await this.context.durable.whole(action)
+      return await this.context.durable.trackOperation(action)
     } catch (error) {
-      throw this.attributed(error)
+      throw this.handle.attributed(error)
     }
   }
 }

@@ -59,12 +59,12 @@ export class Deque<T = unknown> extends Queue<T> {
 
   /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
   async removeFirst(): Promise<T> {
-    return this.required(await this.pollNow('left'))
+    return this.handle.orThrow(await this.pollNow('left'))
   }
 
   /** Takes the last element; rejects with `NoSuchElementError` when there is none. */
   async removeLast(): Promise<T> {
-    return this.required(await this.pollNow('right'))
+    return this.handle.orThrow(await this.pollNow('right'))
   }
 
   /** Takes the first element, or `null` when there is none. */
@@ -90,8 +90,8 @@ export class Deque<T = unknown> extends Queue<T> {
 
   /** The last element without taking it, or `null`. */
   async peekLast(): Promise<T | null> {
-    const bytes = asBytesOrNull(await this.read('LINDEX', [this.key, '-1']))
-    return bytes === null ? null : this.decode(bytes)
+    const bytes = asBytesOrNull(await this.handle.call('LINDEX', [this.key, '-1'], { idempotent: true }))
+    return bytes === null ? null : this.handle.decode(bytes)
   }
 
   /** As `peekFirst`, but rejects with `NoSuchElementError` when there is none. */
@@ -101,7 +101,7 @@ export class Deque<T = unknown> extends Queue<T> {
 
   /** As `peekLast`, but rejects with `NoSuchElementError` when there is none. */
   async getLast(): Promise<T> {
-    return this.required(await this.peekLast())
+    return this.handle.orThrow(await this.peekLast())
   }
 
   /** Removes the first element with the same encoded bytes as `value`; resolves with whether there was one. */
@@ -111,16 +111,18 @@ export class Deque<T = unknown> extends Queue<T> {
 
   /** Removes the last element with the same encoded bytes as `value`; resolves with whether there was one. */
   async removeLastOccurrence(value: T): Promise<boolean> {
-    return asInteger(await this.send('LREM', [this.key, '-1', this.encode(value)])) > 0
+    return asInteger(await this.handle.call('LREM', [this.key, '-1', this.handle.encode(value)])) > 0
   }
 
   /** As `iterate`, from the last element to the first. */
   async *descendingIterator({ pageSize = 100 }: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     const fetch = async (first: number, last: number): Promise<unknown[]> => {
-      const page = await this.read('LRANGE', [this.key, String(-last - 1), String(-first - 1)])
+      const page = await this.handle.call('LRANGE', [this.key, String(-last - 1), String(-first - 1)], {
+        idempotent: true,
+      })
       return (page as unknown[]).reverse()
     }
-    for await (const page of this.pages(pageSize, fetch)) yield* this.decodeAll(page)
+    for await (const page of this.pages(pageSize, fetch)) yield* this.handle.decodeAll(page)
   }
 
   /** Moves the first elements to the end of another queue; resolves with those that were moved. */
@@ -129,24 +131,24 @@ export class Deque<T = unknown> extends Queue<T> {
   override move(options: DequeMove): Promise<T | null>
   override async move(options: QueueMove | DequeMove): Promise<T[] | T | null> {
     if (!('from' in options)) return super.move(options)
-    const { from, to, name } = this.checked(() => parseMove(options))
-    const target = this.checked(() => this.context.keysOf(name).destination)
+    const { from, to, name } = this.handle.checked(() => parseMove(options))
+    const target = this.handle.checked(() => this.context.keysOf(name).destination)
     const move = { source: this.key, target, from, to }
-    const bytes = asBytesOrNull(await moveWith(move, (command, args) => this.send(command, args)))
-    return bytes === null ? null : this.decode(bytes)
+    const bytes = asBytesOrNull(await moveWith(move, (command, args) => this.handle.call(command, args)))
+    return bytes === null ? null : this.handle.decode(bytes)
   }
 
   async #push(command: 'LPUSH' | 'RPUSH' | 'LPUSHX' | 'RPUSHX', values: readonly T[]): Promise<number> {
-    if (values.length === 0) throw this.named(new InvalidArgumentError('values', 'at least one', values))
-    const encoded = values.map((value, index) => this.encode(value, `values[${index}]`))
-    return asInteger(await this.send(command, [this.key, ...encoded]))
+    if (values.length === 0) throw this.handle.withQueueName(new InvalidArgumentError('values', 'at least one', values))
+    const encoded = values.map((value, index) => this.handle.encode(value, `values[${index}]`))
+    return asInteger(await this.handle.call(command, [this.key, ...encoded]))
   }
 
   async #poll(end: End, limit: number | undefined): Promise<T | null | T[]> {
     if (limit === undefined) return this.pollNow(end)
     return this.takeNow(
       end,
-      this.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)),
+      this.handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)),
     )
   }
 }

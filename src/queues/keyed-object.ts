@@ -1,3 +1,4 @@
+import { run } from '../store/run.js'
 import type { Codec } from '../codecs/codec.js'
 import { InvalidArgumentError, NoSuchElementError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
@@ -35,13 +36,13 @@ export abstract class KeyedObject<T> extends QueueObject<T> {
   /** Whether there is anything in Redis. */
   async isExists(): Promise<boolean> {
     this.assertUsable()
-    return asInteger(await this.read('EXISTS', this.#keys())) > 0
+    return asInteger(await this.handle.call('EXISTS', this.#keys(), { idempotent: true })) > 0
   }
 
   /** Deletes everything in it; resolves with whether there was anything. */
   async delete(): Promise<boolean> {
     this.assertUsable()
-    return asInteger(await this.send('UNLINK', this.#keys())) > 0
+    return asInteger(await this.handle.call('UNLINK', this.#keys())) > 0
   }
 
   /** The same as `delete`: here too the server frees the memory later. */
@@ -57,13 +58,15 @@ export abstract class KeyedObject<T> extends QueueObject<T> {
   /** Marks it as used just now, for servers that evict what was not used for long; resolves with whether it exists. */
   async touch(): Promise<boolean> {
     this.assertUsable()
-    return asInteger(await this.read('TOUCH', this.#keys())) > 0
+    return asInteger(await this.handle.call('TOUCH', this.#keys(), { idempotent: true })) > 0
   }
 
   /** How many bytes it takes at the server, estimated from a sample. */
   async sizeInMemory(): Promise<number> {
     this.assertUsable()
-    const sizes = [...new Set(this.#keys())].map((key) => this.read('MEMORY', ['USAGE', key]))
+    const sizes = [...new Set(this.#keys())].map((key) =>
+      this.handle.call('MEMORY', ['USAGE', key], { idempotent: true }),
+    )
     return (await Promise.all(sizes)).reduce<number>((sum, size) => sum + (size === null ? 0 : asInteger(size)), 0)
   }
 
@@ -99,19 +102,19 @@ export abstract class KeyedObject<T> extends QueueObject<T> {
   async clearExpire(): Promise<boolean> {
     this.assertUsable()
     const [first, second] = this.#keys()
-    return this.script(persist, { first, second }, {})
+    return run(this.handle, persist, { first, second }, {})
   }
 
   /** Milliseconds until it expires; -1 when it does not, -2 when it does not exist. */
   async remainTimeToLive(): Promise<number> {
     this.assertUsable()
-    return asInteger(await this.read('PTTL', [this.#keys()[0]]))
+    return asInteger(await this.handle.call('PTTL', [this.#keys()[0]], { idempotent: true }))
   }
 
   /** When it expires, in epoch milliseconds; -1 when it does not, -2 when it does not exist. */
   async getExpireTime(): Promise<number> {
     this.assertUsable()
-    return this.script(expireTime, { key: this.#keys()[0] }, {}, { idempotent: true })
+    return run(this.handle, expireTime, { key: this.#keys()[0] }, {}, { idempotent: true })
   }
 
   /**
@@ -140,30 +143,30 @@ export abstract class KeyedObject<T> extends QueueObject<T> {
   async #expire(condition: Condition, when: number | Date, unit: TimeUnit | undefined): Promise<boolean> {
     this.assertUsable()
     const absolute = when instanceof Date
-    const millis = this.checked(() => {
+    const millis = this.handle.checked(() => {
       if (!absolute) return toMillis('duration', when, unit)
       if (when.getTime() >= 0) return when.getTime()
       throw new InvalidArgumentError('date', 'a valid Date from 1970 on', when)
     })
     const [first, second] = this.#keys()
-    return this.script(expire, { first, second }, { millis, absolute, condition })
+    return run(this.handle, expire, { first, second }, { millis, absolute, condition })
   }
 
   async #rename(newName: string, replace: boolean): Promise<boolean> {
     const { keys, channel } = this.#under(newName)
-    const result = await this.script(rename, keys, { replace, channel })
-    if (result < 0) throw this.named(new NoSuchElementError())
+    const result = await run(this.handle, rename, keys, { replace, channel })
+    if (result < 0) throw this.handle.withQueueName(new NoSuchElementError())
     return result === 1
   }
 
   async #copy(newName: string, replace: boolean): Promise<boolean> {
     const { keys, channel } = this.#under(newName)
-    return this.script(copy, keys, { replace, channel })
+    return run(this.handle, copy, keys, { replace, channel })
   }
 
   #under(newName: string) {
     this.assertUsable()
-    const other = this.checked(() => this.context.keysOf(newName))
+    const other = this.handle.checked(() => this.context.keysOf(newName))
     const [first, second] = this.#keys()
     const [newFirst, newSecond] = this.keysOf(other)
     return { keys: { first, second, newFirst, newSecond }, channel: this.channelOf(other) }

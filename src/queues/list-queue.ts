@@ -1,3 +1,4 @@
+import { run } from '../store/run.js'
 import { randomBytes } from 'node:crypto'
 import { InvalidArgumentError } from '../errors.js'
 import type { End } from '../redis/blocking/blocking-commands.js'
@@ -34,8 +35,8 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
 
   /** Appends a value. Always true, as in Java. */
   async offer(value: T): Promise<boolean> {
-    const bytes = this.encode(value)
-    await this.send('RPUSH', [this.key, bytes])
+    const bytes = this.handle.encode(value)
+    await this.handle.call('RPUSH', [this.key, bytes])
     return true
   }
 
@@ -46,22 +47,22 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
 
   /** Appends values in order; all are encoded before the first is sent. Resolves with whether there were any. */
   async addAll(values: Iterable<T>): Promise<boolean> {
-    const encoded = Array.from(values, (value, index) => this.encode(value, `values[${index}]`))
+    const encoded = Array.from(values, (value, index) => this.handle.encode(value, `values[${index}]`))
     for (let i = 0; i < encoded.length; i += PAGE) {
-      await this.send('RPUSH', [this.key, ...encoded.slice(i, i + PAGE)])
+      await this.handle.call('RPUSH', [this.key, ...encoded.slice(i, i + PAGE)])
     }
     return encoded.length > 0
   }
 
   /** The first element without taking it, or `null`. Throws a `DecodeError` when its bytes cannot be read. */
   async peek(): Promise<T | null> {
-    const bytes = asBytesOrNull(await this.read('LINDEX', [this.key, '0']))
-    return bytes === null ? null : this.decode(bytes)
+    const bytes = asBytesOrNull(await this.handle.call('LINDEX', [this.key, '0'], { idempotent: true }))
+    return bytes === null ? null : this.handle.decode(bytes)
   }
 
   /** How many elements the list holds. */
   async size(): Promise<number> {
-    return asInteger(await this.read('LLEN', [this.key]))
+    return asInteger(await this.handle.call('LLEN', [this.key], { idempotent: true }))
   }
 
   async isEmpty(): Promise<boolean> {
@@ -70,7 +71,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
 
   /** As `peek`, but rejects with `NoSuchElementError` when there is none. */
   async element(): Promise<T> {
-    return this.required(await this.peek())
+    return this.handle.orThrow(await this.peek())
   }
 
   /** Whether an element has the same encoded bytes as `value`. Walks the list, page by page. */
@@ -80,11 +81,11 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
 
   /** How many elements stand before the first with the same encoded bytes as `value`; -1 when there is none. */
   async indexOf(value: T): Promise<number> {
-    const element = this.encode(value)
+    const element = this.handle.encode(value)
     let from: number | null = 0
     while (from !== null) {
       const args = { element, from, page: PAGE, bytes: PAGE_BYTES }
-      const reply: IndexReply = await this.script(contains, { destination: this.key }, args, { idempotent: true })
+      const reply: IndexReply = await run(this.handle, contains, { destination: this.key }, args, { idempotent: true })
       if (reply.index !== null) return reply.index
       from = reply.next
     }
@@ -93,7 +94,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
 
   /** Whether each of `values` is there; one element is enough for equal ones, and of no values all are there. */
   async containsAll(values: Iterable<T>): Promise<boolean> {
-    const distinct = this.encodeDistinct(values)
+    const distinct = this.handle.encodeDistinct(values)
     for (let i = 0; i < distinct.length; i += PAGE) {
       if ((await this.#filterList(distinct.slice(i, i + PAGE), false)).missing > 0) return false
     }
@@ -102,10 +103,10 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
 
   /** Removes every element that equals one of `values`, value by value; resolves with whether there was any. */
   async removeAll(values: Iterable<T>): Promise<boolean> {
-    const distinct = this.encodeDistinct(values)
-    return this.whole(async () => {
+    const distinct = this.handle.encodeDistinct(values)
+    return this.handle.trackOperation(async () => {
       let removed = 0
-      for (const bytes of distinct) removed += asInteger(await this.send('LREM', [this.key, '0', bytes]))
+      for (const bytes of distinct) removed += asInteger(await this.handle.call('LREM', [this.key, '0', bytes]))
       return removed > 0
     })
   }
@@ -115,9 +116,9 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
    * there was any. What is appended meanwhile stays.
    */
   async retainAll(values: Iterable<T>): Promise<boolean> {
-    const distinct = this.encodeDistinct(values, MAX_RETAINED)
+    const distinct = this.handle.encodeDistinct(values, MAX_RETAINED)
     if (distinct.length === 0) return this.delete()
-    return this.whole(async () => (await this.#filterList(distinct, true)).removed > 0)
+    return this.handle.trackOperation(async () => (await this.#filterList(distinct, true)).removed > 0)
   }
 
   /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
@@ -127,15 +128,15 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
   async remove(...args: [] | [T]): Promise<T | boolean> {
     if (args.length === 0) {
       const [value = null] = await this.takeNow('left', 1)
-      return this.required(value)
+      return this.handle.orThrow(value)
     }
-    const bytes = this.encode(args[0])
-    return asInteger(await this.send('LREM', [this.key, '1', bytes])) > 0
+    const bytes = this.handle.encode(args[0])
+    return asInteger(await this.handle.call('LREM', [this.key, '1', bytes])) > 0
   }
 
   /** Takes up to `max` elements without waiting, at most all that are there. `max` is at least 0; without it, all. */
   async drainTo(max = Infinity): Promise<T[]> {
-    if (max !== Infinity) this.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
+    if (max !== Infinity) this.handle.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
     return this.takeNow('left', max)
   }
 
@@ -144,9 +145,9 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
    * there is none. Throws a `DecodeError` when its bytes cannot be read; then it is in the other queue.
    */
   async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
-    const target = this.checked(() => this.context.keysOf(name).destination)
-    const bytes = asBytesOrNull(await this.send('RPOPLPUSH', [this.key, target]))
-    return bytes === null ? null : this.decode(bytes)
+    const target = this.handle.checked(() => this.context.keysOf(name).destination)
+    const bytes = asBytesOrNull(await this.handle.call('RPOPLPUSH', [this.key, target]))
+    return bytes === null ? null : this.handle.decode(bytes)
   }
 
   /**
@@ -154,19 +155,21 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
    * that were moved. One whose bytes cannot be read is moved too, but left out and reported by an `error` event.
    */
   async move(options: QueueMove): Promise<T[]> {
-    const { keys, args } = this.checked(() => {
+    const { keys, args } = this.handle.checked(() => {
       onlyKnown('options', options, ['to', 'count', 'exactly'])
       const count = integer('count', options.count ?? 1, 1, PAGE)
       const exactly = boolean('exactly', options.exactly ?? false)
       const target = this.context.keysOf(options.to).destination
       return { keys: { source: this.key, target }, args: { count, exactly } }
     })
-    return this.decodeAll(await this.script(move, keys, args))
+    return this.handle.decodeAll(await run(this.handle, move, keys, args))
   }
 
   /** All elements in order, in one reply; use `iterate` for long lists. Unreadable ones are left out and reported by an `error` event. */
   async readAll(): Promise<T[]> {
-    return this.decodeAll(asBytesArray(await this.read('LRANGE', [this.key, '0', '-1'])))
+    return this.handle.decodeAll(
+      asBytesArray(await this.handle.call('LRANGE', [this.key, '0', '-1'], { idempotent: true })),
+    )
   }
 
   /** The same as `readAll`. */
@@ -180,8 +183,8 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
    */
   async *iterate({ pageSize = 100 }: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     const fetch = (first: number, last: number): Promise<unknown> =>
-      this.read('LRANGE', [this.key, String(first), String(last)])
-    for await (const page of this.pages(pageSize, fetch)) yield* this.decodeAll(page)
+      this.handle.call('LRANGE', [this.key, String(first), String(last)], { idempotent: true })
+    for await (const page of this.pages(pageSize, fetch)) yield* this.handle.decodeAll(page)
   }
 
   protected keysOf({ destination }: QueueKeys): readonly [string, string] {
@@ -195,7 +198,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
   /** Takes the first readable element at an end, without waiting. */
   protected async pollNow(end: End = 'left'): Promise<T | null> {
     for (;;) {
-      const bytes = asBytesOrNull(await this.send(end === 'left' ? 'LPOP' : 'RPOP', [this.key]))
+      const bytes = asBytesOrNull(await this.handle.call(end === 'left' ? 'LPOP' : 'RPOP', [this.key]))
       if (bytes === null) return null
       const [value] = await this.accept([bytes])
       if (value !== undefined) return value
@@ -204,12 +207,12 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
 
   /** Takes up to `max` elements at an end, the nearest to it first, without waiting. */
   protected takeNow(end: End, max: number): Promise<T[]> {
-    return this.whole(async () => {
+    return this.handle.trackOperation(async () => {
       const values: T[] = []
       while (values.length < max) {
         const count = Math.min(PAGE, max - values.length)
         const args = { count, bytes: PAGE_BYTES, right: end === 'right' }
-        const elements = await this.script(drain, { destination: this.key }, args).catch((error: unknown) => {
+        const elements = await run(this.handle, drain, { destination: this.key }, args).catch((error: unknown) => {
           if (values.length === 0) throw error
           return [] // what was taken before must reach the caller
         })
@@ -228,7 +231,7 @@ export abstract class ListQueue<T> extends KeyedObject<T> {
     let skip: number | null = 0
     while (skip !== null && (retain || missing.size > 0)) {
       const args = { skip, page: PAGE, bytes: PAGE_BYTES, retain, mark, elements }
-      const reply: FilterListReply = await this.script(filterList, { destination: this.key }, args, {
+      const reply: FilterListReply = await run(this.handle, filterList, { destination: this.key }, args, {
         idempotent: !retain,
       })
       for (const position of reply.found) missing.delete(position)

@@ -1,3 +1,4 @@
+import { run } from '../store/run.js'
 import { entryPrefix, payloadOf } from '../codecs/entry.js'
 import { decodeTicket, encodeTicket, type Ticket } from '../codecs/ticket.js'
 import { InvalidArgumentError, toError } from '../errors.js'
@@ -31,7 +32,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     try {
       delayMs = toMillis('delay', delay, unit)
     } catch (error) {
-      throw this.attributed(error)
+      throw this.handle.attributed(error)
     }
     const result = await this.#cancelOrReschedule(ticket, delayMs)
     return result === null ? null : result.ticket
@@ -44,7 +45,7 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
   async poll(limit?: number): Promise<T | null | T[]> {
     this.assertUsable()
     if (limit === undefined) return (await this.#poll(1))[0] ?? null
-    return this.#poll(this.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
+    return this.#poll(this.handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
   }
 
   /** Takes the first pending message; rejects with `NoSuchElementError` when there is none. */
@@ -53,14 +54,14 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
   remove(value: T): Promise<boolean>
   async remove(...args: [] | [T]): Promise<T | boolean> {
     if (args.length > 0) return this.find(args[0] as T, true)
-    return this.required(await this.poll())
+    return this.handle.orThrow(await this.poll())
   }
 
   /** Removes every pending message that equals one of `values`; resolves with whether there was any. Walks the schedule, page by page. */
   async removeAll(values: Iterable<T>): Promise<boolean> {
     this.assertUsable()
-    const distinct = this.encodeDistinct(values)
-    return this.whole(async () => {
+    const distinct = this.handle.encodeDistinct(values)
+    return this.handle.trackOperation(async () => {
       let removed = 0
       for (let i = 0; i < distinct.length; i += PAGE) {
         removed += (await this.filter(distinct.slice(i, i + PAGE), 'matches')).removed
@@ -75,9 +76,9 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
    */
   async retainAll(values: Iterable<T>): Promise<boolean> {
     this.assertUsable()
-    const distinct = this.encodeDistinct(values, MAX_RETAINED)
+    const distinct = this.handle.encodeDistinct(values, MAX_RETAINED)
     if (distinct.length === 0) return this.delete()
-    return this.whole(async () => (await this.filter(distinct, 'others')).removed > 0)
+    return this.handle.trackOperation(async () => (await this.filter(distinct, 'others')).removed > 0)
   }
 
   /**
@@ -87,9 +88,9 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
    */
   async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
     this.assertUsable()
-    const target = this.checked(() => this.context.keysOf(name).destination)
-    const bytes = await this.script(pollLast, { ...this.identity.keys, target }, { ordered: this.ordered })
-    return bytes === null ? null : this.decode(bytes)
+    const target = this.handle.checked(() => this.context.keysOf(name).destination)
+    const bytes = await run(this.handle, pollLast, { ...this.identity.keys, target }, { ordered: this.ordered })
+    return bytes === null ? null : this.handle.decode(bytes)
   }
 
   async #cancelOrReschedule(ticket: Ticket, delayMs: number): Promise<{ ticket: Ticket | null } | null> {
@@ -98,21 +99,23 @@ export abstract class PendingChanges<T> extends PendingMessages<T> {
     const { id, due } = decodeTicket(destination, this.name, ticket)
     const nowMs = scriptTime(this.context.settings)
     const args = { channel, nowMs, due, prefix: entryPrefix(id), delayMs }
-    const result = await this.script(cancelOrReschedule, { timeouts, order }, args)
+    const result = await run(this.handle, cancelOrReschedule, { timeouts, order }, args)
     if (result === null) return null
     if (result === DUE_TOO_LARGE) {
-      throw this.named(new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs))
+      throw this.handle.withQueueName(
+        new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs),
+      )
     }
     return { ticket: delayMs === REMOVE ? null : encodeTicket(destination, id, result) }
   }
 
   async #poll(limit: number): Promise<T[]> {
-    return this.whole(async () => {
+    return this.handle.trackOperation(async () => {
       const values: T[] = []
       while (values.length < limit) {
         const count = Math.min(PAGE, limit - values.length)
         const args = { count, bytes: PAGE_BYTES, ordered: this.ordered, budgetUs: BUDGET_US }
-        const entries = await this.script(poll, this.identity.keys, args).catch((error: unknown) => {
+        const entries = await run(this.handle, poll, this.identity.keys, args).catch((error: unknown) => {
           if (values.length === 0) throw error
           return [] // what was taken before must reach the caller
         })

@@ -1,5 +1,6 @@
+import { run } from '../store/run.js'
 import { payloadOf } from '../codecs/entry.js'
-import { RedelayedError } from '../errors.js'
+import type { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { asArray, asBytes, asInteger } from '../store/replies.js'
 import { find, filterSchedule, stats, type PageReply, type FilterScheduleReply } from '../store/scripts.js'
@@ -39,7 +40,11 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
   async size(): Promise<number> {
     this.assertUsable()
     const { order, timeouts } = this.identity.keys
-    return asInteger(await (this.ordered ? this.read('LLEN', [order]) : this.read('ZCARD', [timeouts])))
+    return asInteger(
+      await (this.ordered
+        ? this.handle.call('LLEN', [order], { idempotent: true })
+        : this.handle.call('ZCARD', [timeouts], { idempotent: true })),
+    )
   }
 
   async isEmpty(): Promise<boolean> {
@@ -55,7 +60,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
 
   /** As `peek`, but rejects with `NoSuchElementError` when there is none. */
   async element(): Promise<T> {
-    return this.required(await this.peek())
+    return this.handle.orThrow(await this.peek())
   }
 
   /** All pending messages, in one reply: in offer order, or with `layout: 'compact'` by due time. Use `iterate` for many. */
@@ -84,7 +89,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     this.assertUsable()
     const { channel } = this.identity.keys
     const nowMs = scriptTime(this.context.settings)
-    return toStats(await this.script(stats, this.identity.keys, { channel, nowMs }, { idempotent: true }))
+    return toStats(await run(this.handle, stats, this.identity.keys, { channel, nowMs }, { idempotent: true }))
   }
 
   /**
@@ -95,13 +100,15 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     this.assertUsable()
     integer('limit', limit, 1, MAX_SCHEDULE)
     const { timeouts, destination } = this.identity.keys
-    const reply = await this.read('ZRANGE', [timeouts, '0', String(limit - 1), 'WITHSCORES'])
+    const reply = await this.handle.call('ZRANGE', [timeouts, '0', String(limit - 1), 'WITHSCORES'], {
+      idempotent: true,
+    })
     const messages: ScheduledMessage<T>[] = []
     for (const entry of toScheduledEntries(reply)) {
       try {
-        messages.push(toScheduledMessage(destination, entry, (payload) => this.decode(payload)))
+        messages.push(toScheduledMessage(destination, entry, (payload) => this.handle.decode(payload)))
       } catch (thrown) {
-        this.context.hub.emit('error', this.attributed(thrown) as RedelayedError)
+        this.context.hub.emit('error', this.handle.attributed(thrown) as RedelayedError)
       }
     }
     return messages
@@ -118,7 +125,7 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
    */
   async containsAll(values: Iterable<T>): Promise<boolean> {
     this.assertUsable()
-    const distinct = this.encodeDistinct(values)
+    const distinct = this.handle.encodeDistinct(values)
     for (let i = 0; i < distinct.length; i += PAGE) {
       if ((await this.filter(distinct.slice(i, i + PAGE), 'nothing')).missing > 0) return false
     }
@@ -155,7 +162,9 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
         payloads,
       }
       const idempotent = remove === 'nothing'
-      const reply: FilterScheduleReply = await this.script(filterSchedule, this.identity.keys, args, { idempotent })
+      const reply: FilterScheduleReply = await run(this.handle, filterSchedule, this.identity.keys, args, {
+        idempotent,
+      })
       for (const position of reply.found) missing.delete(position)
       removed += reply.removed
       next = reply.next
@@ -171,27 +180,25 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
   async #range(first: number, last: number): Promise<Buffer[]> {
     const { order, timeouts } = this.identity.keys
     const [command, key] = this.ordered ? ['LRANGE', order] : ['ZRANGE', timeouts]
-    return asArray(await this.read(command, [key, String(first), String(last)])).map(asBytes)
+    return asArray(await this.handle.call(command, [key, String(first), String(last)], { idempotent: true })).map(
+      asBytes,
+    )
   }
 
   protected async find(value: T, remove: boolean): Promise<boolean> {
     this.assertUsable()
-    const payload = this.encode(value)
+    const payload = this.handle.encode(value)
     const tail = Buffer.alloc(8 + payload.length)
     tail.writeBigUInt64LE(BigInt(payload.length))
     tail.set(payload, 8)
     let from: number | null = 0
     while (from !== null) {
       const args = { tail, from, page: PAGE, bytes: PAGE_BYTES, ordered: this.ordered, remove }
-      const reply: PageReply = await this.script(find, this.identity.keys, args, { idempotent: !remove })
+      const reply: PageReply = await run(this.handle, find, this.identity.keys, args, { idempotent: !remove })
       if (reply.found) return true
       from = reply.next
     }
     return false
-  }
-
-  protected attributed(error: unknown): unknown {
-    return error instanceof RedelayedError ? this.named(error) : error
   }
 
   #valueOf(entry: Buffer): T {
@@ -199,9 +206,9 @@ export abstract class PendingMessages<T> extends KeyedObject<T> {
     try {
       payload = payloadOf(entry)
     } catch (error) {
-      throw this.attributed(error)
+      throw this.handle.attributed(error)
     }
-    return this.decode(payload)
+    return this.handle.decode(payload)
   }
 
   #valuesOf(entries: readonly Buffer[]): T[] {

@@ -1,8 +1,9 @@
-import { InvalidArgumentError, RedelayedError, toError } from '../errors.js'
+import { RedelayedError, toError } from '../errors.js'
 import { asArray, asBytes, asBytesArray, asText } from '../store/replies.js'
 import { integer } from '../options.js'
-import { CodedObject } from './coded-object.js'
+import type { Codec } from '../codecs/codec.js'
 import type { QueueContext, QueueIdentity } from './context.js'
+import { QueueHandle } from './queue-handle.js'
 
 /** Something that could not be read and was set aside. */
 export interface QuarantinedEntry {
@@ -18,53 +19,38 @@ const MAX_PAGE = 10_000
 export const MAX_RETAINED = 10_000
 
 /** What all objects of a queue do alike: set aside what cannot be read, and walk. */
-export abstract class QueueObject<T> extends CodedObject<T> {
+export abstract class QueueObject<T> {
+  /** The queue's name as the application knows it. */
+  readonly name: string
+  readonly codec: Codec<T>
+  /** @internal */
+  readonly context: QueueContext
   /** @internal */
   readonly identity: QueueIdentity<T>
+  /** @internal */
+  readonly handle: QueueHandle<T>
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>) {
-    super(context, identity)
+    this.name = identity.name
+    this.codec = identity.codec
+    this.context = context
     this.identity = identity
+    this.handle = new QueueHandle(context, identity)
   }
 
   /** The oldest `limit` (1 to 10,000; default 100) entries of the queue's quarantine. They stay there. */
   async readQuarantine(limit = DEFAULT_PAGE): Promise<QuarantinedEntry[]> {
-    this.checked(() => integer('limit', limit, 1, MAX_PAGE))
-    const reply = await this.read('LRANGE', [this.identity.keys.quarantine, '0', String(limit - 1)])
+    this.handle.checked(() => integer('limit', limit, 1, MAX_PAGE))
+    const reply = await this.handle.call('LRANGE', [this.identity.keys.quarantine, '0', String(limit - 1)], {
+      idempotent: true,
+    })
     return asBytesArray(reply).map(parseQuarantined)
   }
 
   /** Deletes the queue's quarantine; resolves with whether there was one. */
   async clearQuarantine(): Promise<boolean> {
-    return (await this.send('UNLINK', [this.identity.keys.quarantine])) === 1
-  }
-
-  /** The bytes of each different value once. */
-  protected encodeDistinct(values: Iterable<T>, limit = Infinity): Buffer[] {
-    const distinct = new Map<string, Buffer>()
-    let index = 0
-    for (const value of values) {
-      const bytes = this.encode(value, `values[${index++}]`)
-      distinct.set(bytes.toString('latin1'), bytes)
-    }
-    if (distinct.size > limit) {
-      throw this.named(new InvalidArgumentError('values', `at most ${limit} different ones`, [...distinct.keys()]))
-    }
-    return [...distinct.values()]
-  }
-
-  /** For elements that stay where they are: what cannot be decoded is left out and reported. */
-  protected decodeAll(elements: readonly Buffer[]): T[] {
-    const values: T[] = []
-    for (const bytes of elements) {
-      try {
-        values.push(this.decode(bytes))
-      } catch (thrown) {
-        this.context.hub.emit('error', thrown as RedelayedError)
-      }
-    }
-    return values
+    return (await this.handle.call('UNLINK', [this.identity.keys.quarantine])) === 1
   }
 
   /** For elements that were taken: what cannot be decoded goes to the quarantine, and the rest goes on. */
@@ -72,7 +58,7 @@ export abstract class QueueObject<T> extends CodedObject<T> {
     const values: T[] = []
     for (const bytes of elements) {
       try {
-        values.push(this.decode(bytes))
+        values.push(this.handle.decode(bytes))
       } catch (thrown) {
         await this.setAside(bytes, toError(thrown))
       }
@@ -84,7 +70,7 @@ export abstract class QueueObject<T> extends CodedObject<T> {
     const record = Buffer.concat([Buffer.from(`undecodable ${Date.now()} `), bytes])
     try {
       // sent again when the connection breaks: twice is better than not at all
-      await this.read('RPUSH', [this.identity.keys.quarantine, record])
+      await this.handle.call('RPUSH', [this.identity.keys.quarantine, record], { idempotent: true })
     } catch (thrown) {
       // no reason to keep from the caller what was taken together with it
       const cause = toError(thrown)
@@ -101,7 +87,7 @@ export abstract class QueueObject<T> extends CodedObject<T> {
     pageSize: number,
     fetch: (first: number, last: number) => Promise<unknown>,
   ): AsyncGenerator<Buffer[], void> {
-    this.checked(() => integer('pageSize', pageSize, 1, MAX_PAGE))
+    this.handle.checked(() => integer('pageSize', pageSize, 1, MAX_PAGE))
     for (let first = 0; ; first += pageSize) {
       const page = asArray(await fetch(first, first + pageSize - 1)).map(asBytes)
       if (page.length > 0) yield page

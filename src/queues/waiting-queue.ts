@@ -102,7 +102,7 @@ export abstract class WaitingQueue<T> extends ListQueue<T> {
         if (values.length > 0) return { queue, values }
       }
     } catch (thrown) {
-      throw thrown instanceof RedelayedError ? this.named(thrown) : thrown
+      throw thrown instanceof RedelayedError ? this.handle.withQueueName(thrown) : thrown
     } finally {
       for (const release of releases) release()
     }
@@ -113,7 +113,7 @@ export abstract class WaitingQueue<T> extends ListQueue<T> {
     try {
       return await this.context.blocking.reach({ timeoutMs, signal })
     } catch (thrown) {
-      throw thrown instanceof RedelayedError ? this.named(thrown) : thrown
+      throw thrown instanceof RedelayedError ? this.handle.withQueueName(thrown) : thrown
     }
   }
 
@@ -122,7 +122,7 @@ export abstract class WaitingQueue<T> extends ListQueue<T> {
     further: FurtherQueues,
     wait: Omit<Wait, 'signal'>,
   ): Promise<{ queue: WaitingQueue<T>; values: T[] } | null> {
-    const { queues, signal } = this.checked(() => {
+    const { queues, signal } = this.handle.checked(() => {
       const { names, options } = parseFurther(further)
       const queues = new Map<string, WaitingQueue<T>>([[this.key, this]])
       for (const name of names) {
@@ -144,21 +144,21 @@ export abstract class WaitingQueue<T> extends ListQueue<T> {
     timeoutMs: number | undefined,
     { signal }: TakeOptions,
   ): Promise<T | null> {
-    const target = this.checked(() => this.context.keysOf(name).destination)
+    const target = this.handle.checked(() => this.context.keysOf(name).destination)
     const release = this.#delivers ? this.context.transfers.consume(this.identity) : undefined
     let bytes: Buffer | null
     try {
       bytes = await this.context.blocking.move({ source: this.key, target, from, to }, { timeoutMs, signal })
     } catch (thrown) {
-      throw thrown instanceof RedelayedError ? this.named(thrown) : thrown
+      throw thrown instanceof RedelayedError ? this.handle.withQueueName(thrown) : thrown
     } finally {
       release?.()
     }
-    return bytes === null ? null : this.decode(bytes)
+    return bytes === null ? null : this.handle.decode(bytes)
   }
 
   protected millis(timeout: number, unit: TimeUnit | undefined): number {
-    return this.checked(() => toMillis('timeout', timeout, unit))
+    return this.handle.checked(() => toMillis('timeout', timeout, unit))
   }
 }
 

@@ -130,7 +130,7 @@ export class Commands implements Sender {
   }
 
   /** Something that takes several commands: a shutdown lets all of them finish. */
-  async whole<T>(action: () => Promise<T>): Promise<T> {
+  async trackOperation<T>(action: () => Promise<T>): Promise<T> {
     this.#enter()
     this.#wholes++
     try {

@@ -10,7 +10,8 @@ import {
   toError,
   inWords,
 } from '../errors.js'
-import { shortfall, waitedFor, type WaitedFor } from '../redis/durable/waited-for.js'
+import { shortfall } from '../redis/durable/waited-for.js'
+import { waitedFor, type WaitedFor } from '../store/waited-for.js'
 import { run, runMany } from '../store/run.js'
 import { add, type AddReply } from '../store/reliable-scripts.js'
 import type { ArgsOf, KeysOf } from '../store/script.js'

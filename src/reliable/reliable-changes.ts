@@ -1,3 +1,4 @@
+import { run } from '../store/run.js'
 import { InvalidArgumentError, PayloadTooLargeError } from '../errors.js'
 import type { ReliableKeys } from '../keys.js'
 import { asInteger } from '../store/replies.js'
@@ -40,7 +41,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
    * none of this id, or a consumer has it.
    */
   async reschedule(id: string, delay: number, options: { priority?: number } = {}): Promise<boolean> {
-    const args = this.checked(() => {
+    const args = this.handle.checked(() => {
       onlyKnown('options', options, ['priority'])
       return {
         id: Buffer.from(assertKnownId('id', id)),
@@ -49,27 +50,29 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
       }
     })
     const { keys } = this.identity
-    const visibleAt = await this.script(
+    const visibleAt = await run(
+      this.handle,
       reschedule,
       { ...this.due, messages: keys.messages, inFlight: keys.inFlight, ticks: keys.ticks },
       { channel: keys.channel, nowMs: this.now, ...args },
     )
     if (visibleAt !== null && visibleAt < 0) {
-      throw this.named(new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delay))
+      throw this.handle.withQueueName(new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delay))
     }
     return visibleAt !== null
   }
 
   /** Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it. */
   async updatePayload(id: string, payload: T): Promise<boolean> {
-    const args = this.checked(() => ({
+    const args = this.handle.checked(() => ({
       id: Buffer.from(assertKnownId('id', id)),
-      payload: this.encode(payload, 'payload'),
+      payload: this.handle.encode(payload, 'payload'),
     }))
     const { messages, config, inFlight } = this.identity.keys
     const keys = { ...this.due, messages, config, inFlight }
-    const result = await this.script(update, keys, { nowMs: this.now, ...args }, { idempotent: true })
-    if (result < 0) throw this.named(new PayloadTooLargeError(args.payload.length, 'what the queue allows'))
+    const result = await run(this.handle, update, keys, { nowMs: this.now, ...args }, { idempotent: true })
+    if (result < 0)
+      throw this.handle.withQueueName(new PayloadTooLargeError(args.payload.length, 'what the queue allows'))
     return result === 1
   }
 
@@ -78,7 +81,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
    * already stay here. Resolves with how many were moved.
    */
   async move(options: MoveMessages): Promise<number> {
-    const { target, ids, count, priority } = this.checked(() => {
+    const { target, ids, count, priority } = this.handle.checked(() => {
       onlyKnown('options', options, ['to', 'ids', 'count', 'priority'])
       return {
         target: this.reliable.keysOf(options.to),
@@ -99,7 +102,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
   async clear(): Promise<boolean> {
     const { messages, deliveries, failures, once, inFlight, due } = this.identity.keys
     const keys = [messages, deliveries, failures, once, inFlight, ...due]
-    return asInteger(await this.read('UNLINK', keys)) > 0
+    return asInteger(await this.handle.call('UNLINK', keys, { idempotent: true })) > 0
   }
 
   protected async moveTo(
@@ -118,7 +121,7 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
     let moved = 0
     for (;;) {
       const args = { targetChannel: target.channel, nowMs: this.now, count: count - moved, ids }
-      const reply: ReturnType<typeof move.decode> = await this.script(move, keys, args)
+      const reply: ReturnType<typeof move.decode> = await run(this.handle, move, keys, args)
       moved += reply.moved
       // behind what is no message there may be some
       if (ids.length > 0 || reply.gone === 0 || moved >= count) return moved
@@ -126,13 +129,14 @@ export abstract class ReliableChanges<T> extends ReliableContents<T> {
   }
 
   protected async removeIds(ids: readonly string[], alsoHeld: boolean): Promise<number> {
-    this.checked(() => ids.forEach((id, at) => assertKnownId(`ids[${at}]`, id)))
+    this.handle.checked(() => ids.forEach((id, at) => assertKnownId(`ids[${at}]`, id)))
     const { keys } = this.identity
     const { messages, deliveries, failures, inFlight } = keys
     let removed = 0
     for (let from = 0; from < ids.length; from += PAGE) {
       const page = ids.slice(from, from + PAGE)
-      const results = await this.script(
+      const results = await run(
+        this.handle,
         remove,
         { ...this.due, messages, deliveries, failures, inFlight },
         { nowMs: this.now, alsoHeld, ids: page },

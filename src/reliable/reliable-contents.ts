@@ -1,3 +1,4 @@
+import { run } from '../store/run.js'
 import { RedelayedError } from '../errors.js'
 import { asArray, asBytesOrNull, asFlag, asInteger } from '../store/replies.js'
 import { configure } from '../store/reliable-scripts.js'
@@ -55,8 +56,8 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
 
   /** The messages of some ids in their order, `null` for those that are not there. */
   async getAll(ids: readonly string[]): Promise<(MessageInfo<T> | null)[]> {
-    const bytes = this.checked(() => ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))))
-    const found = await this.attribute(this.inspection.find(bytes))
+    const bytes = this.handle.checked(() => ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))))
+    const found = await this.handle.attribute(this.inspection.find(bytes))
     return found.map((message) => (message === null ? null : this.info(message)))
   }
 
@@ -66,12 +67,14 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
 
   /** How many of some ids are there. */
   async containsMany(ids: readonly string[]): Promise<number> {
-    const bytes = this.checked(() => ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))))
+    const bytes = this.handle.checked(() => ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id))))
     let there = 0
     for (let from = 0; from < bytes.length; from += PAGE) {
       // one command each: one for all would answer with the messages
       const page = bytes.slice(from, from + PAGE)
-      const replies = await Promise.all(page.map((id) => this.read('HEXISTS', [this.identity.keys.messages, id])))
+      const replies = await Promise.all(
+        page.map((id) => this.handle.call('HEXISTS', [this.identity.keys.messages, id], { idempotent: true })),
+      )
       there += replies.filter(asFlag).length
     }
     return there
@@ -82,7 +85,7 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
    * take, messages can be missed or seen twice. One whose payload cannot be read is left out and reported by an `error` event.
    */
   async *listAll(options: { state?: MessageState; pageSize?: number } = {}): AsyncGenerator<MessageInfo<T>, void> {
-    const { state, pageSize } = this.checked(() => {
+    const { state, pageSize } = this.handle.checked(() => {
       onlyKnown('options', options, ['state', 'pageSize'])
       const { state } = options
       return {
@@ -101,14 +104,14 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
   }
 
   async counts(): Promise<ReliableQueueCounts> {
-    const reply = await this.attribute(this.inspection.count())
+    const reply = await this.handle.attribute(this.inspection.count())
     const { total, visible, delayed, inFlight, dead } = reply
     return { total, visible, delayed, inFlight, dead, oldestMs: Inspection.waitOf(reply) }
   }
 
   /** How many messages there are, those in flight too. */
   async size(): Promise<number> {
-    return asInteger(await this.read('HLEN', [this.identity.keys.messages]))
+    return asInteger(await this.handle.call('HLEN', [this.identity.keys.messages], { idempotent: true }))
   }
 
   async isEmpty(): Promise<boolean> {
@@ -126,7 +129,7 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
   /** Sets what holds for the queue in all processes. What is not given stays, `null` goes back to the default. */
   async setConfig(config: ReliableQueueConfig): Promise<void> {
     await this.configure(
-      this.checked(() => configArgs(config)),
+      this.handle.checked(() => configArgs(config)),
       false,
     )
   }
@@ -134,13 +137,15 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
   /** The same, unless anything is set already. Resolves with whether it was done. */
   setConfigIfAbsent(config: ReliableQueueConfig): Promise<boolean> {
     return this.configure(
-      this.checked(() => configArgs(config)),
+      this.handle.checked(() => configArgs(config)),
       true,
     )
   }
 
   async getConfig(): Promise<ReliableQueueConfig> {
-    const values = asArray(await this.read('HMGET', [this.identity.keys.config, ...CONFIG_NAMES]))
+    const values = asArray(
+      await this.handle.call('HMGET', [this.identity.keys.config, ...CONFIG_NAMES], { idempotent: true }),
+    )
     return readConfig(values.map((value) => asBytesOrNull(value)?.toString() ?? null))
   }
 
@@ -155,18 +160,18 @@ export abstract class ReliableContents<T> extends ReliableObject<T> {
 
   protected configure(settings: readonly string[], ifAbsent: boolean): Promise<boolean> {
     const { config, channel } = this.identity.keys
-    return this.script(configure, { config }, { channel, ifAbsent, settings })
+    return run(this.handle, configure, { config }, { channel, ifAbsent, settings })
   }
 
   protected operation(operation: unknown): string {
-    return this.checked(() => `${oneOf('operation', operation, ['add', 'poll'])}Paused`)
+    return this.handle.checked(() => `${oneOf('operation', operation, ['add', 'poll'])}Paused`)
   }
 
   protected info(found: Found): MessageInfo<T> {
     const { headers, payload, expiresAt } = readRecord(found.record)
     return {
       id: found.id.toString(),
-      payload: this.decode(payload),
+      payload: this.handle.decode(payload),
       headers,
       priority: found.priority,
       state: found.state,

@@ -1,11 +1,20 @@
+import type { Codec } from '../codecs/codec.js'
 import type { EventName, Events, Listener } from '../events.js'
 import { PRIORITIES } from '../keys.js'
 import { integer, scriptTime } from '../options.js'
-import { CodedObject } from '../queues/coded-object.js'
+import type { QueueContext } from '../queues/context.js'
+import { QueueHandle } from '../queues/queue-handle.js'
 import { dueKeys, type DueKeys, type ReliableContext, type ReliableIdentity } from './context.js'
 
 /** What the parts of a reliable queue do alike. */
-export abstract class ReliableObject<T> extends CodedObject<T> {
+export abstract class ReliableObject<T> {
+  /** The queue's name as the application knows it. */
+  readonly name: string
+  readonly codec: Codec<T>
+  /** @internal */
+  readonly context: QueueContext
+  /** @internal */
+  readonly handle: QueueHandle<T>
   #events: { readonly events: Events; readonly end: () => void } | undefined
   /** @internal */
   readonly identity: ReliableIdentity<T>
@@ -16,7 +25,10 @@ export abstract class ReliableObject<T> extends CodedObject<T> {
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
-    super(reliable.queues, identity)
+    this.name = identity.name
+    this.codec = identity.codec
+    this.context = reliable.queues
+    this.handle = new QueueHandle(reliable.queues, identity)
     this.reliable = reliable
     this.identity = identity
     this.due = dueKeys(identity.keys)

@@ -65,7 +65,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     this.#handling = new Acknowledger(reliable, identity)
     this.#actions = {
       queueKey: identity.keys.messages,
-      acknowledge: (delivery) => this.attribute(this.#handling.acknowledge(delivery)),
+      acknowledge: (delivery) => this.handle.attribute(this.#handling.acknowledge(delivery)),
       negativeAcknowledge: (delivery, options) => this.#giveBack(delivery, options),
       extend: (message, visibilityTimeout) => this.#extend(message as ReliableMessage<T>, visibilityTimeout),
     }
@@ -83,13 +83,13 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
    * @throws UnsupportedServerError the server does not have what `durability` needs: nothing was sent
    */
   async add(payload: T, options: AddOptions = {}): Promise<Added> {
-    const { pending, how } = this.checked(() => {
+    const { pending, how } = this.handle.checked(() => {
       onlyKnown('options', options, [...ITEM_OPTIONS, ...HOW_OPTIONS])
       return { pending: this.#prepare(payload, options, 'payload'), how: howOf(options) }
     })
     const [result] = await this.#add([pending], how)
     if (result !== undefined && !(result instanceof RedelayedError)) return result
-    throw this.named(result ?? new InternalError('add-result', 'there is none'))
+    throw this.handle.withQueueName(result ?? new InternalError('add-result', 'there is none'))
   }
 
   /**
@@ -100,7 +100,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
    *   were accepted but are not as durable as asked, by a DurabilityError that says what became of them
    */
   async addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
-    const { pending, how } = this.checked(() => {
+    const { pending, how } = this.handle.checked(() => {
       onlyKnown('options', options, HOW_OPTIONS)
       const pending = Array.from(items, (item, at) => {
         onlyKnown(`items[${at}]`, item, [...ITEM_OPTIONS, 'payload'])
@@ -113,27 +113,27 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
       result instanceof RedelayedError ? [{ index, error: result }] : [],
     )
     if (failures.length === 0) return results as Added[]
-    for (const { error } of failures) this.named(error)
+    for (const { error } of failures) this.handle.withQueueName(error)
     const added = results.map((result) => (result instanceof RedelayedError ? null : result))
     throw new AddManyError(added, failures, { queue: this.name })
   }
 
   /** As `add`, for the worker's handler of that name: it gets `args`. */
   async addTask(task: string, args: T, options: AddOptions = {}): Promise<Added> {
-    const headers = this.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
+    const headers = this.handle.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
     return this.add(args, { ...options, headers })
   }
 
   /** Takes one message for its visibility; `null` when there is none, or none came in time. */
   async poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
-    this.checked(() => onlyKnown('options', options, ['timeout', 'visibilityTimeout', 'acknowledge', 'signal']))
+    this.handle.checked(() => onlyKnown('options', options, ['timeout', 'visibilityTimeout', 'acknowledge', 'signal']))
     const [message = null] = await this.#poll({ ...options, count: 1 })
     return message
   }
 
   /** Takes up to `count` messages for their visibility: all that are there, or, with a timeout, as soon as there is any. */
   async pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
-    this.checked(() => {
+    this.handle.checked(() => {
       onlyKnown('options', options, ['count', 'timeout', 'visibilityTimeout', 'acknowledge', 'signal'])
       integer('count', options.count, 1, 1_000)
     })
@@ -147,8 +147,8 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
 
   /** They were handled: removes them. One answer each: false for one that was not yours any more, and is left as it is. */
   async acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
-    const deliveries = this.checked(() => this.#deliveriesOf(messages))
-    return this.attribute(this.#handling.acknowledgeMany(deliveries))
+    const deliveries = this.handle.checked(() => this.#deliveriesOf(messages))
+    return this.handle.attribute(this.#handling.acknowledgeMany(deliveries))
   }
 
   /** They were not handled. One answer each: false for one that was not yours any more, and is left as it is. */
@@ -156,11 +156,11 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     messages: readonly ReliableMessage<T>[],
     options: NegativeOptions = {},
   ): Promise<boolean[]> {
-    const { deliveries, how } = this.checked(() => ({
+    const { deliveries, how } = this.handle.checked(() => ({
       deliveries: this.#deliveriesOf(messages),
       how: giveBackOf(options),
     }))
-    return this.attribute(this.#handling.giveBack(deliveries, how))
+    return this.handle.attribute(this.#handling.giveBack(deliveries, how))
   }
 
   /**
@@ -174,7 +174,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   /** @internal Counts the delivery of a suspect, and decodes it then; false when it was not the caller's any more. */
   async begin(suspect: ReliableMessage<T>, visibilityTimeout: number): Promise<boolean> {
     const [isHeld = false] = await this.extend([suspect], visibilityTimeout)
-    if (isHeld) suspect.open(this.decode(suspect.payload as Buffer))
+    if (isHeld) suspect.open(this.handle.decode(suspect.payload as Buffer))
     return isHeld
   }
 
@@ -184,14 +184,14 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     unbegun: number,
     visibilityTimeout?: number,
   ): Promise<boolean[]> {
-    const { deliveries, ms } = this.checked(() => ({
+    const { deliveries, ms } = this.handle.checked(() => ({
       deliveries: this.#deliveriesOf(messages),
       ms: visibilityTimeout === undefined ? UNSAID : positive('visibilityTimeout', visibilityTimeout),
     }))
     const heldUntil = visibilityTimeout === undefined ? undefined : performance.now() + visibilityTimeout
     for (const message of messages) message.extensions++
     try {
-      const ends = await this.attribute(this.#handling.extend(deliveries, ms, unbegun))
+      const ends = await this.handle.attribute(this.#handling.extend(deliveries, ms, unbegun))
       ends.forEach((end, at) => {
         if (end !== null) messages[at]?.onExtended(end, heldUntil)
       })
@@ -209,18 +209,18 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
 
   /** Moves up to `count` (1 to 1,000; default 100) dead letters back, where they begin anew. Resolves with how many. */
   async redrive(count = 100): Promise<number> {
-    this.checked(() => integer('count', count, 1, 1_000))
+    this.handle.checked(() => integer('count', count, 1, 1_000))
     return this.deadLetters.moveTo(this.identity.keys, { ids: [], count, priority: 0 })
   }
 
   /** A shutdown lets what is waited for finish. */
   #add(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     const add = () => this.#additions.many(pending, how)
-    return how.wait === undefined ? add() : this.attribute(this.context.durable.whole(add))
+    return how.wait === undefined ? add() : this.handle.attribute(this.context.durable.trackOperation(add))
   }
 
   async #poll(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
-    const { visibilityTimeout, timeout, isFinal } = this.checked(() => ({
+    const { visibilityTimeout, timeout, isFinal } = this.handle.checked(() => ({
       visibilityTimeout:
         options.visibilityTimeout === undefined ? UNSAID : positive('visibilityTimeout', options.visibilityTimeout),
       timeout: options.timeout === Infinity ? undefined : toMillis('timeout', options.timeout ?? 0),
@@ -233,8 +233,8 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
       if (signal?.aborted === true) throw toError(signal.reason)
       const polled =
         timeout === 0
-          ? await this.attribute(this.#polling.now(count, how))
-          : await this.attribute(this.#polling.wait(count, how, deadline, signal))
+          ? await this.handle.attribute(this.#polling.now(count, how))
+          : await this.handle.attribute(this.#polling.wait(count, how, deadline, signal))
       const readable = await this.#accept(polled)
       const messages = isFinal ? await this.#acknowledged(readable) : readable
       this.#tellPolled(messages)
@@ -260,7 +260,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
       try {
         messages.push(this.#message(delivery))
       } catch (thrown) {
-        unreadable.push({ delivery, error: this.named(toRedelayed(thrown)) })
+        unreadable.push({ delivery, error: this.handle.withQueueName(toRedelayed(thrown)) })
       }
     }
     if (unreadable.length > 0) {
@@ -273,7 +273,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     const { hub } = this.context
     await this.#handling.giveBack(deliveries, giveBack).catch((failed: unknown) => {
       // they come back when their visibility ends, and have failed then too
-      hub.emit('error', this.named(toRedelayed(failed)))
+      hub.emit('error', this.handle.withQueueName(toRedelayed(failed)))
     })
     hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: deliveries.length, error })
   }
@@ -290,7 +290,7 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
     const times = { visibleAt, polledAt, visibleUntil, heldUntil }
     const delivery = { id, member, priority, lease }
     if (!isSuspect(delivery)) {
-      return new ReliableMessage(this.#actions, delivery, { payload: this.decode(payload), headers, ...times })
+      return new ReliableMessage(this.#actions, delivery, { payload: this.handle.decode(payload), headers, ...times })
     }
     const suspect = new ReliableMessage<T>(this.#actions, delivery, { payload: payload as T, headers, ...times })
     suspect.isSuspect = true
@@ -298,7 +298,9 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   }
 
   #prepare(payload: T, given: Omit<AddOptions, keyof AddManyOptions>, what: string): PendingMessage {
-    return prepare(this.#instrumented(given), this.encode(payload, what), () => idOf(this.context.ids.next(ID_BYTES)))
+    return prepare(this.#instrumented(given), this.handle.encode(payload, what), () =>
+      idOf(this.context.ids.next(ID_BYTES)),
+    )
   }
 
   #instrumented(given: Omit<AddOptions, keyof AddManyOptions>): Omit<AddOptions, keyof AddManyOptions> {
@@ -308,8 +310,8 @@ export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
   }
 
   async #giveBack(delivery: Delivery, options: NegativeOptions = {}): Promise<boolean> {
-    const how = this.checked(() => giveBackOf(options))
-    const [done = false] = await this.attribute(this.#handling.giveBack([delivery], how))
+    const how = this.handle.checked(() => giveBackOf(options))
+    const [done = false] = await this.handle.attribute(this.#handling.giveBack([delivery], how))
     return done
   }
 

@@ -1,3 +1,4 @@
+import { run } from '../store/run.js'
 import { InternalError, RedelayedError } from '../errors.js'
 import { asArray, asBytes, asBytesOrNull } from '../store/replies.js'
 import { get } from '../store/reliable-scripts.js'
@@ -49,9 +50,9 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
    * @throws UnsupportedOperationError a cron expression without the package `croner`
    */
   async upsertSchedule(name: string, payload: T, options: ScheduleOptions): Promise<boolean> {
-    const definition = this.checked(() => {
+    const definition = this.handle.checked(() => {
       assertRepeatName(name)
-      return definitionOf(options, this.encode(payload, 'payload'))
+      return definitionOf(options, this.handle.encode(payload, 'payload'))
     })
     return this.#change(name, async (known, now) => {
       if (known !== null && isSame(known, definition, this.context.settings.maxPayloadBytes)) return null
@@ -61,16 +62,18 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
 
   /** Ends a repeat; its message is removed unless its tick has come. False when there is none of this name. */
   async removeSchedule(name: string): Promise<boolean> {
-    this.checked(() => assertRepeatName(name))
+    this.handle.checked(() => assertRepeatName(name))
     return this.#change(name, async (known, now) => (known === null ? null : this.repeats.end(name, known, now)))
   }
 
   /** All of them, by their names; one that cannot be read is left out and reported by an `error` event. */
   async listSchedules(): Promise<ScheduleInfo<T>[]> {
     const { repeats } = this.identity.keys
-    const names = asArray(await this.read('HKEYS', [repeats])).map(asBytes)
+    const names = asArray(await this.handle.call('HKEYS', [repeats], { idempotent: true })).map(asBytes)
     if (names.length === 0) return []
-    const values = asArray(await this.read('HMGET', [repeats, ...names])).map(asBytesOrNull)
+    const values = asArray(await this.handle.call('HMGET', [repeats, ...names], { idempotent: true })).map(
+      asBytesOrNull,
+    )
     const infos: ScheduleInfo<T>[] = []
     for (const [at, name] of names.entries()) {
       const info = await repeatTurns.take(() => this.#infoOf(name.toString(), values[at] ?? null))
@@ -85,18 +88,22 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
     change: (known: Buffer | null, now: number) => Promise<boolean | null>,
   ): Promise<boolean> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const known = asBytesOrNull(await this.read('HGET', [this.identity.keys.repeats, name]))
-      const isDone = await this.attribute(change(known, await this.#now()))
+      const known = asBytesOrNull(
+        await this.handle.call('HGET', [this.identity.keys.repeats, name], { idempotent: true }),
+      )
+      const isDone = await this.handle.attribute(change(known, await this.#now()))
       if (isDone !== false) return isDone === true
     }
-    throw this.named(new InternalError('repeat-changed', `others changed it ${MAX_ATTEMPTS} times in between`))
+    throw this.handle.withQueueName(
+      new InternalError('repeat-changed', `others changed it ${MAX_ATTEMPTS} times in between`),
+    )
   }
 
   /** The clock that decides when something becomes visible, epoch milliseconds. */
   async #now(): Promise<number> {
     const { messages, deliveries, failures, inFlight } = this.identity.keys
     const keys = { ...this.due, messages, deliveries, failures, inFlight }
-    return (await this.script(get, keys, { nowMs: this.now, ids: [] }, { idempotent: true })).now
+    return (await run(this.handle, get, keys, { nowMs: this.now, ids: [] }, { idempotent: true })).now
   }
 
   #infoOf(name: string, value: Buffer | null): ScheduleInfo<T> | undefined {
@@ -106,7 +113,7 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
       const { every, cron, timeZone, headers, priority, payload } = definition
       return {
         name,
-        payload: this.decode(Buffer.from(payload, 'base64')),
+        payload: this.handle.decode(Buffer.from(payload, 'base64')),
         headers: headers ?? {},
         priority,
         every: every ?? null,
@@ -116,7 +123,7 @@ export abstract class ReliableRepeats<T> extends ReliableChanges<T> {
       }
     } catch (thrown) {
       if (!(thrown instanceof RedelayedError)) throw thrown
-      this.context.hub.emit('error', this.named(thrown))
+      this.context.hub.emit('error', this.handle.withQueueName(thrown))
       return undefined
     }
   }

@@ -71,14 +71,14 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
   ): Promise<Ticket> {
     this.assertUsable()
     const only = options === undefined && typeof unit === 'object' && unit !== null ? unit : undefined
-    const due = this.checked(() => dueAfter('delay', delay, only === undefined ? unit : undefined))
+    const due = this.handle.checked(() => dueAfter('delay', delay, only === undefined ? unit : undefined))
     return this.#offer(value, due, only ?? options)
   }
 
   /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
   async offerAt(value: T, date: Date, options?: ShardedOfferOptions): Promise<Ticket> {
     this.assertUsable()
-    const due = this.checked(() => dueAt(date))
+    const due = this.handle.checked(() => dueAt(date))
     return this.#offer(value, due, options)
   }
 
@@ -90,14 +90,15 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
    */
   async offerAll(items: Iterable<ShardedOfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.assertUsable()
-    const wait = options === undefined ? undefined : this.checked(() => waitOf(options))
+    const wait = options === undefined ? undefined : this.handle.checked(() => waitOf(options))
     const prepare = (item: ShardedOfferItem<T>, what: string): Placed => {
       const { value, key } = item
       const due = dueOfItem(item, what)
       const keyed = key === undefined ? undefined : nonEmptyString(`${what}.key`, key)
-      return { payload: this.encode(value, `${what}.value`), due, shard: this.#place(keyed) }
+      return { payload: this.handle.encode(value, `${what}.value`), due, shard: this.#place(keyed) }
     }
-    const attributed = (error: unknown): unknown => (error instanceof RedelayedError ? this.named(error) : error)
+    const attributed = (error: unknown): unknown =>
+      error instanceof RedelayedError ? this.handle.withQueueName(error) : error
     const placed = prepareAll(items, '{ value, delay, unit?, key? } or { value, date, key? }', prepare, attributed)
     return ticketsOf(await this.#offerPlaced(placed, wait), attributed)
   }
@@ -154,7 +155,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 
   /** The oldest entries of the shards' quarantines, at most `limit` (1 to 10,000; default 100), the oldest first. They stay there. */
   override async readQuarantine(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
-    this.checked(() => integer('limit', limit, 1, 10_000))
+    this.handle.checked(() => integer('limit', limit, 1, 10_000))
     const all = (await this.#each((delayed) => delayed.readQuarantine(limit))).flat()
     return all.sort((a, b) => a.at.getTime() - b.at.getTime()).slice(0, limit)
   }
@@ -179,12 +180,12 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
   }
 
   protected override assertUsable(): void {
-    if (this.#destroyed) throw this.named(new ShutdownError('this sharded queue was destroyed'))
+    if (this.#destroyed) throw this.handle.withQueueName(new ShutdownError('this sharded queue was destroyed'))
   }
 
   async #offer(value: T, due: Due, options: ShardedOfferOptions | undefined): Promise<Ticket> {
-    const { wait, key } = this.checked(() => parseOptions(options))
-    const payload = this.encode(value)
+    const { wait, key } = this.handle.checked(() => parseOptions(options))
+    const payload = this.handle.encode(value)
     const shard = this.#place(key)
     try {
       return joinTicket(shard, await this.#at(shard).offerEncoded({ payload, due }, wait))
@@ -228,7 +229,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 
   #find(ticket: Ticket): { delayed: DelayedQueue<T>; inner: Ticket; shard: number } {
     this.assertUsable()
-    const { shard, ticket: inner } = this.checked(() => splitTicket(ticket))
+    const { shard, ticket: inner } = this.handle.checked(() => splitTicket(ticket))
     return { delayed: this.#at(shard), inner, shard }
   }
 

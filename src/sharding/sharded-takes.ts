@@ -27,7 +27,8 @@ export abstract class ShardedTakes<T> extends QueueObject<T> {
       holders: context.holders,
       clock: systemClock,
       random: Math.random,
-      closedError: () => this.named(new ShutdownError('the client was shut down, or this sharded queue destroyed')),
+      closedError: () =>
+        this.handle.withQueueName(new ShutdownError('the client was shut down, or this sharded queue destroyed')),
       onFailure: (shard, error) => this.#report(shards[shard], 'taking from a shard failed', error),
       onLost: (shard, count, error) => {
         this.#report(shards[shard], `${count} elements are given up, as they may not have been put back`, error)
@@ -40,7 +41,7 @@ export abstract class ShardedTakes<T> extends QueueObject<T> {
    * what a crash can cost. An abort rejects at once; an element that was on its way goes to the next call, or back.
    */
   async take(options: TakeOptions = {}): Promise<T> {
-    return this.required((await this.#wait(1, options))[0] ?? null)
+    return this.handle.orThrow((await this.#wait(1, options))[0] ?? null)
   }
 
   /** Takes an element of any shard if there is one, without waiting; else `null`. Looks at one shard after the other. */
@@ -61,7 +62,7 @@ export abstract class ShardedTakes<T> extends QueueObject<T> {
    * from the shards that are first to have some.
    */
   async takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
-    const timeoutMs = this.checked(() => {
+    const timeoutMs = this.handle.checked(() => {
       integer('max', max, 1, MAX_TAKE)
       onlyKnown('options', options, ['timeout', 'signal'])
       return options.timeout === undefined ? undefined : this.#millis(options.timeout, undefined)
@@ -72,7 +73,7 @@ export abstract class ShardedTakes<T> extends QueueObject<T> {
   /** Takes up to `max` elements without waiting, shard by shard, at most all that are there. Without `max`, all. */
   async drainTo(max = Infinity): Promise<T[]> {
     this.assertUsable()
-    if (max !== Infinity) this.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
+    if (max !== Infinity) this.handle.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
     return this.#drain(max)
   }
 
@@ -101,11 +102,11 @@ export abstract class ShardedTakes<T> extends QueueObject<T> {
   }
 
   async #drain(max: number): Promise<T[]> {
-    return valuesOf(await this.whole(() => this.#consumer.drain(max)))
+    return valuesOf(await this.handle.trackOperation(() => this.#consumer.drain(max)))
   }
 
   #millis(timeout: number, unit: TimeUnit | undefined): number {
-    return this.checked(() => toMillis('timeout', timeout, unit))
+    return this.handle.checked(() => toMillis('timeout', timeout, unit))
   }
 
   #report(shard: QueueIdentity<T> | undefined, what: string, cause: Error): void {

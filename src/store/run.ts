@@ -1,19 +1,7 @@
-import { commandArgs, type ArgsOf, type CommandArg, type KeysOf, type Script, type ScriptSource } from './script.js'
+import type { Sender } from './sender.js'
+import { commandArgs, type ArgsOf, type KeysOf, type Script, type ScriptSource } from './script.js'
 
-/** What is needed of a connection to run scripts. Rejections are already the package's own errors. */
-export interface Sender {
-  /**
-   * `idempotent` commands may be sent again when the connection breaks before their reply came; where they are a part of a call, no later
-   * than if they had begun with it at `startedAt`.
-   */
-  call(
-    command: string,
-    args: readonly CommandArg[],
-    options?: { idempotent?: boolean; startedAt?: number },
-  ): Promise<unknown>
-  /** One result or error per command, in order. */
-  pipeline(commands: readonly (readonly [command: string, args: readonly CommandArg[]])[]): Promise<unknown[]>
-}
+export type { Sender } from './sender.js'
 
 /** The one place that sends scripts: by hash, and by text when the server does not know the hash (new, flushed, failed over). */
 export async function run<S extends ScriptSource, R>(

@@ -1,3 +1,7 @@
+import type { CommandArg } from './sender.js'
+
+export type { CommandArg } from './sender.js'
+
 /** A script as the generator writes it: its text, and the names and types that its header declares. */
 export interface ScriptSource {
   readonly name: string
@@ -30,8 +34,6 @@ export interface Script<S extends ScriptSource, R> {
 export function script<const S extends ScriptSource, R>(source: S, decode: (reply: unknown) => R): Script<S, R> {
   return Object.freeze({ source, decode })
 }
-
-export type CommandArg = string | Buffer
 
 /** Keys and arguments in the order of the script's header, as EVAL and EVALSHA take them after the script itself. */
 export function commandArgs<S extends ScriptSource>(source: S, keys: KeysOf<S>, args: ArgsOf<S>): CommandArg[] {

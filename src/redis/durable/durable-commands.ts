@@ -14,7 +14,7 @@ import { assertVersion, tooOldForReliable } from '../connections/server-version.
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { NodeGoneError, type Topology } from '../topology/topology.js'
-import type { WaitedFor } from './waited-for.js'
+import type { WaitedFor } from '../../store/waited-for.js'
 
 /** Different waits block each other on one connection, so each kind gets its own, as far as that. Per node. */
 const MAX_LANES = 4
@@ -50,7 +50,7 @@ export class DurableCommands {
   }
 
   /** A call: a shutdown lets it finish. */
-  async whole<T>(action: () => Promise<T>): Promise<T> {
+  async trackOperation<T>(action: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new ShutdownError('the client was shut down')
     this.#underWay++
     try {

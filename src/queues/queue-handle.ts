@@ -1,0 +1,155 @@
+import { closeBudget, openBudget } from '../codecs/budget.js'
+import type { Codec } from '../codecs/codec.js'
+import {
+  DecodeError,
+  EncodeError,
+  InvalidArgumentError,
+  NoSuchElementError,
+  PayloadTooLargeError,
+  RedelayedError,
+  attributeTo,
+  describe,
+  toError,
+} from '../errors.js'
+import type { CommandArg, Sender } from '../store/sender.js'
+import type { QueueContext } from './context.js'
+
+type Command = readonly [command: string, args: readonly CommandArg[]]
+
+/**
+ * What every queue object holds: a name, a codec and the client's parts. It encodes and decodes values, and sends commands; its
+ * errors carry the queue's name.
+ */
+export class QueueHandle<T> implements Sender {
+  /** The queue's name as the application knows it. */
+  readonly name: string
+  readonly codec: Codec<T>
+  readonly context: QueueContext
+
+  constructor(context: QueueContext, { name, codec }: { readonly name: string; readonly codec: Codec<T> }) {
+    this.context = context
+    this.name = name
+    this.codec = codec
+  }
+
+  /** `what` names the value in errors. */
+  encode(value: T, what = 'value'): Buffer {
+    if (value === null || value === undefined)
+      throw this.withQueueName(new InvalidArgumentError(what, 'a value', value))
+    let bytes: Buffer
+    try {
+      bytes = this.codec.encode(value)
+    } catch (thrown) {
+      if (thrown instanceof RedelayedError) throw this.withQueueName(thrown)
+      throw this.withQueueName(new EncodeError(this.codec.name, '$', toError(thrown).message, { cause: thrown }))
+    }
+    if (!Buffer.isBuffer(bytes)) {
+      const problem = `its encode returned ${describe(bytes)} instead of a Buffer`
+      throw this.withQueueName(new EncodeError(this.codec.name, '$', problem))
+    }
+    this.#assertSize(bytes)
+    return bytes
+  }
+
+  /** The bytes of each different value once. */
+  encodeDistinct(values: Iterable<T>, limit = Infinity): Buffer[] {
+    const distinct = new Map<string, Buffer>()
+    let index = 0
+    for (const value of values) {
+      const bytes = this.encode(value, `values[${index++}]`)
+      distinct.set(bytes.toString('latin1'), bytes)
+    }
+    if (distinct.size > limit) {
+      const error = new InvalidArgumentError('values', `at most ${limit} different ones`, [...distinct.keys()])
+      throw this.withQueueName(error)
+    }
+    return [...distinct.values()]
+  }
+
+  decode(bytes: Buffer): T {
+    this.#assertSize(bytes)
+    let value: T
+    try {
+      openBudget().allow(this.context.settings.maxPayloadBytes)
+      value = this.codec.decode(bytes)
+    } catch (thrown) {
+      if (thrown instanceof RedelayedError) throw this.withQueueName(thrown)
+      throw this.withQueueName(new DecodeError(this.codec.name, toError(thrown).message, { cause: thrown }))
+    } finally {
+      closeBudget()
+    }
+    // an empty result means an empty queue, so null cannot be a message
+    if (value === null || value === undefined) {
+      throw this.withQueueName(new DecodeError(this.codec.name, 'they mean null'))
+    }
+    return value
+  }
+
+  /** Decodes elements that stay where they are: those that cannot be decoded are left out and reported by an `error` event. */
+  decodeAll(elements: readonly Buffer[], decode: (bytes: Buffer) => T = (bytes) => this.decode(bytes)): T[] {
+    const values: T[] = []
+    for (const bytes of elements) {
+      try {
+        values.push(decode(bytes))
+      } catch (thrown) {
+        this.context.hub.emit('error', thrown as RedelayedError)
+      }
+    }
+    return values
+  }
+
+  /** Sends one command; an `idempotent` one is sent again when the connection breaks before its reply came. */
+  async call(
+    command: string,
+    args: readonly CommandArg[],
+    options?: { idempotent?: boolean; startedAt?: number },
+  ): Promise<unknown> {
+    return this.attribute(this.context.commands.call(command, args, options))
+  }
+
+  async pipeline(commands: readonly Command[]): Promise<unknown[]> {
+    return this.attribute(this.context.commands.pipeline(commands))
+  }
+
+  /** Runs what takes several commands: a shutdown lets all of them finish. */
+  trackOperation<R>(action: () => Promise<R>): Promise<R> {
+    return this.attribute(this.context.commands.trackOperation(action))
+  }
+
+  /** Throws `NoSuchElementError` when the value is null. */
+  orThrow<V>(value: V | null): V {
+    if (value === null) throw this.withQueueName(new NoSuchElementError())
+    return value
+  }
+
+  /** Runs an argument check whose error names the queue. */
+  checked<R>(check: () => R): R {
+    try {
+      return check()
+    } catch (error) {
+      throw this.attributed(error)
+    }
+  }
+
+  async attribute<R>(promise: Promise<R>): Promise<R> {
+    try {
+      return await promise
+    } catch (error) {
+      throw this.attributed(error)
+    }
+  }
+
+  /** What was thrown, with the queue's name where it is one of the package's own errors. */
+  attributed(thrown: unknown): unknown {
+    return thrown instanceof RedelayedError ? this.withQueueName(thrown) : thrown
+  }
+
+  withQueueName<E extends RedelayedError>(error: E): E {
+    return attributeTo(error, this.name)
+  }
+
+  #assertSize(bytes: Buffer): void {
+    const limit = this.context.settings.maxPayloadBytes
+    if (bytes.length > limit) throw this.withQueueName(new PayloadTooLargeError(bytes.length, limit))
+  }
+}
