@@ -2,16 +2,17 @@ import { DecodeError, toError } from '../../errors.js'
 import { closeBudget, openBudget, type Budget } from '../../codecs/budget.js'
 import type { Codec } from '../../codecs/codec.js'
 import { parseCbor } from './cbor-parser.js'
-import { CborWriter } from './cbor-writer.js'
+import { CborFormat } from './cbor-format.js'
 import { speedUpStrings } from './fast-strings.js'
 import { jsonText, parseJson, parseJsonExactly } from './json-parser.js'
-import { JsonWriter } from './json-writer.js'
+import { JsonFormat } from './json-format.js'
 import { parseMsgpack } from './msgpack-parser.js'
-import { MsgpackWriter } from './msgpack-writer.js'
+import { MsgpackFormat } from './msgpack-format.js'
 import { typedPlan, wrappedPlan, type JacksonOptions, type Plan, type TypedJacksonOptions } from './plan.js'
 import { Reader } from './reader.js'
 import { INEXACT } from './scalars-in.js'
-import type { Writer } from './writer.js'
+import { Writer } from './writer.js'
+import type { Fail, Format } from './format.js'
 
 /**
  * Redisson's `JsonJacksonCodec`: JSON with Java's types in it, byte for byte as Jackson writes it.
@@ -54,7 +55,7 @@ export function msgpackJackson<T = unknown>(options: JacksonOptions = {}): Codec
   const plan = wrappedPlan('msgpackJackson', options)
   return codec(
     plan,
-    () => new MsgpackWriter(plan),
+    (fail) => new MsgpackFormat(fail),
     (bytes, budget) => new Reader(plan, budget).read(parseMsgpack(plan.codec, bytes, plan.exact, budget)),
   )
 }
@@ -64,7 +65,7 @@ export function cborJackson<T = unknown>(options: JacksonOptions = {}): Codec<T>
   const plan = wrappedPlan('cborJackson', options)
   return codec(
     plan,
-    () => new CborWriter(plan),
+    (fail) => new CborFormat(fail),
     (bytes, budget) => new Reader(plan, budget).read(parseCbor(plan.codec, bytes, plan.exact, budget)),
   )
 }
@@ -72,7 +73,7 @@ export function cborJackson<T = unknown>(options: JacksonOptions = {}): Codec<T>
 function jsonCodec<T>(plan: Plan): Codec<T> {
   return codec(
     plan,
-    () => new JsonWriter(plan),
+    (fail) => new JsonFormat(fail),
     (bytes, budget) => {
       const text = jsonText(plan.codec, bytes)
       if (!plan.exact) {
@@ -87,14 +88,18 @@ function jsonCodec<T>(plan: Plan): Codec<T> {
   )
 }
 
-function codec<T>(plan: Plan, make: () => Writer, read: (bytes: Buffer, budget: Budget) => unknown): Codec<T> {
+function codec<T>(
+  plan: Plan,
+  formatOf: (fail: Fail) => Format,
+  read: (bytes: Buffer, budget: Budget) => unknown,
+): Codec<T> {
   speedUpStrings()
   let idle: Writer | undefined
   return Object.freeze({
     name: plan.codec,
     encode(value: T): Buffer {
       // a getter of the value may encode something itself
-      const writer = idle ?? make()
+      const writer = idle ?? new Writer(plan, formatOf)
       idle = undefined
       try {
         return writer.encode(value)

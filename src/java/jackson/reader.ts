@@ -1,29 +1,38 @@
 import { describe } from '../../errors.js'
 import { quoted } from '../../text.js'
-import { BYTES_OF } from '../../codecs/budget.js'
+import { BYTES_OF, type Budget } from '../../codecs/budget.js'
 import { MAX_DEPTH } from '../../codecs/codec.js'
 import { JavaValue } from '../kryo/java-values.js'
 import { ANY, itemOfArray, type Spec } from './field-types.js'
 import { kindOf, looksLikeClassName, type Kind } from './java-types.js'
 import { defineProperty, setProperty, type Node } from './nodes.js'
-import type { ClassPlan } from './plan.js'
-import { Scalars } from './scalars-in.js'
+import type { ClassPlan, Plan } from './plan.js'
+import { ScalarReader } from './scalars-in.js'
 
 const CLASS = '@class'
 type Properties = Record<string, Node>
 
 /** Turns what a parser found into values: takes Java's type information off, and checks it. Changes arrays and objects in place. */
-export class Reader extends Scalars {
+export class Reader {
+  readonly #plan: Plan
+  readonly #scalars: ScalarReader
+
+  /** With `rounded` the nodes come from `JSON.parse`, which may have changed numbers. */
+  constructor(plan: Plan, budget: Budget, rounded = false) {
+    this.#plan = plan
+    this.#scalars = new ScalarReader(plan, budget, rounded)
+  }
+
   read(node: Node): unknown {
-    return this.#typed(node, this.plan.root, 0)
+    return this.#typed(node, this.#plan.root, 0)
   }
 
   /** For a field of type Object in Java: the value on the wire names its type. */
   #any(node: Node, depth: number): unknown {
-    if (typeof node !== 'object') return this.scalar(node)
+    if (typeof node !== 'object') return this.#scalars.scalar(node)
     if (node === null) return null
-    if (Array.isArray(node)) return this.plan.wrapped ? this.#pairOrItems(node, depth) : this.#items(node, ANY, depth)
-    if (Object.getPrototypeOf(node) !== Object.prototype) return this.scalar(node)
+    if (Array.isArray(node)) return this.#plan.wrapped ? this.#pairOrItems(node, depth) : this.#items(node, ANY, depth)
+    if (Object.getPrototypeOf(node) !== Object.prototype) return this.#scalars.scalar(node)
     return this.#object(node as Properties, depth)
   }
 
@@ -36,31 +45,31 @@ export class Reader extends Scalars {
   #isPair(node: Node[]): boolean {
     const [name] = node
     if (node.length !== 2 || typeof name !== 'string') return false
-    return kindOf(name) !== 'unknown' || this.plan.classes.has(name) || looksLikeClassName(name)
+    return kindOf(name) !== 'unknown' || this.#plan.classes.has(name) || looksLikeClassName(name)
   }
 
   #pair(name: string, kind: Kind, content: Node, depth: number): unknown {
     switch (kind) {
       case 'long':
-        return this.long(content)
+        return this.#scalars.long(content)
       case 'integer':
-        return this.#keep(name, 'java.lang.Integer', this.int(content, -(2 ** 31), 2 ** 31 - 1))
+        return this.#keep(name, 'java.lang.Integer', this.#scalars.int(content, -(2 ** 31), 2 ** 31 - 1))
       case 'double':
-        return this.#keep(name, '', this.double(content))
+        return this.#keep(name, '', this.#scalars.double(content))
       case 'string':
-        return this.#keep(name, 'java.lang.String', this.string(content))
+        return this.#keep(name, 'java.lang.String', this.#scalars.string(content))
       case 'boolean':
-        return this.boolean(content)
+        return this.#scalars.boolean(content)
       case 'date':
-        return this.date(content)
+        return this.#scalars.date(content)
       case 'uuid':
-        return new JavaValue(name, this.uuid(content))
+        return new JavaValue(name, this.#scalars.uuid(content))
       case 'decimal':
-        return new JavaValue(name, this.decimal(content))
+        return new JavaValue(name, this.#scalars.decimal(content))
       case 'biginteger':
-        return new JavaValue(name, this.bigInteger(content))
+        return new JavaValue(name, this.#scalars.bigInteger(content))
       case 'bytes':
-        return this.bytes(content)
+        return this.#scalars.bytes(content)
       case 'array':
       case 'doubles':
         return this.#keep(name, '', this.#items(content, itemOfArray(name), depth))
@@ -69,7 +78,7 @@ export class Reader extends Scalars {
       case 'set':
         return this.#keep(name, 'java.util.HashSet', this.#set(content, ANY, depth))
       case 'map':
-        return this.#keep(name, 'java.util.LinkedHashMap', this.#entries(this.properties(content), ANY, depth))
+        return this.#keep(name, 'java.util.LinkedHashMap', this.#entries(this.#scalars.properties(content), ANY, depth))
       case 'unknown':
         return this.#unknownPair(name, content, depth)
     }
@@ -77,18 +86,19 @@ export class Reader extends Scalars {
 
   /** In exact mode the value with its class, unless that is the one it would be written as. */
   #keep(name: string, natural: string, value: unknown): unknown {
-    return this.plan.exact && name !== natural ? new JavaValue(name, value) : value
+    return this.#plan.exact && name !== natural ? new JavaValue(name, value) : value
   }
 
   #unknownPair(name: string, content: Node, depth: number): unknown {
-    const known = this.plan.classes.get(name)
+    const known = this.#plan.classes.get(name)
     if (known !== undefined && typeof content === 'object' && content !== null && !Array.isArray(content)) {
-      return this.#fields(this.properties(content), known, depth)
+      return this.#fields(this.#scalars.properties(content), known, depth)
     }
-    if (known === undefined && this.plan.unknownClass === 'refuse') this.fail(`the class ${quoted(name)} is not known`)
+    if (known === undefined && this.#plan.unknownClass === 'refuse')
+      this.#fail(`the class ${quoted(name)} is not known`)
     this.#nest(depth)
     const value = this.#contentOfUnknown(content, depth + 1)
-    if (value === null) this.fail(`a ${name} is null`)
+    if (value === null) this.#fail(`a ${name} is null`)
     return new JavaValue(name, value)
   }
 
@@ -104,11 +114,11 @@ export class Reader extends Scalars {
   }
 
   #nest(depth: number): void {
-    if (depth >= MAX_DEPTH) this.fail(`it nests deeper than ${MAX_DEPTH} levels`)
+    if (depth >= MAX_DEPTH) this.#fail(`it nests deeper than ${MAX_DEPTH} levels`)
   }
 
   #items(node: Node, spec: Spec, depth: number): unknown[] {
-    if (!Array.isArray(node)) this.fail(`expected an array, got ${describe(node)}`)
+    if (!Array.isArray(node)) this.#fail(`expected an array, got ${describe(node)}`)
     this.#nest(depth)
     const items = node as unknown[]
     for (let i = 0; i < items.length; i++) {
@@ -120,22 +130,22 @@ export class Reader extends Scalars {
 
   #set(node: Node, spec: Spec, depth: number): Set<unknown> {
     const items = this.#items(node, spec, depth)
-    this.spend(BYTES_OF.set)
-    const set = this.setOf(items)
-    if (set.size !== items.length) this.fail('a set has two elements that are one value here; longs: bigint may help')
+    this.#scalars.spend(BYTES_OF.set)
+    const set = this.#scalars.setOf(items)
+    if (set.size !== items.length) this.#fail('a set has two elements that are one value here; longs: bigint may help')
     return set
   }
 
   #object(node: Properties, depth: number): unknown {
-    const name = this.plan.wrapped && Object.hasOwn(node, CLASS) ? node[CLASS] : undefined
+    const name = this.#plan.wrapped && Object.hasOwn(node, CLASS) ? node[CLASS] : undefined
     if (name === undefined) return this.#inPlace(node, ANY, depth)
-    if (typeof name !== 'string') this.fail(`an @class is ${describe(name)}`)
-    const known = this.plan.classes.get(name)
+    if (typeof name !== 'string') this.#fail(`an @class is ${describe(name)}`)
+    const known = this.#plan.classes.get(name)
     if (known !== undefined) return this.#fields(node, known, depth)
     if (kindOf(name) === 'map') return this.#keep(name, 'java.util.LinkedHashMap', this.#entries(node, ANY, depth))
-    if (this.plan.unknownClass === 'refuse') this.fail(`the class ${quoted(name)} is not known`)
-    if (this.plan.unknownClass === 'map') return this.#entries(node, ANY, depth)
-    return this.plan.exact ? new JavaValue(name, this.#entries(node, ANY, depth)) : this.#inPlace(node, ANY, depth)
+    if (this.#plan.unknownClass === 'refuse') this.#fail(`the class ${quoted(name)} is not known`)
+    if (this.#plan.unknownClass === 'map') return this.#entries(node, ANY, depth)
+    return this.#plan.exact ? new JavaValue(name, this.#entries(node, ANY, depth)) : this.#inPlace(node, ANY, depth)
   }
 
   #inPlace(node: Properties, spec: Spec, depth: number): unknown {
@@ -153,15 +163,15 @@ export class Reader extends Scalars {
   #entries(node: Properties, spec: Spec, depth: number): unknown {
     // `delete` would leave a slow object behind
     const { [CLASS]: _, ...entries } = node
-    return this.#inPlace(this.plan.wrapped ? entries : node, spec, depth)
+    return this.#inPlace(this.#plan.wrapped ? entries : node, spec, depth)
   }
 
   #fields(node: Properties, known: ClassPlan, depth: number): unknown {
     this.#nest(depth)
     const instance = (known.prototype === undefined ? {} : Object.create(known.prototype)) as Properties
-    if (known.prototype === undefined && this.plan.wrapped) instance[CLASS] = known.name
+    if (known.prototype === undefined && this.#plan.wrapped) instance[CLASS] = known.name
     for (const key of Object.keys(node)) {
-      if (key === CLASS && this.plan.wrapped) continue
+      if (key === CLASS && this.#plan.wrapped) continue
       const spec = known.fields.get(key)
       const value =
         spec === undefined ? this.#any(node[key], depth + 1) : this.#field(known, key, node[key], spec, depth + 1)
@@ -172,10 +182,10 @@ export class Reader extends Scalars {
   }
 
   #field(known: ClassPlan, key: string, node: Node, spec: Spec, depth: number): unknown {
-    const outer = this.where
-    this.where = `${known.name}.${key}`
+    const outer = this.#scalars.where
+    this.#scalars.where = `${known.name}.${key}`
     const value = this.#typed(node, spec, depth)
-    this.where = outer
+    this.#scalars.where = outer
     return value
   }
 
@@ -186,28 +196,28 @@ export class Reader extends Scalars {
       case 'any':
         return this.#any(node, depth)
       case 'int':
-        return this.int(node, spec.min, spec.max)
+        return this.#scalars.int(node, spec.min, spec.max)
       case 'long':
-        return this.long(node)
+        return this.#scalars.long(node)
       case 'Long':
-        return this.long(this.#content(node, 'long'))
+        return this.#scalars.long(this.#content(node, 'long'))
       case 'double':
       case 'float':
-        return this.double(node)
+        return this.#scalars.double(node)
       case 'boolean':
-        return this.boolean(node)
+        return this.#scalars.boolean(node)
       case 'string':
-        return this.string(node)
+        return this.#scalars.string(node)
       case 'date':
-        return this.date(this.#content(node, 'date'))
+        return this.#scalars.date(this.#content(node, 'date'))
       case 'uuid':
-        return this.uuid(Array.isArray(node) ? this.#content(node, 'uuid') : node)
+        return this.#scalars.uuid(Array.isArray(node) ? this.#content(node, 'uuid') : node)
       case 'decimal':
-        return new JavaValue('java.math.BigDecimal', this.decimal(this.#content(node, 'decimal')))
+        return new JavaValue('java.math.BigDecimal', this.#scalars.decimal(this.#content(node, 'decimal')))
       case 'biginteger':
-        return this.bigInteger(this.#content(node, 'biginteger'))
+        return this.#scalars.bigInteger(this.#content(node, 'biginteger'))
       case 'bytes':
-        return this.bytes(node)
+        return this.#scalars.bytes(node)
       case 'array':
         if (spec.wrapper === undefined) return this.#items(node, spec.item, depth)
         return this.#items(this.#content(node, 'array'), spec.item, depth)
@@ -217,7 +227,7 @@ export class Reader extends Scalars {
         return this.#as(node, spec.className, this.#set(this.#content(node, 'set', 'list'), spec.item, depth))
       case 'map': {
         const content = Array.isArray(node) ? this.#content(node, 'map') : node
-        return this.#as(node, spec.className, this.#entries(this.properties(content), spec.item, depth))
+        return this.#as(node, spec.className, this.#entries(this.#scalars.properties(content), spec.item, depth))
       }
       case 'class':
         return this.#instance(node, spec.name, depth)
@@ -228,27 +238,31 @@ export class Reader extends Scalars {
 
   /** In exact mode a collection keeps its class where it is another than the declared one. */
   #as(node: Node, declared: string, value: unknown): unknown {
-    if (!this.plan.exact) return value
+    if (!this.#plan.exact) return value
     const name = Array.isArray(node) ? (node as Node[])[0] : (node as Properties)[CLASS]
     return typeof name === 'string' ? this.#keep(name, declared, value) : value
   }
 
   /** What follows the class name in a pair of one of the kinds; in plain JSON the node itself. */
   #content(node: Node, ...kinds: Kind[]): Node {
-    if (!this.plan.wrapped) return node
+    if (!this.#plan.wrapped) return node
     if (!Array.isArray(node) || node.length !== 2 || typeof node[0] !== 'string') {
-      this.fail(`expected a pair of a class and a ${kinds[0] ?? ''}, got ${describe(node)}`)
+      this.#fail(`expected a pair of a class and a ${kinds[0] ?? ''}, got ${describe(node)}`)
     }
-    if (!kinds.includes(kindOf(node[0]))) this.fail(`expected a ${kinds[0] ?? ''}, got a ${quoted(node[0])}`)
+    if (!kinds.includes(kindOf(node[0]))) this.#fail(`expected a ${kinds[0] ?? ''}, got a ${quoted(node[0])}`)
     return node[1] as Node
   }
 
   /** An object of the declared class, or of a subclass that names itself. */
   #instance(node: Node, name: string, depth: number): unknown {
-    const properties = this.properties(node)
-    if (this.plan.wrapped && properties[CLASS] !== undefined) return this.#object(properties, depth)
-    const known = this.plan.classes.get(name)
+    const properties = this.#scalars.properties(node)
+    if (this.#plan.wrapped && properties[CLASS] !== undefined) return this.#object(properties, depth)
+    const known = this.#plan.classes.get(name)
     return known === undefined ? this.#inPlace(properties, ANY, depth) : this.#fields(properties, known, depth)
+  }
+
+  #fail(message: string): never {
+    return this.#scalars.fail(message)
   }
 }
 

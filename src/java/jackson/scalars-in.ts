@@ -17,58 +17,58 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 export const INEXACT = new Error('a number may have been changed')
 
 /** Checks and converts the leaves that a parser found. */
-export abstract class Scalars {
-  protected readonly plan: Plan
+export class ScalarReader {
+  readonly #plan: Plan
   readonly #budget: Budget
   /** The declared field that is being read, for messages. */
-  protected where: string | undefined
+  where: string | undefined
 
   /** Whether the nodes come from `JSON.parse`, so that large numbers and BigDecimals cannot be trusted. */
   readonly #rounded: boolean
 
   constructor(plan: Plan, budget: Budget, rounded = false) {
-    this.plan = plan
+    this.#plan = plan
     this.#budget = budget
     this.#rounded = rounded
   }
 
-  protected fail(message: string): never {
-    throw new DecodeError(this.plan.codec, this.where === undefined ? message : `in ${this.where}: ${message}`)
+  fail(message: string): never {
+    throw new DecodeError(this.#plan.codec, this.where === undefined ? message : `in ${this.where}: ${message}`)
   }
 
   /** Claims memory that a few bytes of the message ask for. */
-  protected spend(bytes: number): void {
-    this.#budget.spend(this.plan.codec, bytes)
+  spend(bytes: number): void {
+    this.#budget.spend(this.#plan.codec, bytes)
   }
 
-  protected setOf(items: readonly unknown[]): Set<unknown> {
+  setOf(items: readonly unknown[]): Set<unknown> {
     const set = new Set()
-    this.#budget.insertions.fillSet(this.plan.codec, set, items)
+    this.#budget.insertions.fillSet(this.#plan.codec, set, items)
     return set
   }
 
   /** A leaf without a declared type. An integer of more than 64 bits is a BigInteger, as it is for Java. */
-  protected scalar(node: Node): unknown {
+  scalar(node: Node): unknown {
     if (typeof node === 'number') return this.#trusted(node)
     if (node instanceof NumberText && !INTEGER.test(node.text)) {
       const double = this.#finite(node.text)
       // without its class it would be written as an Integer
-      return this.plan.exact && Number.isSafeInteger(double) ? new JavaValue(DOUBLE, double) : double
+      return this.#plan.exact && Number.isSafeInteger(double) ? new JavaValue(DOUBLE, double) : double
     }
     const value = this.#integer(node)
     if (typeof value !== 'bigint') return value ?? node
     return value >= MIN_INT64 && value <= MAX_INT64 ? value : new JavaValue('java.math.BigInteger', value)
   }
 
-  protected long(node: Node): number | bigint {
+  long(node: Node): number | bigint {
     const value = this.#integer(node)
     if (value === undefined) this.fail(`expected a whole number of 64 bits, got ${describeNode(node)}`)
     if (typeof value === 'bigint' && (value < MIN_INT64 || value > MAX_INT64))
       this.fail(`${value} has more than 64 bits`)
-    return this.plan.bigintLongs ? BigInt(value) : value
+    return this.#plan.bigintLongs ? BigInt(value) : value
   }
 
-  protected int(node: Node, min: number, max: number): number {
+  int(node: Node, min: number, max: number): number {
     const value = this.#integer(node)
     if (typeof value !== 'number' || value < min || value > max) {
       this.fail(`expected a whole number from ${min} to ${max}, got ${describeNode(node)}`)
@@ -76,7 +76,7 @@ export abstract class Scalars {
     return value
   }
 
-  protected double(node: Node): number {
+  double(node: Node): number {
     if (typeof node === 'number') return this.#trusted(node)
     if (typeof node === 'bigint') return Number(node)
     if (node instanceof JavaValue && node.type === DOUBLE) return node.value as number
@@ -85,15 +85,15 @@ export abstract class Scalars {
     return this.fail(`expected a number, got ${describeNode(node)}`)
   }
 
-  protected string(node: Node): string {
+  string(node: Node): string {
     return typeof node === 'string' ? node : this.fail(`expected a string, got ${describeNode(node)}`)
   }
 
-  protected boolean(node: Node): boolean {
+  boolean(node: Node): boolean {
     return typeof node === 'boolean' ? node : this.fail(`expected true or false, got ${describeNode(node)}`)
   }
 
-  protected date(node: Node): Date {
+  date(node: Node): Date {
     const time = this.#integer(node)
     if (typeof time !== 'number' || Math.abs(time) > MAX_DATE) {
       this.fail(`expected the milliseconds of a Date, got ${describeNode(node)}`)
@@ -103,7 +103,7 @@ export abstract class Scalars {
   }
 
   /** CBOR may hold the 16 bytes. */
-  protected uuid(node: Node): string {
+  uuid(node: Node): string {
     let text = node
     if (Buffer.isBuffer(node) && node.length === 16) {
       text = node.toString('hex').replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5')
@@ -111,7 +111,7 @@ export abstract class Scalars {
     return isUuid(text) ? text.toLowerCase() : this.fail(`expected a UUID, got ${describeNode(node)}`)
   }
 
-  protected decimal(node: Node): string {
+  decimal(node: Node): string {
     if (this.#rounded) throw INEXACT
     const number = numberOf(node)
     let text: string | undefined
@@ -121,7 +121,7 @@ export abstract class Scalars {
     return text ?? this.fail(`expected a number, got ${describeNode(node)}`)
   }
 
-  protected bigInteger(node: Node): bigint {
+  bigInteger(node: Node): bigint {
     const number = numberOf(node)
     let value: unknown
     if (typeof number === 'number') value = Number.isSafeInteger(this.#trusted(number)) ? BigInt(number) : undefined
@@ -131,7 +131,7 @@ export abstract class Scalars {
   }
 
   /** MessagePack and CBOR have bytes, JSON has them in base64. */
-  protected bytes(node: Node): Buffer {
+  bytes(node: Node): Buffer {
     if (Buffer.isBuffer(node)) return node
     if (typeof node !== 'string' || node.length % 4 !== 0 || !BASE64.test(node))
       this.fail(`expected bytes in base64, got ${describeNode(node)}`)
@@ -139,7 +139,7 @@ export abstract class Scalars {
     return Buffer.from(node, 'base64')
   }
 
-  protected properties(node: Node): Record<string, Node> {
+  properties(node: Node): Record<string, Node> {
     if (typeof node !== 'object' || node === null || Object.getPrototypeOf(node) !== Object.prototype) {
       this.fail(`expected an object, got ${describeNode(node)}`)
     }

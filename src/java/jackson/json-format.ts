@@ -1,6 +1,6 @@
+import type { Fail, Format } from './format.js'
 import { javaDouble } from './java-double.js'
 import { JsonOut } from './json-out.js'
-import { Writer } from './writer.js'
 
 /** Messages of one kind have the same keys and classes again and again. */
 const MAX_KNOWN = 2000
@@ -36,79 +36,90 @@ const pairs = new Known('[', ',')
 const classes = new Known('{"@class":', '')
 
 /** JSON text, byte for byte as Jackson writes it. */
-export class JsonWriter extends Writer {
-  protected readonly out = new JsonOut()
+export class JsonFormat implements Format {
+  readonly out = new JsonOut()
+  readonly counts = false
+  readonly nativeBytes = false
+  readonly #fail: Fail
 
-  protected nil(): void {
+  constructor(fail: Fail) {
+    this.#fail = fail
+  }
+
+  nil(): void {
     this.out.ascii('null')
   }
 
-  protected text(value: string): void {
+  text(value: string): void {
     this.out.quoted(value)
   }
 
-  protected bool(value: boolean): void {
+  bool(value: boolean): void {
     this.out.ascii(value ? 'true' : 'false')
   }
 
-  protected int(value: number): void {
+  int(value: number): void {
     this.out.ascii(String(value))
   }
 
-  protected bigint(value: bigint): void {
+  bigint(value: bigint): void {
     this.out.ascii(String(value))
   }
 
-  protected decimal(text: string): void {
+  bigInteger(value: bigint): void {
+    this.bigint(value)
+  }
+
+  decimal(text: string): void {
     this.out.ascii(text)
   }
 
-  protected double(value: number, declared: boolean): void {
+  double(value: number, declared: boolean): void {
     if (Number.isFinite(value)) this.out.ascii(javaDouble(value))
     else if (declared) this.out.ascii(`"${value}"`)
-    else this.fail(`${value}, which Java would read as a string`)
+    else this.#fail(`${value}, which Java would read as a string`)
   }
 
-  protected float(value: number): void {
+  float(value: number): void {
     this.double(value, true)
   }
 
-  protected bytes(value: Uint8Array): void {
+  bytes(value: Uint8Array): void {
     const bytes = Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
     this.out.text(`"${bytes.toString('base64')}"`)
   }
 
-  protected openPair(className: string): void {
+  openPair(className: string): void {
     pairs.write(this.out, className)
   }
 
-  protected closePair(): void {
+  closePair(): void {
     this.out.byte(0x5d)
   }
 
-  protected openArray(): void {
+  openArray(): void {
     this.out.byte(0x5b)
   }
 
-  protected item(index: number): void {
+  item(index: number): void {
     if (index > 0) this.out.byte(0x2c)
   }
 
-  protected closeArray(): void {
+  closeArray(): void {
     this.out.byte(0x5d)
   }
 
-  protected openObject(className: string | undefined): void {
+  openObject(className: string | undefined): void {
     if (className === undefined) this.out.byte(0x7b)
     else classes.write(this.out, className)
   }
 
-  protected key(key: string, first: boolean): void {
+  key(key: string, first: boolean): void {
     if (first) firstKeys.write(this.out, key)
     else furtherKeys.write(this.out, key)
   }
 
-  protected closeObject(): void {
+  closeObject(): void {
     this.out.byte(0x7d)
   }
 }

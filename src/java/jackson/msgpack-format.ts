@@ -1,22 +1,35 @@
 import { parseDecimal } from '../kryo/decimal.js'
-import { BinaryWriter } from './binary-writer.js'
+import { writeText } from './binary-text.js'
+import { BytesOut } from './bytes-out.js'
+import type { Fail, Format } from './format.js'
 
 const MAX_UINT64 = 2n ** 64n - 1n
 const MIN_INT64 = -(2n ** 63n)
 
 /** MessagePack as jackson-dataformat-msgpack writes it: lengths first, integers as short as they can be. */
-export class MsgpackWriter extends BinaryWriter {
-  protected override readonly counts = true
+export class MsgpackFormat implements Format {
+  readonly out = new BytesOut()
+  readonly counts = true
+  readonly nativeBytes = true
+  readonly #fail: Fail
 
-  protected nil(): void {
+  constructor(fail: Fail) {
+    this.#fail = fail
+  }
+
+  nil(): void {
     this.out.byte(0xc0)
   }
 
-  protected bool(value: boolean): void {
+  text(value: string): void {
+    writeText(this.out, value, this.#textHead, this.#fail)
+  }
+
+  bool(value: boolean): void {
     this.out.byte(value ? 0xc3 : 0xc2)
   }
 
-  protected int(value: number): void {
+  int(value: number): void {
     if (value >= 0) {
       if (value < 0x80) this.out.byte(value)
       else if (value < 0x100) this.out.tagged(0xcc, value, 1)
@@ -30,32 +43,36 @@ export class MsgpackWriter extends BinaryWriter {
     else this.out.tagged64(0xd3, BigInt(value))
   }
 
-  protected bigint(value: bigint): void {
-    if (value < MIN_INT64 || value > MAX_UINT64) this.fail('MessagePack has no integers of more than 64 bits')
+  bigint(value: bigint): void {
+    if (value < MIN_INT64 || value > MAX_UINT64) this.#fail('MessagePack has no integers of more than 64 bits')
     const number = Number(value)
     if (Number.isSafeInteger(number)) this.int(number)
     else this.out.tagged64(value < 0n ? 0xd3 : 0xcf, value)
   }
 
+  bigInteger(value: bigint): void {
+    this.bigint(value)
+  }
+
   /** Jackson writes a whole BigDecimal as an integer and others as a double; the number is kept, the scale is not. */
-  protected decimal(text: string): void {
+  decimal(text: string): void {
     const number = Number(text)
     if (Number.isSafeInteger(number) && sameNumber(text, String(number))) this.int(number)
     else if (/^-?\d+$/.test(text)) this.bigint(BigInt(text))
     else if (Number.isFinite(number) && sameNumber(text, String(number))) this.out.double(0xcb, number)
-    else this.fail(`MessagePack would round the BigDecimal ${text}`)
+    else this.#fail(`MessagePack would round the BigDecimal ${text}`)
   }
 
-  protected double(value: number): void {
+  double(value: number): void {
     this.out.double(0xcb, value)
   }
 
-  protected float(value: number): void {
+  float(value: number): void {
     if (Number.isNaN(value) || Math.fround(value) === value) this.out.float(0xca, value)
     else this.double(value)
   }
 
-  protected bytes(value: Uint8Array): void {
+  bytes(value: Uint8Array): void {
     const size = value.length
     if (size < 0x100) this.out.tagged(0xc4, size, 1)
     else if (size < 0x10000) this.out.tagged(0xc5, size, 2)
@@ -63,33 +80,41 @@ export class MsgpackWriter extends BinaryWriter {
     this.out.raw(value)
   }
 
-  protected textHead(size: number): void {
+  readonly #textHead = (size: number): void => {
     if (size < 0x20) this.out.byte(0xa0 | size)
     else if (size < 0x100) this.out.tagged(0xd9, size, 1)
     else if (size < 0x10000) this.out.tagged(0xda, size, 2)
     else this.out.tagged(0xdb, size, 4)
   }
 
-  protected openPair(className: string): void {
+  item(): void {
+    // the items of an array follow each other without anything between them
+  }
+
+  key(key: string): void {
+    this.text(key)
+  }
+
+  openPair(className: string): void {
     this.out.byte(0x92)
     this.text(className)
   }
 
-  protected closePair(): void {
+  closePair(): void {
     // its length was written first
   }
 
-  protected openArray(count: number): void {
+  openArray(count: number): void {
     if (count < 0x10) this.out.byte(0x90 | count)
     else if (count < 0x10000) this.out.tagged(0xdc, count, 2)
     else this.out.tagged(0xdd, count, 4)
   }
 
-  protected closeArray(): void {
+  closeArray(): void {
     // its length was written first
   }
 
-  protected openObject(className: string | undefined, count: number): void {
+  openObject(className: string | undefined, count: number): void {
     const all = className === undefined ? count : count + 1
     if (all < 0x10) this.out.byte(0x80 | all)
     else if (all < 0x10000) this.out.tagged(0xde, all, 2)
@@ -99,7 +124,7 @@ export class MsgpackWriter extends BinaryWriter {
     this.text(className)
   }
 
-  protected closeObject(): void {
+  closeObject(): void {
     // its length was written first
   }
 }

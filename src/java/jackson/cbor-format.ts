@@ -1,5 +1,7 @@
 import { parseDecimal, toBytes } from '../kryo/decimal.js'
-import { BinaryWriter } from './binary-writer.js'
+import { writeText } from './binary-text.js'
+import { BytesOut } from './bytes-out.js'
+import type { Fail, Format } from './format.js'
 
 const BREAK = 0xff
 const OPEN_ARRAY = 0x9f
@@ -10,21 +12,34 @@ const TAG_NEGATIVE = 0xc3
 const TAG_DECIMAL = 0xc4
 
 /** CBOR as Jackson writes it: objects and typed arrays without a length, closed by a break. */
-export class CborWriter extends BinaryWriter {
-  protected nil(): void {
+export class CborFormat implements Format {
+  readonly out = new BytesOut()
+  readonly counts = false
+  readonly nativeBytes = true
+  readonly #fail: Fail
+
+  constructor(fail: Fail) {
+    this.#fail = fail
+  }
+
+  nil(): void {
     this.out.byte(0xf6)
   }
 
-  protected bool(value: boolean): void {
+  text(value: string): void {
+    writeText(this.out, value, this.#textHead, this.#fail)
+  }
+
+  bool(value: boolean): void {
     this.out.byte(value ? 0xf5 : 0xf4)
   }
 
-  protected int(value: number): void {
+  int(value: number): void {
     if (value >= 0) this.#head(MAJOR.unsigned, value)
     else this.#head(MAJOR.negative, -1 - value)
   }
 
-  protected bigint(value: bigint): void {
+  bigint(value: bigint): void {
     const number = Number(value)
     if (Number.isSafeInteger(number)) return this.int(number)
     const major = value < 0n ? MAJOR.negative : MAJOR.unsigned
@@ -35,64 +50,72 @@ export class CborWriter extends BinaryWriter {
    * Jackson tags every BigInteger, also a small one. For a negative one it writes the magnitude n of -n where the standard
    * has -1 - n, and reads it so; what counts here is that Java reads the number that was written.
    */
-  protected override bigIntegerOf(value: bigint): void {
+  bigInteger(value: bigint): void {
     this.out.byte(value < 0n ? TAG_NEGATIVE : TAG_POSITIVE)
     this.bytes(toBytes(value < 0n ? -value : value))
   }
 
-  protected decimal(text: string): void {
-    const { unscaled, scale } = parseDecimal(text) ?? this.fail(`${text} is no number`)
+  decimal(text: string): void {
+    const { unscaled, scale } = parseDecimal(text) ?? this.#fail(`${text} is no number`)
     this.out.byte(TAG_DECIMAL)
     this.out.byte(MAJOR.array | 2)
     this.int(-scale)
     if (BigInt.asIntN(64, unscaled) === unscaled) this.bigint(unscaled)
-    else this.bigIntegerOf(unscaled)
+    else this.bigInteger(unscaled)
   }
 
-  protected double(value: number): void {
+  double(value: number): void {
     this.out.double(0xfb, value)
   }
 
-  protected float(value: number): void {
+  float(value: number): void {
     if (Number.isNaN(value) || Math.fround(value) === value) this.out.float(0xfa, value)
     else this.double(value)
   }
 
-  protected bytes(value: Uint8Array): void {
+  bytes(value: Uint8Array): void {
     this.#head(MAJOR.bytes, value.length)
     this.out.raw(value)
   }
 
-  protected textHead(size: number): void {
+  readonly #textHead = (size: number): void => {
     this.#head(MAJOR.text, size)
   }
 
-  protected openPair(className: string): void {
+  item(): void {
+    // the items of an array follow each other without anything between them
+  }
+
+  key(key: string): void {
+    this.text(key)
+  }
+
+  openPair(className: string): void {
     this.out.byte(OPEN_ARRAY)
     this.text(className)
   }
 
-  protected closePair(): void {
+  closePair(): void {
     this.out.byte(BREAK)
   }
 
-  protected openArray(count: number, typed: boolean): void {
+  openArray(count: number, typed: boolean): void {
     if (typed) this.out.byte(OPEN_ARRAY)
     else this.#head(MAJOR.array, count)
   }
 
-  protected closeArray(typed: boolean): void {
+  closeArray(typed: boolean): void {
     if (typed) this.out.byte(BREAK)
   }
 
-  protected openObject(className: string | undefined): void {
+  openObject(className: string | undefined): void {
     this.out.byte(OPEN_MAP)
     if (className === undefined) return
     this.text('@class')
     this.text(className)
   }
 
-  protected closeObject(): void {
+  closeObject(): void {
     this.out.byte(BREAK)
   }
 

@@ -1,0 +1,37 @@
+import type { BytesOut } from './bytes-out.js'
+
+/** What Jackson's generators offer, for one wire format. `item` and `key` come before each item or property. */
+export interface Format {
+  readonly out: BytesOut
+  /** Whether the format needs to know how many properties follow. */
+  readonly counts: boolean
+  /** Whether bytes have a form of their own, which Java reads as `byte[]` without type information. */
+  readonly nativeBytes: boolean
+  nil(): void
+  text(value: string): void
+  bool(value: boolean): void
+  /** A safe integer. */
+  int(value: number): void
+  bigint(value: bigint): void
+  /** The number of a BigInteger; of any size, where the format has such. */
+  bigInteger(value: bigint): void
+  decimal(text: string): void
+  /** With `declared` the reader expects a double, so that it may be NaN in every format. */
+  double(value: number, declared: boolean): void
+  float(value: number): void
+  bytes(value: Uint8Array): void
+  /** Begins a pair of a class name and what follows. */
+  openPair(className: string): void
+  closePair(): void
+  /** `typed` when the array is in a pair; Jackson's CBOR writes such an array differently. */
+  openArray(count: number, typed: boolean): void
+  item(index: number): void
+  closeArray(typed: boolean): void
+  /** `className` becomes the first property; `count` others follow. */
+  openObject(className: string | undefined, count: number): void
+  key(key: string, first: boolean): void
+  closeObject(): void
+}
+
+/** Rejects a value that the format has no form for; the writer adds the path to it. */
+export type Fail = (message: string) => never
