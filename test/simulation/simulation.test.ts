@@ -1,6 +1,7 @@
 import { expect } from 'chai'
-import { BROKEN_VARIANTS, loadBroken } from './broken-variants.js'
+import { BROKEN_VARIANTS } from './broken-variants.js'
 import { loadCode, type Code } from './code.js'
+import { loadWith } from './plant.js'
 import { simulate } from './simulate.js'
 
 /** A tenth of a second each thousand or so; `npm run test:simulation` plays many more. */
@@ -34,7 +35,7 @@ describe('Simulation of many clients, with faults', function () {
   describe('finds out when the code is broken', () => {
     for (const variant of BROKEN_VARIANTS) {
       it(variant.what, async () => {
-        const found = await firstViolation(await loadBroken(variant))
+        const found = await firstViolation(await loadWith(variant, loadCode))
         expect(found, 'not found').to.be.a('string')
       })
     }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { BROKEN_CLIENTS, loadBrokenClient } from './broken-variants.js'
+import { loadWith } from '../plant.js'
+import { BROKEN_CLIENTS } from './broken-variants.js'
 import { loadClientCode, type ClientCode } from './code.js'
 import { playClient } from './play.js'
 
@@ -36,7 +37,7 @@ describe('Simulation of whole clients, with faults', function () {
   describe('finds out when the code is broken', () => {
     for (const variant of BROKEN_CLIENTS) {
       it(variant.what, async () => {
-        const found = await firstViolation(await loadBrokenClient(variant))
+        const found = await firstViolation(await loadWith(variant, loadClientCode))
         expect(found, 'not found').to.be.a('string')
       })
     }
