@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { constants } from 'node:buffer'
 import { randomInt } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
@@ -7,6 +8,7 @@ import { guardReplies } from '../../src/redis/replies/reply-guard.js'
 import { ProtocolError, ReplyScanner } from '../../src/redis/replies/reply-scanner.js'
 import { randomFrom } from '../support/random.js'
 
+const { MAX_STRING_LENGTH } = constants
 const require = createRequire(import.meta.url)
 const { default: DataHandler } = require('ioredis/built/DataHandler.js') as {
   default: new (redis: unknown, options: object) => unknown
@@ -106,6 +108,20 @@ describe('the guard of replies', () => {
     ['a negative length', '*-5\r\n', { commands: ['get'] }, /a length is negative/],
     ['a length of gigabytes', '$999999999999\r\nabc', { commands: ['get'] }, /a length is too large/],
     ['a billion elements', '*1000000000\r\n:1\r\n', { commands: ['get'] }, /a length is too large/],
+    ['a million elements and more', '*1048577\r\n:1\r\n', { commands: ['EVALSHA'] }, /a length is too large/],
+    ['a string longer than any text', `$${MAX_STRING_LENGTH + 1}\r\nx`, { commands: ['get'] }, /a length is too large/],
+    [
+      'a message of more than 1 MiB',
+      '>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1048577\r\nx',
+      { subscribed: true },
+      /a length is too large/,
+    ],
+    [
+      'a message of more than 1 MiB with RESP2, right after the subscription',
+      '*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1048577\r\nx',
+      { protocol: 2, commands: ['subscribe'] },
+      /a length is too large/,
+    ],
     ['ten thousand levels', '*1\r\n'.repeat(10_000), { commands: ['get'] }, /nested too deep/],
     ['a text of HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', { commands: ['get'] }, /an unknown type/],
     ['zeros', '\0'.repeat(64), { commands: ['get'] }, /an unknown type/],
@@ -168,6 +184,15 @@ describe('the guard of replies', () => {
       }
     })
   }
+
+  it('lets a whole list have more elements, and a reply that is no message longer strings', () => {
+    for (const protocol of [2, 3] as const) {
+      const made = connection({ protocol, commands: ['LRANGE', 'get'] }).guard().open()
+      made.write(`*1048577\r\n${':1\r\n'.repeat(1_048_577)}*1\r\n$1048577\r\n${'x'.repeat(1_048_577)}\r\n`)
+      expect(made.errors).to.eql([])
+      expect(made.replies.map((reply) => (reply as unknown[]).length)).to.eql([1_048_577, 1])
+    }
+  })
 
   it('passes on what came before a wrong byte, and rejects the rest', () => {
     const { replies } = connection({ commands: ['get', 'get', 'get'] })

@@ -66,12 +66,15 @@ class ReplyGuard {
     const data = this.#held === undefined ? chunk : Buffer.concat([this.#held, chunk])
     this.#held = undefined
     const scanner = this.#scanner
-    scanner.tracksArrays = this.#internals.condition.protocol !== 3
+    const { commandQueue, condition } = this.#internals
+    scanner.tracksArrays = condition.protocol !== 3
     let decoded = 0
     let at = 0
     let replies = 0 // since what is decoded
     try {
       for (;;) {
+        scanner.isSubscribed = Boolean(condition.subscriber)
+        scanner.isList = LISTS.has(commandQueue.peekAt(replies)?.command.name ?? '')
         const end = scanner.next(data, at)
         if (end === -1) break
         if (this.#isReply(replies)) {
@@ -145,6 +148,9 @@ class ReplyGuard {
 function isError(type: number): boolean {
   return type === TYPE.error || type === TYPE.bulkError
 }
+
+/** As they are sent. */
+const LISTS = new Set(['LRANGE', 'HKEYS'])
 
 const SUBSCRIBES = ['subscribe', 'psubscribe', 'ssubscribe']
 const UNSUBSCRIBES = ['unsubscribe', 'punsubscribe', 'sunsubscribe']

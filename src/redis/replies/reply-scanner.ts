@@ -1,3 +1,5 @@
+import { constants } from 'node:buffer'
+
 /** What a byte says that begins an element of RESP2 or RESP3. */
 export const TYPE = {
   bulk: 36, // $
@@ -22,11 +24,14 @@ const MINUS = 45
 const PLUS = 43
 const ZERO = 48
 
-/** The longest string of Redis. */
-const MAX_BULK = 512 * 1024 * 1024
-/** ioredis makes room for the elements before they come; our own scripts nest far less of them. */
-const MAX_ELEMENTS = 2 ** 27
-const MAX_NESTED_ELEMENTS = 2 ** 20
+/** The longest text of V8, a few bytes below the longest string of Redis: ioredis turns some replies into texts, and a longer one would end the process. */
+const MAX_BULK = constants.MAX_STRING_LENGTH
+/** Announcements are short numbers. What else is published there comes from strangers, and ioredis would make a text of it. */
+const MAX_MESSAGE_PART = 1024 * 1024
+/** ioredis makes room for the elements before they come, and nearly all replies have far fewer; */
+const MAX_ELEMENTS = 2 ** 20
+/** those that are a whole list can have more. */
+const MAX_LISTED = 2 ** 27
 const MAX_DEPTH = 32
 /** Longer than any number. */
 const MAX_DIGITS = 20
@@ -54,6 +59,10 @@ export class ProtocolError extends Error {
 export class ReplyScanner {
   /** Whether arrays can be messages, as on a subscriber with RESP2. */
   tracksArrays = false
+  /** Whether arrays are messages, or the replies to commands that subscribe. */
+  isSubscribed = false
+  /** Whether the frame is the reply to a command for a whole list. */
+  isList = false
   /** Up to where the chunk can be decoded, when `next` has returned -1; the rest is to be scanned again, together with what follows. */
   safe = 0
   /** Of the frame that `next` came to the end of: its type, */
@@ -65,8 +74,10 @@ export class ReplyScanner {
   /** and, for a push, the text of the first. */
   kind = ''
   #noted = 0
-  /** Whether the frame may be a message. */
+  /** Whether the frame may be a message, */
   #isTracked = false
+  /** and whether it can be nothing else. */
+  #isMessage = false
   /** How many elements are missing, by depth. */
   readonly #missing: number[] = Array.from({ length: MAX_DEPTH + 1 }, () => 0)
   #depth = 0
@@ -106,7 +117,7 @@ export class ReplyScanner {
         case TYPE.bulk:
         case TYPE.verbatim:
         case TYPE.bulkError: {
-          const length = this.#length(chunk, at + 1, MAX_BULK)
+          const length = this.#length(chunk, at + 1, this.#isMessage ? MAX_MESSAGE_PART : MAX_BULK)
           if (length === INCOMPLETE) return this.#wait(at)
           if (length === NIL && type !== TYPE.bulk) throw new ProtocolError('a length is negative')
           if (type === TYPE.verbatim && length < 4) throw new ProtocolError('a string has no format')
@@ -130,7 +141,7 @@ export class ReplyScanner {
         case TYPE.set:
         case TYPE.map:
         case TYPE.push: {
-          const count = this.#length(chunk, at + 1, this.#depth === 0 ? MAX_ELEMENTS : MAX_NESTED_ELEMENTS)
+          const count = this.#length(chunk, at + 1, this.#depth === 0 && this.isList ? MAX_LISTED : MAX_ELEMENTS)
           if (count === INCOMPLETE) return this.#wait(at)
           if (count === NIL && type !== TYPE.array) throw new ProtocolError('a length is negative')
           if (type === TYPE.push && this.#depth > 0) throw new ProtocolError('a push within a reply')
@@ -169,6 +180,7 @@ export class ReplyScanner {
     this.kind = ''
     this.#noted = 0
     this.#isTracked = type === TYPE.push || (this.tracksArrays && type === TYPE.array)
+    this.#isMessage = this.#isTracked && (type === TYPE.push || this.isSubscribed)
   }
 
   #note(type: number): void {
