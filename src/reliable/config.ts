@@ -60,7 +60,7 @@ export function isSetting(name: string, value: string): boolean {
   const check = CHECKS[name as keyof typeof CHECKS] as (typeof CHECKS)[keyof typeof CHECKS] | undefined
   if (check === undefined) return true
   try {
-    return /^\d+$/.test(value) && check(name, Number(value)) >= 0
+    return /^\d{1,16}$/.test(value) && check(name, Number(value)) >= 0
   } catch {
     return false
   }

@@ -143,6 +143,7 @@ export class Poller {
   async #look(announce: boolean): Promise<TransferResult | null> {
     let last: PollReply | undefined
     let moved = 0
+    let progress = 0
     for (const [key, group] of [...this.#takers]) {
       const { how, takers } = group
       if (takers.wanted === 0) {
@@ -153,6 +154,7 @@ export class Poller {
       last = await this.#params.poll(Math.min(MOST, takers.wanted), how, announce)
       this.#hasServed = true
       moved += last.messages.length
+      progress += last.changed
       const left = takers.give(polledOf(last, sentAt))
       if (last.messages.length > 0) this.#toTheEnd(key, group)
       if (left.length > 0) void this.#params.release(left).catch(this.#params.onError)
@@ -161,7 +163,7 @@ export class Poller {
     const { now, next, subscribers } = last
     // where more is visible and no caller waits, the next caller that begins to wait starts a poll
     const isForNobody = !this.isWanted && next !== null && next <= now
-    return { moved, next: isForNobody ? null : next, now, subscribers }
+    return { moved, next: isForNobody ? null : next, now, subscribers, progress }
   }
 
   /** A group that got messages is served last the next time, so that it cannot starve the others. */

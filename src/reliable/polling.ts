@@ -9,6 +9,7 @@ import { dueKeys, type ReliableContext, type ReliableIdentity } from './context.
 import type { Acknowledger } from './handling.js'
 import type { PollTarget } from './poll-registry.js'
 import { polledOf, type HowToHold, type Polled } from './poller.js'
+import { mostRepeatBytes } from './repeats/repeat-definition.js'
 import type { Repeats } from './repeats/repeats.js'
 
 /** A script hands out for about this long, so that other clients' commands wait no longer. */
@@ -50,7 +51,7 @@ export class Claims {
       })
       if (reply === undefined) break
       polled.push(...polledOf(reply, sentAt))
-      if (reply.next === null || reply.next > reply.now) break
+      if (reply.next === null || reply.next > reply.now || reply.changed === 0) break
     }
     return polled
   }
@@ -96,6 +97,7 @@ export class Claims {
         idleMs: IDLE_MS,
         announce,
         beforehand,
+        repeatBytes: mostRepeatBytes(this.#context.queues.settings.maxPayloadBytes),
       },
       // what a lost reply held comes back when its visibility ends
       { idempotent: true },

@@ -1,5 +1,5 @@
 import * as generated from './scripts/generated.js'
-import { asArray, asBytes, asFlag, asInteger, asNumber, asText } from './replies.js'
+import { asArray, asBytes, asBytesOrNull, asFlag, asInteger, asNumber, asText } from './replies.js'
 import { script } from './script.js'
 
 /** What became of added messages. */
@@ -26,7 +26,8 @@ export interface RepeatRecord {
   readonly name: string
   /** The bytes of the name, which may be no text. */
   readonly key: Buffer
-  readonly value: Buffer
+  /** `null` where it is larger than any may be; the poll has set it aside then. */
+  readonly value: Buffer | null
 }
 
 export interface PollReply {
@@ -42,6 +43,8 @@ export interface PollReply {
   readonly deadLettered: number
   /** The first key that is not what it should be, and what the server said, while the rest went on; else empty. */
   readonly problem: string
+  /** How many members of schedules were moved, removed or put off. Without any, the same poll finds the same again. */
+  readonly changed: number
   /** Whose next message this caller has to prepare. */
   readonly repeats: readonly RepeatRecord[]
   readonly messages: readonly PolledRecord[]
@@ -119,14 +122,14 @@ function asAddReply(reply: unknown): AddReply {
 }
 
 function asPollReply(reply: unknown): PollReply {
-  const [now, next, subscribers, visibility, returned, expired, deadLettered, repeating, problem, ...flat] =
+  const [now, next, subscribers, visibility, returned, expired, deadLettered, repeating, problem, changed, ...flat] =
     asArray(reply)
   const messages: PolledRecord[] = []
   const repeats: RepeatRecord[] = []
   const first = 2 * asInteger(repeating)
   for (let i = 0; i + 1 < first; i += 2) {
     const key = asBytes(flat[i])
-    repeats.push({ name: key.toString(), key, value: asBytes(flat[i + 1]) })
+    repeats.push({ name: key.toString(), key, value: asBytesOrNull(flat[i + 1]) })
   }
   for (let at = first; at + 2 < flat.length;) {
     const [priority, lease] = [asInteger(flat[at]), asText(flat[at + 1])]
@@ -145,6 +148,7 @@ function asPollReply(reply: unknown): PollReply {
     expired: asInteger(expired),
     deadLettered: asInteger(deadLettered),
     problem: asText(problem),
+    changed: asInteger(changed),
     repeats,
     messages,
   }

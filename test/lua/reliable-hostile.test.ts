@@ -18,6 +18,7 @@ const HOSTILE = [
   '5 ',
   '',
   '9'.repeat(400),
+  `${'0'.repeat(20)}5`, // to read millions of digits takes seconds, so that no script reads more than a setting has
   '\xff\x00',
 ]
 const MINUTE = 60_000
@@ -27,7 +28,7 @@ describe('hostile data of a reliable queue', () => {
 
   const pollArgs = ({ channel, deadChannel }: ReliableFixture) => ({
     ...{ channel, deadChannel, nowMs: NOW, budgetUs: 1_000_000, count: 10, visibilityMs: -1 },
-    ...{ token: 't', idleMs: 1_000, announce: false, beforehand: false },
+    ...{ token: 't', idleMs: 1_000, announce: false, beforehand: false, repeatBytes: 1_000_000 },
   })
 
   for (const value of [...HOSTILE, '0']) {
@@ -128,6 +129,56 @@ describe('hostile data of a reliable queue', () => {
     await queue.unblock('due7')
     const later = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE })
     expect(later.messages.map(({ id }) => id.toString())).to.deep.equal(['x', 'good'])
+  })
+
+  it('neither reads nor asks again for a repeat that is larger than any may be', async () => {
+    const repeats = [
+      ['large', 'x'.repeat(1_000_001)],
+      ['small', '5 {}'],
+    ] as const
+    const queue = await rig.queue(
+      having([{ id: 'good' }], {
+        repeats,
+        ticks: [
+          ['large', 5],
+          ['small', 5],
+        ],
+      }),
+    )
+    const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    expect(reply.messages).to.have.length(1)
+    const given = reply.repeats.map(({ name, value }) => [name, value?.toString() ?? null])
+    expect(given).to.deep.equal([
+      ['large', null],
+      ['small', '5 {}'],
+    ])
+    expect(await rig.redis.zrange(queue.keys.ticks, '0', '-1')).to.deep.equal(['small'])
+    expect(await rig.redis.hstrlen(queue.keys.repeats, 'large')).to.equal(1_000_001)
+  })
+
+  it('hands out no more ids than have 1 MiB together', async () => {
+    const ids = Array.from({ length: 20 }, (_, n) => `${n}${'x'.repeat(400_000)}`)
+    const queue = await rig.queue(having(ids.map((id) => ({ id }))))
+    const { messages, next, changed } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 100 })
+    expect({ handed: messages.length, next, changed }).to.deep.equal({ handed: 2, next: NOW, changed: 2 })
+  })
+
+  it('takes few back at once where their ids are large', async () => {
+    const inFlight = Array.from({ length: 20 }, (_, n) => [`0${n}${'x'.repeat(400_000)}`, 5] as const)
+    const queue = await rig.queue({ inFlight })
+    const { returned } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    expect(returned).to.be.within(1, 4)
+  })
+
+  it('forgets marks of any size without reading them', async () => {
+    const once = Array.from({ length: 30 }, (_, n) => [`${n}${'x'.repeat(100_000)}`, NOW - 1] as const)
+    const queue = await rig.queue({ once })
+    const args = { channel: queue.channel, nowMs: NOW, existing: 'keep', resent: false, durable: false }
+    const calls = await commandCalls(rig.redis, async () => {
+      await run(rig.sender, add, queue.keys, { ...args, items: [Buffer.from('x'), '0,,,,0,,', Buffer.from('y')] })
+    })
+    expect(await rig.redis.zcard(queue.keys.once)).to.equal(8)
+    expect({ read: calls.zrangebyscore ?? 0 }).to.deep.equal({ read: 0 })
   })
 
   it('passes over hundreds that stand in a schedule only with a few commands, and forgets them', async () => {

@@ -32,6 +32,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
       idleMs: 1,
       announce: false,
       beforehand: false,
+      repeatBytes: 1_000_000,
     })
   const giveBack = (how: string) => (queue: ReliableFixture) => {
     const { channel, deadChannel } = queue

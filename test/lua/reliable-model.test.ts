@@ -282,7 +282,12 @@ const poll = fc
     return {
       name: 'poll',
       send: async (sender, fixture) => {
-        const { messages, repeats, ...rest } = await run(sender, scripts.poll, target(fixture, side).keys, {
+        const {
+          messages,
+          repeats,
+          changed: _changed,
+          ...rest
+        } = await run(sender, scripts.poll, target(fixture, side).keys, {
           ...target(fixture, side),
           nowMs: now,
           budgetUs: 10_000_000,
@@ -292,10 +297,11 @@ const poll = fc
           idleMs: 1000,
           announce: announces,
           beforehand,
+          repeatBytes: 1_000_000,
         })
         return {
           ...rest,
-          repeats: repeats.map(({ name, value }) => [name, readable(value)]),
+          repeats: repeats.map(({ name, value }) => [name, value && readable(value)]),
           messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
         }
       },

@@ -35,6 +35,7 @@ function argsOf(queue: ReliableFixture, args: Partial<Args> = {}): Args {
     idleMs: IDLE,
     announce: false,
     beforehand: false,
+    repeatBytes: 1_000_000,
     ...args,
   }
 }
@@ -46,10 +47,11 @@ function handedOut(message: Message, attempt = 1, token = 't'): unknown {
   return { priority, id: readable(id), lease, visibleAt: Number(at), record: readable(recordOf(message)) }
 }
 
-function shown({ messages, repeats, ...rest }: PollReply): unknown {
+function shown({ messages, repeats, changed, ...rest }: PollReply): unknown {
+  expect(changed).to.be.at.least(messages.length + repeats.length + rest.returned + rest.expired + rest.deadLettered)
   return {
     ...rest,
-    repeats: repeats.map(({ name, value }) => [name, readable(value)]),
+    repeats: repeats.map(({ name, value }) => [name, value && readable(value)]),
     messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
   }
 }

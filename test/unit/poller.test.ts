@@ -16,7 +16,7 @@ function reply(ids: readonly string[], next: number | null = null, encoding?: Bu
     visibleAt: NOW,
     record: Buffer.from('\0'),
   }))
-  const others = { returned: 0, expired: 0, deadLettered: 0, problem: '', repeats: [] }
+  const others = { returned: 0, expired: 0, deadLettered: 0, problem: '', changed: ids.length, repeats: [] }
   return { now: NOW, next, subscribers: 1, visibilityMs: 30_000, ...others, messages }
 }
 
@@ -57,6 +57,16 @@ describe('Poller', () => {
     ]
     expect([idsOf(await first), idsOf(await second)]).to.deep.equal([['a', 'b'], ['c']])
     expect(asked).to.deep.equal([[7, -1]])
+    await poller.stop()
+  })
+
+  it('waits longer and longer while something is visible and nothing changes', async () => {
+    const { poller, asked, clock } = setUp(() => reply([], NOW))
+    const taken = poller.take(1, { visibilityMs: -1, beforehand: false }, { timeoutMs: 60_000 })
+    await clock.advance(10_000)
+    expect(asked.length).to.be.within(12, 30) // without a pause it would never end
+    await clock.advance(60_000)
+    expect(await taken).to.deep.equal([])
     await poller.stop()
   })
 

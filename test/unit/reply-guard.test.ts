@@ -187,7 +187,9 @@ describe('the guard of replies', () => {
 
   it('lets a whole list have more elements, and a reply that is no message longer strings', () => {
     for (const protocol of [2, 3] as const) {
-      const made = connection({ protocol, commands: ['LRANGE', 'get'] }).guard().open()
+      const made = connection({ protocol, commands: ['LRANGE', 'get'] })
+        .guard()
+        .open()
       made.write(`*1048577\r\n${':1\r\n'.repeat(1_048_577)}*1\r\n$1048577\r\n${'x'.repeat(1_048_577)}\r\n`)
       expect(made.errors).to.eql([])
       expect(made.replies.map((reply) => (reply as unknown[]).length)).to.eql([1_048_577, 1])

@@ -121,9 +121,14 @@ export function readRepeat(key: Buffer, value: Buffer, maxPayloadBytes: number):
   return readState(value, maxPayloadBytes)
 }
 
+/** How large what is kept of a repeat can be. */
+export function mostRepeatBytes(maxPayloadBytes: number): number {
+  return Math.ceil(maxPayloadBytes / 3) * 4 + MAX_OTHER_BYTES
+}
+
 /** What anybody can have written: each field is checked as what an application gives is, and nothing is made of it before. */
 export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
-  const most = Math.ceil(maxPayloadBytes / 3) * 4 + MAX_OTHER_BYTES
+  const most = mostRepeatBytes(maxPayloadBytes)
   if (value.length > most) throw new DecodeError('repeat', `${value.length} bytes, where at most ${most} can be`)
   const text = value.toString()
   const [, digits, json] = /^(\d{1,16}) (\{.*\})$/s.exec(text) ?? []

@@ -12,7 +12,14 @@ import { run } from '../../store/run.js'
 import { scriptTime } from '../../options.js'
 import { dueKeys, type ReliableContext, type ReliableIdentity } from '../context.js'
 import { encodeHeaders, writeRecord } from '../record.js'
-import { readRepeat, tickId, writeState, type RepeatDefinition, type RepeatState } from './repeat-definition.js'
+import {
+  mostRepeatBytes,
+  readRepeat,
+  tickId,
+  writeState,
+  type RepeatDefinition,
+  type RepeatState,
+} from './repeat-definition.js'
 import { CatchUp, MOST_MISSED } from './catch-up.js'
 import { nextTickOf, type NextTick } from './ticks.js'
 import { MOST_MS, repeatTurns } from './turns.js'
@@ -97,7 +104,12 @@ export class Repeats {
 
   async #advance(record: RepeatRecord, now: number): Promise<void> {
     const { name, key, value: known } = record
-    const read = await this.#read(record, now)
+    if (known === null) {
+      const most = mostRepeatBytes(this.#context.queues.settings.maxPayloadBytes)
+      this.#quarantined(name, new DecodeError('repeat', `more than ${most} bytes`))
+      return
+    }
+    const read = await this.#read(name, key, known, now)
     if (read === undefined) return
     const { definition, skipped } = read
     const missedOf = (some: readonly Tick[]): number => some.filter(({ at }) => at <= now).length
@@ -132,7 +144,7 @@ export class Repeats {
   }
 
   /** What cannot be read is not asked for again; it stays where it is, to be looked at. */
-  async #read({ name, key, value }: RepeatRecord, now: number): Promise<(RepeatState & DueTicks) | undefined> {
+  async #read(name: string, key: Buffer, value: Buffer, now: number): Promise<(RepeatState & DueTicks) | undefined> {
     try {
       const state = await this.#inTurn(() => readRepeat(key, value, this.#context.queues.settings.maxPayloadBytes))
       const due = await this.#inTurn(() => {
@@ -145,13 +157,15 @@ export class Repeats {
       if (thrown instanceof UnsupportedOperationError || thrown instanceof ShutdownError) throw thrown
       const error = thrown instanceof DecodeError ? thrown : new DecodeError('repeat', toError(thrown).message)
       // of however many processes that meet it, one reports it
-      if ((await this.#setAside(key, value)) === 1) {
-        const { name: queue } = this.#identity
-        this.#context.queues.hub.emit('quarantined', { queue, reason: 'undecodable', count: 1, error })
-        this.#report(name, error)
-      }
+      if ((await this.#setAside(key, value)) === 1) this.#quarantined(name, error)
       return undefined
     }
+  }
+
+  #quarantined(name: string, error: DecodeError): void {
+    const { name: queue } = this.#identity
+    this.#context.queues.hub.emit('quarantined', { queue, reason: 'undecodable', count: 1, error })
+    this.#report(name, error)
   }
 
   #inTurn<R>(compute: () => R): Promise<R> {

@@ -187,7 +187,7 @@ if durable and isLeft then
 end
 
 -- More marks go than came, so that they do not pile up. Last, because after a write that takes no memory Redis would let the
--- others pass at maxmemory; and what was added is added, whatever becomes of the marks.
-local stale = redis.pcall('ZRANGEBYSCORE', once, '-inf', now, 'LIMIT', 0, 20 + 2 * #ids)
-if #stale > 0 then redis.call('ZREM', once, unpack(stale)) end
+-- others pass at maxmemory; and what was added is added, whatever becomes of the marks. They are not read: they can be of any size.
+local stale = redis.pcall('ZCOUNT', once, '-inf', now)
+if type(stale) == 'number' and stale > 0 then redis.call('ZREMRANGEBYRANK', once, 0, math.min(stale, 20 + 2 * #ids) - 1) end
 return reply

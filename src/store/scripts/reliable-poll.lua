@@ -35,10 +35,12 @@
 -- ARGV[8] idleMs        integer  when nothing is left, the other clients wait this long before they poll again
 -- ARGV[9] announce      flag     publish the time of the next poll even if nothing was handed out
 -- ARGV[10] beforehand   flag     whether the caller has not begun to handle them
+-- ARGV[11] repeatBytes  integer  what is kept of a repeat is not larger; what is larger is not read, and not asked for again
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
 --   came back, expired, became dead letters, for how many repeats the caller has to prepare the next message, the first key of another
---   type and the server's error or "", for each of those repeats two: its name, its value; then for messages of one priority and number of
+--   type and the server's error or "", how many members of schedules were moved, removed or put off, for each of those repeats two: its name,
+--   its value or nil where that is too large; then for messages of one priority and number of
 --   attempts that follow each other: the priority, "<attempts> <token>", or "<attempts> ~<token>" where it must be extended as begun
 --   before it is handled, how many they are, and for each of them three: its id, when it became visible, record}
 local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
@@ -51,6 +53,7 @@ local PREPARE_MS = 1000 -- so much time has the caller to prepare the next messa
 local LATER_MS = 60000 -- after which it is tried again what a key of another type prevents
 local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
 local BYTES = 1048576 -- of records read by one script, but for the first
+local FIRST_READ, MOST_READ, SMALL_MEMBERS = 4, 32, 4096
 local PAGE, SMALL = 16, 16384 -- so many are read unmeasured where the first of them is not larger than this
 -- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the lease
 -- overwrites in the same command, makes it a table.
@@ -122,32 +125,47 @@ local function isSchedule(priority)
 end
 
 -- What was not acknowledged in time comes back, as visible since then.
-local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 100)
-local returned = 0
-for at = 1, #back, 2 do
-  local member, ended = back[at], back[at + 1]
+local returned, changed = 0, 0
+local function takeBack(member, ended)
   local priority, id = tonumber(string.sub(member, 1, 1)) or 0, string.sub(member, 2)
+  changed = changed + 1
   if not isSchedule(priority) then
     redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
-  else
-    local delivery = redis.call('HGET', deliveries, id)
-    local attempts = attemptsOf(delivery)
-    if isUnbegun(ended) then
-      redis.call('HSET', deliveries, id, string.format('%.0f~', math.max(0, attempts - 1)))
-      ended = string.format('%.0f', ended)
-    else
-      local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
-      redis.call('HSET', deliveries, id, attempts .. stays)
-      noteFailure(failures, id, attempts, now, '"its visibility ended"')
-    end
-    redis.call('ZADD', due[priority + 1], ended, id)
-    redis.call('ZREM', inFlight, member)
-    returned = returned + 1
+    return
   end
-  if isOver() then break end
+  local delivery = redis.call('HGET', deliveries, id)
+  local attempts = attemptsOf(delivery)
+  if isUnbegun(ended) then
+    redis.call('HSET', deliveries, id, string.format('%.0f~', math.max(0, attempts - 1)))
+    ended = string.format('%.0f', ended)
+  else
+    local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
+    redis.call('HSET', deliveries, id, attempts .. stays)
+    noteFailure(failures, id, attempts, now, '"its visibility ended"')
+  end
+  redis.call('ZADD', due[priority + 1], ended, id)
+  redis.call('ZREM', inFlight, member)
+  returned = returned + 1
 end
 
-local reply = {'', '', 0, visibility, returned, 0, 0, 0, ''}
+-- Few at first: nothing says how large they are before they are read.
+local step, backBytes, isLast = FIRST_READ, 0, false
+while not isLast do
+  local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, step)
+  isLast = #back < 2 * step
+  for at = 1, #back, 2 do
+    takeBack(back[at], back[at + 1])
+    backBytes = backBytes + #back[at]
+    isLast = isLast or changed >= 100 or backBytes > BYTES
+    if isOver() then
+      isLast = true
+      break
+    end
+  end
+  step = MOST_READ
+end
+
+local reply = {'', '', 0, visibility, returned, 0, 0, 0, '', 0}
 
 -- Repeats whose tick has come.
 local ticking, size = {}, 0
@@ -155,17 +173,25 @@ if settings[1] ~= '1' then ticking = redis.pcall('ZRANGEBYSCORE', ticks, '-inf',
 if ticking.err then note('the times of repeats', ticking.err) end
 for _, name in ipairs(ticking) do
   if size >= BYTES then break end -- the others are due still
-  local value = redis.pcall('HGET', repeats, name)
-  if type(value) == 'table' then
-    note('the repeats', value.err)
+  local length = redis.pcall('HSTRLEN', repeats, name)
+  if type(length) == 'table' then
+    note('the repeats', length.err)
     redis.call('ZADD', ticks, string.format('%.0f', now + LATER_MS), name)
-  elseif value then
-    redis.call('ZADD', ticks, string.format('%.0f', now + PREPARE_MS), name)
-    reply[8], size = reply[8] + 1, size + #value
-    reply[#reply + 1], reply[#reply + 2] = name, value
-  else
+  elseif length > tonumber(ARGV[11]) then
     redis.call('ZREM', ticks, name)
+    reply[8] = reply[8] + 1
+    reply[#reply + 1], reply[#reply + 2] = name, false
+  else
+    local value = redis.call('HGET', repeats, name)
+    if value then
+      redis.call('ZADD', ticks, string.format('%.0f', now + PREPARE_MS), name)
+      reply[8], size = reply[8] + 1, size + length
+      reply[#reply + 1], reply[#reply + 2] = name, value
+    else
+      redis.call('ZREM', ticks, name)
+    end
   end
+  changed = changed + 1
 end
 
 local expired, deadLettered, handed, looked, bytes = 0, 0, 0, 0, 0
@@ -225,16 +251,35 @@ local function fitting(ids)
   return records, delivered, #ids
 end
 
+-- The first visible ones of a schedule and since when. Ids of other writers can be of any size: a few are read first.
+local areSmall = false
+local function visibleOf(at, most)
+  local schedule, first = due[at], areSmall and most or math.min(most, FIRST_READ)
+  local page = redis.pcall('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, first)
+  if page.err then note('the schedule of priority ' .. (at - 1), page.err) end
+  if areSmall or #page < 2 * first then return page end
+  local size = 0
+  for n = 1, #page, 2 do size = size + #page[n] end
+  areSmall = size <= SMALL_MEMBERS
+  if not areSmall or first == most then return page end
+  local others = redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', first, most - first)
+  for n = 1, #others do page[#page + 1] = others[n] end
+  return page
+end
+
 local isFull = want == 0
 for at = 10, 1, -1 do
   while not isFull do
-    local page = redis.pcall('ZRANGEBYSCORE', due[at], '-inf', now, 'WITHSCORES', 'LIMIT', 0, math.min(want - handed, 100))
-    if page.err then note('the schedule of priority ' .. (at - 1), page.err) end
+    local page = visibleOf(at, math.min(want - handed, 100))
     if #page == 0 then break end
-    local ids = {}
-    for n = 1, #page, 2 do ids[#ids + 1] = page[n] end
+    local ids, size = {}, 0
+    for n = 1, #page, 2 do
+      size = size + #page[n]
+      if size > BYTES and n > 1 then break end -- each is copied some ten times from here on
+      ids[#ids + 1] = page[n]
+    end
     local records, delivered, fits = fitting(ids)
-    isFull = fits < #ids
+    isFull = fits < #ids or size > BYTES
     if fits == 0 then break end
     while #ids > fits do ids[#ids] = nil end
     looked = looked + #ids
@@ -296,5 +341,5 @@ end
 if deadLettered > 0 and dead then redis.call('PUBLISH', ARGV[2], string.format('%.0f', now)) end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 reply[1], reply[2] = string.format('%.3f', nowExact), following and string.format('%.0f', following) or ''
-reply[3], reply[6], reply[7], reply[9] = subscribers[2] or 0, expired, deadLettered, problem
+reply[3], reply[6], reply[7], reply[9], reply[10] = subscribers[2] or 0, expired, deadLettered, problem, changed + looked
 return reply

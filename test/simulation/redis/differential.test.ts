@@ -121,6 +121,7 @@ function* calls(random: () => number): Generator<Call> {
         idleMs: 1,
         announce: false,
         beforehand: pick(true, false),
+        repeatBytes: 1_000_000,
       }
       yield call(reliable.poll, args)
     } else if (kind === 4) {
