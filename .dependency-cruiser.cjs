@@ -61,6 +61,20 @@ module.exports = {
       to: { path: '^src/', pathNot: pathOf(names) },
     },
     {
+      name: 'only-the-store-knows-scripts',
+      comment: 'a script is sent by a method of a store: no other file names a script, its keys or its constants',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/(store|reliable)/' },
+      to: { path: '^src/store/(run|script|scripts|reliable-scripts)\\.ts$|^src/store/scripts/' },
+    },
+    {
+      name: 'connections-know-no-store',
+      comment: 'connections send commands for the stores and never call one: what they need comes from above',
+      severity: 'error',
+      from: { path: pathOf(['redis']) },
+      to: { path: '-store\\.ts$|durable-scripts\\.ts$', dependencyTypesNot: ['type-only'] },
+    },
+    {
       name: 'cli-uses-the-public-api',
       comment:
         'the command line sees of the library what users see: src/index.ts, how texts and durations are written, and the doctor',

@@ -17,7 +17,8 @@ import { nonEmptyString, onlyKnown, resolveSettings, type Tuning } from './optio
 import { BlockingDeque } from './queues/blocking-deque.js'
 import { BlockingQueue } from './queues/blocking-queue.js'
 import type { QueueContext, QueueIdentity } from './queues/context.js'
-import { DelayedQueue, type DelayedQueueOptions } from './queues/delayed-queue.js'
+import type { DelayedQueueOptions } from './queues/delayed-options.js'
+import { DelayedQueue } from './queues/delayed-queue.js'
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
 import { Queue } from './queues/queue.js'
@@ -31,6 +32,8 @@ import type { Handler, Handlers } from './workers/handlers.js'
 import type { PayloadOf, WorkerQueues } from './workers/sources.js'
 import { Worker } from './workers/worker.js'
 import type { WorkerOptions } from './workers/worker-options.js'
+import { DURABLE_SCRIPTS } from './store/durable-scripts.js'
+import { ListStore } from './store/list-store.js'
 import { TransferRegistry } from './scheduler/transfer-registry.js'
 
 /** Everything `createClient` takes; without any option it connects to `redis://127.0.0.1:6379`. */
@@ -92,9 +95,15 @@ export class RedelayedClient {
       for (const part of [this.#subscriber, this.#blocking, this.#durable]) part.leave(isStale)
     })
     this.#commands = new Commands(this.#topology, settings)
-    this.#durable = new DurableCommands({ topology: this.#topology, settings, emit })
+    this.#durable = new DurableCommands({ topology: this.#topology, settings, emit, scripts: DURABLE_SCRIPTS })
     this.#subscriber = new Subscriber(this.#topology, settings, emit)
-    this.#blocking = new BlockingPool({ topology: this.#topology, settings, sender: this.#commands, emit })
+    this.#blocking = new BlockingPool({
+      topology: this.#topology,
+      settings,
+      sender: this.#commands,
+      drain: (key, end, count) => new ListStore(this.#commands, { destination: key }).drainPage(end, count),
+      emit,
+    })
     this.#transfers = new TransferRegistry({
       sender: this.#commands,
       channels: this.#subscriber,
@@ -154,7 +163,7 @@ export class RedelayedClient {
   getDelayedQueue<T>(destination: ListQueue<T>, options: DelayedQueueOptions = {}): DelayedQueue<T> {
     this.#assertOpen()
     assertQueue(destination)
-    if (destination.context !== this.#context) {
+    if (destination.list.handle.context !== this.#context) {
       throw new InvalidArgumentError('destination', 'a queue of this client', inWords('a queue of another client'))
     }
     return new DelayedQueue(this.#context, destination, options)

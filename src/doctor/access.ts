@@ -2,7 +2,7 @@ import { Commands } from '../redis/commands.js'
 import { createTopology } from '../redis/connections/connect.js'
 import { resolveTarget, type ConnectOptions } from '../redis/options.js'
 import { translateError } from '../redis/replies/server-errors.js'
-import type { Sender } from '../store/run.js'
+import type { Sender } from '../store/sender.js'
 import { resolveSettings, type Tuning } from '../options.js'
 
 /** One server, asked directly and not by the key. Replies carry text, also inside arrays; rejections are the package's own errors. */

@@ -1,6 +1,6 @@
 import { asInteger, asText } from '../store/replies.js'
-import { run, type Sender } from '../store/run.js'
-import { stats, inspectOrder, inspectSchedule, type EntryName, type InspectScheduleReply } from '../store/scripts.js'
+import { DelayedStore, type EntryName, type InspectScheduleReply } from '../store/delayed-store.js'
+import type { Sender } from '../store/sender.js'
 import { queueKeys, type QueueKeys } from '../keys.js'
 import { ConnectionError, CrossSlotError } from '../errors.js'
 import type { Access } from './access.js'
@@ -120,8 +120,8 @@ function expectedTypes({ timeouts, order, destination, quarantine }: QueueKeys):
 }
 
 async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnProgress): Promise<QueueContents> {
-  const { channel, timeouts } = keys
-  const counts = await run(sender, stats, keys, { channel, nowMs: -1 }, { idempotent: true })
+  const { timeouts } = keys
+  const counts = await new DelayedStore(sender, keys).stats()
   const { now, nextDue, pending, delivered, quarantined } = counts
   const latest = String(now - GRACE_MS)
   const overdue = asInteger(await sender.call('ZCOUNT', [timeouts, '0', latest], { idempotent: true }))
@@ -149,6 +149,7 @@ export async function inspectBoth(
   onProgress: OnProgress,
   { idsAtOnce = IDS_AT_ONCE, secondLookMs }: { idsAtOnce?: number; secondLookMs?: number } = {},
 ): Promise<Survey> {
+  const store = new DelayedStore(sender, keys)
   const length = asInteger(await sender.call('LLEN', [keys.order], { idempotent: true }))
   const shares = Math.max(1, Math.ceil(length / idsAtOnce))
   const sums = { negative: 0, malformed: 0, malformedDue: 0, old: 0, orphans: 0 }
@@ -157,12 +158,12 @@ export async function inspectBoth(
   for (let share = 0; share < shares; share++) {
     const isMine = (id: number) => id % shares === share
     const listed = new Set<number>()
-    for await (const { orphans, prefixes } of orderPages(sender, keys)) {
+    for await (const { orphans, prefixes } of orderPages(store)) {
       if (share === 0) sums.orphans += orphans
       for (const id of prefixes.map(shortId)) if (isMine(id)) listed.add(id)
       onProgress(prefixes.length)
     }
-    for await (const page of schedulePages(sender, keys)) {
+    for await (const page of schedulePages(store)) {
       if (share === 0)
         for (const sum of ['negative', 'malformed', 'malformedDue', 'old'] as const) sums[sum] += page[sum]
       for (const entry of page.ordered) {
@@ -180,30 +181,21 @@ export async function inspectBoth(
   return { ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure }
 }
 
-async function* orderPages(sender: Sender, keys: QueueKeys) {
+async function* orderPages(store: DelayedStore) {
   for (let from = 0; ; from += PAGE) {
-    const args = { from, page: PAGE, setAside: false, mark: NO_MARK }
-    const page = await run(sender, inspectOrder, keys, args, { idempotent: true })
+    const page = await store.inspectOrder(from, PAGE)
     yield page
     if (page.looked < PAGE) return
   }
 }
 
-async function* schedulePages(sender: Sender, keys: QueueKeys) {
-  for (let next: InspectScheduleReply['next'] = { due: '-inf', skip: 0 }; next !== null;) {
-    const page: InspectScheduleReply = await run(
-      sender,
-      inspectSchedule,
-      keys,
-      { ...next, page: PAGE },
-      { idempotent: true },
-    )
+async function* schedulePages(store: DelayedStore) {
+  for (let next: InspectScheduleReply['next'] | undefined; next !== null;) {
+    const page: InspectScheduleReply = await store.inspectSchedule(next, PAGE)
     yield page
     next = page.next
   }
 }
-
-const NO_MARK = Buffer.alloc(0)
 
 /**
  * An id as a number, which takes less memory than its bytes: the last six, most of which are random in all formats. Of two

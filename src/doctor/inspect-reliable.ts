@@ -1,6 +1,6 @@
 import { reliableKeys, type ReliableKeys } from '../keys.js'
 import { asArray, asBytes, asFlag, asInteger, asText } from '../store/replies.js'
-import type { Sender } from '../store/run.js'
+import type { Sender } from '../store/sender.js'
 import { resolveSettings } from '../options.js'
 import { isSetting, SETTING_NAMES } from '../reliable/config.js'
 import { readRepeat } from '../reliable/repeats/repeat-definition.js'

@@ -1,5 +1,5 @@
 import { asText } from '../store/replies.js'
-import type { Sender } from '../store/run.js'
+import type { Sender } from '../store/sender.js'
 
 /** A key that holds another type of value than it should. */
 export interface WrongType {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
-import { run, type Sender } from '../store/run.js'
-import { checkOrdered, inspectOrder, transfer } from '../store/scripts.js'
+import { DelayedStore } from '../store/delayed-store.js'
+import type { Sender } from '../store/sender.js'
 import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
 import { Pace } from './pace.js'
@@ -23,12 +23,7 @@ export interface Repaired extends Step {
 
 /** One run ends after this time, however much is left to repair; the next run continues. */
 const MOST_MS = 60_000
-const SCRIPT_BUDGET_US = 2_000
-const SCRIPT_BYTES = 2 * 2 ** 20
 const ENTRIES_PER_SCRIPT = 100
-/** As in the transfer registry. */
-const LEASE_MS = 25
-const IDLE_MS = 3_600_000
 
 /** The kinds of findings that the transfer script repairs. */
 const TRANSFERRED: readonly Code[] = ['overdue', 'malformed', 'negative-due']
@@ -73,20 +68,10 @@ export async function repair(sender: Sender, state: QueueState, steps: readonly 
 /** The library's own transfer, until nothing is due. */
 async function transferDue(sender: Sender, keys: QueueKeys, until: number): Promise<Partial<Record<Code, number>>> {
   const sums = { overdue: 0, malformed: 0, 'negative-due': 0 }
-  const args = {
-    channel: keys.channel,
-    nowMs: -1,
-    budgetUs: SCRIPT_BUDGET_US,
-    limit: ENTRIES_PER_SCRIPT,
-    leaseMs: LEASE_MS,
-    leaseWindowMs: 0,
-    idleMs: IDLE_MS,
-    announce: false,
-    leaseUntil: 0,
-    bytes: SCRIPT_BYTES,
-  }
+  const store = new DelayedStore(sender, keys)
+  const request = { limit: ENTRIES_PER_SCRIPT, leaseWindowMs: 0, announce: false, leaseUntil: 0 }
   for (;;) {
-    const { moved, malformed, negative, next, now } = await run(sender, transfer, keys, args, { idempotent: true })
+    const { moved, malformed, negative, next, now } = await store.transfer(request)
     sums.overdue += moved
     sums.malformed += malformed
     sums['negative-due'] += negative
@@ -97,10 +82,11 @@ async function transferDue(sender: Sender, keys: QueueKeys, until: number): Prom
 
 /** Moves elements that only the order list has to the quarantine: each may be the only copy of a message. */
 async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): Promise<number> {
+  const store = new DelayedStore(sender, keys)
   const mark = randomBytes(24) // practically no element equals it
   let total = 0
   for (let from = 0; ;) {
-    const { looked, orphans } = await run(sender, inspectOrder, keys, { from, page: PAGE, setAside: true, mark })
+    const { looked, orphans } = await store.setOrphansAside(from, PAGE, mark)
     total += orphans
     from += looked - orphans
     if (looked < PAGE || performance.now() > until) return total
@@ -110,12 +96,12 @@ async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): 
 async function restore(sender: Sender, { keys, contents }: QueueState, until: number): Promise<number> {
   // another doctor may have restored them, while this one examined other queues
   const { missing } = await recheckSuspects(sender, keys, contents?.missing ?? [], until - performance.now())
+  const store = new DelayedStore(sender, keys)
   const pace = new Pace()
   let total = 0
   for (const entry of missing) {
     if (performance.now() > until) break
-    const args = { ...entry, restore: true }
-    if (await pace.run(() => run(sender, checkOrdered, keys, args, { idempotent: true }))) total++
+    if (await pace.run(() => store.restore(entry))) total++
   }
   return total
 }

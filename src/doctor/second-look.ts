@@ -1,6 +1,6 @@
 import type { QueueKeys } from '../keys.js'
-import { run, type Sender } from '../store/run.js'
-import { checkOrdered, inspectOrder, type EntryName } from '../store/scripts.js'
+import { DelayedStore, type EntryName } from '../store/delayed-store.js'
+import type { Sender } from '../store/sender.js'
 import { Pace } from './pace.js'
 
 /** For one queue, pauses included. */
@@ -26,18 +26,18 @@ export async function recheckSuspects(
   suspects: readonly EntryName[],
   mostMs = SECOND_LOOK_MS,
 ): Promise<SecondLook> {
+  const store = new DelayedStore(sender, keys)
   const until = performance.now() + mostMs
   const pace = new Pace()
   const left = new Map(suspects.map((suspect) => [idOf(suspect.prefix), suspect]))
   for (let isComplete: boolean | null = false; !isComplete;) {
-    isComplete = await removeListed(sender, keys, left, pace, until)
+    isComplete = await removeListed(store, left, pace, until)
     if (isComplete === null) return { missing: [], unsure: left.size }
   }
   const missing: EntryName[] = []
   for (const [id, suspect] of left) {
     if (performance.now() > until) break
-    const args = { ...suspect, restore: false }
-    if (await pace.run(() => run(sender, checkOrdered, keys, args, { idempotent: true }))) missing.push(suspect)
+    if (await pace.run(() => store.isMissing(suspect))) missing.push(suspect)
     left.delete(id)
   }
   return { missing, unsure: left.size }
@@ -49,8 +49,7 @@ export async function recheckSuspects(
  * Returns `null` where a retry would fail, too.
  */
 async function removeListed(
-  sender: Sender,
-  keys: QueueKeys,
+  store: DelayedStore,
   left: Map<string, EntryName>,
   pace: Pace,
   until: number,
@@ -59,8 +58,8 @@ async function removeListed(
   for (let skip = 0; left.size > 0; skip += PAGE) {
     if (performance.now() > until) return null
     const page = PAGE + (before === undefined ? 0 : OVERLAP)
-    const args = { from: -skip - PAGE, page, setAside: false, mark: Buffer.alloc(0) }
-    const { looked, prefixes } = await pace.run(() => run(sender, inspectOrder, keys, args, { idempotent: true }))
+    const from = -skip - PAGE
+    const { looked, prefixes } = await pace.run(() => store.inspectOrder(from, page))
     const ids = prefixes.map(idOf)
     if (before !== undefined && !ids.some((id) => before?.has(id))) return false
     for (const id of ids) left.delete(id)

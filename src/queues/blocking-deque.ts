@@ -1,19 +1,32 @@
 import type { TimeUnit } from '../timing/units.js'
-import { BlockingQueue } from './blocking-queue.js'
+import { INTEGER_MAX, type BlockingQueue } from './blocking-queue.js'
 import type { QueueContext, QueueIdentity } from './context.js'
-import { Deque, parseMove, type DequeMove } from './deque.js'
-import type { QueueMove } from './list-queue.js'
-import type { FurtherQueues, TakeOptions } from './waiting-queue.js'
+import { DequeEnds, type DequeMove } from './deque-ends.js'
+import type { Deque } from './deque.js'
+import { ListQueue, type QueueMove } from './list-queue.js'
+import { Subscriptions } from './subscriptions.js'
+import {
+  Waits,
+  type FurtherQueues,
+  type NamedElement,
+  type PollArguments,
+  type TakeManyOptions,
+  type TakeOptions,
+} from './waits.js'
 
 /**
  * Redisson's `RBlockingDeque`: a deque whose consumers can wait at both ends. In everything else as `BlockingQueue`.
  */
 export class BlockingDeque<T = unknown>
-  extends BlockingQueue<T>
-  // what a deque does without waiting is all here, whatever is added to it
-  implements Omit<Deque<T>, keyof BlockingQueue<T> | 'pollFirst' | 'pollLast'>
+  extends ListQueue<T>
+  implements BlockingQueue<T>, Omit<Deque<T>, 'poll' | 'pollFirst' | 'pollLast'>
 {
-  readonly #deque: Deque<T>
+  /** @internal */
+  readonly ends: DequeEnds<T>
+  /** @internal */
+  readonly waits: Waits<T>
+  /** @internal */
+  readonly subscriptions: Subscriptions<T>
 
   /** @internal */
   constructor(
@@ -21,28 +34,49 @@ export class BlockingDeque<T = unknown>
     identity: QueueIdentity<T>,
     options: { consumersDeliver?: boolean | undefined } = {},
   ) {
-    super(context, identity, options)
-    this.#deque = new Deque(context, identity)
-  }
-
-  /** Puts a value in front. */
-  async putFirst(value: T): Promise<void> {
-    await this.#deque.addFirst(value)
+    super(context, identity)
+    this.ends = new DequeEnds(this.list)
+    this.waits = new Waits(this.list, options)
+    this.subscriptions = new Subscriptions(this.waits, this.name, context.hub.emit)
   }
 
   /** Appends a value. */
-  async putLast(value: T): Promise<void> {
-    await this.#deque.addLast(value)
+  async put(value: T): Promise<void> {
+    await this.offer(value)
+  }
+
+  /** Puts a value in front. */
+  putFirst(value: T): Promise<void> {
+    return this.addFirst(value)
+  }
+
+  /** Appends a value. */
+  putLast(value: T): Promise<void> {
+    return this.addLast(value)
   }
 
   /** Takes the first element, waiting for one as long as it takes. */
-  async takeFirst(options: TakeOptions = {}): Promise<T> {
-    return this.takeAt('left', options)
+  take(options: TakeOptions = {}): Promise<T> {
+    return this.waits.take('left', options)
+  }
+
+  /** Takes the first element, waiting for one as long as it takes. */
+  takeFirst(options: TakeOptions = {}): Promise<T> {
+    return this.waits.take('left', options)
   }
 
   /** Takes the last element, waiting for one as long as it takes. */
-  async takeLast(options: TakeOptions = {}): Promise<T> {
-    return this.takeAt('right', options)
+  takeLast(options: TakeOptions = {}): Promise<T> {
+    return this.waits.take('right', options)
+  }
+
+  /** Takes the first element if there is one, without waiting; else `null`. */
+  poll(): Promise<T | null>
+  /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
+  poll(timeout: number, options?: TakeOptions): Promise<T | null>
+  poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
+  poll(...args: PollArguments): Promise<T | null> {
+    return this.waits.poll('left', args)
   }
 
   /** Takes the first element if there is one, without waiting; else `null`. For several there is `drainTo`. */
@@ -50,8 +84,8 @@ export class BlockingDeque<T = unknown>
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
   pollFirst(timeout: number, options?: TakeOptions): Promise<T | null>
   pollFirst(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
-  async pollFirst(timeout?: number, unit?: TimeUnit | TakeOptions, options?: TakeOptions): Promise<T | null> {
-    return this.pollAt('left', timeout, unit, options)
+  pollFirst(...args: PollArguments): Promise<T | null> {
+    return this.waits.poll('left', args)
   }
 
   /** Takes the last element if there is one, without waiting; else `null`. */
@@ -59,44 +93,99 @@ export class BlockingDeque<T = unknown>
   /** Takes the last element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
   pollLast(timeout: number, options?: TakeOptions): Promise<T | null>
   pollLast(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
-  async pollLast(timeout?: number, unit?: TimeUnit | TakeOptions, options?: TakeOptions): Promise<T | null> {
-    return this.pollAt('right', timeout, unit, options)
+  pollLast(...args: PollArguments): Promise<T | null> {
+    return this.waits.poll('right', args)
+  }
+
+  /** As `BlockingQueue.takeMany`. */
+  takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
+    return this.waits.takeMany(max, options)
+  }
+
+  /** Takes elements for ever; the loop's body is done with one before the next is taken. */
+  [Symbol.asyncIterator](): AsyncGenerator<T, void> {
+    return this.elements()
+  }
+
+  /** The same with a signal; after its abort the iteration throws the signal's reason. */
+  async *elements(options: TakeOptions = {}): AsyncGenerator<T, void> {
+    for (;;) yield await this.waits.take('left', options)
+  }
+
+  /** As `BlockingQueue.pollFromAny`. */
+  async pollFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null> {
+    return (await this.waits.takeFromAny('left', timeout, unit, names))?.value ?? null
+  }
+
+  /** As `pollFromAny`; also returns the name of the queue that the element came from. */
+  pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+    return this.waits.takeFromAny('left', timeout, unit, names)
+  }
+
+  /** As `pollFromAnyWithName` for the last element. */
+  pollLastFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+    return this.waits.takeFromAny('right', timeout, unit, names)
   }
 
   /** Takes the first element of this deque or of those named, as `pollFromAny`. */
-  override pollFirstFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
+  pollFirstFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
   /** Takes up to `count` elements from the front of the first of the deques that has any. */
-  override pollFirstFromAny(
+  pollFirstFromAny(
     timeout: number,
     unit: TimeUnit,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null>
-  override async pollFirstFromAny(
+  async pollFirstFromAny(
     timeout: number,
     unit: TimeUnit,
     ...rest: FurtherQueues | [number, ...FurtherQueues]
   ): Promise<T | null | Map<string, T[]>> {
-    if (isCounted(rest)) return this.anyMany('left', timeout, unit, rest[0], namesAfter(rest))
+    if (isCounted(rest)) return this.waits.takeManyFromAny('left', timeout, unit, rest[0], namesAfter(rest))
     return this.pollFromAny(timeout, unit, ...rest)
   }
 
   /** Takes the last element of this deque or of those named. */
-  override pollLastFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
+  pollLastFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
   /** Takes up to `count` elements from the end of the first of the deques that has any, the last one first. */
-  override pollLastFromAny(
+  pollLastFromAny(
     timeout: number,
     unit: TimeUnit,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null>
-  override async pollLastFromAny(
+  async pollLastFromAny(
     timeout: number,
     unit: TimeUnit,
     ...rest: FurtherQueues | [number, ...FurtherQueues]
   ): Promise<T | null | Map<string, T[]>> {
-    if (isCounted(rest)) return this.anyMany('right', timeout, unit, rest[0], namesAfter(rest))
-    return (await this.anyOne('right', timeout, unit, rest))?.value ?? null
+    if (isCounted(rest)) return this.waits.takeManyFromAny('right', timeout, unit, rest[0], namesAfter(rest))
+    return (await this.waits.takeFromAny('right', timeout, unit, rest))?.value ?? null
+  }
+
+  /** Moves the last element to the front of the queue `name` without waiting; `null` when there is none. */
+  override pollLastAndOfferFirstTo(name: string): Promise<T | null>
+  /** The same, waiting at most `timeout`. An element that was moved before an abort is returned. */
+  override pollLastAndOfferFirstTo(
+    name: string,
+    timeout: number,
+    unit?: TimeUnit,
+    options?: TakeOptions,
+  ): Promise<T | null>
+  override async pollLastAndOfferFirstTo(
+    name: string,
+    timeout?: number,
+    unit?: TimeUnit,
+    options: TakeOptions = {},
+  ): Promise<T | null> {
+    const millis = timeout === undefined ? 0 : this.waits.millis(timeout, unit)
+    if (millis === 0) return super.pollLastAndOfferFirstTo(name)
+    return this.waits.move({ from: 'right', to: 'left', name }, millis, options)
+  }
+
+  /** Moves the last element to the front of the queue `name`, waiting for one as long as it takes. */
+  takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
+    return this.waits.takeAndMove({ from: 'right', to: 'left', name }, options)
   }
 
   /** Moves the first elements to the end of another queue; resolves with those that were moved. */
@@ -108,93 +197,121 @@ export class BlockingDeque<T = unknown>
   override async move(
     ...args: [QueueMove | DequeMove] | [timeout: number, unit: TimeUnit, move: DequeMove, options?: TakeOptions]
   ): Promise<T[] | T | null> {
-    if (args.length === 1) return this.#deque.move(args[0] as DequeMove)
+    if (args.length === 1) return 'from' in args[0] ? this.ends.move(args[0]) : super.move(args[0])
     const [timeout, unit, move, options = {}] = args
-    const timeoutMs = this.millis(timeout, unit)
-    const parsed = this.handle.checked(() => parseMove(move))
-    return timeoutMs === 0 ? this.#deque.move(move) : this.waitAndMove(parsed, timeoutMs, options)
+    const timeoutMs = this.waits.millis(timeout, unit)
+    const parsed = this.ends.parseMove(move)
+    return timeoutMs === 0 ? this.ends.move(move) : this.waits.move(parsed, timeoutMs, options)
+  }
+
+  /** How many more elements fit: there is no limit, so this is Java's `Integer.MAX_VALUE`. */
+  remainingCapacity(): number {
+    return INTEGER_MAX
+  }
+
+  /** As `BlockingQueue.subscribeOnElements`. */
+  subscribeOnElements(consumer: (value: T) => unknown): number {
+    return this.subscriptions.add('left', consumer)
   }
 
   /** As `subscribeOnElements`. */
   subscribeOnFirstElements(consumer: (value: T) => unknown): number {
-    return this.subscribe('left', consumer)
+    return this.subscriptions.add('left', consumer)
   }
 
   /** As `subscribeOnElements`, from the end of the deque. */
   subscribeOnLastElements(consumer: (value: T) => unknown): number {
-    return this.subscribe('right', consumer)
+    return this.subscriptions.add('right', consumer)
   }
 
-  addFirst(...values: [T, ...T[]]): Promise<void> {
-    return this.#deque.addFirst(...values)
+  /** Ends a subscription; an element popped already still reaches the consumer. False when there is none of this id. */
+  unsubscribe(id: number): boolean {
+    return this.subscriptions.remove(id)
   }
 
-  addLast(...values: [T, ...T[]]): Promise<void> {
-    return this.#deque.addLast(...values)
+  /** Puts values in front, one after the other: the last one given comes to stand first. */
+  async addFirst(...values: [T, ...T[]]): Promise<void> {
+    await this.ends.push('LPUSH', values)
   }
 
+  /** Appends values, in their order. */
+  async addLast(...values: [T, ...T[]]): Promise<void> {
+    await this.ends.push('RPUSH', values)
+  }
+
+  /** As `addFirst`, if the deque is not empty; resolves with its new size, 0 when it was empty. */
   addFirstIfExists(...values: [T, ...T[]]): Promise<number> {
-    return this.#deque.addFirstIfExists(...values)
+    return this.ends.push('LPUSHX', values)
   }
 
+  /** As `addLast`, if the deque is not empty; resolves with its new size, 0 when it was empty. */
   addLastIfExists(...values: [T, ...T[]]): Promise<number> {
-    return this.#deque.addLastIfExists(...values)
+    return this.ends.push('RPUSHX', values)
   }
 
+  /** Puts a value in front. Always true, as in Java. */
   offerFirst(value: T): Promise<boolean> {
-    return this.#deque.offerFirst(value)
+    return this.ends.offer('LPUSH', value)
   }
 
+  /** Appends a value. Always true, as in Java. */
   offerLast(value: T): Promise<boolean> {
-    return this.#deque.offerLast(value)
+    return this.ends.offer('RPUSH', value)
   }
 
+  /** Puts a value in front, as onto a stack. */
   push(value: T): Promise<void> {
-    return this.#deque.push(value)
+    return this.addFirst(value)
   }
 
+  /** Takes the first element, as from a stack; rejects with `NoSuchElementError` when there is none. */
   pop(): Promise<T> {
-    return this.#deque.pop()
+    return this.ends.remove('left')
   }
 
+  /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
   removeFirst(): Promise<T> {
-    return this.#deque.removeFirst()
+    return this.ends.remove('left')
   }
 
+  /** Takes the last element; rejects with `NoSuchElementError` when there is none. */
   removeLast(): Promise<T> {
-    return this.#deque.removeLast()
+    return this.ends.remove('right')
   }
 
+  /** The first element without taking it, or `null`. */
   peekFirst(): Promise<T | null> {
-    return this.#deque.peekFirst()
+    return this.peek()
   }
 
+  /** The last element without taking it, or `null`. */
   peekLast(): Promise<T | null> {
-    return this.#deque.peekLast()
+    return this.ends.peekLast()
   }
 
+  /** As `peekFirst`, but rejects with `NoSuchElementError` when there is none. */
   getFirst(): Promise<T> {
-    return this.#deque.getFirst()
+    return this.element()
   }
 
+  /** As `peekLast`, but rejects with `NoSuchElementError` when there is none. */
   getLast(): Promise<T> {
-    return this.#deque.getLast()
+    return this.ends.getLast()
   }
 
+  /** Removes the first element with the same encoded bytes as `value`; resolves with whether there was one. */
   removeFirstOccurrence(value: T): Promise<boolean> {
-    return this.#deque.removeFirstOccurrence(value)
+    return this.remove(value)
   }
 
+  /** Removes the last element with the same encoded bytes as `value`; resolves with whether there was one. */
   removeLastOccurrence(value: T): Promise<boolean> {
-    return this.#deque.removeLastOccurrence(value)
+    return this.ends.removeLastOccurrence(value)
   }
 
+  /** As `iterate`, from the last element to the first. */
   descendingIterator(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
-    return this.#deque.descendingIterator(options)
-  }
-
-  protected override sibling(identity: QueueIdentity<T>, consumersDeliver: boolean): BlockingDeque<T> {
-    return new BlockingDeque(this.context, identity, { consumersDeliver })
+    return this.ends.descending(options)
   }
 }
 

@@ -1,26 +1,28 @@
-import type { End } from '../redis/blocking/blocking-commands.js'
-import { integer, onlyKnown } from '../options.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'
+import { ListQueue } from './list-queue.js'
 import { Subscriptions } from './subscriptions.js'
 import {
-  WaitingQueue,
+  Waits,
   type FurtherQueues,
   type NamedElement,
+  type PollArguments,
   type TakeManyOptions,
   type TakeOptions,
-} from './waiting-queue.js'
+} from './waits.js'
 
-const MAX_TAKE = 10_000
 /** What Java says for "no limit". */
-const INTEGER_MAX = 2_147_483_647
+export const INTEGER_MAX = 2_147_483_647
 
 /**
  * Redisson's `RBlockingQueue`: a queue whose consumers can wait. Taking is at most once, as in Redisson: an element whose
  * consumer dies is gone. While it waits, this client also transfers the due messages of the delayed queue on it.
  */
-export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
-  readonly #subscriptions: Subscriptions<T>
+export class BlockingQueue<T = unknown> extends ListQueue<T> {
+  /** @internal */
+  readonly waits: Waits<T>
+  /** @internal */
+  readonly subscriptions: Subscriptions<T>
 
   /** @internal */
   constructor(
@@ -28,8 +30,9 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
     identity: QueueIdentity<T>,
     options: { consumersDeliver?: boolean | undefined } = {},
   ) {
-    super(context, identity, options)
-    this.#subscriptions = new Subscriptions(this.name, context.hub.emit)
+    super(context, identity)
+    this.waits = new Waits(this.list, options)
+    this.subscriptions = new Subscriptions(this.waits, this.name, context.hub.emit)
   }
 
   /** Appends a value. */
@@ -38,8 +41,8 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
   }
 
   /** Takes the first element, waiting for one as long as it takes. */
-  async take(options: TakeOptions = {}): Promise<T> {
-    return this.takeAt('left', options)
+  take(options: TakeOptions = {}): Promise<T> {
+    return this.waits.take('left', options)
   }
 
   /** Takes the first element if there is one, without waiting; else `null`. */
@@ -47,18 +50,13 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
   poll(timeout: number, options?: TakeOptions): Promise<T | null>
   poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
-  async poll(timeout?: number, unit?: TimeUnit | TakeOptions, options?: TakeOptions): Promise<T | null> {
-    return this.pollAt('left', timeout, unit, options)
+  poll(...args: PollArguments): Promise<T | null> {
+    return this.waits.poll('left', args)
   }
 
   /** Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. */
-  async takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
-    const timeoutMs = this.handle.checked(() => {
-      integer('max', max, 1, MAX_TAKE)
-      onlyKnown('options', options, ['timeout', 'signal'])
-      return options.timeout === undefined ? undefined : this.millis(options.timeout, undefined)
-    })
-    return this.waitHere({ end: 'left', max, timeoutMs, signal: options.signal })
+  takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
+    return this.waits.takeMany(max, options)
   }
 
   /** Takes elements for ever; the loop's body is done with one before the next is taken. */
@@ -68,7 +66,7 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
 
   /** The same with a signal; after its abort the iteration throws the signal's reason. */
   async *elements(options: TakeOptions = {}): AsyncGenerator<T, void> {
-    for (;;) yield await this.take(options)
+    for (;;) yield await this.waits.take('left', options)
   }
 
   /**
@@ -77,44 +75,40 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
    * With the names in an array, options with a signal can follow.
    */
   async pollFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null> {
-    return (await this.anyOne('left', timeout, unit, names))?.value ?? null
+    return (await this.waits.takeFromAny('left', timeout, unit, names))?.value ?? null
   }
 
   /** As `pollFromAny`; also returns the name of the queue that the element came from. */
-  async pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
-    return this.anyOne('left', timeout, unit, names)
+  pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+    return this.waits.takeFromAny('left', timeout, unit, names)
   }
 
   /** As `pollFromAnyWithName` for the last element. */
-  async pollLastFromAnyWithName(
-    timeout: number,
-    unit: TimeUnit,
-    ...names: FurtherQueues
-  ): Promise<NamedElement<T> | null> {
-    return this.anyOne('right', timeout, unit, names)
+  pollLastFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+    return this.waits.takeFromAny('right', timeout, unit, names)
   }
 
   /**
    * Takes between 1 and `count` (1 to 10,000) elements from the front of the first of the queues that has any, waiting at most
    * `timeout`; a map with that queue's name, or `null` when the time is over.
    */
-  async pollFirstFromAny(
+  pollFirstFromAny(
     timeout: number,
     unit: TimeUnit,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null> {
-    return this.anyMany('left', timeout, unit, count, names)
+    return this.waits.takeManyFromAny('left', timeout, unit, count, names)
   }
 
   /** As `pollFirstFromAny` from the end of the queue, the last element first. */
-  async pollLastFromAny(
+  pollLastFromAny(
     timeout: number,
     unit: TimeUnit,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null> {
-    return this.anyMany('right', timeout, unit, count, names)
+    return this.waits.takeManyFromAny('right', timeout, unit, count, names)
   }
 
   /** Moves the last element to the front of the queue `name` without waiting; `null` when there is none. */
@@ -132,15 +126,14 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
     unit?: TimeUnit,
     options: TakeOptions = {},
   ): Promise<T | null> {
-    if (timeout === undefined) return super.pollLastAndOfferFirstTo(name)
-    const millis = this.millis(timeout, unit)
+    const millis = timeout === undefined ? 0 : this.waits.millis(timeout, unit)
     if (millis === 0) return super.pollLastAndOfferFirstTo(name)
-    return this.waitAndMove({ from: 'right', to: 'left', name }, millis, options)
+    return this.waits.move({ from: 'right', to: 'left', name }, millis, options)
   }
 
   /** Moves the last element to the front of the queue `name`, waiting for one as long as it takes. */
-  async takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
-    return this.handle.orThrow(await this.waitAndMove({ from: 'right', to: 'left', name }, undefined, options))
+  takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
+    return this.waits.takeAndMove({ from: 'right', to: 'left', name }, options)
   }
 
   /** How many more elements fit: there is no limit, so this is Java's `Integer.MAX_VALUE`. */
@@ -154,43 +147,11 @@ export class BlockingQueue<T = unknown> extends WaitingQueue<T> {
    * `unsubscribe`, at once.
    */
   subscribeOnElements(consumer: (value: T) => unknown): number {
-    return this.subscribe('left', consumer)
+    return this.subscriptions.add('left', consumer)
   }
 
   /** Ends a subscription; an element popped already still reaches the consumer. False when there is none of this id. */
   unsubscribe(id: number): boolean {
-    return this.#subscriptions.remove(id)
-  }
-
-  protected subscribe(end: End, consumer: (value: T) => unknown): number {
-    return this.#subscriptions.add(consumer, (signal) => this.takeAt(end, { signal }))
-  }
-
-  protected async anyOne(
-    end: End,
-    timeout: number,
-    unit: TimeUnit,
-    names: FurtherQueues,
-  ): Promise<NamedElement<T> | null> {
-    const taken = await this.waitAny(names, { end, max: 1, timeoutMs: this.millis(timeout, unit) })
-    const [value] = taken?.values ?? []
-    return taken === null || value === undefined ? null : { name: taken.queue.name, value }
-  }
-
-  protected async anyMany(
-    end: End,
-    timeout: number,
-    unit: TimeUnit,
-    count: number,
-    names: FurtherQueues,
-  ): Promise<Map<string, T[]> | null> {
-    const timeoutMs = this.millis(timeout, unit)
-    const max = this.handle.checked(() => integer('count', count, 1, MAX_TAKE))
-    const taken = await this.waitAny(names, { end, max, timeoutMs })
-    return taken === null ? null : new Map([[taken.queue.name, taken.values]])
-  }
-
-  protected override sibling(identity: QueueIdentity<T>, consumersDeliver: boolean): BlockingQueue<T> {
-    return new BlockingQueue(this.context, identity, { consumersDeliver })
+    return this.subscriptions.remove(id)
   }
 }

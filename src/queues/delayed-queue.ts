@@ -1,80 +1,68 @@
-import type { Ticket } from '../codecs/ticket.js'
-import type { Durability, Wait } from '../redis/durable/durability.js'
-import { InvalidArgumentError, ShutdownError, UnsupportedOperationError, type RedelayedError } from '../errors.js'
+import type { Codec } from '../codecs/codec.js'
+import { payloadOf } from '../codecs/entry.js'
+import { decodeTicket, encodeTicket, type Ticket } from '../codecs/ticket.js'
+import { InvalidArgumentError, UnsupportedOperationError, toError, type RedelayedError } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
-import { boolean, onlyKnown } from '../options.js'
+import { integer } from '../options.js'
+import type { Wait } from '../redis/durable/durability.js'
+import { DUE_TOO_LARGE, DelayedStore, type Due } from '../store/delayed-store.js'
+import { scheduleKeys } from '../store/object-store.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
-import type { QueueContext } from './context.js'
+import type { QueueContext, QueueIdentity } from './context.js'
+import {
+  resolveDelayedOptions,
+  type DelayedQueueOptions,
+  type OfferItem,
+  type OfferOptions,
+} from './delayed-options.js'
+import { toScheduledMessage, toStats, type DelayedQueueStats, type ScheduledMessage } from './inspection.js'
+import type { KeyedObject } from './keyed-object.js'
 import type { ListQueue } from './list-queue.js'
+import { ObjectOperations } from './object-operations.js'
 import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from './offer-arguments.js'
-import { Offers, type Due, type PendingOffer } from './offers.js'
-import { PendingChanges } from './pending-changes.js'
-
-export interface DelayedQueueOptions {
-  /**
-   * `'redisson'` (default) is Redisson's exact layout: all methods of Java's RDelayedQueue see these entries, at the price of a
-   * walk through the order list for every message that is not delivered in offer order. `'compact'` leaves that list out:
-   * every operation is O(log N) and takes less memory; Java still delivers and takes the messages, but its `size`,
-   * `readAll` and `poll` on the delayed queue do not see them.
-   */
-  readonly layout?: 'redisson' | 'compact' | undefined
-  /**
-   * Whether this client takes part in delivering the queue. Default true. `false` is for processes that only offer, cancel
-   * or look: they open no subscriber connection, and another client delivers, such as any consumer of the queue.
-   */
-  readonly deliver?: boolean | undefined
-  /**
-   * Whether tickets have at least 64 random bits, for those that leave your system: other tickets of the queue say nothing of them. Eight
-   * bytes more per message. Not with `entryFormat: 'dLc0'`. Default false.
-   */
-  readonly unguessableTickets?: boolean | undefined
-}
-
-export interface OfferOptions {
-  /**
-   * What must have the message, beside the memory of the server, before the offer resolves: so many replicas, or the
-   * append-only file on disk. Such offers go over a connection of their own, several of them with one wait at the end; one
-   * that comes while others are waited for goes with the next. Without it an offer resolves when the server has accepted it.
-   * It says nothing of what happens later: see docs/durability.md.
-   */
-  readonly durability?: Durability | undefined
-}
-
-/** One message for `offerAll`: with a delay, or with a date by the Redis clock. */
-export type OfferItem<T> =
-  | { readonly value: T; readonly delay: number; readonly unit?: TimeUnit | undefined; readonly date?: undefined }
-  | { readonly value: T; readonly date: Date; readonly delay?: undefined; readonly unit?: undefined }
+import { Offers, type PendingOffer } from './offers.js'
+import { MAX_PAGE, MAX_RETAINED, pages } from './paging.js'
+import { Quarantine, type QuarantinedEntry } from './quarantine.js'
+import { QueueHandle } from './queue-handle.js'
 
 /**
  * Redisson's `RDelayedQueue`: holds messages back and moves each to its destination queue when it is due. As long as the
  * object lives, this client takes part in delivering the queue.
+ *
+ * With `layout: 'redisson'` the pending messages are read in offer order, from the order list, as in Redisson; with `'compact'` by
+ * due time, from the schedule.
  */
-export class DelayedQueue<T = unknown> extends PendingChanges<T> {
+export class DelayedQueue<T = unknown> implements KeyedObject<T> {
+  readonly name: string
+  readonly codec: Codec<T>
+  readonly layout: 'redisson' | 'compact'
   /** The queue that due messages are moved to. */
   readonly destination: ListQueue<T>
+  readonly #identity: QueueIdentity<T>
+  readonly #handle: QueueHandle<T>
+  readonly #store: DelayedStore
   readonly #offers: Offers
+  readonly #object: ObjectOperations
+  readonly #quarantine: Quarantine<T>
   readonly #events: Events
   readonly #endEvents: () => void
   readonly #release: () => Promise<void>
-  #destroyed = false
 
   /** @internal */
   constructor(context: QueueContext, destination: ListQueue<T>, options: DelayedQueueOptions) {
-    onlyKnown('options', options, ['layout', 'deliver', 'unguessableTickets'])
-    const unguessable = boolean('unguessableTickets', options.unguessableTickets ?? false)
-    if (unguessable && context.settings.entryFormat === 'dLc0') {
-      const expected = `false with entryFormat 'dLc0', whose ids have 8 bytes`
-      throw new InvalidArgumentError('unguessableTickets', expected, true, { queue: destination.name })
-    }
-    if (options.layout === 'compact' && context.settings.entryFormat === 'dLc0') {
-      const expected = `'redisson' with entryFormat 'dLc0', whose entries always stand in the order list`
-      throw new InvalidArgumentError('layout', expected, options.layout, { queue: destination.name })
-    }
-    super(context, destination.identity, options.layout)
+    const { identity } = destination.list
+    const { layout, deliver, unguessableTickets } = resolveDelayedOptions(options, identity.name, context)
+    this.name = identity.name
+    this.codec = identity.codec
+    this.layout = layout
     this.destination = destination
-    this.#offers = new Offers(context, destination.identity, this.layout === 'redisson', unguessable)
-    const deliver = boolean('deliver', options.deliver ?? true)
-    this.#release = deliver ? context.transfers.acquire(destination.identity) : () => Promise.resolve()
+    this.#identity = identity
+    this.#handle = new QueueHandle(context, identity)
+    this.#store = new DelayedStore(this.#handle, identity.keys, { layout, settings: context.settings })
+    this.#offers = new Offers(context, identity, layout, unguessableTickets)
+    this.#object = new ObjectOperations(this.#handle, identity.keys, scheduleKeys)
+    this.#quarantine = new Quarantine(this.#handle, identity.keys)
+    this.#release = deliver ? context.transfers.acquire(identity) : () => Promise.resolve()
     const { events, end } = context.hub.forQueue(this.name)
     this.#events = events
     this.#endEvents = end
@@ -92,26 +80,26 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
   offer(value: T, delay: number, unit?: TimeUnit, options?: OfferOptions): Promise<Ticket>
   offer(value: T, delay: number, options: OfferOptions): Promise<Ticket>
   async offer(value: T, delay: number, unit?: TimeUnit | OfferOptions, options?: OfferOptions): Promise<Ticket> {
-    this.assertUsable()
+    this.#handle.assertUsable()
     try {
       if (options !== undefined) return await this.#offerWith(value, dueAfter('delay', delay, unit), options)
       if (typeof unit === 'object' && unit !== null) return await this.#offerWith(value, dueAfter('delay', delay), unit)
       const delayMs = toMillis('delay', delay, unit)
-      return await this.#offers.one({ payload: this.handle.encode(value), due: { delayMs } })
+      return await this.#offers.one({ payload: this.#handle.encode(value), due: { delayMs } })
     } catch (error) {
-      throw this.handle.attributed(error)
+      throw this.#handle.attributed(error)
     }
   }
 
   /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. Errors as for `offer`. */
   async offerAt(value: T, date: Date, options?: OfferOptions): Promise<Ticket> {
-    this.assertUsable()
+    this.#handle.assertUsable()
     try {
       const due = dueAt(date)
       if (options !== undefined) return await this.#offerWith(value, due, options)
-      return await this.#offers.one({ payload: this.handle.encode(value), due })
+      return await this.#offers.one({ payload: this.#handle.encode(value), due })
     } catch (error) {
-      throw this.handle.attributed(error)
+      throw this.#handle.attributed(error)
     }
   }
 
@@ -123,25 +111,26 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
    *   those that were accepted but are not as durable as asked, by a DurabilityError with the ticket
    */
   async offerAll(items: Iterable<OfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
-    this.assertUsable()
-    const wait = options === undefined ? undefined : this.handle.checked(() => waitOf(options))
+    this.#handle.assertUsable()
+    const wait = options === undefined ? undefined : this.#handle.checked(() => waitOf(options))
     const prepare = (item: OfferItem<T>, what: string): PendingOffer => ({
-      payload: this.handle.encode(item.value, `${what}.value`),
+      payload: this.#handle.encode(item.value, `${what}.value`),
       due: dueOfItem(item, what),
     })
     const shape = '{ value, delay, unit? } or { value, date }'
-    const pending = prepareAll(items, shape, prepare, (error) => this.handle.attributed(error))
-    return ticketsOf(await this.offerAllEncoded(pending, wait), (error) => this.handle.attributed(error))
+    const attributed = (error: unknown): unknown => this.#handle.attributed(error)
+    const pending = prepareAll(items, shape, prepare, attributed)
+    return ticketsOf(await this.offerAllEncoded(pending, wait), attributed)
   }
 
   /** @internal As `offer`, of what is checked and encoded already. */
   async offerEncoded(pending: PendingOffer, wait: Wait | undefined): Promise<Ticket> {
-    this.assertUsable()
+    this.#handle.assertUsable()
     try {
       if (wait === undefined) return await this.#offers.one(pending)
-      return await this.#whole(() => this.#offers.oneDurable(pending, wait))
+      return await this.#trackDurable(() => this.#offers.oneDurable(pending, wait))
     } catch (error) {
-      throw this.handle.attributed(error)
+      throw this.#handle.attributed(error)
     }
   }
 
@@ -150,18 +139,170 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
     pending: readonly PendingOffer[],
     wait: Wait | undefined,
   ): Promise<(Ticket | RedelayedError)[]> {
-    this.assertUsable()
+    this.#handle.assertUsable()
     const results = await (wait === undefined
-      ? this.handle.trackOperation(() => this.#offers.many(pending))
-      : this.#whole(() => this.#offers.many(pending, wait)))
-    return results.map((result) => (typeof result === 'string' ? result : this.handle.withQueueName(result)))
+      ? this.#handle.trackOperation(() => this.#offers.many(pending))
+      : this.#trackDurable(() => this.#offers.many(pending, wait)))
+    return results.map((result) => (typeof result === 'string' ? result : this.#handle.withQueueName(result)))
   }
 
   /** Not possible without a delay, as in Redisson. */
   async add(): Promise<never> {
-    throw this.handle.withQueueName(
+    throw this.#handle.withQueueName(
       new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)'),
     )
+  }
+
+  /** Removes a pending message. False when it was delivered or cancelled already. */
+  async cancel(ticket: Ticket): Promise<boolean> {
+    const { id, due } = this.#idOf(ticket)
+    return this.#store.cancel(id, due)
+  }
+
+  /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
+  async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
+    const delayMs = this.#handle.checked(() => toMillis('delay', delay, unit))
+    const { id, due } = this.#idOf(ticket)
+    const newDue = await this.#store.reschedule(id, due, delayMs)
+    if (newDue === null) return null
+    if (newDue === DUE_TOO_LARGE) {
+      const error = new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs)
+      throw this.#handle.withQueueName(error)
+    }
+    return encodeTicket(this.#identity.keys.destination, id, newDue)
+  }
+
+  /** How many messages are pending. With `layout: 'redisson'` those that stand in the order list, as in Redisson. */
+  async size(): Promise<number> {
+    this.#handle.assertUsable()
+    return this.#store.size()
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return (await this.size()) === 0
+  }
+
+  /** The first pending message without taking it: the oldest offered, or with `layout: 'compact'` the next due. */
+  async peek(): Promise<T | null> {
+    this.#handle.assertUsable()
+    const [entry] = await this.#store.range(0, 0)
+    return entry === undefined ? null : this.#decodeEntry(entry)
+  }
+
+  /** As `peek`, but rejects with `NoSuchElementError` when there is none. */
+  async element(): Promise<T> {
+    return this.#handle.orThrow(await this.peek())
+  }
+
+  /** All pending messages, in one reply: in offer order, or with `layout: 'compact'` by due time. Use `iterate` for many. */
+  async readAll(): Promise<T[]> {
+    this.#handle.assertUsable()
+    return this.#decodeEntries(await this.#store.range(0, -1))
+  }
+
+  /** The same as `readAll`. */
+  toArray(): Promise<T[]> {
+    return this.readAll()
+  }
+
+  /**
+   * Walks the pending messages in pages of `pageSize` (1 to 10,000). While messages come and go, some can be missed or seen
+   * twice.
+   */
+  async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
+    this.#handle.assertUsable()
+    const fetch = (first: number, last: number) => this.#store.range(first, last)
+    for await (const page of pages(this.#handle, options, fetch)) yield* this.#decodeEntries(page)
+  }
+
+  /** What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. */
+  async stats(): Promise<DelayedQueueStats> {
+    this.#handle.assertUsable()
+    return toStats(await this.#store.stats())
+  }
+
+  /**
+   * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
+   * With both values of `layout`. Unreadable ones are left out and reported by an `error` event.
+   */
+  async schedule({ limit = 100 }: { limit?: number } = {}): Promise<ScheduledMessage<T>[]> {
+    this.#handle.assertUsable()
+    integer('limit', limit, 1, MAX_PAGE)
+    const { destination } = this.#identity.keys
+    const messages: ScheduledMessage<T>[] = []
+    for (const entry of await this.#store.firstScheduled(limit)) {
+      try {
+        messages.push(toScheduledMessage(destination, entry, (payload) => this.#handle.decode(payload)))
+      } catch (thrown) {
+        this.#handle.context.hub.emit('error', this.#handle.attributed(thrown) as RedelayedError)
+      }
+    }
+    return messages
+  }
+
+  /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
+  async contains(value: T): Promise<boolean> {
+    this.#handle.assertUsable()
+    return this.#store.contains(this.#handle.encode(value))
+  }
+
+  /**
+   * Whether a message of each of `values` is pending; one is enough for equal ones, and of no values all are there. Walks
+   * the schedule, page by page.
+   */
+  async containsAll(values: Iterable<T>): Promise<boolean> {
+    this.#handle.assertUsable()
+    return this.#store.containsAll(this.#handle.encodeDistinct(values))
+  }
+
+  /** Takes the first pending message before it is due; it will not be delivered. `null` when there is none. */
+  poll(): Promise<T | null>
+  /** Takes up to `limit` (0 to 2^53-1) pending messages. */
+  poll(limit: number): Promise<T[]>
+  async poll(limit?: number): Promise<T | null | T[]> {
+    this.#handle.assertUsable()
+    if (limit === undefined) return (await this.#poll(1))[0] ?? null
+    return this.#poll(this.#handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
+  }
+
+  /** Takes the first pending message; rejects with `NoSuchElementError` when there is none. */
+  remove(): Promise<T>
+  /** Removes the first pending message with the same encoded bytes as `value`. A walk: `cancel(ticket)` is O(log N). */
+  remove(value: T): Promise<boolean>
+  async remove(...args: [] | [T]): Promise<T | boolean> {
+    this.#handle.assertUsable()
+    if (args.length > 0) return this.#store.remove(this.#handle.encode(args[0] as T))
+    return this.#handle.orThrow(await this.poll())
+  }
+
+  /** Removes every pending message that equals one of `values`; resolves with whether there was any. Walks the schedule, page by page. */
+  async removeAll(values: Iterable<T>): Promise<boolean> {
+    this.#handle.assertUsable()
+    const distinct = this.#handle.encodeDistinct(values)
+    return this.#handle.trackOperation(async () => (await this.#store.removeAll(distinct)) > 0)
+  }
+
+  /**
+   * Removes every pending message that equals none of `values` (at most 10,000 different ones), so that it will not be
+   * delivered; resolves with whether there was any. Walks the schedule, page by page.
+   */
+  async retainAll(values: Iterable<T>): Promise<boolean> {
+    this.#handle.assertUsable()
+    const distinct = this.#handle.encodeDistinct(values, MAX_RETAINED)
+    if (distinct.length === 0) return this.delete()
+    return this.#handle.trackOperation(async () => (await this.#store.retainAll(distinct)) > 0)
+  }
+
+  /**
+   * Takes the last pending message (the last offered, or with `layout: 'compact'` the last due) and puts it in front of the queue
+   * `name`, in one step at the server; resolves with it, or with `null` when nothing is pending. Throws a `DecodeError` when
+   * its bytes cannot be read; then it is in the other queue.
+   */
+  async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
+    this.#handle.assertUsable()
+    const target = this.#handle.checked(() => this.#handle.context.keysOf(name).destination)
+    const bytes = await this.#store.pollLast(target)
+    return bytes === null ? null : this.#handle.decode(bytes)
   }
 
   /**
@@ -169,10 +310,7 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
    * `getDelayedQueue` returned for it are destroyed and no consumer of the queue has waited lately.
    */
   async destroy(): Promise<void> {
-    if (!this.#destroyed) {
-      this.#destroyed = true
-      this.#endEvents()
-    }
+    if (this.#handle.end('this delayed queue was destroyed')) this.#endEvents()
     await this.#release()
   }
 
@@ -196,20 +334,140 @@ export class DelayedQueue<T = unknown> extends PendingChanges<T> {
     return this
   }
 
-  protected override assertUsable(): void {
-    if (this.#destroyed) throw this.handle.withQueueName(new ShutdownError('this delayed queue was destroyed'))
+  readQuarantine(limit?: number): Promise<QuarantinedEntry[]> {
+    return this.#quarantine.read(limit)
+  }
+
+  clearQuarantine(): Promise<boolean> {
+    return this.#quarantine.clear()
+  }
+
+  getName(): string {
+    return this.name
+  }
+
+  getCodec(): Codec<T> {
+    return this.codec
+  }
+
+  isExists(): Promise<boolean> {
+    return this.#object.exists()
+  }
+
+  delete(): Promise<boolean> {
+    return this.#object.delete()
+  }
+
+  unlink(): Promise<boolean> {
+    return this.#object.delete()
+  }
+
+  async clear(): Promise<void> {
+    await this.#object.delete()
+  }
+
+  touch(): Promise<boolean> {
+    return this.#object.touch()
+  }
+
+  sizeInMemory(): Promise<number> {
+    return this.#object.sizeInMemory()
+  }
+
+  expire(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#object.expire('always', when, unit)
+  }
+
+  expireIfSet(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#object.expire('set', when, unit)
+  }
+
+  expireIfNotSet(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#object.expire('unset', when, unit)
+  }
+
+  expireIfGreater(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#object.expire('greater', when, unit)
+  }
+
+  expireIfLess(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#object.expire('less', when, unit)
+  }
+
+  clearExpire(): Promise<boolean> {
+    return this.#object.clearExpire()
+  }
+
+  remainTimeToLive(): Promise<number> {
+    return this.#object.timeToLive()
+  }
+
+  getExpireTime(): Promise<number> {
+    return this.#object.expireTime()
+  }
+
+  async rename(newName: string): Promise<void> {
+    await this.#object.rename(newName, true)
+  }
+
+  renamenx(newName: string): Promise<boolean> {
+    return this.#object.rename(newName, false)
+  }
+
+  copy(newName: string): Promise<boolean> {
+    return this.#object.copy(newName, false)
+  }
+
+  copyAndReplace(newName: string): Promise<boolean> {
+    return this.#object.copy(newName, true)
+  }
+
+  #idOf(ticket: Ticket): { id: Buffer; due: number } {
+    this.#handle.assertUsable()
+    return decodeTicket(this.#identity.keys.destination, this.name, ticket)
+  }
+
+  async #poll(limit: number): Promise<T[]> {
+    return this.#handle.trackOperation(async () => {
+      const values: T[] = []
+      while (values.length < limit) {
+        const entries = await this.#store.poll(limit - values.length).catch((error: unknown) => {
+          if (values.length === 0) throw error
+          return [] // what was taken before must reach the caller
+        })
+        if (entries.length === 0) break
+        for (const entry of entries) values.push(...(await this.#acceptEntry(entry)))
+      }
+      return values
+    })
+  }
+
+  /** The value of an entry that was taken, or nothing when it had to be set aside. */
+  async #acceptEntry(entry: Buffer): Promise<T[]> {
+    let payload: Buffer
+    try {
+      payload = payloadOf(entry)
+    } catch (thrown) {
+      await this.#quarantine.setAside(entry, toError(thrown))
+      return []
+    }
+    return this.#quarantine.accept([payload])
+  }
+
+  #decodeEntry(entry: Buffer): T {
+    return this.#handle.decode(this.#handle.checked(() => payloadOf(entry)))
+  }
+
+  #decodeEntries(entries: readonly Buffer[]): T[] {
+    return this.#handle.decodeAll(entries, (entry) => this.#decodeEntry(entry))
+  }
+
+  async #trackDurable<R>(action: () => Promise<R>): Promise<R> {
+    return this.#handle.attribute(this.#handle.context.durable.trackOperation(action))
   }
 
   async #offerWith(value: T, due: Due, options: OfferOptions): Promise<Ticket> {
     const wait = waitOf(options)
-    return this.offerEncoded({ payload: this.handle.encode(value), due }, wait)
-  }
-
-  async #whole<R>(action: () => Promise<R>): Promise<R> {
-    try {
-      return await this.context.durable.trackOperation(action)
-    } catch (error) {
-      throw this.handle.attributed(error)
-    }
+    return this.offerEncoded({ payload: this.#handle.encode(value), due }, wait)
   }
 }

@@ -1,7 +1,6 @@
 import { entryId, payloadOf } from '../codecs/entry.js'
 import { encodeTicket, type Ticket } from '../codecs/ticket.js'
-import { asArray, asBytes, asNumber } from '../store/replies.js'
-import type { StatsReply } from '../store/scripts.js'
+import type { ScheduledEntry, StatsReply } from '../store/delayed-store.js'
 
 /** What a delayed queue holds at one moment. Times are epoch milliseconds by the clock that decides what is due. */
 export interface DelayedQueueStats {
@@ -36,21 +35,6 @@ export interface ScheduledMessage<T> {
 export function toStats(reply: StatsReply): DelayedQueueStats {
   const { now, overdue, nextDue } = reply
   return { ...reply, oldestOverdueMs: overdue > 0 && nextDue !== null ? Math.max(0, now - Math.max(0, nextDue)) : 0 }
-}
-
-/** An entry of the schedule as it stands there, and its due time. */
-export interface ScheduledEntry {
-  readonly entry: Buffer
-  readonly due: number
-}
-
-/** The reply of ZRANGE WITHSCORES: entry and score in turn, and with RESP3 in pairs. */
-export function toScheduledEntries(reply: unknown): ScheduledEntry[] {
-  const flat = asArray(reply).flat()
-  return Array.from({ length: flat.length / 2 }, (_, i) => ({
-    entry: asBytes(flat[2 * i]),
-    due: asNumber(flat[2 * i + 1]),
-  }))
 }
 
 /** Throws a `DecodeError` for an entry that cannot be read. */

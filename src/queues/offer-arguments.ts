@@ -3,7 +3,7 @@ import { resolveDurability, type Durability, type Wait } from '../redis/durable/
 import { InvalidArgumentError, OfferAllError, RedelayedError, type OfferFailure } from '../errors.js'
 import { onlyKnown } from '../options.js'
 import { toMillis } from '../timing/units.js'
-import type { Due } from './offers.js'
+import type { Due } from '../store/delayed-store.js'
 
 export function dueAfter(what: string, delay: unknown, unit?: unknown): Due {
   return { delayMs: toMillis(what, delay, unit) }

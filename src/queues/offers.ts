@@ -8,13 +8,17 @@ import {
 import { encodeTicket, type Ticket } from '../codecs/ticket.js'
 import type { Wait } from '../redis/durable/durability.js'
 import { shortfall } from '../redis/durable/waited-for.js'
-import { waitedFor } from '../store/waited-for.js'
+import type { WaitedFor } from '../store/waited-for.js'
 import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
 import { asBytesArray } from '../store/replies.js'
-import { run, runMany } from '../store/run.js'
-import type { ArgsOf } from '../store/script.js'
-import { offer, offerMany } from '../store/scripts.js'
-import { scriptTime } from '../options.js'
+import {
+  COLLISION,
+  DUE_TOO_LARGE,
+  DelayedStore,
+  FIRST_ATTEMPT,
+  TOO_LATE_TO_REPEAT,
+  type Due,
+} from '../store/delayed-store.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
@@ -26,28 +30,14 @@ const CHUNK_BYTES = 1024 * 1024
 /** How many such are written before the first of them is answered; enough to keep the server busy. */
 const CHUNKS_IN_FLIGHT = 4
 
-/** The script's answers that are no due time. */
-const COLLISION = -1
-const DUE_TOO_LARGE = -2
-const TOO_LATE_TO_REPEAT = -3
-
-const FIRST_ATTEMPT = -1
 /** By how much the clocks of servers may differ that take each other's place. */
 const SKEW_MS = 1_000
-
-/** When an entry is due: so long after now, or at a moment; both in milliseconds by the Redis clock. */
-export type Due = { readonly delayMs: number } | { readonly atMs: number }
 
 /** One entry on its way into the schedule. */
 export interface PendingOffer {
   readonly payload: Buffer
   readonly due: Due
 }
-
-const durableOffer = waitedFor(offer)
-
-type OfferArgs = ArgsOf<(typeof offer)['source']>
-type DurableReply = ReturnType<(typeof durableOffer)['decode']>
 
 interface Attempt extends PendingOffer {
   id: Buffer
@@ -70,17 +60,23 @@ interface Attempt extends PendingOffer {
 export class Offers {
   readonly #context: QueueContext
   readonly #identity: QueueIdentity<unknown>
-  readonly #ordered: boolean
+  readonly #store: DelayedStore
   readonly #idBytes: number
 
-  constructor(context: QueueContext, identity: QueueIdentity<unknown>, ordered: boolean, unguessable = false) {
+  constructor(
+    context: QueueContext,
+    identity: QueueIdentity<unknown>,
+    layout: 'redisson' | 'compact',
+    unguessable: boolean,
+  ) {
     this.#context = context
     this.#identity = identity
-    this.#ordered = ordered
+    // errors get the queue's name from the caller
+    this.#store = new DelayedStore(context.commands, identity.keys, { layout, settings: context.settings })
     const [listed, scheduled] = unguessable
       ? [UNGUESSABLE_ORDERED_ID_BYTES, UNGUESSABLE_UNORDERED_ID_BYTES]
       : [ORDERED_ID_BYTES, UNORDERED_ID_BYTES]
-    this.#idBytes = ordered ? listed : scheduled
+    this.#idBytes = layout === 'redisson' ? listed : scheduled
   }
 
   async one(pending: PendingOffer): Promise<Ticket> {
@@ -89,7 +85,7 @@ export class Offers {
     for (;;) {
       let result: number | Error
       try {
-        result = await run(this.#context.commands, offer, this.#identity.keys, this.#args(attempt))
+        result = await this.#store.offer(attempt)
       } catch (thrown) {
         result = toError(thrown)
       }
@@ -161,38 +157,22 @@ export class Offers {
     attempts: readonly Attempt[],
     isFirst: boolean,
     wait: Wait | undefined,
-  ): Promise<(number | DurableReply | Error)[]> {
-    const { keys } = this.#identity
-    if (isFirst && wait === undefined) return this.#sendTogether(attempts)
-    const args = attempts.map((attempt) => this.#args(attempt))
-    if (wait === undefined) return runMany(this.#context.commands, offer, keys, args)
-    return runMany(this.#context.durable.sender(keys.timeouts, wait), durableOffer, keys, args)
+  ): Promise<(number | WaitedFor<number> | Error)[]> {
+    if (wait !== undefined) {
+      const sender = this.#context.durable.sender(this.#identity.keys.timeouts, wait)
+      return this.#store.offerEachDurably(sender, attempts)
+    }
+    return isFirst ? this.#sendTogether(attempts) : this.#store.offerEach(attempts)
   }
 
   /** In one script: none of them, or all. */
   async #sendTogether(attempts: readonly Attempt[]): Promise<(number | Error)[]> {
-    const [first] = attempts
-    if (first === undefined) return []
-    const delayOf = ({ due }: Attempt): number => ('atMs' in due ? due.atMs : due.delayMs)
     try {
-      const { now, others } = await run(this.#context.commands, offerMany, this.#identity.keys, {
-        channel: this.#identity.keys.channel,
-        nowMs: 'atMs' in first.due ? 0 : this.#nowMs(),
-        ordered: this.#ordered,
-        resent: first.undeliveredUntilMs !== FIRST_ATTEMPT,
-        delays: attempts.map(delayOf).join(),
-        entries: attempts.map(({ entry }) => entry),
-      })
-      return attempts.map((attempt, index) => others.get(index) ?? now + delayOf(attempt))
+      return await this.#store.offerTogether(attempts)
     } catch (thrown) {
       const error = toError(thrown)
       return attempts.map(() => error)
     }
-  }
-
-  /** The time that is passed to scripts; -1 stands for the server's. */
-  #nowMs(): number {
-    return scriptTime(this.#context.settings)
   }
 
   #attempt({ payload, due }: PendingOffer, resends: boolean, id = this.#newId()): Attempt {
@@ -206,22 +186,10 @@ export class Offers {
     return this.#context.ids.next(this.#idBytes)
   }
 
-  #args(attempt: Attempt): OfferArgs {
-    const { due } = attempt
-    return {
-      channel: this.#identity.keys.channel,
-      nowMs: 'atMs' in due ? due.atMs : this.#nowMs(),
-      delayMs: 'atMs' in due ? 0 : due.delayMs,
-      entry: attempt.entry,
-      ordered: this.#ordered,
-      undeliveredUntilMs: attempt.undeliveredUntilMs,
-    }
-  }
-
   /** As `#settle`, where an accepted entry must also have reached those it was to reach. */
   #settleWaited(
     attempt: Attempt,
-    result: number | DurableReply | Error,
+    result: number | WaitedFor<number> | Error,
     startedAt: number,
     wait: Wait | undefined,
   ): Ticket | RedelayedError | undefined {

@@ -7,6 +7,7 @@ import {
   NoSuchElementError,
   PayloadTooLargeError,
   RedelayedError,
+  ShutdownError,
   attributeTo,
   describe,
   toError,
@@ -25,11 +26,24 @@ export class QueueHandle<T> implements Sender {
   readonly name: string
   readonly codec: Codec<T>
   readonly context: QueueContext
+  /** Why the object may not be used any more. */
+  #ended: string | undefined
 
   constructor(context: QueueContext, { name, codec }: { readonly name: string; readonly codec: Codec<T> }) {
     this.context = context
     this.name = name
     this.codec = codec
+  }
+
+  /** Gives the object up; false when it was given up before. */
+  end(why: string): boolean {
+    if (this.#ended !== undefined) return false
+    this.#ended = why
+    return true
+  }
+
+  assertUsable(): void {
+    if (this.#ended !== undefined) throw this.withQueueName(new ShutdownError(this.#ended))
   }
 
   /** `what` names the value in errors. */

@@ -7,6 +7,6 @@ export class Queue<T = unknown> extends ListQueue<T> {
   /** Takes up to `limit` elements. */
   poll(limit: number): Promise<T[]>
   async poll(limit?: number): Promise<T | null | T[]> {
-    return limit === undefined ? this.pollNow() : this.drainTo(limit)
+    return limit === undefined ? this.list.pop('left') : this.drainTo(limit)
   }
 }

@@ -1,30 +1,34 @@
 import { InvalidArgumentError, RedelayedError, ShutdownError, toError } from '../errors.js'
 import type { Emit } from '../events.js'
+import type { End } from '../store/list-store.js'
+import type { Waits } from './waits.js'
 
 const RETRY_AFTER_ERROR_MS = 1_000
 
 /** The functions that get a queue's elements one after the other, as `subscribeOnElements` of Redisson. */
 export class Subscriptions<T> {
+  readonly #waits: Waits<T>
   readonly #queue: string
   readonly #emit: Emit
   readonly #controllers = new Map<number, AbortController>()
   readonly #consumers = new Map<(value: T) => unknown, number>()
   #last = 0
 
-  constructor(queue: string, emit: Emit) {
+  constructor(waits: Waits<T>, queue: string, emit: Emit) {
+    this.#waits = waits
     this.#queue = queue
     this.#emit = emit
   }
 
-  /** Calls `consumer` with what `take` gives, until it is removed; returns the id for that. */
-  add(consumer: (value: T) => unknown, take: (signal: AbortSignal) => Promise<T>): number {
+  /** Calls `consumer` with the elements taken at an end, until the subscription is removed; returns its id. */
+  add(end: End, consumer: (value: T) => unknown): number {
     if (typeof consumer !== 'function') throw this.#invalid('a function', consumer)
     if (this.#consumers.has(consumer)) throw this.#invalid('a function that is not subscribed yet', consumer)
     const id = ++this.#last
     const controller = new AbortController()
     this.#controllers.set(id, controller)
     this.#consumers.set(consumer, id)
-    void this.#consume(consumer, take, controller.signal).finally(() => {
+    void this.#consume(end, consumer, controller.signal).finally(() => {
       this.#controllers.delete(id)
       if (this.#consumers.get(consumer) === id) this.#consumers.delete(consumer)
     })
@@ -40,15 +44,11 @@ export class Subscriptions<T> {
     return controller !== undefined
   }
 
-  async #consume(
-    consumer: (value: T) => unknown,
-    take: (signal: AbortSignal) => Promise<T>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #consume(end: End, consumer: (value: T) => unknown, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       let value: T
       try {
-        value = await take(signal)
+        value = await this.#waits.take(end, { signal })
       } catch (thrown) {
         if (signal.aborted || thrown instanceof ShutdownError) return
         this.#report('taking for a subscription failed', thrown)

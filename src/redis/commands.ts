@@ -1,8 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
 import { RELIABLE_PREFIX } from '../keys.js'
-import type { CommandArg } from '../store/script.js'
-import type { Sender } from '../store/run.js'
+import type { CommandArg, Sender } from '../store/sender.js'
 import type { Settings } from '../options.js'
 import { atMost } from '../timing/at-most.js'
 import { KeptCommands } from './kept-commands.js'
@@ -32,7 +31,7 @@ export class Commands implements Sender {
   /** For how long a call may take; a repetition begins within it. */
   readonly #limit: number
   #underWay = 0
-  #wholes = 0
+  #operations = 0
   #idle: (() => void) | undefined
   #closed = false
   readonly #kept: KeptCommands
@@ -132,11 +131,11 @@ export class Commands implements Sender {
   /** Something that takes several commands: a shutdown lets all of them finish. */
   async trackOperation<T>(action: () => Promise<T>): Promise<T> {
     this.#enter()
-    this.#wholes++
+    this.#operations++
     try {
       return await action()
     } finally {
-      this.#wholes--
+      this.#operations--
       this.#leave()
     }
   }
@@ -219,7 +218,7 @@ export class Commands implements Sender {
   }
 
   #enter(): void {
-    if (this.#closed && this.#wholes === 0) throw new ShutdownError('the client was shut down')
+    if (this.#closed && this.#operations === 0) throw new ShutdownError('the client was shut down')
     this.#underWay++
   }
 

@@ -3,9 +3,9 @@ import type { ChannelListener } from '../redis/subscriber.js'
 import { CommandError, RedelayedError, ShutdownError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { QueueKeys } from '../keys.js'
-import { run, type Sender } from '../store/run.js'
-import { transfer, type TransferReply } from '../store/scripts.js'
-import { scriptTime, type Settings } from '../options.js'
+import { DelayedStore, type TransferReply } from '../store/delayed-store.js'
+import type { Sender } from '../store/sender.js'
+import type { Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import { Seldom } from '../timing/seldom.js'
@@ -13,18 +13,6 @@ import { announcedTime } from './announcement.js'
 import { BatchLimit } from './batch-limit.js'
 import { Sweeper } from './sweeper.js'
 import { TransferTask, type TransferOptions, type TransferResult } from './transfer-task.js'
-
-/** The time for which one script works: other clients' commands wait that long. */
-const SCRIPT_BUDGET_US = 2_000
-
-/** The server needs time per byte of large messages, and the script checks its time only after reading them. */
-const SCRIPT_BYTES = 2 * 2 ** 20
-
-/** While the leader drains a backlog, the followers wait this long before they take over from a leader that is gone. */
-const LEASE_MS = 25
-
-/** With nothing pending, no client has to transfer before the next offer is announced. */
-const IDLE_MS = 3_600_000
 
 /** A queue is transferred this long after its last consumer stopped waiting, so that consumers in a loop cost nothing. */
 const LINGER_MS = 60_000
@@ -126,9 +114,10 @@ export class TransferRegistry {
     const id = target.keys.destination
     const existing = this.#entries.get(id)
     if (existing !== undefined) return existing
+    const store = new DelayedStore(this.#sender, target.keys, { settings: this.#settings })
     const limit = new BatchLimit()
     const task = new TransferTask({
-      transfer: (how) => this.#transfer(target, limit, how),
+      transfer: (how) => this.#transfer(target, store, limit, how),
       isBrief,
       onError: (error) => this.#report(target, error),
       clock: systemClock,
@@ -182,25 +171,14 @@ export class TransferRegistry {
     else void this.#stop(entry)
   }
 
-  async #transfer(target: TransferTarget, limit: BatchLimit, how: TransferOptions): Promise<TransferResult> {
+  async #transfer(
+    target: TransferTarget,
+    store: DelayedStore,
+    limit: BatchLimit,
+    how: TransferOptions,
+  ): Promise<TransferResult> {
     const sentAt = systemClock.now()
-    const { timeouts, order, destination, quarantine, channel } = target.keys
-    const reply = await run(
-      this.#sender,
-      transfer,
-      { timeouts, order, destination, quarantine },
-      {
-        channel,
-        nowMs: scriptTime(this.#settings),
-        budgetUs: SCRIPT_BUDGET_US,
-        limit: limit.value,
-        leaseMs: LEASE_MS,
-        idleMs: IDLE_MS,
-        bytes: SCRIPT_BYTES,
-        ...how,
-      },
-      { idempotent: true },
-    )
+    const reply = await store.transfer({ limit: limit.value, ...how })
     limit.observe(reply, systemClock.now() - sentAt)
     this.#announceResult(target, reply)
     const { moved, malformed, negative, postponed } = reply

@@ -4,7 +4,7 @@ import { backoffDelay } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { PrefetchBuffer } from '../queues/context.js'
-import type { ShardSource } from './held.js'
+import type { ShardSource } from './shard-source.js'
 import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
 
 /** How long waits continue without a taker: a consumer in a loop calls again at once. */

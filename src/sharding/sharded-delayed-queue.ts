@@ -1,15 +1,20 @@
+import type { Codec } from '../codecs/codec.js'
 import { joinTicket, splitTicket } from '../codecs/sharded-ticket.js'
 import type { Ticket } from '../codecs/ticket.js'
 import type { Wait } from '../redis/durable/durability.js'
-import { DurabilityError, InternalError, RedelayedError, ShutdownError, copyOf, toError } from '../errors.js'
+import { DurabilityError, InternalError, RedelayedError, copyOf, toError } from '../errors.js'
 import { integer, nonEmptyString } from '../options.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from '../queues/context.js'
-import { DelayedQueue, type OfferOptions } from '../queues/delayed-queue.js'
+import type { OfferOptions } from '../queues/delayed-options.js'
+import { DelayedQueue } from '../queues/delayed-queue.js'
 import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from '../queues/offer-arguments.js'
-import type { Due, PendingOffer } from '../queues/offers.js'
+import type { PendingOffer } from '../queues/offers.js'
 import { Queue } from '../queues/queue.js'
-import type { QuarantinedEntry } from '../queues/queue-object.js'
+import { DEFAULT_QUARANTINED, type QuarantinedEntry } from '../queues/quarantine.js'
+import { QueueHandle } from '../queues/queue-handle.js'
+import type { PollArguments, TakeManyOptions, TakeOptions } from '../queues/waits.js'
+import type { Due } from '../store/delayed-store.js'
 import { shardOfKey } from './shard-of-key.js'
 import {
   resolveShardedOptions,
@@ -19,8 +24,6 @@ import {
 } from './sharded-options.js'
 import { ShardedTakes } from './sharded-takes.js'
 
-const DEFAULT_QUARANTINED = 100
-
 interface Placed extends PendingOffer {
   readonly shard: number
 }
@@ -29,7 +32,10 @@ interface Placed extends PendingOffer {
  * One delayed queue made of several ordinary ones, its shards, whose keys lie in different slots of a cluster. It is offered to
  * and taken from as a whole. As long as the object lives, this client takes part in delivering it.
  */
-export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
+export class ShardedDelayedQueue<T = unknown> {
+  /** The queue's name as the application knows it. */
+  readonly name: string
+  readonly codec: Codec<T>
   /** Over how many shards offers are spread. */
   readonly shards: number
   /**
@@ -41,14 +47,21 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
   readonly #delayed: readonly DelayedQueue<T>[]
   /** For tickets of shards that are neither offered to nor delivered here. */
   readonly #others = new Map<number, DelayedQueue<T>>()
+  readonly #identity: QueueIdentity<T>
+  /** @internal */
+  readonly handle: QueueHandle<T>
+  readonly #takes: ShardedTakes<T>
   #turn: number
-  #destroyed = false
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>, options: ShardedDelayedQueueOptions<T>) {
     const { shards, covered, layout, deliver, unguessableTickets, consumersDeliver } = resolveShardedOptions(options)
     const identities = Array.from({ length: covered }, (_, shard) => shardIdentity(context, identity, shard))
-    super(context, identity, identities, { consumersDeliver })
+    this.name = identity.name
+    this.codec = identity.codec
+    this.#identity = identity
+    this.handle = new QueueHandle(context, identity)
+    this.#takes = new ShardedTakes(this.handle, identities, { consumersDeliver })
     this.shards = shards
     this.names = Object.freeze(identities.map(({ name }) => name))
     this.layout = layout
@@ -69,7 +82,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
     unit?: TimeUnit | ShardedOfferOptions,
     options?: ShardedOfferOptions,
   ): Promise<Ticket> {
-    this.assertUsable()
+    this.handle.assertUsable()
     const only = options === undefined && typeof unit === 'object' && unit !== null ? unit : undefined
     const due = this.handle.checked(() => dueAfter('delay', delay, only === undefined ? unit : undefined))
     return this.#offer(value, due, only ?? options)
@@ -77,7 +90,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 
   /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
   async offerAt(value: T, date: Date, options?: ShardedOfferOptions): Promise<Ticket> {
-    this.assertUsable()
+    this.handle.assertUsable()
     const due = this.handle.checked(() => dueAt(date))
     return this.#offer(value, due, options)
   }
@@ -89,7 +102,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
    * @throws OfferAllError names the items that were not accepted, and has the tickets of the others
    */
   async offerAll(items: Iterable<ShardedOfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
-    this.assertUsable()
+    this.handle.assertUsable()
     const wait = options === undefined ? undefined : this.handle.checked(() => waitOf(options))
     const prepare = (item: ShardedOfferItem<T>, what: string): Placed => {
       const { value, key } = item
@@ -101,6 +114,46 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
       error instanceof RedelayedError ? this.handle.withQueueName(error) : error
     const placed = prepareAll(items, '{ value, delay, unit?, key? } or { value, date, key? }', prepare, attributed)
     return ticketsOf(await this.#offerPlaced(placed, wait), attributed)
+  }
+
+  /**
+   * Takes an element of any shard, waiting for one as long as it takes. Taking is at most once: see docs/sharded-queue.md for
+   * what a crash can cost. An abort rejects at once; an element that was on its way goes to the next call, or back.
+   */
+  take(options: TakeOptions = {}): Promise<T> {
+    return this.#takes.take(options)
+  }
+
+  /** Takes an element of any shard if there is one, without waiting; else `null`. Asks one shard after the other. */
+  poll(): Promise<T | null>
+  /** Takes an element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
+  poll(timeout: number, options?: TakeOptions): Promise<T | null>
+  poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
+  poll(...args: PollArguments): Promise<T | null> {
+    return this.#takes.poll(args)
+  }
+
+  /**
+   * Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. They come
+   * from the shards that are first to have some.
+   */
+  takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
+    return this.#takes.takeMany(max, options)
+  }
+
+  /** Takes up to `max` elements without waiting, shard by shard, at most all that are there. Without `max`, all. */
+  drainTo(max = Infinity): Promise<T[]> {
+    return this.#takes.drain(max)
+  }
+
+  /** Takes elements for ever; the loop's body is done with one before the next is taken. */
+  [Symbol.asyncIterator](): AsyncGenerator<T, void> {
+    return this.elements()
+  }
+
+  /** The same with a signal; after its abort the iteration throws the signal's reason. */
+  async *elements(options: TakeOptions = {}): AsyncGenerator<T, void> {
+    for (;;) yield await this.#takes.take(options)
   }
 
   /** Removes a pending message. False when it was delivered or cancelled already. */
@@ -143,7 +196,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 
   /** Removes one pending message with the same encoded bytes as `value`. A walk, shard by shard: `cancel(ticket)` is O(log N). */
   async remove(value: T): Promise<boolean> {
-    this.assertUsable()
+    this.handle.assertUsable()
     for (const delayed of this.#delayed) if (await delayed.remove(value)) return true
     return false
   }
@@ -154,14 +207,14 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
   }
 
   /** The oldest entries of the shards' quarantines, at most `limit` (1 to 10,000; default 100), the oldest first. They stay there. */
-  override async readQuarantine(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
+  async readQuarantine(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
     this.handle.checked(() => integer('limit', limit, 1, 10_000))
     const all = (await this.#each((delayed) => delayed.readQuarantine(limit))).flat()
     return all.sort((a, b) => a.at.getTime() - b.at.getTime()).slice(0, limit)
   }
 
   /** Deletes the shards' quarantines; resolves with whether there were any. */
-  override async clearQuarantine(): Promise<boolean> {
+  async clearQuarantine(): Promise<boolean> {
     return (await this.#each((delayed) => delayed.clearQuarantine())).includes(true)
   }
 
@@ -170,17 +223,13 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
    * other objects need them. Nothing is deleted in Redis.
    */
   async destroy(): Promise<void> {
-    this.#destroyed = true
-    await this.endTakes()
+    this.handle.end('this sharded queue was destroyed')
+    await this.#takes.end()
     await Promise.all([...this.#delayed, ...this.#others.values()].map((delayed) => delayed.destroy()))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.destroy()
-  }
-
-  protected override assertUsable(): void {
-    if (this.#destroyed) throw this.handle.withQueueName(new ShutdownError('this sharded queue was destroyed'))
   }
 
   async #offer(value: T, due: Due, options: ShardedOfferOptions | undefined): Promise<Ticket> {
@@ -228,7 +277,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
   }
 
   #find(ticket: Ticket): { delayed: DelayedQueue<T>; inner: Ticket; shard: number } {
-    this.assertUsable()
+    this.handle.assertUsable()
     const { shard, ticket: inner } = this.handle.checked(() => splitTicket(ticket))
     return { delayed: this.#at(shard), inner, shard }
   }
@@ -236,8 +285,8 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
   #at(shard: number): DelayedQueue<T> {
     const known = this.#delayed[shard] ?? this.#others.get(shard)
     if (known !== undefined) return known
-    const identity = shardIdentity(this.context, this.identity, shard)
-    const other = new DelayedQueue(this.context, new Queue(this.context, identity), {
+    const identity = shardIdentity(this.handle.context, this.#identity, shard)
+    const other = new DelayedQueue(this.handle.context, new Queue(this.handle.context, identity), {
       layout: this.layout,
       deliver: false,
     })
@@ -247,7 +296,7 @@ export class ShardedDelayedQueue<T = unknown> extends ShardedTakes<T> {
 
   /** Runs on all shards concurrently; rejects with a failure after all have ended. */
   async #each<R>(action: (delayed: DelayedQueue<T>) => Promise<R>): Promise<R[]> {
-    this.assertUsable()
+    this.handle.assertUsable()
     const settled = await Promise.allSettled(this.#delayed.map(action))
     return settled.map((result) => {
       if (result.status === 'rejected') throw toError(result.reason)

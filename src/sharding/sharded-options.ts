@@ -1,6 +1,6 @@
 import type { Codec } from '../codecs/codec.js'
 import { boolean, integer, oneOf } from '../options.js'
-import type { OfferItem, OfferOptions } from '../queues/delayed-queue.js'
+import type { OfferItem, OfferOptions } from '../queues/delayed-options.js'
 import { MAX_SHARDS } from './shard-names.js'
 
 export interface ShardedDelayedQueueOptions<T> {

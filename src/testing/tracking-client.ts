@@ -1,6 +1,7 @@
 import { RedelayedClient, type QueueOptions } from '../client.js'
 import { queueKeys, type QueueKeys, type ReliableKeys } from '../keys.js'
-import type { DelayedQueue, DelayedQueueOptions } from '../queues/delayed-queue.js'
+import type { DelayedQueueOptions } from '../queues/delayed-options.js'
+import type { DelayedQueue } from '../queues/delayed-queue.js'
 import type { ListQueue } from '../queues/list-queue.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { Handler, Handlers } from '../workers/handlers.js'

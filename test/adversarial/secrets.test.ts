@@ -280,10 +280,10 @@ describe('secrets in errors, events, logs and reports', function () {
     onCleanup(() => client.shutdown())
     let refused = 0
     for (const codec of all) {
-      const queue = client.getQueue('secrets', { codec }) as unknown as { decode(bytes: Buffer): unknown }
+      const { handle } = client.getQueue('secrets', { codec }).list
       for (const each of bytes) {
         try {
-          queue.decode(each)
+          handle.decode(each)
         } catch (error) {
           refused++
           expect(error).to.be.instanceOf(RedelayedError)

@@ -78,7 +78,7 @@ describe('BlockingQueue waits', () => {
     expect(await queue.poll(20)).to.equal(null)
     await raw().rpush(name, 'a')
     expect(await raw().lrange(name, 0, -1)).to.deep.equal(['a'])
-    expect(await queue.poll(20)).to.equal('a')
+    expect(await queue.poll(5_000)).to.equal('a')
   })
 
   it('the first to wait is the first to get', async () => {

@@ -164,7 +164,7 @@ describe('Deque', () => {
     const deque = makeClient({ url: server.url }).getBlockingDeque<string>('one', string)
     await deque.addLast('a', 'b', 'c')
     expect(await deque.move({ from: 'last', to: 'two', at: 'first' })).to.equal('c')
-    expect(await deque.move(50, 'milliseconds', { from: 'last', to: 'two', at: 'first' })).to.equal('b')
+    expect(await deque.move(5, 'seconds', { from: 'last', to: 'two', at: 'first' })).to.equal('b')
     expect(await deque.takeLastAndOfferFirstTo('two')).to.equal('a')
     const waiting = deque.move(5, 'seconds', { from: 'last', to: 'two', at: 'first' })
     await deque.offer('d')

@@ -70,7 +70,7 @@ for (const layout of ORDERS) {
     })
 
     it('offerAll takes dates and delays side by side, each in few scripts, and their ids are in the order given', async () => {
-      const { commands } = Reflect.get(delayed, 'context')
+      const { commands } = Reflect.get(pair.queue, 'list').handle.context
       const call = commands.call.bind(commands)
       let scripts = 0
       commands.call = (command, ...others) => {
@@ -115,12 +115,12 @@ for (const layout of ORDERS) {
 
     it('offerAll draws a new id for an entry whose bytes are there already', async () => {
       // the counter of ids as another process with the same start would have it
-      const ids = Reflect.get(delayed, 'context') as { ids: { next(length: number): Buffer } }
-      const next = ids.ids.next.bind(ids.ids)
+      const { ids } = Reflect.get(pair.queue, 'list').handle.context
+      const next = ids.next.bind(ids)
       const [first] = await delayed.offerAll([{ value: 'same', delay: LATER }])
       const taken = Buffer.from(first!, 'base64url').subarray(0, -10)
       let drawn = 0
-      ids.ids.next = (length) => (drawn++ === 1 ? Buffer.from(taken) : next(length))
+      ids.next = (length) => (drawn++ === 1 ? Buffer.from(taken) : next(length))
       const tickets = await delayed.offerAll(['x', 'same', 'y'].map((value) => ({ value, delay: LATER })))
       expect(drawn).to.equal(4)
       expect(new Set([first, ...tickets]).size).to.equal(4)

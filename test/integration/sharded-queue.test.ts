@@ -19,7 +19,7 @@ import {
   type ShardedDelayedQueueOptions,
   type ShardedOfferItem,
 } from '../../src/index.js'
-import { sourceOf } from '../../src/sharding/held.js'
+import { sourceOf } from '../../src/sharding/shard-source.js'
 import { shardOfKey } from '../../src/sharding/shard-of-key.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type ClusterSetup } from '../support/redis-server.js'
@@ -551,7 +551,7 @@ for (const where of ['one server', 'a cluster']) {
         const { queue, client } = open({ shards: 5, deliver: false, consumersDeliver: false })
         for (const [i, name] of queue.names.entries()) await place.holderOf(name).rpush(name, `${i}a`, `${i}b`)
         expect(await queue.size()).to.equal(0) // it is connected
-        const { transfers } = Reflect.get(queue, 'context')
+        const { transfers } = queue.handle.context
         const close = transfers.close.bind(transfers)
         const begun = signalOf()
         transfers.close = async () => {
@@ -807,7 +807,7 @@ describe('a sharded queue on a connection that sends again by itself', function 
       )
       const plain = rawTo(server.port)
       const [name] = queue.names as [string]
-      const context = Reflect.get(queue, 'context')
+      const { context } = queue.handle
       const source = sourceOf<string>(context, { name, keys: context.keysOf(name), codec: codecs.string() }, {})
       await plain.rpush(name, 'c')
       await source.putBack([held('b')]) // the connection is open

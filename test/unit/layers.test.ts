@@ -23,7 +23,10 @@ async function violations(changes: Record<string, string> = {}): Promise<string[
     'src/codecs/msgpack.ts': "import 'msgpackr'",
     'src/timing/timer.ts': "import '../errors.js'",
     'src/store/run.ts': "import '../keys.js'",
-    'src/redis/connections/reconnecting-connection.ts': "import 'ioredis'; import '../../store/run.js'",
+    'src/store/sender.ts': 'export interface Sender {}',
+    'src/store/list-store.ts': "import './run.js'; export type End = 1",
+    'src/redis/connections/reconnecting-connection.ts':
+      "import 'ioredis'; import '../../store/sender.js'; import type { End } from '../../store/list-store.js'; export type E = End",
     'src/scheduler/transfer-task.ts': "import '../timing/timer.js'",
     'src/queues/delayed.ts': "import '../scheduler/transfer-task.js'",
     'src/client.ts':
@@ -31,7 +34,7 @@ async function violations(changes: Record<string, string> = {}): Promise<string[
     'src/index.ts': "import './client.js'",
     'src/cli/main.ts': "import '../index.js'; import 'cac'",
     'src/doctor/look.ts':
-      "import '../keys.js'; import '../store/run.js'; import '../redis/connections/reconnecting-connection.js'",
+      "import '../keys.js'; import '../store/list-store.js'; import '../redis/connections/reconnecting-connection.js'",
     ...changes,
   }
   try {
@@ -107,6 +110,16 @@ describe('layer check', () => {
       'a transfer task that knows Lua',
       { 'src/scheduler/transfer-task.ts': "import '../store/run.js'" },
       'pure-timing-and-transfer-task: src/scheduler/transfer-task.ts -> src/store/run.ts',
+    ],
+    [
+      'a script outside the store',
+      { 'src/queues/delayed.ts': "import '../store/run.js'" },
+      'only-the-store-knows-scripts: src/queues/delayed.ts -> src/store/run.ts',
+    ],
+    [
+      'a connection that calls a store',
+      { 'src/redis/pool.ts': "import '../store/list-store.js'" },
+      'connections-know-no-store: src/redis/pool.ts -> src/store/list-store.ts',
     ],
     [
       'a cycle inside a layer',

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { ConnectionError } from '../../src/errors.js'
-import type { ShardSource } from '../../src/sharding/held.js'
+import type { ShardSource } from '../../src/sharding/shard-source.js'
 import { ShardedConsumer } from '../../src/sharding/sharded-consumer.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { randomFrom } from '../support/random.js'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { ConnectionError, RedelayedError, ShutdownError } from '../../src/errors.js'
 import type { PrefetchBuffer } from '../../src/queues/context.js'
-import type { ShardSource } from '../../src/sharding/held.js'
+import type { ShardSource } from '../../src/sharding/shard-source.js'
 import { ShardedConsumer } from '../../src/sharding/sharded-consumer.js'
 import { FakeClock } from '../support/fake-clock.js'
 

@@ -33,5 +33,7 @@ function row(queue: string, stats: DelayedQueueStats): string[] {
 /** The most common trap: messages wait and no process is there to deliver them. */
 function advice({ queue, stats }: { queue: string; stats: DelayedQueueStats }): string[] {
   if (stats.pending === 0 || stats.subscribers > 0) return []
-  return [`${printable(queue)}: no client delivers this queue now; one that consumes it, or calls getDelayedQueue on it, does.`]
+  return [
+    `${printable(queue)}: no client delivers this queue now; one that consumes it, or calls getDelayedQueue on it, does.`,
+  ]
 }

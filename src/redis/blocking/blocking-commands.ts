@@ -1,12 +1,9 @@
 import type { Redis } from 'ioredis'
 import { UnsupportedServerError } from '../../errors.js'
 import { asArray, asBytes, asBytesArray, asBytesOrNull } from '../../store/replies.js'
-import { run, type Sender } from '../../store/run.js'
-import { drain } from '../../store/scripts.js'
+import type { End } from '../../store/list-store.js'
+import type { Sender } from '../../store/sender.js'
 import { translateError } from '../replies/server-errors.js'
-
-/** An end of a list: elements are pushed at the right one and taken at the left one, unless a deque does otherwise. */
-export type End = 'left' | 'right'
 
 export type Popped = readonly [key: string, elements: Buffer[]]
 
@@ -20,17 +17,19 @@ export interface BlockingCommand {
   probe(key: string): Promise<void>
 }
 
-/** About how many bytes one script takes at most after the first element. */
-const MORE_BYTES = 2 ** 20
+/** Takes up to `count` elements of a list without waiting. */
+export type Drain = (key: string, end: End, count: number) => Promise<Buffer[]>
 
 /** Takes elements at one end of several lists: BLMPOP, or BLPOP and BRPOP before Redis 7. */
 export class BlockingPop implements BlockingCommand {
   readonly #sender: Sender
+  readonly #drain: Drain
   readonly #end: End
   #multiPop = true
 
-  constructor(sender: Sender, end: End) {
+  constructor(sender: Sender, drain: Drain, end: End) {
     this.#sender = sender
+    this.#drain = drain
     this.#end = end
   }
 
@@ -54,9 +53,7 @@ export class BlockingPop implements BlockingCommand {
   }
 
   async more(key: string, count: number): Promise<Buffer[]> {
-    if (this.#multiPop) return []
-    const args = { count, bytes: MORE_BYTES, right: this.#end === 'right' }
-    return run(this.#sender, drain, { destination: key }, args)
+    return this.#multiPop ? [] : this.#drain(key, this.#end, count)
   }
 
   async probe(key: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { type ConnectionError, CrossSlotError, type RedelayedError, ShutdownError, toError } from '../../errors.js'
 import type { Emit } from '../../events.js'
-import type { Sender } from '../../store/run.js'
+import type { End } from '../../store/list-store.js'
+import type { Sender } from '../../store/sender.js'
 import type { Settings } from '../../options.js'
 import { pause } from '../../timing/pause.js'
 import { systemClock } from '../../timing/clock.js'
@@ -12,7 +13,7 @@ import {
   moveKey,
   parseMoveKey,
   type BlockingCommand,
-  type End,
+  type Drain,
   type ListMove,
 } from './blocking-commands.js'
 import { BlockingConnection, learnClientId } from './blocking-connection.js'
@@ -49,7 +50,6 @@ const RETRY_MS = 100
 export class BlockingPool {
   readonly #topology: Topology
   readonly #settings: Settings
-  readonly #sender: Sender
   readonly #emit: Emit
   /** By kind and node. */
   readonly #lanes = new Map<string, BlockingConnection[]>()
@@ -60,15 +60,15 @@ export class BlockingPool {
   #triedSince: number | undefined
   #closed = false
 
-  constructor(params: { topology: Topology; settings: Settings; sender: Sender; emit: Emit }) {
+  constructor(params: { topology: Topology; settings: Settings; sender: Sender; drain: Drain; emit: Emit }) {
     this.#topology = params.topology
     this.#settings = params.settings
-    this.#sender = params.sender
     this.#emit = params.emit
+    const { sender, drain } = params
     this.#commands = {
-      left: () => new BlockingPop(this.#sender, 'left'),
-      right: () => new BlockingPop(this.#sender, 'right'),
-      move: () => new BlockingMove(this.#sender),
+      left: () => new BlockingPop(sender, drain, 'left'),
+      right: () => new BlockingPop(sender, drain, 'right'),
+      move: () => new BlockingMove(sender),
     }
   }
 

@@ -1,10 +1,8 @@
 import type { Redis } from 'ioredis'
 import { CommandError, ConnectionError, ShutdownError, type RedelayedError } from '../../errors.js'
 import type { Emit } from '../../events.js'
-import type { Sender } from '../../store/run.js'
+import type { Sender } from '../../store/sender.js'
 import { RELIABLE_PREFIX } from '../../keys.js'
-import { add } from '../../store/reliable-scripts.js'
-import { offer } from '../../store/scripts.js'
 import type { Settings } from '../../options.js'
 import { pause } from '../../timing/pause.js'
 import type { Wait } from './durability.js'
@@ -32,16 +30,19 @@ export class DurableCommands {
   readonly #topology: Topology
   readonly #settings: Settings
   readonly #emit: Emit
+  readonly #scripts: readonly string[]
   /** By node. */
   readonly #lanes = new Map<string, DurableConnection[]>()
   #underWay = 0
   #idle: (() => void) | undefined
   #closed = false
 
-  constructor(params: { topology: Topology; settings: Settings; emit: Emit }) {
+  /** `scripts`: the texts of those that are loaded into each connection. */
+  constructor(params: { topology: Topology; settings: Settings; emit: Emit; scripts: readonly string[] }) {
     this.#topology = params.topology
     this.#settings = params.settings
     this.#emit = params.emit
+    this.#scripts = params.scripts
   }
 
   /** For writes to the server that holds `key`; each reply is a `WaitedFor` or an error. */
@@ -156,7 +157,7 @@ export class DurableCommands {
   async #prepare(redis: Redis): Promise<void> {
     await this.#topology.predecessors.end(redis, await assertVersion(redis))
     try {
-      await Promise.all([offer, add].map(({ source }) => redis.call('SCRIPT', 'LOAD', source.source)))
+      await Promise.all(this.#scripts.map((script) => redis.call('SCRIPT', 'LOAD', script)))
     } catch (thrown) {
       if (translateError(thrown) instanceof ConnectionError) throw thrown // who may not load scripts sends the text
     }

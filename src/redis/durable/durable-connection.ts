@@ -8,7 +8,7 @@ import {
   type RedelayedError,
 } from '../../errors.js'
 import { asArray, asInteger } from '../../store/replies.js'
-import type { CommandArg } from '../../store/script.js'
+import type { CommandArg } from '../../store/sender.js'
 import { nextTurn } from '../../timing/pause.js'
 import { isSameWait, type Wait } from './durability.js'
 import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'

@@ -2,8 +2,6 @@ import { DurabilityError } from '../../errors.js'
 import type { WaitedFor } from '../../store/waited-for.js'
 import type { Wait } from './durability.js'
 
-export { waitedFor, type WaitedFor } from '../../store/waited-for.js'
-
 /** The error of what was accepted and is not as safe as asked; nothing when it is. */
 export function shortfall(
   accepted: ConstructorParameters<typeof DurabilityError>[0],

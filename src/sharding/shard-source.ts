@@ -1,8 +1,9 @@
 import type { Codec } from '../codecs/codec.js'
 import { NO_WAIT } from '../redis/durable/durability.js'
 import type { QueueContext, QueueIdentity } from '../queues/context.js'
-import { BlockingQueue } from '../queues/blocking-queue.js'
-import { Deque } from '../queues/deque.js'
+import { DequeEnds } from '../queues/deque-ends.js'
+import { ListElements } from '../queues/list-elements.js'
+import { Waits } from '../queues/waits.js'
 
 /** An element that was taken, with its bytes, so that it can be put back as it was. */
 export interface RawElement<T> {
@@ -25,17 +26,17 @@ export function sourceOf<T>(
   { name, keys, codec }: QueueIdentity<T>,
   options: { consumersDeliver?: boolean | undefined },
 ): ShardSource<RawElement<T>> {
-  const identity = { name, keys, codec: heldCodec(codec) }
-  const queue = new BlockingQueue<RawElement<T>>(context, identity, options)
-  const deque = new Deque<RawElement<T>>(context, identity)
+  const list = new ListElements<RawElement<T>>(context, { name, keys, codec: rawCodec(codec) })
+  const waits = new Waits(list, options)
+  const ends = new DequeEnds(list)
   return {
-    wait: (max, signal) => queue.takeMany(max, { signal }),
-    drain: (max) => queue.drainTo(max),
+    wait: (max, signal) => waits.takeMany(max, { signal }),
+    drain: (max) => list.drain('left', max),
     putBack: async (elements) => {
-      const [last, ...others] = elements.toReversed()
-      if (last === undefined) return
-      if (!context.commands.resends) await deque.addFirst(last, ...others)
-      else await pushOnce(context, keys.destination, [last, ...others])
+      if (elements.length === 0) return
+      const reversed = elements.toReversed()
+      if (context.commands.resends) await pushOnce(context, keys.destination, reversed)
+      else await ends.push('LPUSH', reversed)
     },
   }
 }
@@ -47,7 +48,7 @@ async function pushOnce(context: QueueContext, key: string, elements: readonly R
   if (reply instanceof Error) throw reply
 }
 
-function heldCodec<T>(codec: Codec<T>): Codec<RawElement<T>> {
+function rawCodec<T>(codec: Codec<T>): Codec<RawElement<T>> {
   return {
     name: codec.name,
     encode: ({ bytes }) => bytes,

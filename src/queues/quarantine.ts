@@ -1,0 +1,78 @@
+import { RedelayedError, toError } from '../errors.js'
+import { integer } from '../options.js'
+import { asBytesArray, asText } from '../store/replies.js'
+import { MAX_PAGE } from './paging.js'
+import type { QueueHandle } from './queue-handle.js'
+
+/** Something that could not be read and was set aside. */
+export interface QuarantinedEntry {
+  readonly reason: string
+  /** When, by the clock of the process that set it aside: Redis for pending entries, the consumer for undecodable elements. */
+  readonly at: Date
+  readonly bytes: Buffer
+}
+
+/** How many entries `readQuarantine` returns without a limit. */
+export const DEFAULT_QUARANTINED = 100
+
+/** The list of what could not be read of one queue. */
+export class Quarantine<T> {
+  readonly #handle: QueueHandle<T>
+  readonly #key: string
+
+  constructor(handle: QueueHandle<T>, { quarantine }: { readonly quarantine: string }) {
+    this.#handle = handle
+    this.#key = quarantine
+  }
+
+  /** The oldest entries. */
+  async read(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
+    this.#handle.checked(() => integer('limit', limit, 1, MAX_PAGE))
+    const reply = await this.#handle.call('LRANGE', [this.#key, '0', String(limit - 1)], { idempotent: true })
+    return asBytesArray(reply).map(parseQuarantined)
+  }
+
+  async clear(): Promise<boolean> {
+    return (await this.#handle.call('UNLINK', [this.#key])) === 1
+  }
+
+  /** Decodes elements that were taken: those that cannot be decoded are set aside. */
+  async accept(elements: readonly Buffer[]): Promise<T[]> {
+    const values: T[] = []
+    for (const bytes of elements) {
+      try {
+        values.push(this.#handle.decode(bytes))
+      } catch (thrown) {
+        await this.setAside(bytes, toError(thrown))
+      }
+    }
+    return values
+  }
+
+  /** Never rejects: the caller still gets what was taken together with these bytes. */
+  async setAside(bytes: Buffer, error: Error): Promise<void> {
+    const { context, name } = this.#handle
+    const record = Buffer.concat([Buffer.from(`undecodable ${Date.now()} `), bytes])
+    try {
+      // sent again when the connection breaks: twice is better than not at all
+      await this.#handle.call('RPUSH', [this.#key, record], { idempotent: true })
+    } catch (thrown) {
+      const cause = toError(thrown)
+      const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
+      const message = `an element that cannot be decoded is lost, as it could not be set aside: ${cause.message}`
+      context.hub.emit('error', new RedelayedError(code, message, { queue: name, cause }))
+      return
+    }
+    context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: 1, error })
+  }
+}
+
+function parseQuarantined(record: Buffer): QuarantinedEntry {
+  const afterReason = record.indexOf(' ')
+  const afterTime = record.indexOf(' ', afterReason + 1)
+  return {
+    reason: asText(record.subarray(0, afterReason)),
+    at: new Date(Number(record.toString('latin1', afterReason + 1, afterTime))),
+    bytes: record.subarray(afterTime + 1),
+  }
+}

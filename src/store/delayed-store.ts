@@ -1,0 +1,328 @@
+import { entryPrefix } from '../codecs/entry.js'
+import type { QueueKeys } from '../keys.js'
+import { scriptTime, type Settings } from '../options.js'
+import { asArray, asBytes, asInteger, asNumber } from './replies.js'
+import { run, runMany } from './run.js'
+import type { ArgsOf } from './script.js'
+import {
+  cancelOrReschedule,
+  checkOrdered,
+  filterSchedule,
+  find,
+  inspectOrder,
+  inspectSchedule,
+  offer,
+  offerMany,
+  poll,
+  pollLast,
+  stats,
+  transfer,
+  type EntryName,
+  type FilterScheduleReply,
+  type InspectOrderReply,
+  type InspectScheduleReply,
+  type PageReply,
+  type StatsReply,
+  type TransferReply,
+} from './scripts.js'
+import type { Sender } from './sender.js'
+import { waitedFor, type WaitedFor } from './waited-for.js'
+
+export type { EntryName, InspectOrderReply, InspectScheduleReply, StatsReply, TransferReply } from './scripts.js'
+
+/** How many entries one script takes or examines. */
+const PAGE = 500
+/** A page of entries ends after so many bytes, too. */
+const PAGE_BYTES = 2 ** 20
+/** How long one script may walk the order list before other clients' commands get their turn; one removal can take longer. */
+const BUDGET_US = 2_000
+
+/** For how long one transfer works: other clients' commands wait that long. */
+const TRANSFER_BUDGET_US = 2_000
+/** The server needs time per byte of large messages, and the script checks its time only after reading them. */
+const TRANSFER_BYTES = 2 * 2 ** 20
+/** While the leader drains a backlog, the followers wait this long before they take over from a leader that is gone. */
+const LEASE_MS = 25
+/** With nothing pending, no client has to transfer before the next offer is announced. */
+const IDLE_MS = 3_600_000
+
+/** The scripts take this for the server's own time. */
+const SERVER_TIME = -1
+/** `cancelOrReschedule` with this delay removes the entry. */
+const REMOVE = -1
+const NO_MARK = Buffer.alloc(0)
+
+/** What the offer scripts answer instead of a due time; rescheduling answers `DUE_TOO_LARGE`, too. */
+export const COLLISION = -1
+export const DUE_TOO_LARGE = -2
+export const TOO_LATE_TO_REPEAT = -3
+
+/** `undeliveredUntilMs` of an entry that was not sent before. */
+export const FIRST_ATTEMPT = -1
+
+/** When an entry is due: so long after now, or at a moment; both in milliseconds by the Redis clock. */
+export type Due = { readonly delayMs: number } | { readonly atMs: number }
+
+/** An entry on its way into the schedule. */
+export interface OfferedEntry {
+  readonly entry: Buffer
+  readonly due: Due
+  /** Before this time of the server's an entry that was sent before cannot have been delivered. */
+  readonly undeliveredUntilMs: number
+}
+
+/** An entry of the schedule and its due time. */
+export interface ScheduledEntry {
+  readonly entry: Buffer
+  readonly due: number
+}
+
+/** What a transfer script is asked for beside the constants; see its header. */
+export type TransferRequest = Omit<
+  ArgsOf<(typeof transfer)['source']>,
+  'channel' | 'nowMs' | 'budgetUs' | 'leaseMs' | 'idleMs' | 'bytes'
+>
+
+const durableOffer = waitedFor(offer)
+
+interface DelayedStoreOptions {
+  readonly layout?: 'redisson' | 'compact' | undefined
+  readonly settings?: Settings | undefined
+}
+
+/** The schedule and the order list of one delayed queue in Redis: one method per script, and the plain reads. */
+export class DelayedStore {
+  readonly #sender: Sender
+  readonly #keys: QueueKeys
+  readonly #ordered: boolean
+  readonly #settings: Settings | undefined
+
+  /** Without `settings`, the server's clock decides what is due. */
+  constructor(sender: Sender, keys: QueueKeys, { layout = 'redisson', settings }: DelayedStoreOptions = {}) {
+    this.#sender = sender
+    this.#keys = keys
+    this.#ordered = layout === 'redisson'
+    this.#settings = settings
+  }
+
+  /** The due time, or why there is none. */
+  offer(offered: OfferedEntry): Promise<number> {
+    return run(this.#sender, offer, this.#keys, this.#offerArgs(offered))
+  }
+
+  /** As `offer`, for each: one script per entry, in one pipeline. */
+  offerEach(offered: readonly OfferedEntry[]): Promise<(number | Error)[]> {
+    return runMany(
+      this.#sender,
+      offer,
+      this.#keys,
+      offered.map((each) => this.#offerArgs(each)),
+    )
+  }
+
+  /** As `offerEach`, by a sender that waits until the writes are durable. */
+  offerEachDurably(
+    sender: Pick<Sender, 'pipeline'>,
+    offered: readonly OfferedEntry[],
+  ): Promise<(WaitedFor<number> | Error)[]> {
+    const args = offered.map((each) => this.#offerArgs(each))
+    return runMany(sender, durableOffer, this.#keys, args)
+  }
+
+  /** As `offer` in one script, which adds all of them or none. Either all have delays or all have dates. */
+  async offerTogether(offered: readonly OfferedEntry[]): Promise<number[]> {
+    const [first] = offered
+    if (first === undefined) return []
+    const reply = await run(this.#sender, offerMany, this.#keys, {
+      channel: this.#keys.channel,
+      nowMs: 'atMs' in first.due ? 0 : this.#nowMs(),
+      ordered: this.#ordered,
+      resent: first.undeliveredUntilMs !== FIRST_ATTEMPT,
+      delays: offered.map(delayOf).join(),
+      entries: offered.map(({ entry }) => entry),
+    })
+    return offered.map((each, index) => reply.others.get(index) ?? reply.now + delayOf(each))
+  }
+
+  #offerArgs({ entry, due, undeliveredUntilMs }: OfferedEntry): ArgsOf<(typeof offer)['source']> {
+    return {
+      channel: this.#keys.channel,
+      nowMs: 'atMs' in due ? due.atMs : this.#nowMs(),
+      delayMs: 'atMs' in due ? 0 : due.delayMs,
+      entry,
+      ordered: this.#ordered,
+      undeliveredUntilMs,
+    }
+  }
+
+  /** Moves what is due to the destination. */
+  transfer(request: TransferRequest): Promise<TransferReply> {
+    const constants = { budgetUs: TRANSFER_BUDGET_US, leaseMs: LEASE_MS, idleMs: IDLE_MS, bytes: TRANSFER_BYTES }
+    const args = { ...request, ...constants, channel: this.#keys.channel, nowMs: this.#nowMs() }
+    return run(this.#sender, transfer, this.#keys, args, { idempotent: true })
+  }
+
+  /** False when no entry has this id and due time. */
+  async cancel(id: Buffer, due: number): Promise<boolean> {
+    return (await this.#cancelOrReschedule(id, due, REMOVE)) !== null
+  }
+
+  /** The new due time or `DUE_TOO_LARGE`; `null` when no entry has this id and due time. */
+  reschedule(id: Buffer, due: number, delayMs: number): Promise<number | null> {
+    return this.#cancelOrReschedule(id, due, delayMs)
+  }
+
+  #cancelOrReschedule(id: Buffer, due: number, delayMs: number): Promise<number | null> {
+    const args = { channel: this.#keys.channel, nowMs: this.#nowMs(), due, prefix: entryPrefix(id), delayMs }
+    return run(this.#sender, cancelOrReschedule, this.#keys, args)
+  }
+
+  /** Takes the first entries, at most `limit` and at most a page; none when the queue is empty. */
+  poll(limit: number): Promise<Buffer[]> {
+    const args = { count: Math.min(PAGE, limit), bytes: PAGE_BYTES, ordered: this.#ordered, budgetUs: BUDGET_US }
+    return run(this.#sender, poll, this.#keys, args)
+  }
+
+  /** Moves the last entry's payload to the front of the list `target`. */
+  pollLast(target: string): Promise<Buffer | null> {
+    return run(this.#sender, pollLast, { ...this.#keys, target }, { ordered: this.#ordered })
+  }
+
+  /** Counts everything at one moment. */
+  stats(): Promise<StatsReply> {
+    const args = { channel: this.#keys.channel, nowMs: this.#nowMs() }
+    return run(this.#sender, stats, this.#keys, args, { idempotent: true })
+  }
+
+  /** Whether an entry has this payload; walks page by page. */
+  contains(payload: Buffer): Promise<boolean> {
+    return this.#find(payload, false)
+  }
+
+  /** As `contains`, and removes the first such entry. */
+  remove(payload: Buffer): Promise<boolean> {
+    return this.#find(payload, true)
+  }
+
+  async #find(payload: Buffer, remove: boolean): Promise<boolean> {
+    const tail = Buffer.alloc(8 + payload.length)
+    tail.writeBigUInt64LE(BigInt(payload.length))
+    tail.set(payload, 8)
+    let from: number | null = 0
+    while (from !== null) {
+      const args = { tail, from, page: PAGE, bytes: PAGE_BYTES, ordered: this.#ordered, remove }
+      const reply: PageReply = await run(this.#sender, find, this.#keys, args, { idempotent: !remove })
+      if (reply.found) return true
+      from = reply.next
+    }
+    return false
+  }
+
+  /** Whether each of some different payloads is in the schedule. */
+  async containsAll(payloads: readonly Buffer[]): Promise<boolean> {
+    for (let i = 0; i < payloads.length; i += PAGE) {
+      if ((await this.#filter(payloads.slice(i, i + PAGE), 'nothing')).missing > 0) return false
+    }
+    return true
+  }
+
+  /** Removes the entries that have one of some different payloads. */
+  async removeAll(payloads: readonly Buffer[]): Promise<number> {
+    let removed = 0
+    for (let i = 0; i < payloads.length; i += PAGE) {
+      removed += (await this.#filter(payloads.slice(i, i + PAGE), 'matches')).removed
+    }
+    return removed
+  }
+
+  /** Removes the entries that have none of some different payloads. */
+  async retainAll(payloads: readonly Buffer[]): Promise<number> {
+    return (await this.#filter(payloads, 'others')).removed
+  }
+
+  /** Walks the whole schedule. It meets every entry that is pending all the time, whatever is added and removed meanwhile. */
+  async #filter(
+    payloads: readonly Buffer[],
+    remove: 'nothing' | 'matches' | 'others',
+  ): Promise<{ missing: number; removed: number }> {
+    const constants = { page: PAGE, bytes: PAGE_BYTES, budgetUs: BUDGET_US, ordered: this.#ordered }
+    const idempotent = remove === 'nothing'
+    const missing = new Set(payloads.keys())
+    let removed = 0
+    let next: FilterScheduleReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
+    while (next !== null && (remove !== 'nothing' || missing.size > 0)) {
+      const args = { ...next, ...constants, remove, payloads }
+      const reply: FilterScheduleReply = await run(this.#sender, filterSchedule, this.#keys, args, { idempotent })
+      for (const position of reply.found) missing.delete(position)
+      removed += reply.removed
+      next = reply.next
+    }
+    return { missing: missing.size, removed }
+  }
+
+  /** How many entries there are: in the order list, or with the compact layout in the schedule. */
+  async size(): Promise<number> {
+    const { order, timeouts } = this.#keys
+    return asInteger(await (this.#ordered ? this.#read('LLEN', order) : this.#read('ZCARD', timeouts)))
+  }
+
+  /** Entries by index: of the order list, or with the compact layout of the schedule. */
+  async range(first: number, last: number): Promise<Buffer[]> {
+    const { order, timeouts } = this.#keys
+    const [command, key] = this.#ordered ? (['LRANGE', order] as const) : (['ZRANGE', timeouts] as const)
+    return asArray(await this.#read(command, key, String(first), String(last))).map(asBytes)
+  }
+
+  /** The earliest due entries of the schedule. */
+  async firstScheduled(limit: number): Promise<ScheduledEntry[]> {
+    // entry and score in turn, and with RESP3 in pairs
+    const flat = asArray(await this.#read('ZRANGE', this.#keys.timeouts, '0', String(limit - 1), 'WITHSCORES')).flat()
+    return Array.from({ length: flat.length / 2 }, (_, i) => ({
+      entry: asBytes(flat[2 * i]),
+      due: asNumber(flat[2 * i + 1]),
+    }))
+  }
+
+  /** One page of the order list; a negative `from` counts from its right end. */
+  inspectOrder(from: number, page: number): Promise<InspectOrderReply> {
+    const args = { from, page, setAside: false, mark: NO_MARK }
+    return run(this.#sender, inspectOrder, this.#keys, args, { idempotent: true })
+  }
+
+  /** Moves those of a page of the order list that stand in no schedule to the quarantine; no element may equal `mark`. */
+  setOrphansAside(from: number, page: number, mark: Buffer): Promise<InspectOrderReply> {
+    return run(this.#sender, inspectOrder, this.#keys, { from, page, setAside: true, mark })
+  }
+
+  /** One page of the schedule. */
+  inspectSchedule(
+    start: NonNullable<InspectScheduleReply['next']> | undefined,
+    page: number,
+  ): Promise<InspectScheduleReply> {
+    const args = { ...(start ?? { due: '-inf', skip: 0 }), page }
+    return run(this.#sender, inspectSchedule, this.#keys, args, { idempotent: true })
+  }
+
+  /** Whether a pending entry is missing in the order list. */
+  isMissing(name: EntryName): Promise<boolean> {
+    return run(this.#sender, checkOrdered, this.#keys, { ...name, restore: false }, { idempotent: true })
+  }
+
+  /** As `isMissing`, and appends a missing one to the order list. */
+  restore(name: EntryName): Promise<boolean> {
+    return run(this.#sender, checkOrdered, this.#keys, { ...name, restore: true }, { idempotent: true })
+  }
+
+  /** What the scripts take for the time. */
+  #nowMs(): number {
+    return this.#settings === undefined ? SERVER_TIME : scriptTime(this.#settings)
+  }
+
+  #read(command: string, ...args: string[]): Promise<unknown> {
+    return this.#sender.call(command, args, { idempotent: true })
+  }
+}
+
+function delayOf({ due }: OfferedEntry): number {
+  return 'atMs' in due ? due.atMs : due.delayMs
+}
