@@ -1,12 +1,24 @@
-// Type-checks every TypeScript block in README.md, docs/ and benchmarks/README.md against the library's source, and checks
-// that links between the pages lead somewhere, and that a test that is named as `test/x.test.ts` "title" is there. It guards
-// against examples that do not run any more, and promises that no test keeps any more.
+// Type-checks every TypeScript block in README.md, docs/, benchmarks/README.md and the docstrings of src against the library's
+// source, and checks that links between the pages lead somewhere, and that a test that is named as `test/x.test.ts` "title" is
+// there. It guards against examples that do not run any more, and promises that no test keeps any more. It also counts the public
+// methods without `@throws` or `@example`, which may not become more.
+//
+//   node scripts/check-docs.mjs --list      names these methods
+//   node scripts/check-docs.mjs --update    writes their number, if it fell
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'
+import { exampleBlocks, methodsWithout } from './docstrings.mjs'
 import { root } from './ensure-installed.mjs'
 
+/** What the examples of docstrings may use without making it: `client`, `queue` and so on. */
+const NAMES = join(root, 'test/types/example-names.ts')
+/** How many public methods are without a tag. */
+const MISSING = join(root, 'scripts/docstrings.json')
+
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'benchmarks/README.md', ...pagesIn('docs')]
+/** An example in a docstring names what a call gives, and goes no further. */
+const UNUSED = [6133, 6192, 6196, 6198]
 /** @type {string[]} */
 const problems = []
 const dir = join(root, '.cache/docs')
@@ -19,15 +31,27 @@ for (const page of pages) {
   const text = readFileSync(join(root, page), 'utf8')
   for (const match of text.matchAll(/^```ts\n(.*?)^```/gms)) {
     const line = text.slice(0, match.index).split('\n').length
-    const file = join(dir, `${page.replace(/\W+/g, '-')}-${line}.ts`)
-    writeFileSync(file, `${match[1]}\nexport {}\n`)
-    blocks.set(file, { page, line })
+    addBlock({ page, line, code: match[1] ?? '' })
   }
   for (const [, target = ''] of text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
     if (!/^https?:/.test(target) && !existsSync(resolve(root, dirname(page), target))) {
       problems.push(`${page}: no such file: ${target}`)
     }
   }
+}
+
+const examples = exampleBlocks()
+const names = Array.from(
+  readFileSync(NAMES, 'utf8').matchAll(/^export (declare const|interface) (\w+)/gm),
+  ([, kind, name]) => (kind === 'interface' ? `type ${name}` : name),
+)
+for (const { code, ...place } of examples) {
+  // in a block, so that an example can make what others are given
+  const [, imports = '', rest = ''] = /^((?:.*from '.*'\n|\n)*)(.*)$/s.exec(code) ?? []
+  addBlock({
+    ...place,
+    code: `import { ${names.join(', ')} } from '${NAMES.replace('.ts', '.js')}'; ${imports}{ ${rest}}`,
+  })
 }
 
 /** What stands between quotes in a source, without its escapes. */
@@ -49,7 +73,8 @@ const { options } = ts.convertCompilerOptionsFromJson(
   { ...config.compilerOptions, rootDir: root, noEmit: true, paths: sourcesOfExports() },
   root,
 )
-const program = ts.createProgram([...blocks.keys()], options)
+const entries = Object.values(sourcesOfExports()).flat()
+const program = ts.createProgram([...blocks.keys(), ...entries.map((entry) => join(root, entry))], options)
 for (const diagnostic of ts.getPreEmitDiagnostics(program)) {
   const file = diagnostic.file?.fileName
   const block = file === undefined ? undefined : blocks.get(resolve(file))
@@ -58,15 +83,34 @@ for (const diagnostic of ts.getPreEmitDiagnostics(program)) {
     problems.push(`${file === undefined ? '' : `${relative(root, file)}: `}${message}`)
     continue
   }
+  if (block.page.startsWith('src/') && UNUSED.includes(diagnostic.code)) continue
   const { line } = diagnostic.file.getLineAndCharacterOfPosition(diagnostic.start ?? 0)
   problems.push(`${block.page}:${block.line + line + 1}: ${message}`)
 }
 
+/** @type {Record<'throws' | 'example', number>} */
+const allowed = JSON.parse(readFileSync(MISSING, 'utf8'))
+for (const tag of /** @type {const} */ (['throws', 'example'])) {
+  const methods = methodsWithout(program, entries, tag)
+  console.log(`${methods.length} public methods without @${tag}, of ${allowed[tag]} at most`)
+  if (process.argv.includes('--list')) for (const method of methods) console.log(`  ${method}`)
+  if (methods.length > allowed[tag]) problems.push(`A public method has no @${tag}; see scripts/check-docs.mjs --list.`)
+  allowed[tag] = Math.min(allowed[tag], methods.length)
+}
+if (process.argv.includes('--update')) writeFileSync(MISSING, `${JSON.stringify(allowed, null, 2)}\n`)
+
 for (const problem of problems) console.error(problem)
 console.log(
-  `${blocks.size} code blocks, ${tests} tests named, the links of ${pages.length} pages: ${problems.length} problems`,
+  `${blocks.size} code blocks (${examples.length} of docstrings), ${tests} tests named, the links of ${pages.length} pages: ${problems.length} problems`,
 )
 process.exitCode = problems.length === 0 && blocks.size > 0 ? 0 : 1
+
+/** @param {import('./docstrings.mjs').Block} block */
+function addBlock({ page, line, code }) {
+  const file = join(dir, `${page.replace(/\W+/g, '-')}-${line}.ts`)
+  writeFileSync(file, `${code}\nexport {}\n`)
+  blocks.set(file, { page, line })
+}
 
 /** What the package exports, as its sources. @returns {Record<string, string[]>} */
 function sourcesOfExports() {

@@ -132,25 +132,67 @@ export class RedelayedClient {
     }
   }
 
-  /** Redisson's `RQueue`. */
+  /**
+   * Redisson's `RQueue`.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * import { codecs } from 'redelayed'
+   *
+   * const names = client.getQueue('names', { codec: codecs.string() })
+   * await names.offer('ada')
+   * ```
+   */
   getQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): Queue<NoInfer<T>> {
     onlyKnown('options', options, ['codec'])
     return new Queue(this.#context, this.#identify(name, options))
   }
 
-  /** Redisson's `RBlockingQueue`. */
+  /**
+   * Redisson's `RBlockingQueue`.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const orders = client.getBlockingQueue<Order>('orders')
+   * const next = await orders.take()
+   * ```
+   */
   getBlockingQueue<T = unknown>(name: string, options: BlockingQueueOptions<T> = {}): BlockingQueue<NoInfer<T>> {
     onlyKnown('options', options, ['codec', 'consumersDeliver'])
     return new BlockingQueue(this.#context, this.#identify(name, options), options)
   }
 
-  /** Redisson's `RDeque`. */
+  /**
+   * Redisson's `RDeque`.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const orders = client.getDeque<Order>('orders')
+   * const newest = await orders.pollLast()
+   * ```
+   */
   getDeque<T = unknown>(name: string, options: QueueOptions<T> = {}): Deque<NoInfer<T>> {
     onlyKnown('options', options, ['codec'])
     return new Deque(this.#context, this.#identify(name, options))
   }
 
-  /** Redisson's `RBlockingDeque`. */
+  /**
+   * Redisson's `RBlockingDeque`.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const orders = client.getBlockingDeque<Order>('orders')
+   * const newest = await orders.takeLast()
+   * ```
+   */
   getBlockingDeque<T = unknown>(name: string, options: BlockingQueueOptions<T> = {}): BlockingDeque<NoInfer<T>> {
     onlyKnown('options', options, ['codec', 'consumersDeliver'])
     return new BlockingDeque(this.#context, this.#identify(name, options), options)
@@ -159,6 +201,14 @@ export class RedelayedClient {
   /**
    * Redisson's `RDelayedQueue` for a destination of this client; it encodes with the destination's codec. From now on this
    * client delivers the queue's due messages, until as many objects are destroyed as were got.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the destination is no queue of this client, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const delayed = client.getDelayedQueue(client.getBlockingQueue<Order>('orders'))
+   * await delayed.offer(order, 5_000)
+   * ```
    */
   getDelayedQueue<T>(destination: ListQueue<T>, options: DelayedQueueOptions = {}): DelayedQueue<T> {
     this.#assertOpen()
@@ -172,6 +222,14 @@ export class RedelayedClient {
   /**
    * One delayed queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. It
    * is offered to and taken from as a whole; see docs/sharded-queue.md.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const orders = client.getShardedDelayedQueue<Order>('orders', { shards: 12 })
+   * await orders.offer(order, 5, 'seconds')
+   * ```
    */
   getShardedDelayedQueue<T = unknown>(
     name: string,
@@ -184,6 +242,14 @@ export class RedelayedClient {
   /**
    * A queue whose messages stay until they are acknowledged, with delays, priorities, retries and dead letters; after Redisson
    * PRO's `RReliableQueue`. Its keys are this package's own: Java does not see it.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const mails = client.getReliableQueue<Mail>('mails')
+   * await mails.add({ to: 'ada@example.org' }, { delay: 60_000 })
+   * ```
    */
   getReliableQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): ReliableQueue<NoInfer<T>> {
     onlyKnown('options', options, ['codec'])
@@ -195,6 +261,15 @@ export class RedelayedClient {
   /**
    * Gives the messages of reliable queues to a handler, or to the handlers of their tasks by name, until it is closed or the client is
    * shut down. See docs/workers.md.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) no queue or a queue of another client, a handler that is no function, or an
+   *   option that is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const worker = client.createWorker(mails, (mail) => console.log(mail.to), { concurrency: 10 })
+   * worker.on('settled', ({ id, outcome }) => console.log(id, outcome))
+   * ```
    */
   createWorker<const Q extends WorkerQueues>(
     queues: Q,
@@ -205,16 +280,45 @@ export class RedelayedClient {
     return new Worker(this.#reliable, queues, handlers as Handler | Handlers, options)
   }
 
+  /**
+   * Calls a listener at each event of a name. An `error` that no listener gets is a warning of the process.
+   *
+   * @throws TypeError the listener is no function
+   * @example
+   * ```ts
+   * client.on('error', (error) => console.error(error.code, error.message))
+   * ```
+   */
   on<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#hub.client.on(name, listener)
     return this
   }
 
+  /**
+   * As `on`, for the next event only.
+   *
+   * @throws TypeError the listener is no function
+   * @example
+   * ```ts
+   * client.once('subscribed', ({ queue }) => console.log(`${queue} is being delivered`))
+   * ```
+   */
   once<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#hub.client.once(name, listener)
     return this
   }
 
+  /**
+   * Ends what `on` or `once` began; without effect for a listener that is not there.
+   *
+   * @throws TypeError the listener is no function
+   * @example
+   * ```ts
+   * const log = (error: Error) => console.error(error.message)
+   * client.on('error', log)
+   * client.off('error', log)
+   * ```
+   */
   off<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#hub.client.off(name, listener)
     return this
@@ -223,6 +327,11 @@ export class RedelayedClient {
   /**
    * Lets calls that are under way finish, ends waits with a `ShutdownError`, stops all timers and closes the connections
    * this client opened. May be called more than once.
+   *
+   * @example
+   * ```ts
+   * process.once('SIGTERM', () => void client.shutdown())
+   * ```
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close()
@@ -286,7 +395,19 @@ export class RedelayedClient {
   }
 }
 
-/** Makes a client. It connects when it is first used, and reconnects by itself. */
+/**
+ * Makes a client. It connects when it is first used, and reconnects by itself.
+ *
+ * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) an option is unknown or wrong, or the ioredis client given has a `keyPrefix`
+ * @example
+ * ```ts
+ * import { createClient } from 'redelayed'
+ *
+ * const client = createClient({ url: 'redis://127.0.0.1:6379' })
+ * const orders = client.getBlockingQueue<Order>('orders')
+ * await client.getDelayedQueue(orders).offer(order, 5_000)
+ * ```
+ */
 export function createClient(options: ClientOptions = {}): RedelayedClient {
   return new RedelayedClient(options)
 }

@@ -11,6 +11,8 @@ import { readRedissonYaml, type RedissonYamlOptions } from './redisson-yaml/redi
  *
  * @example
  * ```ts
+ * import { createClientFromRedissonYaml } from 'redelayed/java'
+ *
  * const client = createClientFromRedissonYaml('redisson.yaml')
  * ```
  */

@@ -41,6 +41,13 @@ const WENT_WELL: readonly (SettledOutcome | undefined)[] = ['completed', 'deferr
  * Logs what happens to a client, with the event's name in `event` and never a payload, until the function that is returned is
  * called. Errors are given as `err`, cleaned copies of those that handlers threw; names and ids are one line without characters
  * that steer a terminal.
+ *
+ * @example
+ * ```ts
+ * import { logEvents } from 'redelayed/logging'
+ *
+ * const stop = logEvents(client, console)
+ * ```
  */
 export function logEvents(client: RedelayedClient, logger: EventLogger): () => void {
   const ends = (Object.keys(LEVELS) as EventName[]).map((name) => listen(client, name, logger))

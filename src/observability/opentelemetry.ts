@@ -32,7 +32,16 @@ export interface OpenTelemetry {
 /**
  * Traces and metrics for OpenTelemetry; needs the package `@opentelemetry/api`, and an SDK that the application has set up.
  *
- * @throws UnsupportedOperationError `@opentelemetry/api` is not installed
+ * @throws UnsupportedOperationError (`ERR_UNSUPPORTED_OPERATION`) `@opentelemetry/api` is not installed
+ * @example
+ * ```ts
+ * import { createClient } from 'redelayed'
+ * import { openTelemetry } from 'redelayed/opentelemetry'
+ *
+ * const telemetry = openTelemetry()
+ * const client = createClient({ instrumentation: telemetry.instrumentation })
+ * telemetry.measure(client)
+ * ```
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): OpenTelemetry {
   const api = optional('@opentelemetry/api', 'OpenTelemetry') as typeof Otel

@@ -26,7 +26,14 @@ export interface PrometheusMetrics {
 /**
  * Measures a client for Prometheus; needs the package `prom-client`. See docs/observability.md for the metrics.
  *
- * @throws UnsupportedOperationError `prom-client` is not installed
+ * @throws UnsupportedOperationError (`ERR_UNSUPPORTED_OPERATION`) `prom-client` is not installed
+ * @example
+ * ```ts
+ * import { prometheusMetrics } from 'redelayed/prometheus'
+ *
+ * const { register } = prometheusMetrics(client, { queues: [delayed, mails] })
+ * console.log(await register.metrics())
+ * ```
  */
 export function prometheusMetrics(client: RedelayedClient, options: PrometheusOptions = {}): PrometheusMetrics {
   const { Counter, Gauge, Histogram, Registry } = optional(

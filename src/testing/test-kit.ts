@@ -92,7 +92,15 @@ export class TestKit {
     return new Date(this.#now)
   }
 
-  /** A queue name that no other test has; `close` removes all keys of it. */
+  /**
+   * A queue name that no other test has; `close` removes all keys of it.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the prefix is empty
+   * @example
+   * ```ts
+   * const orders = kit.client.getBlockingQueue<Order>(kit.uniqueName('orders'))
+   * ```
+   */
   uniqueName(prefix = 'test'): string {
     const name = `${nonEmptyString('prefix', prefix)}-${crypto.randomUUID()}`
     this.#names.add(name)
@@ -103,7 +111,14 @@ export class TestKit {
    * Moves the clock, by milliseconds or a text such as `'30m'`: from one moment at which something is due in the client's queues
    * to the next, and at each waits until it was delivered and the client's workers are done with it.
    *
-   * @throws TestKitError a handler took longer than `timeout`, or there is something due at more than 100,000 moments
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) it is no duration
+   * @throws TestKitError (`ERR_TEST_KIT`) a handler took longer than `timeout`, or there is something due at more than 100,000 moments
+   * @example
+   * ```ts
+   * await delayed.offer(order, 30, 'minutes')
+   * await kit.advance('30m')
+   * console.log(await orders.poll())
+   * ```
    */
   advance(by: number | string): Promise<void> {
     const target = this.#now + parseDuration('by', by)
@@ -111,18 +126,45 @@ export class TestKit {
     return this.#move(target)
   }
 
-  /** Delivers what is due, without moving the clock; for messages that were offered without a delay, and after a failure. */
+  /**
+   * Delivers what is due, without moving the clock; for messages that were offered without a delay, and after a failure.
+   *
+   * @throws TestKitError (`ERR_TEST_KIT`) a handler took longer than `timeout`
+   * @example
+   * ```ts
+   * await mails.add({ to: 'ada@example.org' })
+   * await kit.settle()
+   * ```
+   */
   settle(): Promise<void> {
     return this.#move(this.#now)
   }
 
-  /** Moves the clock to the last moment at which anything is due now, and delivers everything on the way. */
+  /**
+   * Moves the clock to the last moment at which anything is due now, and delivers everything on the way.
+   *
+   * @throws TestKitError (`ERR_TEST_KIT`) as `advance`
+   * @example
+   * ```ts
+   * await delayed.offer(order, 30, 'days')
+   * await kit.runAll()
+   * ```
+   */
   async runAll(): Promise<void> {
     const last = await this.#raw.last(this.#tracking.schedules())
     await this.#move(Math.max(this.#now, last ?? 0))
   }
 
-  /** Waits, in real time, until a message of a reliable queue is in a state. */
+  /**
+   * Waits, in real time, until a message of a reliable queue is in a state.
+   *
+   * @throws TestKitError (`ERR_TEST_KIT`) it was not within `timeout`
+   * @example
+   * ```ts
+   * const { id } = await mails.add({ to: 'nobody' })
+   * await kit.until(mails, id, 'dead')
+   * ```
+   */
   async until(queue: { readonly name: string }, id: string, state: KitState): Promise<void> {
     const reliable = this.client.getReliableQueue(queue.name)
     await this.eventually(
@@ -135,7 +177,15 @@ export class TestKit {
     )
   }
 
-  /** Waits, in real time, until a condition holds. */
+  /**
+   * Waits, in real time, until a condition holds.
+   *
+   * @throws TestKitError (`ERR_TEST_KIT`) it did not within `timeout`
+   * @example
+   * ```ts
+   * await kit.eventually(async () => (await orders.size()) === 3, 'three orders are there')
+   * ```
+   */
   async eventually(condition: () => boolean | Promise<boolean>, what = 'the condition holds'): Promise<void> {
     const deadline = performance.now() + this.#timeout
     for (;;) {
@@ -145,7 +195,14 @@ export class TestKit {
     }
   }
 
-  /** Shuts the client down and removes the keys of the names that the kit gave. May be called more than once. */
+  /**
+   * Shuts the client down and removes the keys of the names that the kit gave. May be called more than once.
+   *
+   * @example
+   * ```ts
+   * await kit.close()
+   * ```
+   */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing
@@ -199,7 +256,18 @@ export class TestKit {
   }
 }
 
-/** Opens a kit; close it at the end of the test. */
+/**
+ * Opens a kit; close it at the end of the test.
+ *
+ * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) an option is unknown or wrong
+ * @throws Error of ioredis: there is no Redis
+ * @example
+ * ```ts
+ * import { createTestKit } from 'redelayed/testing'
+ *
+ * await using kit = await createTestKit({ startAt: new Date('2026-01-01') })
+ * ```
+ */
 export function createTestKit(options: TestKitOptions = {}): Promise<TestKit> {
   return TestKit.open(options)
 }
