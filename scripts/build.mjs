@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { markBuilt } from './ensure-built.mjs'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 
 ensureInstalled()
@@ -17,4 +18,5 @@ run(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'])
 
 const cli = join(root, 'dist/cli/main.js')
 if (existsSync(cli)) chmodSync(cli, 0o755)
+markBuilt()
 console.log('Built dist/')

@@ -12,6 +12,7 @@ const BUNDLES_PER_PROCESS = 4
 /** The tests wait more than they compute. In CI one process for each core disturbs what measures time least. */
 const PROCESSES = Math.min(6, availableParallelism() * (process.env.CI === undefined ? 2 : 1))
 const TABLE = join(root, 'test/durations.json')
+const USE_DIST = new URL('use-dist.mjs', import.meta.url).href
 
 /**
  * @typedef {{ alone: string[], seconds: Record<string, number> }} Durations
@@ -90,15 +91,17 @@ export function bundlesOf(files, { alone, seconds }, processes) {
  * @param {string} [options.node] the node binary
  * @param {{ env: NodeJS.ProcessEnv, stop(): Promise<void> }[]} options.servers one for each process beside the first
  * @param {boolean} [options.coverage] over src, into coverage/
+ * @param {boolean} [options.dist] run what was built instead of src
  * @param {(text: string) => void} [options.onOutput] gets the output instead of the terminal
  * @returns {Promise<Counts>}
  */
-export async function runSharded({ files, args = [], node, servers, coverage = false, onOutput }) {
+export async function runSharded({ files, args = [], node, servers, coverage = false, dist = false, onOutput }) {
   const durations = readDurations()
   const bundles =
     servers.length > 1 ? bundlesOf(files, durations, servers.length) : [{ files, seconds: 0, alone: false }]
   /** @type {Counts} */
   const total = { passed: 0, failed: 0, skipped: 0, failures: [], seconds: {} }
+  const distEnv = dist ? { NODE_OPTIONS: `--import=${USE_DIST}`, REDELAYED_TEST_DIST: '1' } : {}
   const coverageEnv = coverage ? { NODE_V8_COVERAGE: join(root, 'coverage/tmp') } : {}
   if (coverage) rmSync(join(root, 'coverage'), { recursive: true, force: true })
 
@@ -113,7 +116,7 @@ export async function runSharded({ files, args = [], node, servers, coverage = f
     const counts = await runMocha({
       args: [...args, ...bundle.files],
       ...(node && { node }),
-      env: { ...env, ...coverageEnv },
+      env: { ...env, ...distEnv, ...coverageEnv },
       ...((bundles.length > 1 || onOutput) && { onOutput: (text) => (output += text) }),
     })
     show(output)

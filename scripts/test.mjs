@@ -1,9 +1,11 @@
 // `npm test`: works from a fresh clone. Installs what is missing, gets a real Redis for each of several processes, runs the
-// tests, cleans up, and ends with the line `N passed, N failed, N skipped`.
+// tests, cleans up, and ends with the line `N passed, N failed, N skipped`. Whole folders run against what was built in dist,
+// which is built first if src has changed; single files run against src.
 //
 //   npm test -- --grep reschedule          options and paths go to mocha
 //   npm test -- test/unit/keys.test.ts
 //   npm test -- --redis docker             only this way to a Redis: url, server, docker, emulator, or none for unit tests
+//   npm test -- --code src                 or dist: against which code
 //   npm test -- --processes 1              one after the other; so it is with a Redis that was not started here
 //   npm test -- --durations                writes what each file took into test/durations.json
 //   npm run coverage                       the same with coverage of src in coverage/
@@ -14,10 +16,12 @@ ensureInstalled()
 const { describe, findRedis } = await import('./redis.mjs')
 const { summary } = await import('./mocha.mjs')
 const { runSharded, serversFor, testFiles, writeDurations } = await import('./shards.mjs')
+const { ensureBuilt } = await import('./ensure-built.mjs')
 
 const WAYS = /** @type {const} */ (['url', 'server', 'docker', 'emulator'])
 
-const { coverage, durations, processes, way, args, paths } = readArgs(process.argv.slice(2))
+const { code, coverage, durations, processes, way, args, paths } = readArgs(process.argv.slice(2))
+if (code === 'dist') ensureBuilt()
 const servers = await findServers().catch((error) => {
   console.error(error.message)
   console.log('0 passed, 1 failed')
@@ -25,7 +29,7 @@ const servers = await findServers().catch((error) => {
 })
 const files = testFiles(paths.length > 0 ? paths : ['test'])
 const started = performance.now()
-const counts = await runSharded({ files, args, servers, coverage }).finally(() =>
+const counts = await runSharded({ files, args, servers, coverage, dist: code === 'dist' }).finally(() =>
   Promise.all(servers.map((server) => server.stop())),
 )
 if (durations) writeDurations(counts.seconds)
@@ -47,6 +51,7 @@ async function findServers() {
 /** @param {string[]} given */
 function readArgs(given) {
   const options = /** @type {const} */ ({
+    code: { type: 'string' },
     coverage: { type: 'boolean', default: false },
     durations: { type: 'boolean', default: false },
     processes: { type: 'string' },
@@ -65,13 +70,18 @@ function readArgs(given) {
   if (values.redis !== undefined && !way) usage(`--redis takes ${WAYS.join(', ')} or none, not "${values.redis}"`)
   const processes = values.processes === undefined ? undefined : Number(values.processes)
   if (processes !== undefined && !(processes >= 1)) usage(`--processes takes a number, not "${values.processes}"`)
+  const paths = rest.filter(isPath)
+  const isWhole = values.coverage !== true && !paths.some((path) => path.endsWith('.ts'))
+  const code = values.code ?? (isWhole ? 'dist' : 'src')
+  if (code !== 'dist' && code !== 'src') usage(`--code takes dist or src, not "${String(code)}"`)
   return {
+    code,
     coverage: values.coverage === true,
     durations: values.durations === true,
     processes,
     way,
     args: rest.filter((arg) => !isPath(arg)),
-    paths: rest.filter(isPath),
+    paths,
   }
 }
 

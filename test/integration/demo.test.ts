@@ -29,7 +29,11 @@ async function demo(args: readonly string[], { interruptAfter }: { interruptAfte
   const library = new URL('../../src/index.ts', import.meta.url).href
   const child = spawn(process.execPath, ['scripts/demo.mjs', '--url', redisUrl(), ...args], {
     cwd: root,
-    env: { ...process.env, REDELAYED_DEMO_LIBRARY: library, NODE_OPTIONS: '--import tsx' },
+    env: {
+      ...process.env,
+      REDELAYED_DEMO_LIBRARY: library,
+      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import tsx`,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   onCleanup(() => child.kill('SIGKILL'))

@@ -15,9 +15,11 @@ export interface Result {
 
 /** The command line in a process of its own. */
 export async function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], {
+  const isBuilt = process.env['REDELAYED_TEST_DIST'] !== undefined
+  const program = isBuilt ? ['dist/cli/main.js'] : ['--import', 'tsx', 'src/cli/main.ts']
+  const child = spawn(process.execPath, [...program, ...args], {
     cwd: root,
-    env: { ...process.env, REDIS_URL: redisUrl(), ...env },
+    env: { ...process.env, NODE_OPTIONS: undefined, REDIS_URL: redisUrl(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let [out, err] = ['', '']

@@ -1,0 +1,12 @@
+// A module hook that leads imports of src to dist. All of them, so that internals that tests import are the same module
+// instances that the package's entry uses.
+const SRC = new URL('../src/', import.meta.url).href
+const DIST = new URL('../dist/', import.meta.url).href
+
+/** @type {import('node:module').ResolveHook} */
+export async function resolve(specifier, context, nextResolve) {
+  const resolved = await nextResolve(specifier, context)
+  if (!resolved.url.startsWith(SRC)) return resolved
+  const url = DIST + resolved.url.slice(SRC.length).replace(/\.ts(?=$|\?)/, '.js')
+  return { ...resolved, url, format: 'module' }
+}
