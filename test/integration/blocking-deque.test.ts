@@ -1,6 +1,8 @@
 /** Waiting at the right end, on several queues, and for moves; after RedissonBlockingDequeTest and RedissonBlockingQueueTest. */
 import { expect } from 'chai'
+import type { Redis } from 'ioredis'
 import { CrossSlotError, InvalidArgumentError, WrongTypeError, codecs, type BlockingDeque } from '../../src/index.js'
+import { nextTurn } from '../../src/timing/pause.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type ClusterSetup } from '../support/redis-server.js'
 import { rawClient, uniqueName } from '../support/redis.js'
@@ -392,13 +394,22 @@ describe('waiting on several queues in a cluster', function () {
   after(() => setup?.stop())
   afterEach(cleanUp)
 
+  /** Resolves when a command waits at a master. */
+  async function untilWaiting(masters: readonly Redis[]): Promise<void> {
+    await eventually(async () => {
+      const infos = await Promise.all(masters.map((master) => master.info('clients')))
+      expect(infos.join()).to.match(/blocked_clients:[1-9]/)
+    })
+  }
+
   it('whichever slot gets one first gives it, within a few turns', async () => {
     const client = makeClient({ cluster: setup.nodes })
+    const masters = setup.servers.map(({ port }) => rawTo(port))
     const [first = '', ...rest] = numbers(6).map(() => uniqueName('slot'))
     const queue = client.getBlockingQueue<string>(first, string)
     for (const name of [first, ...rest]) {
       const waiting = track(queue.pollFromAnyWithName(20, 'seconds', ...(rest as [string])))
-      await new Promise((resolve) => setTimeout(resolve, 150))
+      await untilWaiting(masters)
       expect(waiting.settled).to.equal(false)
       const started = performance.now()
       await client.getQueue<string>(name, string).offer('a')
@@ -410,18 +421,23 @@ describe('waiting on several queues in a cluster', function () {
 
   it('one element is taken though all slots get one at the same time; aborts lose nothing', async () => {
     const client = makeClient({ cluster: setup.nodes })
+    const masters = setup.servers.map(({ port }) => rawTo(port))
     const names = numbers(5).map(() => uniqueName('slot'))
     const queues = names.map((name) => client.getBlockingQueue<string>(name, string))
     const [first = '', ...rest] = names
     const queue = client.getBlockingQueue<string>(first, string)
-    const taken: string[] = []
+    const [taken, left]: [string[], string[]] = [[], []]
+    const drain = async () => void left.push(...(await Promise.all(queues.map((one) => one.drainTo()))).flat())
     let offered = 0
     for (let round = 0; round < 12; round++) {
+      await drain() // otherwise it would not wait
       const controller = new AbortController()
       const waiting = queue
         .pollFromAny(20, 'seconds', rest, { signal: controller.signal })
         .catch((error: unknown) => error)
-      await new Promise((resolve) => setTimeout(resolve, 20 * round))
+      // on the way to the servers at first, then while they wait
+      if (round < 6) for (let turn = 0; turn < round; turn++) await nextTurn()
+      else await untilWaiting(masters)
       const pushes = queues.map((one) => one.offer(String(offered++)))
       if (round % 2 === 1) controller.abort(new Reason('race'))
       await Promise.all(pushes)
@@ -430,7 +446,7 @@ describe('waiting on several queues in a cluster', function () {
       else expect(result).to.be.an.instanceOf(Reason)
       if (round % 2 === 0) expect(result).to.be.a('string')
     }
-    const left = (await Promise.all(queues.map((one) => one.drainTo()))).flat()
+    await drain()
     expect([...taken, ...left].sort()).to.deep.equal(numbers(offered).sort())
   }).timeout(30_000)
 

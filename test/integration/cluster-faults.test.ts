@@ -90,14 +90,14 @@ describe('Cluster, a master and its replica', function () {
   })
 
   it('when no master was known for a while, an idle subscriber comes back with the servers', async () => {
-    const pair = await idle({ connectTimeout: 1_000 })
+    const pair = await idle({ connectTimeout: 3_000 })
     pair.client.on('error', () => {}) // a transfer may wait longer than that for a connection
     const missed = tried(pair, 'subscriber', 2)
     await Promise.all(setup.servers.map((server) => server.kill('SIGKILL')))
     await missed
     const again = once(pair.client, 'subscribed', undefined, 10_000)
     await Promise.all(setup.servers.map((server) => server.restart()))
-    await again
+    expect(await again).to.deep.equal({ queue: pair.name })
   })
 
   it('a take that waits does not spin while every node is down, and gets what comes afterwards', async () => {

@@ -214,16 +214,18 @@ import { codecs, createClient } from '../../../src/index.js'
 const client = createClient({ url: process.env.REDIS_URL, sweepInterval: 100, pingInterval: 100 })
 const queue = client.getBlockingQueue<string>(process.env.QUEUE!, { codec: codecs.string() })
 const delayed = client.getDelayedQueue(queue)
+delayed.on('transferred', () => {})
+let tookBoth = () => {}
+const bothTaken = new Promise<void>((resolve) => (tookBoth = resolve))
 const iterated = (async () => {
-  for await (const value of queue) console.log('took ' + value)
+  for await (const value of queue) {
+    console.log('took ' + value)
+    if (value === 'b') tookBoth()
+  }
 })().catch((error: Error) => console.log(error.name))
-const bothMoved = new Promise<void>((resolve) => {
-  let moved = 0
-  delayed.on('transferred', ({ count }) => (moved += count) === 2 && setTimeout(resolve, 100))
-})
 await delayed.offer('a', 20)
 await delayed.offerAll([{ value: 'b', delay: 60 }, { value: 'never', delay: 600_000 }])
-await bothMoved
+await bothTaken
 queue.subscribeOnElements(() => {})
 await client.shutdown()
 await iterated

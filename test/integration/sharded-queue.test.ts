@@ -775,8 +775,8 @@ describe('a sharded queue, wrong arguments', () => {
     client.on('error', () => {})
     expect(await rejection(queue.take())).to.be.an.instanceOf(AuthError)
     for (let i = 0; i < 3; i++) {
-      expect(await rejection(queue.poll(20)), 'a short time is no empty answer').to.be.an.instanceOf(AuthError)
-      expect(await rejection(queue.takeMany(2, { timeout: 20 }))).to.be.an.instanceOf(AuthError)
+      expect(await rejection(queue.poll(2_000)), 'a limited time is no empty answer').to.be.an.instanceOf(AuthError)
+      expect(await rejection(queue.takeMany(2, { timeout: 2_000 }))).to.be.an.instanceOf(AuthError)
     }
     await client.shutdown()
     expect(await rejection(queue.take())).to.be.an.instanceOf(ShutdownError)

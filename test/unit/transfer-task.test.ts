@@ -788,9 +788,10 @@ describe('TransferTask', () => {
     })
 
     it('can be called twice', async () => {
-      const { task } = await started()
+      const { task, clock } = await started()
       await task.stop()
       await task.stop()
+      expect(clock.pending).to.deep.equal([])
     })
   })
 
