@@ -6,6 +6,7 @@ import { randomFrom } from '../support/random.js'
 import { kryoList, kryoListOf } from './bombs.js'
 import { allCodecs, wrapping } from './codecs.js'
 import { leastCpuMs } from '../support/cpu.js'
+import { rounds as longForm } from '../support/long-form.js'
 
 const MIB = 1024 * 1024
 const LIMIT_MS = 200
@@ -146,7 +147,7 @@ function mutate(bytes: Buffer, random: () => number): Buffer {
 
 describe('mutations of what every codec writes', () => {
   const seed = Number(process.env.REDELAYED_FUZZ_SEED ?? Date.now() % 1_000_000)
-  const rounds = Number(process.env.REDELAYED_FUZZ_ROUNDS ?? 40_000)
+  const rounds = Number(process.env.REDELAYED_FUZZ_ROUNDS ?? longForm(40_000))
 
   it(`end in a value or a DecodeError, soon and in little memory: ${rounds} rounds of seed ${seed}`, async () => {
     const random = randomFrom(seed)
