@@ -27,6 +27,7 @@ function hashOfSource() {
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
-  for (const file of [...files, join(root, 'tsconfig.json')]) hash.update(file.slice(root.length)).update(readFileSync(file))
+  for (const file of [...files, join(root, 'tsconfig.json')])
+    hash.update(file.slice(root.length)).update(readFileSync(file))
   return hash.digest('hex')
 }
