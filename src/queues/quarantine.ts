@@ -1,11 +1,12 @@
 import { RedelayedError, toError } from '../errors.js'
 import { integer } from '../options.js'
-import { asBytesArray, asText } from '../store/replies.js'
+import { asBytesArray } from '../store/replies.js'
 import { MAX_PAGE } from './paging.js'
 import type { QueueHandle } from './queue-handle.js'
 
 /** Something that could not be read and was set aside. */
 export interface QuarantinedEntry {
+  /** `'unknown'`, with the time 0, for what no client of this package has written. */
   readonly reason: string
   /** When, by the clock of the process that set it aside: Redis for pending entries, the consumer for undecodable elements. */
   readonly at: Date
@@ -67,12 +68,10 @@ export class Quarantine<T> {
   }
 }
 
+/** `<reason> <epoch ms> <bytes>`; anybody can have written something else. */
 function parseQuarantined(record: Buffer): QuarantinedEntry {
-  const afterReason = record.indexOf(' ')
-  const afterTime = record.indexOf(' ', afterReason + 1)
-  return {
-    reason: asText(record.subarray(0, afterReason)),
-    at: new Date(Number(record.toString('latin1', afterReason + 1, afterTime))),
-    bytes: record.subarray(afterTime + 1),
-  }
+  const [head = '', reason, ms] = /^([a-z-]{1,40}) (\d{1,16}) /.exec(record.toString('latin1', 0, 60)) ?? []
+  const at = new Date(Number(ms))
+  if (reason === undefined || Number.isNaN(at.getTime())) return { reason: 'unknown', at: new Date(0), bytes: record }
+  return { reason, at, bytes: record.subarray(head.length) }
 }

@@ -173,6 +173,20 @@ describe('hostile data in the keys of queues', function () {
     return seen(() => queue.poll(500))
   }
 
+  it('shows what a stranger has written into the quarantine as it is', async () => {
+    await attacked(async (client) => {
+      const name = uniqueName('quarantine')
+      const odd = ['', 'x', 'malformed', 'malformed x y', `malformed ${'9'.repeat(16)} x`, `${'r'.repeat(100_000)} 5 x`]
+      await redis.rpush(queueKeys(name).quarantine, ...odd, 'malformed 5 a b')
+      const entries = await client.getQueue(name).readQuarantine()
+      const bytes = [...odd, 'a b'].map((text) => Buffer.from(text))
+      expect(entries.map((entry) => entry.bytes)).to.deep.equal(bytes)
+      const named = entries.map(({ reason, at }) => `${reason} ${at.toISOString()}`)
+      expect(new Set(named.slice(0, -1))).to.deep.equal(new Set(['unknown 1970-01-01T00:00:00.000Z']))
+      expect(named.at(-1)).to.equal('malformed 1970-01-01T00:00:00.005Z')
+    })
+  })
+
   describe('one shard of a sharded queue', () => {
     for (const [part, { type }] of Object.entries(DELAYED)) {
       if (type === 'channel') continue

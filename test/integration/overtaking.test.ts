@@ -266,4 +266,24 @@ describe('a first attempt that arrives after its repetition', function () {
       expect(await left(raw)).to.equal(1)
     }
   })
+
+  it('is repeated again once the server refuses no more to end connections', async () => {
+    const raw = new Redis({ port: server.port })
+    onCleanup(() => raw.disconnect())
+    for (const what of ['offer', 'add']) {
+      await raw.call('ACL', 'SETUSER', 'odd', 'on', '>secret', '~*', '&*', '+@all', '-client|kill')
+      const holder = await startHolder(server.port)
+      const client = makeClient({ host: '127.0.0.1', port: holder.port, username: 'odd', password: 'secret' })
+      const { script, send, left } = KINDS[what]!(client, uniqueName())
+      await raw.script('LOAD', (script as unknown as { source: string }).source)
+      await client.getQueue(uniqueName()).size()
+      await raw.call('ACL', 'SETUSER', 'odd', '+client|kill')
+      const held = holder.hold(script)
+      const sent = send()
+      const release = await held
+      await sent
+      await release()
+      expect(await left(raw)).to.equal(1)
+    }
+  })
 })

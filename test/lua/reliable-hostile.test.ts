@@ -98,6 +98,13 @@ describe('hostile data of a reliable queue', () => {
     }
   }
 
+  it('reads no more of a delivery than a script writes', async () => {
+    const queue = await rig.queue(having([{ id: 'x', until: NOW - 1 }]))
+    await rig.redis.hset(queue.keys.deliveries, 'x', `3${' '.repeat(100)}~`)
+    await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 0 })
+    expect(await rig.redis.hget(queue.keys.deliveries, 'x')).to.equal('3')
+  })
+
   it('drops a history that no script has written without reading it', async () => {
     const queue = await rig.queue(having([{ id: 'x', until: NOW - 1, failures: '1 2 "x"\n'.repeat(131_072) }]))
     await run(rig.sender, poll, queue.keys, pollArgs(queue))

@@ -44,6 +44,58 @@ describe('BlockingConnection', () => {
     await lane.close()
   })
 
+  /** A lane whose waits end as `wait` says, on a connection that must stay. */
+  function laneOf(wait: () => Promise<Buffer | null>): BlockingConnection {
+    const redis = new EventEmitter() as unknown as Redis
+    const drop = () => expect.fail('the connection was given up')
+    return new BlockingConnection({
+      link: { current: redis, drop, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
+      beside: () => undefined,
+      command: {
+        wait: async (_redis, [key = '']) => {
+          const element = await wait()
+          return element === null ? null : [key, [element]]
+        },
+        more: () => Promise.resolve([]),
+        probe: () => Promise.resolve(),
+      },
+      shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+  }
+
+  const takeOf = (lane: BlockingConnection) =>
+    new Promise((resolve, reject) =>
+      lane.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
+    )
+
+  it('keeps its connection where somebody ends its waits with an error', async () => {
+    let ended = 0
+    const lane = laneOf(async () => {
+      const message = 'UNBLOCKED client unblocked via CLIENT UNBLOCK'
+      if (++ended <= 5) throw Object.assign(new Error(message), { name: 'ReplyError' })
+      return Buffer.from('element')
+    })
+    expect(await takeOf(lane)).to.deep.equal([Buffer.from('element')])
+    await lane.close()
+  })
+
+  it('pauses between waits that end empty at once again and again', async () => {
+    const until = performance.now() + 250
+    let asked = 0
+    const lane = laneOf(async () => {
+      asked++
+      await nextTurn()
+      return performance.now() < until ? null : Buffer.from('element')
+    })
+    expect(await takeOf(lane)).to.deep.equal([Buffer.from('element')])
+    expect(asked).to.be.within(11, 20)
+    await lane.close()
+  })
+
   it('sends the next command before it resolves the takes that got elements, and none while no take waits', async () => {
     const log: string[] = []
     const redis = new EventEmitter() as unknown as Redis

@@ -26,6 +26,9 @@ const OVERDUE_MS = 3_000
 const CLOSE_TIMEOUTS = 2
 const MAX_PER_CALL = 1_000
 const RETRY_MS = 100
+/** After so many waits in a row that ended empty at once, though this client ended none of them, each further one is paused for. */
+const MAX_EARLY = 10
+const EARLY_MS = 50
 
 export interface LaneParams {
   /** Its `prepare` must have called `Lane.prepare`. */
@@ -71,6 +74,8 @@ export class BlockingConnection {
   #preferred: string | undefined
   /** Waiters with their elements: they are resolved as soon as the next command is sent. */
   #served: Served | undefined
+  /** Waits in a row that ended empty at once without this client's doing. */
+  #early = 0
 
   constructor(params: LaneParams) {
     this.#params = params
@@ -185,17 +190,21 @@ export class BlockingConnection {
     const short = id === undefined || this.#waiters.groupCount > 1 || this.#params.beside(redis) === undefined
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
     const stopWatching = this.#dropWhenOverdue(redis, seconds * 1000)
-    let popped: Popped | null
+    const sentAt = performance.now()
+    let popped: Popped | null = null
     try {
       const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
       this.#deliverServed()
       popped = await reply
     } catch (thrown) {
-      stopWatching()
-      call.stopWatching()
-      this.#call = undefined
-      await this.#onError(redis, keys, translateError(thrown))
-      return
+      const error = translateError(thrown)
+      if (!isUnblocked(error)) {
+        stopWatching()
+        call.stopWatching()
+        this.#call = undefined
+        await this.#onError(redis, keys, error)
+        return
+      }
     }
     stopWatching()
     call.stopWatching()
@@ -208,6 +217,9 @@ export class BlockingConnection {
     }
     this.#call = undefined
     this.#waiters.settleAllEnded()
+    const isEarly = popped === null && !call.interrupted && performance.now() - sentAt < EARLY_MS
+    this.#early = isEarly ? this.#early + 1 : 0
+    if (this.#early > MAX_EARLY) await pause(RETRY_MS)
   }
 
   /** So many that all of them have a taker, whichever key they come from; but some takers are left for the next command. */
@@ -291,6 +303,11 @@ export class BlockingConnection {
 /** Whether a server ended a wait because it became a replica or because the slot moved. */
 function isElsewhere(error: RedelayedError): boolean {
   return error instanceof CommandError && ELSEWHERE.includes(error.redisCode)
+}
+
+/** Whether anybody has ended a wait by `CLIENT UNBLOCK … ERROR`; nothing is wrong with the server then. */
+function isUnblocked(error: RedelayedError): boolean {
+  return error instanceof CommandError && error.redisCode === 'UNBLOCKED' && /via CLIENT UNBLOCK/.test(error.message)
 }
 
 const ELSEWHERE = ['UNBLOCKED', 'MOVED', 'ASK']

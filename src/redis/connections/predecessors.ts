@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { ConnectionError } from '../../errors.js'
+import { ConnectionError, type RedelayedError } from '../../errors.js'
 import { asInteger } from '../../store/replies.js'
 import { isBrief, translateError } from '../replies/server-errors.js'
 
@@ -23,11 +23,14 @@ const MOST = 100
 export class Predecessors {
   readonly #broken = new Set<Known>()
   readonly #watched = new WeakSet<Redis>()
+  readonly #unknown = new WeakSet<Redis>()
   #isRefused = false
+  /** When a connection broke last that its server has not named, by the monotonic clock. */
+  #lostAt = -Infinity
 
-  /** Whether the server refuses to end connections, so that what was sent on a broken one can arrive at any time. */
-  get isRefused(): boolean {
-    return this.#isRefused
+  /** Whether nothing that was sent since then on a connection that broke can still arrive. */
+  areOver(since: number): boolean {
+    return !this.#isRefused && this.#lostAt < since
   }
 
   /** Whether it can be ended at the server when it has broken. */
@@ -42,25 +45,26 @@ export class Predecessors {
     if (runId !== undefined) this.#watch(redis, { runId, id: asInteger(id) })
   }
 
-  /** Before `redis` is used, or used to send something again; `info` is the server's INFO, if it gave any. */
-  async end(redis: Redis, info: string | undefined): Promise<void> {
+  /**
+   * Before `redis` is used, or used to send something again; `info` is the server's INFO, if it gave any. Whether all were ended that
+   * broke at its server.
+   */
+  async end(redis: Redis, info: string | undefined): Promise<boolean> {
     const runId = runIdIn(info)
     const here = [...this.#broken].filter((known) => known.runId === runId)
-    try {
-      const kill = (id: number): Promise<unknown> => redis.call('CLIENT', 'KILL', 'ID', id)
-      const [id] = await Promise.all([
-        redis.call('CLIENT', 'ID'),
-        kill(NO_CONNECTION),
-        ...here.map((each) => kill(each.id)),
-      ])
-      for (const each of here) this.#broken.delete(each)
-      if (runId === undefined) this.#isRefused = true
-      else this.#watch(redis, { runId, id: asInteger(id) })
-    } catch (thrown) {
-      const error = translateError(thrown)
-      if (error instanceof ConnectionError || isBrief(error)) throw error
-      this.#isRefused = true
-    }
+    const kill = (id: number): Promise<unknown> => redis.call('CLIENT', 'KILL', 'ID', id).catch(orRefusal)
+    const [id, ...killed] = await Promise.all([
+      redis.call('CLIENT', 'ID').catch(orRefusal),
+      kill(NO_CONNECTION),
+      ...here.map((each) => kill(each.id)),
+    ])
+    // the next connection may have the right to what is refused here
+    const isRefused = runId === undefined || [id, ...killed].some((reply) => reply instanceof Error)
+    this.#isRefused = isRefused
+    if (!isRefused) for (const each of here) this.#broken.delete(each)
+    if (runId !== undefined && !(id instanceof Error)) this.#watch(redis, { runId, id: asInteger(id) })
+    else this.#note(redis)
+    return !isRefused
   }
 
   #watch(redis: Redis, known: Known): void {
@@ -72,6 +76,19 @@ export class Predecessors {
       if (this.#broken.size > MOST && oldest !== undefined) this.#broken.delete(oldest)
     })
   }
+
+  /** It cannot be ended at its server. */
+  #note(redis: Redis): void {
+    if (this.#watched.has(redis) || this.#unknown.has(redis)) return
+    this.#unknown.add(redis)
+    redis.once('end', () => (this.#lostAt = performance.now()))
+  }
+}
+
+function orRefusal(thrown: unknown): RedelayedError {
+  const error = translateError(thrown)
+  if (error instanceof ConnectionError || isBrief(error)) throw error
+  return error
 }
 
 function runIdIn(info: string | undefined): string | undefined {

@@ -119,13 +119,13 @@ export class ClusterTopology implements Topology {
   }
 
   async isOver(key: string, since: number): Promise<boolean> {
-    if (!this.#owned) return !this.predecessors.isRefused // ioredis repeats by itself and at once
+    if (!this.#owned) return this.predecessors.areOver(since) // ioredis repeats by itself and at once
     await this.refresh()
     const { node, slot } = await this.place(key)
     const master = this.#cluster.nodes('master').find((each) => addressOf(each) === node)
     if (master === undefined) throw new ConnectionError(`the master of slot ${slot} is not connected`, 'not-applied')
-    await this.predecessors.end(master, await assertVersion(master))
-    return !this.predecessors.isRefused && this.#lostAt < since
+    const areEnded = await this.predecessors.end(master, await assertVersion(master))
+    return areEnded && this.predecessors.areOver(since) && this.#lostAt < since
   }
 
   recover(): Promise<void> | undefined {

@@ -108,8 +108,8 @@ export class SingleTopology implements Topology {
     if (roleIn(await current.info('replication')) !== 'master') this.onDemoted(current)
   }
 
-  async isOver(): Promise<boolean> {
-    return !this.predecessors.isRefused // the connection was opened after they were ended
+  async isOver(_key: string, since: number): Promise<boolean> {
+    return this.predecessors.areOver(since) // the connection was opened after they were ended
   }
 
   recover(): undefined {}
@@ -201,8 +201,8 @@ export class BorrowedTopology implements Topology {
 
   async refresh(): Promise<void> {}
 
-  async isOver(): Promise<boolean> {
-    return !this.predecessors.isRefused // ioredis repeats by itself and at once
+  async isOver(_key: string, since: number): Promise<boolean> {
+    return this.predecessors.areOver(since) // ioredis repeats by itself and at once
   }
 
   recover(): undefined {}

@@ -139,7 +139,8 @@ local function takeBack(member, ended)
     redis.call('HSET', deliveries, id, string.format('%.0f~', math.max(0, attempts - 1)))
     ended = string.format('%.0f', ended)
   else
-    local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
+    local known = string.sub(delivery or '', 1, 64) -- more is a stranger's
+    local stays = string.find(known, ' ~', 1, true) and '~' or '' -- it may have killed its process
     redis.call('HSET', deliveries, id, attempts .. stays)
     noteFailure(failures, id, attempts, now, '"its visibility ended"')
   end
