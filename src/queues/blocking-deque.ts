@@ -60,12 +60,36 @@ export class BlockingDeque<T = unknown>
     return this.waits.take('left', options)
   }
 
-  /** Takes the first element, waiting for one as long as it takes. */
+  /**
+   * Takes the first element, waiting for one as long as it takes.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * console.log(await deque.takeFirst())
+   * ```
+   */
   takeFirst(options: TakeOptions = {}): Promise<T> {
     return this.waits.take('left', options)
   }
 
-  /** Takes the last element, waiting for one as long as it takes. */
+  /**
+   * Takes the last element, waiting for one as long as it takes.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * console.log(await deque.takeLast())
+   * ```
+   */
   takeLast(options: TakeOptions = {}): Promise<T> {
     return this.waits.take('right', options)
   }
@@ -79,7 +103,20 @@ export class BlockingDeque<T = unknown>
     return this.waits.poll('left', args)
   }
 
-  /** Takes the first element if there is one, without waiting; else `null`. For several there is `drainTo`. */
+  /**
+   * Takes the first element if there is one, without waiting; else `null`. For several there is `drainTo`.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * console.log(await deque.pollFirst(5, 'seconds'))
+   * ```
+   */
   pollFirst(): Promise<T | null>
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
   pollFirst(timeout: number, options?: TakeOptions): Promise<T | null>
@@ -88,7 +125,20 @@ export class BlockingDeque<T = unknown>
     return this.waits.poll('left', args)
   }
 
-  /** Takes the last element if there is one, without waiting; else `null`. */
+  /**
+   * Takes the last element if there is one, without waiting; else `null`.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * console.log(await deque.pollLast(5, 'seconds'))
+   * ```
+   */
   pollLast(): Promise<T | null>
   /** Takes the last element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
   pollLast(timeout: number, options?: TakeOptions): Promise<T | null>
@@ -127,7 +177,22 @@ export class BlockingDeque<T = unknown>
     return this.waits.takeFromAny('right', timeout, unit, names)
   }
 
-  /** Takes the first element of this deque or of those named, as `pollFromAny`. */
+  /**
+   * Takes the first element of this deque or of those named, as `pollFromAny`.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const one = await deque.pollFirstFromAny(5, 'seconds', 'mails:late')
+   * const some = await deque.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
+   * console.log(one, some)
+   * ```
+   */
   pollFirstFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
   /** Takes up to `count` elements from the front of the first of the deques that has any. */
   pollFirstFromAny(
@@ -145,7 +210,20 @@ export class BlockingDeque<T = unknown>
     return this.pollFromAny(timeout, unit, ...rest)
   }
 
-  /** Takes the last element of this deque or of those named. */
+  /**
+   * Takes the last element of this deque or of those named.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * console.log(await deque.pollLastFromAny(5, 'seconds', 'mails:late'))
+   * ```
+   */
   pollLastFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
   /** Takes up to `count` elements from the end of the first of the deques that has any, the last one first. */
   pollLastFromAny(
@@ -188,7 +266,22 @@ export class BlockingDeque<T = unknown>
     return this.waits.takeAndMove({ from: 'right', to: 'left', name }, options)
   }
 
-  /** Moves the first elements to the end of another queue; resolves with those that were moved. */
+  /**
+   * Moves the first elements to the end of another queue; resolves with those that were moved.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const moved = await deque.move(5, 'seconds', { from: 'first', to: 'mails:late', at: 'last' })
+   * console.log(moved)
+   * ```
+   */
   override move(options: QueueMove): Promise<T[]>
   /** Moves one element from an end to an end of another deque, in one step at the server; `null` when there is none. */
   override move(options: DequeMove): Promise<T | null>
@@ -219,7 +312,19 @@ export class BlockingDeque<T = unknown>
     return this.subscriptions.add('left', consumer)
   }
 
-  /** As `subscribeOnElements`, from the end of the deque. */
+  /**
+   * As `subscribeOnElements`, from the end of the deque.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: no function, or one that is subscribed already
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getBlockingDeque<string>('mails')
+   * deque.subscribeOnLastElements((mail) => console.log(mail))
+   * ```
+   */
   subscribeOnLastElements(consumer: (value: T) => unknown): number {
     return this.subscriptions.add('right', consumer)
   }

@@ -35,17 +35,61 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     this.subscriptions = new Subscriptions(this.waits, this.name, context.hub.emit)
   }
 
-  /** Appends a value. */
+  /**
+   * Appends a value.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * await queue.put('to ada')
+   * ```
+   */
   async put(value: T): Promise<void> {
     await this.offer(value)
   }
 
-  /** Takes the first element, waiting for one as long as it takes. */
+  /**
+   * Takes the first element, waiting for one as long as it takes.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws WrongTypeError `ERR_WRONG_TYPE`: the key holds another type of value
+   * @throws the reason of the signal, after its abort
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const mail = await queue.take({ signal: AbortSignal.timeout(60_000) })
+   * console.log(mail)
+   * ```
+   */
   take(options: TakeOptions = {}): Promise<T> {
     return this.waits.take('left', options)
   }
 
-  /** Takes the first element if there is one, without waiting; else `null`. */
+  /**
+   * Takes the first element if there is one, without waiting; else `null`.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws ConnectionError `ERR_CONNECTION`: until the time was over there was no connection
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const now = await queue.poll()
+   * const soon = await queue.poll(5, 'seconds')
+   * console.log(now, soon)
+   * ```
+   */
   poll(): Promise<T | null>
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
   poll(timeout: number, options?: TakeOptions): Promise<T | null>
@@ -54,7 +98,21 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     return this.waits.poll('left', args)
   }
 
-  /** Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. */
+  /**
+   * Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const mails = await queue.takeMany(100, { timeout: 5_000 })
+   * console.log(mails.length)
+   * ```
+   */
   takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
     return this.waits.takeMany(max, options)
   }
@@ -64,7 +122,21 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     return this.elements()
   }
 
-  /** The same with a signal; after its abort the iteration throws the signal's reason. */
+  /**
+   * The same with a signal; after its abort the iteration throws the signal's reason.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws the reason of the signal, after its abort
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const stop = new AbortController()
+   * for await (const mail of queue.elements({ signal: stop.signal })) console.log(mail)
+   * ```
+   */
   async *elements(options: TakeOptions = {}): AsyncGenerator<T, void> {
     for (;;) yield await this.waits.take('left', options)
   }
@@ -73,12 +145,38 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * Takes the first element of this queue or of those named, waiting at most `timeout`; `null` when the time is over. Of
    * queues that have elements already, this one comes first, then the others as named. They must use the same codec.
    * With the names in an array, options with a signal can follow.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const mail = await queue.pollFromAny(5, 'seconds', 'mails:late', 'mails:bulk')
+   * console.log(mail)
+   * ```
    */
   async pollFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null> {
     return (await this.waits.takeFromAny('left', timeout, unit, names))?.value ?? null
   }
 
-  /** As `pollFromAny`; also returns the name of the queue that the element came from. */
+  /**
+   * As `pollFromAny`; also returns the name of the queue that the element came from.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const found = await queue.pollFromAnyWithName(5, 'seconds', 'mails:late')
+   * if (found !== null) console.log(found.name, found.value)
+   * ```
+   */
   pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('left', timeout, unit, names)
   }
@@ -91,6 +189,18 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   /**
    * Takes between 1 and `count` (1 to 10,000) elements from the front of the first of the queues that has any, waiting at most
    * `timeout`; a map with that queue's name, or `null` when the time is over.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const found = await queue.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
+   * for (const [name, mails] of found ?? []) console.log(name, mails.length)
+   * ```
    */
   pollFirstFromAny(
     timeout: number,
@@ -111,7 +221,21 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     return this.waits.takeManyFromAny('right', timeout, unit, count, names)
   }
 
-  /** Moves the last element to the front of the queue `name` without waiting; `null` when there is none. */
+  /**
+   * Moves the last element to the front of the queue `name` without waiting; `null` when there is none.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * console.log(await queue.pollLastAndOfferFirstTo('mails:late', 5, 'seconds'))
+   * ```
+   */
   override pollLastAndOfferFirstTo(name: string): Promise<T | null>
   /** The same, waiting at most `timeout`. An element that was moved before an abort is returned. */
   override pollLastAndOfferFirstTo(
@@ -131,7 +255,20 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     return this.waits.move({ from: 'right', to: 'left', name }, millis, options)
   }
 
-  /** Moves the last element to the front of the queue `name`, waiting for one as long as it takes. */
+  /**
+   * Moves the last element to the front of the queue `name`, waiting for one as long as it takes.
+   *
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * console.log(await queue.takeLastAndOfferFirstTo('mails:late'))
+   * ```
+   */
   takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
     return this.waits.takeAndMove({ from: 'right', to: 'left', name }, options)
   }
@@ -145,6 +282,17 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * Calls `consumer` with each element; the next one is taken when the promise it returns has settled. What it throws is
    * reported by an `error` event, and the element is gone, as in Redisson. Returns the id for
    * `unsubscribe`, at once.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: no function, or one that is subscribed already
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const id = queue.subscribeOnElements(async (mail) => console.log(mail))
+   * queue.unsubscribe(id)
+   * ```
    */
   subscribeOnElements(consumer: (value: T) => unknown): number {
     return this.subscriptions.add('left', consumer)

@@ -76,6 +76,16 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * @throws ConnectionError its `outcome` says whether the message may have been accepted
    * @throws DurabilityError the message was accepted, but not as durable as asked in time; it carries the ticket
    * @throws UnsupportedServerError the server does not have what `durability` needs: nothing was sent
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * const ticket = await delayed.offer('to ada', 5, 'minutes')
+   * console.log(ticket)
+   * ```
    */
   offer(value: T, delay: number, unit?: TimeUnit, options?: OfferOptions): Promise<Ticket>
   offer(value: T, delay: number, options: OfferOptions): Promise<Ticket>
@@ -91,7 +101,18 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     }
   }
 
-  /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. Errors as for `offer`. */
+  /**
+   * Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. Errors as for `offer`.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * await delayed.offerAt('to ada', new Date('2030-01-01T08:00:00Z'))
+   * ```
+   */
   async offerAt(value: T, date: Date, options?: OfferOptions): Promise<Ticket> {
     this.#handle.assertUsable()
     try {
@@ -109,6 +130,19 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @throws OfferAllError names the items that were not accepted, and has the tickets of the others; with `durability` also
    *   those that were accepted but are not as durable as asked, by a DurabilityError with the ticket
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * const tickets = await delayed.offerAll([
+   *   { value: 'to ada', delay: 5_000 },
+   *   { value: 'to bob', date: new Date('2030-01-01') },
+   * ])
+   * console.log(tickets.length)
+   * ```
    */
   async offerAll(items: Iterable<OfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.#handle.assertUsable()
@@ -153,13 +187,47 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     )
   }
 
-  /** Removes a pending message. False when it was delivered or cancelled already. */
+  /**
+   * Removes a pending message. False when it was delivered or cancelled already.
+   *
+   * @throws InvalidTicketError `ERR_INVALID_TICKET`: the ticket is not one of this queue
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * const ticket = await delayed.offer('to ada', 5_000)
+   * console.log(await delayed.cancel(ticket)) // true
+   * ```
+   */
   async cancel(ticket: Ticket): Promise<boolean> {
     const { id, due } = this.#idOf(ticket)
     return this.#store.cancel(id, due)
   }
 
-  /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
+  /**
+   * Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws InvalidTicketError `ERR_INVALID_TICKET`: the ticket is not one of this queue
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * const ticket = await delayed.offer('to ada', 5_000)
+   * const moved = await delayed.reschedule(ticket, 1, 'hours')
+   * if (moved === null) console.log('it was delivered already')
+   * ```
+   */
   async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
     const delayMs = this.#handle.checked(() => toMillis('delay', delay, unit))
     const { id, due } = this.#idOf(ticket)
@@ -172,7 +240,21 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return encodeTicket(this.#identity.keys.destination, id, newDue)
   }
 
-  /** How many messages are pending. With `layout: 'redisson'` those that stand in the order list, as in Redisson. */
+  /**
+   * How many messages are pending. With `layout: 'redisson'` those that stand in the order list, as in Redisson.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.size())
+   * ```
+   */
   async size(): Promise<number> {
     this.#handle.assertUsable()
     return this.#store.size()
@@ -182,19 +264,63 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return (await this.size()) === 0
   }
 
-  /** The first pending message without taking it: the oldest offered, or with `layout: 'compact'` the next due. */
+  /**
+   * The first pending message without taking it: the oldest offered, or with `layout: 'compact'` the next due.
+   *
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.peek())
+   * ```
+   */
   async peek(): Promise<T | null> {
     this.#handle.assertUsable()
     const [entry] = await this.#store.range(0, 0)
     return entry === undefined ? null : this.#decodeEntry(entry)
   }
 
-  /** As `peek`, but rejects with `NoSuchElementError` when there is none. */
+  /**
+   * As `peek`, but rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.element())
+   * ```
+   */
   async element(): Promise<T> {
     return this.#handle.orThrow(await this.peek())
   }
 
-  /** All pending messages, in one reply: in offer order, or with `layout: 'compact'` by due time. Use `iterate` for many. */
+  /**
+   * All pending messages, in one reply: in offer order, or with `layout: 'compact'` by due time. Use `iterate` for many.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.readAll())
+   * ```
+   */
   async readAll(): Promise<T[]> {
     this.#handle.assertUsable()
     return this.#decodeEntries(await this.#store.range(0, -1))
@@ -208,6 +334,19 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Walks the pending messages in pages of `pageSize` (1 to 10,000). While messages come and go, some can be missed or seen
    * twice.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * for await (const mail of delayed.iterate({ pageSize: 1_000 })) console.log(mail)
+   * ```
    */
   async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     this.#handle.assertUsable()
@@ -215,7 +354,22 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     for await (const page of pages(this.#handle, options, fetch)) yield* this.#decodeEntries(page)
   }
 
-  /** What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. */
+  /**
+   * What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * const { pending, overdue, oldestOverdueMs } = await delayed.stats()
+   * console.log(pending, overdue, oldestOverdueMs)
+   * ```
+   */
   async stats(): Promise<DelayedQueueStats> {
     this.#handle.assertUsable()
     return toStats(await this.#store.stats())
@@ -224,6 +378,19 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
    * With both values of `layout`. Unreadable ones are left out and reported by an `error` event.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * for (const { value, due } of await delayed.schedule({ limit: 10 })) console.log(new Date(due), value)
+   * ```
    */
   async schedule({ limit = 100 }: { limit?: number } = {}): Promise<ScheduledMessage<T>[]> {
     this.#handle.assertUsable()
@@ -240,7 +407,22 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return messages
   }
 
-  /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
+  /**
+   * Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.contains('to ada'))
+   * ```
+   */
   async contains(value: T): Promise<boolean> {
     this.#handle.assertUsable()
     return this.#store.contains(this.#handle.encode(value))
@@ -249,13 +431,42 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Whether a message of each of `values` is pending; one is enough for equal ones, and of no values all are there. Walks
    * the schedule, page by page.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.containsAll(['to ada', 'to bob']))
+   * ```
    */
   async containsAll(values: Iterable<T>): Promise<boolean> {
     this.#handle.assertUsable()
     return this.#store.containsAll(this.#handle.encodeDistinct(values))
   }
 
-  /** Takes the first pending message before it is due; it will not be delivered. `null` when there is none. */
+  /**
+   * Takes the first pending message before it is due; it will not be delivered. `null` when there is none.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * const mail = await delayed.poll()
+   * console.log(mail)
+   * ```
+   */
   poll(): Promise<T | null>
   /** Takes up to `limit` (0 to 2^53-1) pending messages. */
   poll(limit: number): Promise<T[]>
@@ -265,7 +476,22 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this.#poll(this.#handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
   }
 
-  /** Takes the first pending message; rejects with `NoSuchElementError` when there is none. */
+  /**
+   * Takes the first pending message; rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.remove('to ada'))
+   * ```
+   */
   remove(): Promise<T>
   /** Removes the first pending message with the same encoded bytes as `value`. A walk: `cancel(ticket)` is O(log N). */
   remove(value: T): Promise<boolean>
@@ -275,7 +501,22 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this.#handle.orThrow(await this.poll())
   }
 
-  /** Removes every pending message that equals one of `values`; resolves with whether there was any. Walks the schedule, page by page. */
+  /**
+   * Removes every pending message that equals one of `values`; resolves with whether there was any. Walks the schedule, page by page.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * await delayed.removeAll(['to ada', 'to bob'])
+   * ```
+   */
   async removeAll(values: Iterable<T>): Promise<boolean> {
     this.#handle.assertUsable()
     const distinct = this.#handle.encodeDistinct(values)
@@ -285,6 +526,20 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Removes every pending message that equals none of `values` (at most 10,000 different ones), so that it will not be
    * delivered; resolves with whether there was any. Walks the schedule, page by page.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: there are more than 10,000 different values
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * await delayed.retainAll(['to ada'])
+   * ```
    */
   async retainAll(values: Iterable<T>): Promise<boolean> {
     this.#handle.assertUsable()
@@ -297,6 +552,19 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * Takes the last pending message (the last offered, or with `layout: 'compact'` the last due) and puts it in front of the queue
    * `name`, in one step at the server; resolves with it, or with `null` when nothing is pending. Throws a `DecodeError` when
    * its bytes cannot be read; then it is in the other queue.
+   *
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * console.log(await delayed.pollLastAndOfferFirstTo('mails'))
+   * ```
    */
   async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
     this.#handle.assertUsable()
@@ -308,6 +576,15 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Gives this object up. Nothing is deleted in Redis. This client stops delivering the queue when all objects that
    * `getDelayedQueue` returned for it are destroyed and no consumer of the queue has waited lately.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * await delayed.destroy()
+   * ```
    */
   async destroy(): Promise<void> {
     if (this.#handle.end('this delayed queue was destroyed')) this.#endEvents()
@@ -318,7 +595,18 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     await this.destroy()
   }
 
-  /** Listens to the events of this queue only. */
+  /**
+   * Listens to the events of this queue only.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
+   * delayed.on('transferred', ({ count, maxLatenessMs }) => console.log(count, maxLatenessMs))
+   * ```
+   */
   on<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#events.on(name, listener)
     return this

@@ -22,22 +22,79 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.ends.poll('left', limit)
   }
 
-  /** Puts values in front, one after the other: the last one given comes to stand first. */
+  /**
+   * Puts values in front, one after the other: the last one given comes to stand first.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * await deque.addFirst('second', 'first')
+   * ```
+   */
   async addFirst(...values: [T, ...T[]]): Promise<void> {
     await this.ends.push('LPUSH', values)
   }
 
-  /** Appends values, in their order. */
+  /**
+   * Appends values, in their order.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * await deque.addLast('to ada', 'to bob')
+   * ```
+   */
   async addLast(...values: [T, ...T[]]): Promise<void> {
     await this.ends.push('RPUSH', values)
   }
 
-  /** As `addFirst`, if the deque is not empty; resolves with its new size, 0 when it was empty. */
+  /**
+   * As `addFirst`, if the deque is not empty; resolves with its new size, 0 when it was empty.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * const size = await deque.addFirstIfExists('to ada')
+   * console.log(size) // 0: the deque is empty
+   * ```
+   */
   addFirstIfExists(...values: [T, ...T[]]): Promise<number> {
     return this.ends.push('LPUSHX', values)
   }
 
-  /** As `addLast`, if the deque is not empty; resolves with its new size, 0 when it was empty. */
+  /**
+   * As `addLast`, if the deque is not empty; resolves with its new size, 0 when it was empty.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * console.log(await deque.addLastIfExists('to ada'))
+   * ```
+   */
   addLastIfExists(...values: [T, ...T[]]): Promise<number> {
     return this.ends.push('RPUSHX', values)
   }
@@ -62,17 +119,58 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.ends.remove('left')
   }
 
-  /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
+  /**
+   * Takes the first element; rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * console.log(await deque.removeFirst())
+   * ```
+   */
   removeFirst(): Promise<T> {
     return this.ends.remove('left')
   }
 
-  /** Takes the last element; rejects with `NoSuchElementError` when there is none. */
+  /**
+   * Takes the last element; rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * console.log(await deque.removeLast())
+   * ```
+   */
   removeLast(): Promise<T> {
     return this.ends.remove('right')
   }
 
-  /** Takes the first element, or `null` when there is none. */
+  /**
+   * Takes the first element, or `null` when there is none.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * const first = await deque.pollFirst()
+   * const next = await deque.pollFirst(10)
+   * console.log(first, next)
+   * ```
+   */
   pollFirst(): Promise<T | null>
   /** Takes up to `limit` elements from the front. */
   pollFirst(limit: number): Promise<T[]>
@@ -80,7 +178,21 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.ends.poll('left', limit)
   }
 
-  /** Takes the last element, or `null` when there is none. */
+  /**
+   * Takes the last element, or `null` when there is none.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * const last = await deque.pollLast()
+   * console.log(last)
+   * ```
+   */
   pollLast(): Promise<T | null>
   /** Takes up to `limit` elements from the end, the last one first. */
   pollLast(limit: number): Promise<T[]>
@@ -93,7 +205,20 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.peek()
   }
 
-  /** The last element without taking it, or `null`. */
+  /**
+   * The last element without taking it, or `null`.
+   *
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * console.log(await deque.peekLast())
+   * ```
+   */
   peekLast(): Promise<T | null> {
     return this.ends.peekLast()
   }
@@ -103,7 +228,20 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.element()
   }
 
-  /** As `peekLast`, but rejects with `NoSuchElementError` when there is none. */
+  /**
+   * As `peekLast`, but rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * console.log(await deque.getLast())
+   * ```
+   */
   getLast(): Promise<T> {
     return this.ends.getLast()
   }
@@ -113,17 +251,59 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.remove(value)
   }
 
-  /** Removes the last element with the same encoded bytes as `value`; resolves with whether there was one. */
+  /**
+   * Removes the last element with the same encoded bytes as `value`; resolves with whether there was one.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * console.log(await deque.removeLastOccurrence('to ada'))
+   * ```
+   */
   removeLastOccurrence(value: T): Promise<boolean> {
     return this.ends.removeLastOccurrence(value)
   }
 
-  /** As `iterate`, from the last element to the first. */
+  /**
+   * As `iterate`, from the last element to the first.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * for await (const mail of deque.descendingIterator()) console.log(mail)
+   * ```
+   */
   descendingIterator(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     return this.ends.descending(options)
   }
 
-  /** Moves the first elements to the end of another queue; resolves with those that were moved. */
+  /**
+   * Moves the first elements to the end of another queue; resolves with those that were moved.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: before Redis 6.2 only the move from the last to the first place is possible
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const deque = createClient().getDeque<string>('mails')
+   * const moved = await deque.move({ from: 'first', to: 'mails:late', at: 'last' })
+   * console.log(moved)
+   * ```
+   */
   override move(options: QueueMove): Promise<T[]>
   /** Moves one element from an end to an end of another deque, in one step at the server; `null` when there is none. */
   override move(options: DequeMove): Promise<T | null>

@@ -20,7 +20,20 @@ export interface KeyedObject<T> {
   /** Whether there is anything in Redis. */
   isExists(): Promise<boolean>
 
-  /** Deletes everything in it; resolves with whether there was anything. */
+  /**
+   * Deletes everything in it; resolves with whether there was anything.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.delete())
+   * ```
+   */
   delete(): Promise<boolean>
 
   /** The same as `delete`: here too the server frees the memory later. */
@@ -38,6 +51,18 @@ export interface KeyedObject<T> {
   /**
    * Lets everything in it expire: so long from now (milliseconds unless a unit is given), or at a date. Resolves with
    * whether there was anything. An emptied queue forgets it.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.expire(1, 'days')
+   * await queue.expire(new Date('2030-01-01'))
+   * ```
    */
   expire(when: number | Date, unit?: TimeUnit): Promise<boolean>
 
@@ -53,10 +78,34 @@ export interface KeyedObject<T> {
   /** As `expire`, if that is earlier than now set, or none is set. */
   expireIfLess(when: number | Date, unit?: TimeUnit): Promise<boolean>
 
-  /** Lets it live for ever again; resolves with whether it would have expired. */
+  /**
+   * Lets it live for ever again; resolves with whether it would have expired.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.clearExpire()
+   * ```
+   */
   clearExpire(): Promise<boolean>
 
-  /** Milliseconds until it expires; -1 when it does not, -2 when it does not exist. */
+  /**
+   * Milliseconds until it expires; -1 when it does not, -2 when it does not exist.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.remainTimeToLive())
+   * ```
+   */
   remainTimeToLive(): Promise<number>
 
   /** When it expires, in epoch milliseconds; -1 when it does not, -2 when it does not exist. */
@@ -65,21 +114,98 @@ export interface KeyedObject<T> {
   /**
    * Moves everything to the queue `newName`; what stood there is gone. This object keeps its name: get one for the new name
    * to go on. Rejects with a `NoSuchElementError` when there is nothing.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.rename('mails:old')
+   * ```
    */
   rename(newName: string): Promise<void>
 
-  /** As `rename`, if there is nothing under the new name yet; resolves with whether it was renamed. */
+  /**
+   * As `rename`, if there is nothing under the new name yet; resolves with whether it was renamed.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.renamenx('mails:old'))
+   * ```
+   */
   renamenx(newName: string): Promise<boolean>
 
-  /** Copies everything to the queue `newName` if there is nothing yet; resolves with whether it was copied. */
+  /**
+   * Copies everything to the queue `newName` if there is nothing yet; resolves with whether it was copied.
+   *
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.copy('mails:backup'))
+   * ```
+   */
   copy(newName: string): Promise<boolean>
 
-  /** As `copy`, in place of what is there. */
+  /**
+   * As `copy`, in place of what is there.
+   *
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.copyAndReplace('mails:backup')
+   * ```
+   */
   copyAndReplace(newName: string): Promise<boolean>
 
-  /** The oldest `limit` (1 to 10,000; default 100) entries of the queue's quarantine. They stay there. */
+  /**
+   * The oldest `limit` (1 to 10,000; default 100) entries of the queue's quarantine. They stay there.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * for (const { reason, at, bytes } of await queue.readQuarantine()) console.log(reason, at, bytes.length)
+   * ```
+   */
   readQuarantine(limit?: number): Promise<QuarantinedEntry[]>
 
-  /** Deletes the queue's quarantine; resolves with whether there was one. */
+  /**
+   * Deletes the queue's quarantine; resolves with whether there was one.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.clearQuarantine()
+   * ```
+   */
   clearQuarantine(): Promise<boolean>
 }

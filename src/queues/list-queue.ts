@@ -37,7 +37,21 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     this.#object = new ObjectOperations(this.list.handle, identity.keys, listKeys)
   }
 
-  /** Appends a value. Always true, as in Java. */
+  /**
+   * Appends a value. Always true, as in Java.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws WrongTypeError `ERR_WRONG_TYPE`: the key holds another type of value
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.offer('to ada')
+   * ```
+   */
   async offer(value: T): Promise<boolean> {
     const { handle, store } = this.list
     await store.push('RPUSH', [handle.encode(value)])
@@ -49,7 +63,20 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return this.offer(value)
   }
 
-  /** Appends values in order; all are encoded before the first is sent. Resolves with whether there were any. */
+  /**
+   * Appends values in order; all are encoded before the first is sent. Resolves with whether there were any.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.addAll(['to ada', 'to bob'])
+   * ```
+   */
   async addAll(values: Iterable<T>): Promise<boolean> {
     const { handle, store } = this.list
     const encoded = Array.from(values, (value, index) => handle.encode(value, `values[${index}]`))
@@ -57,13 +84,38 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return encoded.length > 0
   }
 
-  /** The first element without taking it, or `null`. Throws a `DecodeError` when its bytes cannot be read. */
+  /**
+   * The first element without taking it, or `null`. Throws a `DecodeError` when its bytes cannot be read.
+   *
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.peek()) // 'to ada', or null
+   * ```
+   */
   async peek(): Promise<T | null> {
     const bytes = await this.list.store.at(0)
     return bytes === null ? null : this.list.handle.decode(bytes)
   }
 
-  /** How many elements the list holds. */
+  /**
+   * How many elements the list holds.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.size())
+   * ```
+   */
   async size(): Promise<number> {
     return this.list.store.size()
   }
@@ -72,29 +124,94 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return (await this.size()) === 0
   }
 
-  /** As `peek`, but rejects with `NoSuchElementError` when there is none. */
+  /**
+   * As `peek`, but rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.element())
+   * ```
+   */
   async element(): Promise<T> {
     return this.list.handle.orThrow(await this.peek())
   }
 
-  /** Whether an element has the same encoded bytes as `value`. Walks the list, page by page. */
+  /**
+   * Whether an element has the same encoded bytes as `value`. Walks the list, page by page.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * if (await queue.contains('to ada')) console.log('it is there')
+   * ```
+   */
   async contains(value: T): Promise<boolean> {
     return (await this.indexOf(value)) >= 0
   }
 
-  /** How many elements stand before the first with the same encoded bytes as `value`; -1 when there is none. */
+  /**
+   * How many elements stand before the first with the same encoded bytes as `value`; -1 when there is none.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.indexOf('to ada')) // 0 is the first, -1 none
+   * ```
+   */
   async indexOf(value: T): Promise<number> {
     const { handle, store } = this.list
     return store.indexOf(handle.encode(value))
   }
 
-  /** Whether each of `values` is there; one element is enough for equal ones, and of no values all are there. */
+  /**
+   * Whether each of `values` is there; one element is enough for equal ones, and of no values all are there.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.containsAll(['to ada', 'to bob']))
+   * ```
+   */
   async containsAll(values: Iterable<T>): Promise<boolean> {
     const { handle, store } = this.list
     return store.containsAll(handle.encodeDistinct(values))
   }
 
-  /** Removes every element that equals one of `values`, value by value; resolves with whether there was any. */
+  /**
+   * Removes every element that equals one of `values`, value by value; resolves with whether there was any.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.removeAll(['to ada', 'to bob'])
+   * ```
+   */
   async removeAll(values: Iterable<T>): Promise<boolean> {
     const { handle, store } = this.list
     const distinct = handle.encodeDistinct(values)
@@ -108,6 +225,18 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Removes every element that equals none of `values` (at most 10,000 different ones), page by page; resolves with whether
    * there was any. What is appended meanwhile stays.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: there are more than 10,000 different values
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * await queue.retainAll(['to ada'])
+   * ```
    */
   async retainAll(values: Iterable<T>): Promise<boolean> {
     const { handle, store } = this.list
@@ -116,7 +245,22 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return handle.trackOperation(async () => (await store.retainAll(distinct)) > 0)
   }
 
-  /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
+  /**
+   * Takes the first element; rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * const first = await queue.remove()
+   * const wasThere = await queue.remove('to ada')
+   * console.log(first, wasThere)
+   * ```
+   */
   remove(): Promise<T>
   /** Removes the first element with the same encoded bytes as `value`; resolves with whether there was one. O(N) at the server. */
   remove(value: T): Promise<boolean>
@@ -127,7 +271,20 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return handle.orThrow(value)
   }
 
-  /** Takes up to `max` elements without waiting, at most all that are there. `max` is at least 0; without it, all. */
+  /**
+   * Takes up to `max` elements without waiting, at most all that are there. `max` is at least 0; without it, all.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * for (const mail of await queue.drainTo(100)) console.log(mail)
+   * ```
+   */
   async drainTo(max = Infinity): Promise<T[]> {
     if (max !== Infinity) this.list.handle.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
     return this.list.drain('left', max)
@@ -136,6 +293,17 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Moves the last element to the front of the queue `name`, in one step at the server; resolves with it, or with `null` when
    * there is none. Throws a `DecodeError` when its bytes cannot be read; then it is in the other queue.
+   *
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.pollLastAndOfferFirstTo('mails:late'))
+   * ```
    */
   async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
     const { handle, store } = this.list
@@ -146,6 +314,19 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Moves the first elements to the end of another queue, in their order and in one step at the server; resolves with those
    * that were moved. One whose bytes cannot be read is moved too, but left out and reported by an `error` event.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * const moved = await queue.move({ to: 'mails:late', count: 10 })
+   * console.log(moved.length)
+   * ```
    */
   async move(options: QueueMove): Promise<T[]> {
     const { handle, store } = this.list
@@ -158,7 +339,19 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return handle.decodeAll(await store.move(target, how))
   }
 
-  /** All elements in order, in one reply; use `iterate` for long lists. Unreadable ones are left out and reported by an `error` event. */
+  /**
+   * All elements in order, in one reply; use `iterate` for long lists. Unreadable ones are left out and reported by an `error` event.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * console.log(await queue.readAll())
+   * ```
+   */
   async readAll(): Promise<T[]> {
     return this.list.handle.decodeAll(await this.list.store.range(0, -1))
   }
@@ -171,6 +364,17 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Walks the elements without taking them, in pages of `pageSize` (1 to 10,000). While others take and add, elements can be
    * missed or seen twice.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * for await (const mail of queue.iterate({ pageSize: 1_000 })) console.log(mail)
+   * ```
    */
   async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     const { handle, store } = this.list

@@ -2,7 +2,22 @@ import { ListQueue } from './list-queue.js'
 
 /** Redisson's `RQueue`: a first-in first-out queue on a Redis LIST. */
 export class Queue<T = unknown> extends ListQueue<T> {
-  /** Takes the first element, or `null` when the queue is empty. */
+  /**
+   * Takes the first element, or `null` when the queue is empty.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getQueue<string>('mails')
+   * const mail = await queue.poll()
+   * const more = await queue.poll(10)
+   * console.log(mail, more.length)
+   * ```
+   */
   poll(): Promise<T | null>
   /** Takes up to `limit` elements. */
   poll(limit: number): Promise<T[]>

@@ -73,6 +73,16 @@ export class ShardedDelayedQueue<T = unknown> {
   /**
    * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
    * accepted it. Resolves with the ticket to cancel or reschedule it with. Errors as for `DelayedQueue.offer`.
+   *
+   * @throws as `DelayedQueue.offer`
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * await queue.offer('to ada', 5, 'minutes', { key: 'ada' })
+   * ```
    */
   offer(value: T, delay: number, unit?: TimeUnit, options?: ShardedOfferOptions): Promise<Ticket>
   offer(value: T, delay: number, options: ShardedOfferOptions): Promise<Ticket>
@@ -88,7 +98,19 @@ export class ShardedDelayedQueue<T = unknown> {
     return this.#offer(value, due, only ?? options)
   }
 
-  /** Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. */
+  /**
+   * Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed.
+   *
+   * @throws as `DelayedQueue.offer`
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * await queue.offerAt('to ada', new Date('2030-01-01'))
+   * ```
+   */
   async offerAt(value: T, date: Date, options?: ShardedOfferOptions): Promise<Ticket> {
     this.handle.assertUsable()
     const due = this.handle.checked(() => dueAt(date))
@@ -100,6 +122,14 @@ export class ShardedDelayedQueue<T = unknown> {
    * encoded before anything is sent.
    *
    * @throws OfferAllError names the items that were not accepted, and has the tickets of the others
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * await queue.offerAll([{ value: 'to ada', delay: 5_000, key: 'ada' }])
+   * ```
    */
   async offerAll(items: Iterable<ShardedOfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.handle.assertUsable()
@@ -119,12 +149,36 @@ export class ShardedDelayedQueue<T = unknown> {
   /**
    * Takes an element of any shard, waiting for one as long as it takes. Taking is at most once: see docs/sharded-queue.md for
    * what a crash can cost. An abort rejects at once; an element that was on its way goes to the next call, or back.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws the reason of the signal, after its abort
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * console.log(await queue.take())
+   * ```
    */
   take(options: TakeOptions = {}): Promise<T> {
     return this.#takes.take(options)
   }
 
-  /** Takes an element of any shard if there is one, without waiting; else `null`. Asks one shard after the other. */
+  /**
+   * Takes an element of any shard if there is one, without waiting; else `null`. Asks one shard after the other.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * console.log(await queue.poll(5, 'seconds'))
+   * ```
+   */
   poll(): Promise<T | null>
   /** Takes an element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
   poll(timeout: number, options?: TakeOptions): Promise<T | null>
@@ -136,12 +190,37 @@ export class ShardedDelayedQueue<T = unknown> {
   /**
    * Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. They come
    * from the shards that are first to have some.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * console.log(await queue.takeMany(100, { timeout: 5_000 }))
+   * ```
    */
   takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
     return this.#takes.takeMany(max, options)
   }
 
-  /** Takes up to `max` elements without waiting, shard by shard, at most all that are there. Without `max`, all. */
+  /**
+   * Takes up to `max` elements without waiting, shard by shard, at most all that are there. Without `max`, all.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * console.log(await queue.drainTo(100))
+   * ```
+   */
   drainTo(max = Infinity): Promise<T[]> {
     return this.#takes.drain(max)
   }
@@ -156,20 +235,64 @@ export class ShardedDelayedQueue<T = unknown> {
     for (;;) yield await this.#takes.take(options)
   }
 
-  /** Removes a pending message. False when it was delivered or cancelled already. */
+  /**
+   * Removes a pending message. False when it was delivered or cancelled already.
+   *
+   * @throws InvalidTicketError `ERR_INVALID_TICKET`: the ticket is not one of this queue
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const ticket = await queue.offer('to ada', 5_000)
+   * console.log(await queue.cancel(ticket))
+   * ```
+   */
   async cancel(ticket: Ticket): Promise<boolean> {
     const { delayed, inner } = this.#find(ticket)
     return delayed.cancel(inner)
   }
 
-  /** Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more. */
+  /**
+   * Makes a pending message due `delay` from now instead; resolves with its new ticket, or `null` when it is not pending any more.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws InvalidTicketError `ERR_INVALID_TICKET`: the ticket is not one of this queue
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const ticket = await queue.offer('to ada', 5_000)
+   * console.log(await queue.reschedule(ticket, 1, 'hours'))
+   * ```
+   */
   async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
     const { delayed, inner, shard } = this.#find(ticket)
     const moved = await delayed.reschedule(inner, delay, unit)
     return moved === null ? null : joinTicket(shard, moved)
   }
 
-  /** How many messages are pending in all shards. */
+  /**
+   * How many messages are pending in all shards.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * console.log(await queue.size())
+   * ```
+   */
   async size(): Promise<number> {
     return sumOf(await this.sizes())
   }
@@ -184,7 +307,20 @@ export class ShardedDelayedQueue<T = unknown> {
     return sumOf(await this.#each((delayed) => delayed.destination.size()))
   }
 
-  /** All pending messages, shard by shard: by due time, or with `layout: 'redisson'` in offer order, only within a shard. */
+  /**
+   * All pending messages, shard by shard: by due time, or with `layout: 'redisson'` in offer order, only within a shard.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * console.log(await queue.readAll())
+   * ```
+   */
   async readAll(): Promise<T[]> {
     return (await this.#each((delayed) => delayed.readAll())).flat()
   }
@@ -221,6 +357,14 @@ export class ShardedDelayedQueue<T = unknown> {
   /**
    * Gives this object up: its waiting takes reject with a `ShutdownError`, and this client stops delivering the shards unless
    * other objects need them. Nothing is deleted in Redis.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * await queue.destroy()
+   * ```
    */
   async destroy(): Promise<void> {
     this.handle.end('this sharded queue was destroyed')
