@@ -3,17 +3,17 @@ import { Insertions } from './insertions.js'
 
 /**
  * How many elements one message may have: the items of its arrays, lists and sets, and the keys and values of its objects and maps,
- * as they are on the wire. Encoders refuse more, so that nothing is sent that no consumer reads.
+ * as they are on the wire. Encoders refuse more, so that consumers can read every message.
  */
 export const MAX_ELEMENTS = 1_000_000
-/** What a message may become in memory beside its elements, as a multiple of the largest payload. */
+/** How much memory a message may take beside its elements, as a multiple of the largest payload. */
 const GROWTH = 4
 const LEAST_PAYLOAD = 16 * 1024 * 1024
 
-/** What Node takes for such an object beside its content, rounded up: a few bytes of a message can each make one. */
+/** The memory of such an object in Node beside its content, rounded up: a few bytes of a message can create one. */
 export const BYTES_OF = { buffer: 256, set: 256, map: 256, date: 96 } as const
 
-/** What one message may still cost. Decoders claim before they allocate. */
+/** What is left of the budget of one message. Decoders claim before they allocate. */
 export class Budget {
   /** How many elements are left. */
   elements = 0
@@ -27,7 +27,7 @@ export class Budget {
     this.#bytes = this.#granted = GROWTH * LEAST_PAYLOAD
   }
 
-  /** Raises the bytes to what payloads of this size may become. */
+  /** Raises the bytes to the limit for payloads of this size. */
   allow(payloadBytes: number): void {
     const more = GROWTH * payloadBytes - this.#granted
     if (more <= 0) return
@@ -48,12 +48,12 @@ export class Budget {
   }
 }
 
-/** Decoding awaits nothing, so that one message at a time is under way. */
+/** Decoding is synchronous, so only one message is decoded at a time. */
 const budget = new Budget()
 let depth = 0
 
 /**
- * The budget of the message: that of the decoder that called this one, such as a compression, else a new one. Whoever opens it
+ * The budget of the message: that of the decoder that called this one, such as a compression, else a new one. The decoder that opens it
  * closes it, also after an error.
  */
 export function openBudget(): Budget {

@@ -3,7 +3,7 @@ import type { Codec } from './codec.js'
 
 const NAME = 'bytes'
 
-/** Raw bytes, as Redisson's `ByteArrayCodec`: takes `Buffer` or `Uint8Array`, gives `Buffer`. */
+/** Raw bytes, as Redisson's `ByteArrayCodec`: encodes `Buffer` or `Uint8Array`, decodes to `Buffer`. */
 export function bytes(): Codec<Uint8Array> {
   return Object.freeze({
     name: NAME,

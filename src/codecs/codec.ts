@@ -1,5 +1,5 @@
 /**
- * Turns values into the bytes that stand in Redis and back. The same codec must be used by everyone on a queue.
+ * Converts values to the bytes in Redis and back. All clients of a queue must use the same codec.
  * `encode` throws an `EncodeError` that names the path of what it cannot represent; `decode` throws on bytes it cannot
  * read and must bound its work by the length of its input.
  */

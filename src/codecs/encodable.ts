@@ -9,7 +9,7 @@ export interface Accepts {
   leaf(value: unknown): boolean
   /** Why a text would be changed, also as the name of a property; `undefined` when it would not. */
   text?(text: string): string | undefined
-  /** Names that a property cannot have. */
+  /** Names that a property must not have. */
   readonly refusedNames?: readonly string[]
 }
 
@@ -63,7 +63,7 @@ class Walk {
     } else this.#fail(describe(part))
   }
 
-  /** What `JSON.stringify` and msgpackr write instead of the object; they do not ask its result once more. */
+  /** The value that `JSON.stringify` and msgpackr write instead of the object; they do not call `toJSON` of the result. */
   #converted(part: { toJSON(key: string): unknown }): void {
     const result = part.toJSON(String(this.#path.at(-1) ?? ''))
     if (isConvertible(result)) {
@@ -93,7 +93,7 @@ class Walk {
   }
 }
 
-/** Plain objects and instances of the user's classes; not Map, Set, Promise and the like, whose content is elsewhere. */
+/** Plain objects and instances of the user's classes; not Map, Set, Promise and the like, whose content is not in properties. */
 function isObjectOfProperties(value: object): boolean {
   return Object.prototype.toString.call(value) === '[object Object]'
 }

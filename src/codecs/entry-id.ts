@@ -20,9 +20,9 @@ export class EntryIds {
 
   /**
    * A new id for the old format, with the mark `d` before it: the bytes of a finite double, as Java reads them, that also
-   * rise with each offer. The lowest byte comes first in them and in Redis's order, so the counter stands there big endian;
+   * rise with each offer. The lowest byte comes first in them and in Redis's order, so the counter is big endian there;
    * exponent and sign are the last two bytes. The first byte is 0, because an entry that begins with a number below 7
-   * cannot be taken for one of today's format, whatever its payload is.
+   * cannot be mistaken for one of the new format, whatever its payload is.
    */
   nextOld(): Buffer {
     const counterAndRandom = this.next(COUNTER_BYTES + 1)

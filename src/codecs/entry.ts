@@ -3,7 +3,7 @@ import { DecodeError } from '../errors.js'
 /**
  * The bytes of a pending entry, the same as member of the timeout ZSET and as element of the order LIST:
  * one byte with the length of the id, the id, the payload's length as 64-bit little endian, the payload.
- * Redisson since 3.21.1 writes an 8-byte id; by an id of another length but 16 the transfer knows that the entry is in
+ * Redisson since 3.21.1 writes an 8-byte id; an id of any other length but 16 means that the entry is in
  * no order LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
  */
 export const ORDERED_ID_BYTES = 8
@@ -17,7 +17,7 @@ const NAMED_ID_BYTES: readonly number[] = [
   UNGUESSABLE_ORDERED_ID_BYTES,
   UNGUESSABLE_UNORDERED_ID_BYTES,
 ]
-/** An id of the old format, after a byte that distinguishes it from an id of today's. The byte is not in Redis. */
+/** Marks an id of the old format, by a byte before it that is not in Redis. */
 export const OLD_ID_BYTES = 9
 const OLD_MARK = 0x64 // the `d` of `dLc0`
 
@@ -34,30 +34,30 @@ export function encodeEntry(id: Uint8Array, payload: Uint8Array): Buffer {
   return entry
 }
 
-/** What Redisson before 3.21.1 reads. */
+/** Builds an entry for Redisson before 3.21.1. */
 function encodeOld(id: Uint8Array, payload: Uint8Array): Buffer {
   const length = Buffer.alloc(LENGTH_BYTES)
   length.writeUInt32LE(payload.length)
   return Buffer.concat([id.subarray(1), length, payload])
 }
 
-/** What an entry begins with: the id with its length before it, or the id alone in the old format. */
+/** The first bytes of an entry: the id with its length before it, or the id alone in the old format. */
 export function entryPrefix(id: Uint8Array): Buffer {
   return id.length === OLD_ID_BYTES ? Buffer.from(id.subarray(1)) : Buffer.from([id.length, ...id])
 }
 
-/** The payload of an entry in either format; the lengths are exact, so that one cannot be taken for the other. */
+/** The payload of an entry in either format; the lengths are exact, so that one cannot be mistaken for the other. */
 export function payloadOf(entry: Buffer): Buffer {
   const offset = payloadOffset(entry)
   if (offset === undefined) throw new DecodeError('entry', `${entry.length} bytes without a readable header`)
   return entry.subarray(offset)
 }
 
-/** The id of an entry that this package can name in a ticket; `null` for others. That of the old format has a mark before it. */
+/** The id of an entry that this package can name in a ticket; `null` for others. An id of the old format has a mark before it. */
 export function entryId(entry: Buffer): Buffer | null {
   const offset = payloadOffset(entry)
   const idBytes = entry[0]
-  // with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
+  // with an id of 7 bytes the length would be where the old format has it, so such an entry is always of the old format
   if (idBytes !== undefined && idBytes !== 7 && offset === 1 + idBytes + LENGTH_BYTES) {
     return NAMED_ID_BYTES.includes(idBytes) ? entry.subarray(1, 1 + idBytes) : null
   }

@@ -4,17 +4,17 @@ import { DecodeError } from '../errors.js'
 export const SLICE = 1024
 /** The time that slow slices may take in any message. */
 const FREE_MS = 100
-/** How many times longer than a slice of the smallest set one takes that is slow: honest sets of doubles reach about a half of it. */
+/** A slice is slow if it takes this many times as long as a slice of the smallest set: honest sets of doubles reach about a half of it. */
 const SLOW = 64
-/** So many slices may be slow, and one of so many more: by growing, and by the garbage collection of the process. */
+/** So many slices may be slow, because the set grows, and one of `ONE_OF` more, because of garbage collection. */
 const FEW = 5
 const ONE_OF = 64
-/** What the characters of the keys may take, which V8 reads to hash a text. */
+/** The time for the characters of text keys, which V8 reads to hash them. */
 const MS_PER_CHARACTER = 1e-5
 
 /**
  * Fills the sets and maps of one message. V8 hashes numbers without a seed, so that numbers chosen for it make every insertion
- * look at all those before; such insertions are found by their time, which needs no knowledge of the hash.
+ * visit all elements before it. Such insertions are detected by their time, which needs no knowledge of the hash.
  */
 export class Insertions {
   /** Milliseconds of each slice that was measured. */
@@ -51,7 +51,7 @@ export class Insertions {
       const elapsed = performance.now() - start
       const before = cpu
       cpu = cpuTime()
-      // elapsed time has the time of other processes in it, CPU time that of other threads
+      // elapsed time includes other processes, CPU time other threads
       const cost = Math.min(elapsed, cpu - before) - MS_PER_CHARACTER * characters(keys, from, end)
       this.#costs.push(cost)
       this.#sum += Math.max(cost, 0)
@@ -59,7 +59,7 @@ export class Insertions {
     }
   }
 
-  /** Compares with a slice that is honest, inserted now, so that a slow or loaded machine is slow on both sides. */
+  /** Compares with an honest slice, inserted now, so that a slow or loaded machine slows down both. */
   #check(codec: string): void {
     const bar = SLOW * honestSlice()
     const slow = this.#costs.filter((cost) => cost > bar)

@@ -1,4 +1,4 @@
-/** Whether an object is made of its own properties only, and of no class. */
+/** Whether an object is a plain object, without a class. */
 export function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as object | null
   return prototype === Object.prototype || prototype === null
@@ -9,8 +9,8 @@ interface Convertible {
 }
 
 /**
- * Whether the object is of a class that says by `toJSON` what stands for it, as `JSON.stringify` asks. Dates and bytes are what they
- * are.
+ * Whether the object has a `toJSON` whose result is encoded instead, as `JSON.stringify` does. Dates and bytes are encoded
+ * as themselves.
  */
 export function isConvertible(value: unknown): value is Convertible {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || isPlain(value)) return false

@@ -34,7 +34,7 @@ export function assertJsonDepth(codec: string, bytes: Buffer, maxDepth: number):
 
 /**
  * Refuses a JSON text with more brackets, commas, colons and strings than `most`, in one pass over the bytes that ends with the
- * first one too many: `JSON.parse` takes seconds and hundreds of megabytes for a text of some that is nothing else.
+ * first one too many: for some megabytes of nothing else `JSON.parse` takes seconds and hundreds of megabytes.
  */
 export function assertFewJsonElements(codec: string, bytes: Buffer, most: number): void {
   let count = 0
@@ -49,7 +49,7 @@ export function assertFewJsonElements(codec: string, bytes: Buffer, most: number
   }
 }
 
-/** Claims the elements of a JSON text. Each takes a byte at least, so that a short text need not be counted. */
+/** Claims the elements of a JSON text. Each takes at least a byte, so short texts need not be counted. */
 export function claimJsonElements(codec: string, bytes: Buffer): void {
   if (bytes.length <= MAX_ELEMENTS) return
   let count = 0

@@ -5,16 +5,16 @@ import { MAX_DEPTH } from './codec.js'
 
 const NAME = 'msgpack'
 
-/** Extension types that are let through: timestamp (-1) and msgpackr's `undefined` (0); others would run decoder code. */
+/** The permitted extension types: timestamp (-1) and msgpackr's `undefined` (0); others would run decoder code. */
 const TIMESTAMP = -1
 const ALLOWED_EXTENSIONS = [TIMESTAMP, 0]
 const MAX_NANOS = 999_999_999
 const MAX_DATE = 8.64e15
-/** For texts up to here a call of the platform takes longer than reading them. */
+/** For texts up to this length calling the platform takes longer than reading them. */
 const SHORT_TEXT = 128
 const NOT_ASCII = 0x8080_8080 | 0
 
-// what a value consists of; containers come last
+// the kinds of values; containers come last
 const PLAIN = 0
 const TEXT = 1
 const UNUSED = 2
@@ -23,7 +23,7 @@ const EXTENSION = 4
 const ARRAY = 5
 const MAP = 6
 
-/** By tag: what follows, with content of a fixed size, or of the size that so many bytes say. Sizes of containers are counts. */
+/** By tag: the kind of value, and its fixed size or the number of bytes of its size. Sizes of containers are counts. */
 const KINDS = new Uint8Array(256)
 const FIXED = new Uint8Array(256)
 const SIZED = new Uint8Array(256)
@@ -47,10 +47,10 @@ following(TEXT, SIZED, 0xd9, [1, 2, 4])
 following(ARRAY, SIZED, 0xdc, [2, 4])
 following(MAP, SIZED, 0xde, [2, 4])
 
-/** msgpackr keeps a view at the bytes that it decodes, and takes the one that is there: so only one has to be made. */
+/** msgpackr caches a view on the bytes that it decodes, and uses an existing one: so only one has to be created. */
 type Viewed = Buffer & { dataView?: DataView }
 
-/** How many values are left of the containers around the present one; checking calls nothing that could check another message. */
+/** How many values the containers around the present one still have. Shared, because a check never begins within another. */
 const open = new Uint32Array(MAX_DEPTH)
 
 /**
@@ -66,7 +66,7 @@ export function assertMsgpackBounds(bytes: Buffer): void {
   }
 }
 
-/** One loop for all of it: this comes before every message, and a call for each value would take as long as the rest. */
+/** One loop for everything: every message is checked, and a call per value would double the time. */
 function walk(bytes: Viewed, budget: Budget): void {
   const view = (bytes.dataView ??= new DataView(bytes.buffer, bytes.byteOffset, bytes.length))
   const length = bytes.length

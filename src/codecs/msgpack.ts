@@ -40,7 +40,7 @@ export function msgpack<T = unknown>(): Codec<T> {
     },
     decode(bytes: Buffer): T {
       const text = onlyText(bytes)
-      // only a text with the mark of what could not be read can have been invalid
+      // only a text with a replacement character can have been invalid
       if (text !== undefined && !text.includes('\ufffd')) return text as T
       assertMsgpackBounds(bytes)
       try {
@@ -52,7 +52,7 @@ export function msgpack<T = unknown>(): Codec<T> {
   })
 }
 
-/** The text that the bytes consist of, if they do: messages often are one, and msgpackr would take twice as long. */
+/** The text, if the message is a single text: many messages are, and msgpackr would take twice as long. */
 function onlyText(bytes: Buffer): string | undefined {
   const tag = bytes[0] ?? 0
   if (tag >= 0xa0 && tag <= 0xbf) return bytes.length === 1 + (tag & 0x1f) ? bytes.toString('utf8', 1) : undefined

@@ -15,7 +15,7 @@ export function splitTicket(ticket: unknown): { shard: number; ticket: string } 
   throw new InvalidTicketError(`expected a ticket as returned by offer of a sharded queue, got ${describe(ticket)}`)
 }
 
-/** A ticket without its shard; anything else as it is. */
+/** A ticket without its shard; returns any other text unchanged. */
 export function withoutShard(ticket: unknown): unknown {
   return partsOf(ticket)?.ticket ?? ticket
 }

@@ -22,7 +22,7 @@ export function string(): Codec<string> {
   })
 }
 
-/** What Node writes for half of a surrogate pair; only then is the slower check needed. */
+/** Node writes this character for half of a surrogate pair; only then is the slower check needed. */
 const REPLACEMENT = Buffer.from('\ufffd')
 
 export function decodeUtf8(codec: string, bytes: Buffer): string {

@@ -31,7 +31,7 @@ const ID_BYTES: readonly number[] = [
   UNGUESSABLE_UNORDERED_ID_BYTES,
 ]
 
-/** Where tickets are put together: none is alive for longer than its making, and a bulk makes thousands. */
+/** A shared buffer in which tickets are built: a bulk makes thousands. */
 const scratch = Buffer.allocUnsafe(Math.max(...ID_BYTES) + DUE_BYTES + CHECK_BYTES)
 
 /** base64url of the id, the due time as 56-bit big endian, and a checksum that includes the queue's name. */
@@ -50,7 +50,7 @@ export function encodeTicket(rawName: string, id: Uint8Array, due: number): Tick
   return scratch.toString('base64url', 0, checked + CHECK_BYTES)
 }
 
-/** Refuses what is not a ticket of the queue `rawName`. */
+/** Throws if the text is not a ticket of the queue `rawName`. */
 export function decodeTicket(rawName: string, queue: string, ticket: unknown): TicketContent {
   const bytes = ticketBytes(ticket, queue)
   const checked = bytes.length - CHECK_BYTES
@@ -87,7 +87,7 @@ function checksum(rawName: string, bytes: Uint8Array, length: number): number {
   return ((hash >>> 24) ^ hash) & 0xffffff
 }
 
-/** The last one is kept, because tickets mostly come from one queue after the other. */
+/** The last result is cached, because successive tickets are mostly of one queue. */
 let lastName = ''
 let lastHash = 0x811c9dc5
 

@@ -14,7 +14,7 @@ const MAX_RETRIES = 3
 
 type Command = readonly [command: string, args: readonly CommandArg[]]
 
-/** A call that failed, and since when it lasts. */
+/** A call that failed, and when it began. */
 interface Failed {
   readonly thrown: unknown
   readonly client: Redis | Cluster | undefined
@@ -24,11 +24,11 @@ interface Failed {
   readonly startedAt: number
 }
 
-/** Sends commands and counts those under way, so that a shutdown can let them finish. Replies carry bytes as `Buffer`. */
+/** Sends commands and counts those in flight, so that a shutdown can let them finish. Replies have bytes as `Buffer`. */
 export class Commands implements Sender {
   readonly #topology: Topology
   readonly #connectTimeout: number
-  /** For how long a call may take; a repetition begins within it. */
+  /** How long a call may take; a repetition begins within it. */
   readonly #limit: number
   #underWay = 0
   #operations = 0
@@ -53,8 +53,8 @@ export class Commands implements Sender {
   }
 
   /**
-   * Whether what was sent for `key` since `startedAt`, on a connection that broke, may be sent again: it cannot be carried out any more itself.
-   * Waits until there is another connection, while a call that began then may last.
+   * Whether a command that was sent for `key` since `startedAt`, on a connection that broke, may be sent again: the first attempt cannot be carried out any more.
+   * Waits until there is another connection, within the time limit of a call that began then.
    */
   async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
     while (this.isInTime(startedAt, waitMs)) {
@@ -86,7 +86,7 @@ export class Commands implements Sender {
     return this.#topology.moves
   }
 
-  /** One async frame for the usual case: this is where every offer passes. */
+  /** One async frame for the usual case: every offer goes through here. */
   async call(
     command: string,
     args: readonly CommandArg[],
@@ -128,7 +128,7 @@ export class Commands implements Sender {
     }
   }
 
-  /** Something that takes several commands: a shutdown lets all of them finish. */
+  /** An operation of several commands: a shutdown lets all of them finish. */
   async trackOperation<T>(action: () => Promise<T>): Promise<T> {
     this.#enter()
     this.#operations++
@@ -140,19 +140,19 @@ export class Commands implements Sender {
     }
   }
 
-  /** Refuses new commands and resolves when those under way have ended. */
+  /** Refuses new commands and resolves when those in flight have ended. */
   async drain(): Promise<void> {
     this.#closed = true
     if (this.#underWay === 0) return
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
-  /** There is no server to wait for: ends what is under way, where only the user's client could, which stays as it is. */
+  /** No server can be reached: ends commands in flight that otherwise only the user's client could end. That client stays open. */
   giveUp(): void {
     this.#kept.endAll('the client was shut down before Redis answered')
   }
 
-  /** `since`: when what it is for began. */
+  /** `since`: when the call began. */
   #limited<T>(reply: Promise<T>, since?: number): Promise<T> {
     const { watch } = this.#topology
     if (watch === undefined) return reply
@@ -160,7 +160,7 @@ export class Commands implements Sender {
     return this.#kept.keep(reply, since)
   }
 
-  /** Where it went, and one result or error per command, also when none of them could be sent. */
+  /** The client, and one result or error per command, also when none of them could be sent. */
   async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
     const calledAt = performance.now()
     let client: Redis | Cluster | undefined
@@ -209,7 +209,7 @@ export class Commands implements Sender {
       if (this.#closed) throw error
       try {
         client = await this.#topology.commands()
-        // what it waited for until here may have taken too long: the next round says so
+        // the wait may have taken too long: the next round checks that
         if (isDemoted || this.isInTime(startedAt)) return await this.#limited(client.callBuffer(command, ...args))
       } catch (again) {
         thrown = again
@@ -236,8 +236,8 @@ function refuseReliable(args: readonly CommandArg[]): void {
 }
 
 /**
- * Commands of one turn leave in few writes, because with many callers at once writing is what costs most; not in a single
- * one, so that the server starts on the first while the others are still being made.
+ * Sends the commands of one turn in few writes, because with many callers writing costs most; not in a single
+ * one, so that the server runs the first ones while the others are still being encoded.
  */
 function writeTogether({ stream }: Redis): void {
   if (stream === undefined) return

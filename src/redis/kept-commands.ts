@@ -1,6 +1,6 @@
 import { ConnectionError, type RedelayedError } from '../errors.js'
 
-/** How often it is looked for commands that are too old, within their limit. */
+/** How many checks for commands that are too old fit into their limit. */
 const LOOKS = 32
 
 interface Kept {
@@ -9,8 +9,8 @@ interface Kept {
 }
 
 /**
- * Commands that were given to a client of ioredis which may keep them, send them again, or forget them: each ends after the limit at
- * the latest, whatever becomes of it there. One timer for all, as there is one more of these with each command.
+ * Commands sent on an ioredis client that may keep them, resend them, or forget them. Each ends after the limit at
+ * the latest, whatever ioredis does with it. They share one timer.
  */
 export class KeptCommands {
   readonly #limitMs: number
@@ -21,13 +21,13 @@ export class KeptCommands {
     this.#limitMs = limitMs
   }
 
-  /** Since when the first of them is waited for. */
+  /** When the oldest of them was sent. */
   get oldest(): number | undefined {
     for (const { since } of this.#kept) return since
     return undefined
   }
 
-  /** The reply, or an error when it takes too long. `since`: when the call began that it is for. */
+  /** Resolves with the reply, or rejects when it takes too long. `since`: when the call began. */
   keep<T>(reply: Promise<T>, since = performance.now()): Promise<T> {
     this.#timer ??= setInterval(() => this.#look(), this.#limitMs / LOOKS).unref()
     return new Promise((resolve, reject) => {
@@ -52,7 +52,7 @@ export class KeptCommands {
     })
   }
 
-  /** Ends all of them: whether they were carried out is not known. */
+  /** Rejects all of them: it is unknown whether they were carried out. */
   endAll(why: string): void {
     for (const { end } of this.#kept) end(new ConnectionError(why, 'unknown'))
   }

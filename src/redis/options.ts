@@ -9,7 +9,7 @@ export interface HostAndPort {
   readonly port?: number | undefined
 }
 
-/** A client that the user made: ioredis 5.9 or later, single node, Sentinel or Cluster. Structural, as types differ between majors. */
+/** A client of the user: ioredis 5.9 or later, single node, Sentinel or Cluster. Structural, as types differ between majors. */
 export interface IoredisClient {
   readonly status: string
   readonly isCluster: boolean
@@ -39,11 +39,11 @@ export interface ConnectOptions {
   readonly sentinelPassword?: string | undefined
   /** Some nodes of a cluster; the others are discovered. */
   readonly cluster?: readonly (HostAndPort | string | URL)[] | undefined
-  /** A master and its replicas without sentinels, as some hosted services offer: the node that calls itself master is used. */
+  /** A master and its replicas without sentinels, as some hosted services offer: the client uses the node whose role is master. */
   readonly replicated?: readonly (HostAndPort | string | URL)[] | undefined
   /** Further ioredis options, such as `family`, `natMap` or `connectionName`; those that the package relies on are overridden. */
   readonly ioredis?: Readonly<Record<string, unknown>> | undefined
-  /** Your own ioredis client. It is used for commands and left open at shutdown; other connections are made with its options. */
+  /** Your own ioredis client. It is used for commands and left open at shutdown; other connections use its options. */
   readonly redis?: IoredisClient | undefined
 }
 
@@ -103,7 +103,7 @@ export function resolveTarget(options: ConnectOptions): Target {
     return {
       kind: 'single',
       redis: {
-        // without these ioredis would encrypt nothing, whatever `tls` says; further options can except the sentinels
+        // without these ioredis would ignore `tls` here; `options` can exempt the sentinels
         ...(redis.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: redis.tls }),
         ...redis,
         sentinels,
@@ -136,7 +136,7 @@ function credentials(options: ConnectOptions): RedisOptions {
   return redis
 }
 
-/** What the URL says wins over nothing: a part given in both the URL and the options must not be guessed. */
+/** A part that is given in both the URL and the options is an error: the client must not guess. */
 function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
   let url: URL
   try {
@@ -187,7 +187,7 @@ function unescaped(what: string, text: string): string {
   }
 }
 
-/** What the URLs say beside host and port holds for all nodes, so they must say the same. */
+/** The parts of the URLs beside host and port apply to all nodes, so they must be equal. */
 function nodesOf(what: string, list: readonly (HostAndPort | string | URL)[], redis: RedisOptions): Node[] {
   let common: RedisOptions | undefined
   const nodes = nonEmptyList(what, list).map((node) => {
@@ -230,7 +230,7 @@ function borrowed(client: IoredisClient): IoredisClient {
   return client
 }
 
-/** ioredis would prefix keys, but not channels nor the names that Redisson uses: wake-ups would be lost without a word. */
+/** ioredis would prefix keys, but not channels nor the names that Redisson uses: announcements would be lost silently. */
 function refuseKeyPrefix(keyPrefix: unknown): never {
   throw new InvalidArgumentError(
     'keyPrefix',

@@ -11,7 +11,7 @@ interface Waiting {
 }
 
 /**
- * Waits for a client that connects by itself, for a bounded time, and looks at the server once. However many calls wait,
+ * Waits for a client that connects by itself, for a bounded time, and checks the server once. However many calls wait,
  * the client gets one listener per event.
  */
 export class Readiness {
@@ -36,14 +36,14 @@ export class Readiness {
     this.#inspect = inspect
     this.#watch = watch
     watch?.watchFor({ oldest: () => (this.#waits > 0 ? this.#waitingSince : undefined) })
-    this.#closing.catch(() => undefined) // mostly no caller waits
+    this.#closing.catch(() => undefined) // usually no caller waits
   }
 
   get now(): boolean {
     return this.#inspected && !this.#closed && this.#client.status === 'ready'
   }
 
-  /** For at most the timeout, the look at the server included. */
+  /** Waits for at most the timeout, the check of the server included. */
   async wait(): Promise<void> {
     if (this.#closed) throw new ShutdownError('the client was shut down')
     if (this.now) return
@@ -63,7 +63,7 @@ export class Readiness {
     let timer: NodeJS.Timeout | undefined
     const over = new Promise<never>((_, reject) => {
       const late = (): void => {
-        if (this.#inspecting === inspecting) this.#inspecting = undefined // the next look may have an answer
+        if (this.#inspecting === inspecting) this.#inspecting = undefined // the next check may get an answer
         reject(this.#noConnection(new Error('the server was silent when the client asked for its version')))
       }
       timer = setTimeout(late, until - performance.now())
@@ -78,7 +78,7 @@ export class Readiness {
     this.#inspected = true
   }
 
-  /** Ends all waits, and refuses further ones. */
+  /** Ends all waits, and refuses new ones. */
   close(): void {
     this.#closed = true
     this.#reject(new ShutdownError('the client was shut down'))

@@ -23,8 +23,8 @@ export interface ChannelListener {
 const CHANNELS_PER_COMMAND = 500
 
 /**
- * One pub/sub connection for all channels. It subscribes by itself after every reconnect, because only so the moment of
- * each acknowledgement is known, and pings, so that a half-open socket is noticed.
+ * One pub/sub connection for all channels. It subscribes by itself after every reconnect, because ioredis hides the moment of
+ * the acknowledgement, and pings, to detect a half-open socket.
  */
 export class Subscriber {
   readonly #link: ReconnectingConnection
@@ -66,7 +66,7 @@ export class Subscriber {
     if (this.#listeners.delete(channel)) this.#change(channel)
   }
 
-  /** The master is not there any more. A replica would pass messages on, but count its subscribers for itself. */
+  /** The server is not the master any more. A replica would pass messages on, but count its own subscribers only. */
   leave(isStale: IsStale): void {
     this.#link.leave(isStale)
   }
@@ -77,7 +77,7 @@ export class Subscriber {
     await this.#link.close()
   }
 
-  /** A connection without its channels is of no use, so that subscribing is a part of opening it. */
+  /** Subscribing is a part of opening the connection, which is of no use without its channels. */
   async #prepare(redis: Redis, onProgress: () => void): Promise<void> {
     this.#changed.clear()
     keepPinging(this.#link, redis, this.#pingInterval)
@@ -103,7 +103,7 @@ export class Subscriber {
     if (this.#closed) return
     const redis = this.#link.current
     if (redis === undefined) {
-      // the next connection subscribes to everything; here it only has to be opened
+      // the next connection subscribes to all channels; it only has to be opened
       if (this.#opening || this.#listeners.size === 0) return
       this.#opening = true
       await this.#link.get().catch((error: unknown) => this.#report(error))
@@ -126,7 +126,7 @@ export class Subscriber {
     stopWatching()
   }
 
-  /** Each part of many channels that is acknowledged is progress. Rejects when the connection is of no use. */
+  /** Each acknowledged part of many channels counts as progress. Rejects when the connection is of no use. */
   async #subscribe(redis: Redis, channels: string[], onProgress: () => void): Promise<void> {
     for (let i = 0; i < channels.length && !this.#closed; i += CHANNELS_PER_COMMAND) {
       const chunk = channels.slice(i, i + CHANNELS_PER_COMMAND)
@@ -134,7 +134,7 @@ export class Subscriber {
         await redis.subscribe(...chunk)
       } catch (thrown) {
         const error = translateError(thrown)
-        // who waits for the connection reports why there is none; after a broken one the next subscribes again
+        // the callers that wait for the connection report the error; the next connection subscribes again
         const isReported = this.#closed || this.#opening || error instanceof ConnectionError
         if (!isReported) for (const channel of chunk) this.#listeners.get(channel)?.onError(error)
         throw error

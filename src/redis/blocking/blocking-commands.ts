@@ -7,13 +7,13 @@ import { translateError } from '../replies/server-errors.js'
 
 export type Popped = readonly [key: string, elements: Buffer[]]
 
-/** What a lane waits with at the server. What it calls a key is whatever the command can wait for. */
+/** The commands of one kind of blocking connection. A key is whatever the command can wait for. */
 export interface BlockingCommand {
   /** Waits until one of the keys gives at least one and at most `count` elements; `null` when the time is over. */
   wait(redis: Redis, keys: readonly string[], count: number, seconds: number): Promise<Popped | null>
   /** More elements of a key without waiting, where `wait` cannot give several. */
   more(key: string, count: number): Promise<Buffer[]>
-  /** Rejects with what is wrong with a key, such as its type. */
+  /** Rejects if a key is wrong, such as of another type. */
   probe(key: string): Promise<void>
 }
 
@@ -61,7 +61,7 @@ export class BlockingPop implements BlockingCommand {
   }
 }
 
-/** From one end of a list to one end of another, in one step at the server. */
+/** A move from one end of a list to one end of another, in one step at the server. */
 export interface ListMove {
   readonly source: string
   readonly target: string
@@ -95,19 +95,19 @@ export class BlockingMove implements BlockingCommand {
   }
 }
 
-/** One text for one move, so that equal moves share a command. */
+/** A move as a text, so that equal moves share a command. */
 export function moveKey({ source, target, from, to }: ListMove): string {
   return JSON.stringify([source, target, from, to])
 }
 
-/** The move that a text stands for. */
+/** The move of such a text. */
 export function parseMoveKey(key: string): ListMove {
   const [source, target, from, to] = JSON.parse(key) as [string, string, End, End]
   return { source, target, from, to }
 }
 
 /**
- * LMOVE or BLMOVE by `call`, whose error of a server before 6.2 leads to the one move that such a server knows.
+ * Sends LMOVE or BLMOVE by `call`. On a server before 6.2 it falls back to the only move that such a server has.
  *
  * @throws UnsupportedServerError for the other moves
  */

@@ -16,13 +16,13 @@ import { isTransient, translateError } from '../replies/server-errors.js'
 import { NodeGoneError } from '../topology/topology.js'
 import { Waiters, type Served, type Waiter } from './waiters.js'
 
-/** How long one blocking command waits at the server before it is sent again. */
+/** How long one blocking command waits at the server before the next one is sent. */
 const BLOCK_SECONDS = 10
-/** The same where several groups of keys take turns, or where the server cannot be asked to stop waiting. */
+/** The same when several groups of keys take turns, or when the command cannot be interrupted. */
 const SHORT_BLOCK_SECONDS = 1
-/** A reply that is overdue by this much, or by `commandTimeout`, and of which nothing comes, will not come. */
+/** The connection is given up when its reply is overdue by this, or by `commandTimeout`, and no byte arrives. */
 const OVERDUE_MS = 3_000
-/** So many times `commandTimeout` a shutdown waits for an element of which bytes come. */
+/** How many times `commandTimeout` a shutdown waits for an element whose bytes arrive. */
 const CLOSE_TIMEOUTS = 2
 const MAX_PER_CALL = 1_000
 const RETRY_MS = 100
@@ -37,32 +37,32 @@ export interface LaneParams {
   readonly beside: (redis: Redis) => Redis | undefined
   /** How long the server may be silent while it owes a reply. */
   readonly commandTimeout: number
-  /** What it waits with. */
+  /** The commands it waits with. */
   readonly command: BlockingCommand
-  /** Whether any lane of this kind has ever worked. Until then failures are the caller's to know; later they are waited out. */
+  /** Whether any lane of this kind has ever worked. Until then failures reject the waits; later the waits continue. */
   readonly shared: { hasServed: boolean }
-  /** Whether another connection to the server works now, so that one that cannot be opened is a fault to be waited out. */
+  /** Whether another connection to the server works now: then waits continue although this one cannot be opened. */
   readonly isConnected: () => boolean
-  /** The keys live elsewhere now. */
+  /** The keys are on another node now. */
   readonly onMoved: (waiters: Waiter[]) => void
-  /** The server is gone; the lane is of no use any more. */
+  /** The server is gone, and this connection is of no use any more. */
   readonly onGone: (waiters: Waiter[]) => void
 }
 
 interface Call {
   readonly keys: ReadonlySet<string>
   readonly redis: Redis
-  /** Per call: an interruption still under way for the last one must not swallow the one this call needs. */
+  /** Per command: an interruption in flight for the last command must not replace the one that this command needs. */
   interrupted: boolean
   /** Further elements may still be fetched, by other means. */
   answered: boolean
-  /** Ends what would give the connection up when an interruption leads to nothing. */
+  /** Stops the watchdog that gives the connection up when an interruption has no effect. */
   stopWatching: () => void
 }
 
 /**
- * One connection on which many waiting takes of many queues share one blocking command. What it waits for can only change
- * while it does not wait, so a new key or a cancelled wait interrupts the command with CLIENT UNBLOCK. The command then
+ * One connection on which many waiting takes of many queues share one blocking command. The keys of a command cannot change
+ * while it waits, so a new key or a cancelled wait interrupts the command with CLIENT UNBLOCK. The command then
  * ends either empty or with an element, and an element always has a taker: cancelling loses nothing.
  */
 export class BlockingConnection {
@@ -72,7 +72,7 @@ export class BlockingConnection {
   #loop: Promise<void> | undefined
   #call: Call | undefined
   #preferred: string | undefined
-  /** Waiters with their elements: they are resolved as soon as the next command is sent. */
+  /** Waiters with their elements, to be resolved as soon as the next command is sent. */
   #served: Served | undefined
   /** Waits in a row that ended empty at once without this client's doing. */
   #early = 0
@@ -82,7 +82,7 @@ export class BlockingConnection {
     this.#overdueMs = Math.min(OVERDUE_MS, params.commandTimeout)
   }
 
-  /** How many keys are waited for. */
+  /** The number of keys that it waits for. */
   get size(): number {
     return this.#waiters.keyCount
   }
@@ -104,7 +104,7 @@ export class BlockingConnection {
     this.#loop ??= nextTurn().then(() => this.#run())
   }
 
-  /** The waiter does not want to wait any longer; it is settled as soon as no element can come any more. */
+  /** The waiter's wait has ended; it is settled as soon as no element can arrive for it any more. */
   cancel(waiter: Waiter): void {
     const call = this.#call
     if (call !== undefined && waiter.keys.some((key) => call.keys.has(key))) this.#interrupt()
@@ -118,7 +118,7 @@ export class BlockingConnection {
     this.#interrupt()
   }
 
-  /** The server there is not the master any more: what is popped there now is still at the new one. */
+  /** Called when the server is not the master any more: elements popped there now are still at the new master. */
   leave(isStale: IsStale): void {
     this.#params.link.leave(isStale)
   }
@@ -143,7 +143,7 @@ export class BlockingConnection {
       for (;;) {
         if (this.#served !== undefined && !this.#waiters.has(this.#served.key)) {
           this.#deliverServed()
-          await nextTurn() // takers in a loop call again at once; the next command should include them
+          await nextTurn() // callers in a loop take again at once; the next command should include them
         }
         if (this.#waiters.keyCount === 0) break
         const redis = this.#params.link.current ?? (await this.#connect())
@@ -158,7 +158,7 @@ export class BlockingConnection {
     }
   }
 
-  /** Resolves the waiters that were served. They decode, which takes time: the server should run the next command meanwhile. */
+  /** Resolves the served waiters. Decoding takes time, in which the server should run the next command. */
   #deliverServed(): void {
     const served = this.#served
     this.#served = undefined
@@ -176,7 +176,7 @@ export class BlockingConnection {
       if (error instanceof ConnectionError && this.#params.isConnected()) this.#params.shared.hasServed = true
       if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
       else if (error instanceof NodeGoneError) {
-        await pause(RETRY_MS) // with no node to ask, the waiters come back with the same answer at once
+        await pause(RETRY_MS) // without a node to ask, the waiters would return at once
         this.#params.onGone(this.#waiters.removeAll())
       }
       return undefined
@@ -222,7 +222,7 @@ export class BlockingConnection {
     if (this.#early > MAX_EARLY) await pause(RETRY_MS)
   }
 
-  /** So many that all of them have a taker, whichever key they come from; but some takers are left for the next command. */
+  /** At most as many elements as have a taker, whichever key they come from; some takers are left for the next command. */
   #demand(keys: readonly string[]): number {
     return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
   }
@@ -234,11 +234,11 @@ export class BlockingConnection {
   }
 
   async #onError(redis: Redis, keys: string[], error: RedelayedError): Promise<void> {
-    // the server works or did a moment ago, so what follows is a fault to be waited out
+    // the server works or did a moment ago, so the waits continue
     if (error instanceof ConnectionError || isElsewhere(error)) this.#params.shared.hasServed = true
     if (error instanceof ConnectionError) {
-      this.#waiters.settleAllEnded() // who has given up need not wait for the next connection
-      await nextTurn() // what is refused at once must not keep the connection from ending
+      this.#waiters.settleAllEnded() // ended waits need not wait for the next connection
+      await nextTurn() // immediate refusals must not keep the connection from ending
       return
     }
     if (isTransient(error)) {
@@ -251,7 +251,7 @@ export class BlockingConnection {
       this.#params.onMoved(this.#waiters.removeAll(keys))
       return
     }
-    // one bad key spoils the command for all of them: find it
+    // one bad key fails the command for all keys: find it
     let found = false
     for (const key of keys) {
       try {
@@ -280,9 +280,9 @@ export class BlockingConnection {
   }
 
   /**
-   * The command may not have reached the server yet, so this goes on until it ends; a connection whose command does not end then, and
-   * on which nothing comes, is given up, so that callers that have waited long enough get an answer. A reply that has begun may be an element:
-   * it is waited for.
+   * The command may not have reached the server yet, so this repeats until the command ends. A connection whose command does not end, and
+   * on which no byte arrives, is given up, so that ended waits settle. A reply that has begun may be an element:
+   * it is awaited.
    */
   async #unblock(call: Call): Promise<void> {
     const id = clientIds.get(call.redis)
@@ -314,7 +314,7 @@ const ELSEWHERE = ['UNBLOCKED', 'MOVED', 'ASK']
 
 const clientIds = new WeakMap<Redis, number>()
 
-/** An id that no connection has: whether this user may unblock connections is known before it matters. */
+/** An id that no connection has: with it the connection finds out, when it is opened, whether this user may unblock connections. */
 const NO_CONNECTION = Number.MAX_SAFE_INTEGER
 
 /** Learns the id by which a connection can be unblocked. At a server that refuses the id, or refuses to unblock, waits are made of short steps. */

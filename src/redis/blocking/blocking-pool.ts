@@ -31,19 +31,19 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** What came, and where from. */
+/** The elements, and their key. */
 export interface Taken {
   readonly key: string
   readonly elements: Buffer[]
 }
 
-/** What a lane does; lanes of different kinds cannot share a command, so each kind has its own. */
+/** The kind of a blocking connection; different kinds cannot share a command. */
 type Kind = End | 'move'
 
-/** How long one of several groups of keys is waited for before the next one has its turn. */
+/** How long a wait on several groups of keys waits for one of them before the next has its turn. */
 const TURN_MS = 100
 
-/** Before it is asked again where keys live that cannot be found just now. */
+/** The pause before the pool asks again for the node of a key. */
 const RETRY_MS = 100
 
 /** All waiting takes of a client, on a few connections (per node, in a cluster). */
@@ -56,7 +56,7 @@ export class BlockingPool {
   readonly #laneOf = new WeakMap<Waiter, BlockingConnection>()
   readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
   readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
-  /** Since when it has been waited, while no wait has ever worked. */
+  /** When the first wait began, while no wait has ever worked. */
   #triedSince: number | undefined
   #closed = false
 
@@ -74,8 +74,8 @@ export class BlockingPool {
 
   /**
    * Waits for at least one element at one end of the first of some lists that has any; `null` when the time is over.
-   * In a cluster one command can name keys of one slot only. Keys of several slots take turns, never two at a time: so no
-   * two elements can come for one wait, and none has to be given back.
+   * In a cluster one command can name keys of one slot only. Keys of several slots take turns, never two at a time, so that no
+   * two elements can arrive for one wait, and none has to be put back.
    */
   async wait(keys: readonly string[], end: End, options: WaitOptions): Promise<Taken | null> {
     const groups = this.#groups(keys)
@@ -98,7 +98,7 @@ export class BlockingPool {
     return taken?.elements[0] ?? null
   }
 
-  /** Waits until commands can be sent, before something is looked for without a wait; false when the time is over. */
+  /** Waits until commands can be sent, before a read without waiting; false when the time is over. */
   async reach({ timeoutMs, signal }: Omit<WaitOptions, 'max'>): Promise<boolean> {
     const connected = this.#topology.commands()
     if (!(connected instanceof Promise)) return true
@@ -124,7 +124,7 @@ export class BlockingPool {
     })
   }
 
-  /** As `#assign`: where waits have worked before, what stands in the way is waited out. */
+  /** As in `#assign`: if waits have worked before, a failure does not end the wait. */
   async #connected(connected: Promise<unknown>, isWanted: () => boolean): Promise<void> {
     for (let attempt = connected; ; attempt = Promise.resolve(this.#topology.commands())) {
       try {
@@ -139,14 +139,14 @@ export class BlockingPool {
     }
   }
 
-  /** Something has just been moved to `key` by this client. */
+  /** This client has just moved elements to `key`. */
   prefer(key: string): void {
     for (const lanes of this.#lanes.values()) {
       for (const lane of lanes) if (lane.has(key)) lane.prefer(key)
     }
   }
 
-  /** The server there is not the master any more. */
+  /** Called when a server is not the master any more. */
   leave(isStale: IsStale): void {
     for (const lane of [...this.#lanes.values()].flat()) lane.leave(isStale)
   }
@@ -166,7 +166,7 @@ export class BlockingPool {
     if (signal?.aborted === true) throw toError(signal.reason)
     this.#triedSince ??= performance.now()
     return new Promise((resolve, reject) => {
-      const timer = new DeadlineTimer(systemClock, () => end(this.#whyNone(kind))) // any length, which setTimeout is not
+      const timer = new DeadlineTimer(systemClock, () => end(this.#whyNone(kind))) // setTimeout has a limit of 24 days
       if (timeoutMs !== undefined) timer.replace(systemClock.now() + timeoutMs)
       const unlisten = signal && onAbort(signal, () => end(toError(signal.reason)))
       const settled = (): void => {
@@ -190,7 +190,7 @@ export class BlockingPool {
         if (waiter.ended === undefined) waiter.ended = how
         const lane = this.#laneOf.get(waiter)
         if (lane === undefined)
-          settleIfEnded(waiter) // it is still to be found out where it could wait
+          settleIfEnded(waiter) // it has no connection yet
         else lane.cancel(waiter)
       }
       void this.#assign(kind, waiter, this.#shared[kind].hasServed)
@@ -203,7 +203,7 @@ export class BlockingPool {
     return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity)) ?? null
   }
 
-  /** `patient`: waits have worked before, so that what stands in the way is waited out. */
+  /** `patient`: waits have worked before, so a failure does not end this one. */
   async #assign(kind: Kind, waiter: Waiter, patient: boolean): Promise<void> {
     for (;;) {
       try {
@@ -228,7 +228,7 @@ export class BlockingPool {
     }
   }
 
-  /** The lane that waits for the keys already, or a free one, or a new one, or the one with the fewest keys. */
+  /** The connection that waits for the keys already, or a free one, or a new one, or the one with the fewest keys. */
   #choose(kind: Kind, node: string, keys: readonly string[]): BlockingConnection {
     const place = `${kind} ${node}`
     const lanes = this.#lanes.get(place) ?? []
@@ -266,7 +266,7 @@ export class BlockingPool {
           place,
           (this.#lanes.get(place) ?? []).filter((other) => other !== lane),
         )
-        void lane.close() // its link would look for the node for ever
+        void lane.close() // it would search for the node for ever
         void this.#reassign(kind, waiters)
       },
     })
@@ -290,7 +290,7 @@ export class BlockingPool {
   }
 }
 
-/** Whether it wants to wait no longer; it has its answer then. */
+/** Settles the waiter if its wait has ended, and returns whether it did. */
 function settleIfEnded(waiter: Waiter): boolean {
   if (waiter.ended === undefined) return false
   if (waiter.ended === null) waiter.resolve(null)

@@ -3,23 +3,23 @@ import { copyOf, type RedelayedError } from '../../errors.js'
 /** One take that waits for elements of one key, or of the first of several that has any. */
 export interface Waiter {
   readonly keys: readonly string[]
-  /** Only keys of one group can share a command; in a cluster those of one slot. All keys of a waiter are in one. */
+  /** Only keys of one group can share a command; in a cluster a group is a slot. All keys of a waiter are in one group. */
   group: number | string
   /** The most elements it wants. */
   readonly max: number
-  /** Set when it wants to wait no longer: an error to reject with, or `null` for an empty result. */
+  /** Set when the wait has to end: an error to reject with, or `null` for an empty result. */
   ended?: RedelayedError | Error | null
   readonly resolve: (elements: Buffer[] | null, key?: string) => void
   readonly reject: (error: Error) => void
 }
 
-/** What each of some waiters gets of a key. */
+/** The elements of a key that each of some waiters gets. */
 export interface Served {
   readonly key: string
   readonly shares: ReadonlyMap<Waiter, Buffer[]>
 }
 
-/** What is taken at once for several waiters: the rest of them get theirs while these decode. */
+/** The most elements to take at once for several waiters: while these decode, the next command serves the others. */
 const SHARED_DEMAND = 200
 
 /** The waiting takes of one connection, first come first served per key; keys take turns. */
@@ -30,7 +30,7 @@ export class Waiters {
     return this.#byKey.size
   }
 
-  /** How many different groups the keys are in. */
+  /** The number of groups that the keys are in. */
   get groupCount(): number {
     return new Set(Array.from(this.#byKey.values(), (list) => list[0]?.group)).size
   }
@@ -47,7 +47,7 @@ export class Waiters {
     }
   }
 
-  /** How many elements are to be asked of a key at once: all that the first waiter wants, and more only for few. */
+  /** How many elements to take from a key at once: all that the first waiter wants, and more only for few waiters. */
   demand(key: string): number {
     let demand = 0
     for (const waiter of this.#byKey.get(key) ?? []) {
@@ -128,7 +128,7 @@ export class Waiters {
     for (const waiter of this.#byKey.get(key) ?? []) if (waiter.ended === undefined) waiter.ended = copyOf(error)
   }
 
-  /** Takes waiters away from all their keys; each list is gone through once, however many go. */
+  /** Removes waiters from all their keys, in one pass over each list. */
   #remove(leaving: ReadonlyMap<Waiter, unknown> | ReadonlySet<Waiter>): void {
     const keys = new Set<string>()
     for (const waiter of leaving.keys()) for (const key of waiter.keys) keys.add(key)

@@ -5,23 +5,23 @@ interface Address {
   readonly port?: number | undefined
 }
 
-/** So many addresses say where to look; a list of all could fill a page. */
+/** The most addresses that an error names. */
 const NAMED = 3
 
-/** The servers of a list as an error names them. */
+/** The addresses of some servers, for errors. */
 export function addressOfNodes(nodes: readonly Address[]): string {
   const named = nodes.slice(0, NAMED).map(({ host, port }) => `${host}:${port}`)
   const more = nodes.length - named.length
   return more > 0 ? `${named.join(', ')} and ${more} more` : named.join(', ')
 }
 
-/** Where options lead to, as an error names it. */
+/** The address in connection options, for errors. */
 export function addressOfOptions({ host, port, path, sentinels }: RedisOptions): string {
   if (sentinels) return `the sentinels ${addressOfNodes(sentinels)}`
   return path ?? addressOfNodes([{ host, port }])
 }
 
-/** Where a client leads to, as an error names it. */
+/** The address of a client, for errors. */
 export function addressOfClient(client: Redis | Cluster): string {
   if (!client.isCluster) return addressOfOptions(client.options)
   // private in its types; without a connection it knows no other nodes

@@ -9,7 +9,7 @@ import { BorrowedTopology, SingleTopology } from '../topology/single-topology.js
 import type { IsStale } from './remote-address.js'
 import type { Topology } from '../topology/topology.js'
 
-/** `demoted` is called for a server that is not the master any more, where ioredis does not handle that. */
+/** `demoted` is called for a server that is not the master any more, in topologies where ioredis does not handle that. */
 export function createTopology(
   target: Target,
   settings: Settings,
@@ -27,7 +27,7 @@ export function createTopology(
     case 'cluster': {
       const cluster = new Cluster(target.nodes, {
         lazyConnect: true,
-        // ioredis would send again what may have been carried out, when its connection breaks; redirections are followed all the same
+        // else ioredis would resend commands that may have been carried out, when a connection breaks; it still follows redirections
         retryDelayOnFailover: 0,
         redisOptions: { ...target.redis, ...LIMITS, connectTimeout: settings.connectTimeout },
         // an option of the cluster, though it is given among those of its nodes

@@ -1,28 +1,28 @@
 import { SentinelConnector, type Redis } from 'ioredis'
 
-/** How long a server may take to answer what was sent before the end. */
+/** How long a server may take to answer the last commands. */
 export const QUIT_TIMEOUT_MS = 2_000
 
 /** For a connection that has ended, ioredis would set a timer of two seconds that nothing clears. */
 export function disconnect(redis: Redis): void {
   if (redis.status === 'end') return
-  // ioredis listens for one error only, and a TLS handshake that is broken off has two: the second would end the process
+  // ioredis listens for one error only, and an aborted TLS handshake emits two: the second would end the process
   streamOf(redis)?.on('error', () => {})
   redis.disconnect()
 }
 
-/** For a peer that may be gone without a word: it never answers the end of the stream, and ioredis would wait two seconds. */
+/** For a peer that may have disappeared: it never answers the end of the stream, and ioredis would wait two seconds. */
 export function abandon(redis: Redis): void {
   disconnect(redis)
   streamOf(redis)?.destroy()
 }
 
-/** None before it is opened. */
+/** There is none before it is opened. */
 function streamOf(redis: Redis): Redis['stream'] | undefined {
   return redis.stream
 }
 
-/** For clients that ioredis makes and leaves by itself: see `disconnect`. */
+/** For clients that ioredis itself creates and disconnects: see `disconnect`. */
 export function leaveQuietly(redis: Redis): Redis {
   const leave = redis.disconnect.bind(redis)
   redis.disconnect = (reconnect) => {
@@ -31,12 +31,12 @@ export function leaveQuietly(redis: Redis): Redis {
   return redis
 }
 
-/** A method that ioredis keeps to itself, and may lose. */
+/** A private method of ioredis, which a version may lack. */
 interface AsksSentinels {
   connectToSentinel?(...args: unknown[]): Redis
 }
 
-/** Leaves sentinels quietly that refused. */
+/** Disconnects quietly from sentinels that refused. */
 export class QuietSentinelConnector extends SentinelConnector {
   constructor(options: unknown) {
     super(options as ConstructorParameters<typeof SentinelConnector>[0])

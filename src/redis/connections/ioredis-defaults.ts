@@ -1,14 +1,14 @@
 import type { RedisOptions } from 'ioredis'
 import { QuietSentinelConnector } from './disconnect.js'
 
-/** ioredis's own limits: a command that it gives up may still take elements at the server. */
+/** ioredis's own limits, which are removed: a command that it gives up may still pop elements at the server. */
 export const LIMITS = {
   commandTimeout: undefined,
   socketTimeout: undefined,
   blockingTimeout: undefined,
 } satisfies RedisOptions
 
-/** What every client of ours must have, whatever the user's options say. */
+/** The options of every client of ours, which override the user's. */
 export const OVERRIDES = {
   lazyConnect: true,
   keyPrefix: '',
@@ -22,13 +22,13 @@ export const OVERRIDES = {
   reconnectOnError: null,
   enableAutoPipelining: false,
   ...LIMITS,
-  // a server that loads its data is asked again soon, and no timer of ten seconds outlives a shutdown
+  // ask a server that loads its data again soon, and leave no timer of ten seconds after a shutdown
   maxLoadingRetryTime: 500,
 } satisfies RedisOptions
 
 /**
- * For clients that ask sentinels for the master. ioredis asks them one after the other and would wait for a silent one for ever; so
- * all of them can be asked while a connection is opened, and the master has its share.
+ * For clients that ask sentinels for the master. ioredis asks them one after the other and would wait for a silent one for ever. With this limit
+ * it can ask all of them while a connection is opened, and has time left for the master.
  */
 export function sentinelOverrides(
   { sentinels, Connector = QuietSentinelConnector }: RedisOptions,

@@ -3,8 +3,8 @@ import { ConnectionError, type RedelayedError } from '../../errors.js'
 import { abandon } from './disconnect.js'
 
 /**
- * One attempt to open a connection. All that has to be answered on the way (the search for the server, TCP, TLS, the handshake, what
- * prepares the connection) is one step with one time limit: a peer that accepts and then is silent must not hold anything up.
+ * One attempt to open a connection. All its stages (the search for the server, TCP, TLS, the handshake, the commands that
+ * prepare the connection) are one step with one time limit, because a server can accept a connection and then be silent.
  */
 export class Opening {
   readonly #limitMs: number
@@ -17,16 +17,16 @@ export class Opening {
   constructor(limitMs: number) {
     this.#limitMs = limitMs
     this.#over = new Promise((_, reject) => (this.#reject = reject))
-    this.#over.catch(() => undefined) // it may be given up after its end
+    this.#over.catch(() => undefined) // the attempt may be given up after its end
     this.restart()
   }
 
-  /** The client that is being connected. */
+  /** The client of this attempt. */
   get redis(): Redis | undefined {
     return this.#redis
   }
 
-  /** Ends with the steps, or when they are given up; what they do later is of no effect. */
+  /** Settles with the steps, or when they are given up; later results are ignored. */
   async run<T>(steps: () => Promise<T>): Promise<T> {
     try {
       return await Promise.race([steps(), this.#over])
@@ -35,7 +35,7 @@ export class Opening {
     }
   }
 
-  /** The limit counts from now on: the server has just answered a part of what is much. */
+  /** Restarts the limit, because the server has just answered a part of a long step. */
   restart(): void {
     clearTimeout(this.#timer)
     if (this.#givenUp !== undefined) return
@@ -45,7 +45,7 @@ export class Opening {
     }, this.#limitMs)
   }
 
-  /** The client to be connected, once it is made; it is not used when that took too long. */
+  /** Sets the client to connect; it is destroyed if the attempt has been given up. */
   use(redis: Redis): Redis {
     this.#redis = redis
     if (this.#givenUp === undefined) return redis
@@ -61,7 +61,7 @@ export class Opening {
   }
 }
 
-/** What was not answered. */
+/** The stage that was not answered. */
 function stageOf(redis: Redis | undefined): string {
   switch (redis?.status) {
     case undefined:

@@ -3,42 +3,42 @@ import { ConnectionError, type RedelayedError } from '../../errors.js'
 import { asInteger } from '../../store/replies.js'
 import { isBrief, translateError } from '../replies/server-errors.js'
 
-/** A connection as its server knows it. */
+/** A connection as its server identifies it. */
 interface Known {
-  /** The process; another one counts its connections anew. */
+  /** The `run_id` of the server process; another process numbers its connections anew. */
   readonly runId: string
   readonly id: number
 }
 
-/** An id that no connection has: whether this user may end connections is known before it matters. */
+/** An id that no connection has: with it a connection finds out, when it is opened, whether this user may end connections. */
 const NO_CONNECTION = Number.MAX_SAFE_INTEGER
-/** Servers that never come back are forgotten. */
+/** The most broken connections to remember: servers that never come back are forgotten. */
 const MOST = 100
 
 /**
- * Ends, at the server, the connections that broke before another one is used. What was sent on a broken connection can be on its way still, for
- * seconds and behind a proxy that has not noticed; once the server has ended its side it is never carried out. So what is sent again over the new
- * connection cannot be overtaken.
+ * Ends broken connections at the server before another one is used. Commands sent on a broken connection can still be on their way, for
+ * seconds and behind a proxy that has not noticed; once the server has ended its side they are never carried out. So a command that is repeated on the new
+ * connection cannot be followed by its first attempt.
  */
 export class Predecessors {
   readonly #broken = new Set<Known>()
   readonly #watched = new WeakSet<Redis>()
   readonly #unknown = new WeakSet<Redis>()
   #isRefused = false
-  /** When a connection broke last that its server has not named, by the monotonic clock. */
+  /** When, by the monotonic clock, the last connection broke whose id is unknown. */
   #lostAt = -Infinity
 
-  /** Whether nothing that was sent since then on a connection that broke can still arrive. */
+  /** Whether no command that was sent since then on a broken connection can still arrive. */
   areOver(since: number): boolean {
     return !this.#isRefused && this.#lostAt < since
   }
 
-  /** Whether it can be ended at the server when it has broken. */
+  /** Whether the connection can be ended at the server after it has broken. */
   knows(redis: Redis): boolean {
     return this.#watched.has(redis)
   }
 
-  /** While `redis` is opened, so that nothing else is sent on it before it is known; without an answer it is not. */
+  /** Learns the id of `redis` while it is opened, before anything else is sent on it. */
   async learn(redis: Redis): Promise<void> {
     const [info, id] = await Promise.all([redis.info('server'), redis.call('CLIENT', 'ID')])
     const runId = runIdIn(info)
@@ -46,8 +46,8 @@ export class Predecessors {
   }
 
   /**
-   * Before `redis` is used, or used to send something again; `info` is the server's INFO, if it gave any. Whether all were ended that
-   * broke at its server.
+   * Ends the broken connections to the server of `redis`, before `redis` is used, or used for a repetition; `info` is the server's INFO, if known.
+   * Resolves with whether all of them were ended.
    */
   async end(redis: Redis, info: string | undefined): Promise<boolean> {
     const runId = runIdIn(info)

@@ -18,7 +18,7 @@ import { Opening } from './opening.js'
 import { NodeGoneError } from '../topology/topology.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
-/** A connection that lived this long was a success. */
+/** A connection that lived this long resets the back-off. */
 const STABLE_MS = 1_000
 
 /** A retry does not help against these errors, so waiting callers are rejected at once. */
@@ -26,16 +26,16 @@ const FINAL = [AuthError, UnsupportedServerError, NodeGoneError]
 
 export interface LinkParams {
   readonly role: ReconnectingEvent['connection']
-  /** A new ioredis client that is not connected yet and never reconnects by itself; `again`: after another one. */
+  /** A new ioredis client that is not connected yet and never reconnects by itself; `again`: not the first one. */
   readonly open: (again: boolean) => Redis | Promise<Redis>
   /**
-   * What must hold before the connection is used; it is closed when this rejects. It shares the time limit with the rest of the
-   * opening; `onProgress` restarts that, where several long answers are awaited one after the other.
+   * Prepares the connection before it is used; when this rejects, the connection is closed. It shares the time limit with the rest of the
+   * opening; `onProgress` restarts that limit, for several long answers one after the other.
    */
   readonly prepare?: (redis: Redis, onProgress: () => void) => Promise<void>
-  /** Where it leads to, for errors. */
+  /** The address, for errors. */
   readonly address: string
-  /** For each attempt to open it as a whole, and for those who wait for it. */
+  /** The limit of each attempt to open the connection, and of each wait for it. */
   readonly connectTimeout: number
   readonly emit: Emit
 }
@@ -47,9 +47,9 @@ interface Waiter {
 }
 
 /**
- * One connection that is opened when first needed and opened again when it breaks. Every ioredis client serves for one
- * connection only: with ioredis's own reconnection a command in flight is either sent twice without a word or its promise
- * never settles, and there is no moment at which a subscription is known to be renewed.
+ * One connection that is opened when first needed and opened again when it breaks. It uses every ioredis client for one
+ * connection only: with ioredis's own reconnection a command in flight is either resent silently or its promise
+ * never settles, and no event says when a subscription is renewed.
  */
 export class ReconnectingConnection {
   readonly #params: LinkParams
@@ -60,9 +60,9 @@ export class ReconnectingConnection {
   #running: Promise<void> | undefined
   #closed = false
   #wakeUp: (() => void) | undefined
-  /** Said while the connection was being opened. */
+  /** A verdict that arrived while the connection was being opened. */
   #stale: IsStale | undefined
-  /** Ends the service of the current connection while that one still answers. */
+  /** Stops using the current connection while it still answers. */
   #leave: (() => void) | undefined
   readonly #retired = new Set<Promise<void>>()
 
@@ -71,15 +71,15 @@ export class ReconnectingConnection {
   }
 
   /**
-   * The connection when it is ready now. For some turns of the event loop after the other side has ended it ioredis still calls
-   * it ready and refuses whatever is sent.
+   * The connection if it is ready now. For some turns of the event loop after the server has ended it, ioredis still reports
+   * it as ready and refuses every command.
    */
   get current(): Redis | undefined {
     const redis = this.#current
     return redis?.status === 'ready' && redis.stream.writable ? redis : undefined
   }
 
-  /** Waits for the connection, at most `connectTimeout`. Wrong credentials and a node that has left reject at once. */
+  /** Waits for the connection, at most `connectTimeout`. Rejects at once with wrong credentials and for a node that has left. */
   get(): Promise<Redis> {
     if (this.current !== undefined) return Promise.resolve(this.current)
     if (this.#closed) return Promise.reject(new ShutdownError('the client was shut down'))
@@ -117,7 +117,7 @@ export class ReconnectingConnection {
     else this.#stale = this.#opening === undefined ? undefined : isStale
   }
 
-  /** Gives up this connection because it misbehaves; another one is opened. `why` is what `reconnecting` says. */
+  /** Gives up this connection and opens another one. `why` is the cause in the `reconnecting` event. */
   drop(redis: Redis, why?: RedelayedError): void {
     if (this.#current === redis) {
       this.#current = undefined
@@ -126,7 +126,7 @@ export class ReconnectingConnection {
     abandon(redis)
   }
 
-  /** Leaves this connection to what is under way on it, for two seconds at most; another one is opened. */
+  /** Opens another connection; commands in flight on this one have at most two seconds to finish. */
   retire(redis: Redis): void {
     if (this.#current !== redis) return
     this.#leave?.()
@@ -137,7 +137,7 @@ export class ReconnectingConnection {
     this.#retired.add(ended)
   }
 
-  /** Ends the connection; `graceful` lets the server answer first what is under way. */
+  /** Ends the connection; with `graceful` after the server has answered the commands in flight. */
   async close(graceful = false): Promise<void> {
     this.#closed = true
     this.#settle((waiter) => waiter.reject(new ShutdownError('the client was shut down')))
@@ -189,13 +189,13 @@ export class ReconnectingConnection {
     try {
       return await opening.run(async () => {
         const redis = opening.use(guardReplies(await this.#params.open(again)))
-        // ioredis reports the reason of a failed connect only by this event, and prints it when there is no listener
+        // ioredis reports why connecting failed by this event only, and prints it when there is no listener
         redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
         await redis.connect()
-        if (reason !== undefined) throw reason // a refused SELECT, with which ioredis would go on in database 0
+        if (reason !== undefined) throw reason // a refused SELECT, after which ioredis would use database 0
         await this.#params.prepare?.(redis, () => opening.restart())
         const isStale = this.#stale
-        this.#stale = undefined // for this one only: an address that is known by another name would never be right
+        this.#stale = undefined // for this attempt only: an address with two names would be refused for ever
         if (isStale?.(remoteAddressOf(redis)) === true) throw notTheMaster()
         return redis
       })
@@ -208,7 +208,7 @@ export class ReconnectingConnection {
     }
   }
 
-  /** Hands the connection out until it ends. */
+  /** Uses the connection until it ends. */
   async #serve(redis: Redis): Promise<void> {
     const ended = new Promise<void>((resolve) => {
       redis.once('end', () => resolve())

@@ -12,7 +12,7 @@ export function remoteAddressOf(redis: Redis): string {
   return remoteAddress === undefined ? '' : `${remoteAddress}:${remotePort}`
 }
 
-/** Who is certainly not the server at this address. A name is looked up; one that leads nowhere says nothing about anybody. */
+/** A predicate for addresses of certainly other servers than this one. Names are resolved; for a name that cannot be resolved it is always false. */
 export async function elsewhereThan({ host, port }: Node): Promise<IsStale> {
   const found = isIP(host) > 0 ? [{ address: host }] : await lookup(host, { all: true }).catch(() => [])
   const peers = found.map(({ address }) => `${address}:${port}`)

@@ -3,7 +3,7 @@ import { UnsupportedServerError } from '../../errors.js'
 
 const OLDEST_MAJOR = 5
 
-/** Refuses servers older than 5.0, and gives what the server says of itself. A user who may not call INFO is trusted. */
+/** Refuses servers older than 5.0, and resolves with their INFO. Without the right to call INFO the version is not checked. */
 export async function assertVersion(redis: Redis): Promise<string | undefined> {
   let info: string
   try {
@@ -19,18 +19,18 @@ export async function assertVersion(redis: Redis): Promise<string | undefined> {
   return info
 }
 
-/** Who the server says it is in its INFO: `master` or `slave`. */
+/** The role in the server's INFO: `master` or `slave`. */
 export function roleIn(info: string): string {
   return /^role:(\w+)/m.exec(info)?.[1] ?? 'server without a role'
 }
 
-/** Whether the INFO is of a server older than 6.2; one that says nothing is trusted. */
+/** Whether the INFO is of a server older than 6.2; false for an unknown version. */
 export function isBefore62(info: string | undefined): boolean {
   const [, major, minor] = /^redis_version:(\d+)\.(\d+)/m.exec(info ?? '') ?? []
   return major !== undefined && Number(major) * 100 + Number(minor) < 602
 }
 
-/** What a reliable queue meets on a server older than that. */
+/** The error of a reliable queue on a server older than 6.2. */
 export function tooOldForReliable(): UnsupportedServerError {
   return new UnsupportedServerError('a reliable queue needs Redis 6.2 or later, or Valkey; nothing was sent')
 }

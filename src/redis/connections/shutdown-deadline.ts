@@ -1,12 +1,12 @@
 import type { Topology } from '../topology/topology.js'
 
-/** Long enough for a connection that is just being opened. */
+/** Long enough for a connection that is being opened. */
 export const PATIENCE_MS = 1_000
 const LOOK_MS = 50
 
 /**
- * For a shutdown: calls `giveUp` when there has been no server for `patience()` milliseconds on end, until the returned
- * function is called. It counts its looks, because a blocked event loop says nothing about the server.
+ * For a shutdown: calls `giveUp` when no server could be reached for `patience()` milliseconds on end, until the returned
+ * function is called. It counts checks, not time, because a blocked event loop says nothing about the server.
  */
 export function giveUpWithout(topology: Topology, patience: () => number, giveUp: () => void): () => void {
   let missed = 0

@@ -22,11 +22,11 @@ export interface AofDurability {
 /** How safe an offer must be before it resolves. */
 export type Durability = ReplicaDurability | AofDurability
 
-/** The command that waits, put after the writes it is for. */
+/** The waiting command, to be sent after the writes. */
 export interface Wait {
   readonly command: 'WAIT' | 'WAITAOF' | undefined
   readonly args: readonly string[]
-  /** The same command in a form that does not wait: whether the server has it, and lets this user call it. */
+  /** The same command without a wait, to check that the server has it and this user may call it. */
   readonly probe: readonly string[]
   readonly asked: Acknowledgement
   readonly timeoutMs: number
@@ -36,7 +36,7 @@ const MAX_REPLICAS = 1_000
 const MAX_TIMEOUT_MS = 600_000
 const AOF_TIMEOUT_MS = 5_000
 
-/** Checks the option; a later change of the caller's object changes nothing. */
+/** Checks and copies the option. */
 export function resolveDurability(durability: Durability): Wait {
   onlyKnown('durability', durability, ['replicas', 'timeoutMs', 'aof'])
   const { aof = false, replicas, timeoutMs } = durability
@@ -49,7 +49,7 @@ export function resolveDurability(durability: Durability): Wait {
     : { command: 'WAIT', args: [String(count), String(ms)], probe: ['0', '1'], asked, timeoutMs: ms }
 }
 
-/** Nothing is waited for: what is sent so gets a connection that never sends anything twice, and no more. */
+/** Without a wait: the write only gets a connection that never sends anything twice. */
 export const NO_WAIT: Wait = Object.freeze({
   command: undefined,
   args: [],

@@ -14,7 +14,7 @@ import type { IsStale } from '../connections/remote-address.js'
 import { NodeGoneError, type Topology } from '../topology/topology.js'
 import type { WaitedFor } from '../../store/waited-for.js'
 
-/** Different waits block each other on one connection, so each kind gets its own, as far as that. Per node. */
+/** The most durable connections per node: different waits block each other on one connection, so each kind gets its own. */
 const MAX_LANES = 4
 const RETRY_MS = 100
 /** How often a call is sent again when connections break before it is written. */
@@ -25,7 +25,7 @@ interface Went extends LaneAnswer {
   readonly lane: DurableConnection
 }
 
-/** Sends writes that are waited for until replicas or the disk have them, on connections of their own. */
+/** Sends writes and waits until replicas or the disk have them, on connections of their own. */
 export class DurableCommands {
   readonly #topology: Topology
   readonly #settings: Settings
@@ -50,7 +50,7 @@ export class DurableCommands {
     return { pipeline: (commands) => this.#send(key, commands, wait) }
   }
 
-  /** A call: a shutdown lets it finish. */
+  /** Runs a call, which a shutdown lets finish. */
   async trackOperation<T>(action: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new ShutdownError('the client was shut down')
     this.#underWay++
@@ -61,12 +61,12 @@ export class DurableCommands {
     }
   }
 
-  /** The server there is not the master any more. */
+  /** Called when a server is not the master any more. */
   leave(isStale: IsStale): void {
     for (const lane of this.#all()) lane.leave(isStale)
   }
 
-  /** Refuses new calls, and ends when those under way have ended. */
+  /** Refuses new calls, and resolves when those in flight have ended. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all(this.#all().map((lane) => lane.finish()))
@@ -103,7 +103,7 @@ export class DurableCommands {
 
   async #sendOnce(key: string, commands: readonly Command[], wait: Wait): Promise<Went> {
     if (key.startsWith(RELIABLE_PREFIX)) {
-      await this.#topology.commands() // whose server has said its version then
+      await this.#topology.commands() // after this the server's version is known
       if (this.#topology.isBefore62) throw tooOldForReliable()
     }
     const { node } = await this.#topology.place(key)
@@ -111,10 +111,10 @@ export class DurableCommands {
     return { node, lane, ...(await lane.send(commands, wait)) }
   }
 
-  /** Whether what was not carried out can be sent again, there or elsewhere. */
+  /** Whether writes that were not carried out can be sent again, on this or another node. */
   async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown): Promise<boolean> {
     if (isBreak(why)) {
-      if (redis !== undefined) return true // it broke before anything was written
+      if (redis !== undefined) return true // the connection broke before anything was written
       if (node === '') return false
       await this.#topology.refresh().catch(() => undefined)
       return (await this.#topology.place(key)).node !== node
@@ -129,7 +129,7 @@ export class DurableCommands {
     return true
   }
 
-  /** The one that is used for such waits, or a free one, or a new one, or the one with the least to do. */
+  /** The connection used for such waits, or a free one, or a new one, or the one with the fewest calls. */
   #lane(node: string, wait: Wait): DurableConnection {
     const lanes = this.#lanes.get(node) ?? []
     this.#lanes.set(node, lanes)
@@ -153,13 +153,13 @@ export class DurableCommands {
     return new DurableConnection(link, this.#settings.commandTimeout)
   }
 
-  /** The scripts are loaded beforehand, because one that is not known costs a second wait. */
+  /** Loads the scripts beforehand, because an unknown script costs a second wait. */
   async #prepare(redis: Redis): Promise<void> {
     await this.#topology.predecessors.end(redis, await assertVersion(redis))
     try {
       await Promise.all(this.#scripts.map((script) => redis.call('SCRIPT', 'LOAD', script)))
     } catch (thrown) {
-      if (translateError(thrown) instanceof ConnectionError) throw thrown // who may not load scripts sends the text
+      if (translateError(thrown) instanceof ConnectionError) throw thrown // a user who may not load scripts sends their text
     }
   }
 
@@ -168,17 +168,17 @@ export class DurableCommands {
   }
 }
 
-/** A node that is gone is not: the failover that finds another one may take a while. */
+/** Whether a connection broke. A node that is gone does not count, because a failover may take a while. */
 function isBreak(why: unknown): boolean {
   return why instanceof ConnectionError && !(why instanceof NodeGoneError)
 }
 
-/** Whether a command was not carried out and may be by another connection or server. */
+/** Whether a command was not carried out and may succeed on another connection or server. */
 function isUndone(reply: unknown): boolean {
   if (reply instanceof ConnectionError) return reply.outcome === 'not-applied'
   if (isRefusedByReplica(reply)) return true
   return reply instanceof CommandError && ELSEWHERE.has(reply.redisCode)
 }
 
-/** In a cluster, what a node says of a key that another one has, or will have soon. */
+/** In a cluster, the error for a key that another node has, or will have soon. */
 const ELSEWHERE = new Set(['MOVED', 'ASK', 'TRYAGAIN', 'CLUSTERDOWN'])

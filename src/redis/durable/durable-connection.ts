@@ -17,14 +17,14 @@ import type { IsStale } from '../connections/remote-address.js'
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
 import type { WaitedFor } from '../../store/waited-for.js'
 
-/** Bounds of one pipeline; what is beyond them goes with the next. */
+/** Bounds of one pipeline; further calls go with the next one. */
 const MAX_COMMANDS = 1_000
 const MAX_BYTES = 4 * 1024 * 1024
 
 export type Command = readonly [command: string, args: readonly CommandArg[]]
 
 export interface LaneAnswer {
-  /** Where the commands went; missing when they could not be sent. */
+  /** The client that sent the commands; missing when they could not be sent. */
   readonly redis?: Redis
   /** A `WaitedFor` or an error per command, in order. */
   readonly replies: readonly (WaitedFor | RedelayedError)[]
@@ -37,8 +37,8 @@ interface Job {
 }
 
 /**
- * One connection on which writes are waited for. WAIT blocks its connection and answers for all that was written on it
- * before, so whatever is asked for while one is under way goes out together, with one WAIT at the end.
+ * One connection for writes with a WAIT. WAIT blocks its connection and covers everything written on it
+ * before, so the writes that arrive during one WAIT are sent together afterwards, with one WAIT at the end.
  */
 export class DurableConnection {
   readonly #link: ReconnectingConnection
@@ -55,7 +55,7 @@ export class DurableConnection {
     this.#graceMs = graceMs
   }
 
-  /** How many calls it has to serve. */
+  /** The number of its pending calls. */
   get size(): number {
     return this.#jobs.length
   }
@@ -78,17 +78,17 @@ export class DurableConnection {
     })
   }
 
-  /** The server behind this connection refused: it still answers what is under way. */
+  /** Called when the server refused: it still answers the commands in flight. */
   retire(redis: Redis): void {
     this.#link.retire(redis)
   }
 
-  /** The server there is not the master any more. */
+  /** Called when the server is not the master any more. */
   leave(isStale: IsStale): void {
     this.#link.leave(isStale)
   }
 
-  /** From now on it is not worth waiting for a connection. */
+  /** From now on calls do not wait for a connection. */
   async finish(): Promise<void> {
     this.#finishing = true
     if (this.#link.current === undefined) await this.#link.close()
@@ -116,7 +116,7 @@ export class DurableConnection {
     this.#loop = undefined
   }
 
-  /** Those at the front of the queue that share a wait, and those behind them that could have come with them. */
+  /** The calls at the front of the queue that share a wait. */
   #takeBatch(wait: Wait): Job[] {
     const [batch, rest]: [Job[], Job[]] = [[], []]
     let commands = 0
@@ -136,7 +136,7 @@ export class DurableConnection {
     return batch
   }
 
-  /** Before anything is written: a wait that the server refuses afterwards would leave the caller with half of what was asked. */
+  /** Checked before anything is written: if the server refused the wait afterwards, the write would be done without it. */
   async #probe(redis: Redis, wait: Wait): Promise<void> {
     if (wait.command === undefined) return
     const known = this.#probed.get(redis) ?? new Set()
@@ -147,7 +147,7 @@ export class DurableConnection {
       await redis.call(wait.command, ...wait.probe)
     } catch (thrown) {
       const error = translateError(thrown)
-      // nothing was written, whatever became of the connection
+      // nothing was written, even if the connection broke
       if (error instanceof ConnectionError) throw new ConnectionError(error.message, 'not-applied', { cause: error })
       if (isFromReplica(error)) throw new ReadOnlyError({ cause: error })
       if (error instanceof UnsupportedServerError && wait.command === 'WAITAOF') {
@@ -194,7 +194,7 @@ function outcomeOf(wait: Wait, answer: unknown): Outcome {
   if (answer instanceof ConnectionError) return answer
   if (answer instanceof Error) {
     const error = translateError(answer)
-    // the writes were made at a master that is none any more; whether they survive is decided at the next one
+    // the writes were made at a master that has been demoted; the next master may not have them
     if (isFromReplica(error)) {
       return new ConnectionError('the server became a replica during the wait', 'unknown', { cause: error })
     }
@@ -205,13 +205,13 @@ function outcomeOf(wait: Wait, answer: unknown): Outcome {
   return { by: { replicas: replicas ?? 0, aof: local === 1 } }
 }
 
-/** Without an answer to the wait, that to the write says nothing: it may be gone with the server. */
+/** Without a reply to the wait the reply to the write proves nothing: the write may be lost with the server. */
 function withOutcome(reply: unknown, outcome: Outcome): WaitedFor | RedelayedError {
   if (reply instanceof Error) return translateError(reply)
   return outcome instanceof ConnectionError ? copyOf(outcome) : { reply, ...outcome }
 }
 
-/** `WAIT cannot be used with replica instances`, and what ends a wait when a master becomes a replica. */
+/** `WAIT cannot be used with replica instances`, and the error that ends a wait when a master becomes a replica. */
 function isFromReplica(error: RedelayedError): boolean {
   if (isRefusedByReplica(error)) return true
   return error instanceof CommandError && (error.redisCode === 'UNBLOCKED' || /replica instances/.test(error.message))

@@ -2,7 +2,7 @@ import { DurabilityError } from '../../errors.js'
 import type { WaitedFor } from '../../store/waited-for.js'
 import type { Wait } from './durability.js'
 
-/** The error of what was accepted and is not as safe as asked; nothing when it is. */
+/** The error of a write that was accepted and is less durable than asked; `undefined` if it is durable. */
 export function shortfall(
   accepted: ConstructorParameters<typeof DurabilityError>[0],
   { asked, timeoutMs }: Wait,

@@ -6,8 +6,8 @@ import { MIN_BYTES_PER_SECOND, StuckLooks } from './progress.js'
 const LOOKS = 8
 
 /**
- * Gives a connection for commands up when its oldest reply is owed for the limit with next to no progress, so that other calls go on over
- * a new one: ioredis's `socketTimeout` ends a silent connection only, and one byte now and then would hold up everything. Until it ends.
+ * Gives a connection for commands up when its oldest reply is owed for the limit with next to no progress, so that other calls can use
+ * a new one: ioredis's `socketTimeout` ends a silent connection only, and a byte now and then would block every call. Checks until the connection ends.
  */
 export function dropWhenStuck(link: ReconnectingConnection, redis: Redis, limitMs: number): void {
   const everyMs = limitMs / LOOKS

@@ -4,12 +4,12 @@ import { dropWhenOverdue } from './reply-watchdog.js'
 import { translateError } from './server-errors.js'
 
 const PONG_TIMEOUT_MS = 3_000
-/** So many times that long the answer may be on its way behind messages. Where only the way to the server is broken, they come without end. */
+/** How many intervals the answer may take while messages arrive before it. When only the way to the server is broken, messages arrive without end. */
 const MOST_TIMEOUTS = 4
 
 /**
- * For a connection on which nothing has to come: a socket whose peer is gone without a word swallows the ping, and the
- * connection is given up then. Messages that come before the answer show for a while that it lives. Until it ends.
+ * For a connection that may be silent for long: when its peer has disappeared, the ping gets no answer, and the
+ * connection is given up. Messages that arrive before the answer count as a sign of life for a while. Pings until the connection ends.
  */
 export function keepPinging(link: ReconnectingConnection, redis: Redis, intervalMs: number): void {
   let timer: NodeJS.Timeout | undefined

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis'
 
-/** No line is so slow that is of any use: a reply that comes more slowly is as good as none. */
+/** Bytes per second below which a reply counts as stuck: no usable line is that slow. */
 export const MIN_BYTES_PER_SECOND = 100
 
-/** How much has come on the connection. There is no stream before it is opened. */
+/** The bytes received on the connection. It has no stream before it is opened. */
 export function bytesReadOf(redis: Redis): number {
   const stream = redis.stream as Redis['stream'] | undefined
   return stream?.bytesRead ?? 0
@@ -16,19 +16,19 @@ interface Seen {
 }
 
 /**
- * Counts looks at connections at which the server still owed the same reply and had sent next to nothing since the look before. Looks
+ * Counts checks of connections at which the server still owed the same reply and had sent next to nothing since the last check. Checks
  * are counted and not time, because a blocked event loop says nothing about a server; a large reply on a slow line makes progress.
  */
 export class StuckLooks {
   readonly #leastBytes: number
   readonly #seen = new WeakMap<Redis['stream'], Seen>()
 
-  /** `everyMs`: the time between two looks. */
+  /** `everyMs`: the time between two checks. */
   constructor(everyMs: number) {
     this.#leastBytes = (MIN_BYTES_PER_SECOND * everyMs) / 1000
   }
 
-  /** Looks once more: how many such looks there were in a row. */
+  /** Checks again, and returns how many such checks there were in a row. */
   count(redis: Redis): number {
     const stream = redis.stream as Redis['stream'] | undefined
     if (stream === undefined) return 0

@@ -2,10 +2,10 @@ import type { Redis } from 'ioredis'
 import { breakOff } from '../connections/break-off.js'
 import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
 
-/** No line of Redis is longer: an error that a script raises holds a part of what it was given at most. */
+/** No line of Redis is longer: the error of a script quotes at most a part of its arguments. */
 const MAX_LINE = 64 * 1024
 
-/** What is read of a client of ioredis. */
+/** The internals of an ioredis client that the guard reads. */
 interface Internals {
   readonly commandQueue: {
     readonly length: number
@@ -29,7 +29,7 @@ export function guardReplies(redis: Redis): Redis {
   guarded.add(redis)
   redis.on('connect', () => {
     const { stream } = redis
-    // that of ioredis is the first, so that what is decoded is known to its others
+    // ioredis's own listener is the first one, so its other listeners run after the bytes were decoded
     const decode = stream.listeners('data')[0] as Decode | undefined
     if (decode === undefined) return
     const guard = new ReplyGuard(redis, decode)
@@ -45,7 +45,7 @@ export function guardReplies(redis: Redis): Redis {
   return redis
 }
 
-/** For one connection. */
+/** The guard of one connection. */
 class ReplyGuard {
   readonly #redis: Redis
   readonly #internals: Internals
@@ -70,7 +70,7 @@ class ReplyGuard {
     scanner.tracksArrays = condition.protocol !== 3
     let decoded = 0
     let at = 0
-    let replies = 0 // since what is decoded
+    let replies = 0 // since the last byte that was decoded
     try {
       for (;;) {
         scanner.isSubscribed = Boolean(condition.subscriber)
@@ -82,7 +82,7 @@ class ReplyGuard {
           at = end
           continue
         }
-        // whether it is right depends on what ioredis makes of all that came before
+        // the check needs the queue of commands as it is after ioredis has decoded all bytes before
         this.#pass(data, decoded, at)
         decoded = at
         replies = 0
@@ -97,7 +97,7 @@ class ReplyGuard {
       this.#held = data.subarray(safe)
     } catch (thrown) {
       if (!(thrown instanceof ProtocolError)) throw thrown
-      if (at > decoded) this.#pass(data, decoded, at) // these are whole
+      if (at > decoded) this.#pass(data, decoded, at) // complete frames
       this.#broken = true
       breakOff(this.#redis, thrown)
     }
@@ -107,7 +107,7 @@ class ReplyGuard {
     if (to > from) this.#decode(to - from === data.length ? data : data.subarray(from, to))
   }
 
-  /** Whether the frame is the reply to the command at that place of the queue, and nothing else is to be known of it. */
+  /** Whether the frame is an ordinary reply to the command at that place of the queue, which needs no further check. */
   #isReply(index: number): boolean {
     const { commandQueue, condition } = this.#internals
     const { type } = this.#scanner
@@ -122,7 +122,7 @@ class ReplyGuard {
     return true
   }
 
-  /** Of a push, a message with RESP2, or the reply to a command that subscribes: ioredis reads their elements without a look. */
+  /** Checks a push, a message with RESP2, or the reply to a command that subscribes: ioredis reads their elements without checks. */
   #checkMessage(): void {
     const { commandQueue, condition } = this.#internals
     const { type, kind, count, shape } = this.#scanner
@@ -136,7 +136,7 @@ class ReplyGuard {
         return
       }
       if (count < 2 || kind === '') throw new ProtocolError('a message without a kind')
-      if (type === TYPE.push) return // ioredis passes over those that it does not know
+      if (type === TYPE.push) return // ioredis ignores pushes of an unknown kind
     } else if (type === TYPE.push || type === TYPE.set || type === TYPE.map) {
       throw new ProtocolError('a reply that its command does not have')
     }

@@ -3,19 +3,19 @@ import { ConnectionError } from '../../errors.js'
 import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { MIN_BYTES_PER_SECOND, bytesReadOf } from './progress.js'
 
-/** After a blocked event loop a timer fires before the socket is read; the reply may be there already. */
+/** After a blocked event loop a timer fires before the socket is read, and the reply may already be in the socket. */
 const SECOND_CHANCE_MS = 500
-/** How often it looks for bytes within the grace. */
+/** How often it checks for new bytes within the grace time. */
 const LOOKS = 4
-/** So many times the grace a reply may come as slowly as if it did not come: an element in it would be lost. */
+/** For how many grace times a reply may make next to no progress: giving it up loses the element in it. */
 const SLOW_GRACES = 20
 
 export interface Overdue {
   /** When the server should have answered, in milliseconds from now. */
   readonly dueMs: number
-  /** How much longer it may be silent. A reply that is on its way is waited for. */
+  /** The grace time: how much longer the server may be silent. A reply whose bytes arrive is awaited. */
   readonly graceMs: number
-  /** How long it may take from now on, even when bytes come. Without it there is no end while they come fast enough. */
+  /** How long the reply may take from now on, even while bytes arrive. By default there is no limit while they arrive fast enough. */
   readonly mostMs?: number
 }
 
@@ -33,7 +33,7 @@ export function dropWhenOverdue(
   const end = performance.now() + mostMs
   let bytes = bytesReadOf(redis)
   let quietLooks = 0
-  /** What had come when the current stretch of slow progress began. */
+  /** The bytes received when the current period of slow progress began. */
   let slow = { since: performance.now() + dueMs, bytes }
   const whyStuck = (): string | undefined => {
     const now = performance.now()

@@ -10,10 +10,10 @@ import {
   toError,
 } from '../../errors.js'
 
-/** What ioredis says when it refuses to send on a socket that is closing; nothing has left the process then. */
+/** The message of ioredis when it refuses to send on a closing socket; then no byte was sent. */
 const NOT_SENT = "Stream isn't writeable"
 
-/** Turns what ioredis rejects with into the package's own errors. */
+/** Turns an error of ioredis into one of the package's own. */
 export function translateError(thrown: unknown): RedelayedError {
   if (thrown instanceof RedelayedError) return thrown
   const error = toError(thrown)
@@ -43,7 +43,7 @@ export function translateError(thrown: unknown): RedelayedError {
   }
 }
 
-/** Where a name has several addresses (`localhost` with ::1 and 127.0.0.1), the error of all has no message of its own. */
+/** When a name has several addresses (`localhost` with ::1 and 127.0.0.1), Node's AggregateError has no message of its own. */
 function reasonOf(error: Error): string {
   if (error.message !== '' || !(error instanceof AggregateError)) return error.message
   return error.errors.map((each) => toError(each).message).join('; ')
@@ -56,8 +56,8 @@ export function isTransient(error: RedelayedError): boolean {
 }
 
 /**
- * Whether a server that is there refused for the moment and may be free again at any other: a longer and longer wait would step
- * over those moments.
+ * Whether a server refused for the moment and may be free again in the next: a growing back-off would miss
+ * its free moments.
  */
 export function isBrief(error: Error): boolean {
   return error instanceof CommandError && TRANSIENT.has(error.redisCode)
@@ -75,7 +75,7 @@ const TRANSIENT = new Set([
   'NOREPLICAS',
 ])
 
-/** What a replica says, and one that still copies the data of its new master; nothing was carried out then. */
+/** The errors of a replica, also of one that still copies the data of its new master; the command was not carried out. */
 export function isRefusedByReplica(error: unknown): boolean {
   if (error instanceof ReadOnlyError) return true
   return error instanceof CommandError && (error.redisCode === 'MASTERDOWN' || error.redisCode === 'LOADING')

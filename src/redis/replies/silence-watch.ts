@@ -2,27 +2,27 @@ import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
 import { StuckLooks } from './progress.js'
 
-/** How often it looks within the limit. It counts its looks, because a blocked event loop says nothing about a server. */
+/** How many checks fit into the limit. It counts checks, not time, because a blocked event loop says nothing about the server. */
 const LOOKS = 8
 
-/** Those who wait for what the client was given. */
+/** The calls that await replies of the client. */
 export interface Waits {
-  /** Since when the longest of them lasts, by the monotonic clock, while there is any. */
+  /** When the oldest of them began, by the monotonic clock; `undefined` without calls. */
   readonly oldest: () => number | undefined
   readonly onForgotten?: () => void
 }
 
 export interface SilenceWatchParams {
-  /** The clients of ioredis, each with one connection, that it would keep however long their servers are silent. */
+  /** The ioredis clients to watch, each with one connection, which ioredis would keep however long the server is silent. */
   readonly nodes: () => readonly Redis[]
   readonly limitMs: number
   readonly onDropped: (why: ConnectionError) => void
 }
 
 /**
- * Gives up connections whose server owes a reply and has been silent, or nearly so, for the limit, where ioredis would wait for ever: those of its
- * Cluster, and of clients of the user. It looks only while something of ours is waited for, and drops nothing before that has
- * been waited for as long.
+ * Gives up connections whose server owes a reply and has been (nearly) silent for the limit, where ioredis would wait for ever: those of a
+ * Cluster, and of clients of the user. It checks only while calls of ours await replies, and drops no connection before a call has
+ * waited for the limit.
  */
 export class SilenceWatch {
   readonly #params: SilenceWatchParams

@@ -8,8 +8,8 @@ const SLOTS = 16_384
 type Callback = (error: Error | null | undefined, reply?: unknown) => void
 
 /**
- * Guards the nodes of a Cluster of ioredis, those that it has and those that it finds, against faults of ioredis that end the process or keep
- * it busy, and checks what they reply when the cluster is `owned`. Returns what ends the guard for nodes that are found later.
+ * Guards the present and future nodes of a Cluster of ioredis against faults of ioredis that end the process or keep
+ * it busy, and checks their replies when the cluster is `owned`. Returns a function that stops guarding nodes found later.
  */
 export function guardNodes(cluster: Cluster, owned: boolean): () => void {
   const guard = (node: Redis): void => guardNode(node, owned)
@@ -20,7 +20,7 @@ export function guardNodes(cluster: Cluster, owned: boolean): () => void {
   return () => cluster.off('+node', guard)
 }
 
-/** A connection that ioredis opens to one of the nodes by itself, and of which no event speaks. */
+/** A connection that ioredis opens to one of the nodes without an event. */
 function guardSubscriber(cluster: Cluster): void {
   const { subscriber: own } = cluster as unknown as { subscriber?: { selectSubscriber(): void; subscriber?: Redis } }
   const select = own?.selectSubscriber.bind(own)
@@ -33,15 +33,15 @@ function guardSubscriber(cluster: Cluster): void {
 
 function guardNode(node: Redis, owned: boolean): void {
   if (owned) checkOrder(guardReplies(node))
-  // Before a command that a slot's next node is asked for, ioredis sends ASKING and drops its promise: where that node is gone, it
-  // would be an unhandled rejection. The command itself reports the failure.
+  // Before a command that follows an ASK, ioredis sends ASKING and ignores its promise: when that node is gone, the promise
+  // would be an unhandled rejection. The command itself reports the error.
   const asking = node.asking.bind(node)
   node.asking = (...args: Parameters<typeof asking>) => {
     const reply = asking(...args)
     reply.catch(() => {})
     return reply
   }
-  // The slots are asked for on a copy of the connection.
+  // ioredis asks for the slots on a copy of the connection.
   const duplicate = node.duplicate.bind(node)
   node.duplicate = (...args: Parameters<typeof duplicate>) => {
     const copy = duplicate(...args)
@@ -49,7 +49,7 @@ function guardNode(node: Redis, owned: boolean): void {
   }
 }
 
-/** ioredis believes every reply to CLUSTER SLOTS: a range without end fills the memory, and nil stops all further looks. */
+/** ioredis trusts every reply to CLUSTER SLOTS: a huge range fills the memory, and nil stops all further refreshes. */
 function checkSlots(redis: Redis): Redis {
   const own = redis as unknown as { cluster: (...args: unknown[]) => unknown }
   const cluster = own.cluster.bind(redis)
@@ -65,7 +65,7 @@ function checkSlots(redis: Redis): Redis {
   return redis
 }
 
-/** Ranges of slots, each with the address of its master and of its replicas. */
+/** Ranges of slots, each with the addresses of its master and its replicas. */
 export function isSlotTable(reply: unknown): boolean {
   return Array.isArray(reply) && reply.length <= SLOTS && reply.every(isRange)
 }

@@ -15,12 +15,12 @@ import { assertVersion, isBefore62 } from '../connections/server-version.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
 import { NodeGoneError, type Place, type Topology } from './topology.js'
 
-/** Before a command whose connection broke is sent again: a failover takes a while. */
+/** The pause before a command whose connection broke is sent again: a failover takes a while. */
 const RECOVER_MS = 100
 
 /**
- * A cluster; ioredis follows its redirections. Our own is set up so that it sends nothing twice that may have been carried out; one of
- * the user does that when a connection breaks.
+ * A cluster; ioredis follows its redirections. Our own Cluster client never resends a command that may have been carried out; a client of
+ * the user does when a connection breaks.
  */
 export class ClusterTopology implements Topology {
   readonly resends: boolean
@@ -36,7 +36,7 @@ export class ClusterTopology implements Topology {
   readonly #endGuard: () => void
   #closing: Promise<void> | undefined
   #refreshing: Promise<void> | undefined
-  /** When a connection broke last that could not be ended at its server, by the monotonic clock. */
+  /** When, by the monotonic clock, the last connection broke that could not be ended at its server. */
   #lostAt = -Infinity
 
   constructor(params: { cluster: Cluster; owned: boolean; settings: Settings; emit: Emit }) {
@@ -53,7 +53,7 @@ export class ClusterTopology implements Topology {
       },
     })
     this.#endGuard = guardNodes(cluster, owned)
-    // calls report what fails; without a listener ioredis prints it
+    // calls report the errors; without a listener ioredis prints them
     if (owned) {
       cluster.on('error', this.#onError)
       cluster.on('+node', (node: Redis) => {
@@ -74,7 +74,7 @@ export class ClusterTopology implements Topology {
   }
 
   get connected(): boolean {
-    // ioredis goes on believing in a cluster as long as it knows a node, also one that it never connected to
+    // for ioredis the cluster is ready as long as it knows a node, even one that it never connected to
     return this.#ready.now && this.#isAnyReady()
   }
 
@@ -129,7 +129,7 @@ export class ClusterTopology implements Topology {
   }
 
   recover(): Promise<void> | undefined {
-    if (!this.#owned) return undefined // one of the user has asked for the slots by itself, and sent the command again
+    if (!this.#owned) return undefined // a client of the user has asked for the slots and resent the command by itself
     return Promise.all([this.refresh(), pause(RECOVER_MS)]).then(() => undefined)
   }
 
@@ -137,7 +137,7 @@ export class ClusterTopology implements Topology {
     return false // ioredis follows the redirections
   }
 
-  /** The client of a node is one connection: ioredis makes another one when it has ended. */
+  /** The client of a node is one connection: ioredis creates another client when it has ended. */
   #learn(node: Redis): void {
     const { predecessors } = this
     const learn = (): void => void predecessors.learn(node).catch(() => undefined)
@@ -146,7 +146,7 @@ export class ClusterTopology implements Topology {
       node.once('end', () => {
         if (!predecessors.knows(node)) this.#lostAt = performance.now()
       })
-      if (!predecessors.knows(node)) learn() // one that wants a password may answer nothing before
+      if (!predecessors.knows(node)) learn() // a server with a password may refuse to answer before
     })
   }
 
@@ -160,7 +160,7 @@ export class ClusterTopology implements Topology {
     this.#ready.close()
     this.#endGuard()
     this.watch.stop()
-    // it has connections of its own, which its caller may have left open
+    // the cluster has connections of its own, which the user's code may have left open
     if (this.#refreshing !== undefined) await atMost(QUIT_TIMEOUT_MS, this.#refreshing)
     if (!this.#owned) return
     if (this.#isAnyReady()) await atMost(QUIT_TIMEOUT_MS, cluster.quit())
@@ -169,7 +169,7 @@ export class ClusterTopology implements Topology {
     cluster.disconnect()
     await atMost(QUIT_TIMEOUT_MS, Promise.all(ended))
     if (cluster.status === 'end') return
-    // Without a node, as between two attempts to connect, ioredis would never end, nor would the commands that it keeps for
+    // Without a node, as between two attempts to connect, ioredis's `quit` would never end, nor would the commands that it keeps for
     // the next connection. A cluster that was never connected it ends at once.
     cluster.status = 'wait'
     cluster.disconnect()

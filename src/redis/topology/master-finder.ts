@@ -11,10 +11,10 @@ import { roleIn } from '../connections/server-version.js'
 
 /** A node that is silent must not delay those that answer: the caller asks again soon. */
 const PROBE_MS = 1_000
-/** How long the others are waited for when one has said it is the master: there may be two for a moment, or by mistake. */
+/** How long the finder waits for other nodes after one has the role master: there may be two masters for a moment, or by mistake. */
 const GRACE_MS = 200
 
-/** Finds the master among nodes that no sentinel watches: asks all at once, and takes the one that says it is one. */
+/** Finds the master among nodes without sentinels: asks all at once, and takes the one with the role master. */
 export class MasterFinder {
   readonly #nodes: readonly Node[]
   readonly #options: RedisOptions
@@ -26,7 +26,7 @@ export class MasterFinder {
 
   constructor(nodes: readonly Node[], options: RedisOptions, settings: Settings) {
     this.#nodes = nodes
-    // the search is a part of opening a connection, and must leave time for the rest of it
+    // the search is a part of opening a connection, and must leave time for the other parts
     this.#probeMs = Math.min(PROBE_MS, Math.ceil(settings.connectTimeout / 2))
     const connectTimeout = this.#probeMs
     const commandTimeout = Math.min(this.#probeMs, settings.commandTimeout)
@@ -71,7 +71,7 @@ export class MasterFinder {
     throw new ConnectionError(`none of the nodes is a master: ${answers}`, 'not-applied', { cause: reasons[0] })
   }
 
-  /** Resolves when all have answered, or the time is over. Masters stand by their run id: one may have two addresses. */
+  /** Resolves when all have answered, or the time is over. Masters are keyed by run id, because one may have two addresses. */
   #askAll(masters: Map<string, Node>, reasons: Error[]): Promise<void> {
     return new Promise((resolve) => {
       let timer = setTimeout(resolve, this.#probeMs)

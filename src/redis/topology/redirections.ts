@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from 'ioredis'
 
-/** How often a connection to one address is replaced, a command is redirected that was so before, and the slots are asked for. */
+/** The least time between two replacements of a connection to one address, two redirections of one command, and two requests for the slots. */
 const EVERY_MS = 250
-/** A slot that is just moving takes two: MOVED to its old node, which says ASK. */
+/** A slot that is moving takes two redirections: MOVED to its old node, which replies ASK. */
 const FREE_REDIRECTIONS = 2
 const LAST_PORT = 65_535
 
@@ -15,7 +15,7 @@ interface Handlers {
 
 type HandleError = (error: Error, ttl: object, handlers: Handlers) => void
 
-/** What ioredis keeps to itself; a version of it need not have `recreate`. */
+/** Private members of ioredis; a version may lack `recreate`. */
 interface Internals {
   handleError: HandleError
   refreshSlotsCache(callback?: Callback): void
@@ -30,12 +30,12 @@ interface Address {
   readonly port?: number
 }
 
-/** A Cluster of the user can be lent to several clients. */
+/** The user can pass one Cluster to several clients. */
 const paced = new WeakSet<Cluster>()
 
 /**
- * Keeps a Cluster of ioredis in order where a node redirects without end or to nowhere: an answer without an address would end the process, and
- * one with the node's own address makes ioredis open some hundred connections a second. It stays so when the client is shut down.
+ * Guards a Cluster of ioredis against nodes that redirect without end or to nowhere: a redirection without an address would end the process, and
+ * one with the node's own address makes ioredis open some hundred connections a second. The guard stays after the client's shutdown.
  */
 export function paceRedirections(cluster: Cluster): void {
   if (paced.has(cluster)) return
@@ -82,7 +82,7 @@ export function paceRedirections(cluster: Cluster): void {
     else asking ??= setTimeout(ask, waitMs)
   }
 
-  // nothing is waited for any more, and no timer keeps the process
+  // no command waits any more, and no timer may keep the process alive
   cluster.on('end', () => {
     turns.go()
     if (asking !== undefined) ask()
@@ -101,7 +101,7 @@ export function paceRedirections(cluster: Cluster): void {
   }
 }
 
-/** What has to wait goes on together, so that those who meet the same connection replace it once. */
+/** Waiting commands continue together, so that all that use the same connection replace it once. */
 class Turns {
   #waiting: (() => void)[] = []
   #timer: NodeJS.Timeout | undefined

@@ -33,11 +33,11 @@ export class SentinelWatch {
     this.#links = (params.options.sentinels ?? []).map((sentinel) => this.#listenTo(sentinel))
   }
 
-  /** From the first use of the master on. */
+  /** Called with the first use of the master. */
   start(): void {
     if (this.#started) return
     this.#started = true
-    for (const link of this.#links) link.get().catch(() => undefined) // it goes on trying
+    for (const link of this.#links) link.get().catch(() => undefined) // it keeps trying
   }
 
   async close(): Promise<void> {
@@ -63,25 +63,25 @@ export class SentinelWatch {
       },
       prepare: async (redis) => {
         keepPinging(link, redis, pingInterval)
-        // in one turn, so that no switch comes between the answer and the subscription
+        // in one turn, so that no failover happens between the answer and the subscription
         const [address] = await Promise.all([
           redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', options.name ?? ''),
           redis.subscribe(CHANNEL),
         ])
         if (!Array.isArray(address)) return
         const [host, port] = address.map(String) as [string, string]
-        // one that was cut off from the others still says what it said before, and would cut what is right
+        // a sentinel that was cut off from the others repeats its old answer, which would close connections to the right master
         if (last === `${host}:${port}`) return
         last = `${host}:${port}`
         this.#announce(host, port)
       },
       connectTimeout,
-      emit: () => undefined, // a sentinel that is down is for those who run it to know: there are others
+      emit: () => undefined, // no event for a sentinel that is down: there are others
     })
     return link
   }
 
-  /** An address that cannot be mapped says nothing about any connection. */
+  /** An address that cannot be mapped closes no connection. */
   #announce(host: string, port: string): void {
     const { natMap } = this.#params.options
     const address = `${host}:${port}`
@@ -93,7 +93,7 @@ export class SentinelWatch {
   }
 }
 
-/** What of the options is meant for sentinels. */
+/** The options that apply to sentinels. */
 function atSentinel(options: RedisOptions): RedisOptions {
   return {
     ...OVERRIDES,

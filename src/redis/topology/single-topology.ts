@@ -21,7 +21,7 @@ export class SingleTopology implements Topology {
   readonly closesAtOnce = true
   readonly predecessors = new Predecessors()
   isBefore62 = false
-  readonly watch = undefined // a connection of our own has a limit of ioredis's, and never keeps a command
+  readonly watch = undefined // a connection of our own has its own limit, and never keeps a command
   readonly moves: boolean
   readonly address: string
   readonly #options: RedisOptions
@@ -88,8 +88,8 @@ export class SingleTopology implements Topology {
   beside(dedicated: Redis): Redis | undefined {
     const { current } = this.#link
     if (current === undefined)
-      this.#link.get().catch(() => undefined) // who needs it asks again
-    // a name may lead to several servers, and a failover to another one, where the same number is another client's
+      this.#link.get().catch(() => undefined) // the caller that needs it asks again
+    // a name may lead to several servers, and a failover to another one, where the same number is the id of another client
     else if (remoteAddressOf(current) === remoteAddressOf(dedicated)) return current
     return undefined
   }
@@ -125,7 +125,7 @@ export class SingleTopology implements Topology {
     await Promise.all([this.#watch?.close(), this.#link.close(true)])
   }
 
-  /** The name, the sentinels or the finder lead to another server by now. */
+  /** The name, the sentinels or the finder lead to another server now. */
   #leave(isStale: IsStale): void {
     const { current } = this.#link
     if (current === undefined) this.#link.leave(isStale)
@@ -138,19 +138,19 @@ export class SingleTopology implements Topology {
   }
 }
 
-/** A single-node client of the user's: its reconnection and its end are the user's. */
+/** A single-node client of the user, who decides about its reconnection and its end. */
 export class BorrowedTopology implements Topology {
   readonly resends: boolean
   readonly closesAtOnce = false
   readonly predecessors = new Predecessors()
   isBefore62 = false
-  readonly moves = true // where the user's client leads is not known
+  readonly moves = true // the client may reconnect to another server
   readonly address: string
   readonly watch: SilenceWatch
   readonly #client: Redis
   readonly #connectTimeout: number
   readonly #ready: Readiness
-  /** With `autoResendUnfulfilledCommands: false` ioredis forgets what was under way when its socket broke, and never settles it. */
+  /** With `autoResendUnfulfilledCommands: false` ioredis forgets the commands in flight when its socket breaks, and never settles them. */
   readonly #onClose = (): void => {
     if (!this.resends) this.watch.forget()
   }
@@ -187,7 +187,7 @@ export class BorrowedTopology implements Topology {
 
   beside(): Redis | undefined {
     if (this.#ready.now) return this.#client
-    this.#ready.wait().catch(() => undefined) // who needs it asks again
+    this.#ready.wait().catch(() => undefined) // the caller that needs it asks again
     return undefined
   }
 
