@@ -1,6 +1,6 @@
 /**
- * The parser of cac reads everything that begins with `-` as options, numbers as numbers, and lets the word after a flag
- * count as its value. Queue names, values and tickets are text and may look like any of that (a ticket may begin with
+ * The parser of cac reads everything that begins with `-` as an option, converts numbers, and takes the word after a flag
+ * for its value. Queue names, values and tickets are text and may have any of these forms (a ticket may begin with
  * `-`), so such words are marked before and unmarked after the parsing.
  */
 const MARK = '\0'

@@ -93,7 +93,7 @@ function serverLine({ address, info }: ServerState): string {
 
 const LEVELS: readonly Level[] = ['error', 'warning', 'info']
 
-/** The worst first. Findings of one kind stand together, so that their meaning is printed once. */
+/** The worst first. Findings of one kind are grouped, so that their meaning is printed once. */
 function listing(findings: readonly Finding[]): string[] {
   const groups = new Map<string, Finding[]>()
   for (const finding of [...findings].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))) {

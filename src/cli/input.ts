@@ -2,7 +2,7 @@ import { codecs, type Codec } from '../index.js'
 import { quoted } from '../text.js'
 import { UsageError } from './failure.js'
 
-/** The options of a command as cac hands them over. */
+/** The options of a command as cac passes them. */
 export type RawOptions = Readonly<Record<string, unknown>>
 
 export const DEFAULT_URL = 'redis://127.0.0.1:6379'
@@ -35,7 +35,7 @@ export function parseDelay(text: string): number {
   const [, amount, unit = 'ms'] = /^(\d{1,16}(?:\.\d{1,6})?)(ms|s|m|h|d)?$/.exec(text) ?? []
   const millis = Number(amount) * (UNITS[unit] ?? NaN)
   const whole = Math.round(millis)
-  // 4.35 s are 4350 ms, however they are multiplied
+  // rounded, so that 4.35 s are 4350 ms
   if (Math.abs(millis - whole) < 1e-4) return whole
   throw new UsageError(`delay: expected whole milliseconds such as 1500, 500ms, 5s, 2m, 1h or 1d, got ${quoted(text)}`)
 }
@@ -77,7 +77,7 @@ function oneOf<T extends string>(what: string, text: string, allowed: readonly T
   throw new UsageError(`${what}: expected ${allowed.join(', ')}, got ${quoted(text)}`)
 }
 
-/** Of a value nothing is shown: it would be payload in the log of the program that calls the command. */
+/** The error does not quote the value, which would put payload into the log of the calling program. */
 function describe(text: string): string {
   return `text of ${text.length} characters that is not JSON`
 }

@@ -2,7 +2,7 @@
 import type { CAC } from 'cac'
 import { EXIT_FAILURE, failureLine } from './failure.js'
 
-// A reader that has seen enough (`redelayed peek orders | head`) is no failure.
+// A reader that closes the pipe early (`redelayed peek orders | head`) is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit(0)

@@ -15,14 +15,14 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** ISO text and how far away it is: `2026-01-31T12:00:00.000Z (in 4.2 s)`. */
+/** ISO text and the distance from now: `2026-01-31T12:00:00.000Z (in 4.2 s)`. */
 export function moment(time: number, now: number): string {
   const distance = time - now
   const relative = distance < 0 ? `${duration(-distance)} ago` : `in ${duration(distance)}`
   return `${isoTime(time) ?? `${time} ms after 1970`} (${relative})`
 }
 
-/** `null` beyond what a `Date` can hold, which is less than a due time can be. */
+/** `null` for times that a `Date` cannot hold; due times can be later. */
 export function isoTime(time: number | null): string | null {
   const date = new Date(time ?? NaN)
   return Number.isNaN(date.getTime()) ? null : date.toISOString()
@@ -34,7 +34,7 @@ export function preview(value: unknown): string {
 }
 
 /**
- * JSON for programs; what JSON does not know (bigint, bytes, Map, Set) is given in the nearest form that it does. Texts are cut
+ * JSON for programs; values without a form in JSON (bigint, bytes, Map, Set) get the nearest one. Texts are cut
  * to `mostText` UTF-16 units.
  */
 export function jsonText(document: unknown, indent = 2, mostText = Infinity): string {

@@ -10,7 +10,7 @@ import { stats } from './commands/stats.js'
 import { EXIT_OK, UsageError, exitCodeOf, failureLine } from './failure.js'
 import { DEFAULT_URL } from './input.js'
 
-/** Runs what was typed; resolves with the exit code. */
+/** Runs the command; resolves with the exit code. */
 export async function runProgram(cli: CAC, argv: readonly string[]): Promise<number> {
   try {
     define(cli)
@@ -32,7 +32,7 @@ function define(cli: CAC): void {
     .option('--json', 'Print one JSON document instead of tables')
     .help(withoutTrailingSpaces)
     .version(ownVersion())
-  // with an unknown command there is nothing to show help of, which cac would not notice
+  // cac would show no error for an unknown command with --help
   cli.showHelpOnExit = false
 
   withCodec(cli.command('offer <queue> <value> <delay>', 'Add a message that is delivered after a delay'))

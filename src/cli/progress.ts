@@ -4,7 +4,7 @@ const QUIET_MS = 1_000
 const EVERY_MS = 250
 const CLEAR_LINE = '\r\x1b[2K'
 
-/** One line on stderr that is written over, only for people and only when they wait longer than a moment. */
+/** One line on stderr that is overwritten; only at a terminal, and only after a moment. */
 export class Progress {
   #next: number
   #shown = false
@@ -20,7 +20,7 @@ export class Progress {
     process.stderr.write(CLEAR_LINE + printable(what, (process.stderr.columns ?? 80) - 1))
   }
 
-  /** Before anything else is printed. */
+  /** Erases the line, before anything else is printed. */
   clear(): void {
     if (this.#shown) process.stderr.write(CLEAR_LINE)
     this.#shown = false

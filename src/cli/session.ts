@@ -9,11 +9,11 @@ import { failureLine } from './failure.js'
 import { codecOf, globalOptions, parseCodec, parseLayout, type GlobalOptions, type RawOptions } from './input.js'
 import { jsonText } from './output.js'
 
-/** Somebody waits at the terminal: better a clear answer soon. */
+/** Short limits, because a person waits at the terminal. */
 const CONNECT_TIMEOUT_MS = 3_000
 const COMMAND_TIMEOUT_MS = 5_000
 
-/** What a command works with: queues that only look and change, and a place to print to. */
+/** What a command works with: queues that do not deliver, and the output. */
 export interface Session {
   readonly json: boolean
   readonly delayed: (queue: string) => DelayedQueue
@@ -47,7 +47,7 @@ export function connectOptions({ url, cluster }: GlobalOptions): ClientOptions {
     ...(cluster ? { cluster: [url] } : { url }),
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
-    // the protocol that every server speaks; nothing here needs a newer one
+    // every server speaks RESP2, and no command needs RESP3
     ioredis: { protocol: 2, connectionName: 'redelayed-cli' },
   }
 }

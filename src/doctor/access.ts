@@ -5,29 +5,29 @@ import { translateError } from '../redis/replies/server-errors.js'
 import type { Sender } from '../store/sender.js'
 import { resolveSettings, type Tuning } from '../options.js'
 
-/** One server, asked directly and not by the key. Replies carry text, also inside arrays; rejections are the package's own errors. */
+/** One server, for commands without a key. Replies have text, also inside arrays; rejections are the package's own errors. */
 export interface Server {
   /** `host:port`. */
   readonly address: string
   ask(command: string, ...args: string[]): Promise<unknown>
 }
 
-/** What an examination needs: where commands go by key, and the single servers behind it. */
+/** What an examination needs: a sender that chooses the server by key, and the single servers. */
 export interface Access {
   readonly sender: Sender
   readonly isCluster: boolean
-  /** Every master; one without a cluster. */
+  /** Every master; a single one without a cluster. */
   readonly masters: readonly Server[]
-  /** Every server that knows subscribers. */
+  /** Every server that can have subscribers. */
   readonly all: readonly Server[]
   close(): Promise<void>
 }
 
-/** Connects as a client of the library does, with its time limits and errors. */
+/** Connects as a client of the library, with its time limits and errors. */
 export async function openAccess(options: ConnectOptions & Tuning): Promise<Access> {
   const { connectTimeout, commandTimeout, ...target } = options
   const settings = resolveSettings({ connectTimeout, commandTimeout })
-  const ignored = (): void => {} // the calls reject with what goes wrong
+  const ignored = (): void => {} // the calls reject with the errors
   const topology = createTopology(resolveTarget(target), settings, ignored, ignored)
   const commands = new Commands(topology, settings)
   const close = async (): Promise<void> => {

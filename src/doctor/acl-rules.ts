@@ -1,10 +1,10 @@
-/** The command rules of a user as ACL GETUSER gives them, and what is in the categories that they name. */
+/** The command rules of a user from ACL GETUSER, and the commands of the categories in them. */
 export interface AclRules {
   readonly rules: string
   readonly categories: Readonly<Record<string, readonly string[]>>
 }
 
-/** Whether the rules allow a command; the last one that speaks of it decides. */
+/** Whether the rules allow a command; the last matching rule decides. */
 export function allowedBy({ rules, categories }: AclRules, words: readonly string[]): boolean {
   const command = (words[0] ?? '').toLowerCase()
   const withSubcommand = `${command}|${(words[1] ?? '').toLowerCase()}`

@@ -3,13 +3,13 @@ import type { Server } from './access.js'
 
 const KEYS_PER_SCAN = '1000'
 
-/** Names of queues, in order. */
+/** Sorted names of queues. */
 export interface Discovered {
   readonly delayed: readonly string[]
   readonly reliable: readonly string[]
 }
 
-/** The names of all queues; a SCAN blocks a server no longer than any other command. */
+/** Finds the names of all queues by SCAN, which blocks a server no longer than any other command. */
 export async function discoverQueues(
   masters: readonly Server[],
   onProgress: (keys: number) => void,

@@ -16,7 +16,7 @@ import { inspectReliable, type ReliableState } from './inspect-reliable.js'
 import { inspectServer, type ServerState } from './inspect-server.js'
 import { repair, planOf, type Repaired, type Step } from './repair.js'
 
-/** Receives what is being examined, to be shown to the user. */
+/** Receives texts about the progress, to show them to the user. */
 export type OnProgress = (what: string) => void
 
 export interface Examination {

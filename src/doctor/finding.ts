@@ -5,7 +5,7 @@ export type Level = 'error' | 'warning' | 'info'
 export interface Meaning {
   readonly means: string
   readonly repair: string
-  /** How `--fix` repairs it, where it can. */
+  /** How `--fix` repairs it, if it can. */
   readonly fix?: string
 }
 

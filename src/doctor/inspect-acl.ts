@@ -4,10 +4,10 @@ import { accessTo, NEEDED, wordsOf } from './needed-commands.js'
 import { allowedBy, type AclRules } from './acl-rules.js'
 import { isRefusal, type Refusals } from './refusals.js'
 
-/** What the connected user may not do. */
+/** The rights that the connected user lacks. */
 export interface AclState {
   readonly user: string
-  /** Commands that everybody needs, then those for single purposes. */
+  /** Commands that every user needs, then those for single purposes. */
   readonly missing: readonly string[]
   readonly missingFor: readonly { readonly purpose: string; readonly commands: readonly string[] }[]
 }
@@ -37,7 +37,7 @@ export async function lookAtAcl(server: Server, isCluster: boolean, refusals: Re
   }
 }
 
-/** The keys and the channel of a queue that the user may not touch; `undefined` where a dry run is not to be had. */
+/** The keys and the channel of a queue that the user may not access; `undefined` if the server has no dry run. */
 export async function deniedKeys(server: Server, user: string, name: string): Promise<string[] | undefined> {
   const denied = await Promise.all(
     accessTo(queueKeys(name)).map(async (words) => {
@@ -50,7 +50,7 @@ export async function deniedKeys(server: Server, user: string, name: string): Pr
 
 type May = (words: readonly string[]) => Promise<boolean>
 
-/** `undefined` without users: before Redis 6, where everybody may do everything. */
+/** `undefined` before Redis 6, which has no users and permits every command. */
 async function userOf(server: Server, refusals: Refusals): Promise<string | undefined> {
   try {
     return String(await server.ask('ACL', 'WHOAMI'))
@@ -66,7 +66,7 @@ async function byDryRun(server: Server, user: string): Promise<May | undefined> 
   return async (words) => (await dryRun(server, user, words)) !== 'command'
 }
 
-/** What is denied; `undefined` when a dry run is not to be had. A command that the server does not know is not missed. */
+/** The denied commands; `undefined` if the server has no dry run. A command that the server does not have is not reported. */
 async function dryRun(
   server: Server,
   user: string,
@@ -82,10 +82,10 @@ async function dryRun(
   }
 }
 
-/** Far more than there are commands; the rules are read once for each command. */
+/** A bound, far above the number of commands, because the rules are read once for each command. */
 const MAX_RULES = 20_000
 
-/** Before Redis 7, or where a dry run is refused. */
+/** Evaluates the rules in this process: before Redis 7, or when the dry run is refused. */
 async function byRules(server: Server, user: string, refusals: Refusals): Promise<May | undefined> {
   const what = 'the rights of the user (ACL DRYRUN, ACL GETUSER)'
   const reply = await refusals.unlessRefused(what, server.ask('ACL', 'GETUSER', user))

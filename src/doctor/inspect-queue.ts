@@ -9,26 +9,26 @@ import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
 import { recheckSuspects } from './second-look.js'
 
-/** What is known of one queue; `contents` is `undefined` when a key of another type stands in the way. */
+/** The state of one queue; `contents` is `undefined` when a key is of another type. */
 export interface QueueState {
   readonly name: string
-  /** The queue whose messages these may be instead, for all that the keys and the user say. */
+  /** The queue with the same schedule, to which these messages may belong instead: neither the keys nor the user say which. */
   readonly rival: string | null
   readonly keys: QueueKeys
   readonly wrongTypes: readonly WrongType[]
   readonly contents: QueueContents | undefined
-  /** `undefined` where the server does not let this user count them. */
+  /** `undefined` if this user may not count them. */
   readonly subscribers: number | undefined
   /** Whether its keys are in different slots of a cluster. */
   readonly hasSpreadKeys: boolean
-  /** Keys and channels that the user may not touch. */
+  /** Keys and channels that the user may not access. */
   readonly denied: readonly string[]
   readonly refusals: Refusals
 }
 
 export interface QueueContents {
   readonly pending: number
-  /** Due for longer than the grace. */
+  /** The number of entries due for longer than the grace time. */
   readonly overdue: number
   readonly mostOverdueMs: number
   readonly nextDue: number | null
@@ -41,23 +41,23 @@ export interface QueueContents {
   readonly orphans: number
   /** Entries that the recheck found missing in the order list. */
   readonly missing: readonly EntryName[]
-  /** How many the first pass did not find and the recheck could not settle. */
+  /** The number of entries that the first pass did not find and the recheck could not decide. */
   readonly suspected: number
 }
 
-/** A transfer on time may be under way. */
+/** The grace time: a transfer may be running. */
 export const GRACE_MS = 1_000
 
-/** Entries that one script looks at. */
+/** Entries that one script reads. */
 export const PAGE = 250
-/** So many ids of an order list are held in memory at once, some 50 MB; both keys of a longer list are walked several times. */
+/** The most ids of an order list in memory at once, some 50 MB; with a longer list both keys are walked several times. */
 const IDS_AT_ONCE = 1_000_000
-/** So many suspects are held in memory. */
+/** The most suspects in memory. */
 const SECOND_LOOKS = 10_000
 
 export type OnProgress = (entries: number) => void
 
-/** Keys first: with a wrong type among them no script runs. */
+/** Reads the types of the keys first: with a wrong type no script can run. */
 export async function inspectQueue(
   access: Access,
   { name, rival }: Pick<QueueState, 'name' | 'rival'>,
@@ -98,14 +98,14 @@ export async function inspectQueue(
   }
 }
 
-/** In a cluster a server knows only those that are connected to itself. */
+/** Sums over all servers, because in a cluster a server counts only its own subscribers. */
 async function countSubscribers({ all }: Access, { channel }: QueueKeys, refusals: Refusals): Promise<number> {
   const counts = await Promise.all(
     all.map(async (server) => {
       try {
         return ((await server.ask('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]
       } catch (error) {
-        // a replica that is down must not end the examination, which is asked for when something is down
+        // a replica that is down must not end the examination
         if (!(error instanceof ConnectionError)) throw error
         refusals.note(`the subscribers at ${server.address}`, error.message)
         return 0
@@ -140,8 +140,8 @@ type Survey = Pick<
 >
 
 /**
- * Holds the order list against the schedule. The ids of a long list do not fit into memory, so it is walked once for each
- * share of them. Both change meanwhile: what seems to be missing is only a suspicion.
+ * Compares the order list with the schedule. The ids of a long list do not fit into memory, so the list is walked once for each
+ * share of them. Both change meanwhile, so missing entries are only suspects.
  */
 export async function inspectBoth(
   sender: Sender,
@@ -176,7 +176,7 @@ export async function inspectBoth(
     }
   }
   const { missing, unsure } = await recheckSuspects(sender, keys, suspects, secondLookMs)
-  // where the recheck found no suspect missing, the other suspects were offered during the examination, too
+  // if the recheck found that no suspect is missing, the unchecked suspects were probably offered during the examination, too
   const isHealthy = missing.length + unsure === 0
   return { ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure }
 }
@@ -198,8 +198,8 @@ async function* schedulePages(store: DelayedStore) {
 }
 
 /**
- * An id as a number, which takes less memory than its bytes: the last six, most of which are random in all formats. Of two
- * that are the same one can hide that the other is missing: among a million ids a chance of 1 in 280 million.
+ * An id as a number, which takes less memory than its bytes: its last six bytes, most of which are random in all formats. If two
+ * are equal, one can hide that the other is missing: among a million ids with a probability of 1 in 280 million.
  */
 function shortId(prefix: Buffer): number {
   return prefix.readUIntBE(prefix.length - 6, 6)

@@ -9,11 +9,11 @@ import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Pace } from './pace.js'
 import { Refusals } from './refusals.js'
 
-/** What is known of one reliable queue. */
+/** The state of one reliable queue. */
 export interface ReliableState {
   readonly name: string
   readonly wrongTypes: readonly WrongType[]
-  /** Stored settings that the scripts do not take. */
+  /** Stored settings that the scripts ignore. */
   readonly settings: readonly StoredSetting[]
   readonly repeats: StoredRepeats
   readonly refusals: Refusals
@@ -21,29 +21,29 @@ export interface ReliableState {
 
 export interface StoredSetting {
   readonly name: string
-  /** `null` for one that is too long to be read. */
+  /** `null` for a value that is too long to be read. */
   readonly value: string | null
 }
 
 export interface StoredRepeats {
   readonly stored: number
-  /** How many of them were read. */
+  /** The number of repeats that were read. */
   readonly looked: number
-  /** Those that no process prepares messages of. */
+  /** The number of repeats for which no process prepares messages. */
   readonly unreadable: number
   /** The first of them, and why. */
   readonly examples: readonly { readonly name: string; readonly why: string }[]
 }
 
-/** Longer than every setting that has an effect; what is longer is not read. */
+/** Longer than every valid setting; longer values are not read. */
 const SETTING_BYTES = 64
 const REPEATS_PER_SCAN = '10'
-/** So many repeats of a queue are read. */
+/** The most repeats of a queue to read. */
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
 const NO_REPEATS: StoredRepeats = { stored: 0, looked: 0, unreadable: 0, examples: [] }
 
-/** `undefined` where none of its keys exists. */
+/** `undefined` if none of its keys exists. */
 export async function inspectReliable(sender: Sender, name: string): Promise<ReliableState | undefined> {
   const keys = reliableKeys(name)
   const refusals = new Refusals()
@@ -113,7 +113,7 @@ async function storedRepeats(sender: Sender, { repeats }: ReliableKeys): Promise
   return { stored, looked, unreadable, examples }
 }
 
-/** Why no process can go on with a repeat; a library that is missing here says nothing of it. */
+/** Why no process can continue a repeat; `undefined` if it can, or if only a library is missing in this process. */
 function faultOf(name: Buffer, value: Buffer, maxPayloadBytes: number): string | undefined {
   try {
     readRepeat(name, value, maxPayloadBytes)

@@ -2,13 +2,13 @@ import type { Server } from './access.js'
 import { lookAtAcl, type AclState } from './inspect-acl.js'
 import { Refusals } from './refusals.js'
 
-/** What is known of one server. What the server refused to answer is missing here and listed in `refusals`. */
+/** The state of one server, without the parts that the server refused, which are listed in `refusals`. */
 export interface ServerState {
   readonly address: string
   /** The lines of INFO. */
   readonly info: Readonly<Record<string, string>>
   readonly config: Readonly<Record<string, string>>
-  /** By how many milliseconds the server's clock is ahead of this process's, and how exactly that is known. */
+  /** By how many milliseconds the server's clock is ahead of this process's, and the uncertainty. */
   readonly clock: { readonly aheadMs: number; readonly uncertainMs: number } | undefined
   readonly acl: AclState | undefined
   readonly refusals: Refusals
@@ -32,7 +32,7 @@ export async function inspectServer(server: Server, isCluster: boolean): Promise
   return { address: server.address, info, config, clock, acl, refusals }
 }
 
-/** The quickest of a few replies knows best what time it was at the server. */
+/** Uses the fastest of a few replies, which bounds the server's time best. */
 async function lookAtClock(server: Server): Promise<ServerState['clock']> {
   let best = { aheadMs: 0, uncertainMs: Infinity }
   for (let look = 0; look < CLOCK_LOOKS; look++) {

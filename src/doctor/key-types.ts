@@ -8,7 +8,7 @@ export interface WrongType {
   readonly expected: string
 }
 
-/** Those of the keys that exist and are of another type. */
+/** The keys that exist and are of another type. */
 export async function wrongTypesOf(
   sender: Sender,
   expected: readonly (readonly [key: string, type: string])[],

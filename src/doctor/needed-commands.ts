@@ -1,12 +1,12 @@
 import type { QueueKeys } from '../keys.js'
 
-/** A command that an ACL user needs, with arguments that the library could give it. */
+/** A command that an ACL user needs, with arguments as the library could send them. */
 export interface NeededCommand {
   readonly name: string
   readonly args: (keys: QueueKeys) => readonly string[]
 }
 
-/** Commands and what they are for; `null`: everybody needs them. */
+/** Commands and their purpose; `null`: every user needs them. */
 export interface NeededGroup {
   readonly purpose: string | null
   readonly onlyInCluster?: boolean
@@ -29,7 +29,7 @@ const move = (name: string, ...rest: string[]): NeededCommand => ({
 })
 const plain = (name: string, ...args: string[]): NeededCommand => ({ name, args: () => args })
 
-/** The list of docs/wire-format.md, in its order; a test holds one against the other. */
+/** The list of docs/wire-format.md, in its order; a test compares them. */
 export const NEEDED: readonly NeededGroup[] = [
   {
     purpose: null,
@@ -113,7 +113,7 @@ export const NEEDED: readonly NeededGroup[] = [
   { purpose: 'offers with durability', commands: [plain('WAIT', '0', '1'), plain('WAITAOF', '0', '0', '1')] },
 ]
 
-/** One command for each key and the channel of a queue: who may use these with one command may with all, as a rule. */
+/** One command for each key and the channel of a queue: a user who may use them with one command may usually use them with all. */
 export function accessTo(keys: QueueKeys): readonly (readonly string[])[] {
   return [
     ['ZADD', keys.timeouts, '1', 'entry'],
@@ -124,7 +124,7 @@ export function accessTo(keys: QueueKeys): readonly (readonly string[])[] {
   ]
 }
 
-/** `SCRIPT|LOAD` as the words that are sent. */
+/** `SCRIPT|LOAD` as the words of the command. */
 export function wordsOf({ name, args }: NeededCommand, keys: QueueKeys): string[] {
   return [...name.split('|'), ...args(keys)]
 }

@@ -1,9 +1,9 @@
 import { pause } from '../timing/pause.js'
 
-/** So much may be asked of a server in one go. */
+/** The most script time before a pause. */
 const BURST_MS = 2
 
-/** Leaves a server as much time for others as it is asked for: between scripts, after two milliseconds of them. */
+/** Pauses between scripts: after two milliseconds of script time it pauses for as long, so that the server can serve other clients. */
 export class Pace {
   #busyMs = 0
 

@@ -3,22 +3,22 @@ import { DelayedStore, type EntryName } from '../store/delayed-store.js'
 import type { Sender } from '../store/sender.js'
 import { Pace } from './pace.js'
 
-/** For one queue, pauses included. */
+/** The limit for one queue, pauses included. */
 const SECOND_LOOK_MS = 30_000
 const PAGE = 500
-/** By how many elements a page overlaps the one before: so many may leave the list between two scripts. */
+/** By how many elements a page overlaps the one before, because so many may leave the list between two scripts. */
 const OVERLAP = 250
 
 export interface SecondLook {
-  /** Pending, and in the order list nowhere. */
+  /** Pending entries that the order list lacks. */
   readonly missing: readonly EntryName[]
-  /** How many suspects were not checked. */
+  /** The number of suspects that were not checked. */
   readonly unsure: number
 }
 
 /**
  * Searches the order list for the suspects once more, for all of them in one walk. The walk starts at the right end, where
- * entries are that were offered during the first pass: in a healthy queue it ends after a page or two.
+ * the entries offered during the first pass are: in a healthy queue it ends after a page or two.
  */
 export async function recheckSuspects(
   sender: Sender,
@@ -64,7 +64,7 @@ async function removeListed(
     if (before !== undefined && !ids.some((id) => before?.has(id))) return false
     for (const id of ids) left.delete(id)
     if (looked < page) return true
-    if (ids.length === 0) return null // a page of orphans: the next one could not be joined to it
+    if (ids.length === 0) return null // a page of orphans, to which the next page cannot be joined
     before = new Set(ids)
   }
   return true

@@ -30,7 +30,7 @@ function row(queue: string, stats: DelayedQueueStats): string[] {
   ]
 }
 
-/** The most common trap: messages wait and no process is there to deliver them. */
+/** The most common trap: messages are pending and no process delivers them. */
 function advice({ queue, stats }: { queue: string; stats: DelayedQueueStats }): string[] {
   if (stats.pending === 0 || stats.subscribers > 0) return []
   return [

@@ -4,7 +4,7 @@ import type { ServerState } from '../inspect-server.js'
 
 export const SKEW_MS = 500
 
-/** Whether this machine and the server agree what time it is; what the network took is not held against them. */
+/** Whether the clocks of this machine and the server agree; the time of the round trip does not count as a difference. */
 export function checkClock({ address, clock }: ServerState): Finding[] {
   if (clock === undefined) return []
   const { aheadMs, uncertainMs } = clock

@@ -5,7 +5,7 @@ import type { QueueState } from '../inspect-queue.js'
 export function checkEntries({ name, rival, contents }: QueueState): Finding[] {
   if (contents === undefined) return []
   const { malformed, malformedDue, negative, old, quarantined } = contents
-  // the transfer sets aside what it meets, and delivers the rest
+  // the transfer moves unreadable entries to the quarantine, and delivers the others
   const { isFixable, unless } = deliverable(rival)
   const findings: Finding[] = []
   if (malformed > 0) {

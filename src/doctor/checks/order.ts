@@ -1,7 +1,7 @@
 import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { QueueState } from '../inspect-queue.js'
 
-/** Whether the order list says the same as the schedule. */
+/** Whether the order list agrees with the schedule. */
 export function checkOrder({ name, contents }: QueueState): Finding[] {
   if (contents === undefined) return []
   const { missing, suspected, orphans } = contents

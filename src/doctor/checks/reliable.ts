@@ -2,7 +2,7 @@ import { clean, quoted } from '../../text.js'
 import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { ReliableState } from '../inspect-reliable.js'
 
-/** Whether what is stored of a reliable queue has an effect. Anybody can have written it, so it is cleaned. */
+/** Whether the stored data of a reliable queue have an effect. Any client can have written them, so the text is cleaned. */
 export function checkReliable({ name, wrongTypes, settings, repeats, refusals }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
     aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),

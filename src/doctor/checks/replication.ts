@@ -1,9 +1,9 @@
 import { aboutServer, counted, type Finding } from '../finding.js'
 import type { ServerState } from '../inspect-server.js'
 
-/** What a replica may be behind: a moment's traffic. */
+/** How far a replica may be behind: a moment's traffic. */
 export const LAG_BYTES = 1024 * 1024
-/** Replicas answer every second. */
+/** How old the last answer of a replica may be: replicas answer every second. */
 export const LAG_SECONDS = 10
 
 /** Whether a failover would lose much. */

@@ -1,7 +1,7 @@
 import { aboutServer, type Finding } from '../finding.js'
 import type { ServerState } from '../inspect-server.js'
 
-/** Whether the server keeps what it was given: in memory, and on disk. */
+/** Whether the server keeps its data: in memory, and on disk. */
 export function checkStorage(state: ServerState): Finding[] {
   return [...checkEviction(state), ...checkPersistence(state)]
 }
