@@ -4,10 +4,10 @@ import { readRedissonYaml, type RedissonYamlOptions } from './redisson-yaml/redi
 /**
  * Makes a client from Redisson's YAML (or JSON), given as the path of a file or as text: single server, Sentinel, cluster,
  * replicated and master-slave; needs the package `yaml`. Without a `codec` in the file it is Kryo 5, as in Redisson since
- * 3.19. Settings without a meaning here are ignored with one warning each; what cannot be honoured is an error.
+ * 3.19. Settings without a meaning here are ignored with one warning each; settings that cannot be honoured are errors.
  *
- * @throws `InvalidArgumentError` where the file is wrong, with the path of the setting
- * @throws `UnsupportedOperationError` where the file asks for what this package does not do
+ * @throws `InvalidArgumentError` when the file is wrong, with the path of the setting
+ * @throws `UnsupportedOperationError` when the file needs a feature that this package lacks
  *
  * @example
  * ```ts

@@ -6,7 +6,7 @@ import type { Codec } from '../codecs/codec.js'
 export interface CompositeParts<T> {
   /** Encodes and decodes the elements of the queue. */
   readonly value: Codec<T>
-  /** Has no meaning for queues; accepted so that the parts can stand as in Java. */
+  /** Has no meaning for queues; accepted so that the parts can be passed as in Java. */
   readonly key?: Codec | undefined
 }
 

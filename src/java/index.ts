@@ -1,5 +1,5 @@
 /**
- * For fleets with services in Java: Redisson's codecs and its configuration files. What a Node service needs without Java does
+ * For fleets with services in Java: Redisson's codecs and its configuration files. Anything that a service without Java needs does
  * not belong here.
  *
  * @packageDocumentation

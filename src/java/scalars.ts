@@ -8,13 +8,13 @@ export const MAX_INT64 = 2n ** 63n - 1n
 export const MIN_INT32 = -(2 ** 31)
 export const MAX_INT32 = 2 ** 31 - 1
 
-/** Longer text is no number that Java wrote; Jackson draws the same line. */
+/** Java writes no longer numbers; Jackson has the same limit. */
 const MAX_DIGITS = 1000
 const DECIMAL = /^[+-]?\d+$/
 
 /**
  * Redisson's `LongCodec`: the decimal text of a 64-bit integer, e.g. `-5`. Takes a bigint within 64 bits or a number that
- * is a safe integer. Gives a number where it is exact (up to 2^53 - 1 on either side of 0) and a bigint beyond.
+ * is a safe integer. Decodes to a number where it is exact (up to 2^53 - 1 on either side of 0) and to a bigint beyond.
  */
 export function long(): Codec<number | bigint> {
   return Object.freeze({

@@ -14,7 +14,7 @@ export interface CompressionOptions {
 }
 
 export interface ZstdOptions extends CompressionOptions {
-  /** What compresses, instead of Node's own zlib, which has Zstandard since 22.15. */
+  /** Replaces Node's own zlib, which has Zstandard since 22.15. */
   readonly implementation?: ZstdImplementation | undefined
 }
 
@@ -119,8 +119,8 @@ function zstdFormat(implementation: ZstdImplementation): Format {
 
 /**
  * Redisson's `LZ4Codec`: the length and a raw LZ4 block around the bytes of another codec, `kryo5` unless given. The block
- * format is implemented here, in a hundred lines, because of the libraries on npm the pure ones are unmaintained or trust the
- * lengths in the data, and the others bring native binaries.
+ * format is implemented here, in a hundred lines: the pure libraries on npm are unmaintained or trust the
+ * lengths in the data, and the others need native binaries.
  */
 export function lz4<T = unknown>(inner: Codec<T> = kryo5(), options: CompressionOptions = {}): Codec<T> {
   onlyKnown('lz4', options, ['maxBytes'])
@@ -141,7 +141,7 @@ export function snappyV2<T = unknown>(inner: Codec<T> = kryo5(), options: Compre
 
 /**
  * Redisson's `ZStdCodec`: the length and a Zstandard frame. Node has Zstandard since 22.15; on an older one this throws an
- * `UnsupportedOperationError` unless the options bring an implementation.
+ * `UnsupportedOperationError` unless the options have an implementation.
  */
 export function zstd<T = unknown>(inner: Codec<T> = kryo5(), options: ZstdOptions = {}): Codec<T> {
   onlyKnown('zstd', options, ['maxBytes', 'implementation'])

@@ -42,7 +42,7 @@ export function compress(input: Buffer): Buffer {
     const candidate = exchange(table, input, at)
     const matched = candidate < 0 || at - candidate > MAX_OFFSET ? 0 : matchLength(input, candidate, at, end)
     if (matched < MIN_MATCH) {
-      at += 1 + (misses++ >> 6) // the longer nothing matches, the less it is looked for
+      at += 1 + (misses++ >> 6) // the longer nothing matches, the larger the steps
       continue
     }
     sequence(at, matched, at - candidate)
@@ -54,13 +54,13 @@ export function compress(input: Buffer): Buffer {
   return output.subarray(0, to)
 }
 
-/** The block's `size` bytes, or undefined when it does not hold exactly that many. */
+/** The block's `size` bytes, or undefined when it does not contain exactly that many. */
 export function decompress(input: Buffer, size: number): Buffer | undefined {
   const output = Buffer.allocUnsafe(size)
   let from = 0
   let to = 0
 
-  /** A length that goes on as long as its bytes are 255; NaN when the block ends within it. */
+  /** A length that continues while its bytes are 255; NaN when the block ends within it. */
   function length(start: number): number {
     let value = start
     if (start < 15) return value
@@ -89,7 +89,7 @@ export function decompress(input: Buffer, size: number): Buffer | undefined {
   return undefined
 }
 
-/** Copies what stands `offset` bytes before, which may overlap with what is written. */
+/** Copies from `offset` bytes before; source and target may overlap. */
 export function repeat(output: Buffer, to: number, offset: number, count: number): void {
   if (offset >= count) output.copyWithin(to, to - offset, to - offset + count)
   else for (let i = to; i < to + count; i++) output[i] = output[i - offset] ?? 0

@@ -1,5 +1,5 @@
 const MOST_BITS = 13
-/** Compression is one call that awaits nothing, so that one table serves all of them. */
+/** Compression is synchronous, so all calls can share one table. */
 const table = new Int32Array(1 << MOST_BITS)
 
 /** Positions + 1 of earlier bytes by a hash of four of them, no larger than a short input needs. */
@@ -13,7 +13,7 @@ export function emptyTable(inputLength: number): Table {
   return { positions: table.fill(0, 0, 1 << bits), shift: 32 - bits }
 }
 
-/** Notes the position of the four bytes at `at`, and gives the position where they, or others, stood before; -1 for none. */
+/** Notes the position of the four bytes at `at`, and returns the last position with the same hash; -1 for none. */
 export function exchange({ positions, shift }: Table, input: Buffer, at: number): number {
   const four =
     (input[at] ?? 0) | ((input[at + 1] ?? 0) << 8) | ((input[at + 2] ?? 0) << 16) | ((input[at + 3] ?? 0) << 24)

@@ -33,7 +33,7 @@ export function compress(input: Buffer): Buffer {
 
   function copy(offset: number, length: number): void {
     for (let rest = length; rest > 0;) {
-      // never a rest below 4, which the shortest form of a copy cannot say
+      // never leave a rest below 4, which no form of a copy can express
       const part = rest > 67 ? 64 : rest > 64 ? 60 : rest
       output[to++] = ((part - 1) << 2) | 2
       output[to++] = offset & 0xff
@@ -65,7 +65,7 @@ export function compress(input: Buffer): Buffer {
   return output.subarray(0, to)
 }
 
-/** The length that the block says it has, and where its content starts; undefined when there is none. */
+/** The length in the block's header, and where its content starts; undefined without a valid header. */
 export function sizeOf(input: Buffer): { size: number; start: number } | undefined {
   let size = 0
   for (let start = 0; start < 5; start++) {
@@ -77,7 +77,7 @@ export function sizeOf(input: Buffer): { size: number; start: number } | undefin
   return undefined
 }
 
-/** The block's `size` bytes, or undefined when its content, from `start` on, does not make exactly that many. */
+/** The block's `size` bytes, or undefined when its content, from `start` on, does not contain exactly that many. */
 export function decompress(input: Buffer, size: number, start: number): Buffer | undefined {
   const output = Buffer.allocUnsafe(size)
   let from = start

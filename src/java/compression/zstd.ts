@@ -3,13 +3,13 @@ import { UnsupportedOperationError } from '../../errors.js'
 
 /** Another implementation of Zstandard, for a Node without one. */
 export interface ZstdImplementation {
-  /** Gives one Zstandard frame. */
+  /** Returns one Zstandard frame. */
   compress(bytes: Buffer): Uint8Array
-  /** Must not give, nor allocate, more than `maxBytes`. */
+  /** Must not return, nor allocate, more than `maxBytes`. */
   decompress(bytes: Buffer, maxBytes: number): Uint8Array
 }
 
-/** What Node's zlib has since 22.15 and 23.8, and the types of older ones lack. */
+/** Members of Node's zlib since 22.15 and 23.8, which the types of older versions lack. */
 interface ZstdOfNode {
   zstdCompressSync(bytes: Buffer): Buffer
   zstdDecompressSync(bytes: Buffer, options: { maxOutputLength: number; params: Record<number, number> }): Buffer
@@ -31,7 +31,7 @@ export function zstdOfNode(): ZstdImplementation {
   return {
     compress: (bytes) => zstdCompressSync(bytes),
     decompress: (bytes, maxBytes) => {
-      // the window is memory that the frame asks for, whatever its content
+      // the frame decides the memory of the window, whatever its content
       const windowLog = Math.max(LEAST_WINDOW_LOG, Math.ceil(Math.log2(Math.max(maxBytes, 1))))
       const params = { [constants.ZSTD_d_windowLogMax]: Math.min(windowLog, 31) }
       return zstdDecompressSync(bytes, { maxOutputLength: Math.max(maxBytes, 1), params })

@@ -3,7 +3,7 @@ import type { Fail } from './format.js'
 
 const LONE_SURROGATE = /\p{Surrogate}/u
 
-/** Up to this length looking at each character is faster than asking the platform. */
+/** Up to this length a loop over the characters is faster than calling the platform. */
 const SHORT_TEXT = 60
 
 function isAscii(text: string): boolean {

@@ -5,7 +5,7 @@ import { decodeUtf8 } from '../../codecs/string.js'
 /** Longer text is left to the decoder of the platform. */
 const SHORT = 48
 
-/** Bytes that are read from front to back. Whatever would go beyond their end is refused. All numbers are big endian. */
+/** Bytes that are read from front to back. Reads beyond their end throw. All numbers are big endian. */
 export class BytesIn {
   readonly #codec: string
   readonly #bytes: Buffer
@@ -37,7 +37,7 @@ export class BytesIn {
     return this.#bytes[this.#skip(1)] as number
   }
 
-  /** The next byte, which stays. */
+  /** The next byte, without consuming it. */
   peek(): number {
     return this.#bytes[this.#at] ?? this.#ended()
   }
@@ -83,7 +83,7 @@ export class BytesIn {
     return decodeUtf8(this.#codec, this.#bytes.subarray(start, start + size))
   }
 
-  /** Where a length says how many items follow, each of at least one byte. */
+  /** Checks a number of items, each of at least one byte. */
   count(items: number): number {
     if (items > this.left) this.#ended()
     this.#budget.claim(this.#codec, items)

@@ -11,7 +11,7 @@ export class BytesOut {
     return Buffer.from(this.bytes.subarray(0, this.length))
   }
 
-  /** Makes ready for the next value, in the same memory. */
+  /** Clears the buffer for the next value. */
   reset(): void {
     this.length = 0
     if (this.bytes.length > MAX_KEPT) this.bytes = Buffer.allocUnsafeSlow(FIRST)

@@ -24,11 +24,11 @@ import type { Fail, Format } from './format.js'
  * | other finite number | `Double` |
  * | `Date`, `Buffer`, array, `Set`, object or `Map` | `java.util.Date`, `byte[]`, `ArrayList`, `HashSet`, `LinkedHashMap` |
  * | object with the `@class` of a declared class, instance of such a class | an object of that class |
- * | `JavaValue`, made with `java` | `UUID`, `BigDecimal`, `BigInteger`, `Float` and whatever else has a class |
+ * | `JavaValue`, made with `java` | `UUID`, `BigDecimal`, `BigInteger`, `Float` and other classes |
  *
  * Lists, sets and maps of every kind in `java.util` are read as array, `Set` and plain object; `Short`, `Byte`, `Float` and
  * `Character` as number and string. Java writes a `byte[]` that is the whole message as bare base64, which is read as a
- * string. A property that is `undefined` is left out; a null in a class too, as Jackson does, and in a map it stays. What
+ * string. A property that is `undefined` is omitted, and so is a null in a class, as in Jackson; in a map a null stays. A value that
  * cannot be written, such as NaN outside a field declared as `double`, is an `EncodeError` with its path.
  */
 export function jsonJackson<T = unknown>(options: JacksonOptions = {}): Codec<T> {
@@ -39,7 +39,7 @@ export function jsonJackson<T = unknown>(options: JacksonOptions = {}): Codec<T>
 /**
  * Redisson's `TypedJsonJacksonCodec`: plain JSON, for when both sides know the type. A bigint is written as a bare number,
  * and an integer beyond 2^53 read as a bigint; a `Date` is written as milliseconds and bytes in base64, and both are read
- * back as such only where `type` says so.
+ * back as `Date` and `Buffer` only if `type` declares them.
  */
 export function typedJsonJackson<T = unknown>(options: TypedJacksonOptions = {}): Codec<T> {
   const plan = typedPlan('typedJsonJackson', options)
@@ -98,7 +98,7 @@ function codec<T>(
   return Object.freeze({
     name: plan.codec,
     encode(value: T): Buffer {
-      // a getter of the value may encode something itself
+      // a getter of the value may call `encode`
       const writer = idle ?? new Writer(plan, formatOf)
       idle = undefined
       try {

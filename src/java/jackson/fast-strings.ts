@@ -1,9 +1,9 @@
-/** Enough for V8 to look at the accesses; fewer are not recorded. */
+/** Enough accesses for V8 to record them. */
 const ACCESSES = 1000
 
 /**
  * A class that extends String, and ioredis has one, leaves `String.prototype` in a slow form, until a property of it has been
- * looked up through an object that inherits from it a few times: on Node 20 that makes encoding three times faster, here and
+ * accessed through an object that inherits from it a few times: on Node 20 that makes encoding three times faster, here and
  * in msgpackr. Takes microseconds, and changes nothing that a program can see.
  */
 export function speedUpStrings(): boolean {

@@ -12,7 +12,7 @@ export type Spec =
   | { readonly kind: 'any' | 'long' | 'Long' | 'double' | 'float' | 'boolean' | 'string' }
   | { readonly kind: 'date' | 'uuid' | 'decimal' | 'biginteger' | 'bytes' }
   | { readonly kind: 'int'; readonly min: number; readonly max: number }
-  /** `wrapper` is the class name that stands before the items; arrays of primitives and of final classes have none. */
+  /** `wrapper` is the class name before the items; arrays of primitives and of final classes have none. */
   | { readonly kind: 'array'; readonly wrapper: string | undefined; readonly item: Spec }
   | { readonly kind: 'list' | 'set'; readonly className: string; readonly item: Spec }
   | { readonly kind: 'map'; readonly className: string; readonly item: Spec }
@@ -56,7 +56,7 @@ const SIMPLE = new Map<string, Spec>([
   ['BigInteger', { kind: 'biginteger' }],
 ])
 
-/** What a field declared with an interface is given. */
+/** The classes for fields that are declared with an interface. */
 const COLLECTIONS = new Map<string, readonly ['list' | 'set' | 'map', string]>([
   ['Collection', ['list', 'java.util.ArrayList']],
   ['List', ['list', 'java.util.ArrayList']],
@@ -73,7 +73,7 @@ const COLLECTIONS = new Map<string, readonly ['list' | 'set' | 'map', string]>([
   ['ConcurrentHashMap', ['map', 'java.util.concurrent.ConcurrentHashMap']],
 ])
 
-/** What stands before the items of an array of these; the others are primitive or final, and their arrays stand bare. */
+/** The class name before the items of an array of these; the other types are primitive or final, and their arrays have none. */
 const ARRAY_WRAPPERS = new Map<string, string>([
   ['Object', '[Ljava.lang.Object;'],
   ['Long', '[Ljava.lang.Long;'],
@@ -143,7 +143,7 @@ export function itemOfArray(className: string): Spec {
   if (className === '[[C') return STRING
   const primitive = PRIMITIVES.get(className.charAt(1))
   if (className.length === 2 && primitive !== undefined) return primitive
-  // arrays of arrays of primitives stand bare inside
+  // arrays of primitives have no class name inside other arrays
   if (/^\[\[+[A-Z]$/.test(className))
     return { kind: 'array', wrapper: undefined, item: itemOfArray(className.slice(1)) }
   return ANY

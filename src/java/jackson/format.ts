@@ -1,6 +1,6 @@
 import type { BytesOut } from './bytes-out.js'
 
-/** What Jackson's generators offer, for one wire format. `item` and `key` come before each item or property. */
+/** A writer like Jackson's generators, for one wire format. Call `item` and `key` before each item or property. */
 export interface Format {
   readonly out: BytesOut
   /** Whether the format needs to know how many properties follow. */
@@ -13,7 +13,7 @@ export interface Format {
   /** A safe integer. */
   int(value: number): void
   bigint(value: bigint): void
-  /** The number of a BigInteger; of any size, where the format has such. */
+  /** A BigInteger; of any size, if the format permits it. */
   bigInteger(value: bigint): void
   decimal(text: string): void
   /** With `declared` the reader expects a double, so that it may be NaN in every format. */

@@ -1,4 +1,4 @@
-/** How the reader treats what is marked with the name of a Java class. */
+/** How the reader handles values with the name of a Java class. */
 export type Kind =
   | 'long'
   | 'integer'
@@ -40,14 +40,14 @@ const KINDS = new Map<string, Kind>([
   ['java.util.Hashtable', 'map'],
 ])
 
-/** Longer names, and arrays of more dimensions, are of no class that is known here. */
+/** No known class has a longer name or more dimensions. */
 const MAX_NAME = 200
 const MAX_DIMENSIONS = 16
 const ARRAY = /^\[+(?:[ZSIJFDCB]|L[\w.$]+;)$/
 const PLAIN_NAME = /^[\w.$]*$/
 const LIST_ENDS = ['Vector', 'Stack', 'Deque', 'Queue', 'Collection']
 
-/** Lists, sets and maps of `java.util` are known by the way they are named, so that wrappers of them are too. */
+/** Lists, sets and maps of `java.util` are recognized by their names, and so are their wrappers. */
 export function kindOf(className: string): Kind {
   if (className === 'java.util.LinkedHashMap') return 'map'
   if (className === 'java.util.ArrayList') return 'list'

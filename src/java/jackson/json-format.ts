@@ -2,7 +2,7 @@ import type { Fail, Format } from './format.js'
 import { javaDouble } from './java-double.js'
 import { JsonOut } from './json-out.js'
 
-/** Messages of one kind have the same keys and classes again and again. */
+/** A cache: messages of one kind repeat their keys and classes. */
 const MAX_KNOWN = 2000
 const MAX_KNOWN_LENGTH = 64
 

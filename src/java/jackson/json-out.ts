@@ -2,11 +2,11 @@ import { BytesOut } from './bytes-out.js'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-/** Up to this length writing character by character is faster than handing the text to the platform. */
+/** Up to this length writing character by character is faster than calling the platform. */
 const SHORT_TEXT = 100
 
 /** What Jackson escapes: quotes, backslashes, control characters and, as it writes bytes, both halves of a surrogate pair. */
-// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+// eslint-disable-next-line no-control-regex -- it searches for control characters
 const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/
 
 /** The letter after the backslash, by character; 0 for those that are written as \uXXXX. */

@@ -8,7 +8,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 /** Integers of fewer digits are exact as numbers. */
 const EXACT_DIGITS = 16
-/** `JSON.parse` nests without recursion, so that the levels of a shorter text cannot take much memory. */
+/** `JSON.parse` does not recurse, so the levels of a shorter text cannot take much memory. */
 const SHORT_TEXT = 16_384
 
 /** `JSON.parse`: numbers beyond 2^53 lose digits, and a BigDecimal its trailing zeros, so that they cannot be trusted. */
@@ -21,7 +21,7 @@ export function parseJsonExactly(codec: string, text: string): Node {
   return new Parser(codec, text).document()
 }
 
-/** The text of a message, once it is known how deep and how large it is. */
+/** The text of a message, after its depth and size were checked. */
 export function jsonText(codec: string, bytes: Buffer): string {
   if (bytes.length > SHORT_TEXT) assertJsonDepth(codec, bytes, MAX_WIRE_DEPTH)
   claimJsonElements(codec, bytes)
@@ -32,7 +32,7 @@ export function jsonText(codec: string, bytes: Buffer): string {
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const SPACE = /[ \t\n\r]*/y
 
-/** JSON as `JSON.parse` takes it, except that numbers keep their text. */
+/** Parses what `JSON.parse` does, but numbers keep their text. */
 class Parser {
   readonly #codec: string
   readonly #text: string

@@ -2,7 +2,7 @@ import { MAX_DEPTH } from '../../codecs/codec.js'
 import { JavaValue } from '../kryo/java-values.js'
 
 /**
- * What a parser hands to the reader: null, booleans, strings, numbers, bigints for integers beyond 2^53, `NumberText`,
+ * The nodes that a parser passes to the reader: null, booleans, strings, numbers, bigints for integers beyond 2^53, `NumberText`,
  * `Buffer`, `JavaValue` for numbers that CBOR tags and whole doubles in exact mode, arrays, and plain objects that nothing else refers to.
  */
 export type Node = unknown
@@ -21,7 +21,7 @@ export function asDouble(input: { readonly exact: boolean }, value: number): Nod
   return input.exact && Number.isSafeInteger(value) ? new JavaValue('java.lang.Double', value) : value
 }
 
-/** Each level of a value takes up to two on the wire, the pair and the list in it, and at the end stands a pair such as a Long. */
+/** Each level of a value takes up to two levels on the wire, the pair and the list in it, and the last one can be a pair such as a Long. */
 export const MAX_WIRE_DEPTH = 2 * MAX_DEPTH + 1
 
 /** Sets an own property of a plain object, whatever the name: `__proto__` is a key like any other. */

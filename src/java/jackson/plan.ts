@@ -21,7 +21,7 @@ export interface JacksonOptions {
   /** Java classes by their full names, e.g. `{ 'com.x.Order': { type: Order, fields: { id: 'long', at: 'Date' } } }`. */
   readonly classes?: Readonly<Record<string, JavaClass>> | undefined
   /**
-   * What becomes of objects of other classes when read: `'data'` (default) keeps them as plain objects with their `@class`,
+   * How objects of other classes are read: `'data'` (default) keeps them as plain objects with their `@class`,
    * `'map'` drops the `@class`, `'refuse'` is a `DecodeError`.
    */
   readonly unknownClass?: 'data' | 'map' | 'refuse' | undefined
@@ -36,8 +36,8 @@ export interface JacksonOptions {
    */
   readonly exact?: boolean | undefined
   /**
-   * Writes plain objects as the class that their `@class` names, whichever that is: to send on what Java wrote. Only for values
-   * that come from no user, because who chooses the class chooses the code that Java runs. Default `false`: such an object is
+   * Writes plain objects as the class that their `@class` names, whichever that is: to forward what Java wrote. Only for values
+   * that do not come from users, because the class decides which code Java runs. Default `false`: such an object is
    * an `EncodeError`, unless its class is one of `classes`; a value made by `java.of` needs neither.
    */
   readonly plainClasses?: boolean | undefined

@@ -3,7 +3,7 @@ import { MAX_DEPTH } from '../../codecs/codec.js'
 import { formatPath } from '../../codecs/encodable.js'
 import { EncodeError } from '../../errors.js'
 
-/** Where in a value its writer is, for messages and for the limits of depth and elements. */
+/** The position of the writer in a value, for messages and for the limits of depth and elements. */
 export class Position {
   readonly #codec: string
   /** The keys on the way to the value being written; only as many as the depth says are valid. */

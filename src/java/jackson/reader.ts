@@ -12,7 +12,7 @@ import { ScalarReader } from './scalars-in.js'
 const CLASS = '@class'
 type Properties = Record<string, Node>
 
-/** Turns what a parser found into values: takes Java's type information off, and checks it. Changes arrays and objects in place. */
+/** Converts the nodes of a parser to values: checks and removes Java's type information. Changes arrays and objects in place. */
 export class Reader {
   readonly #plan: Plan
   readonly #scalars: ScalarReader
@@ -84,7 +84,7 @@ export class Reader {
     }
   }
 
-  /** In exact mode the value with its class, unless that is the one it would be written as. */
+  /** In exact mode the value with its class, unless it would be written as that class anyway. */
   #keep(name: string, natural: string, value: unknown): unknown {
     return this.#plan.exact && name !== natural ? new JavaValue(name, value) : value
   }
@@ -102,7 +102,7 @@ export class Reader {
     return new JavaValue(name, value)
   }
 
-  /** A list, or any value; one with a class keeps it, so that it stands behind that class again. */
+  /** A list, or any value; a value with a class keeps it, so that it is written with that class again. */
   #contentOfUnknown(content: Node, depth: number): unknown {
     const [name] = Array.isArray(content) ? (content as Node[]) : []
     if (typeof name !== 'string' || !this.#isPair(content as Node[])) {
@@ -189,7 +189,7 @@ export class Reader {
     return value
   }
 
-  /** A declared type: the class before the value must be there or not, as Jackson has it. */
+  /** A declared type, which decides whether the class must be before the value, as in Jackson. */
   #typed(node: Node, spec: Spec, depth: number): unknown {
     if (node === null) return null
     switch (spec.kind) {
@@ -236,14 +236,14 @@ export class Reader {
     }
   }
 
-  /** In exact mode a collection keeps its class where it is another than the declared one. */
+  /** In exact mode a collection keeps its class if that is not the declared one. */
   #as(node: Node, declared: string, value: unknown): unknown {
     if (!this.#plan.exact) return value
     const name = Array.isArray(node) ? (node as Node[])[0] : (node as Properties)[CLASS]
     return typeof name === 'string' ? this.#keep(name, declared, value) : value
   }
 
-  /** What follows the class name in a pair of one of the kinds; in plain JSON the node itself. */
+  /** The value after the class name in a pair; in plain JSON the node itself. */
   #content(node: Node, ...kinds: Kind[]): Node {
     if (!this.#plan.wrapped) return node
     if (!Array.isArray(node) || node.length !== 2 || typeof node[0] !== 'string') {

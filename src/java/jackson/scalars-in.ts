@@ -8,7 +8,7 @@ import type { Plan } from './plan.js'
 
 const DOUBLE = 'java.lang.Double'
 const INTEGER = /^-?\d+$/
-/** Java's `Date` reaches further than JavaScript's. */
+/** JavaScript's range of dates: Java's is larger. */
 const MAX_DATE = 8.64e15
 /** Of whole groups of four; a pattern of groups would need memory for each of them. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
@@ -116,7 +116,7 @@ export class ScalarReader {
     const number = numberOf(node)
     let text: string | undefined
     if (typeof number === 'number' || typeof number === 'bigint') text = decimalText(String(number))
-    // a bare string is no number; the one of a JavaValue or NumberText is
+    // a bare string is no number; the text of a JavaValue or NumberText is one
     else if (typeof number === 'string' && typeof node !== 'string') text = decimalText(number)
     return text ?? this.fail(`expected a number, got ${describeNode(node)}`)
   }
@@ -164,7 +164,7 @@ export class ScalarReader {
   }
 }
 
-/** What stands for a number in a node: itself, or its text. */
+/** The number of a node, or its text. */
 function numberOf(node: Node): unknown {
   if (node instanceof NumberText) return node.text
   return node instanceof JavaValue ? node.value : node

@@ -12,7 +12,7 @@ export function itemsOf(value: unknown, fail: Fail): readonly unknown[] {
   return Array.isArray(items) ? items : fail(`expected an array or a Set, got ${describe(value)}`)
 }
 
-/** The fields of a declared class: of a plain object, or of an instance whose properties can be seen. */
+/** The fields of a declared class: of a plain object, or of an instance with enumerable properties. */
 export function propertiesOf(value: unknown, plan: Plan, fail: Fail): Properties {
   if (Object.prototype.toString.call(value) !== '[object Object]') fail(describe(value))
   const object = value as Properties
@@ -26,7 +26,7 @@ export function entriesOf(value: unknown, fail: Fail): Properties {
   return fail(`expected an object or a Map, got ${describe(value)}`)
 }
 
-/** Whether the codec has a form for the object, so that its `toJSON` is not asked. */
+/** Whether the codec has a form for the object, so that it ignores `toJSON`. */
 export function isKnown(plan: Plan, value: object): boolean {
   return value instanceof JavaValue || plan.byPrototype.has(Object.getPrototypeOf(value) as object)
 }

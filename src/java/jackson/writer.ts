@@ -42,7 +42,7 @@ export class Writer {
     this.#scalars = new ScalarWriter(this.#format, this.#position, plan.wrapped)
   }
 
-  /** One value at a time. */
+  /** Writes one value at a time. */
   encode(value: unknown): Buffer {
     try {
       this.#typed(value, this.#plan.root)
@@ -153,7 +153,7 @@ export class Writer {
     return typeof name === 'string' && name !== '' ? name : this.#fail(`its @class is ${describe(name)}`)
   }
 
-  /** What the data say of a class that is decided already. */
+  /** Checks the class in the data when the class is decided already. */
   #assertClass(value: Properties, className: string): void {
     const name = this.#classIn(value)
     if (name !== undefined && name !== className) this.#fail(`its @class is ${describe(name)}, expected ${className}`)
@@ -187,7 +187,7 @@ export class Writer {
     this.#format.closeObject()
   }
 
-  /** The fields of a class: without nulls, as Jackson leaves them out, and where it is registered in alphabetical order. */
+  /** The fields of a class: without nulls, which Jackson omits, and in alphabetical order if the class is registered. */
   #fields(value: Properties, className: string, known: ClassPlan | undefined): void {
     this.#position.nest()
     const keys = Object.keys(value)

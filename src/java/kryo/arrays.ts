@@ -90,7 +90,7 @@ export const ARRAYS: readonly Serializer[] = [
 const MAX_DIMENSIONS = 16
 
 /**
- * The serializer of an array class by Java's name of it, e.g. `[I` or `[Ljava.lang.String;`. Elements of a final class,
+ * The serializer of an array class by its Java name, e.g. `[I` or `[Ljava.lang.String;`. Elements of a final class,
  * and arrays in arrays, have no tag of their own.
  */
 export function arrayOf(name: string, find: (element: string) => ArrayElement | undefined): Serializer | undefined {

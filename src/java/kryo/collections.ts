@@ -7,7 +7,7 @@ import type { Args, Input, Output, Serializer } from './serializer.js'
 
 export interface Kind {
   readonly natural?: boolean
-  /** The JDK's immutable collections refuse nulls, and their serializer leaves the mark for nulls out. */
+  /** The JDK's immutable collections refuse nulls, and their serializer omits the mark for nulls. */
   readonly noNulls?: boolean
   /** Sorted collections write their comparator first; only the natural order, null, can be read here. */
   readonly sorted?: boolean
@@ -41,7 +41,7 @@ export function collection(name: string, shape: 'list' | 'set', kind: Kind = {})
   return serializer
 }
 
-/** The items as they are written: with what the `toJSON` of some gives. */
+/** The items as they are written: the result of `toJSON` replaces an item that has one. */
 function ownItems(out: Output, items: readonly unknown[]): readonly unknown[] {
   const own = (item: unknown, i: number): unknown => {
     out.key(i)
@@ -82,7 +82,7 @@ function writeItems(out: Output, items: readonly unknown[], args: Args, noNulls:
       }
       return
     }
-    if (serializer === undefined) return out.byte(0) // nothing but nulls
+    if (serializer === undefined) return out.byte(0) // only nulls
     out.writeClass(serializer)
     if (!noNulls) out.byte(hasNull ? 1 : 0)
   }
@@ -182,7 +182,7 @@ function single(
       input.enter()
       const value = read(input)
       input.leave()
-      // an empty Optional is one already, which distinguishes it from null
+      // an empty Optional is a JavaValue already, which distinguishes it from null
       return value instanceof JavaValue && value.type === name ? value : input.wrap(serializer, value)
     },
   }

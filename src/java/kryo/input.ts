@@ -5,7 +5,7 @@ import { Reader } from './reader.js'
 import type { Args, Classes, Input, Serializer } from './serializer.js'
 
 const NOT_NULL = 1
-/** Stands for an object that is being read and cannot be referred to before it is complete. */
+/** A placeholder for an object that is being read and must not be referred to before it is complete. */
 const UNFINISHED = Symbol('unfinished')
 
 export interface ReadOptions {
@@ -14,7 +14,7 @@ export interface ReadOptions {
   readonly bigints: boolean
 }
 
-/** Reads one value and all it holds: Kryo's `readClassAndObject` and what belongs to it. */
+/** Reads one value and its content: Kryo's `readClassAndObject` and related methods. */
 export class ValueReader extends Reader implements Input {
   readonly exact: boolean
   readonly bigints: boolean
@@ -105,7 +105,7 @@ export class ValueReader extends Reader implements Input {
     if (number !== NOT_NULL) {
       const object = this.#objects[number - 2]
       if (object === UNFINISHED || object === undefined) this.fail(`reference ${number} at ${this.at} leads nowhere`)
-      // a number is no map, and numbers can be chosen to collide
+      // the numbers are no map keys here, because numbers can be chosen to collide
       if (typeof object === 'object') this.#handedOut.add(object)
       return object
     }

@@ -1,6 +1,6 @@
 /**
- * A value with the Java class it has on the wire, for what JavaScript has no type of its own. `value` is the nearest
- * JavaScript value; text of it is what `toString` and `JSON.stringify` give.
+ * A value with the Java class it has on the wire, for classes without a JavaScript type. `value` is the nearest
+ * JavaScript value; `toString` and `JSON.stringify` use it.
  */
 export class JavaValue<T = unknown> {
   /** The Java class by its binary name, e.g. `java.lang.Float`, `[I`, `com.example.Order$Status`. */
@@ -39,7 +39,7 @@ export class JavaEnum extends JavaValue<string | undefined> {
   }
 }
 
-/** Makes Java values for codecs that keep Java's types. What a codec cannot write, it refuses when it encodes. */
+/** Creates Java values for codecs that keep Java's types. A codec refuses values that it cannot write when it encodes them. */
 export const java = Object.freeze({
   /** Any value of a class that the codec knows, e.g. `java.of('java.util.TreeMap', { a: 1 })` or a declared class. */
   of: <T>(type: string, value: T): JavaValue<T> => new JavaValue(type, value),

@@ -7,19 +7,19 @@ import { ValueWriter } from './output.js'
 import { NAME } from './reader.js'
 import { Registry, type ClassDeclaration } from './registry.js'
 
-/** Options of `kryo5`. They have to be those of the Java side, as far as it has them. */
+/** Options of `kryo5`. Options that the Java side also has must be the same there. */
 export interface Kryo5Options {
   /** Java classes of your own, by their binary names (`com.example.Order$Status` for a nested class). */
   readonly classes?: Readonly<Record<string, ClassDeclaration>> | undefined
   /**
    * The classes given to `Kryo5Codec(allowedClasses, useReferences)` (3.36 and later): only these can be written, by a
-   * number. Java's own have to be among them, e.g. `java.util.ArrayList`, except boxes of primitives and String.
+   * number. Java's own classes have to be among them, e.g. `java.util.ArrayList`, except boxes of primitives and String.
    */
   readonly allowedClasses?: readonly string[] | undefined
   /**
-   * How the numbers are given: `'sorted'` (default) by name, as Redisson 4.7 does; `'given'` in the order of `allowedClasses`,
-   * as Redisson 3.52 and before do with the order in which their `Set` gives the classes. That order must be a fixed one, as
-   * of a `LinkedHashSet`: a `Set.of` has another in every JVM, and then not even two JVMs understand each other (Redisson
+   * How classes are numbered: `'sorted'` (default) by name, as in Redisson 4.7; `'given'` in the order of `allowedClasses`,
+   * as in Redisson 3.52 and before, which use the order of their `Set`. That order must be fixed, as
+   * in a `LinkedHashSet`: a `Set.of` has another order in every JVM, so not even two JVMs can read each other's messages (Redisson
    * issue 6558).
    */
   readonly allowedClassesOrder?: 'sorted' | 'given' | undefined
@@ -37,8 +37,8 @@ export interface Kryo5Options {
 /**
  * Redisson's default codec since 3.19, Kryo 5. As Java sees it: a number is an Integer, a Long when it is beyond 32 bits, and
  * a Double when it is no safe integer; a bigint is a Long; `Date`, `Buffer`, arrays (ArrayList), `Set` (LinkedHashSet), `Map`
- * and objects (LinkedHashMap) are what they look like; `java.float(1.5)` and the like make the rest. Maps with text as keys
- * decode as plain objects. Classes of your own have to be declared in `classes`: the wire has no field names.
+ * and objects (LinkedHashMap) have these classes; `java.float(1.5)` and the like create values of others. Maps with text as keys
+ * are decoded to plain objects. Classes of your own have to be declared in `classes`: the wire has no field names.
  */
 export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
   onlyKnown(NAME, options, ['classes', 'allowedClasses', 'allowedClassesOrder', 'references', 'longs', 'exact'])
@@ -55,7 +55,7 @@ export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
   return Object.freeze({
     name: NAME,
     encode(value: T): Buffer {
-      // a getter of the value may encode something itself
+      // a getter of the value may call `encode`
       const writer = idle ?? new ValueWriter(registry, references)
       idle = undefined
       try {

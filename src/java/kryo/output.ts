@@ -13,7 +13,7 @@ import { Writer } from './writer.js'
 const NOT_NULL = 1
 const STRING_TAG = 3
 
-/** Writes one value and all it holds: Kryo's `writeClassAndObject` and what belongs to it. */
+/** Writes one value and its content: Kryo's `writeClassAndObject` and related methods. */
 export class ValueWriter extends Writer implements Output {
   readonly #classes: Classes
   readonly #references: boolean
@@ -55,7 +55,7 @@ export class ValueWriter extends Writer implements Output {
 
   enter(): void {
     if (this.#depth >= MAX_DEPTH) {
-      this.#depth = 8 // a path of 128 steps is of no use
+      this.#depth = 8 // a path of 128 steps would not help
       this.refuse(`it nests deeper than ${MAX_DEPTH} levels or contains itself`)
     }
     this.#depth++
@@ -83,7 +83,7 @@ export class ValueWriter extends Writer implements Output {
     return this.#classIfKnown(value) ?? this.refuse(unknownClass(value))
   }
 
-  /** Undefined for an object that its `toJSON` has to replace. */
+  /** `undefined` for an object whose `toJSON` result has to replace it. */
   #classIfKnown(value: unknown): Serializer | undefined {
     switch (typeof value) {
       case 'string':
@@ -157,7 +157,7 @@ export class ValueWriter extends Writer implements Output {
     return 'ordinal' in value ? value : value.value
   }
 
-  /** Writes the number of an object that is already there; a new one gets the next number, whose value the reader counts. */
+  /** Writes the number of an object that was written before; a new object gets the next number, which the reader counts too. */
   #refersBack(value: unknown): boolean {
     const number = typeof value === 'object' ? this.#written.get(value) : undefined
     if (number !== undefined) {

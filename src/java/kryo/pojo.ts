@@ -4,7 +4,7 @@ import { isPlain } from '../../codecs/instances.js'
 import { JavaEnum, JavaValue } from './java-values.js'
 import type { Input, Output, Serializer, Slot } from './serializer.js'
 
-/** Where the class of an object without a JavaScript class stands, as in the codecs of Jackson. */
+/** The property with the class of an object without a JavaScript class, as in the codecs of Jackson. */
 export const CLASS_KEY = '@class'
 
 export interface Field {
@@ -53,7 +53,7 @@ export class PojoSerializer implements Serializer {
     }
     for (const { name, slot } of this.#fields) {
       out.key(name)
-      // what every object inherits, such as `constructor`, is no field
+      // inherited properties, such as `constructor`, are no fields
       const inherited = name in Object.prototype && !Object.hasOwn(object, name)
       writeSlot(out, slot, inherited ? null : (object[name] ?? null))
     }
@@ -99,7 +99,7 @@ function writeSlot(out: Output, slot: Slot, given: unknown): void {
   }
 }
 
-/** The class of the field is meant unless the value says that it is of another one. */
+/** The value is of the field's class unless it names another one. */
 function saysItsClass(out: Output, value: unknown): boolean {
   return value instanceof JavaValue || out.classOf(value) instanceof PojoSerializer
 }

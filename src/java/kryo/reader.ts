@@ -2,10 +2,10 @@ import { DecodeError } from '../../errors.js'
 import type { Budget } from '../../codecs/budget.js'
 
 export const NAME = 'kryo5'
-/** Elements that take no bytes, such as the nulls of a list of nulls, beyond one element for each byte. */
+/** How many elements without bytes, such as the nulls of a list of nulls, are permitted beyond one element for each byte. */
 const FREE_ELEMENTS = 4096
 
-/** The primitives of Kryo's `Input`. Whatever the bytes say, nothing is read or allocated beyond what they can hold. */
+/** The primitives of Kryo's `Input`. It never reads or allocates more than the input can contain. */
 export class Reader {
   readonly bytes: Buffer
   at = 0
@@ -22,7 +22,7 @@ export class Reader {
     throw new DecodeError(NAME, message)
   }
 
-  /** The position of `count` bytes that are there, and are passed. */
+  /** The position of the next `count` bytes, after checking that they exist; skips them. */
   skip(count: number): number {
     const from = this.at
     if (count > this.bytes.length - from) {
@@ -32,7 +32,7 @@ export class Reader {
     return from
   }
 
-  /** Grants the elements of one more collection, or refuses when the message as a whole cannot hold so many. */
+  /** Claims the elements of one more collection; throws if the message as a whole cannot contain so many. */
   claim(count: number): number {
     this.#elements -= count
     if (this.#elements < 0) this.fail(`a length of ${count} at ${this.at} exceeds the bytes that follow`)
@@ -79,7 +79,7 @@ export class Reader {
     return value | 0
   }
 
-  /** A varint that counts something, so that a negative one is no value. */
+  /** A varint for a count, which cannot be negative. */
   length(): number {
     const value = this.varint()
     if (value < 0) this.fail(`a length at ${this.at} is negative`)
@@ -195,7 +195,7 @@ export class Reader {
       this.at = end
       return bytes.toString('latin1', from, end)
     }
-    // a block of two bytes for each UTF-16 unit is at most twice what is left of the input
+    // two bytes for each UTF-16 unit are at most twice the rest of the input
     const units = Buffer.allocUnsafe(length * 2)
     this.at = from
     for (let i = 0; i < length; i++) {
@@ -226,7 +226,7 @@ const CACHE_SIZE = 1024
 const cache: string[] = new Array<string>(CACHE_SIZE).fill('')
 
 /**
- * The text of a few ASCII bytes and a last one, whose high bit stands for the end. Field names come again and again, so
+ * The text of a few ASCII bytes and a last one, whose high bit marks the end. Field names repeat, so
  * that a small table of the latest texts saves most of the allocation.
  */
 function shortAscii(bytes: Buffer, from: number, end: number, last: number): string {

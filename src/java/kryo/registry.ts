@@ -10,15 +10,15 @@ import type { Classes, Serializer } from './serializer.js'
 import { TIMES } from './time.js'
 import { parseType, type NamedClass } from './types.js'
 
-/** What a Java class looks like, for the classes that the wire alone does not describe. */
+/** The declaration of a Java class, for classes that the wire alone does not describe. */
 export interface ClassDeclaration {
   /** Decoded objects get its prototype (its constructor is not called), and its instances are written as this class. */
   readonly type?: abstract new (...args: never[]) => object
   /** All fields, also those of superclasses, that are neither static nor transient, with their Java types. */
   readonly fields?: Readonly<Record<string, string>>
-  /** The class is final, so that fields of this type leave the class out. */
+  /** The class is final, so fields of this type omit the class. */
   readonly final?: boolean
-  /** The class is a record: final, and type arguments of its components mean nothing. */
+  /** The class is a record: final, and type arguments of its components are ignored. */
   readonly record?: boolean
   /** An enum: the names of its constants, in order. With `final: false` when constants have bodies of their own. */
   readonly enum?: readonly string[]
@@ -27,7 +27,7 @@ export interface ClassDeclaration {
 const BUILT_IN: ReadonlyMap<string, Serializer> = new Map(
   [...SCALARS, ...TIMES, ...COLLECTIONS, ...MAPS, ...ARRAYS].map((serializer) => [serializer.name, serializer]),
 )
-/** The primitives by their names in Java's source, with the box that stands for each and its letter in array classes. */
+/** The primitives by their names in Java's source, with the box of each and its letter in array classes. */
 const PRIMITIVES = new Map<string, readonly [box: string, code: string]>([
   ['int', ['java.lang.Integer', 'I']],
   ['long', ['java.lang.Long', 'J']],
@@ -41,7 +41,7 @@ const PRIMITIVES = new Map<string, readonly [box: string, code: string]>([
 const PACKAGES = ['java.lang.', 'java.util.', 'java.math.', 'java.time.', '']
 /** Built-in classes that can have subclasses; all others here are final in Java. */
 const OPEN = /^java\.(?:util\.(?!UUID$|Optional$|Currency$)|sql\.|math\.)/
-/** Interfaces and abstract classes, with the class that stands for a JavaScript value there. */
+/** Interfaces and abstract classes, with the class of a JavaScript value in their place. */
 const INTERFACES = new Map<string, string>([
   ['java.util.List', 'java.util.ArrayList'],
   ['java.util.Set', 'java.util.LinkedHashSet'],
@@ -54,12 +54,12 @@ const INTERFACES = new Map<string, string>([
   ['java.lang.Comparable', ''],
   ['java.io.Serializable', ''],
 ])
-/** Java allows longer names; no class that is built in or declared has one. */
+/** Java allows longer names, but no built-in or declared class has one. */
 const MAX_NAME = 512
-/** Enums that only values name come from the data: no more of them are kept. */
+/** The most enums to keep that are not declared: their names come from the data. */
 const MAX_MET_ENUMS = 256
 
-/** The class that a JavaScript value becomes by its own. */
+/** The class of a JavaScript value without a declaration. */
 const PROTOTYPES = new Map<object, Serializer>()
 const natural: readonly [object, string][] = [
   [Object.prototype, 'java.util.LinkedHashMap'],
@@ -83,7 +83,7 @@ const NUMBERED = SCALARS.slice(0, 9)
 /** Kryo's own classes have the numbers before. */
 const FIRST_ID = 9
 
-/** A class found by the name that a declaration or the wire gives it. */
+/** A class, found by its name in a declaration or on the wire. */
 interface Found extends NamedClass {
   readonly full: string
 }
@@ -94,9 +94,9 @@ export class Registry implements Classes {
   readonly #allowed: readonly string[]
   readonly #declared = new Map<string, Found & { readonly serializer: Serializer }>()
   readonly #prototypes = new Map(PROTOTYPES)
-  /** Arrays of known classes, as they come up. */
+  /** Arrays of known classes, created on first use. */
   readonly #arrays = new Map<string, Serializer>()
-  /** Enums that only values name, the oldest first. */
+  /** Enums that are not declared, the oldest first. */
   readonly #enums = new Map<string, Serializer>()
 
   /** The `allowed` classes are numbered in their order. */
@@ -186,7 +186,7 @@ export class Registry implements Classes {
     return serializer
   }
 
-  /** The constant of an enum that has a body is of a class of its own, which Kryo names, and reads as the enum. */
+  /** An enum constant with a body has a class of its own, which Kryo writes, and reads as the enum. */
   #constant(name: string): Serializer | undefined {
     const serializer = this.#declared.get(name.replace(/\$\d+$/, ''))?.serializer
     return serializer instanceof EnumSerializer ? serializer : undefined

@@ -1,13 +1,13 @@
 import type { Reader } from './reader.js'
 import type { Writer } from './writer.js'
 
-/** What the declaration of a field or of a type argument says of the values there. */
+/** The declared type of a field or of a type argument. */
 export interface Slot {
-  /** As it was declared, for messages. */
+  /** The declaration, for messages. */
   readonly text: string
   /** The class, where the declaration names one that has instances; not for interfaces and Object. */
   readonly serializer: Serializer | undefined
-  /** No subclass is possible, so the wire leaves the class out. */
+  /** No subclass is possible, so the wire omits the class. */
   readonly final: boolean
   /** A Java primitive: never null, no marker. */
   readonly primitive: boolean
@@ -17,13 +17,13 @@ export interface Slot {
 /** The type arguments that a collection knows from the declaration of the field it is in. */
 export type Args = readonly Slot[] | undefined
 
-/** How the values of one Java class stand on the wire, after Kryo's serializer for that class. */
+/** Reads and writes the values of one Java class, as Kryo's serializer for that class does. */
 export interface Serializer {
   /** The binary name of the Java class. */
   readonly name: string
   /** Kryo's own classes have a number instead of a name. */
   readonly id?: number
-  /** The byte that stands for null, for serializers that write null themselves. */
+  /** The byte for null, for serializers that write null themselves. */
   readonly nullByte?: number
   /** Values can be referred to again in references mode; boxes of primitives and enum constants cannot. */
   readonly referable: boolean
@@ -36,14 +36,14 @@ export interface Serializer {
 }
 
 export interface Output extends Writer {
-  /** Notes where the next value stands, for error messages. */
+  /** Sets the path of the next value, for error messages. */
   key(key: string | number): void
   refuse(message: string): never
   enter(): void
   leave(): void
   /** Counts the elements of one more collection. */
   claim(count: number): void
-  /** What is written for the value: what its `toJSON` gives where its class is not declared. */
+  /** The value to write: the result of its `toJSON` if its class is not declared. */
   own(value: unknown): unknown
   classOf(value: unknown): Serializer
   writeClass(serializer: Serializer): void
@@ -56,7 +56,7 @@ export interface Output extends Writer {
 }
 
 export interface Input extends Reader {
-  /** Every value comes back so that encoding it again gives the same bytes. */
+  /** Decoded values keep what is needed to encode them to the same bytes. */
   readonly exact: boolean
   /** Longs are always bigints. */
   readonly bigints: boolean
@@ -66,15 +66,15 @@ export interface Input extends Reader {
   any(args?: Args): unknown
   object(serializer: Serializer, args?: Args): unknown
   nullable(serializer: Serializer, args?: Args): unknown
-  /** Notes the value that is being read, so that what it holds can refer to it. */
+  /** Registers the value that is being read, so that its content can refer to it. */
   started(value: unknown): void
-  /** Another object takes the place of one that `started` noted. */
+  /** Replaces an object that `started` registered. */
   replaced(value: unknown, other: unknown): void
-  /** The value, with its class where it would lose it. */
+  /** The value, as a `JavaValue` if it would lose its class. */
   wrap(serializer: Serializer, value: unknown): unknown
 }
 
-/** What a codec knows of classes. */
+/** The classes of a codec. */
 export interface Classes {
   of(value: object): Serializer | undefined
   named(name: string): Serializer | undefined

@@ -1,5 +1,5 @@
 const INITIAL = 8192
-/** A buffer that one large message made is not kept. */
+/** A larger buffer is not kept for the next message. */
 const KEPT = 1 << 20
 const SURROGATE = /[\ud800-\udfff]/
 
@@ -18,7 +18,7 @@ export class Writer {
     this.bytes = grown
   }
 
-  /** The bytes written so far, which are the caller's from now on. */
+  /** The bytes written so far; the caller may keep them. */
   take(): Buffer {
     return Buffer.from(this.bytes.subarray(0, this.at))
   }
@@ -33,7 +33,7 @@ export class Writer {
     this.bytes[this.at++] = value
   }
 
-  /** An int whose 32 bits are taken as unsigned: lengths, ids, ordinals. */
+  /** An unsigned 32-bit int: lengths, ids, ordinals. */
   varint(value: number): void {
     this.need(5)
     let rest = value >>> 0

@@ -10,7 +10,7 @@ export interface Address {
 
 const SCHEME = /^(redis|valkey)(s?):\/\//
 
-/** One of Redisson's addresses. It may hold a password, so errors do not repeat it. */
+/** One of Redisson's addresses. It may contain a password, so errors do not quote it. */
 export function parseAddress(path: string, text: string): Address {
   const scheme = SCHEME.exec(text)
   const expected = 'redis://host:port, rediss://, valkey:// or valkeys://'
@@ -39,6 +39,6 @@ function decoded(part: string): string | undefined {
   try {
     return decodeURIComponent(part)
   } catch {
-    return part // Redisson's users write them as they are
+    return part // Redisson's users write them without escapes
   }
 }

@@ -4,7 +4,7 @@ import type { Codec } from '../../codecs/codec.js'
 import { UnsupportedOperationError } from '../../errors.js'
 import type { Section } from './section.js'
 
-/** Those that need nothing but their name. The wrappers compress Kryo 5, as Redisson's do when they are given no other. */
+/** The codecs that need no options. The wrappers compress Kryo 5, as Redisson's do by default. */
 const BY_CLASS: Readonly<Record<string, () => Codec>> = {
   'org.redisson.client.codec.StringCodec': () => codecs.string(),
   'org.redisson.client.codec.LongCodec': () => javaCodecs.long(),
@@ -24,7 +24,7 @@ const BY_CLASS: Readonly<Record<string, () => Codec>> = {
 /** Redisson's own default since 3.19. */
 const DEFAULT = 'org.redisson.codec.Kryo5Codec'
 
-/** The codec that the file names, from those given in code or by itself. */
+/** The codec that the file names: one given in code, else a built-in one. */
 export function codecFor(config: Section, given: Readonly<Record<string, Codec>>): Codec {
   const { javaClass, settings } = config.object('codec') ?? { javaClass: DEFAULT, settings: undefined }
   if (Object.hasOwn(given, javaClass) && given[javaClass] !== undefined) return given[javaClass]

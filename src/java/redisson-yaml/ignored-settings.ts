@@ -1,4 +1,4 @@
-/** Settings of Redisson that have no meaning here, by the reason. Everything else unknown is an error, as in Redisson. */
+/** Settings of Redisson that have no meaning here, by the reason. Any other unknown setting is an error, as in Redisson. */
 const REASONS: Readonly<Record<string, string>> = {
   'a client here needs few connections and no pools': `connectionPoolSize connectionMinimumIdleSize
     subscriptionConnectionPoolSize subscriptionConnectionMinimumIdleSize subscriptionsPerConnection

@@ -12,7 +12,7 @@ export function natMapOf(mode: string, server: Section): { natMap?: (address: st
   const mapper = server.object('natMapper')
   const plain = server.texts('natMap')
   if (mode === 'replicatedServersConfig') {
-    // the nodes are reached by the addresses given
+    // the client connects to the addresses given
     if (mapper === undefined || mapper.javaClass.endsWith('.DefaultNatMapper')) return {}
     throw new UnsupportedOperationError(
       `${server.at('natMapper')}: not with replicated nodes; give the outer addresses`,

@@ -15,15 +15,15 @@ import { TLS_SETTINGS, tlsOptions } from './tls.js'
 import { substitute, type Variables } from './variables.js'
 import { readTree } from './yaml-tree.js'
 
-/** What a Redisson file cannot say, or what shall replace what it says; tuning options too. */
+/** Options that a Redisson file lacks, or that replace its settings; tuning options too. */
 export interface RedissonYamlOptions extends Tuning {
   /** Codecs by the name of the Java class in the file, for those that need class declarations or are your own. */
   readonly codecs?: Readonly<Record<string, Codec>> | undefined
   /** Name mappers by the name of the Java class in the file. */
   readonly nameMappers?: Readonly<Record<string, NameMapper>> | undefined
-  /** TLS options in place of the file's `ssl…` settings; needed where it names stores that only Java can read. */
+  /** TLS options in place of the file's `ssl…` settings; needed if it names stores that only Java can read. */
   readonly tls?: TlsOptions | undefined
-  /** In place of the file's; needed where it names a `credentialsResolver`. */
+  /** In place of the file's; needed if it names a `credentialsResolver`. */
   readonly username?: string | undefined
   readonly password?: string | undefined
   /** Further ioredis options. */
@@ -45,7 +45,7 @@ const OWN = [
   'onWarning',
 ] as const satisfies readonly (keyof RedissonYamlOptions)[]
 
-/** What the file says, as options of `createClient`. */
+/** The settings of the file, as options of `createClient`. */
 export interface RedissonConfig extends ConnectOptions, Tuning {
   readonly codec: Codec
   readonly nameMapper: NameMapper
@@ -62,7 +62,7 @@ type Mode = (typeof MODES)[number]
 /** The settings of the mode, and those at the top. */
 type Both = readonly [server: Section, config: Section]
 
-/** Reads a file of Redisson's, or its text. `tuning` names the options of `createClient` that may stand beside. */
+/** Reads a file of Redisson, or its text. `tuning` names the options of `createClient` that may be combined with it. */
 export function readRedissonYaml(
   pathOrText: string | URL,
   options: RedissonYamlOptions,
@@ -76,7 +76,7 @@ export function readRedissonYaml(
   const warn = options.onWarning ?? ((text: string) => process.emitWarning(text, 'RedissonYamlWarning'))
 
   const { addresses, where } = place(mode, server)
-  // from Redisson 4.0 on these stand at the top
+  // from Redisson 4.0 on these are at the top
   const both: Both = [server, config]
   const target = {
     ...where,
@@ -96,7 +96,7 @@ export function readRedissonYaml(
 
 const FILE_NAME = /^[^{}]{1,1000}\.(ya?ml|json|conf|txt|properties)$/i
 
-/** A text has settings in it; anything else is the path of a file. */
+/** A string with settings is the text; any other is the path of a file. */
 function textOf(pathOrText: string | URL): string {
   if (typeof pathOrText === 'string' && /[\n{]|:\s/.test(pathOrText)) return pathOrText
   if (typeof pathOrText === 'string' && /^\w+:\/\//.test(pathOrText)) {
@@ -109,7 +109,7 @@ function textOf(pathOrText: string | URL): string {
     return readFileSync(pathOrText, 'utf8')
   } catch (thrown) {
     const path = String(pathOrText)
-    // what is no name of such a file could be settings on one line; the error underneath would show them
+    // a string that is no file name could be settings on one line, which the error of `readFile` would quote
     const shown = FILE_NAME.test(path) ? quoted(path) : describe(path)
     const why = (thrown as NodeJS.ErrnoException).code ?? 'unreadable'
     throw new InvalidArgumentError('pathOrText', 'a file that can be read, or YAML', inWords(`${shown} (${why})`))
@@ -164,7 +164,7 @@ function credentials(
   addresses: readonly Address[],
   options: RedissonYamlOptions,
 ): ConnectOptions {
-  // each for itself, an address before the settings, as in Redisson
+  // user and password separately; those of an address override the settings, as in Redisson
   const said = [options, ...addresses, read(server), read(config)]
   const username = said.find((place) => place.username !== undefined)?.username
   const password = said.find((place) => place.password !== undefined)?.password
@@ -190,7 +190,7 @@ function credentials(
   }
   if (server.path !== 'sentinelServersConfig') return definedOnly({ username, password })
   const sentinelUsername = server.text('sentinelUsername')
-  // as in Redisson: it is set only where it differs
+  // as in Redisson: it is set only if it differs
   const sentinelPassword = server.text('sentinelPassword') ?? password
   return definedOnly({ username, password, sentinelUsername, sentinelPassword })
 }
@@ -230,8 +230,8 @@ function numbers(server: Section): Tuning {
   const connectTimeout = server.number('connectTimeout')
   const commandTimeout = server.number('timeout')
   const ping = server.number('pingConnectionInterval')
-  // 0 means never there, but a dead socket is always looked for here; and Redisson's own default, which it writes into
-  // every file, shall not replace the shorter one here
+  // 0 means never in Redisson, but this package always pings; and Redisson's own default, which it writes into
+  // every file, must not replace the shorter one here
   const pingInterval = ping === 0 || ping === REDISSON_PING_MS ? undefined : ping
   return definedOnly({ connectTimeout, commandTimeout, pingInterval })
 }
@@ -239,7 +239,7 @@ function numbers(server: Section): Tuning {
 function socket(both: Both): Record<string, unknown> {
   const connectionName = both[0].text('clientName')
   const flags = both.map((section) => section.flag('tcpNoDelay'))
-  // Redisson writes its defaults, too: what differs from them is what was meant
+  // Redisson writes its defaults, too: a value that differs from the default was set by the user
   const noDelay = flags.includes(false) ? false : flags.find((flag) => flag)
   return definedOnly({ connectionName, noDelay })
 }
@@ -259,7 +259,7 @@ function mapperOf(both: Both, given: Readonly<Record<string, NameMapper>>): Name
   return mappers.find((mapper) => mapper !== identityMapper) ?? identityMapper
 }
 
-/** What would change where data goes or who may read it, and cannot be done here. */
+/** Refuses settings that affect where data goes or who may read it, and that this package does not support. */
 function refuse(section: Section): void {
   const mapper = section.object('commandMapper')?.javaClass
   if (mapper !== undefined && !mapper.endsWith('.DefaultCommandMapper')) {

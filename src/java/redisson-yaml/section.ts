@@ -2,7 +2,7 @@ import { InvalidArgumentError, inWords } from '../../errors.js'
 import { integer } from '../../options.js'
 import type { Tree } from './yaml-tree.js'
 
-/** One map of the file. It remembers what was asked for, so that nothing in the file goes unnoticed. */
+/** One map of the file. It remembers which settings were read, so that the reader can report the others. */
 export class Section {
   readonly path: string
   readonly #entries: Map<string, Tree>
@@ -14,7 +14,7 @@ export class Section {
     this.#entries = new Map(tree.value as ReadonlyMap<string, Tree>)
   }
 
-  /** What the reader has not asked for yet and is not null. */
+  /** The settings that were not read yet and are not null. */
   get rest(): string[] {
     return [...this.#entries].filter(([, { value }]) => value !== null).map(([name]) => name)
   }
@@ -53,7 +53,7 @@ export class Section {
     const tree = this.take(name)
     if (tree === undefined) return undefined
     const { path, value } = tree
-    // a variable gives text
+    // a variable is text
     const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
     return integer(path, number, 0, Number.MAX_SAFE_INTEGER)
   }
@@ -67,7 +67,7 @@ export class Section {
     throw new InvalidArgumentError(tree.path, 'true or false', inWords(kindOf(tree)))
   }
 
-  /** A list of texts; Jackson takes a single one without the dash, too. */
+  /** A list of texts; Jackson accepts a single one without the dash, too. */
   list(name: string): string[] | undefined {
     const tree = this.take(name)
     if (tree === undefined) return undefined
@@ -83,7 +83,7 @@ export class Section {
     return new Map([...(tree.value as ReadonlyMap<string, Tree>)].map(([key, value]) => [key, textOf(value)]))
   }
 
-  /** What stands as `!<class> { settings }`, or in JSON as `{ class: …, settings }`. */
+  /** An object: `!<class> { settings }`, or in JSON `{ class: …, settings }`. */
   object(name: string): { javaClass: string; settings: Section } | undefined {
     const tree = this.take(name)
     if (tree === undefined) return undefined
@@ -104,7 +104,7 @@ function textOf(tree: Tree): string {
   throw new InvalidArgumentError(path, 'text', inWords(kindOf(tree)))
 }
 
-/** Not the value: it may be a password. */
+/** The kind, not the value, which may be a password. */
 function kindOf({ value }: Tree): string {
   if (value instanceof Map) return 'a map'
   if (Array.isArray(value)) return 'a list'

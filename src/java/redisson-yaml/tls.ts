@@ -16,7 +16,7 @@ export const TLS_SETTINGS = [
   'sslKeystorePassword',
 ] as const
 const VERSIONS: readonly string[] = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
-/** How a Java key store of the old type begins; nothing but Java reads it. */
+/** The first bytes of a Java key store of the old type, which only Java reads. */
 const JKS_MAGIC = 0xfeedfeed
 
 const VERIFICATION: ReadonlyMap<string, TlsOptions> = new Map([
@@ -25,7 +25,7 @@ const VERIFICATION: ReadonlyMap<string, TlsOptions> = new Map([
   ['NONE', { rejectUnauthorized: false }],
 ])
 
-/** Java's TLS settings in Node's terms, those of the mode before those at the top; `given` in code stands for all of them. */
+/** Java's TLS settings in Node's terms, those of the mode before those at the top; `given` in code replaces all of them. */
 export function tlsOptions(sections: readonly Section[], given: TlsOptions | undefined): TlsOptions {
   if (given !== undefined) {
     for (const section of sections) for (const name of TLS_SETTINGS) section.take(name)
@@ -40,7 +40,7 @@ export function tlsOptions(sections: readonly Section[], given: TlsOptions | und
   return Object.assign({}, ...others.reverse(), verification(sections)) as TlsOptions
 }
 
-/** Redisson 4 writes it in two places, also where only one was set: which was meant must not be guessed. */
+/** Redisson 4 writes it in two places, even if only one was set: the reader must not guess which one counts. */
 function verification(sections: readonly Section[]): TlsOptions {
   const modes = new Set(sections.map(modeOf).filter((mode) => mode !== undefined))
   const [mode = 'STRICT', other] = modes
@@ -106,7 +106,7 @@ function identity(config: Section): TlsOptions {
   return passphrase === undefined ? { pfx } : { pfx, passphrase }
 }
 
-/** The stores are URLs; those of the class path are somewhere in a jar. */
+/** The stores are URLs; class path URLs point into a jar and are refused. */
 function fileAt(config: Section, name: string): Buffer {
   const url = config.required(name)
   const path = config.at(name)

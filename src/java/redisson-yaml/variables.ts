@@ -2,12 +2,12 @@ import { InvalidArgumentError } from '../../errors.js'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** Sticky: it is tried only where a reference begins, and it begins nothing that has no end. */
+/** Sticky: it is tried only where a reference begins, and matches only closed references. */
 const NAME = /[\w.]{1,200}/y
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}`. Only inside a value, so that a password with quotes or colons stays one; and
- * what has neither value nor default is refused, where Redisson leaves the reference and looks for a host of that name.
+ * Replaces `${NAME}` and `${NAME:-default}`. Only inside parsed values, so that a password may contain quotes and colons; and
+ * a variable without value and default is refused, where Redisson keeps the reference and resolves a host of that name.
  */
 export function substitute(text: string, path: string, variables: Variables): string {
   const parts: string[] = []
@@ -29,7 +29,7 @@ interface Reference {
   readonly end: number
 }
 
-/** `undefined`: none; `null`: nor is there one further on, as nothing is closed there. */
+/** `undefined`: no reference here; `null`: nor further on, because no bracket is closed there. */
 function referenceAt(text: string, at: number): Reference | undefined | null {
   NAME.lastIndex = at + 2
   const name = NAME.exec(text)?.[0]

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { InvalidArgumentError, UnsupportedOperationError, inWords } from '../../errors.js'
 
-/** A value of the file, with the name of the Java class that stood before it as a tag (`!<org.redisson…> {}`), if any. */
+/** A value of the file, with the name of the Java class in the tag before it (`!<org.redisson…> {}`), if any. */
 export interface Tree {
-  /** Where it stands, as `singleServerConfig.address`. */
+  /** Its path, such as `singleServerConfig.address`. */
   readonly path: string
   readonly javaClass: string | undefined
   readonly value: string | number | boolean | null | readonly Tree[] | ReadonlyMap<string, Tree>
@@ -14,26 +14,26 @@ export interface Tree {
 
 /** Redisson's own files are three levels deep. */
 const MAX_DEPTH = 8
-/** Those have two thousand characters; the parser takes more than its share of time for much that is wrong. */
+/** Redisson's files have two thousand characters; for larger wrong texts the parser takes too long. */
 const MAX_CHARS = 16_384
-/** Of brackets, before the parser meets them: it calls itself for each. Values may hold some that are never closed. */
+/** The most open brackets, checked before parsing, because the parser recurses for each. Values may contain some that are never closed. */
 const MAX_OPEN = 64
-/** Aliases can make much of little, and each is looked for in the whole file. */
+/** The most aliases: they can expand a small file to a large one, and the parser searches the whole file for each. */
 const MAX_VALUES = 10_000
 const MAX_ALIASES = 100
-/** Tags that only say of what type a value is anyway. */
+/** Tags that only name the type that the value has anyway. */
 const PLAIN_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/
 const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u
 
-/** Reads YAML into plain data. A tag is kept as the name it is; nothing is ever made of it. */
+/** Reads YAML into plain data. A tag is kept as a name; no object is created from it. */
 export function readTree(text: string, resolve: (text: string, path: string) => string): Tree {
   if (text.length > MAX_CHARS)
     throw new InvalidArgumentError('the YAML', `at most ${MAX_CHARS} characters`, text.length)
   assertFlat(text)
   const { parseDocument, isAlias, isMap, isScalar, isSeq, LineCounter } = library()
   const lines = new LineCounter()
-  // a pretty error would show the line, and that may hold a password
-  // keys that stand there twice are found below, in less time
+  // a pretty error would quote the line, which may contain a password
+  // duplicate keys are found below, in less time
   const document = withoutStacks(() =>
     parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false }),
   )
@@ -94,7 +94,7 @@ function assertFlat(text: string): void {
   }
 }
 
-/** A text of nothing but errors has thousands of them, and only the place of the first is of use. */
+/** Reports only the position of the first error: a wrong text can have thousands. */
 function withoutStacks<T>(action: () => T): T {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 0
@@ -115,7 +115,7 @@ function classOf(tag: string | undefined, path: string): string | undefined {
   )
 }
 
-/** `yaml` is optional: only those who read such a file need it. */
+/** `yaml` is an optional package: only applications that read such a file need it. */
 function library(): typeof Yaml {
   try {
     return createRequire(import.meta.url)('yaml') as typeof Yaml
