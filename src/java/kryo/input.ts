@@ -105,7 +105,7 @@ export class ValueReader extends Reader implements Input {
     if (number !== NOT_NULL) {
       const object = this.#objects[number - 2]
       if (object === UNFINISHED || object === undefined) this.fail(`reference ${number} at ${this.at} leads nowhere`)
-      // the numbers are no map keys here, because numbers can be chosen to collide
+      // only objects: a number cannot be a map, and numbers can be chosen to collide in the set
       if (typeof object === 'object') this.#handedOut.add(object)
       return object
     }
