@@ -108,7 +108,10 @@ export function plant({ what, changes }: Fault, files: readonly ts.SourceFile[])
     const fail = (why: string): never => {
       throw new Error(`The fault "${what}" cannot be planted: ${describe} in ${place}: ${why}`)
     }
-    const [node, ...others] = files.flatMap((file) => declarations(file, place.split('.')))
+    const names = place.split('.')
+    const [node, ...others] = files
+      .filter(({ text }) => names.every((name) => text.includes(name))) // a walk costs a hundred times as much
+      .flatMap((file) => declarations(file, names))
     if (node === undefined) return fail(`there is no ${place}`)
     if (others.length > 0) {
       fail(`there are several: ${[node, ...others].map((each) => each.getSourceFile().fileName).join(', ')}`)
