@@ -99,10 +99,9 @@ function render(all) {
     '',
     '<!-- Written by scripts/parity.mjs from redisson-parity.json. Do not edit: run `npm run parity`. -->',
     '',
-    `Every public method of the five interfaces at Redisson 4.7.1, and what is called here. The Async, Reactive and Rx twins are
-left out: every call here gives a promise. Where the behaviour differs on purpose:
-[differences-from-redisson.md](differences-from-redisson.md). At the end stand the operations of Redisson PRO's reliable queue by their names in
-its documentation; their arguments are given in this package's words.`,
+    `Every public method of the five interfaces of Redisson 4.7.1, and the method of this package. The Async, Reactive and Rx variants are
+omitted: every call here returns a promise. [differences-from-redisson.md](differences-from-redisson.md) lists where the behaviour differs on purpose.
+The last table has the operations of Redisson PRO's reliable queue by their names in its documentation; their arguments have this package's names.`,
     '',
   ]
   for (const section of all) {

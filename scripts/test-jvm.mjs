@@ -232,12 +232,12 @@ function render(cells) {
 Written by \`npm run test:jvm -- --write\`; \`npm run test:jvm\` fails when it finds something else. It runs the real Redisson
 ${names.join(', ')} on a JVM, and this package on the other side, on one Redis.
 
-Redisson 3.20.1 stands for all before 3.21.1: they write another entry format, which is understood here, and get stuck on the
+Redisson 3.20.1 represents all versions before 3.21.1: they write another entry format, which this package reads, and get stuck on the
 later one, as they do beside a newer Redisson.
 
 ## Codecs
 
-Each cell puts every kind of value that the codec has into a queue on one side, and takes it on the other.
+For each cell one side offers every kind of value that the codec has, and the other side takes it.
 
 ${table(['codec', ...names.flatMap((version) => directions.map((direction) => `${version}: ${direction}`))], codecs)}
 ${notes.map((note, i) => `\n(${i + 1}) ${note}\n`).join('')}
