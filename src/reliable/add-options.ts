@@ -3,6 +3,7 @@ import { resolveDurability, type Durability, type Wait } from '../redis/durable/
 import { InvalidArgumentError } from '../errors.js'
 import { PRIORITIES } from '../keys.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
+import type { NewMessage } from '../store/new-message.js'
 import { toMillis } from '../timing/units.js'
 import { assertId } from './message-id.js'
 import { encodeHeaders, type Headers } from './record.js'
@@ -26,7 +27,7 @@ export interface AddOptions {
   /** How often it is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
   /**
-   * `'keep'` (default) leaves a message of the same id as it is; `'replace'` removes it, also from who has got it, and adds
+   * `'keep'` (default) leaves a message of the same id as it is; `'replace'` removes it, also from a consumer that has it, and adds
    * the new one; `'postpone'` gives the one that is there the new time, and leaves one that a consumer has as it is.
    */
   readonly existing?: ExistingPolicy | undefined
@@ -47,7 +48,7 @@ export interface AddItem<T> extends Omit<AddOptions, keyof AddManyOptions> {
   readonly payload: T
 }
 
-export const ITEM_OPTIONS = [
+const ITEM_OPTIONS = [
   'id',
   'delay',
   'date',
@@ -60,44 +61,30 @@ export const ITEM_OPTIONS = [
 
 export const MAX_DELIVERIES = 1_000_000
 
-/** When it becomes visible: so long from now, at a moment, or as the queue says. */
-export type Visible = { readonly delayMs: number } | { readonly atMs: number } | undefined
-
-/** A message on its way, checked and encoded; bytes and texts as the script takes them. */
-export interface PendingMessage {
-  readonly id: string
-  /** Drawn here, so that no other message has it. */
+/** A message on its way. */
+export interface PendingMessage extends NewMessage {
+  /** Its id was drawn here, so that no other message has it. */
   readonly isDrawn: boolean
-  readonly priority: number
-  readonly visible: Visible
-  readonly timeToLive: string
-  readonly deliveryLimit: string
-  readonly headers: Buffer
-  readonly payload: Buffer
-  readonly mark: string
-  readonly markMs: string
 }
 
-export function prepare(
-  options: Omit<AddOptions, keyof AddManyOptions>,
-  payload: Buffer,
-  drawId: () => string,
-): PendingMessage {
+export type MessageOptions = Omit<AddOptions, keyof AddManyOptions>
+
+/** The message with its options checked and encoded. */
+export function prepare(options: MessageOptions, payload: Buffer, drawId: () => string): PendingMessage {
   const { id, priority = 0, timeToLive, deliveryLimit, deduplicate } = options
   const given = id === undefined ? undefined : assertId('id', id)
-  const { mark, markMs } = markOf(deduplicate, given, payload)
+  const mark = markOf(deduplicate, given, payload)
   return {
     id: given ?? drawId(),
     isDrawn: given === undefined,
-    priority: integer('priority', priority, 0, PRIORITIES - 1),
+    priority: assertPriority(priority),
     visible: visibleOf(options),
     timeToLive: timeToLive === undefined ? '' : String(positive('timeToLive', timeToLive)),
     deliveryLimit:
       deliveryLimit === undefined ? '' : String(integer('deliveryLimit', deliveryLimit, 1, MAX_DELIVERIES)),
     headers: encodeHeaders(options.headers),
     payload,
-    mark,
-    markMs,
+    ...mark,
   }
 }
 
@@ -108,7 +95,19 @@ export interface How {
   readonly wait: Wait | undefined
 }
 
-export const HOW_OPTIONS = ['existing', 'durability'] as const
+const HOW_OPTIONS = ['existing', 'durability'] as const
+
+export function assertAddOptions(options: unknown): void {
+  onlyKnown('options', options, [...ITEM_OPTIONS, ...HOW_OPTIONS])
+}
+
+export function assertAddManyOptions(options: unknown): void {
+  onlyKnown('options', options, HOW_OPTIONS)
+}
+
+export function assertAddItem(item: unknown, at: number): void {
+  onlyKnown(`items[${at}]`, item, [...ITEM_OPTIONS, 'payload'])
+}
 
 export function howOf({ existing, durability }: AddManyOptions): How {
   return {
@@ -121,19 +120,23 @@ export function positive(what: string, ms: unknown): number {
   return integer(what, ms, 1, Number.MAX_SAFE_INTEGER)
 }
 
-function visibleOf({ delay, date }: AddOptions): Visible {
-  if (date === undefined) return delay === undefined ? undefined : { delayMs: toMillis('delay', delay) }
+export function assertPriority(priority: unknown): number {
+  return integer('priority', priority, 0, PRIORITIES - 1)
+}
+
+function visibleOf({ delay, date }: AddOptions): string {
+  if (date === undefined) return delay === undefined ? '' : String(toMillis('delay', delay))
   if (delay !== undefined) throw new InvalidArgumentError('delay', 'none where there is a date', delay)
   if (!(date instanceof Date) || Number.isNaN(date.getTime()))
     throw new InvalidArgumentError('date', 'a valid Date', date)
-  return { atMs: date.getTime() }
+  return `@${date.getTime()}`
 }
 
 function markOf(
   deduplicate: AddOptions['deduplicate'],
   id: string | undefined,
   payload: Buffer,
-): { mark: string; markMs: string } {
+): Pick<NewMessage, 'mark' | 'markMs'> {
   if (deduplicate === undefined) return { mark: '', markMs: '' }
   onlyKnown('deduplicate', deduplicate, ['by', 'forMs'])
   const by = oneOf('deduplicate.by', deduplicate.by, ['id', 'payload'])

@@ -27,10 +27,3 @@ export interface ReliableIdentity<T> {
 export function identify<T>(name: string, rawName: string, codec: Codec<T>): ReliableIdentity<T> {
   return { name, rawName, codec, keys: reliableKeys(rawName), dead: reliableKeys(deadLettersOf(rawName)) }
 }
-
-/** The schedules by the names that the scripts have for them. */
-export type DueKeys = { readonly [K in `due${0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9}`]: string }
-
-export function dueKeys({ due }: ReliableKeys): DueKeys {
-  return Object.fromEntries(due.map((key, priority) => [`due${priority}`, key])) as DueKeys
-}

@@ -1,4 +1,4 @@
-import type { Delivery } from './delivery.js'
+import type { Claim, PolledRecord } from '../store/reliable-scripts.js'
 import type { Headers } from './record.js'
 
 /** How a message that was not handled goes back. */
@@ -13,27 +13,17 @@ export interface NegativeOptions {
   readonly error?: unknown
 }
 
-/** What a message can be asked to do, by the queue it came from. */
+/** What a message asks of the queue it came from. */
 export interface MessageActions {
   /** Identifies that queue. */
   readonly queueKey: string
-  acknowledge(delivery: Delivery): Promise<boolean>
-  negativeAcknowledge(delivery: Delivery, options?: NegativeOptions): Promise<boolean>
+  acknowledge(message: Claim): Promise<boolean>
+  negativeAcknowledge(message: Claim, options?: NegativeOptions): Promise<boolean>
   extend(message: ReliableMessage, visibilityTimeout?: number): Promise<boolean>
 }
 
-/** What a delivery is made of. */
-export interface MessageContent<T> {
-  readonly payload: T
-  readonly headers: Headers
-  readonly visibleAt: number
-  readonly polledAt: number
-  readonly visibleUntil: number
-  readonly heldUntil: number
-}
-
 /** One delivery of a message. Until its visibility ends no other consumer gets it. */
-export class ReliableMessage<T = unknown> {
+export class ReliableMessage<T = unknown> implements Claim {
   readonly id: string
   readonly payload: T
   readonly headers: Headers
@@ -46,31 +36,35 @@ export class ReliableMessage<T = unknown> {
   /** When it was handed out, epoch milliseconds by the Redis clock. */
   readonly polledAt: number
   /** @internal */
-  readonly delivery: Delivery
+  readonly member: string | Buffer
+  /** @internal */
+  readonly lease: string
   /** @internal How many extensions are under way. */
   extensions = 0
   /**
-   * @internal Taken beforehand once before and never begun: it may have killed its process when it was decoded or handled. So it is begun first,
+   * @internal Prefetched once before and never begun: it may have killed its process when it was decoded or handled. So it is begun first,
    * which counts the delivery, and decoded only then.
    */
-  isSuspect = false
+  isSuspect: boolean
   readonly #actions: MessageActions
   #visibleUntil: number
   #heldUntil: number
 
   /** @internal */
-  constructor(actions: MessageActions, delivery: Delivery, content: MessageContent<T>) {
+  constructor(actions: MessageActions, polled: PolledRecord, headers: Headers, payload: T) {
     this.#actions = actions
-    this.delivery = delivery
-    this.id = delivery.id
-    this.payload = content.payload
-    this.headers = content.headers
-    this.priority = delivery.priority
-    this.attempt = attemptOf(delivery)
-    this.visibleAt = content.visibleAt
-    this.polledAt = content.polledAt
-    this.#visibleUntil = content.visibleUntil
-    this.#heldUntil = content.heldUntil
+    this.id = polled.id
+    this.payload = payload
+    this.headers = headers
+    this.priority = polled.priority
+    this.attempt = attemptOf(polled)
+    this.visibleAt = polled.visibleAt
+    this.polledAt = polled.polledAt
+    this.member = polled.member
+    this.lease = polled.lease
+    this.isSuspect = isSuspect(polled)
+    this.#visibleUntil = polled.visibleUntil
+    this.#heldUntil = polled.heldUntil
   }
 
   /** When another consumer can get it, epoch milliseconds by the Redis clock. */
@@ -93,17 +87,59 @@ export class ReliableMessage<T = unknown> {
     return performance.now() < this.#heldUntil
   }
 
-  /** It was handled: removes it. False when it was not yours any more; then nothing was changed. */
+  /**
+   * Removes the message: it was handled. Resolves with false when it was not yours any more; then nothing was changed.
+   *
+   * @throws ConnectionError its `outcome` says whether the message may have been removed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const message = await client.getReliableQueue<string>('mails').poll()
+   * if (message !== null && !(await message.acknowledge())) console.warn('another consumer has it by now')
+   * ```
+   */
   acknowledge(): Promise<boolean> {
-    return this.#actions.acknowledge(this.delivery)
+    return this.#actions.acknowledge(this)
   }
 
-  /** It was not handled. False when it was not yours any more; then nothing was changed. */
+  /**
+   * Gives the message back: it was not handled. Resolves with false when it was not yours any more; then nothing was changed.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError its `outcome` says whether the message may have been given back
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const message = await client.getReliableQueue<string>('mails').poll()
+   * await message?.negativeAcknowledge({ delay: 5_000, error: new Error('the server is busy') })
+   * ```
+   */
   negativeAcknowledge(options?: NegativeOptions): Promise<boolean> {
-    return this.#actions.negativeAcknowledge(this.delivery, options)
+    return this.#actions.negativeAcknowledge(this, options)
   }
 
-  /** More time: so many milliseconds from now (at least 1; default: what the queue says). False when it was not yours any more. */
+  /**
+   * Extends the visibility: to so many milliseconds from now (at least 1; default: what the queue says). Resolves with false when the
+   * message was not yours any more.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError the message may have been extended
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const message = await client.getReliableQueue<string>('mails').poll({ visibilityTimeout: 5_000 })
+   * await message?.extend(60_000)
+   * ```
+   */
   extend(visibilityTimeout?: number): Promise<boolean> {
     return this.#actions.extend(this, visibilityTimeout)
   }
@@ -122,11 +158,11 @@ export class ReliableMessage<T = unknown> {
 }
 
 /** See `ReliableMessage.isSuspect`; the poll script says it so. */
-export function isSuspect({ lease }: Delivery): boolean {
+export function isSuspect({ lease }: Claim): boolean {
   return lease.includes(' ~')
 }
 
 /** The number of a delivery, from 1. */
-export function attemptOf({ lease }: Delivery): number {
+export function attemptOf({ lease }: Claim): number {
   return Number.parseInt(lease, 10)
 }

@@ -2,51 +2,17 @@ import { isBrief } from '../redis/replies/server-errors.js'
 import { noConnectionYet } from '../redis/topology/topology.js'
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../store/reliable-scripts.js'
+import type { HowToHold } from '../store/reliable-store.js'
 import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import { TransferTask, type TransferResult } from '../scheduler/transfer-task.js'
-import type { Delivery } from './delivery.js'
-
-/** A message that was handed out, and when its visibility ends by the Redis clock. */
-export interface Polled extends Omit<PolledRecord, 'id'>, Delivery {
-  /** When it was handed out, by the Redis clock. */
-  readonly polledAt: number
-  readonly visibleUntil: number
-  /** The same by the monotonic clock of this process, or a little earlier. */
-  readonly heldUntil: number
-}
-
-/** `sentAt`: when the script was sent, by the monotonic clock of this process. */
-export function polledOf({ now, visibilityMs, messages }: PollReply, sentAt: number): Polled[] {
-  const polledAt = Math.floor(now)
-  const visibleUntil = polledAt + visibilityMs
-  const heldUntil = sentAt + visibilityMs
-  return messages.map(({ priority, id: bytes, lease, visibleAt, record }) => {
-    const id = bytes.toString()
-    const member = memberOf(priority, id, bytes)
-    return { priority, id, member, lease, visibleAt, record, polledAt, visibleUntil, heldUntil }
-  })
-}
-
-/** Bytes only where the id cannot be a text: those take longer all the way. */
-function memberOf(priority: number, id: string, bytes: Buffer): string | Buffer {
-  return id.includes('\ufffd') ? Buffer.concat([Buffer.from(String(priority)), bytes]) : `${priority}${id}`
-}
-
-/** How messages are taken. */
-export interface HowToHold {
-  /** -1 is what the queue says. */
-  readonly visibilityMs: number
-  /** The messages are prefetched: each counts as an attempt only from when it is extended as begun. */
-  readonly beforehand: boolean
-}
 
 export interface PollerParams {
   /** Runs the script. */
   readonly poll: (count: number, how: HowToHold, announce: boolean) => Promise<PollReply>
   /** Returns messages to the queue that no caller waits for any more. */
-  readonly release: (polled: readonly Polled[]) => Promise<void>
+  readonly release: (polled: readonly PolledRecord[]) => Promise<void>
   readonly onError: (error: Error) => void
   readonly isConnected: () => boolean
   readonly clock: Clock
@@ -55,7 +21,7 @@ export interface PollerParams {
 
 interface Group {
   readonly how: HowToHold
-  readonly takers: WaiterQueue<Polled>
+  readonly takers: WaiterQueue<PolledRecord>
 }
 
 /** The most that one script hands out. */
@@ -94,7 +60,7 @@ export class Poller {
   }
 
   /** Waits for 1 to `max` messages; resolves with none when the time is over. */
-  take(max: number, how: HowToHold, options: TakerOptions): Promise<Polled[]> {
+  take(max: number, how: HowToHold, options: TakerOptions): Promise<PolledRecord[]> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     const key = `${how.visibilityMs} ${how.beforehand}`
     const group = this.#takers.get(key) ?? { how, takers: this.#noTakers() }
@@ -150,20 +116,19 @@ export class Poller {
         this.#takers.delete(key)
         continue
       }
-      const sentAt = this.#params.clock.now()
       last = await this.#params.poll(Math.min(MOST, takers.wanted), how, announce)
       this.#hasServed = true
       moved += last.messages.length
       progress += last.changed
-      const left = takers.give(polledOf(last, sentAt))
+      const left = takers.give(last.messages)
       if (last.messages.length > 0) this.#toTheEnd(key, group)
       if (left.length > 0) void this.#params.release(left).catch(this.#params.onError)
     }
     if (last === undefined) return null
     const { now, next, subscribers } = last
     // where more is visible and no caller waits, the next caller that begins to wait starts a poll
-    const isForNobody = !this.isWanted && next !== null && next <= now
-    return { moved, next: isForNobody ? null : next, now, subscribers, progress }
+    const isUnwanted = !this.isWanted && next !== null && next <= now
+    return { moved, next: isUnwanted ? null : next, now, subscribers, progress }
   }
 
   /** A group that got messages is served last the next time, so that it cannot starve the others. */
@@ -172,8 +137,8 @@ export class Poller {
     this.#takers.set(key, group)
   }
 
-  #noTakers(): WaiterQueue<Polled> {
-    return new WaiterQueue<Polled>(
+  #noTakers(): WaiterQueue<PolledRecord> {
+    return new WaiterQueue<PolledRecord>(
       this.#params.clock,
       () => undefined,
       () => this.#whyNone(),

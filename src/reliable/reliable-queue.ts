@@ -1,343 +1,744 @@
-import { AddManyError, InternalError, InvalidArgumentError, RedelayedError, inWords, toError } from '../errors.js'
+import type { Codec } from '../codecs/codec.js'
+import type { EventName, Events, Listener } from '../events.js'
 import { deadLettersOf } from '../keys.js'
-import { boolean, integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
-import { toMillis } from '../timing/units.js'
-import {
-  HOW_OPTIONS,
-  ITEM_OPTIONS,
-  howOf,
-  positive,
-  prepare,
-  type AddItem,
-  type AddManyOptions,
-  type AddOptions,
-  type How,
-  type PendingMessage,
-} from './add-options.js'
-import { Adder, toRedelayed, type Added } from './additions.js'
+import { integer, nonEmptyString, oneOf } from '../options.js'
+import type { QueueContext } from '../queues/context.js'
+import { QueueHandle } from '../queues/queue-handle.js'
+import { ReliableStore } from '../store/reliable-store.js'
+import { Acknowledger, giveBackOf } from './acknowledger.js'
+import type { AddItem, AddManyOptions, AddOptions } from './add-options.js'
+import { Adder, type Added } from './adder.js'
+import { Changes, type MoveMessages } from './changes.js'
+import { Claims, type PollManyOptions, type PollOptions } from './claims.js'
+import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from './config.js'
+import { Contents, type MessageInfo, type MessageState, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
-import type { Delivery } from './delivery.js'
-import { Acknowledger, reasonOf, type GiveBack } from './handling.js'
-import { ReliableMessage, isSuspect, type MessageActions, type NegativeOptions } from './message.js'
-import { idOf } from './message-id.js'
-import type { Polled } from './poller.js'
-import { Claims } from './polling.js'
-import { TASK_HEADER, checkHeaders, readRecord } from './record.js'
-import { ReliableRepeats } from './reliable-repeats.js'
-import { groupUnreadable, type Unreadable, type UnreadableGroup } from './unreadable.js'
-
-export interface PollOptions {
-  /**
-   * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it nothing is waited for.
-   */
-  readonly timeout?: number | undefined
-  /** For how many milliseconds no other consumer gets it. At least 1; default: what the queue's configuration says, else 30,000. */
-  readonly visibilityTimeout?: number | undefined
-  /** `'auto'` acknowledges before you have it: at most once. Default `'manual'`. */
-  readonly acknowledge?: 'manual' | 'auto' | undefined
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface PollManyOptions extends PollOptions {
-  /** At most so many. 1 to 1,000. */
-  readonly count: number
-}
-
-const ID_BYTES = 8
-/** What the scripts take for "as the queue says". */
-const UNSAID = -1
+import type { NegativeOptions, ReliableMessage } from './message.js'
+import { TASK_HEADER } from './record.js'
+import type { ScheduleOptions } from './repeats/repeat-definition.js'
+import { Repeats } from './repeats/repeats.js'
+import { Schedules, type ScheduleInfo } from './repeats/schedules.js'
 
 /**
  * A queue whose messages stay until they are acknowledged: at least once. A message becomes visible after its delay, is handed
  * to one consumer for its visibility, and comes back when that ends without an acknowledgement. The vocabulary is that of
  * Redisson's RReliableQueue; the keys are this package's own.
+ *
+ * Each method hands over to one part of the queue, and puts the queue's name on its errors.
  */
-export class ReliableQueue<T = unknown> extends ReliableRepeats<T> {
-  readonly #additions: Adder
-  readonly #handling: Acknowledger
-  readonly #actions: MessageActions
-  readonly #polling: Claims
+export class ReliableQueue<T = unknown> {
+  /** The queue's name as the application knows it. */
+  readonly name: string
+  readonly codec: Codec<T>
+  /** @internal */
+  readonly context: QueueContext
+  /** @internal */
+  readonly reliable: ReliableContext
+  /** @internal */
+  readonly identity: ReliableIdentity<T>
+  readonly #handle: QueueHandle<T>
+  readonly #store: ReliableStore
+  readonly #adder: Adder<T>
+  readonly #claims: Claims<T>
+  readonly #acknowledger: Acknowledger<T>
+  readonly #contents: Contents<T>
+  readonly #changes: Changes<T>
+  readonly #schedules: Schedules<T>
+  #events: { readonly events: Events; readonly end: () => void } | undefined
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
-    super(reliable, identity)
-    this.#additions = new Adder(reliable, identity)
-    this.#handling = new Acknowledger(reliable, identity)
-    this.#actions = {
-      queueKey: identity.keys.messages,
-      acknowledge: (delivery) => this.handle.attribute(this.#handling.acknowledge(delivery)),
-      negativeAcknowledge: (delivery, options) => this.#giveBack(delivery, options),
-      extend: (message, visibilityTimeout) => this.#extend(message as ReliableMessage<T>, visibilityTimeout),
-    }
-    this.#polling = new Claims(reliable, identity, this.#handling, this.repeats)
+    const { queues, polls, instrumentation, keysOf } = reliable
+    this.name = identity.name
+    this.codec = identity.codec
+    this.context = queues
+    this.reliable = reliable
+    this.identity = identity
+    const handle = new QueueHandle(queues, identity)
+    const store = new ReliableStore(queues.commands, queues.settings, identity)
+    const repeats = new Repeats(handle, store, polls)
+    this.#handle = handle
+    this.#store = store
+    this.#adder = new Adder(handle, store, instrumentation)
+    this.#acknowledger = new Acknowledger(handle, store)
+    this.#claims = new Claims(handle, store, { acknowledger: this.#acknowledger, repeats, polls })
+    this.#contents = new Contents(handle, store)
+    this.#changes = new Changes(handle, store, keysOf)
+    this.#schedules = new Schedules(handle, store, repeats)
   }
 
   /**
-   * Adds a message. Resolves when Redis has it, or, with `durability`, when those have it that it names. Where connections break, a message that is visible at once can be handled before the repetition of
-   * its `add` comes, which adds it once more; `deduplicate` by an id of your own prevents that.
+   * Adds a message. Resolves when Redis has it, or, with `durability`, when those have it that it names. Where connections break, a
+   * message that is visible at once can be handled before the repetition of its `add` comes, which adds it once more; `deduplicate` by
+   * an id of your own prevents that.
    *
    * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
    * @throws QueueFullError, OperationDisabledError: it was not added
    * @throws ConnectionError its `outcome` says whether the message may have been added
    * @throws DurabilityError it was accepted, but is not as durable as asked in time; `added` is what became of it
    * @throws UnsupportedServerError the server does not have what `durability` needs: nothing was sent
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<{ to: string }>('mails')
+   * const { id, outcome } = await mails.add({ to: 'ada' }, { delay: 5_000, priority: 9 })
+   * console.log(id, outcome) // 'added'
+   * ```
    */
-  async add(payload: T, options: AddOptions = {}): Promise<Added> {
-    const { pending, how } = this.handle.checked(() => {
-      onlyKnown('options', options, [...ITEM_OPTIONS, ...HOW_OPTIONS])
-      return { pending: this.#prepare(payload, options, 'payload'), how: howOf(options) }
-    })
-    const [result] = await this.#add([pending], how)
-    if (result !== undefined && !(result instanceof RedelayedError)) return result
-    throw this.handle.withQueueName(result ?? new InternalError('add-result', 'there is none'))
+  add(payload: T, options: AddOptions = {}): Promise<Added> {
+    return this.#handle.attribute(this.#adder.add(payload, options))
   }
 
   /**
    * Adds many messages in few round trips; resolves with what became of each, in order. All are checked and encoded before
    * anything is sent. They are independent of each other: some may be added and others not.
    *
+   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
    * @throws AddManyError names those that were not added, and has the results of the others; with `durability` also those that
    *   were accepted but are not as durable as asked, by a DurabilityError that says what became of them
+   *
+   * @example
+   * ```ts
+   * import { AddManyError, createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * try {
+   *   await mails.addMany([{ payload: 'a' }, { payload: 'b', delay: 60_000 }], { existing: 'keep' })
+   * } catch (error) {
+   *   if (!(error instanceof AddManyError)) throw error
+   *   for (const { index, error: cause } of error.failures) console.error(index, cause.code)
+   * }
+   * ```
    */
-  async addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
-    const { pending, how } = this.handle.checked(() => {
-      onlyKnown('options', options, HOW_OPTIONS)
-      const pending = Array.from(items, (item, at) => {
-        onlyKnown(`items[${at}]`, item, [...ITEM_OPTIONS, 'payload'])
-        return this.#prepare(item.payload, item, `items[${at}].payload`)
-      })
-      return { pending, how: howOf(options) }
-    })
-    const results = await this.#add(pending, how)
-    const failures = results.flatMap((result, index) =>
-      result instanceof RedelayedError ? [{ index, error: result }] : [],
-    )
-    if (failures.length === 0) return results as Added[]
-    for (const { error } of failures) this.handle.withQueueName(error)
-    const added = results.map((result) => (result instanceof RedelayedError ? null : result))
-    throw new AddManyError(added, failures, { queue: this.name })
+  addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
+    return this.#handle.attribute(this.#adder.addMany(items, options))
   }
 
-  /** As `add`, for the worker's handler of that name: it gets `args`. */
+  /**
+   * Adds a message for the worker's handler of that name: the handler gets `args`.
+   *
+   * @throws as `add`
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const client = createClient()
+   * const jobs = client.getReliableQueue<{ report: number }>('jobs')
+   * client.createWorker(jobs, { print: ({ report }) => console.log('printing', report) })
+   * await jobs.addTask('print', { report: 7 })
+   * ```
+   */
   async addTask(task: string, args: T, options: AddOptions = {}): Promise<Added> {
-    const headers = this.handle.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
+    const headers = this.#handle.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
     return this.add(args, { ...options, headers })
   }
 
-  /** Takes one message for its visibility; `null` when there is none, or none came in time. */
-  async poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
-    this.handle.checked(() => onlyKnown('options', options, ['timeout', 'visibilityTimeout', 'acknowledge', 'signal']))
-    const [message = null] = await this.#poll({ ...options, count: 1 })
-    return message
+  /**
+   * Takes one message for its visibility; `null` when there is none, or none came in time.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError what the lost reply held is redelivered when its visibility ends
+   * @throws ShutdownError the client was shut down while the call waited
+   * @throws the reason of `signal`
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const message = await mails.poll({ timeout: 10_000, visibilityTimeout: 60_000 })
+   * if (message !== null) await message.acknowledge()
+   * ```
+   */
+  poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
+    return this.#handle.attribute(this.#claims.one(options))
   }
 
-  /** Takes up to `count` messages for their visibility: all that are there, or, with a timeout, as soon as there is any. */
-  async pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
-    this.handle.checked(() => {
-      onlyKnown('options', options, ['count', 'timeout', 'visibilityTimeout', 'acknowledge', 'signal'])
-      integer('count', options.count, 1, 1_000)
-    })
-    return this.#poll(options)
+  /**
+   * Takes up to `count` messages for their visibility: all that are there, or, with a timeout, as soon as there is any.
+   *
+   * @throws as `poll`
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const messages = await mails.pollMany({ count: 100, timeout: Infinity })
+   * await mails.acknowledge(...messages)
+   * ```
+   */
+  pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
+    return this.#handle.attribute(this.#claims.many(options))
   }
 
   /** @internal As `pollMany`, for a worker; `beforehand`: some of them are not handled at once. */
   pollFor(options: PollManyOptions, beforehand: boolean): Promise<ReliableMessage<T>[]> {
-    return this.#poll(options, beforehand)
+    return this.#handle.attribute(this.#claims.claim(options, beforehand))
   }
 
-  /** They were handled: removes them. One answer each: false for one that was not yours any more, and is left as it is. */
+  /**
+   * Removes messages: they were handled. One answer each: false for one that was not yours any more, and is left as it is.
+   *
+   * @throws InvalidArgumentError one of them was not polled from this queue; nothing was sent
+   * @throws ConnectionError its `outcome` says whether the messages may have been removed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const messages = await mails.pollMany({ count: 10 })
+   * const answers = await mails.acknowledge(...messages)
+   * console.log(answers.filter((isDone) => !isDone).length, 'came too late')
+   * ```
+   */
   async acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
-    const deliveries = this.handle.checked(() => this.#deliveriesOf(messages))
-    return this.handle.attribute(this.#handling.acknowledgeMany(deliveries))
+    this.#handle.checked(() => this.#acknowledger.assertOwn(messages))
+    return this.#handle.attribute(this.#acknowledger.acknowledgeMany(messages))
   }
 
-  /** They were not handled. One answer each: false for one that was not yours any more, and is left as it is. */
+  /**
+   * Gives messages back: they were not handled. One answer each: false for one that was not yours any more, and is left as it is.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError its `outcome` says whether the messages may have been given back
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const messages = await mails.pollMany({ count: 10 })
+   * await mails.negativeAcknowledge(messages, { delay: 30_000, countAttempt: false })
+   * ```
+   */
   async negativeAcknowledge(
     messages: readonly ReliableMessage<T>[],
     options: NegativeOptions = {},
   ): Promise<boolean[]> {
-    const { deliveries, how } = this.handle.checked(() => ({
-      deliveries: this.#deliveriesOf(messages),
-      how: giveBackOf(options),
-    }))
-    return this.handle.attribute(this.#handling.giveBack(deliveries, how))
+    const how = this.#handle.checked(() => {
+      this.#acknowledger.assertOwn(messages)
+      return giveBackOf(options)
+    })
+    return this.#handle.attribute(this.#acknowledger.giveBack(messages, how))
   }
 
   /**
-   * More time for messages: `visibilityTimeout` milliseconds from now (at least 1; default: what the queue says). One answer each: false for
-   * one that was not yours any more.
+   * Extends the visibility of messages: to `visibilityTimeout` milliseconds from now (at least 1; default: what the queue says). One
+   * answer each: false for one that was not yours any more.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError the messages may have been extended
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const messages = await mails.pollMany({ count: 10 })
+   * await mails.extend(messages, 60_000)
+   * ```
    */
-  async extend(messages: readonly ReliableMessage<T>[], visibilityTimeout?: number): Promise<boolean[]> {
+  extend(messages: readonly ReliableMessage<T>[], visibilityTimeout?: number): Promise<boolean[]> {
     return this.extendSome(messages, 0, visibilityTimeout)
   }
 
   /** @internal Counts the delivery of a suspect, and decodes it then; false when it was not the caller's any more. */
   async begin(suspect: ReliableMessage<T>, visibilityTimeout: number): Promise<boolean> {
     const [isHeld = false] = await this.extend([suspect], visibilityTimeout)
-    if (isHeld) suspect.open(this.handle.decode(suspect.payload as Buffer))
+    if (isHeld) suspect.open(this.#handle.decode(suspect.payload as Buffer))
     return isHeld
   }
 
-  /** @internal As `extend`; the first `unbegun` were taken beforehand and are not being handled yet. */
+  /** @internal As `extend`; the first `unbegun` were prefetched and are not being handled yet. */
   async extendSome(
     messages: readonly ReliableMessage<T>[],
     unbegun: number,
     visibilityTimeout?: number,
   ): Promise<boolean[]> {
-    const { deliveries, ms } = this.handle.checked(() => ({
-      deliveries: this.#deliveriesOf(messages),
-      ms: visibilityTimeout === undefined ? UNSAID : positive('visibilityTimeout', visibilityTimeout),
-    }))
-    const heldUntil = visibilityTimeout === undefined ? undefined : performance.now() + visibilityTimeout
-    for (const message of messages) message.extensions++
-    try {
-      const ends = await this.handle.attribute(this.#handling.extend(deliveries, ms, unbegun))
-      ends.forEach((end, at) => {
-        if (end !== null) messages[at]?.onExtended(end, heldUntil)
-      })
-      return ends.map((end) => end !== null)
-    } finally {
-      for (const message of messages) message.extensions--
-    }
+    this.#handle.checked(() => this.#acknowledger.assertOwn(messages))
+    return this.#handle.attribute(this.#acknowledger.extendMany(messages, unbegun, visibilityTimeout))
   }
 
-  /** The queue that gets what was rejected, or failed as often as it may. */
+  /**
+   * The queue that gets the messages that were rejected, or failed as often as they may.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * for await (const { id, failures } of mails.deadLetters.listAll()) console.log(id, failures.at(-1)?.reason)
+   * ```
+   */
   get deadLetters(): ReliableQueue<T> {
     const { rawName, codec } = this.identity
     return new ReliableQueue(this.reliable, identify(deadLettersOf(this.name), deadLettersOf(rawName), codec))
   }
 
-  /** Moves up to `count` (1 to 1,000; default 100) dead letters back, where they begin anew. Resolves with how many. */
+  /**
+   * Moves up to `count` (1 to 1,000; default 100) dead letters back, where they begin anew. Resolves with how many.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError some may have been moved
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * while ((await mails.redrive(1_000)) > 0) console.log('some more were moved')
+   * ```
+   */
   async redrive(count = 100): Promise<number> {
-    this.handle.checked(() => integer('count', count, 1, 1_000))
-    return this.deadLetters.moveTo(this.identity.keys, { ids: [], count, priority: 0 })
+    this.#handle.checked(() => integer('count', count, 1, 1_000))
+    const dead = this.deadLetters
+    return dead.#handle.attribute(dead.#store.moveTo(this.identity.keys, { count, priority: 0 }))
   }
 
-  /** A shutdown lets what is waited for finish. */
-  #add(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
-    const add = () => this.#additions.many(pending, how)
-    return how.wait === undefined ? add() : this.handle.attribute(this.context.durable.trackOperation(add))
+  /**
+   * Removes a message that no consumer has. False when there is none of this id, or a consumer has it.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError its `outcome` says whether the message may have been removed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const { id } = await mails.add('hello', { delay: 60_000 })
+   * console.log(await mails.cancel(id)) // true
+   * ```
+   */
+  async cancel(id: string): Promise<boolean> {
+    return (await this.#handle.attribute(this.#changes.remove([id], { alsoHeld: false }))) === 1
   }
 
-  async #poll(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
-    const { visibilityTimeout, timeout, isFinal } = this.handle.checked(() => ({
-      visibilityTimeout:
-        options.visibilityTimeout === undefined ? UNSAID : positive('visibilityTimeout', options.visibilityTimeout),
-      timeout: options.timeout === Infinity ? undefined : toMillis('timeout', options.timeout ?? 0),
-      isFinal: oneOf('acknowledge', options.acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
-    }))
-    const { count, signal } = options
-    const how = { visibilityMs: visibilityTimeout, beforehand }
-    const deadline = timeout === undefined ? undefined : performance.now() + timeout
-    for (;;) {
-      if (signal?.aborted === true) throw toError(signal.reason)
-      const polled =
-        timeout === 0
-          ? await this.handle.attribute(this.#polling.now(count, how))
-          : await this.handle.attribute(this.#polling.wait(count, how, deadline, signal))
-      const readable = await this.#accept(polled)
-      const messages = isFinal ? await this.#acknowledged(readable) : readable
-      this.#tellPolled(messages)
-      if (messages.length > 0 || polled.length === 0) return messages
+  /**
+   * Removes messages, also those that a consumer has: its acknowledgement will be too late. Resolves with how many.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError some may have been removed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * console.log(await mails.remove('welcome:ada', 'welcome:bob'))
+   * ```
+   */
+  remove(...ids: readonly string[]): Promise<number> {
+    return this.#handle.attribute(this.#changes.remove(ids, { alsoHeld: true }))
+  }
+
+  /**
+   * Gives a message that no consumer has a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
+   * none of this id, or a consumer has it.
+   *
+   * @throws InvalidArgumentError nothing was changed
+   * @throws ConnectionError its `outcome` says whether the message may have been changed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * await mails.add('hello', { id: 'welcome:ada', delay: 60_000 })
+   * await mails.reschedule('welcome:ada', 0, { priority: 9 }) // at once, before others
+   * ```
+   */
+  reschedule(id: string, delay: number, options: { priority?: number } = {}): Promise<boolean> {
+    return this.#handle.attribute(this.#changes.reschedule(id, delay, options))
+  }
+
+  /**
+   * Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it.
+   *
+   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was changed
+   * @throws ConnectionError the message may have been changed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * await mails.add('helo', { id: 'welcome:ada', delay: 60_000 })
+   * await mails.updatePayload('welcome:ada', 'hello')
+   * ```
+   */
+  updatePayload(id: string, payload: T): Promise<boolean> {
+    return this.#handle.attribute(this.#changes.updatePayload(id, payload))
+  }
+
+  /**
+   * Moves messages that no consumer has to another queue, where they are visible at once and begin anew. Those whose ids are there
+   * already stay here. Resolves with how many were moved.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws CrossSlotError in a cluster, the other queue is in another slot; nothing was moved
+   * @throws ConnectionError some may have been moved
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('{mails}:new')
+   * console.log(await mails.move({ to: '{mails}:later', count: 1_000 }))
+   * ```
+   */
+  move(options: MoveMessages): Promise<number> {
+    return this.#handle.attribute(this.#changes.move(options))
+  }
+
+  /**
+   * Removes all messages, also those that consumers have, and what is known of duplicates. Dead letters and the configuration stay.
+   * Resolves with whether there was anything.
+   *
+   * @throws ConnectionError the messages may have been removed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * await createClient().getReliableQueue('mails').clear()
+   * ```
+   */
+  clear(): Promise<boolean> {
+    return this.#handle.attribute(this.#store.clear())
+  }
+
+  /**
+   * The message of an id as it lies in the queue, or `null`.
+   *
+   * @throws DecodeError it cannot be read
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const info = await mails.get('welcome:ada')
+   * console.log(info?.state, info?.attempts)
+   * ```
+   */
+  async get(id: string): Promise<MessageInfo<T> | null> {
+    const [info = null] = await this.getAll([id])
+    return info
+  }
+
+  /**
+   * The messages of some ids in their order, `null` for those that are not there.
+   *
+   * @throws DecodeError one of them cannot be read
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * const [ada, bob] = await mails.getAll(['welcome:ada', 'welcome:bob'])
+   * console.log(ada?.payload, bob?.payload)
+   * ```
+   */
+  getAll(ids: readonly string[]): Promise<(MessageInfo<T> | null)[]> {
+    return this.#handle.attribute(this.#contents.getAll(ids))
+  }
+
+  /**
+   * Whether a message of this id is there, in flight or not.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * console.log(await createClient().getReliableQueue('mails').contains('welcome:ada'))
+   * ```
+   */
+  async contains(id: string): Promise<boolean> {
+    return (await this.containsMany([id])) === 1
+  }
+
+  /**
+   * How many of some ids are there.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * console.log(await createClient().getReliableQueue('mails').containsMany(['welcome:ada', 'welcome:bob']))
+   * ```
+   */
+  containsMany(ids: readonly string[]): Promise<number> {
+    return this.#handle.attribute(this.#contents.containsMany(ids))
+  }
+
+  /**
+   * Walks the messages without taking them, those of one state or all, in pages of `pageSize` (1 to 1,000): by priority from the highest
+   * on, by time within one, those in flight last. While others add and take, messages can be missed or seen twice. One whose payload
+   * cannot be read is left out and reported by an `error` event.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * for await (const { id, visibleAt } of mails.listAll({ state: 'delayed' })) console.log(id, new Date(visibleAt))
+   * ```
+   */
+  async *listAll(options: { state?: MessageState; pageSize?: number } = {}): AsyncGenerator<MessageInfo<T>, void> {
+    try {
+      yield* this.#contents.list(options)
+    } catch (thrown) {
+      throw this.#handle.attributed(thrown)
     }
   }
 
-  #tellPolled(messages: readonly ReliableMessage<T>[]): void {
-    const { hub } = this.context
-    if (!hub.isHeard('polled', this.name)) return
-    hub.messages(
-      'polled',
-      this.name,
-      messages.map(({ id }) => id),
-    )
+  /**
+   * How many messages there are, by what becomes of them next.
+   *
+   * @throws ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const { visible, dead, oldestMs } = await createClient().getReliableQueue('mails').counts()
+   * console.log(visible, dead, oldestMs)
+   * ```
+   */
+  counts(): Promise<ReliableQueueCounts> {
+    return this.#handle.attribute(this.#contents.counts())
   }
 
-  /** What cannot be read here has failed: its delivery limit decides how often others are asked. */
-  async #accept(polled: readonly Polled[]): Promise<ReliableMessage<T>[]> {
-    const messages: ReliableMessage<T>[] = []
-    const unreadable: Unreadable[] = []
-    for (const delivery of polled) {
-      try {
-        messages.push(this.#message(delivery))
-      } catch (thrown) {
-        unreadable.push({ delivery, error: this.handle.withQueueName(toRedelayed(thrown)) })
-      }
+  /**
+   * How many messages there are, those in flight too.
+   *
+   * @throws ConnectionError
+   */
+  size(): Promise<number> {
+    return this.#handle.attribute(this.#store.size())
+  }
+
+  /**
+   * Whether there is no message, in flight or not.
+   *
+   * @throws ConnectionError
+   */
+  async isEmpty(): Promise<boolean> {
+    return (await this.size()) === 0
+  }
+
+  /**
+   * How many messages are not visible yet.
+   *
+   * @throws ConnectionError
+   */
+  async countDelayedMessages(): Promise<number> {
+    return (await this.counts()).delayed
+  }
+
+  /**
+   * How many messages consumers have.
+   *
+   * @throws ConnectionError
+   */
+  async countUnacknowledgedMessages(): Promise<number> {
+    return (await this.counts()).inFlight
+  }
+
+  /**
+   * Sets what holds for the queue in all processes. What is not given stays, `null` goes back to the default.
+   *
+   * @throws InvalidArgumentError nothing was changed
+   * @throws ConnectionError its `outcome` says whether it may have been changed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * await mails.setConfig({ visibilityTimeout: 60_000, deliveryLimit: 5, maxSize: null })
+   * ```
+   */
+  async setConfig(config: ReliableQueueConfig): Promise<void> {
+    await this.#configure(() => configArgs(config))
+  }
+
+  /**
+   * As `setConfig`, unless anything is set already. Resolves with whether it was done.
+   *
+   * @throws as `setConfig`
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * console.log(await mails.setConfigIfAbsent({ visibilityTimeout: 60_000 }))
+   * ```
+   */
+  setConfigIfAbsent(config: ReliableQueueConfig): Promise<boolean> {
+    return this.#configure(() => configArgs(config), true)
+  }
+
+  /**
+   * What is set for the queue in all processes; a setting that has its default is left out.
+   *
+   * @throws ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const { maxSize = Infinity } = await createClient().getReliableQueue('mails').getConfig()
+   * console.log(maxSize)
+   * ```
+   */
+  async getConfig(): Promise<ReliableQueueConfig> {
+    return readConfig(await this.#handle.attribute(this.#store.settings(CONFIG_NAMES)))
+  }
+
+  /**
+   * From now on adding is refused, or polls get nothing, in all processes, until it is enabled again.
+   *
+   * @throws InvalidArgumentError nothing was changed
+   * @throws ConnectionError its `outcome` says whether it may have been changed
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * await mails.disableOperation('poll')
+   * await mails.enableOperation('poll')
+   * ```
+   */
+  async disableOperation(operation: 'add' | 'poll'): Promise<void> {
+    await this.#configure(() => [pauseOf(operation), '1'])
+  }
+
+  /**
+   * Ends what `disableOperation` began.
+   *
+   * @throws as `disableOperation`
+   */
+  async enableOperation(operation: 'add' | 'poll'): Promise<void> {
+    await this.#configure(() => [pauseOf(operation), ''])
+  }
+
+  /**
+   * From now on a message is added at each tick, once however many processes call this and run: the same call again changes
+   * nothing, another one for the same name takes its place. The message of the next tick is in the queue as a delayed one with the id
+   * `<name>@<epoch ms>`; the consumer that polls when its tick has come prepares the following. Resolves with whether anything was
+   * changed.
+   *
+   * @throws InvalidArgumentError also for a cron expression or a time zone that cannot be read
+   * @throws UnsupportedOperationError a cron expression without the package `croner`
+   * @throws QueueFullError there is no room for the message of the next tick
+   * @throws EncodeError, PayloadTooLargeError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const reports = createClient().getReliableQueue<{ kind: string }>('reports')
+   * await reports.upsertSchedule('daily', { kind: 'sales' }, { cron: '0 9 * * 1-5', timeZone: 'Europe/Berlin' })
+   * ```
+   */
+  upsertSchedule(name: string, payload: T, options: ScheduleOptions): Promise<boolean> {
+    return this.#handle.attribute(this.#schedules.upsert(name, payload, options))
+  }
+
+  /**
+   * Ends a schedule; its message is removed unless its tick has come. False when there is none of this name.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * console.log(await createClient().getReliableQueue('reports').removeSchedule('daily'))
+   * ```
+   */
+  removeSchedule(name: string): Promise<boolean> {
+    return this.#handle.attribute(this.#schedules.remove(name))
+  }
+
+  /**
+   * All schedules, by their names; one that cannot be read is left out and reported by an `error` event.
+   *
+   * @throws ConnectionError
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const reports = createClient().getReliableQueue<{ kind: string }>('reports')
+   * for (const { name, cron, lastPrepared } of await reports.listSchedules()) console.log(name, cron, lastPrepared)
+   * ```
+   */
+  listSchedules(): Promise<ScheduleInfo<T>[]> {
+    return this.#handle.attribute(this.#schedules.list())
+  }
+
+  /**
+   * Listens to what happens to this queue through this client.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * const mails = createClient().getReliableQueue<string>('mails')
+   * mails.on('rejected', ({ ids, count }) => console.warn(count, 'dead letters', ids))
+   * ```
+   */
+  on<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#source.on(name, listener)
+    return this
+  }
+
+  once<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#source.once(name, listener)
+    return this
+  }
+
+  off<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#events?.events.off(name, listener)
+    if (this.#events?.events.isEmpty === true) {
+      this.#events.end()
+      this.#events = undefined
     }
-    if (unreadable.length > 0) {
-      await Promise.all(groupUnreadable(unreadable, this.codec.name).map((group) => this.#putOff(group)))
-    }
-    return messages
+    return this
   }
 
-  async #putOff({ deliveries, giveBack, error }: UnreadableGroup): Promise<void> {
-    const { hub } = this.context
-    await this.#handling.giveBack(deliveries, giveBack).catch((failed: unknown) => {
-      // they come back when their visibility ends, and have failed then too
-      hub.emit('error', this.handle.withQueueName(toRedelayed(failed)))
-    })
-    hub.emit('quarantined', { queue: this.name, reason: 'undecodable', count: deliveries.length, error })
+  /** Made by the first listener, so that a queue object without any costs the client nothing. */
+  get #source(): Events {
+    this.#events ??= this.context.hub.forQueue(this.name)
+    return this.#events.events
   }
 
-  /** Those that could be acknowledged: of the others it is unknown whether another consumer has them by now. */
-  async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
-    const done = await this.acknowledge(...messages)
-    return messages.filter((_, at) => done[at] === true)
-  }
-
-  #message(polled: Polled): ReliableMessage<T> {
-    const { id, member, priority, lease, visibleAt, polledAt, visibleUntil, heldUntil } = polled
-    const { headers, payload } = readRecord(polled.record)
-    const times = { visibleAt, polledAt, visibleUntil, heldUntil }
-    const delivery = { id, member, priority, lease }
-    if (!isSuspect(delivery)) {
-      return new ReliableMessage(this.#actions, delivery, { payload: this.handle.decode(payload), headers, ...times })
-    }
-    const suspect = new ReliableMessage<T>(this.#actions, delivery, { payload: payload as T, headers, ...times })
-    suspect.isSuspect = true
-    return suspect
-  }
-
-  #prepare(payload: T, given: Omit<AddOptions, keyof AddManyOptions>, what: string): PendingMessage {
-    return prepare(this.#instrumented(given), this.handle.encode(payload, what), () =>
-      idOf(this.context.ids.next(ID_BYTES)),
-    )
-  }
-
-  #instrumented(given: Omit<AddOptions, keyof AddManyOptions>): Omit<AddOptions, keyof AddManyOptions> {
-    const { instrumentation } = this.reliable
-    if (instrumentation?.onAdd === undefined) return given
-    return { ...given, headers: instrumentation.onAdd(this.name, checkHeaders(given.headers)) }
-  }
-
-  async #giveBack(delivery: Delivery, options: NegativeOptions = {}): Promise<boolean> {
-    const how = this.handle.checked(() => giveBackOf(options))
-    const [done = false] = await this.handle.attribute(this.#handling.giveBack([delivery], how))
-    return done
-  }
-
-  async #extend(message: ReliableMessage<T>, visibilityTimeout: number | undefined): Promise<boolean> {
-    const [extended = false] = await this.extend([message], visibilityTimeout)
-    return extended
-  }
-
-  #deliveriesOf(messages: readonly unknown[]): Delivery[] {
-    return messages.map((message, at) => {
-      const isMessage = message instanceof ReliableMessage
-      if (isMessage && message.queueKey === this.identity.keys.messages) return message.delivery
-      const received = isMessage ? inWords('one of another queue') : message
-      throw new InvalidArgumentError(`messages[${at}]`, 'a message that was polled from this queue', received)
-    })
+  async #configure(settingsOf: () => string[], ifAbsent = false): Promise<boolean> {
+    const settings = this.#handle.checked(settingsOf)
+    return this.#handle.attribute(this.#store.configure(settings, { ifAbsent }))
   }
 }
 
-function giveBackOf(options: NegativeOptions): GiveBack {
-  onlyKnown('options', options, ['delay', 'reject', 'countAttempt', 'error'])
-  const reject = boolean('reject', options.reject ?? false)
-  const countAttempt = boolean('countAttempt', options.countAttempt ?? true)
-  if (reject && !countAttempt) throw new InvalidArgumentError('countAttempt', 'true for what is rejected', countAttempt)
-  return {
-    how: reject ? 'rejected' : countAttempt ? 'failed' : 'released',
-    delayMs: toMillis('delay', options.delay ?? 0),
-    reason: reasonOf(options.error),
-  }
+/** The setting that pauses an operation. */
+function pauseOf(operation: unknown): string {
+  return `${oneOf('operation', operation, ['add', 'poll'])}Paused`
 }

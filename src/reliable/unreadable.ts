@@ -1,17 +1,17 @@
 import type { RedelayedError } from '../errors.js'
-import type { Delivery } from './delivery.js'
-import type { GiveBack } from './handling.js'
+import type { PolledRecord } from '../store/reliable-scripts.js'
+import type { GiveBack } from '../store/reliable-store.js'
 import { attemptOf } from './message.js'
 
-/** A delivery whose payload this process cannot read. Another one may: with another codec, a newer build, a higher limit. */
+/** A message whose payload this process cannot read. Another one may: with another codec, a newer build, a higher limit. */
 export interface Unreadable {
-  readonly delivery: Delivery
+  readonly record: PolledRecord
   readonly error: RedelayedError
 }
 
 /** Some that go back alike. */
 export interface UnreadableGroup {
-  readonly deliveries: readonly Delivery[]
+  readonly records: readonly PolledRecord[]
   readonly giveBack: GiveBack
   /** That of the first one. */
   readonly error: RedelayedError
@@ -25,7 +25,7 @@ const MAX_DELAY_MS = 300_000
 export function groupUnreadable(unreadable: readonly Unreadable[], codec: string): UnreadableGroup[] {
   const groups = new Map<string, Unreadable[]>()
   for (const each of unreadable) {
-    const key = `${attemptOf(each.delivery)} ${each.error.code}`
+    const key = `${attemptOf(each.record)} ${each.error.code}`
     const group = groups.get(key)
     if (group === undefined) groups.set(key, [each])
     else group.push(each)
@@ -33,9 +33,9 @@ export function groupUnreadable(unreadable: readonly Unreadable[], codec: string
   return [...groups.values()].flatMap((group) => {
     const [first] = group
     if (first === undefined) return []
-    const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (attemptOf(first.delivery) - 1))
+    const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (attemptOf(first.record) - 1))
     const reason = JSON.stringify(`${first.error.code}: unreadable with the codec ${codec}`)
     const giveBack = { how: 'failed', delayMs, reason } as const
-    return [{ deliveries: group.map(({ delivery }) => delivery), giveBack, error: first.error }]
+    return [{ records: group.map(({ record }) => record), giveBack, error: first.error }]
   })
 }

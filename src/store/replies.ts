@@ -48,6 +48,11 @@ export function asNumber(reply: unknown): number {
   return number
 }
 
+/** A time in milliseconds, or `null` where there is an empty text. */
+export function asTime(reply: unknown): number | null {
+  return asText(reply) === '' ? null : asNumber(reply)
+}
+
 export function asArray(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply as unknown[]
   throw unexpected('an array', reply)

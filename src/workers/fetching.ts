@@ -1,9 +1,11 @@
 import { isBrief } from '../redis/replies/server-errors.js'
 import { ShutdownError, toError } from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
-import type { PollOptions, ReliableQueue } from '../reliable/reliable-queue.js'
+import type { PollOptions } from '../reliable/claims.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { atMost } from '../timing/at-most.js'
-import type { Sources, Taken } from './sources.js'
+import { Assignment } from './assignment.js'
+import type { Sources } from './sources.js'
 
 /** Before a queue that failed is asked again. */
 const RETRY_MS = 1_000
@@ -49,11 +51,11 @@ export class Fetching {
   }
 
   /** Up to `room` messages, as soon as there are any; of several queues it can be more. None when it is aborted, or all queues fail. */
-  async take(room: number, signal: AbortSignal): Promise<Taken[]> {
+  async take(room: number, signal: AbortSignal): Promise<Assignment[]> {
     const count = Math.min(room, MOST)
     const queues = this.#sources.next()
     if (queues.length > 1) {
-      const taken = await this.#look(queues, count, signal)
+      const taken = await this.#takeNow(queues, count, signal)
       if (taken.length > 0 || signal.aborted) return taken
     }
     // several can have something at once: what is more than was asked for is kept for later
@@ -71,12 +73,12 @@ export class Fetching {
   }
 
   /** What the first of some queues has now; one that owes a reply, or has just failed, is passed over. */
-  async #look(queues: readonly ReliableQueue[], count: number, signal: AbortSignal): Promise<Taken[]> {
+  async #takeNow(queues: readonly ReliableQueue[], count: number, signal: AbortSignal): Promise<Assignment[]> {
     for (const queue of queues) {
       if (this.#overdue.has(queue) || performance.now() < (this.#retryAt.get(queue) ?? 0)) continue
       const asked = this.#ask(queue, count, {})
       const { messages, thrown } = await this.#before(atMost(PATIENCE_MS, asked), queue, asked)
-      if (messages.length > 0) return takenFrom(queue, messages)
+      if (messages.length > 0) return assignmentsOf(queue, messages)
       if (thrown !== undefined) this.#failed(queue, thrown)
       if (signal.aborted) break
     }
@@ -84,7 +86,7 @@ export class Fetching {
   }
 
   /** The first that gets something ends the waits of the others; one that fails does so after a while. */
-  async #wait(queue: ReliableQueue, count: number, { controller, over }: Ending): Promise<Taken[]> {
+  async #wait(queue: ReliableQueue, count: number, { controller, over }: Ending): Promise<Assignment[]> {
     const { signal } = controller
     try {
       const owed = this.#overdue.get(queue)
@@ -98,7 +100,7 @@ export class Fetching {
         this.#failed(queue, thrown)
         await atMost(retryAfter(thrown), over) // not longer: what others have got meanwhile is not extended yet
       }
-      return takenFrom(queue, messages)
+      return assignmentsOf(queue, messages)
     } finally {
       controller.abort(OVER)
     }
@@ -147,8 +149,8 @@ function retryAfter(thrown: unknown): number {
   return isBrief(toError(thrown)) ? BRIEF_MS : RETRY_MS
 }
 
-function takenFrom(queue: ReliableQueue, messages: readonly ReliableMessage[]): Taken[] {
-  return messages.map((message) => ({ queue, message }))
+function assignmentsOf(queue: ReliableQueue, messages: readonly ReliableMessage[]): Assignment[] {
+  return messages.map((message) => new Assignment(queue, message))
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

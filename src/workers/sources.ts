@@ -1,7 +1,6 @@
 import { InvalidArgumentError, inWords } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
 import type { ReliableContext } from '../reliable/context.js'
-import type { ReliableMessage } from '../reliable/message.js'
 import { ReliableQueue } from '../reliable/reliable-queue.js'
 
 /** A queue and its share of a worker. */
@@ -54,12 +53,6 @@ export class Sources {
     this.#credits[first] = (this.#credits[first] ?? 0) - sum
     return [...this.queues.slice(first), ...this.queues.slice(0, first)]
   }
-}
-
-/** What was taken, and from where. */
-export interface Taken {
-  readonly queue: ReliableQueue
-  readonly message: ReliableMessage
 }
 
 function sourceOf(what: string, source: unknown, reliable: ReliableContext): { queue: ReliableQueue; weight: number } {

@@ -6,13 +6,14 @@ import { TASK_HEADER } from '../reliable/record.js'
 import { atMost } from '../timing/at-most.js'
 import { systemClock } from '../timing/clock.js'
 import { nextTurn } from '../timing/pause.js'
-import { Assignment, COMPLETED, type Outcome } from './assignment.js'
-import { Completions } from './completions.js'
+import type { Assignment, Outcome } from './assignment.js'
+import { Dispatcher } from './dispatcher.js'
 import { Fetching } from './fetching.js'
 import { handlerOf, type Handler, type Handlers } from './handlers.js'
 import { Heartbeat } from './heartbeat.js'
 import { RateLimit } from './rate-limit.js'
-import { usualDelay, type RetryDelay } from './retry-delays.js'
+import { usualDelay } from './retry-delays.js'
+import { Settlement } from './settlement.js'
 import { Sources, type WorkerQueues } from './sources.js'
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
 
@@ -36,19 +37,16 @@ const LAST_ANSWERS_MS = 5_000
  * after a while, and as long as they work no other consumer gets the message.
  */
 export class Worker {
-  readonly #sources: Sources
-  readonly #handler: Handler
   readonly #settings: WorkerSettings
   readonly #hub: EventHub
   readonly #holders: Set<PrefetchBuffer>
   readonly #events = new Events<WorkerEvents>()
-  readonly #retryDelay: RetryDelay
   readonly #limit: RateLimit | undefined
   readonly #inHand = new Set<Assignment>()
-  readonly #buffer: Assignment[] = []
-  readonly #completions = new Completions((assignment, answer) => {
-    if (answer === true) this.#finish(assignment, COMPLETED)
-    else this.#settle(assignment, COMPLETED, answer)
+  readonly #dispatcher: Dispatcher
+  readonly #settlement = new Settlement({
+    mayTryAgain: (outcome) => !this.#isOver && outcome.is !== 'released',
+    onSettled: (assignment, outcome) => this.#finish(assignment, outcome),
   })
   readonly #counts: Record<SettledOutcome, number> = {
     completed: 0,
@@ -61,10 +59,6 @@ export class Worker {
   readonly #onSignal = (): void => void this.close()
   readonly #loop: Promise<void>
   readonly #heartbeat: Heartbeat
-  #active = 0
-  /** How many handlers were called in this turn of the event loop. */
-  #begun = 0
-  #hasNextTurn = false
   #isPaused = false
   readonly #fetching: Fetching
   #polling = new AbortController()
@@ -81,32 +75,39 @@ export class Worker {
     options: WorkerOptions = {},
   ) {
     this.#settings = resolveWorkerOptions(options)
-    this.#sources = new Sources(reliable, queues, this.#settings.strict)
-    this.#handler = handlerOf(handlers, reliable.instrumentation)
-    const { rateLimit, visibilityTimeout, shutdownSignals, retryDelay } = this.#settings
-    this.#retryDelay = (attempt, error) => {
-      try {
-        return retryDelay(attempt, error)
-      } catch (thrown) {
-        this.#report(thrown)
-        return usualDelay(attempt, error)
-      }
-    }
-    this.#fetching = new Fetching(this.#sources, visibilityTimeout, this.#settings.prefetch > 0, (thrown) =>
-      this.#report(thrown),
-    )
+    const sources = new Sources(reliable, queues, this.#settings.strict)
+    const handler = handlerOf(handlers, reliable.instrumentation)
+    const { prefetch, rateLimit, visibilityTimeout, shutdownSignals, retryDelay } = this.#settings
+    this.#dispatcher = new Dispatcher({
+      handler,
+      retryDelay: (attempt, error) => {
+        try {
+          return retryDelay(attempt, error)
+        } catch (thrown) {
+          this.#report(thrown)
+          return usualDelay(attempt, error)
+        }
+      },
+      settings: this.#settings,
+      onHandled: (assignment, outcome) => {
+        this.#settlement.settle(assignment, outcome)
+        this.#changed()
+      },
+    })
+    const report = (thrown: unknown): void => this.#report(thrown)
+    this.#fetching = new Fetching(sources, visibilityTimeout, prefetch > 0, report)
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
     this.#hub = reliable.queues.hub
     this.#holders = reliable.queues.holders
     this.#holders.add(this)
     for (const signal of shutdownSignals) process.once(signal, this.#onSignal)
-    this.#heartbeat = new Heartbeat(this.#inHand, visibilityTimeout, (thrown) => this.#report(thrown))
+    this.#heartbeat = new Heartbeat(this.#inHand, visibilityTimeout, report)
     this.#loop = this.#work()
   }
 
   /** How many messages are being handled now. */
   get active(): number {
-    return this.#active
+    return this.#dispatcher.active
   }
 
   /** Whether it has no message at all, also none that waits for a handler. */
@@ -159,6 +160,7 @@ export class Worker {
 
   async #end(): Promise<void> {
     for (const signal of this.#settings.shutdownSignals) process.off(signal, this.#onSignal)
+    this.#dispatcher.close()
     this.#polling.abort()
     this.#changed()
     await atMost(this.#settings.shutdownTimeout, this.#drain())
@@ -172,7 +174,7 @@ export class Worker {
   /** Gives back what no handler has seen, and resolves when nothing is in hand. */
   async #drain(): Promise<void> {
     await this.#loop
-    for (const assignment of this.#buffer.splice(0)) this.#settle(assignment, { is: 'released' })
+    for (const assignment of this.#dispatcher.takeWaiting()) this.#settlement.settle(assignment, { is: 'released' })
     while (this.#inHand.size > 0) await this.#change()
   }
 
@@ -188,9 +190,9 @@ export class Worker {
       try {
         this.#polling = new AbortController()
         const taken = await this.#fetching.take(Math.min(room, this.#portion), this.#polling.signal)
-        for (const { queue, message } of taken) this.#accept(new Assignment(queue, message))
-        // the next ones are asked for first, so that Redis looks for them while these are handled
-        if (taken.length > 0) void nextTurn().then(() => this.#fill())
+        for (const assignment of taken) this.#accept(assignment)
+        // the next ones are asked for first, so that Redis finds them while these are handled
+        if (taken.length > 0) void nextTurn().then(() => this.#dispatcher.fill())
       } catch (thrown) {
         if (!this.#isEnding()) this.#report(thrown)
         break // the client was shut down: all else is waited out
@@ -201,10 +203,9 @@ export class Worker {
   /** How many more messages may be taken now. */
   #room(): number {
     if (this.#isPaused) return 0
-    const unhandled = this.#active + this.#buffer.length
     // a handled message takes no room, but the messages whose outcome Redis does not know yet must not accumulate
     return Math.min(
-      this.#capacity - unhandled,
+      this.#capacity - this.#dispatcher.size,
       2 * this.#capacity - this.#inHand.size,
       this.#limit?.allowed ?? Infinity,
     )
@@ -222,45 +223,7 @@ export class Worker {
   #accept(assignment: Assignment): void {
     this.#limit?.count(1)
     this.#inHand.add(assignment)
-    this.#buffer.push(assignment)
-  }
-
-  /**
-   * Begins what there is room for; as many in one turn as may work at the same time, so that handlers which never wait keep neither
-   * acknowledgements nor heartbeats from their turn.
-   */
-  #fill(): void {
-    const { concurrency, timeout, visibilityTimeout } = this.#settings
-    while (this.#active < concurrency && this.#begun < concurrency && this.#closing === undefined) {
-      const assignment = this.#buffer.shift()
-      if (assignment === undefined) break
-      this.#active++
-      this.#begun++
-      const outcome = assignment.handle(this.#handler, timeout, this.#retryDelay, visibilityTimeout)
-      if (outcome instanceof Promise)
-        void outcome.then((later) => this.#settled(assignment, later)).then(() => this.#fill())
-      else this.#settled(assignment, outcome)
-    }
-    if (this.#begun === 0 || this.#hasNextTurn) return
-    this.#hasNextTurn = true
-    void nextTurn().then(() => {
-      this.#hasNextTurn = false
-      this.#begun = 0
-      this.#fill()
-    })
-  }
-
-  #settled(assignment: Assignment, outcome: Outcome): void {
-    this.#active--
-    if (outcome.is === 'completed') this.#completions.add(assignment)
-    else this.#settle(assignment, outcome)
-    this.#changed()
-  }
-
-  /** `answer`: the result of an earlier attempt to send the outcome. */
-  #settle(assignment: Assignment, outcome: Outcome, answer?: boolean | Error): void {
-    const mayTryAgain = (): boolean => !this.#isOver && outcome.is !== 'released'
-    void assignment.settle(outcome, mayTryAgain, answer).then((settled) => this.#finish(assignment, settled))
+    this.#dispatcher.add(assignment)
   }
 
   #finish(assignment: Assignment, outcome: Outcome): void {

@@ -8,6 +8,7 @@ import {
   MAX,
   memberOf,
   NOW,
+  readablePolled,
   record,
   useReliable,
   type QueueState,
@@ -302,7 +303,7 @@ const poll = fc
         return {
           ...rest,
           repeats: repeats.map(({ name, value }) => [name, value && readable(value)]),
-          messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
+          messages: messages.map(readablePolled),
         }
       },
       apply: () => {

@@ -8,6 +8,7 @@ import {
   having,
   MAX,
   memberOf,
+  readablePolled,
   NOW,
   record,
   recordOf,
@@ -52,7 +53,7 @@ function shown({ messages, repeats, changed, ...rest }: PollReply): unknown {
   return {
     ...rest,
     repeats: repeats.map(({ name, value }) => [name, value && readable(value)]),
-    messages: messages.map((each) => ({ ...each, id: readable(each.id), record: readable(each.record) })),
+    messages: messages.map(readablePolled),
   }
 }
 
@@ -804,7 +805,7 @@ describe('reliable-poll.lua', () => {
         let gone = 0
         for (const each of got) {
           const { messages, next, ...rest } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count }))
-          polls.push(messages.map(({ id }) => id.toString()).join(''))
+          polls.push(messages.map(({ id }) => id).join(''))
           gone += rest.expired
           const isLast = polls.length === got.length
           expect(next, `after ${each}`).to.equal(isLast ? NOW + 500 : NOW)
@@ -821,7 +822,7 @@ describe('reliable-poll.lua', () => {
       while (got.length < many.length && polls++ < 20) {
         const { messages } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
         expect(messages.reduce((sum, { record }) => sum + record.length, 0)).to.be.within(1, MEBIBYTE)
-        got.push(...messages.map(({ id }) => id.toString()))
+        got.push(...messages.map(({ id }) => id))
       }
       expect(got).to.deep.equal(many.map(({ id }) => id))
       expect(polls).to.be.at.most(5)
@@ -839,7 +840,7 @@ describe('reliable-poll.lua', () => {
         for (let polls = 0; got.length < all.length && polls < 60; polls++) {
           const { messages } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
           expect(messages.reduce((sum, { record }) => sum + record.length, 0)).to.be.within(1, MEBIBYTE + 1)
-          got.push(...messages.map(({ id }) => id.toString()))
+          got.push(...messages.map(({ id }) => id))
         }
         expect(got).to.deep.equal(all.map(({ id }) => id))
       })
@@ -897,7 +898,7 @@ describe('reliable-poll.lua', () => {
             for (const count of [10, 1]) {
               await run(rig.sender, poll, queue.keys, argsOf(queue, { count })).then(
                 ({ messages, problem }) => {
-                  seen.push(...messages.map(({ id }) => id.toString()))
+                  seen.push(...messages.map(({ id }) => id))
                   if (problem !== '') problems.push(problem)
                 },
                 (error: unknown) => {

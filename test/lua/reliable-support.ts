@@ -4,6 +4,7 @@
  */
 import type { Redis } from 'ioredis'
 import type { Sender } from '../../src/store/run.js'
+import type { PolledRecord } from '../../src/store/reliable-scripts.js'
 import { once } from '../support/events.js'
 import { uniqueName } from '../support/redis.js'
 import { raw, readable, senderOf, useRedis, type Bytes } from './support.js'
@@ -129,6 +130,12 @@ export function recordOf({ payload = '', record: given, ...meta }: Message): Buf
 /** What stands in `inFlight`: a digit and the id. */
 export function memberOf(id: Bytes, priority = 0): Buffer {
   return Buffer.concat([Buffer.from(String(priority)), raw(id)])
+}
+
+/** What the reply of a poll says of one message. */
+export function readablePolled({ member, lease, priority, visibleAt, record }: PolledRecord) {
+  const id = raw(member).subarray(1)
+  return { priority, id: readable(id), lease, visibleAt, record: readable(record) }
 }
 
 /** Pairs of member and lease, as the scripts take them. */

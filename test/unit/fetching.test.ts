@@ -1,14 +1,16 @@
 import { expect } from 'chai'
 import { ShutdownError, WrongTypeError } from '../../src/errors.js'
 import type { ReliableMessage } from '../../src/reliable/message.js'
-import type { PollManyOptions, ReliableQueue } from '../../src/reliable/reliable-queue.js'
+import type { PollManyOptions } from '../../src/reliable/claims.js'
+import type { ReliableQueue } from '../../src/reliable/reliable-queue.js'
 import { nextTurn } from '../../src/timing/pause.js'
+import type { Assignment } from '../../src/workers/assignment.js'
 import { Fetching } from '../../src/workers/fetching.js'
-import type { Sources, Taken } from '../../src/workers/sources.js'
+import type { Sources } from '../../src/workers/sources.js'
 import { rejection } from '../integration/fixtures.js'
 
 const messageOf = (id: string): ReliableMessage => ({ id }) as unknown as ReliableMessage
-const idsOf = (taken: readonly Taken[]): string[] => taken.map(({ message }) => message.id)
+const idsOf = (taken: readonly Assignment[]): string[] => taken.map(({ message }) => message.id)
 
 /** A queue whose polls end when the test says so, also those that were aborted. */
 class FakeQueue {

@@ -1,20 +1,17 @@
 import { expect } from 'chai'
 import { ConnectionError, ShutdownError } from '../../src/errors.js'
-import type { PollReply } from '../../src/store/reliable-scripts.js'
-import { Poller, polledOf, type Polled } from '../../src/reliable/poller.js'
+import type { PolledRecord, PollReply } from '../../src/store/reliable-scripts.js'
+import { Poller } from '../../src/reliable/poller.js'
 import { nextTurn } from '../../src/timing/pause.js'
 import { rejection } from '../integration/fixtures.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 const NOW = 1_000_000
 
-function reply(ids: readonly string[], next: number | null = null, encoding?: BufferEncoding): PollReply {
+function reply(ids: readonly string[], next: number | null = null): PollReply {
   const messages = ids.map((id) => ({
-    priority: 0,
-    id: Buffer.from(id, encoding),
-    lease: '1 token',
-    visibleAt: NOW,
-    record: Buffer.from('\0'),
+    ...{ id, member: `0${id}`, lease: '1 token', priority: 0, record: Buffer.from('\0') },
+    ...{ visibleAt: NOW, polledAt: NOW, visibleUntil: NOW + 30_000, heldUntil: 30_000 },
   }))
   const others = { returned: 0, expired: 0, deadLettered: 0, problem: '', changed: ids.length, repeats: [] }
   return { now: NOW, next, subscribers: 1, visibilityMs: 30_000, ...others, messages }
@@ -46,7 +43,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await nextTurn()
 }
 
-const idsOf = (polled: readonly Polled[]): string[] => polled.map(({ id }) => id)
+const idsOf = (polled: readonly PolledRecord[]): string[] => polled.map(({ id }) => id)
 
 describe('Poller', () => {
   it('asks once for all that begin to wait in one turn, and shares out what comes in their order', async () => {
@@ -104,17 +101,6 @@ describe('Poller', () => {
     await again
   })
 
-  it('counts how long messages are held from when it asked', async () => {
-    const { poller, clock } = setUp(() => {
-      clock.jump(70) // under way
-      return reply(['a'])
-    })
-    clock.jump(1_000)
-    const [message] = await poller.take(1, { visibilityMs: -1, beforehand: false }, {})
-    expect(message).to.include({ heldUntil: 31_000, polledAt: NOW, visibleUntil: NOW + 30_000 })
-    await poller.stop()
-  })
-
   it('gives back what came for one who has gone meanwhile', async () => {
     let answer: (reply: PollReply) => void = () => undefined
     const { poller, released } = setUp(() => new Promise((resolve) => (answer = resolve)))
@@ -170,16 +156,5 @@ describe('Poller', () => {
     await poller.stop()
     expect(await waiting).to.be.instanceOf(ShutdownError)
     expect(await rejection(poller.take(1, { visibilityMs: -1, beforehand: false }, {}))).to.be.instanceOf(ShutdownError)
-  })
-})
-
-describe('polledOf', () => {
-  it('names what is in flight by its priority and id: as a text, or as bytes where the id is none', () => {
-    const [text, bytes] = polledOf(reply(['ä', '\xff'], null, 'latin1'), 5)
-    expect([text?.id, bytes?.id]).to.deep.equal(['\ufffd', '\ufffd'])
-    expect(bytes?.member).to.deep.equal(Buffer.from([0x30, 0xff]))
-    const [valid] = polledOf(reply(['ä']), 5)
-    expect([valid?.id, valid?.member]).to.deep.equal(['ä', '0ä'])
-    expect(valid).to.include({ polledAt: NOW, visibleUntil: NOW + 30_000, heldUntil: 30_005, lease: '1 token' })
   })
 })

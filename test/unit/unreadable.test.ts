@@ -3,7 +3,10 @@ import { DecodeError, PayloadTooLargeError } from '../../src/errors.js'
 import { groupUnreadable, type Unreadable } from '../../src/reliable/unreadable.js'
 
 const unreadable = (id: string, attempt: number, error: Unreadable['error']): Unreadable => ({
-  delivery: { id, member: `0${id}`, priority: 0, lease: `${attempt} token` },
+  record: {
+    ...{ id, member: `0${id}`, priority: 0, lease: `${attempt} token`, record: Buffer.of(0) },
+    ...{ visibleAt: 0, polledAt: 0, visibleUntil: 0, heldUntil: 0 },
+  },
   error,
 })
 
@@ -18,7 +21,7 @@ describe('groupUnreadable', () => {
       ],
       'json',
     )
-    expect(groups.map(({ deliveries }) => deliveries.map(({ id }) => id).join(''))).to.deep.equal(['ab', 'c', 'd'])
+    expect(groups.map(({ records }) => records.map(({ id }) => id).join(''))).to.deep.equal(['ab', 'c', 'd'])
     expect(groups.map(({ giveBack }) => giveBack.reason)).to.deep.equal([
       '"ERR_DECODE: unreadable with the codec json"',
       '"ERR_DECODE: unreadable with the codec json"',

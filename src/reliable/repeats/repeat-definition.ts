@@ -9,6 +9,7 @@ import {
 import { assertFewJsonElements } from '../../codecs/json-bounds.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../../options.js'
 import { PRIORITIES } from '../../keys.js'
+import { mostRepeatBytes } from '../../store/reliable-store.js'
 import { MAX_DELIVERIES, positive } from '../add-options.js'
 import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Headers } from '../record.js'
 import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
@@ -68,8 +69,6 @@ const NAMES = [
 
 /** Of a name, so that the ids made of it are no longer than ids may be. */
 const MAX_NAME_BYTES = 400
-/** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
-const MAX_OTHER_BYTES = 1024 * 1024
 /** Of a definition; each element of its headers has a byte of them at least. */
 const MAX_ELEMENTS = MAX_HEADER_BYTES + 100
 
@@ -119,11 +118,6 @@ export function readRepeat(key: Buffer, value: Buffer, maxPayloadBytes: number):
     throw new DecodeError('repeat', toError(cause).message, { cause })
   }
   return readState(value, maxPayloadBytes)
-}
-
-/** How large what is kept of a repeat can be. */
-export function mostRepeatBytes(maxPayloadBytes: number): number {
-  return Math.ceil(maxPayloadBytes / 3) * 4 + MAX_OTHER_BYTES
 }
 
 /** What anybody can have written: each field is checked as what an application gives is, and nothing is made of it before. */

@@ -4,22 +4,14 @@ import {
   RedelayedError,
   ShutdownError,
   UnsupportedOperationError,
-  attributeTo,
   toError,
 } from '../../errors.js'
-import { repeat, type RepeatRecord } from '../../store/reliable-scripts.js'
-import { run } from '../../store/run.js'
-import { scriptTime } from '../../options.js'
-import { dueKeys, type ReliableContext, type ReliableIdentity } from '../context.js'
+import type { QueueHandle } from '../../queues/queue-handle.js'
+import type { RepeatRecord } from '../../store/reliable-scripts.js'
+import { mostRepeatBytes, type ReliableStore } from '../../store/reliable-store.js'
+import type { PollRegistry } from '../poll-registry.js'
 import { encodeHeaders, writeRecord } from '../record.js'
-import {
-  mostRepeatBytes,
-  readRepeat,
-  tickId,
-  writeState,
-  type RepeatDefinition,
-  type RepeatState,
-} from './repeat-definition.js'
+import { readRepeat, tickId, writeState, type RepeatDefinition, type RepeatState } from './repeat-definition.js'
 import { CatchUp, MOST_MISSED } from './catch-up.js'
 import { nextTickOf, type NextTick } from './ticks.js'
 import { MOST_MS, repeatTurns } from './turns.js'
@@ -44,8 +36,9 @@ interface DueTicks {
 
 /** Changes of what is repeated: each is done by one of all processes that try it. */
 export class Repeats {
-  readonly #context: ReliableContext
-  readonly #identity: ReliableIdentity<unknown>
+  readonly #handle: QueueHandle<unknown>
+  readonly #store: ReliableStore
+  readonly #polls: Pick<PollRegistry, 'isClosed'>
   /** Names of repeats that this process cannot compute: each is reported once. */
   readonly #reported = new Set<string>()
   /** Whose next messages this process prepares just now. */
@@ -54,9 +47,10 @@ export class Repeats {
   readonly #skipping = new Set<string>()
   readonly #catchUp = new CatchUp(() => performance.now())
 
-  constructor(context: ReliableContext, identity: ReliableIdentity<unknown>) {
-    this.#context = context
-    this.#identity = identity
+  constructor(handle: QueueHandle<unknown>, store: ReliableStore, polls: Pick<PollRegistry, 'isClosed'>) {
+    this.#handle = handle
+    this.#store = store
+    this.#polls = polls
   }
 
   /** Begins a repeat, or changes it from `known` on. False when another process changed it meanwhile. */
@@ -105,7 +99,7 @@ export class Repeats {
   async #advance(record: RepeatRecord, now: number): Promise<void> {
     const { name, key, value: known } = record
     if (known === null) {
-      const most = mostRepeatBytes(this.#context.queues.settings.maxPayloadBytes)
+      const most = mostRepeatBytes(this.#handle.context.settings.maxPayloadBytes)
       this.#quarantined(name, new DecodeError('repeat', `more than ${most} bytes`))
       return
     }
@@ -120,12 +114,8 @@ export class Repeats {
       if (result === 1) this.#noteSkipped(name, skipped)
       if (result >= 0) return
       const room = -1 - result
-      const { hub } = this.#context.queues
-      hub.messages(
-        'full',
-        this.#identity.name,
-        ticks.slice(room).map(({ at }) => tickId(name, at)),
-      )
+      const ids = ticks.slice(room).map(({ at }) => tickId(name, at))
+      this.#handle.context.hub.messages('full', this.#handle.name, ids)
       this.#catchUp.giveBack(missedOf(ticks.slice(room)))
       if (room === 0) return // the next poll after a second tries again
       ticks = ticks.slice(0, room)
@@ -143,10 +133,10 @@ export class Repeats {
     }
   }
 
-  /** What cannot be read is not asked for again; it stays where it is, to be looked at. */
+  /** What cannot be read is not asked for again; it stays where it is, to be examined. */
   async #read(name: string, key: Buffer, value: Buffer, now: number): Promise<(RepeatState & DueTicks) | undefined> {
     try {
-      const state = await this.#inTurn(() => readRepeat(key, value, this.#context.queues.settings.maxPayloadBytes))
+      const state = await this.#inTurn(() => readRepeat(key, value, this.#handle.context.settings.maxPayloadBytes))
       const due = await this.#inTurn(() => {
         const found = ticksAfter(state.definition, state.tick, now, this.#catchUp.room)
         this.#catchUp.spend(found.ticks.filter(({ at }) => at <= now).length)
@@ -163,21 +153,20 @@ export class Repeats {
   }
 
   #quarantined(name: string, error: DecodeError): void {
-    const { name: queue } = this.#identity
-    this.#context.queues.hub.emit('quarantined', { queue, reason: 'undecodable', count: 1, error })
+    const { name: queue, context } = this.#handle
+    context.hub.emit('quarantined', { queue, reason: 'undecodable', count: 1, error })
     this.#report(name, error)
   }
 
   #inTurn<R>(compute: () => R): Promise<R> {
     return repeatTurns.take(() => {
-      if (this.#context.polls.isClosed) throw new ShutdownError('the client was shut down')
+      if (this.#polls.isClosed) throw new ShutdownError('the client was shut down')
       return compute()
     })
   }
 
-  async #setAside(key: Buffer, known: Buffer): Promise<number> {
-    const result = await this.#change(key, { known, value: known, definition: undefined, ticks: [], at: null })
-    return result
+  #setAside(key: Buffer, known: Buffer): Promise<number> {
+    return this.#change(key, { known, value: known, definition: undefined, ticks: [], at: null })
   }
 
   #change(
@@ -193,27 +182,10 @@ export class Repeats {
       readonly withdrawn?: Buffer
     },
   ): Promise<number> {
-    const { keys } = this.#identity
-    const { messages, deliveries, failures, config, repeats, ticks, inFlight, channel } = keys
-    const { commands, settings } = this.#context.queues
-    const { definition } = change
-    return run(
-      commands,
-      repeat,
-      { ...dueKeys(keys), messages, deliveries, failures, config, repeats, ticks, inFlight },
-      {
-        channel,
-        nowMs: scriptTime(settings),
-        name,
-        expected: change.known,
-        value: change.value,
-        at: change.at === null ? '' : String(change.at),
-        priority: definition?.priority ?? 0,
-        withdrawn: change.withdrawn ?? NOTHING,
-        items: definition === undefined ? [] : itemsOf(name.toString(), definition, change.ticks),
-      },
-      { idempotent: true }, // a second time the value is another one, and nothing happens
-    )
+    const { known, value, definition, ticks, at, withdrawn = NOTHING } = change
+    const items = definition === undefined ? [] : itemsOf(name.toString(), definition, ticks)
+    const priority = definition?.priority ?? 0
+    return this.#store.changeRepeat(name, { known, value, at, priority, withdrawn, items })
   }
 
   #report(name: string, thrown: unknown): void {
@@ -225,7 +197,7 @@ export class Repeats {
     const reported = new RedelayedError(code, `the repeat ${JSON.stringify(name.slice(0, 100))}: ${error.message}`, {
       cause: error,
     })
-    this.#context.queues.hub.emit('error', attributeTo(reported, this.#identity.name))
+    this.#handle.context.hub.emit('error', this.#handle.withQueueName(reported))
   }
 }
 

@@ -4,8 +4,8 @@ import type { Entry, Payload, Said } from './job.js'
 type Message = ReliableMessage<Payload>
 
 /**
- * The same queue, which from now on notes every delivery that it hands out, every extension, and every answer, whoever asks for
- * them: a worker asks as the bench does.
+ * The same queue, which from now on notes every delivery that it hands out, every extension, and every answer: a worker calls the
+ * same methods as the bench does.
  */
 export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => void): ReliableQueue<Payload> {
   const answer = async (messages: readonly Message[], said: Said, send: () => Promise<boolean[]>) => {
@@ -13,6 +13,15 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
     const done = await send()
     messages.forEach((message, at) => note(['answer', ...nameOf(message), done[at] === true, Date.now()]))
     return done
+  }
+
+  const extension = async (messages: readonly Message[], send: () => Promise<boolean[]>) => {
+    for (const message of messages) note(['extending', ...nameOf(message)])
+    const extended = await send()
+    messages.forEach((message, at) => {
+      note(['extended', ...nameOf(message), extended[at] === true ? message.visibleUntil : null])
+    })
+    return extended
   }
 
   const noted = async (polled: Promise<Message[]>): Promise<Message[]> => {
@@ -24,6 +33,8 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
       message.acknowledge = () => one(answer([message], 'done', async () => [await acknowledge()]))
       const giveBack = message.negativeAcknowledge.bind(message)
       message.negativeAcknowledge = (how) => one(answer([message], saidBy(how), async () => [await giveBack(how)]))
+      const extend = message.extend.bind(message)
+      message.extend = (visibility) => one(extension([message], async () => [await extend(visibility)]))
     }
     return messages
   }
@@ -43,19 +54,13 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
 
   // `extend` does so, too
   const extendSome = queue.extendSome.bind(queue)
-  queue.extendSome = async (messages, unbegun, visibility) => {
-    for (const message of messages) note(['extending', ...nameOf(message)])
-    const extended = await extendSome(messages, unbegun, visibility)
-    messages.forEach((message, at) => {
-      note(['extended', ...nameOf(message), extended[at] === true ? message.visibleUntil : null])
-    })
-    return extended
-  }
+  queue.extendSome = (messages, unbegun, visibility) =>
+    extension(messages, () => extendSome(messages, unbegun, visibility))
   return queue
 }
 
-export function nameOf({ id, delivery }: ReliableMessage): readonly [id: string, lease: string] {
-  return [id, delivery.lease]
+export function nameOf({ id, lease }: ReliableMessage): readonly [id: string, lease: string] {
+  return [id, lease]
 }
 
 function saidBy(how: NegativeOptions | undefined): Said {

@@ -61,7 +61,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   {
     what: 'a message is acknowledged before its handler ends',
     changes: [
-      replace('Worker.#fill', '$assignment.handle($$how)', '(void $assignment.handle($$how), { is: "completed" })'),
+      replace('Dispatcher.fill', '$assignment.handle($$how)', '(void $assignment.handle($$how), { is: "completed" })'),
     ],
   },
   {

@@ -1,0 +1,153 @@
+import { CommandError, InvalidArgumentError, PayloadTooLargeError, inWords, toError } from '../errors.js'
+import type { MessagesEventName } from '../events.js'
+import { boolean, onlyKnown } from '../options.js'
+import type { QueueHandle } from '../queues/queue-handle.js'
+import type { Claim } from '../store/reliable-scripts.js'
+import {
+  AS_SET,
+  MOST_HANDLED,
+  NO_DEAD_LETTER,
+  TOO_LATE,
+  type GiveBack,
+  type ReliableStore,
+} from '../store/reliable-store.js'
+import { clean, cut } from '../text.js'
+import { systemClock } from '../timing/clock.js'
+import { Seldom } from '../timing/seldom.js'
+import { toMillis } from '../timing/units.js'
+import { positive } from './add-options.js'
+import { Batches } from './batches.js'
+import { ReliableMessage, type MessageActions, type NegativeOptions } from './message.js'
+
+/** A call that waits for its acknowledgement to be sent with the others of this turn. */
+interface Waiting {
+  readonly claim: Claim
+  readonly resolve: (isDone: boolean) => void
+  readonly reject: (error: unknown) => void
+}
+
+const MAX_REASON_BYTES = 2_000
+
+/** What a consumer does with the messages that it has. Each method answers whether the message was still its own. */
+export class Acknowledger<T> implements MessageActions {
+  readonly #handle: QueueHandle<T>
+  readonly #store: ReliableStore
+  readonly #acknowledgements = new Batches<Waiting>(MOST_HANDLED, (waiting) => void this.#acknowledgeBatch(waiting))
+  readonly #seldom = new Seldom(systemClock)
+
+  constructor(handle: QueueHandle<T>, store: ReliableStore) {
+    this.#handle = handle
+    this.#store = store
+  }
+
+  get queueKey(): string {
+    return this.#store.keys.messages
+  }
+
+  /** As `acknowledgeMany`, together with all others of this turn. */
+  acknowledge(claim: Claim): Promise<boolean> {
+    const acknowledged = new Promise<boolean>((resolve, reject) => {
+      this.#acknowledgements.add({ claim, resolve, reject })
+    })
+    return this.#handle.attribute(acknowledged)
+  }
+
+  async acknowledgeMany(claims: readonly Claim[]): Promise<boolean[]> {
+    const results = await this.#store.acknowledge(claims)
+    this.#emit('acknowledged', claims, (at) => results[at] === true)
+    return results
+  }
+
+  async negativeAcknowledge(claim: Claim, options?: NegativeOptions): Promise<boolean> {
+    const how = this.#handle.checked(() => giveBackOf(options))
+    const [isDone = false] = await this.#handle.attribute(this.giveBack([claim], how))
+    return isDone
+  }
+
+  async giveBack(claims: readonly Claim[], how: GiveBack): Promise<boolean[]> {
+    const results = await this.#store.giveBack(claims, how)
+    if (results[0] === TOO_LATE) throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', how.delayMs)
+    if (how.how !== 'released') this.#emit('failed', claims, (at) => results[at] === 1)
+    this.#emit('rejected', claims, (at) => results[at] === 2)
+    if (results.includes(NO_DEAD_LETTER) && this.#seldom.may('the dead letters')) {
+      const problem =
+        'the dead letters: one of their keys holds another type of value; messages for them are delivered again'
+      this.#handle.context.hub.emit('error', this.#handle.withQueueName(new CommandError('WRONGTYPE', problem)))
+    }
+    return results.map((result) => result > 0)
+  }
+
+  async extend(message: ReliableMessage, visibilityTimeout?: number): Promise<boolean> {
+    const [isExtended = false] = await this.#handle.attribute(this.extendMany([message], 0, visibilityTimeout))
+    return isExtended
+  }
+
+  /** The first `unbegun` of the messages are not being handled yet; the others count as attempts from now on. */
+  async extendMany(
+    messages: readonly ReliableMessage[],
+    unbegun: number,
+    visibilityTimeout: number | undefined,
+  ): Promise<boolean[]> {
+    const ms = visibilityTimeout === undefined ? AS_SET : positive('visibilityTimeout', visibilityTimeout)
+    const heldUntil = visibilityTimeout === undefined ? undefined : performance.now() + visibilityTimeout
+    for (const message of messages) message.extensions++
+    try {
+      const ends = await this.#store.extend(messages, ms, unbegun)
+      ends.forEach((end, at) => {
+        if (end !== null) messages[at]?.onExtended(end, heldUntil)
+      })
+      return ends.map((end) => end !== null)
+    } finally {
+      for (const message of messages) message.extensions--
+    }
+  }
+
+  /** Throws unless all of them are messages of this queue. */
+  assertOwn(messages: readonly unknown[]): void {
+    messages.forEach((message, at) => {
+      const isMessage = message instanceof ReliableMessage
+      if (isMessage && message.queueKey === this.queueKey) return
+      const received = isMessage ? inWords('one of another queue') : message
+      throw new InvalidArgumentError(`messages[${at}]`, 'a message that was polled from this queue', received)
+    })
+  }
+
+  async #acknowledgeBatch(waiting: readonly Waiting[]): Promise<void> {
+    try {
+      const results = await this.acknowledgeMany(waiting.map(({ claim }) => claim))
+      waiting.forEach(({ resolve }, at) => resolve(results[at] === true))
+    } catch (error) {
+      for (const { reject } of waiting) reject(error)
+    }
+  }
+
+  #emit(event: MessagesEventName, claims: readonly Claim[], fits: (at: number) => boolean): void {
+    const { name, context } = this.#handle
+    if (!context.hub.isHeard(event, name)) return
+    const ids = claims.filter((_, at) => fits(at)).map(({ id }) => id)
+    context.hub.messages(event, name, ids)
+  }
+}
+
+export function giveBackOf(options: NegativeOptions = {}): GiveBack {
+  onlyKnown('options', options, ['delay', 'reject', 'countAttempt', 'error'])
+  const reject = boolean('reject', options.reject ?? false)
+  const countAttempt = boolean('countAttempt', options.countAttempt ?? true)
+  if (reject && !countAttempt) throw new InvalidArgumentError('countAttempt', 'true for what is rejected', countAttempt)
+  return {
+    how: reject ? 'rejected' : countAttempt ? 'failed' : 'released',
+    delayMs: toMillis('delay', options.delay ?? 0),
+    reason: reasonOf(options.error),
+  }
+}
+
+/** An error as one line for the history: cleaned, and never its stack, which may hold what no log should. */
+export function reasonOf(error: unknown): string {
+  if (error === undefined) return '""'
+  const { name, message } = toError(error)
+  const text = error instanceof PayloadTooLargeError ? error.code : clean(`${name}: ${message}`, MAX_REASON_BYTES)
+  // a character has at most three bytes per UTF-16 unit
+  return JSON.stringify(
+    Buffer.byteLength(text) <= MAX_REASON_BYTES ? text : cut(text, Math.floor(MAX_REASON_BYTES / 3)),
+  )
+}

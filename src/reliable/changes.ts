@@ -1,0 +1,71 @@
+import { InvalidArgumentError, PayloadTooLargeError } from '../errors.js'
+import type { ReliableKeys } from '../keys.js'
+import { integer, onlyKnown } from '../options.js'
+import type { QueueHandle } from '../queues/queue-handle.js'
+import { AS_SET, type ReliableStore } from '../store/reliable-store.js'
+import { toMillis } from '../timing/units.js'
+import { assertPriority } from './add-options.js'
+import { assertKnownId } from './message-id.js'
+
+export interface MoveMessages {
+  /** The name of the other queue; in a cluster it must be in the same slot. */
+  readonly to: string
+  /** Those of these ids; without it the first `count`. */
+  readonly ids?: readonly string[] | undefined
+  /** 1 to 1,000; default 100. */
+  readonly count?: number | undefined
+  /** Of which priority. Default 0. */
+  readonly priority?: number | undefined
+}
+
+/** Changes what lies in a reliable queue, without taking it. */
+export class Changes<T> {
+  readonly #handle: QueueHandle<T>
+  readonly #store: ReliableStore
+  readonly #keysOf: (name: string) => ReliableKeys
+
+  constructor(handle: QueueHandle<T>, store: ReliableStore, keysOf: (name: string) => ReliableKeys) {
+    this.#handle = handle
+    this.#store = store
+    this.#keysOf = keysOf
+  }
+
+  /** Resolves with how many were removed; `alsoHeld`: also those that a consumer has. */
+  async remove(ids: readonly string[], how: { readonly alsoHeld: boolean }): Promise<number> {
+    ids.forEach((id, at) => assertKnownId(`ids[${at}]`, id))
+    let removed = 0
+    for await (const gone of this.#store.remove(ids, how)) {
+      removed += gone.length
+      this.#handle.context.hub.messages('removed', this.#handle.name, gone)
+    }
+    return removed
+  }
+
+  async reschedule(id: string, delay: number, options: { priority?: number }): Promise<boolean> {
+    onlyKnown('options', options, ['priority'])
+    const bytes = Buffer.from(assertKnownId('id', id))
+    const delayMs = toMillis('delay', delay)
+    const priority = options.priority === undefined ? AS_SET : assertPriority(options.priority)
+    const visibleAt = await this.#store.reschedule(bytes, delayMs, priority)
+    if (visibleAt !== null && visibleAt < 0)
+      throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delay)
+    return visibleAt !== null
+  }
+
+  async updatePayload(id: string, given: T): Promise<boolean> {
+    const bytes = Buffer.from(assertKnownId('id', id))
+    const payload = this.#handle.encode(given, 'payload')
+    const result = await this.#store.update(bytes, payload)
+    if (result < 0) throw new PayloadTooLargeError(payload.length, 'what the queue allows')
+    return result === 1
+  }
+
+  async move(options: MoveMessages): Promise<number> {
+    onlyKnown('options', options, ['to', 'ids', 'count', 'priority'])
+    const target = this.#keysOf(options.to)
+    const ids = options.ids?.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
+    const count = integer('count', options.count ?? 100, 1, 1_000)
+    const priority = assertPriority(options.priority ?? 0)
+    return this.#store.moveTo(target, { ids, count, priority })
+  }
+}

@@ -1,0 +1,184 @@
+import { CommandError, toError } from '../errors.js'
+import { integer, oneOf, onlyKnown } from '../options.js'
+import type { QueueHandle } from '../queues/queue-handle.js'
+import type { PolledRecord, PollReply } from '../store/reliable-scripts.js'
+import { AS_SET, type HowToHold, type ReliableStore } from '../store/reliable-store.js'
+import { systemClock } from '../timing/clock.js'
+import { Seldom } from '../timing/seldom.js'
+import { toMillis } from '../timing/units.js'
+import type { Acknowledger } from './acknowledger.js'
+import { positive } from './add-options.js'
+import { toRedelayed } from './adder.js'
+import { ReliableMessage, isSuspect } from './message.js'
+import type { PollRegistry, PollTarget } from './poll-registry.js'
+import { readRecord } from './record.js'
+import type { Repeats } from './repeats/repeats.js'
+import { groupUnreadable, type Unreadable, type UnreadableGroup } from './unreadable.js'
+
+export interface PollOptions {
+  /**
+   * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it nothing is waited for.
+   */
+  readonly timeout?: number | undefined
+  /** For how many milliseconds no other consumer gets it. At least 1; default: what the queue's configuration says, else 30,000. */
+  readonly visibilityTimeout?: number | undefined
+  /** `'auto'` acknowledges before you have it: at most once. Default `'manual'`. */
+  readonly acknowledge?: 'manual' | 'auto' | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface PollManyOptions extends PollOptions {
+  /** At most so many. 1 to 1,000. */
+  readonly count: number
+}
+
+const OPTIONS = ['timeout', 'visibilityTimeout', 'acknowledge', 'signal'] as const
+
+/** The parts of a queue that a poll needs. */
+interface Parts<T> {
+  readonly acknowledger: Acknowledger<T>
+  readonly repeats: Repeats
+  readonly polls: PollRegistry
+}
+
+/** Takes messages from a queue for their visibility: those that are there now, or the next ones. */
+export class Claims<T> {
+  readonly #handle: QueueHandle<T>
+  readonly #store: ReliableStore
+  readonly #parts: Parts<T>
+  readonly #target: PollTarget
+  readonly #seldom = new Seldom(systemClock)
+
+  constructor(handle: QueueHandle<T>, store: ReliableStore, parts: Parts<T>) {
+    this.#handle = handle
+    this.#store = store
+    this.#parts = parts
+    this.#target = {
+      name: handle.name,
+      channel: store.keys.channel,
+      isConnected: () => handle.context.commands.connected,
+      poll: (count, how, announce) => this.#poll(count, how, announce),
+      release: async (polled) => {
+        await parts.acknowledger.giveBack(polled, { how: 'released', delayMs: 0, reason: '""' })
+      },
+    }
+  }
+
+  async one(options: PollOptions): Promise<ReliableMessage<T> | null> {
+    onlyKnown('options', options, OPTIONS)
+    const [message = null] = await this.claim({ ...options, count: 1 })
+    return message
+  }
+
+  async many(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
+    onlyKnown('options', options, ['count', ...OPTIONS])
+    integer('count', options.count, 1, 1_000)
+    return this.claim(options)
+  }
+
+  /** `beforehand`: some of the messages are not handled at once. */
+  async claim(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
+    const { count, signal, visibilityTimeout } = options
+    const visibilityMs = visibilityTimeout === undefined ? AS_SET : positive('visibilityTimeout', visibilityTimeout)
+    const timeout = options.timeout === Infinity ? undefined : toMillis('timeout', options.timeout ?? 0)
+    const isFinal = oneOf('acknowledge', options.acknowledge ?? 'manual', ['manual', 'auto']) === 'auto'
+    const how = { visibilityMs, beforehand }
+    const deadline = timeout === undefined ? undefined : performance.now() + timeout
+    for (;;) {
+      if (signal?.aborted === true) throw toError(signal.reason)
+      const polled = timeout === 0 ? await this.#now(count, how) : await this.#wait(count, how, deadline, signal)
+      const readable = await this.#read(polled)
+      const messages = isFinal ? await this.#acknowledged(readable) : readable
+      this.#emitPolled(messages)
+      if (messages.length > 0 || polled.length === 0) return messages
+    }
+  }
+
+  /** Up to `count` that are there. */
+  async #now(count: number, how: HowToHold): Promise<PolledRecord[]> {
+    const polled: PolledRecord[] = []
+    while (polled.length < count) {
+      const reply = await this.#poll(count - polled.length, how, false).catch((error: unknown) => {
+        if (polled.length === 0) throw error
+        return undefined // what was handed out before must reach the caller
+      })
+      if (reply === undefined) break
+      polled.push(...reply.messages)
+      if (reply.next === null || reply.next > reply.now || reply.changed === 0) break
+    }
+    return polled
+  }
+
+  /** 1 to `count`, as soon as there are any; none when the time is over. */
+  #wait(
+    count: number,
+    how: HowToHold,
+    deadline: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<PolledRecord[]> {
+    const timeoutMs = deadline === undefined ? undefined : Math.max(0, deadline - performance.now())
+    return this.#parts.polls.use(this.#target).take(count, how, { timeoutMs, signal })
+  }
+
+  /** Runs the script, and does what its reply asks for. */
+  async #poll(count: number, how: HowToHold, announce: boolean): Promise<PollReply> {
+    const reply = await this.#store.poll(count, how, announce)
+    const { name, context } = this.#handle
+    context.hub.messages('expired', name, [], reply.expired)
+    context.hub.messages('rejected', name, [], reply.deadLettered)
+    if (reply.problem !== '' && this.#seldom.may(reply.problem)) {
+      const code = /: ([A-Z]+)/.exec(reply.problem)?.[1] ?? 'ERR'
+      context.hub.emit('error', this.#handle.withQueueName(new CommandError(code, reply.problem)))
+    }
+    // beside: what was handed out need not wait for it
+    if (reply.repeats.length > 0) void this.#parts.repeats.advance(reply.repeats, reply.now)
+    return reply
+  }
+
+  /** A message that cannot be read here has failed: its delivery limit decides how often others are asked. */
+  async #read(polled: readonly PolledRecord[]): Promise<ReliableMessage<T>[]> {
+    const messages: ReliableMessage<T>[] = []
+    const unreadable: Unreadable[] = []
+    for (const record of polled) {
+      try {
+        messages.push(this.#message(record))
+      } catch (thrown) {
+        unreadable.push({ record, error: this.#handle.withQueueName(toRedelayed(thrown)) })
+      }
+    }
+    if (unreadable.length > 0) {
+      const groups = groupUnreadable(unreadable, this.#handle.codec.name)
+      await Promise.all(groups.map((group) => this.#postpone(group)))
+    }
+    return messages
+  }
+
+  #message(polled: PolledRecord): ReliableMessage<T> {
+    const { headers, payload } = readRecord(polled.record)
+    // a suspect is decoded when it was begun
+    const value = isSuspect(polled) ? (payload as T) : this.#handle.decode(payload)
+    return new ReliableMessage(this.#parts.acknowledger, polled, headers, value)
+  }
+
+  async #postpone({ records, giveBack, error }: UnreadableGroup): Promise<void> {
+    const { name, context } = this.#handle
+    await this.#parts.acknowledger.giveBack(records, giveBack).catch((failed: unknown) => {
+      // they come back when their visibility ends, and have failed then too
+      context.hub.emit('error', this.#handle.withQueueName(toRedelayed(failed)))
+    })
+    context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: records.length, error })
+  }
+
+  /** Those that could be acknowledged: of the others it is unknown whether another consumer has them by now. */
+  async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
+    const done = await this.#parts.acknowledger.acknowledgeMany(messages)
+    return messages.filter((_, at) => done[at] === true)
+  }
+
+  #emitPolled(messages: readonly ReliableMessage<T>[]): void {
+    const { name, context } = this.#handle
+    if (!context.hub.isHeard('polled', name)) return
+    const ids = messages.map(({ id }) => id)
+    context.hub.messages('polled', name, ids)
+  }
+}

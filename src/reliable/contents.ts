@@ -1,0 +1,130 @@
+import { RedelayedError } from '../errors.js'
+import { integer, oneOf, onlyKnown } from '../options.js'
+import type { QueueHandle } from '../queues/queue-handle.js'
+import type { ReliableStore, StoredMessage } from '../store/reliable-store.js'
+import { readFailures, type FailedAttempt } from './failures.js'
+import { assertKnownId } from './message-id.js'
+import { readRecord, type Headers } from './record.js'
+
+/** What becomes of a message next. */
+export type MessageState = 'visible' | 'delayed' | 'inFlight'
+
+/** A message as it lies in the queue. */
+export interface MessageInfo<T> {
+  readonly id: string
+  readonly payload: T
+  readonly headers: Headers
+  readonly priority: number
+  readonly state: MessageState
+  /** When it is, was, or will be again visible, epoch milliseconds by the Redis clock. */
+  readonly visibleAt: number
+  /** How often it was delivered. */
+  readonly attempts: number
+  readonly failures: readonly FailedAttempt[]
+  readonly expiresAt: number | null
+}
+
+/** How many messages there are, by what becomes of them next. */
+export interface ReliableQueueCounts {
+  readonly total: number
+  readonly visible: number
+  readonly delayed: number
+  readonly inFlight: number
+  readonly dead: number
+  /** How long the first of the visible ones has been waiting, in milliseconds. */
+  readonly oldestMs: number
+}
+
+/** Reads what a reliable queue holds, without changing anything. */
+export class Contents<T> {
+  readonly #handle: QueueHandle<T>
+  readonly #store: ReliableStore
+
+  constructor(handle: QueueHandle<T>, store: ReliableStore) {
+    this.#handle = handle
+    this.#store = store
+  }
+
+  async getAll(ids: readonly string[]): Promise<(MessageInfo<T> | null)[]> {
+    const infos: (MessageInfo<T> | null)[] = []
+    for await (const { messages, now } of this.#store.get(knownIds(ids))) {
+      for (const message of messages) infos.push(message && this.#info(message, now))
+    }
+    return infos
+  }
+
+  async containsMany(ids: readonly string[]): Promise<number> {
+    return this.#store.contains(knownIds(ids))
+  }
+
+  async counts(): Promise<ReliableQueueCounts> {
+    const { now, firstVisibleAt, total, visible, delayed, inFlight, dead } = await this.#store.count()
+    const oldestMs = firstVisibleAt === null ? 0 : Math.max(0, now - Math.max(0, firstVisibleAt))
+    return { total, visible, delayed, inFlight, dead, oldestMs }
+  }
+
+  /** By priority from the highest on, by time within one, those in flight last. */
+  async *list(options: { state?: MessageState; pageSize?: number }): AsyncGenerator<MessageInfo<T>, void> {
+    onlyKnown('options', options, ['state', 'pageSize'])
+    const { state } = options
+    if (state !== undefined) oneOf('state', state, ['visible', 'delayed', 'inFlight'])
+    const pageSize = integer('pageSize', options.pageSize ?? 100, 1, 1_000)
+    const { now: begunAt } = await this.#store.count()
+    const times = timesOf(state, begunAt)
+    const priorities = state === 'inFlight' ? [] : [...this.#store.keys.due.keys()].reverse()
+    for (const schedule of [...priorities, 'inFlight'] as const) {
+      for (let from = 0; ; from += pageSize) {
+        const ids = await this.#store.idsOf(schedule, times, from, pageSize)
+        for await (const { messages, now } of this.#store.get(ids)) {
+          for (const message of messages) {
+            if (message === null || (state !== undefined && stateOf(message, now) !== state)) continue
+            const info = this.#readable(message, now)
+            if (info !== undefined) yield info
+          }
+        }
+        if (ids.length < pageSize) break
+      }
+    }
+  }
+
+  /** One that cannot be read is reported. */
+  #readable(message: StoredMessage, now: number): MessageInfo<T> | undefined {
+    try {
+      return this.#info(message, now)
+    } catch (thrown) {
+      if (!(thrown instanceof RedelayedError)) throw thrown
+      this.#handle.context.hub.emit('error', this.#handle.withQueueName(thrown))
+      return undefined
+    }
+  }
+
+  #info(message: StoredMessage, now: number): MessageInfo<T> {
+    const { headers, payload, expiresAt } = readRecord(message.record)
+    return {
+      id: message.id.toString(),
+      payload: this.#handle.decode(payload),
+      headers,
+      priority: message.priority,
+      state: stateOf(message, now),
+      visibleAt: message.visibleAt,
+      attempts: message.attempts,
+      failures: readFailures(message.failures),
+      expiresAt,
+    }
+  }
+}
+
+function knownIds(ids: readonly string[]): Buffer[] {
+  return ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
+}
+
+function timesOf(state: MessageState | undefined, now: number): readonly [least: string, most: string] {
+  if (state === 'delayed') return [`(${now}`, '+inf']
+  return ['-inf', state === 'visible' ? `${now}` : '+inf']
+}
+
+/** What a consumer had longer than it may is visible again, even if no consumer has polled since. */
+function stateOf({ inFlight, visibleAt }: StoredMessage, now: number): MessageState {
+  if (visibleAt <= now) return 'visible'
+  return inFlight ? 'inFlight' : 'delayed'
+}

@@ -1,0 +1,108 @@
+import { InternalError, RedelayedError } from '../../errors.js'
+import type { QueueHandle } from '../../queues/queue-handle.js'
+import type { ReliableStore } from '../../store/reliable-store.js'
+import type { Headers } from '../record.js'
+import {
+  assertRepeatName,
+  definitionOf,
+  readState,
+  type RepeatDefinition,
+  type ScheduleOptions,
+} from './repeat-definition.js'
+import type { Repeats } from './repeats.js'
+import { repeatTurns } from './turns.js'
+
+/** What is repeated, and how far it has come. */
+export interface ScheduleInfo<T> {
+  readonly name: string
+  readonly payload: T
+  readonly headers: Headers
+  readonly priority: number
+  readonly every: number | null
+  readonly cron: string | null
+  readonly timeZone: string | null
+  /** The tick whose message was prepared last: the next one, unless no consumer has polled since it came, or it was the last. */
+  readonly lastPrepared: Date
+}
+
+/** How often a change is tried while others change the same. */
+const MAX_ATTEMPTS = 20
+
+/** The schedules of a reliable queue: sets, ends and lists them. */
+export class Schedules<T> {
+  readonly #handle: QueueHandle<T>
+  readonly #store: ReliableStore
+  readonly #repeats: Repeats
+
+  constructor(handle: QueueHandle<T>, store: ReliableStore, repeats: Repeats) {
+    this.#handle = handle
+    this.#store = store
+    this.#repeats = repeats
+  }
+
+  async upsert(name: string, payload: T, options: ScheduleOptions): Promise<boolean> {
+    assertRepeatName(name)
+    const definition = definitionOf(options, this.#handle.encode(payload, 'payload'))
+    return this.#change(name, async (known, now) => {
+      if (known !== null && isSame(known, definition, this.#handle.context.settings.maxPayloadBytes)) return null
+      return this.#repeats.begin(name, definition, known, now)
+    })
+  }
+
+  async remove(name: string): Promise<boolean> {
+    assertRepeatName(name)
+    return this.#change(name, async (known, now) => (known === null ? null : this.#repeats.end(name, known, now)))
+  }
+
+  async list(): Promise<ScheduleInfo<T>[]> {
+    const infos: ScheduleInfo<T>[] = []
+    for (const [name, value] of await this.#store.repeats()) {
+      const info = await repeatTurns.take(() => this.#infoOf(name.toString(), value))
+      if (info !== undefined) infos.push(info)
+    }
+    return infos.sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** Until it was done by this call, or there was nothing to do, which is what `null` says. */
+  async #change(
+    name: string,
+    change: (known: Buffer | null, now: number) => Promise<boolean | null>,
+  ): Promise<boolean> {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const known = await this.#store.repeat(name)
+      const isDone = await change(known, await this.#store.now())
+      if (isDone !== false) return isDone === true
+    }
+    throw new InternalError('repeat-changed', `others changed it ${MAX_ATTEMPTS} times in between`)
+  }
+
+  #infoOf(name: string, value: Buffer | null): ScheduleInfo<T> | undefined {
+    if (value === null) return undefined // it was ended meanwhile
+    try {
+      const { tick, definition } = readState(value, this.#handle.context.settings.maxPayloadBytes)
+      const { every, cron, timeZone, headers, priority, payload } = definition
+      return {
+        name,
+        payload: this.#handle.decode(Buffer.from(payload, 'base64')),
+        headers: headers ?? {},
+        priority,
+        every: every ?? null,
+        cron: cron ?? null,
+        timeZone: timeZone ?? null,
+        lastPrepared: new Date(tick),
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof RedelayedError)) throw thrown
+      this.#handle.context.hub.emit('error', this.#handle.withQueueName(thrown))
+      return undefined
+    }
+  }
+}
+
+function isSame(known: Buffer, definition: RepeatDefinition, maxPayloadBytes: number): boolean {
+  try {
+    return JSON.stringify(readState(known, maxPayloadBytes).definition) === JSON.stringify(definition)
+  } catch {
+    return false // what cannot be read is replaced
+  }
+}

@@ -1,0 +1,98 @@
+import { asArray, asBytes, asBytesOrNull, asInteger, asNumber, asText, asTime } from './replies.js'
+
+/** What identifies one delivery of a message. */
+export interface Claim {
+  readonly id: string
+  /** Its member of the set of messages in flight: priority and id; bytes only where the id is no text: they take longer all the way. */
+  readonly member: string | Buffer
+  /** The number of the delivery and the token that identifies it. */
+  readonly lease: string
+}
+
+/** One message that is handed out, as it is stored. */
+export interface PolledRecord extends Claim {
+  readonly priority: number
+  /** When it became visible, epoch milliseconds by the Redis clock. */
+  readonly visibleAt: number
+  /** When it was handed out, by the same clock. */
+  readonly polledAt: number
+  /** When its visibility ends, by the same clock. */
+  readonly visibleUntil: number
+  /** The same by the monotonic clock of this process, or a little earlier. */
+  readonly heldUntil: number
+  readonly record: Buffer
+}
+
+/** A repeat as it lies in Redis. */
+export interface RepeatRecord {
+  readonly name: string
+  /** The bytes of the name, which may be no text. */
+  readonly key: Buffer
+  /** `null` where it is larger than any may be; the poll has set it aside then. */
+  readonly value: Buffer | null
+}
+
+export interface PollReply {
+  /** The Redis clock when the script ran, in milliseconds with fractions. */
+  readonly now: number
+  /** When something becomes visible next, epoch milliseconds; at most `now` when there is more already, `null` when there is nothing. */
+  readonly next: number | null
+  readonly subscribers: number
+  readonly visibilityMs: number
+  /** How many came back because their visibility had ended. */
+  readonly returned: number
+  readonly expired: number
+  readonly deadLettered: number
+  /** The first key that is not what it should be, and what the server said, while the rest went on; else empty. */
+  readonly problem: string
+  /** How many members of schedules were moved, removed or put off. Without any, the same poll finds the same again. */
+  readonly changed: number
+  /** Whose next message this caller has to prepare. */
+  readonly repeats: readonly RepeatRecord[]
+  readonly messages: readonly PolledRecord[]
+}
+
+/** `sentAt`: when the script was sent, by the monotonic clock of this process. */
+export function asPollReply(reply: unknown, sentAt = 0): PollReply {
+  const [now, next, subscribers, visibility, returned, expired, deadLettered, repeating, problem, changed, ...flat] =
+    asArray(reply)
+  const visibilityMs = asInteger(visibility)
+  const polledAt = Math.floor(asNumber(now))
+  const visibleUntil = polledAt + visibilityMs
+  const heldUntil = sentAt + visibilityMs
+  const messages: PolledRecord[] = []
+  const repeats: RepeatRecord[] = []
+  const first = 2 * asInteger(repeating)
+  for (let i = 0; i + 1 < first; i += 2) {
+    const key = asBytes(flat[i])
+    repeats.push({ name: key.toString(), key, value: asBytesOrNull(flat[i + 1]) })
+  }
+  for (let at = first; at + 2 < flat.length;) {
+    const [priority, lease] = [asInteger(flat[at]), asText(flat[at + 1])]
+    const end = at + 3 + 3 * asInteger(flat[at + 2])
+    for (at += 3; at < end; at += 3) {
+      const [bytes, record] = [asBytes(flat[at]), asBytes(flat[at + 2])]
+      const id = bytes.toString()
+      const member = memberOf(priority, id, bytes)
+      const visibleAt = asNumber(flat[at + 1])
+      messages.push({ id, member, lease, priority, visibleAt, polledAt, visibleUntil, heldUntil, record })
+    }
+  }
+  return {
+    now: asNumber(now),
+    next: asTime(next),
+    subscribers: asInteger(subscribers),
+    visibilityMs,
+    returned: asInteger(returned),
+    expired: asInteger(expired),
+    deadLettered: asInteger(deadLettered),
+    problem: asText(problem),
+    changed: asInteger(changed),
+    repeats,
+    messages,
+  }
+}
+
+function memberOf(priority: number, id: string, bytes: Buffer): string | Buffer {
+  return id.includes('\ufffd') ? Buffer.concat([Buffer.from(String(priority)), bytes]) : `${priority}${id}`
+}

@@ -1,0 +1,387 @@
+import { randomBytes } from 'node:crypto'
+import { ConnectionError, InternalError } from '../errors.js'
+import type { ReliableKeys } from '../keys.js'
+import { scriptTime, type Settings } from '../options.js'
+import { asPollReply } from './poll-reply.js'
+import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
+import * as scripts from './reliable-scripts.js'
+import type { AddReply, Claim, CountReply, GetReply, MessageReply, PollReply } from './reliable-scripts.js'
+import { itemArgs, type NewMessage } from './new-message.js'
+import { run, runMany } from './run.js'
+import type { Sender } from './sender.js'
+import type { KeysOf } from './script.js'
+import { waitedFor, type WaitedFor } from './waited-for.js'
+
+/** How messages are added. */
+export interface HowToAdd {
+  readonly existing: 'keep' | 'replace' | 'postpone'
+  /** Whether an earlier attempt may have been carried out. */
+  readonly resent: boolean
+}
+
+/** How messages are claimed. */
+export interface HowToHold {
+  /** `AS_SET` is what the queue says. */
+  readonly visibilityMs: number
+  /** The messages are prefetched: each counts as an attempt only from when it is extended as begun. */
+  readonly beforehand: boolean
+}
+
+/** What becomes of messages that were not handled. */
+export interface GiveBack {
+  readonly how: 'failed' | 'rejected' | 'released'
+  readonly delayMs: number
+  /** One line. */
+  readonly reason: string
+}
+
+/** Another value of a repeat, and its messages. */
+export interface RepeatChange {
+  /** The value as the caller knows it; empty for none. */
+  readonly known: Buffer
+  /** Empty to remove the repeat. */
+  readonly value: Buffer
+  /** When the next message has to be prepared; `null` for never. */
+  readonly at: number | null
+  readonly priority: number
+  /** The id of a message that is removed unless it is visible or a consumer has it; empty for none. */
+  readonly withdrawn: Buffer
+  /** For each message three: its id, when it is visible, its record. */
+  readonly items: readonly Buffer[]
+}
+
+/** Which messages are moved. */
+export interface HowToMove {
+  /** Without it, the first `count`. */
+  readonly ids?: readonly Buffer[] | undefined
+  readonly count: number
+  readonly priority: number
+}
+
+/** A message as it is stored. */
+export interface StoredMessage extends MessageReply {
+  readonly id: Buffer
+}
+
+/** For an argument: as the queue's configuration says, or as the message has it. */
+export const AS_SET = -1
+/** A script's answer for a time beyond 2^53-1. */
+export const TOO_LATE = -3
+/** The answer of `giveBack` for a message that the dead letters could not take. */
+export const NO_DEAD_LETTER = 3
+
+/** How many messages one script acknowledges, extends or gives back, and how many one call can poll. */
+export const MOST_HANDLED = 1_000
+/** How many ids are sent together. */
+const IDS = 500
+/** How many messages one script reads. */
+const READS = 100
+/** One poll hands out for about this long, so that other clients' commands wait no longer. */
+const POLL_BUDGET_US = 2_000
+/** The time that a poll announces for an empty queue, counted from now. */
+const IDLE_MS = 3_600_000
+const TOKEN_BYTES = 6
+
+/** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
+const OTHER_REPEAT_BYTES = 1024 * 1024
+
+const durableAdd = waitedFor(scripts.add)
+
+/** All keys of a queue by the names that the scripts have for them. */
+type ScriptKeys = KeysOf<(typeof scripts.add | typeof scripts.poll)['source']>
+
+/** What Redis has of one reliable queue: a method for each script and command, with their keys, limits and replies. */
+export class ReliableStore {
+  readonly keys: ReliableKeys
+  readonly #sender: Sender
+  readonly #settings: Settings
+  readonly #deadChannel: string
+  readonly #scriptKeys: ScriptKeys
+
+  /** `dead`: of the queue that gets the dead letters. */
+  constructor(sender: Sender, settings: Settings, { keys, dead }: { keys: ReliableKeys; dead: ReliableKeys }) {
+    this.keys = keys
+    this.#sender = sender
+    this.#settings = settings
+    this.#deadChannel = dead.channel
+    this.#scriptKeys = scriptKeysOf(keys, dead)
+  }
+
+  /** What became of each message, as the script says it. Sent once; the caller knows when it may be sent again. */
+  add(messages: readonly NewMessage[], how: HowToAdd): Promise<AddReply> {
+    return run(this.#sender, scripts.add, this.#scriptKeys, this.#addArgs(messages, how, false))
+  }
+
+  /** The same through a sender that waits until the writes are durable. */
+  async addDurably(
+    sender: Pick<Sender, 'pipeline'>,
+    messages: readonly NewMessage[],
+    how: HowToAdd,
+  ): Promise<WaitedFor<AddReply>> {
+    const args = this.#addArgs(messages, how, true)
+    const [answer] = await runMany(sender, durableAdd, this.#scriptKeys, [args])
+    if (answer === undefined || answer instanceof Error) throw answer ?? new InternalError('add-reply', 'there is none')
+    return answer
+  }
+
+  /** Hands out visible messages. Sent again when the connection breaks: what a lost reply held is redelivered when its visibility ends. */
+  poll(count: number, { visibilityMs, beforehand }: HowToHold, announce: boolean): Promise<PollReply> {
+    const sentAt = performance.now()
+    return run(
+      this.#sender,
+      { source: scripts.poll.source, decode: (reply) => asPollReply(reply, sentAt) },
+      this.#scriptKeys,
+      {
+        channel: this.keys.channel,
+        deadChannel: this.#deadChannel,
+        nowMs: this.#now,
+        budgetUs: POLL_BUDGET_US,
+        count,
+        visibilityMs,
+        token: randomBytes(TOKEN_BYTES).toString('base64url'),
+        idleMs: IDLE_MS,
+        announce,
+        beforehand,
+        repeatBytes: mostRepeatBytes(this.#settings.maxPayloadBytes),
+      },
+      { idempotent: true },
+    )
+  }
+
+  /** For each message whether it was the caller's. */
+  acknowledge(claims: readonly Claim[]): Promise<boolean[]> {
+    return inPages(claims, (page) =>
+      run(this.#sender, scripts.acknowledge, this.#scriptKeys, { nowMs: this.#now, handled: namesOf(page) }),
+    )
+  }
+
+  /** For each message what the script says: 0 where it was not the caller's. `TOO_LATE` alone when the time is. */
+  giveBack(claims: readonly Claim[], how: GiveBack): Promise<number[]> {
+    const { channel } = this.keys
+    return inPages(claims, (page) => {
+      const args = { channel, deadChannel: this.#deadChannel, nowMs: this.#now, ...how, handled: namesOf(page) }
+      return run(this.#sender, scripts.negativeAcknowledge, this.#scriptKeys, args)
+    })
+  }
+
+  /**
+   * For each message when its visibility ends now; `null` where it was not the caller's. The first `unbegun` of them are not being handled yet;
+   * the others count as attempts from now on.
+   */
+  extend(claims: readonly Claim[], visibilityMs: number, unbegun: number): Promise<(number | null)[]> {
+    const { channel } = this.keys
+    return inPages(claims, (page, from) =>
+      run(
+        this.#sender,
+        scripts.extend,
+        this.#scriptKeys,
+        { channel, nowMs: this.#now, visibilityMs, unbegun: Math.max(0, unbegun - from), handled: namesOf(page) },
+        { idempotent: true },
+      ),
+    )
+  }
+
+  /** The messages of some ids, page by page with the time at which they were read; `null` for those that are not there. */
+  async *get(ids: readonly Buffer[]): AsyncGenerator<{ now: number; messages: (StoredMessage | null)[] }, void> {
+    for (let from = 0; from < ids.length;) {
+      const page = ids.slice(from, from + READS)
+      const { now, messages } = await this.#get(page)
+      yield { now, messages: messages.map((message, at) => message && { ...message, id: page[at] as Buffer }) }
+      from += messages.length
+    }
+  }
+
+  /** The clock that decides when something becomes visible, epoch milliseconds. */
+  async now(): Promise<number> {
+    return (await this.#get([])).now
+  }
+
+  count(): Promise<CountReply> {
+    return run(this.#sender, scripts.count, this.#scriptKeys, { nowMs: this.#now }, { idempotent: true })
+  }
+
+  /** Names and values in turn. Resolves with whether anything was changed. */
+  configure(settings: readonly string[], { ifAbsent }: { readonly ifAbsent: boolean }): Promise<boolean> {
+    const { channel } = this.keys
+    return run(this.#sender, scripts.configure, this.#scriptKeys, { channel, ifAbsent, settings })
+  }
+
+  /** Moves messages that no consumer has to another queue; resolves with how many. */
+  async moveTo(target: ReliableKeys, { ids, count, priority }: HowToMove): Promise<number> {
+    const { messages, deliveries, failures, due } = this.keys
+    const targets = { targetMessages: target.messages, targetDue: target.due[priority] ?? '' }
+    const keys = { messages, deliveries, failures, due: due[priority] ?? '', ...targets }
+    const move = (some: readonly Buffer[], most: number) => {
+      const args = { targetChannel: target.channel, nowMs: this.#now, count: most, ids: some }
+      return run(this.#sender, scripts.move, keys, args)
+    }
+    let moved = 0
+    if (ids !== undefined) {
+      for (const page of pagesOf(ids, IDS)) moved += (await move(page, count)).moved
+      return moved
+    }
+    for (;;) {
+      const reply = await move([], count - moved)
+      moved += reply.moved
+      // behind what is no message there may be some
+      if (reply.gone === 0 || moved >= count) return moved
+    }
+  }
+
+  /** Removes messages; yields the ids of those that were there, page by page. */
+  async *remove(ids: readonly string[], { alsoHeld }: { readonly alsoHeld: boolean }): AsyncGenerator<string[], void> {
+    for (const page of pagesOf(ids, IDS)) {
+      const args = { nowMs: this.#now, alsoHeld, ids: page }
+      const removed = await run(this.#sender, scripts.remove, this.#scriptKeys, args)
+      yield page.filter((_, at) => removed[at])
+    }
+  }
+
+  /** When the message becomes visible now; `null` where there is none or a consumer has it. */
+  reschedule(id: Buffer, delayMs: number, priority: number): Promise<number | null> {
+    const args = { channel: this.keys.channel, nowMs: this.#now, id, delayMs, priority }
+    return run(this.#sender, scripts.reschedule, this.#scriptKeys, args)
+  }
+
+  /** 1 when the message has this payload now, 0 where there is none or a consumer has it, less when the payload is too large. */
+  update(id: Buffer, payload: Buffer): Promise<number> {
+    const args = { nowMs: this.#now, id, payload }
+    return run(this.#sender, scripts.update, this.#scriptKeys, args, { idempotent: true })
+  }
+
+  /** 1, or 0 when the value was another one; where there is room for some of the messages only, -1 less how many that are. */
+  changeRepeat(name: Buffer, { known, value, at, priority, withdrawn, items }: RepeatChange): Promise<number> {
+    return run(
+      this.#sender,
+      scripts.repeat,
+      this.#scriptKeys,
+      {
+        channel: this.keys.channel,
+        nowMs: this.#now,
+        name,
+        expected: known,
+        value,
+        at: at === null ? '' : String(at),
+        priority,
+        withdrawn,
+        items,
+      },
+      { idempotent: true }, // a second time the value is another one, and nothing happens
+    )
+  }
+
+  async repeat(name: string): Promise<Buffer | null> {
+    return asBytesOrNull(await this.#read('HGET', this.keys.repeats, name))
+  }
+
+  /** All repeats by their names; `null` for one that was removed meanwhile. */
+  async repeats(): Promise<[name: Buffer, value: Buffer | null][]> {
+    const names = asArray(await this.#read('HKEYS', this.keys.repeats)).map(asBytes)
+    if (names.length === 0) return []
+    const values = asArray(await this.#read('HMGET', this.keys.repeats, ...names))
+    return names.map((name, at) => [name, asBytesOrNull(values[at] ?? null)])
+  }
+
+  /** The values of some settings; `null` for one that is not set. */
+  async settings(names: readonly string[]): Promise<(string | null)[]> {
+    const values = asArray(await this.#read('HMGET', this.keys.config, ...names))
+    return values.map((value) => asBytesOrNull(value)?.toString() ?? null)
+  }
+
+  async size(): Promise<number> {
+    return asInteger(await this.#read('HLEN', this.keys.messages))
+  }
+
+  /** How many of some ids are there. */
+  async contains(ids: readonly Buffer[]): Promise<number> {
+    let there = 0
+    for (const page of pagesOf(ids, IDS)) {
+      // one command each: one for all would answer with the messages
+      const replies = await Promise.all(page.map((id) => this.#read('HEXISTS', this.keys.messages, id)))
+      there += replies.filter(asFlag).length
+    }
+    return there
+  }
+
+  /** Some ids of a schedule in the order of their times, from the `from`th on. */
+  async idsOf(
+    schedule: number | 'inFlight',
+    times: readonly [least: string, most: string],
+    from: number,
+    most: number,
+  ): Promise<Buffer[]> {
+    const key = schedule === 'inFlight' ? this.keys.inFlight : (this.keys.due[schedule] ?? '')
+    const reply = await this.#read('ZRANGEBYSCORE', key, ...times, 'LIMIT', String(from), String(most))
+    const members = asArray(reply).map(asBytes)
+    return schedule === 'inFlight' ? members.map((member) => member.subarray(1)) : members
+  }
+
+  /** Removes all messages and what is known of duplicates; resolves with whether there was anything. */
+  async clear(): Promise<boolean> {
+    const { messages, deliveries, failures, once, inFlight, due } = this.keys
+    return asInteger(await this.#read('UNLINK', messages, deliveries, failures, once, inFlight, ...due)) > 0
+  }
+
+  #get(ids: readonly Buffer[]): Promise<GetReply> {
+    return run(this.#sender, scripts.get, this.#scriptKeys, { nowMs: this.#now, ids }, { idempotent: true })
+  }
+
+  #addArgs(messages: readonly NewMessage[], how: HowToAdd, durable: boolean) {
+    return { channel: this.keys.channel, nowMs: this.#now, ...how, durable, items: messages.flatMap(itemArgs) }
+  }
+
+  /** A command that may be sent again when the connection breaks. */
+  #read(command: string, ...args: readonly (string | Buffer)[]): Promise<unknown> {
+    return this.#sender.call(command, args, { idempotent: true })
+  }
+
+  get #now(): number {
+    return scriptTime(this.#settings)
+  }
+}
+
+/** How large what is kept of a repeat can be; a poll reads none that is larger. */
+export function mostRepeatBytes(maxPayloadBytes: number): number {
+  return Math.ceil(maxPayloadBytes / 3) * 4 + OTHER_REPEAT_BYTES
+}
+
+function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
+  const {
+    due: [due0 = '', due1 = '', due2 = '', due3 = '', due4 = '', due5 = '', due6 = '', due7 = '', due8 = '', due9 = ''],
+  } = keys
+  const { messages, deliveries, failures, config, once, inFlight, repeats, ticks } = keys
+  const [deadDue = ''] = dead.due
+  return {
+    ...{ messages, deliveries, failures, config, once, inFlight, repeats, ticks },
+    ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9 },
+    ...{ deadMessages: dead.messages, deadFailures: dead.failures, deadDue },
+  }
+}
+
+function namesOf(claims: readonly Claim[]): (string | Buffer)[] {
+  const names: (string | Buffer)[] = []
+  for (const { member, lease } of claims) names.push(member, lease)
+  return names
+}
+
+function pagesOf<T>(items: readonly T[], most: number): T[][] {
+  const pages: T[][] = []
+  for (let from = 0; from < items.length; from += most) pages.push(items.slice(from, from + most))
+  return pages
+}
+
+async function inPages<R>(
+  claims: readonly Claim[],
+  page: (claims: readonly Claim[], from: number) => Promise<readonly R[]>,
+): Promise<R[]> {
+  const results: R[] = []
+  for (let from = 0; from < claims.length; from += MOST_HANDLED) {
+    try {
+      results.push(...(await page(claims.slice(from, from + MOST_HANDLED), from)))
+    } catch (error) {
+      if (from === 0 || !(error instanceof ConnectionError)) throw error
+      throw new ConnectionError(error.message, 'unknown', { cause: error }) // of the first ones it was carried out
+    }
+  }
+  return results
+}

@@ -1,0 +1,53 @@
+import { toError } from '../errors.js'
+import { Batches } from '../reliable/batches.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import { MOST_HANDLED } from '../store/reliable-store.js'
+import { COMPLETED, type Assignment, type Outcome } from './assignment.js'
+
+interface Params {
+  /** Whether an outcome may be sent again where sending it failed. */
+  readonly mayTryAgain: (outcome: Outcome) => boolean
+  /** Redis knows the outcome, or never will. */
+  readonly onSettled: (assignment: Assignment, outcome: Outcome) => void
+}
+
+/**
+ * Sends the outcomes of messages to Redis. Messages completed in one turn of the event loop are acknowledged together: with a promise
+ * for each of them a worker would spend more on promises than on messages.
+ */
+export class Settlement {
+  readonly #params: Params
+  readonly #completed = new Map<ReliableQueue, Batches<Assignment>>()
+
+  constructor(params: Params) {
+    this.#params = params
+  }
+
+  settle(assignment: Assignment, outcome: Outcome): void {
+    if (outcome.is === 'completed') this.#completedOf(assignment.queue).add(assignment)
+    else this.#send(assignment, outcome)
+  }
+
+  #completedOf(queue: ReliableQueue): Batches<Assignment> {
+    const known = this.#completed.get(queue)
+    if (known !== undefined) return known
+    const batches = new Batches<Assignment>(MOST_HANDLED, (completed) => void this.#acknowledge(queue, completed))
+    this.#completed.set(queue, batches)
+    return batches
+  }
+
+  async #acknowledge(queue: ReliableQueue, completed: readonly Assignment[]): Promise<void> {
+    const answers = await queue.acknowledge(...completed.map(({ message }) => message)).catch(toError)
+    completed.forEach((assignment, at) => {
+      const answer = answers instanceof Error ? answers : answers[at] === true
+      if (answer === true) this.#params.onSettled(assignment, COMPLETED)
+      else this.#send(assignment, COMPLETED, answer)
+    })
+  }
+
+  /** `answer`: the result of an earlier attempt to send the outcome. */
+  #send(assignment: Assignment, outcome: Outcome, answer?: boolean | Error): void {
+    const mayTryAgain = (): boolean => this.#params.mayTryAgain(outcome)
+    void assignment.settle(outcome, mayTryAgain, answer).then((end) => this.#params.onSettled(assignment, end))
+  }
+}

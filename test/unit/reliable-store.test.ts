@@ -1,0 +1,92 @@
+import { expect } from 'chai'
+import { ConnectionError } from '../../src/errors.js'
+import { deadLettersOf, reliableKeys } from '../../src/keys.js'
+import { resolveSettings } from '../../src/options.js'
+import { addPages, type NewMessage } from '../../src/store/new-message.js'
+import { AS_SET, ReliableStore } from '../../src/store/reliable-store.js'
+import { rejection } from '../integration/fixtures.js'
+
+const NOW = 1_000_000
+const NOTHING = Buffer.alloc(0)
+
+/** A store whose server answers so, and what was sent: the arguments without the script's own. */
+function storeOf(answer: (args: readonly unknown[]) => unknown) {
+  const sent: (readonly unknown[])[] = []
+  const call = async (_: string, args: readonly unknown[]): Promise<unknown> => {
+    sent.push(args)
+    return answer(args)
+  }
+  const sender = { call, pipeline: async () => [] }
+  const identity = { keys: reliableKeys('jobs'), dead: reliableKeys(deadLettersOf('jobs')) }
+  return { sent, store: new ReliableStore(sender, resolveSettings({}), identity) }
+}
+
+const claimsOf = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ id: `${n}`, member: `0${n}`, lease: '1 t' }))
+
+/** What the poll script answers for ids of priority 0. */
+const pollReply = (...ids: Buffer[]): unknown => [
+  ...[String(NOW), '', 1, 30_000, 0, 0, 0, 0, '', ids.length].map((part) =>
+    typeof part === 'string' ? Buffer.from(part) : part,
+  ),
+  ...[0, Buffer.from('1 token'), ids.length],
+  ...ids.flatMap((id) => [id, Buffer.from(String(NOW)), Buffer.of(0)]),
+]
+
+describe('ReliableStore', () => {
+  it('names a message in flight by its priority and id: as a text, or as bytes where the id is none', async () => {
+    const { store } = storeOf(() => pollReply(Buffer.from('ä'), Buffer.from('\xff', 'latin1')))
+    const { messages } = await store.poll(2, { visibilityMs: AS_SET, beforehand: false }, false)
+    const [text, bytes] = messages
+    expect([text?.id, text?.member]).to.deep.equal(['ä', '0ä'])
+    expect([bytes?.id, bytes?.member]).to.deep.equal(['\ufffd', Buffer.of(0x30, 0xff)])
+    expect(text).to.include({ lease: '1 token', polledAt: NOW, visibleUntil: NOW + 30_000 })
+  })
+
+  it('counts how long a message is held from when the poll was sent, not from when its reply came', async () => {
+    let repliedAt = Infinity
+    const { store } = storeOf(async () => {
+      const sentAt = performance.now()
+      while (performance.now() < sentAt + 20) await new Promise((resolve) => setImmediate(resolve))
+      repliedAt = performance.now()
+      return pollReply(Buffer.from('a'))
+    })
+    const { messages } = await store.poll(1, { visibilityMs: AS_SET, beforehand: false }, false)
+    expect(messages[0]?.heldUntil).to.be.at.most(repliedAt - 20 + 30_000)
+  })
+
+  it('acknowledges many in pages, and says that the outcome is unknown when a later page fails', async () => {
+    const { sent, store } = storeOf((args) => {
+      if (sent.length === 3) throw new ConnectionError('refused', 'not-applied')
+      return args.slice(7).flatMap((_, at) => (at % 2 === 0 ? [1] : []))
+    })
+    expect(await store.acknowledge(claimsOf(1_001))).to.have.length(1_001)
+    expect(sent.map(({ length }) => length - 7)).to.deep.equal([2_000, 2])
+    expect(await rejection(store.acknowledge(claimsOf(1)))).to.include({ outcome: 'not-applied' })
+    sent.length = 1
+    expect(await rejection(store.acknowledge(claimsOf(2_000)))).to.include({ outcome: 'unknown' })
+  })
+
+  it('moves none of no ids, and the first ones where no ids are given', async () => {
+    const { sent, store } = storeOf(() => [1, 0, 0])
+    const target = reliableKeys('others')
+    expect(await store.moveTo(target, { ids: [], count: 5, priority: 0 })).to.equal(0)
+    expect(sent).to.have.length(0)
+    expect(await store.moveTo(target, { count: 5, priority: 0 })).to.equal(1)
+  })
+})
+
+describe('addPages', () => {
+  const messageOf = (bytes: number): NewMessage => ({
+    ...{ id: 'a', priority: 0, visible: '', timeToLive: '', deliveryLimit: '', mark: '', markMs: '' },
+    headers: NOTHING,
+    payload: Buffer.alloc(bytes),
+  })
+  const sizesOf = (...bytes: number[]): number[] => addPages(bytes.map(messageOf)).map(({ length }) => length)
+
+  it('bounds what one script adds, by messages and by bytes', () => {
+    expect(sizesOf()).to.deep.equal([])
+    expect(sizesOf(...Array.from({ length: 501 }, () => 1))).to.deep.equal([250, 250, 1])
+    expect(sizesOf(2 ** 20, 0, 1, 2 ** 20, 2 ** 21)).to.deep.equal([2, 1, 1, 1])
+  })
+})
