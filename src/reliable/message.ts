@@ -94,11 +94,7 @@ export class ReliableMessage<T = unknown> implements Claim {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
-   * const message = await client.getReliableQueue<string>('mails').poll()
-   * if (message !== null && !(await message.acknowledge())) console.warn('another consumer has it by now')
+   * if (!(await message.acknowledge())) console.warn('another consumer has it by now')
    * ```
    */
   acknowledge(): Promise<boolean> {
@@ -113,11 +109,7 @@ export class ReliableMessage<T = unknown> implements Claim {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
-   * const message = await client.getReliableQueue<string>('mails').poll()
-   * await message?.negativeAcknowledge({ delay: 5_000, error: new Error('the server is busy') })
+   * await message.negativeAcknowledge({ delay: 5_000, error: new Error('the server is busy') })
    * ```
    */
   negativeAcknowledge(options?: NegativeOptions): Promise<boolean> {
@@ -133,11 +125,7 @@ export class ReliableMessage<T = unknown> implements Claim {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
-   * const message = await client.getReliableQueue<string>('mails').poll({ visibilityTimeout: 5_000 })
-   * await message?.extend(60_000)
+   * await message.extend(60_000)
    * ```
    */
   extend(visibilityTimeout?: number): Promise<boolean> {

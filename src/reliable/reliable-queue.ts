@@ -80,9 +80,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<{ to: string }>('mails')
    * const { id, outcome } = await mails.add({ to: 'ada' }, { delay: 5_000, priority: 9 })
    * console.log(id, outcome) // 'added'
    * ```
@@ -101,11 +98,10 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { AddManyError, createClient } from 'redelayed'
+   * import { AddManyError } from 'redelayed'
    *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * try {
-   *   await mails.addMany([{ payload: 'a' }, { payload: 'b', delay: 60_000 }], { existing: 'keep' })
+   *   await mails.addMany([{ payload: { to: 'ada' } }, { payload: { to: 'bob' }, delay: 60_000 }])
    * } catch (error) {
    *   if (!(error instanceof AddManyError)) throw error
    *   for (const { index, error: cause } of error.failures) console.error(index, cause.code)
@@ -123,12 +119,8 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
-   * const jobs = client.getReliableQueue<{ report: number }>('jobs')
-   * client.createWorker(jobs, { print: ({ report }) => console.log('printing', report) })
-   * await jobs.addTask('print', { report: 7 })
+   * client.createWorker(mails, { welcome: ({ to }) => console.log('welcome', to) })
+   * await mails.addTask('welcome', { to: 'ada' })
    * ```
    */
   async addTask(task: string, args: T, options: AddOptions = {}): Promise<Added> {
@@ -146,9 +138,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * const message = await mails.poll({ timeout: 10_000, visibilityTimeout: 60_000 })
    * if (message !== null) await message.acknowledge()
    * ```
@@ -164,9 +153,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * const messages = await mails.pollMany({ count: 100, timeout: Infinity })
    * await mails.acknowledge(...messages)
    * ```
@@ -188,9 +174,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * const messages = await mails.pollMany({ count: 10 })
    * const answers = await mails.acknowledge(...messages)
    * console.log(answers.filter((isDone) => !isDone).length, 'came too late')
@@ -209,9 +192,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * const messages = await mails.pollMany({ count: 10 })
    * await mails.negativeAcknowledge(messages, { delay: 30_000, countAttempt: false })
    * ```
@@ -236,9 +216,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * const messages = await mails.pollMany({ count: 10 })
    * await mails.extend(messages, 60_000)
    * ```
@@ -269,9 +246,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * for await (const { id, failures } of mails.deadLetters.listAll()) console.log(id, failures.at(-1)?.reason)
    * ```
    */
@@ -288,9 +262,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * while ((await mails.redrive(1_000)) > 0) console.log('some more were moved')
    * ```
    */
@@ -308,10 +279,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
-   * const { id } = await mails.add('hello', { delay: 60_000 })
+   * const { id } = await mails.add({ to: 'ada' }, { delay: 60_000 })
    * console.log(await mails.cancel(id)) // true
    * ```
    */
@@ -327,9 +295,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * console.log(await mails.remove('welcome:ada', 'welcome:bob'))
    * ```
    */
@@ -346,10 +311,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
-   * await mails.add('hello', { id: 'welcome:ada', delay: 60_000 })
+   * await mails.add({ to: 'ada' }, { id: 'welcome:ada', delay: 60_000 })
    * await mails.reschedule('welcome:ada', 0, { priority: 9 }) // at once, before others
    * ```
    */
@@ -365,11 +327,8 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
-   * await mails.add('helo', { id: 'welcome:ada', delay: 60_000 })
-   * await mails.updatePayload('welcome:ada', 'hello')
+   * await mails.add({ to: 'adda' }, { id: 'welcome:ada', delay: 60_000 })
+   * await mails.updatePayload('welcome:ada', { to: 'ada' })
    * ```
    */
   updatePayload(id: string, payload: T): Promise<boolean> {
@@ -386,10 +345,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('{mails}:new')
-   * console.log(await mails.move({ to: '{mails}:later', count: 1_000 }))
+   * console.log(await mails.move({ to: 'mails:later', count: 1_000 }))
    * ```
    */
   move(options: MoveMessages): Promise<number> {
@@ -404,9 +360,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * await createClient().getReliableQueue('mails').clear()
+   * await mails.clear()
    * ```
    */
   clear(): Promise<boolean> {
@@ -421,9 +375,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * const info = await mails.get('welcome:ada')
    * console.log(info?.state, info?.attempts)
    * ```
@@ -441,9 +392,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * const [ada, bob] = await mails.getAll(['welcome:ada', 'welcome:bob'])
    * console.log(ada?.payload, bob?.payload)
    * ```
@@ -459,9 +407,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * console.log(await createClient().getReliableQueue('mails').contains('welcome:ada'))
+   * console.log(await mails.contains('welcome:ada'))
    * ```
    */
   async contains(id: string): Promise<boolean> {
@@ -475,9 +421,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * console.log(await createClient().getReliableQueue('mails').containsMany(['welcome:ada', 'welcome:bob']))
+   * console.log(await mails.containsMany(['welcome:ada', 'welcome:bob']))
    * ```
    */
   containsMany(ids: readonly string[]): Promise<number> {
@@ -493,9 +437,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * for await (const { id, visibleAt } of mails.listAll({ state: 'delayed' })) console.log(id, new Date(visibleAt))
    * ```
    */
@@ -514,9 +455,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const { visible, dead, oldestMs } = await createClient().getReliableQueue('mails').counts()
+   * const { visible, dead, oldestMs } = await mails.counts()
    * console.log(visible, dead, oldestMs)
    * ```
    */
@@ -568,9 +507,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * await mails.setConfig({ visibilityTimeout: 60_000, deliveryLimit: 5, maxSize: null })
    * ```
    */
@@ -585,9 +521,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * console.log(await mails.setConfigIfAbsent({ visibilityTimeout: 60_000 }))
    * ```
    */
@@ -602,9 +535,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const { maxSize = Infinity } = await createClient().getReliableQueue('mails').getConfig()
+   * const { maxSize = Infinity } = await mails.getConfig()
    * console.log(maxSize)
    * ```
    */
@@ -620,9 +551,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * await mails.disableOperation('poll')
    * await mails.enableOperation('poll')
    * ```
@@ -653,10 +581,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const reports = createClient().getReliableQueue<{ kind: string }>('reports')
-   * await reports.upsertSchedule('daily', { kind: 'sales' }, { cron: '0 9 * * 1-5', timeZone: 'Europe/Berlin' })
+   * await mails.upsertSchedule('daily', { to: 'ada' }, { cron: '0 9 * * 1-5', timeZone: 'Europe/Berlin' })
    * ```
    */
   upsertSchedule(name: string, payload: T, options: ScheduleOptions): Promise<boolean> {
@@ -670,9 +595,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * console.log(await createClient().getReliableQueue('reports').removeSchedule('daily'))
+   * console.log(await mails.removeSchedule('daily'))
    * ```
    */
   removeSchedule(name: string): Promise<boolean> {
@@ -686,10 +609,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const reports = createClient().getReliableQueue<{ kind: string }>('reports')
-   * for (const { name, cron, lastPrepared } of await reports.listSchedules()) console.log(name, cron, lastPrepared)
+   * for (const { name, cron, lastPrepared } of await mails.listSchedules()) console.log(name, cron, lastPrepared)
    * ```
    */
   listSchedules(): Promise<ScheduleInfo<T>[]> {
@@ -701,9 +621,6 @@ export class ReliableQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const mails = createClient().getReliableQueue<string>('mails')
    * mails.on('rejected', ({ ids, count }) => console.warn(count, 'dead letters', ids))
    * ```
    */
