@@ -23,7 +23,7 @@ export interface MessageActions {
 }
 
 /** One delivery of a message. Until its visibility ends no other consumer gets it. */
-export class ReliableMessage<T = unknown> implements Claim {
+export class ReliableMessage<T = unknown> {
   readonly id: string
   readonly payload: T
   readonly headers: Headers
