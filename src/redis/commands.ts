@@ -59,14 +59,16 @@ export class Commands implements Sender {
   async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
     while (this.isInTime(startedAt, waitMs)) {
       await this.#topology.commands()
-      try {
-        const isOver = await this.#limited(this.#topology.isOver(key, startedAt))
-        return isOver && this.isInTime(startedAt, waitMs)
-      } catch {
-        const recovering = this.#topology.recover()
-        if (recovering === undefined || this.#closed) return false
-        await recovering
-      }
+      let isOver: boolean | undefined = false
+      const asked = this.#limited(this.#topology.isOver(key, startedAt)).then(
+        (answer) => (isOver = answer),
+        () => (isOver = undefined), // its server cannot be reached
+      )
+      await atMost(this.#msLeft(startedAt, waitMs), asked)
+      if ((isOver as boolean | undefined) !== undefined) return isOver && this.isInTime(startedAt, waitMs)
+      const recovering = this.#topology.recover()
+      if (recovering === undefined || this.#closed) return false
+      await atMost(this.#msLeft(startedAt, waitMs), recovering)
     }
     return false
   }
@@ -74,6 +76,11 @@ export class Commands implements Sender {
   /** Whether a call that began then may begin another attempt; `waitMs`: for how long each may wait for replicas or the disk. */
   isInTime(startedAt: number, waitMs = 0): boolean {
     return performance.now() - startedAt < this.#limit + waitMs
+  }
+
+  /** A timer of Node can be a millisecond early. */
+  #msLeft(startedAt: number, waitMs: number): number {
+    return Math.max(0, startedAt + this.#limit + waitMs - performance.now()) + 1
   }
 
   /** See `Topology.connected`. */

@@ -75,6 +75,7 @@ const RUNS = 30
 const CLUSTER_RUNS = 8
 /** An offer that is due by the time the connection is back, in a cluster within a second, is not repeated. */
 const DELAY_MS = 2_500
+const CLUSTER_DELAY_MS = 8_000
 
 describe('a first attempt that arrives after its repetition', function () {
   this.timeout(30_000)
@@ -204,7 +205,7 @@ describe('a first attempt that arrives after its repetition', function () {
       const { options, hold } = await startHolders()
       const client = makeClient({ ...options, ioredis: { ...options.ioredis, ...more } })
       client.on('error', () => undefined)
-      const { script, send, consume, left } = KINDS[what]!(client, uniqueName(), DELAY_MS)
+      const { script, send, consume, left } = KINDS[what]!(client, uniqueName(), CLUSTER_DELAY_MS)
       const text = (script as unknown as { source: string }).source
       await Promise.all(raw.nodes('master').map((node) => node.script('LOAD', text)))
       await client.getQueue(uniqueName()).size()

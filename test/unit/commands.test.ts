@@ -24,6 +24,19 @@ describe('Commands where ioredis may keep a command', () => {
     expect(sent).to.equal(1)
   })
 
+  it('asks no longer than a call may last whether its first attempt is over', async () => {
+    const topology = {
+      watch: { watchFor: () => undefined, start: () => undefined },
+      commands: () => ({}) as unknown as Redis,
+      isOver: () => never,
+    } as unknown as Topology
+    const commands = new Commands(topology, resolveSettings({ connectTimeout: 5_000, commandTimeout: 5_000 }))
+    const askedAt = performance.now()
+    expect(await commands.maySendAgain('key', askedAt - 9_900)).to.equal(false)
+    expect(performance.now() - askedAt).to.be.lessThan(5_000) // of the ten seconds a tenth of one was left
+    commands.giveUp()
+  })
+
   it('ends a command by when its call began', async () => {
     const kept = new KeptCommands(2_000)
     const first = await Promise.race([

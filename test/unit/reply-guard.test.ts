@@ -109,6 +109,12 @@ describe('the guard of replies', () => {
     ['a length of gigabytes', '$999999999999\r\nabc', { commands: ['get'] }, /a length is too large/],
     ['a billion elements', '*1000000000\r\n:1\r\n', { commands: ['get'] }, /a length is too large/],
     ['a million elements and more', '*1048577\r\n:1\r\n', { commands: ['EVALSHA'] }, /a length is too large/],
+    [
+      'nested elements for which no reply has room',
+      '*1\r\n*16385\r\n:1\r\n',
+      { commands: ['get'] },
+      /a length is too large/,
+    ],
     ['a string longer than any text', `$${MAX_STRING_LENGTH + 1}\r\nx`, { commands: ['get'] }, /a length is too large/],
     [
       'a message of more than 1 MiB',

@@ -4,6 +4,7 @@ import type { Emit } from '../../events.js'
 import type { Sender } from '../../store/sender.js'
 import { RELIABLE_PREFIX } from '../../keys.js'
 import type { Settings } from '../../options.js'
+import { atMost } from '../../timing/at-most.js'
 import { pause } from '../../timing/pause.js'
 import type { Wait } from './durability.js'
 import { DurableConnection, type Command, type LaneAnswer } from './durable-connection.js'
@@ -97,7 +98,7 @@ export class DurableCommands {
       const why = replies[first]
       const isInTime = isBreak(why) ? broken++ < MAX_RETRIES : performance.now() < until
       // the server that has the key may be unknown at this moment
-      if (!isInTime || !(await this.#mayRepeat(key, went, why).catch(() => false))) return replies
+      if (!isInTime || !(await this.#mayRepeat(key, went, why, until).catch(() => false))) return replies
     }
   }
 
@@ -111,20 +112,20 @@ export class DurableCommands {
     return { node, lane, ...(await lane.send(commands, wait)) }
   }
 
-  /** Whether writes that were not carried out can be sent again, on this or another node. */
-  async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown): Promise<boolean> {
+  /** Whether writes that were not carried out can be sent again, on this or another node. All nodes of a cluster can be silent when asked for the slots. */
+  async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown, until: number): Promise<boolean> {
     if (isBreak(why)) {
       if (redis !== undefined) return true // the connection broke before anything was written
       if (node === '') return false
-      await this.#topology.refresh().catch(() => undefined)
+      await atMost(Math.max(0, until - performance.now()), this.#topology.refresh())
       return (await this.#topology.place(key)).node !== node
     }
     if (isRefusedByReplica(why) && redis !== undefined && node === '') {
       lane.retire(redis)
-      await this.#topology.refresh().catch(() => undefined)
+      await atMost(Math.max(0, until - performance.now()), this.#topology.refresh())
       return this.#topology.onDemoted(redis)
     }
-    await this.#topology.refresh().catch(() => undefined)
+    await atMost(Math.max(0, until - performance.now()), this.#topology.refresh())
     await pause(RETRY_MS)
     return true
   }

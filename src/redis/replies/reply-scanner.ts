@@ -30,6 +30,8 @@ const MAX_BULK = constants.MAX_STRING_LENGTH
 const MAX_MESSAGE_PART = 1024 * 1024
 /** ioredis makes room for the elements before they come, and nearly all replies have far fewer; */
 const MAX_ELEMENTS = 2 ** 20
+/** within another one, where BLMPOP has a thousand; */
+const MAX_NESTED = 2 ** 14
 /** those that are a whole list can have more. */
 const MAX_LISTED = 2 ** 27
 const MAX_DEPTH = 32
@@ -141,7 +143,7 @@ export class ReplyScanner {
         case TYPE.set:
         case TYPE.map:
         case TYPE.push: {
-          const count = this.#length(chunk, at + 1, this.#depth === 0 && this.isList ? MAX_LISTED : MAX_ELEMENTS)
+          const count = this.#length(chunk, at + 1, this.#mostElements())
           if (count === INCOMPLETE) return this.#wait(at)
           if (count === NIL && type !== TYPE.array) throw new ProtocolError('a length is negative')
           if (type === TYPE.push && this.#depth > 0) throw new ProtocolError('a push within a reply')
@@ -171,6 +173,11 @@ export class ReplyScanner {
         }
       }
     }
+  }
+
+  #mostElements(): number {
+    if (this.#depth > 0) return MAX_NESTED
+    return this.isList ? MAX_LISTED : MAX_ELEMENTS
   }
 
   #begin(type: number): void {
