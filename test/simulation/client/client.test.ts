@@ -11,7 +11,7 @@ const SEEDS = rounds(150)
 const SEEDS_TO_FIND = 600
 
 describe('Simulation of whole clients, with faults', function () {
-  this.timeout(60_000)
+  this.timeout(180_000) // one fault takes hundreds of seeds
   let code: ClientCode
 
   before(async () => {
