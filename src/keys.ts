@@ -1,6 +1,6 @@
 /**
  * Every Redis key and channel this package uses. The names are Redisson's (RedissonDelayedQueue and
- * RedissonObject.prefixName at 4.7.1), except the quarantine, which Redisson does not have.
+ * RedissonObject.prefixName at 4.7.1), except the quarantine and the leader, which Redisson does not have.
  */
 export interface QueueKeys {
   /** LIST of delivered elements; left end is taken first. */
@@ -13,6 +13,8 @@ export interface QueueKeys {
   readonly channel: string
   /** LIST of what could not be read: `<reason> <epoch ms> <bytes>`. */
   readonly quarantine: string
+  /** STRING: which client leads, and until when. It exists for 25 ms at most. */
+  readonly leader: string
 }
 
 /** The keys of a reliable queue; all of them, and those of its dead letters, are in one cluster slot. */
@@ -78,6 +80,7 @@ export function queueKeys(rawName: string): QueueKeys {
     order: prefixName('redisson_delay_queue', rawName),
     channel: prefixName('redisson_delay_queue_channel', rawName),
     quarantine: prefixName('redelayed:quarantine', rawName),
+    leader: prefixName('redelayed:leader', rawName),
   })
 }
 

@@ -47,6 +47,8 @@ export const NEEDED: readonly NeededGroup[] = [
       timeouts('ZCARD'),
       timeouts('ZSCORE', 'entry'),
       { name: 'RPUSH', args: (keys) => [keys.quarantine, 'entry'] },
+      { name: 'GET', args: (keys) => [keys.leader] },
+      { name: 'SET', args: (keys) => [keys.leader, 'client', 'PX', '1'] },
       destination('LPOP'),
       order('LREM', '1', 'entry'),
       order('LRANGE', '0', '0'),
@@ -120,6 +122,7 @@ export function accessTo(keys: QueueKeys): readonly (readonly string[])[] {
     ['RPUSH', keys.order, 'entry'],
     ['RPUSH', keys.destination, 'entry'],
     ['RPUSH', keys.quarantine, 'entry'],
+    ['SET', keys.leader, 'client', 'PX', '1'],
     ['PUBLISH', keys.channel, '1'],
   ]
 }

@@ -69,7 +69,7 @@ export async function repair(sender: Sender, state: QueueState, steps: readonly 
 async function transferDue(sender: Sender, keys: QueueKeys, until: number): Promise<Partial<Record<Code, number>>> {
   const sums = { overdue: 0, malformed: 0, 'negative-due': 0 }
   const store = new DelayedStore(sender, keys)
-  const request = { limit: ENTRIES_PER_SCRIPT, leaseWindowMs: 0, announce: false, leaseUntil: 0 }
+  const request = { limit: ENTRIES_PER_SCRIPT, client: 'doctor', announce: false, renew: false }
   for (;;) {
     const { moved, malformed, negative, next, now } = await store.transfer(request)
     sums.overdue += moved

@@ -6,7 +6,7 @@ import type { HowToHold } from '../store/reliable-store.js'
 import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
-import { TransferTask, type TransferResult } from '../scheduler/transfer-task.js'
+import { DueScheduler, type ScriptResult } from '../scheduler/due-scheduler.js'
 
 export interface PollerParams {
   /** Runs the script. */
@@ -24,6 +24,9 @@ interface Group {
   readonly takers: WaiterQueue<PolledRecord>
 }
 
+/** A script may run so long before the due time it was sent for. */
+const EARLY_MS = 2
+
 /** The most that one script hands out. */
 const MOST = 500
 
@@ -35,7 +38,7 @@ export class Poller {
   readonly #params: PollerParams
   /** By visibility and prefetch: callers that differ in these cannot share a script. */
   readonly #takers = new Map<string, Group>()
-  readonly #task: TransferTask
+  readonly #scheduler: DueScheduler
   #waking = false
   #hasServed = false
   /** When the first caller began to wait. */
@@ -44,8 +47,8 @@ export class Poller {
 
   constructor(params: PollerParams) {
     this.#params = params
-    this.#task = new TransferTask({
-      transfer: ({ announce }) => this.#look(announce),
+    this.#scheduler = new DueScheduler({
+      script: ({ announce }) => this.#look(announce),
       isBrief,
       onError: (error) => this.#onError(error),
       clock: params.clock,
@@ -73,40 +76,40 @@ export class Poller {
 
   /** The channel is subscribed (again). */
   onSubscribed(): void {
-    this.#task.onSubscribed()
+    this.#scheduler.onSubscribed()
   }
 
   /** A client announced that a message becomes visible at `at`, by the Redis clock. */
   onAnnounced(at: number): void {
-    this.#task.onAnnounced(at)
+    this.#scheduler.onAnnounced(at)
   }
 
   /** This client knows that a message becomes visible at `at`, by the Redis clock. */
   onKnown(at: number): void {
-    this.#task.onKnown(at)
+    this.#scheduler.onKnown(at)
   }
 
   sweep(): void {
-    if (this.isWanted) this.#task.wake()
+    if (this.isWanted) this.#scheduler.wake()
   }
 
   async stop(): Promise<void> {
     this.#closed = new ShutdownError('the client was shut down')
     for (const { takers } of this.#takers.values()) takers.rejectAll(this.#closed)
-    await this.#task.stop()
+    await this.#scheduler.stop()
   }
 
-  /** Wakes the task once for all callers that begin to wait in this turn of the event loop. */
+  /** Wakes the scheduler once for all callers that begin to wait in this turn of the event loop. */
   #wake(): void {
     if (this.#waking) return
     this.#waking = true
     process.nextTick(() => {
       this.#waking = false
-      if (this.isWanted) this.#task.wake()
+      if (this.isWanted) this.#scheduler.wake()
     })
   }
 
-  async #look(announce: boolean): Promise<TransferResult | null> {
+  async #look(announce: boolean): Promise<ScriptResult | null> {
     let last: PollReply | undefined
     let moved = 0
     let progress = 0

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { isBrief } from '../redis/replies/server-errors.js'
 import type { ChannelListener } from '../redis/subscriber.js'
 import { CommandError, RedelayedError, ShutdownError } from '../errors.js'
@@ -11,8 +12,12 @@ import { RemoteClock } from '../timing/remote-clock.js'
 import { Seldom } from '../timing/seldom.js'
 import { announcedTime } from './announcement.js'
 import { BatchLimit } from './batch-limit.js'
+import type { ScriptOptions } from './due-machine.js'
+import { DueScheduler, type ScriptResult } from './due-scheduler.js'
 import { Sweeper } from './sweeper.js'
-import { TransferTask, type TransferOptions, type TransferResult } from './transfer-task.js'
+
+/** Of the random name of a client, by which it knows its own leases. */
+const CLIENT_BYTES = 6
 
 /** A queue is transferred this long after its last consumer stopped waiting, so that consumers in a loop cost nothing. */
 const LINGER_MS = 60_000
@@ -32,7 +37,7 @@ export interface Channels {
 
 interface Entry {
   readonly target: TransferTarget
-  readonly task: TransferTask
+  readonly scheduler: DueScheduler
   readonly seldom: Seldom
   owners: number
   consumers: number
@@ -40,7 +45,7 @@ interface Entry {
   subscribed: boolean
 }
 
-/** One transfer task per queue of this client, started by its first user and stopped after its last. */
+/** One scheduler per queue of this client, started by its first user and stopped after its last. */
 export class TransferRegistry {
   readonly #sender: Sender
   readonly #channels: Channels
@@ -50,6 +55,7 @@ export class TransferRegistry {
   readonly #entries = new Map<string, Entry>()
   readonly #stopping = new Set<Promise<void>>()
   readonly #sweeper: Sweeper<Entry>
+  readonly #client = randomBytes(CLIENT_BYTES).toString('base64url')
   #closed = false
 
   constructor(params: {
@@ -96,10 +102,10 @@ export class TransferRegistry {
     }
   }
 
-  /** This client offered an entry. While the channel is not subscribed, the task does not receive the entry's announcement. */
+  /** This client offered an entry. While the channel is not subscribed, the scheduler does not receive the entry's announcement. */
   onOffered(target: TransferTarget, due: number): void {
     const entry = this.#entries.get(target.keys.destination)
-    if (entry?.subscribed === false) entry.task.onKnown(due)
+    if (entry?.subscribed === false) entry.scheduler.onKnown(due)
   }
 
   async close(): Promise<void> {
@@ -116,8 +122,8 @@ export class TransferRegistry {
     if (existing !== undefined) return existing
     const store = new DelayedStore(this.#sender, target.keys, { settings: this.#settings })
     const limit = new BatchLimit()
-    const task = new TransferTask({
-      transfer: (how) => this.#transfer(target, store, limit, how),
+    const scheduler = new DueScheduler({
+      script: (options) => this.#transfer(target, store, limit, options),
       isBrief,
       onError: (error) => this.#report(target, error),
       clock: systemClock,
@@ -127,7 +133,7 @@ export class TransferRegistry {
     const seldom = new Seldom(systemClock)
     const entry: Entry = {
       target,
-      task,
+      scheduler,
       seldom,
       owners: 0,
       consumers: 0,
@@ -139,12 +145,12 @@ export class TransferRegistry {
       onSubscribed: () => {
         entry.subscribed = true
         this.#emit('subscribed', { queue: target.name })
-        task.onSubscribed()
+        scheduler.onSubscribed()
       },
       onUnsubscribed: () => (entry.subscribed = false),
       onMessage: (message) => {
         const due = announcedTime(message)
-        if (due !== undefined) task.onAnnounced(due)
+        if (due !== undefined) scheduler.onAnnounced(due)
       },
       onError: (error) => this.#report(target, error),
     })
@@ -161,13 +167,13 @@ export class TransferRegistry {
     if (this.#entries.get(id) !== entry) return
     this.#entries.delete(id)
     this.#channels.remove(entry.target.keys.channel)
-    const stopped = entry.task.stop().finally(() => this.#stopping.delete(stopped))
+    const stopped = entry.scheduler.stop().finally(() => this.#stopping.delete(stopped))
     this.#stopping.add(stopped)
     await stopped
   }
 
   #sweep(entry: Entry): void {
-    if (this.#isUsed(entry)) entry.task.wake()
+    if (this.#isUsed(entry)) entry.scheduler.wake()
     else void this.#stop(entry)
   }
 
@@ -175,14 +181,15 @@ export class TransferRegistry {
     target: TransferTarget,
     store: DelayedStore,
     limit: BatchLimit,
-    how: TransferOptions,
-  ): Promise<TransferResult> {
+    options: ScriptOptions,
+  ): Promise<ScriptResult> {
     const sentAt = systemClock.now()
-    const reply = await store.transfer({ limit: limit.value, ...how })
+    const reply = await store.transfer({ limit: limit.value, client: this.#client, ...options })
     limit.observe(reply, systemClock.now() - sentAt)
     this.#announceResult(target, reply)
-    const { moved, malformed, negative, postponed } = reply
-    return { ...reply, progress: moved + malformed + negative + postponed }
+    const { moved, malformed, negative, postponed, next, now } = reply
+    const isStuck = next !== null && next <= now && moved + malformed + negative + postponed === 0
+    return { ...reply, isStuck }
   }
 
   #announceResult(target: TransferTarget, reply: TransferReply): void {

@@ -41,7 +41,7 @@ const BUDGET_US = 2_000
 const TRANSFER_BUDGET_US = 2_000
 /** The server needs time per byte of large messages, and the script checks its time only after reading them. */
 const TRANSFER_BYTES = 2 * 2 ** 20
-/** While the leader drains a backlog, the followers wait this long before they take over from a leader that is gone. */
+/** The longest lease: followers wait this long before they take over from a leader that is gone. */
 const LEASE_MS = 25
 /** With nothing pending, no client has to transfer before the next offer is announced. */
 const IDLE_MS = 3_600_000

@@ -33,8 +33,10 @@ export interface TransferReply {
   readonly orderError: string
   /** How long the script worked by the server's clock; 0 where that stands still during a script. */
   readonly workedUs: number
-  /** The time of the other clients' next transfer that the script published; `null` when it published none. */
-  readonly announcedAt: number | null
+  /** Who holds the lease of the queue, which is the leader's; `none`: nobody does. */
+  readonly leader: 'self' | 'other' | 'none'
+  /** When the lease ends, 0 when nobody holds it. */
+  readonly leaseUntil: number
   /** Elements of the order list in no schedule that were set aside. */
   readonly orphans: number
   /** The server's error about the quarantine list; the script did the rest regardless. */
@@ -204,10 +206,15 @@ function asInspectOrderReply(reply: unknown): InspectOrderReply {
   return { looked: asInteger(looked), orphans: asInteger(orphans), prefixes: prefixes.map(asBytes) }
 }
 
+function asLeader(reply: unknown): TransferReply['leader'] {
+  const leader = asText(reply)
+  return leader === 'self' || leader === 'other' ? leader : 'none'
+}
+
 function asTransferReply(reply: unknown): TransferReply {
-  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, announcedAt, ...aside] =
+  const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, leader, ...rest] =
     asArray(reply)
-  const [orphans, quarantineError, postponed] = aside
+  const [leaseUntil, orphans, quarantineError, postponed] = rest
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
@@ -218,7 +225,8 @@ function asTransferReply(reply: unknown): TransferReply {
     subscribers: asInteger(subscribers),
     orderError: asText(orderError),
     workedUs: asInteger(workedUs),
-    announcedAt: asText(announcedAt) === '' ? null : asNumber(announcedAt),
+    leader: asLeader(leader),
+    leaseUntil: asNumber(leaseUntil),
     orphans: asInteger(orphans),
     quarantineError: asText(quarantineError),
     postponed: asInteger(postponed),

@@ -71,11 +71,11 @@ describe('transfers of large entries', function () {
     nowMs: 1_000,
     budgetUs: 600_000_000, // only bytes end a script
     limit: 10_000,
+    client: 'A',
     leaseMs: 25,
-    leaseWindowMs: 0,
     idleMs: 1_000,
     announce: false,
-    leaseUntil: 0,
+    renew: false,
     bytes: MOST,
   })
 
@@ -97,13 +97,22 @@ describe('transfers of large entries', function () {
       end
       local reply = transferred()
       return {reply[1], readBytes}`
-    const { timeouts, order, destination, quarantine } = queue.keys
-    const { announce, ...args } = argsOf(queue)
+    const { timeouts, order, destination, quarantine, leader } = queue.keys
+    const args = argsOf(queue)
     const values = transfer.source.args as Record<string, string>
-    const ordered = Object.keys(values).map((name) =>
-      name === 'announce' ? Number(announce) : args[name as keyof typeof args],
+    const ordered = Object.keys(values)
+      .map((name) => args[name as keyof typeof args])
+      .map((arg) => (arg === false ? 0 : arg))
+    const reply = await rig.redis.eval(
+      counting,
+      5,
+      timeouts,
+      order,
+      destination,
+      quarantine,
+      leader,
+      ...(ordered as (string | number)[]),
     )
-    const reply = await rig.redis.eval(counting, 4, timeouts, order, destination, quarantine, ...ordered)
     const [moved, bytes] = reply as [number, number]
     return { moved, bytes }
   }

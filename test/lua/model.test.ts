@@ -84,11 +84,11 @@ describe('all scripts together', () => {
               nowMs: 20,
               budgetUs: 1_000_000,
               limit: 1000,
+              client: 'A',
               leaseMs: 1,
-              leaseWindowMs: 0,
               idleMs: 1,
               announce: false,
-              leaseUntil: 0,
+              renew: false,
               bytes: 2 * 2 ** 20,
             }
             const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, args)

@@ -132,8 +132,8 @@ export class Fixture {
   }
 
   async write(state: State): Promise<void> {
-    const { timeouts, order, destination, quarantine } = this.keys
-    const pipeline = this.#redis.pipeline().del(timeouts, order, destination, quarantine)
+    const { timeouts, order, destination, quarantine, leader } = this.keys
+    const pipeline = this.#redis.pipeline().del(timeouts, order, destination, quarantine, leader)
     for (const [member, score] of state.timeouts ?? []) pipeline.zadd(timeouts, String(score), raw(member))
     for (const element of state.order ?? []) pipeline.rpush(order, raw(element))
     for (const element of state.destination ?? []) pipeline.rpush(destination, raw(element))

@@ -1,5 +1,6 @@
 import type { Sweeper } from '../../src/scheduler/sweeper.js'
-import type { TransferOptions, TransferResult, TransferTask } from '../../src/scheduler/transfer-task.js'
+import type { ScriptOptions } from '../../src/scheduler/due-machine.js'
+import type { DueScheduler, ScriptResult } from '../../src/scheduler/due-scheduler.js'
 import type { Code } from './code.js'
 import type { ModelRedis, Subscriber } from './model-redis.js'
 import { Process, type World } from './world.js'
@@ -14,14 +15,14 @@ export interface Network {
 const TIMEOUT_MS = 1_000
 const SWEEP_MS = 5_000
 
-/** A process with the real transfer task, timers and sweep, connected to the model of Redis. */
+/** A process with the real scheduler, timers and sweep, connected to the model of Redis. */
 export class SimClient implements Subscriber {
   readonly process: Process
   readonly #world: World
   readonly #redis: ModelRedis
   readonly #network: Network
-  readonly #task: TransferTask
-  readonly #sweeper: Sweeper<TransferTask>
+  readonly #scheduler: DueScheduler
+  readonly #sweeper: Sweeper<DueScheduler>
   /** Grows with each connection: what belonged to an earlier one is not heard any more. */
   #connection = 0
   #arrival = 0
@@ -35,8 +36,8 @@ export class SimClient implements Subscriber {
     this.#redis = redis
     this.#network = network
     const process = (this.process = new Process(world))
-    this.#task = new code.TransferTask({
-      transfer: (options) => this.#transfer(options),
+    this.#scheduler = new code.DueScheduler({
+      script: (options) => this.#transfer(options),
       isBrief: () => false,
       onError: () => this.errors++,
       clock: process.clock,
@@ -44,9 +45,9 @@ export class SimClient implements Subscriber {
       random: world.random,
     })
     this.#sweeper = new code.Sweeper({
-      members: new Map([['queue', this.#task]]),
+      members: new Map([['queue', this.#scheduler]]),
       interval: SWEEP_MS,
-      sweep: (task: TransferTask) => task.wake(),
+      sweep: (scheduler: DueScheduler) => scheduler.wake(),
       clock: process.clock,
       random: world.random,
     })
@@ -60,7 +61,7 @@ export class SimClient implements Subscriber {
     const connection = this.#connection
     this.#arrival = Math.max(this.#arrival, this.#world.now + this.#network.latency())
     const arrives = this.#arrival - this.#world.now
-    this.#world.after(arrives, () => connection === this.#connection && this.#task.onAnnounced(due), this.process)
+    this.#world.after(arrives, () => connection === this.#connection && this.#scheduler.onAnnounced(due), this.process)
   }
 
   /** The connection breaks, and another one is opened. */
@@ -78,7 +79,7 @@ export class SimClient implements Subscriber {
 
   async stop(): Promise<void> {
     this.#sweeper.stop()
-    await this.#task.stop()
+    await this.#scheduler.stop()
   }
 
   #connect(): void {
@@ -92,13 +93,13 @@ export class SimClient implements Subscriber {
       this.#redis.subscribers.add(this)
       this.#world.after(
         this.#network.latency(),
-        () => connection === this.#connection && this.#task.onSubscribed(),
+        () => connection === this.#connection && this.#scheduler.onSubscribed(),
         this.process,
       )
     })
   }
 
-  #transfer(options: TransferOptions): Promise<TransferResult> {
+  #transfer(options: ScriptOptions): Promise<ScriptResult> {
     this.scripts++
     return new Promise((resolve, reject) => {
       const fail = (after: number): void => {
@@ -113,7 +114,7 @@ export class SimClient implements Subscriber {
           fail(this.#network.latency())
           return
         }
-        const result = this.#redis.transfer(options)
+        const result = this.#redis.transfer(this, options)
         if (this.#network.lose()) fail(TIMEOUT_MS)
         else this.#world.after(this.#network.latency(), () => resolve(result), this.process)
       })

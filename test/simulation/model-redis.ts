@@ -1,4 +1,5 @@
-import type { TransferOptions, TransferResult } from '../../src/scheduler/transfer-task.js'
+import type { ScriptOptions } from '../../src/scheduler/due-machine.js'
+import type { ScriptResult } from '../../src/scheduler/due-scheduler.js'
 import type { World } from './world.js'
 
 /** The client's end of a subscription. */
@@ -14,6 +15,8 @@ interface Message {
 
 const IDLE_MS = 3_600_000
 const LEASE_MS = 25
+const LEAST_LEASE_MS = 3
+const SUBSCRIBERS_PER_LEASE_MS = 4
 
 /** One Redis with one delayed queue: what offer.lua and transfer.lua do to it, and its clock. */
 export class ModelRedis {
@@ -21,6 +24,8 @@ export class ModelRedis {
   readonly #batch: number
   readonly #crowd: number
   readonly subscribers = new Set<Subscriber>()
+  /** The lease, and until when by this clock. */
+  #leader: { readonly client: unknown; readonly until: number } | undefined
   pending: Message[] = []
   /** When each message was delivered, and since when it could have been, by true time. */
   readonly delivered: { at: number; dueSince: number }[] = []
@@ -64,7 +69,7 @@ export class ModelRedis {
     this.pending.shift()
   }
 
-  transfer({ announce, leaseWindowMs, leaseUntil }: TransferOptions): TransferResult {
+  transfer(client: unknown, { announce, renew }: ScriptOptions): ScriptResult {
     this.scripts++
     const now = this.now
     let moved = 0
@@ -80,14 +85,40 @@ export class ModelRedis {
       moved++
     }
     const next = this.pending[0]?.due ?? null
-    const isSoon = next !== null && moved > 0 && next <= now + leaseWindowMs
-    const lease = next !== null && next <= now ? LEASE_MS : isSoon ? leaseWindowMs : 0
-    const left = next === null || leaseUntil > now + LEASE_MS ? 0 : leaseUntil - Math.max(next, now)
-    const isCovered = (lease > 0 && left >= lease / 2) || (moved === 0 && left > 0)
-    const announces = (moved > 0 || announce) && !isCovered
-    const announcedAt = announces ? Math.floor(lease > 0 ? now + lease : (next ?? now + IDLE_MS)) : null
-    if (announcedAt !== null) this.publish(announcedAt)
-    return { moved, next, now, subscribers: this.subscribers.size * this.#crowd, announcedAt, progress: moved }
+    const subscribers = this.subscribers.size * this.#crowd
+    const { leader, leaseUntil, isKnown } = this.#lease(client, { moved, next, now, subscribers, renew })
+    if ((moved > 0 || announce) && !isKnown) {
+      this.publish(Math.floor(next === null ? now + IDLE_MS : Math.max(next, leaseUntil)))
+    }
+    const isStuck = next !== null && next <= now && moved === 0
+    return { moved, next, now, subscribers, leader, leaseUntil, isStuck }
+  }
+
+  /** Who leads after the script, and whether the followers know of it for long enough. */
+  #lease(
+    client: unknown,
+    {
+      moved,
+      next,
+      now,
+      subscribers,
+      renew,
+    }: Pick<ScriptResult, 'moved' | 'next' | 'now' | 'subscribers'> & Pick<ScriptOptions, 'renew'>,
+  ): { leader: ScriptResult['leader']; leaseUntil: number; isKnown: boolean } {
+    let held = this.#leader
+    if (held !== undefined && (held.until <= now || held.until > now + LEASE_MS)) held = undefined
+    const isDue = next !== null && next <= now
+    const window = Math.min(LEASE_MS, Math.max(LEAST_LEASE_MS, Math.floor(subscribers / SUBSCRIBERS_PER_LEASE_MS)))
+    const wanted = isDue ? LEASE_MS : moved > 0 && subscribers > 1 ? window : 0
+    const isOther = held !== undefined && held.client !== client
+    const isOwn = held !== undefined && !isOther
+    let isKnown = false
+    if (wanted > 0 && !isOther) {
+      isKnown = isOwn && !renew && next !== null && held!.until - Math.max(next, now) >= wanted / 2
+      if (!isKnown) held = this.#leader = { client, until: Math.floor(now) + wanted }
+    } else if (moved === 0) isKnown = isOther || (isOwn && next !== null && next < held!.until)
+    const leader = held === undefined ? 'none' : held.client === client ? 'self' : 'other'
+    return { leader, leaseUntil: held?.until ?? 0, isKnown }
   }
 
   publish(due: number): void {

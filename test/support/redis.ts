@@ -32,6 +32,7 @@ export function keysOf(name: string): string[] {
     `redisson_delay_queue:{${name}}`,
     `redisson_delay_queue_timeout:{${name}}`,
     `redelayed:quarantine:{${name}}`,
+    `redelayed:leader:{${name}}`,
   ]
 }
 

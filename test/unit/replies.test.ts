@@ -132,6 +132,7 @@ describe('decoders of replies', () => {
       20,
       Buffer.from(''),
       40,
+      Buffer.from('other'),
       Buffer.from('1700000000025'),
       4,
       Buffer.from(''),
@@ -147,14 +148,16 @@ describe('decoders of replies', () => {
       subscribers: 20,
       orderError: '',
       workedUs: 40,
-      announcedAt: 1700000000025,
+      leader: 'other',
+      leaseUntil: 1700000000025,
       orphans: 4,
       quarantineError: '',
       postponed: 5,
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })
-    expect(transfer.decode(reply.with(9, ''))).to.deep.equal({ ...value, announcedAt: null })
+    for (const leader of ['self', 'none'])
+      expect(transfer.decode(reply.with(9, leader))).to.deep.equal({ ...value, leader })
     expect(transfer.decode(reply.with(7, Buffer.from('WRONGTYPE')))).to.deep.equal({
       ...value,
       orderError: 'WRONGTYPE',

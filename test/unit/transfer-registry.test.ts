@@ -22,7 +22,8 @@ interface Reply {
   subscribers?: number
   orderError?: string
   workedUs?: number
-  announcedAt?: string
+  leader?: string
+  leaseUntil?: string
   orphans?: number
   quarantineError?: string
   postponed?: number
@@ -54,8 +55,9 @@ describe('TransferRegistry', () => {
     const sender: Sender = {
       async call(command, args, options) {
         expect(command).to.equal('EVALSHA')
-        const [sha, count, , , destination, , ...rest] = args.map(String)
-        expect([sha, count]).to.deep.equal([transferScript.source.sha1, '4'])
+        const [sha, count, , , destination, , key, ...rest] = args.map(String)
+        expect([sha, count]).to.deep.equal([transferScript.source.sha1, '5'])
+        expect(key).to.equal(`redelayed:leader:{${destination}}`)
         sent.push({ destination: destination!, args: rest, idempotent: options?.idempotent, at: clock.now() })
         const reply = replies.shift() ?? {}
         await gate.wait
@@ -69,7 +71,8 @@ describe('TransferRegistry', () => {
           subscribers = 1,
           orderError = '',
           workedUs = 0,
-          announcedAt = '',
+          leader = 'none',
+          leaseUntil = '0',
           orphans = 0,
           quarantineError = '',
           postponed = 0,
@@ -86,7 +89,8 @@ describe('TransferRegistry', () => {
           subscribers,
           orderError,
           workedUs,
-          announcedAt,
+          leader,
+          leaseUntil,
           ...aside,
         ]
       },
@@ -133,7 +137,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([
         {
           destination: 'mapped:orders',
-          args: [ORDERS.keys.channel, '-1', '2000', '100', '25', '0', '3600000', '0', '0', '2097152'],
+          args: [ORDERS.keys.channel, '-1', '2000', '100', sent[0]!.args[4], '25', '3600000', '0', '0', '2097152'],
           idempotent: true,
           at: 5000,
         },

@@ -5,27 +5,28 @@
 -- An entry that cannot be read goes to the quarantine list and never stops the rest: the script walks no long order list for it.
 -- Where the quarantine cannot take such an entry, the entry is due again an hour later.
 --
--- KEYS[1] timeouts     zset  packed entry -> due time, epoch ms
--- KEYS[2] order        list  packed entries in offer order
--- KEYS[3] destination  list  payloads ready to be taken
--- KEYS[4] quarantine   list  what could not be read, as "<reason> <epoch ms> <bytes>"
+-- KEYS[1] timeouts     zset    packed entry -> due time, epoch ms
+-- KEYS[2] order        list    packed entries in offer order
+-- KEYS[3] destination  list    payloads ready to be taken
+-- KEYS[4] quarantine   list    what could not be read, as "<reason> <epoch ms> <bytes>"
+-- KEYS[5] leader       string  "<epoch ms at which the lease ends> <client>", which expires with the lease
 --
--- ARGV[1] channel        text     where the script publishes the time of the other clients' next transfer
--- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
--- ARGV[3] budgetUs       integer  microseconds to work before returning
--- ARGV[4] limit          integer  most entries to move or set aside
--- ARGV[5] leaseMs        integer  while more is due, the script publishes a lease of this length: the other clients wait until it ends
--- ARGV[6] leaseWindowMs  integer  the same after something was moved, while more is due within this window; 0: it publishes the due time
--- ARGV[7] idleMs         integer  when nothing is left, the other clients wait this long
--- ARGV[8] announce       flag     publish even if nothing was moved
--- ARGV[9] leaseUntil     integer  when the lease ends that the caller published before; while enough of it is left, nothing is published
--- ARGV[10] bytes         integer  none is moved or set aside after the entry that brings them to so many bytes
+-- ARGV[1] channel   text     where the script publishes the time of the followers' next transfer
+-- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
+-- ARGV[3] budgetUs  integer  microseconds to work before returning
+-- ARGV[4] limit     integer  most entries to move or set aside
+-- ARGV[5] client    text     who calls
+-- ARGV[6] leaseMs   integer  the longest lease: that of a leader that drains a backlog
+-- ARGV[7] idleMs    integer  when nothing is left, the followers wait this long
+-- ARGV[8] announce  flag     publish even if nothing was moved
+-- ARGV[9] renew     flag     the followers know of an earlier time than the caller's lease: take a new lease and publish it
+-- ARGV[10] bytes    integer  none is moved or set aside after the entry that brings them to so many bytes
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
 --   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
---   the time that was published or "", elements of the order list in no schedule set aside, the server's error about the
---   quarantine list or "", malformed entries put off because the quarantine cannot take them}
+--   who leads: "self", "other" or "none", when that lease ends or 0, elements of the order list in no schedule set aside,
+--   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
 local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[10])
@@ -200,27 +201,48 @@ end
 local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 if lowest > 0 and quarantineError == '' then following = now end -- others with a negative due time
 local due = tonumber(following)
-local leaseMs, leaseWindowMs, leaseUntil = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[9])
-local lease = 0
+
+-- Who leads: docs/decisions/0033. A lease of a length that the script does not give is none: somebody has set a clock.
+local LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS = 3, 4
+local client, leaseMs = ARGV[5], tonumber(ARGV[6])
+local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 0
+local worked = moved + malformed + negative > 0
+local leader, leaseUntil = 'none', 0
+local lease = redis.pcall('GET', KEYS[5])
+if type(lease) == 'string' then
+  local ends, holder = string.match(lease, '^(%d+) (.*)$')
+  ends = tonumber(ends)
+  if ends and ends > nowExact and ends <= nowExact + leaseMs then
+    leaseUntil = ends
+    leader = holder == client and 'self' or 'other'
+  end
+end
+local wanted = 0
 if due and due <= nowExact then
-  lease = leaseMs
-elseif due and moved > 0 and due <= nowExact + leaseWindowMs then
-  lease = leaseWindowMs
+  wanted = leaseMs
+elseif moved > 0 and subscribers > 1 then
+  wanted = math.min(leaseMs, math.max(LEAST_LEASE_MS, math.floor(subscribers / SUBSCRIBERS_PER_LEASE_MS)))
 end
-local look = lease > 0 and nowExact + lease or due or nowExact + tonumber(ARGV[7])
--- What is left of the caller's lease at its next transfer; nothing where the clock was set back since.
-local left = 0
-if due and leaseUntil <= nowExact + leaseMs then left = leaseUntil - math.max(due, nowExact) end
--- Half a lease is enough: the caller's next transfer may be that late. After a transfer without effect any rest is enough: another
--- client moved the entries, and published by itself.
-local isCovered = lease > 0 and left >= lease / 2 or moved == 0 and left > 0
-local announcedAt = ''
-if (moved + malformed + negative > 0 or ARGV[8] == '1') and not isCovered and look < 9007199254740992 then
-  announcedAt = string.format('%.0f', math.floor(look))
-  redis.call('PUBLISH', channel, announcedAt)
+local isKnown = false -- the followers wait for long enough
+if wanted > 0 and leader ~= 'other' then
+  -- Half a lease is enough: the caller's next transfer may be that late.
+  if leader == 'self' and ARGV[9] ~= '1' and due and leaseUntil - math.max(due, nowExact) >= wanted / 2 then
+    isKnown = true
+  else
+    leaseUntil = math.floor(nowExact) + wanted
+    -- where the server refuses this, the followers wait all the same
+    local taken = redis.pcall('SET', KEYS[5], string.format('%.0f ', leaseUntil) .. client, 'PX', wanted)
+    leader = taken.ok and 'self' or 'none'
+  end
+elseif not worked then
+  isKnown = leader == 'other' or leader == 'self' and due and due < leaseUntil
 end
-local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV[7])
+if (worked or ARGV[8] == '1') and not isKnown and announced < 9007199254740992 then
+  redis.call('PUBLISH', channel, string.format('%.0f', math.floor(announced)))
+end
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, negative, subscribers[2] or 0, orderError, budget - timeLeft(), announcedAt, orphans, quarantineError, postponed
+  malformed, negative, subscribers, orderError, budget - timeLeft(), leader, string.format('%.0f', leaseUntil),
+  orphans, quarantineError, postponed
 }

@@ -124,8 +124,8 @@ export class Game {
     return true
   }
 
-  transfer(options: { limit: number; announce: boolean }): void {
-    const others = { leaseMs: LEASE, leaseWindowMs: 0, idleMs: IDLE, leaseUntil: 0, bytes: 2 ** 20 }
+  transfer(options: { client: 'A' | 'B'; limit: number; announce: boolean }): void {
+    const others = { leaseMs: LEASE, idleMs: IDLE, renew: false, bytes: 2 ** 20 }
     const args = { nowMs: this.now, budgetUs: 60_000_000, ...others, ...options }
     this.step(operations.transfer.step(this.queue, { channel: this.queue.channel, ...args }))
   }
@@ -161,7 +161,7 @@ export class Game {
       ...this.#untruthful(ledger, contents),
       ...contents.flatMap((content, at) => [
         ...this.#disordered(content),
-        ...this.#overslept(content, published[at]!.at(-1)),
+        ...this.#overslept(content, published[at]!.at(-1), this.queues[at]!.leader),
       ]),
     ]
   }
@@ -204,10 +204,14 @@ export class Game {
     return listed.join() === should.join() ? [] : [`the order list holds ${listed.join()} instead of ${should.join()}`]
   }
 
-  /** Whoever keeps the last announcement wakes up for the head, or soon when that is due already. */
-  #overslept(content: QueueContent, announced: string | undefined): string[] {
+  /** Whoever keeps the last announcement wakes up for the head, or when the leader's lease ends. */
+  #overslept(content: QueueContent, announced: string | undefined, leader: string): string[] {
     const head = pendingIn(content)[0]
-    if (head === undefined || Number(announced ?? Infinity) <= Math.max(head.score, this.now + LEASE)) return []
+    if (
+      head === undefined ||
+      Number(announced ?? Infinity) <= Math.max(head.score, this.redis.leases.get(leader)?.until ?? 0)
+    )
+      return []
     return [`the head ${head.name} is due at ${head.score}, the last announcement was ${announced}`]
   }
 }

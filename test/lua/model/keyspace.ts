@@ -25,6 +25,8 @@ export interface Content {
 export class Keyspace {
   readonly #keys = new Map<string, Key>()
   #published: (readonly [channel: string, message: string])[] = []
+  /** Leases by their keys. They have an expiry that is not compared. */
+  readonly leases = new Map<string, { readonly client: string; readonly until: number }>()
   /** Of every channel. */
   subscribers = 1
 

@@ -33,7 +33,7 @@ const {
 const offersNow: Move = ['A offers, due now', (game) => game.offer('A', 0)]
 const offersSoon: Move = ['A offers, due in 10 ms', (game) => game.offer('A', 10)]
 const otherOffers: Move = ['B offers, due in 10 ms', (game) => game.offer('B', 10)]
-const transfers: Move = ['A transfers', (game) => game.transfer({ limit: 1000, announce: false })]
+const transfers: Move = ['A transfers', (game) => game.transfer({ client: 'A', limit: 1000, announce: false })]
 const timePasses: Move = ['10 ms pass', (game) => (game.now += 10)]
 
 /** Schedules: everything that an offered message can meet. */
@@ -42,7 +42,7 @@ export const scheduleMoves: readonly Move[] = [
   offersSoon,
   otherOffers,
   transfers,
-  ['B transfers one because its timer fired', (game) => game.transfer({ limit: 1, announce: true })],
+  ['B transfers one because its timer fired', (game) => game.transfer({ client: 'B', limit: 1, announce: true })],
   ['A cancels by the ticket of its offer', (game) => game.cancel(game.lastOf('A'))],
   // 1 ms more than what passes, so that a transfer that is 1 ms early is noticed
   ['B moves the message of A to 11 ms from now', (game) => game.reschedule(game.lastOf('A'), 11)],

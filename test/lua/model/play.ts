@@ -72,7 +72,7 @@ export function agree<T extends object>(when: string, real: T, model: T): void {
 }
 
 export function keysOf(queues: readonly QueueKeys[]): string[] {
-  return queues.flatMap((queue) => PARTS.map((part) => queue[part]))
+  return queues.flatMap((queue) => [...PARTS, 'leader' as const].map((part) => queue[part]))
 }
 
 // All keys in one command, whose reply is cheap to read: the exhaustive tests look ten thousands of times.
@@ -88,7 +88,7 @@ end
 return contents`
 
 function look(queues: readonly QueueKeys[]): Command {
-  const keys = keysOf(queues)
+  const keys = queues.flatMap((queue) => PARTS.map((part) => queue[part]))
   return ['EVAL', [LOOK, String(keys.length), ...keys]]
 }
 

@@ -141,27 +141,26 @@ export const scheduleOperations = {
   transfer: operation(transfer, {
     weight: 8,
     draw: fc.record({
-      wait: fc.nat({ max: 30 }),
+      client: fc.constantFrom('A', 'B'),
+      // past the end of the lease too, and before its beginning: the clock was set back
+      wait: fc.oneof({ weight: 6, arbitrary: fc.nat({ max: 30 }) }, fc.constantFrom(draws.LEASE / 2, draws.LEASE, -10)),
       limit: fc.oneof({ weight: 3, arbitrary: fc.constant(1000) }, fc.nat({ max: 3 })),
       budgetUs: fc.constantFrom(PLENTY, PLENTY, 0),
       announce: fc.boolean(),
-      leaseWindowMs: fc.constantFrom(0, 7, draws.LEASE),
-      // as it was said before the wait, or before the clock was set back
-      saidFor: fc.constantFrom(0, 7, draws.LEASE, 2 * draws.LEASE),
+      renew: fc.boolean(),
       bytes: fc.constantFrom(PLENTY, PLENTY, PLENTY, 1, 50),
     }),
-    run(world, { wait, saidFor, ...drawn }) {
-      const leaseUntil = world.now + saidFor
+    run(world, { wait, ...drawn }) {
       world.now += wait
       const { queue, now: nowMs } = world
       return {
         keys: queue,
-        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, leaseUntil, ...drawn },
+        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, ...drawn },
       }
     },
     compare: ({ workedUs: _, ...reply }) => reply,
-    apply(redis, { timeouts, order, destination, quarantine }, args, reply) {
-      const { channel, nowMs, budgetUs, limit, leaseMs, leaseWindowMs, idleMs, announce, leaseUntil, bytes } = args
+    apply(redis, { timeouts, order, destination, quarantine, leader }, args, reply) {
+      const { channel, nowMs, budgetUs, limit, client, leaseMs, idleMs, announce, renew, bytes } = args
       const setAside = (reason: string, entry: string) => {
         redis.list(quarantine).push(`${reason} ${nowMs} ${entry}`)
         redis.drop(timeouts, entry)
@@ -205,13 +204,23 @@ export const scheduleOperations = {
 
       const isBelowLeft = (redis.schedule(timeouts)[0]?.score ?? 0) < 0
       const next = isBelowLeft ? nowMs : (redis.schedule(timeouts).find(({ score }) => score >= 0)?.score ?? null)
-      const isSoon = next !== null && messages.length > 0 && next <= nowMs + leaseWindowMs
-      const lease = next !== null && next <= nowMs ? leaseMs : isSoon ? leaseWindowMs : 0
-      const look = lease > 0 ? nowMs + lease : (next ?? nowMs + idleMs)
-      const left = next === null || leaseUntil > nowMs + leaseMs ? 0 : leaseUntil - Math.max(next, nowMs)
-      const isCovered = (lease > 0 && left >= lease / 2) || (messages.length === 0 && left > 0)
-      const announces = (announce || work.length + negative.length > 0) && !isCovered
-      if (announces) redis.publish(channel, look)
+      const lease = redis.leases.get(leader)
+      const isHeld = lease !== undefined && lease.until > nowMs && lease.until <= nowMs + leaseMs
+      let [holder, until] = isHeld ? [lease.client, lease.until] : [undefined, 0]
+      const worked = work.length + negative.length > 0
+      let isKnown = false
+      // the only subscriber takes a lease while more is due
+      if (next !== null && next <= nowMs && (holder ?? client) === client) {
+        isKnown = holder === client && !renew && until - nowMs >= leaseMs / 2
+        if (!isKnown) {
+          ;[holder, until] = [client, nowMs + leaseMs]
+          redis.leases.set(leader, { client, until })
+        }
+      } else if (!worked) {
+        isKnown = holder === undefined ? false : holder !== client || (next !== null && next < until)
+      }
+      if ((announce || worked) && !isKnown)
+        redis.publish(channel, next === null ? nowMs + idleMs : Math.max(next, until))
       return {
         moved: messages.length,
         next,
@@ -221,7 +230,8 @@ export const scheduleOperations = {
         negative: negative.length,
         subscribers: redis.subscribers,
         orderError: '',
-        announcedAt: announces ? Math.floor(look) : null,
+        leader: holder === undefined ? 'none' : holder === client ? 'self' : 'other',
+        leaseUntil: until,
         orphans,
         quarantineError: '',
         postponed: 0,

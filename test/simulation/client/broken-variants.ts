@@ -54,9 +54,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'a failed transfer or poll is not tried again',
-    changes: [
-      replace('TransferTask.#run', 'this.#onFailure($error)', 'this.#onFailure($error); await new Promise(() => {})'),
-    ],
+    changes: [replace('backOff', 'now + backoffDelay($$how)', 'Infinity')],
   },
   {
     what: 'a message is acknowledged before its handler ends',

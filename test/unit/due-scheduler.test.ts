@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { RemoteClock } from '../../src/timing/remote-clock.js'
-import { TransferTask, type TransferOptions, type TransferResult } from '../../src/scheduler/transfer-task.js'
+import type { ScriptOptions } from '../../src/scheduler/due-machine.js'
+import { DueScheduler, type ScriptResult } from '../../src/scheduler/due-scheduler.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { randomFrom } from '../support/random.js'
 
@@ -11,13 +12,13 @@ const AHEAD = 1_700_000_000_000.5
 /** A failure that can be over at any moment. */
 const BRIEF = new Error('busy')
 
-interface Call extends TransferOptions {
+interface Call extends ScriptOptions {
   readonly at: number
-  reply(result?: Partial<TransferResult>): Promise<void>
+  reply(result?: Partial<ScriptResult>): Promise<void>
   fail(error?: Error): Promise<void>
 }
 
-/** A task whose transfers the test answers one by one. */
+/** A scheduler whose transfers the test answers one by one. */
 function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
   const clock = new FakeClock(1000.25)
   const calls: Call[] = []
@@ -25,8 +26,8 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
   const state = { random: 0.5, running: 0, mostRunning: 0 }
   const redisNow = () => clock.now() + AHEAD
   const settled = () => clock.advance(0)
-  const task = new TransferTask({
-    transfer: (options) => {
+  const scheduler = new DueScheduler({
+    script: (options) => {
       state.mostRunning = Math.max(state.mostRunning, ++state.running)
       return new Promise((resolve, reject) => {
         const call: Call = {
@@ -34,7 +35,15 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
           at: clock.now(),
           async reply(result = {}) {
             state.running--
-            const defaults = { moved: 0, next: null, now: redisNow(), subscribers: 1 }
+            const defaults = {
+              moved: 0,
+              next: null,
+              now: redisNow(),
+              subscribers: 1,
+              leader: 'none',
+              leaseUntil: 0,
+              isStuck: false,
+            }
             // not spread: a getter must stay one
             resolve(Object.defineProperties(defaults, Object.getOwnPropertyDescriptors(result)))
             await settled()
@@ -55,20 +64,20 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
     remote: new RemoteClock(clock),
     random: () => state.random,
   })
-  return { task, clock, calls, errors, state, redisNow, settled }
+  return { scheduler, clock, calls, errors, state, redisNow, settled }
 }
 
 /** As `setUp`, after a first transfer whose reply had the Redis clock and the number of clients. */
-async function started(result: Partial<TransferResult> = {}) {
+async function started(result: Partial<ScriptResult> = {}) {
   const setup = setUp()
-  setup.task.onSubscribed()
+  setup.scheduler.onSubscribed()
   await setup.calls[0]!.reply(result)
   expect(setup.calls).to.have.length(1)
   setup.calls.length = 0
   return setup
 }
 
-describe('TransferTask', () => {
+describe('DueScheduler', () => {
   it('does nothing before it is woken or subscribed', async () => {
     const { clock, calls } = setUp()
     await clock.advance(100_000)
@@ -77,27 +86,27 @@ describe('TransferTask', () => {
   })
 
   it('runs at once after a subscription, and as a sweep', async () => {
-    const { task, calls } = setUp()
-    task.onSubscribed()
+    const { scheduler, calls } = setUp()
+    scheduler.onSubscribed()
     expect(calls).to.have.length(1)
     await calls[0]!.reply()
-    task.wake()
+    scheduler.wake()
     expect(calls).to.have.length(2)
   })
 
   it('announces what it finds when its timer fired, and not when it was only woken', async () => {
-    const { task, clock, calls, redisNow } = await started({})
-    task.onKnown(redisNow() + 10)
+    const { scheduler, clock, calls, redisNow } = await started({})
+    scheduler.onKnown(redisNow() + 10)
     await clock.advance(10)
     expect(calls.map(({ announce }) => announce)).to.deep.equal([true])
     await calls[0]!.reply()
-    task.wake()
+    scheduler.wake()
     expect(calls.map(({ announce }) => announce)).to.deep.equal([true, false])
   })
 
   it('looks at once for a due time that it cannot place yet', async () => {
-    const { task, clock, calls } = setUp()
-    task.onAnnounced(AHEAD + 5_000_000)
+    const { scheduler, clock, calls } = setUp()
+    scheduler.onAnnounced(AHEAD + 5_000_000)
     await clock.advance(1)
     expect(calls).to.have.length(1)
   })
@@ -113,8 +122,8 @@ describe('TransferTask', () => {
     })
 
     it('sends so that it arrives at the due time when it takes as long as the last one', async () => {
-      const { task, clock, calls, redisNow } = setUp()
-      task.wake()
+      const { scheduler, clock, calls, redisNow } = setUp()
+      scheduler.wake()
       await clock.advance(3)
       const ranAt = redisNow()
       await clock.advance(4)
@@ -147,8 +156,8 @@ describe('TransferTask', () => {
     })
 
     it('goes on at once while more is due', async () => {
-      const { task, clock, calls, redisNow } = setUp()
-      task.wake()
+      const { scheduler, clock, calls, redisNow } = setUp()
+      scheduler.wake()
       for (let i = 0; i < 5; i++) await calls[i]!.reply({ moved: 100, next: redisNow() - i })
       expect(calls).to.have.length(6)
       await calls[5]!.reply({ moved: 1, next: null })
@@ -157,18 +166,18 @@ describe('TransferTask', () => {
     })
 
     it('goes on at once when the next one is due exactly now', async () => {
-      const { task, calls, redisNow } = setUp()
-      task.wake()
+      const { scheduler, calls, redisNow } = setUp()
+      scheduler.wake()
       await calls[0]!.reply({ moved: 1, next: redisNow() })
       expect(calls).to.have.length(2)
     })
 
     it('keeps an earlier due time that it knows when a reply has a later one', async () => {
-      const { task, clock, calls, redisNow } = await started()
-      task.wake()
+      const { scheduler, clock, calls, redisNow } = await started()
+      scheduler.wake()
       const ranAt = redisNow()
       await clock.advance(2)
-      task.onAnnounced(ranAt + 20) // an offer that the reply under way does not know
+      scheduler.onAnnounced(ranAt + 20) // an offer that the reply under way does not know
       await clock.advance(2)
       await calls[0]!.reply({ now: ranAt + 1, next: ranAt + 5000 })
       await clock.advance(20)
@@ -176,25 +185,25 @@ describe('TransferTask', () => {
     })
 
     it('keeps an earlier due time when a reply says that nothing is left', async () => {
-      const { task, clock, calls, redisNow } = await started()
-      task.wake()
-      task.onAnnounced(redisNow() + 20)
+      const { scheduler, clock, calls, redisNow } = await started()
+      scheduler.wake()
+      scheduler.onAnnounced(redisNow() + 20)
       await calls[0]!.reply({ next: null })
       await clock.advance(21)
       expect(calls).to.have.length(2)
     })
 
     it('takes an earlier due time from a reply', async () => {
-      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 5000 })
-      task.wake()
+      const { scheduler, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 5000 })
+      scheduler.wake()
       await calls[0]!.reply({ next: redisNow() + 10 })
       await clock.advance(10)
       expect(calls).to.have.length(2)
     })
 
     it('follows a message to a later due time: the head is gone', async () => {
-      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 20 })
-      task.onAnnounced(redisNow() + 500)
+      const { scheduler, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 20 })
+      scheduler.onAnnounced(redisNow() + 500)
       await clock.advance(499)
       expect(calls).to.deep.equal([])
       await clock.advance(1)
@@ -202,15 +211,15 @@ describe('TransferTask', () => {
     })
 
     it('follows a message to an earlier due time: there is a new head', async () => {
-      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 500 })
-      task.onAnnounced(redisNow() + 20)
+      const { scheduler, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 500 })
+      scheduler.onAnnounced(redisNow() + 20)
       await clock.advance(20)
       expect(calls).to.have.length(1)
     })
 
     it('does not let an own offer raise an earlier due time', async () => {
-      const { task, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 20 })
-      task.onKnown(redisNow() + 500)
+      const { scheduler, clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + 20 })
+      scheduler.onKnown(redisNow() + 500)
       await clock.advance(20)
       expect(calls).to.have.length(1)
     })
@@ -237,10 +246,10 @@ describe('TransferTask', () => {
 
   describe('one at a time', () => {
     it('runs once more, and only once, when woken while a transfer is under way', async () => {
-      const { task, calls, state } = setUp()
-      task.wake()
-      for (let i = 0; i < 5; i++) task.wake()
-      task.onSubscribed()
+      const { scheduler, calls, state } = setUp()
+      scheduler.wake()
+      for (let i = 0; i < 5; i++) scheduler.wake()
+      scheduler.onSubscribed()
       expect(calls).to.have.length(1)
       await calls[0]!.reply()
       expect(calls).to.have.length(2)
@@ -250,9 +259,9 @@ describe('TransferTask', () => {
     })
 
     it('runs once more when the timer fires while a transfer is under way, and announces that time', async () => {
-      const { task, clock, calls, redisNow } = await started()
-      task.wake()
-      task.onAnnounced(redisNow() + 5)
+      const { scheduler, clock, calls, redisNow } = await started()
+      scheduler.wake()
+      scheduler.onAnnounced(redisNow() + 5)
       await clock.advance(10)
       expect(calls).to.have.length(1)
       await calls[0]!.reply()
@@ -262,22 +271,22 @@ describe('TransferTask', () => {
     })
 
     it('still announces when a sweep asks after the timer', async () => {
-      const { task, clock, calls, redisNow } = await started()
-      task.wake()
-      task.onAnnounced(redisNow() + 5)
+      const { scheduler, clock, calls, redisNow } = await started()
+      scheduler.wake()
+      scheduler.onAnnounced(redisNow() + 5)
       await clock.advance(10)
-      task.wake()
+      scheduler.wake()
       await calls[0]!.reply()
       expect(calls.map(({ announce }) => announce)).to.deep.equal([false, true])
     })
 
     it('does not lose a wake-up between the end of the loop and the end of the promise', async () => {
-      const { task, calls, redisNow } = setUp()
-      task.wake()
+      const { scheduler, calls, redisNow } = setUp()
+      scheduler.wake()
       await calls[0]!.reply({
         // the loop reads it last, so the microtask runs when the loop is over
         get next() {
-          queueMicrotask(() => task.wake())
+          queueMicrotask(() => scheduler.wake())
           return redisNow() + 1000
         },
       })
@@ -300,14 +309,14 @@ describe('TransferTask', () => {
           fc.array(action, { maxLength: 80, size: 'max' }),
           fc.integer({ min: 1, max: 9 }),
           async (actions, subscribers) => {
-            const { task, clock, calls, state, redisNow } = setUp()
+            const { scheduler, clock, calls, state, redisNow } = setUp()
             let answered = 0
             for (const name of actions) {
               const open = calls[answered]
-              if (name === 'wake') task.wake()
-              else if (name === 'subscribed') task.onSubscribed()
-              else if (name === 'announce') task.onAnnounced(redisNow() + 5)
-              else if (name === 'known') task.onKnown(redisNow() + 7)
+              if (name === 'wake') scheduler.wake()
+              else if (name === 'subscribed') scheduler.onSubscribed()
+              else if (name === 'announce') scheduler.onAnnounced(redisNow() + 5)
+              else if (name === 'known') scheduler.onKnown(redisNow() + 7)
               else if (name === 'advance') await clock.advance(13)
               else if (open !== undefined) {
                 answered++
@@ -325,17 +334,17 @@ describe('TransferTask', () => {
 
   describe('scripts that find something due and change nothing', () => {
     it('follow each other at once for ten times, and then after a growing wait up to 5 s', async () => {
-      const { task, clock, calls, state, redisNow } = setUp()
+      const { scheduler, clock, calls, state, redisNow } = setUp()
       state.random = 0
-      task.wake()
-      const stuck = () => calls.at(-1)!.reply({ progress: 0, next: redisNow() })
+      scheduler.wake()
+      const stuck = () => calls.at(-1)!.reply({ isStuck: true, next: redisNow() })
       for (let n = 0; n < 10; n++) await stuck()
       expect(calls).to.have.length(11)
       for (const wait of [50, 100, 200, 400, 800, 1600, 2500, 2500]) {
         const before = calls.length
         await stuck()
-        task.wake()
-        task.onAnnounced(redisNow() + 1)
+        scheduler.wake()
+        scheduler.onAnnounced(redisNow() + 1)
         await clock.advance(wait - 0.5)
         expect(calls, `within ${wait} ms`).to.have.length(before)
         await clock.advance(0.5)
@@ -344,26 +353,25 @@ describe('TransferTask', () => {
     })
 
     for (const [what, reply] of [
-      ['one that changes something', { progress: 1 }],
-      ['one that finds nothing due', { progress: 0, next: null }],
-      ['one that does not know', { progress: undefined }],
+      ['one that changes something', { isStuck: false }],
+      ['one that finds nothing due', { next: null }],
     ] as const) {
       it(`are counted from the start after ${what}`, async () => {
-        const { task, calls, redisNow } = setUp()
-        task.wake()
+        const { scheduler, calls, redisNow } = setUp()
+        scheduler.wake()
         for (let round = 0; round < 3; round++) {
-          for (let n = 0; n < 10; n++) await calls.at(-1)!.reply({ progress: 0, next: redisNow() })
+          for (let n = 0; n < 10; n++) await calls.at(-1)!.reply({ isStuck: true, next: redisNow() })
           await calls.at(-1)!.reply({ next: redisNow(), ...reply })
-          task.wake()
+          scheduler.wake()
         }
         expect(calls).to.have.length(34)
       })
     }
 
     it('never wait while entries are set aside, though none is moved', async () => {
-      const { task, calls, redisNow } = setUp()
-      task.wake()
-      for (let n = 0; n < 50; n++) await calls.at(-1)!.reply({ moved: 0, progress: 3, next: redisNow() })
+      const { scheduler, calls, redisNow } = setUp()
+      scheduler.wake()
+      for (let n = 0; n < 50; n++) await calls.at(-1)!.reply({ moved: 0, next: redisNow() })
       expect(calls).to.have.length(51)
     })
   })
@@ -374,9 +382,9 @@ describe('TransferTask', () => {
         [0, [50, 100, 200, 400, 800, 1600, 2500, 2500, 2500]],
         [0.5, [75, 150, 300, 600, 1200, 2400, 3750, 3750, 3750]],
       ] as const) {
-        const { task, clock, calls, errors, state } = setUp()
+        const { scheduler, clock, calls, errors, state } = setUp()
         state.random = random
-        task.wake()
+        scheduler.wake()
         for (const [n, wait] of waits.entries()) {
           const error = new Error(`failure ${n}`)
           await calls[n]!.fail(error)
@@ -390,10 +398,10 @@ describe('TransferTask', () => {
     })
 
     it('that can be over at any moment are followed by a short wait, however many they are', async () => {
-      const { task, clock, calls, state } = setUp()
+      const { scheduler, clock, calls, state } = setUp()
       for (const random of [0, 0.5, 0.999]) {
         state.random = random
-        task.wake()
+        scheduler.wake()
         for (let n = 0; n < 20; n++) {
           const before = calls.length
           await calls.at(-1)!.fail(BRIEF)
@@ -406,29 +414,29 @@ describe('TransferTask', () => {
     })
 
     it('start from the shortest wait again after a success', async () => {
-      const { task, clock, calls } = setUp()
-      task.wake()
+      const { scheduler, clock, calls } = setUp()
+      scheduler.wake()
       for (let n = 0; n < 4; n++) {
         await calls[n]!.fail()
         await clock.advance(5000)
       }
       await calls[4]!.reply()
-      task.wake()
+      scheduler.wake()
       await calls[5]!.fail()
       await clock.advance(75)
       expect(calls).to.have.length(7)
     })
 
     it('hold back wake-ups, messages and known due times until the wait is over', async () => {
-      const { task, clock, calls, redisNow } = await started()
-      task.wake()
+      const { scheduler, clock, calls, redisNow } = await started()
+      scheduler.wake()
       await calls[0]!.fail()
       await clock.advance(10)
-      task.wake()
-      task.onAnnounced(redisNow() - 5)
+      scheduler.wake()
+      scheduler.onAnnounced(redisNow() - 5)
       await clock.advance(10)
-      task.onAnnounced(redisNow() + 5)
-      task.onKnown(redisNow() + 3)
+      scheduler.onAnnounced(redisNow() + 5)
+      scheduler.onKnown(redisNow() + 3)
       await clock.advance(54)
       expect(calls).to.have.length(1)
       await clock.advance(1)
@@ -436,9 +444,9 @@ describe('TransferTask', () => {
     })
 
     it('drop a wake-up that came while the transfer failed: the next attempt comes after the wait', async () => {
-      const { task, clock, calls } = setUp()
-      task.wake()
-      task.wake()
+      const { scheduler, clock, calls } = setUp()
+      scheduler.wake()
+      scheduler.wake()
       await calls[0]!.fail()
       await clock.advance(74)
       expect(calls).to.have.length(1)
@@ -449,23 +457,23 @@ describe('TransferTask', () => {
     })
 
     it('are forgotten when the channel is subscribed again', async () => {
-      const { task, clock, calls } = setUp()
-      task.wake()
+      const { scheduler, clock, calls } = setUp()
+      scheduler.wake()
       for (let n = 0; n < 6; n++) {
         await calls[n]!.fail()
         await clock.advance(n < 5 ? 5000 : 1)
       }
       expect(calls).to.have.length(6)
-      task.onSubscribed()
+      scheduler.onSubscribed()
       expect(calls).to.have.length(7)
     })
 
     it('do not hold back a subscription that comes in the middle of one', async () => {
-      const { task, calls, errors } = setUp()
-      task.wake()
+      const { scheduler, calls, errors } = setUp()
+      scheduler.wake()
       const reported = errors.push.bind(errors)
       errors.push = (error) => {
-        task.onSubscribed()
+        scheduler.onSubscribed()
         return reported(error)
       }
       await calls[0]!.fail()
@@ -473,8 +481,8 @@ describe('TransferTask', () => {
     })
 
     it('of any kind reach the listener as errors', async () => {
-      const { task, calls, errors } = setUp()
-      task.wake()
+      const { scheduler, calls, errors } = setUp()
+      scheduler.wake()
       await calls[0]!.fail('just text' as unknown as Error)
       expect(errors[0]).to.be.an('error')
     })
@@ -519,9 +527,9 @@ describe('TransferTask', () => {
     })
 
     it('is called off by the announcement of the one that was faster', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
+      const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
       await clock.advance(102)
-      task.onAnnounced(redisNow() + 200)
+      scheduler.onAnnounced(redisNow() + 200)
       await clock.advance(199)
       expect(calls).to.deep.equal([])
       await clock.advance(10)
@@ -529,9 +537,9 @@ describe('TransferTask', () => {
     })
 
     it('is not called off by an announcement of what is due already', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
+      const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
       await clock.advance(102)
-      task.onAnnounced(redisNow() - 1)
+      scheduler.onAnnounced(redisNow() - 1)
       await clock.advance(4)
       expect(calls).to.have.length(1)
     })
@@ -543,24 +551,24 @@ describe('TransferTask', () => {
     })
 
     it('still goes first after a sweep that found nothing', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      task.wake()
+      const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      scheduler.wake()
       await calls[0]!.reply({ subscribers: 20, moved: 0, next: redisNow() + 100 })
       await clock.advance(100)
       expect(calls).to.have.length(2)
     })
 
     it('keeps the first place over a sweep that finds nothing', async () => {
-      const { task, clock, calls } = await started({ subscribers: 20, moved: 1, next: due })
-      task.wake()
+      const { scheduler, clock, calls } = await started({ subscribers: 20, moved: 1, next: due })
+      scheduler.wake()
       await calls[0]!.reply({ subscribers: 20, next: due })
       await clock.advance(100)
       expect(calls).to.have.length(2)
     })
 
     it('gets the first place by a sweep that moved something', async () => {
-      const { task, clock, calls } = await started({ subscribers: 20 })
-      task.wake()
+      const { scheduler, clock, calls } = await started({ subscribers: 20 })
+      scheduler.wake()
       await calls[0]!.reply({ subscribers: 20, moved: 1, next: due })
       await clock.advance(100)
       expect(calls).to.have.length(2)
@@ -579,151 +587,104 @@ describe('TransferTask', () => {
       expect(calls).to.have.length(1)
     })
 
-    it('yields when another one was faster', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      await clock.advance(100)
-      await calls[0]!.reply({ subscribers: 20, moved: 0, next: redisNow() + 100 })
-      await clock.advance(102)
-      expect(calls).to.have.length(1)
-      task.onAnnounced(redisNow() + 100)
-      await clock.advance(99)
-      expect(calls).to.have.length(1)
+    it('yields when the reply says that another client leads, also when it moved something', async () => {
+      for (const moved of [0, 1]) {
+        const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+        await clock.advance(100)
+        const [next, leaseUntil] = [redisNow() + 100, redisNow() + 5]
+        await calls[0]!.reply({ subscribers: 20, moved, next, leader: 'other', leaseUntil })
+        await clock.advance(102)
+        expect(calls, `moved ${moved}`).to.have.length(1)
+        scheduler.onAnnounced(redisNow() + 100)
+        await clock.advance(99)
+        expect(calls, `moved ${moved}`).to.have.length(1)
+      }
     })
 
-    it('yields after a failure', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      task.wake()
-      await calls[0]!.fail()
-      task.onAnnounced(redisNow() + 200)
-      await clock.advance(202)
+    it('follows at the end of the lease of another client, not at a due time before it', async () => {
+      const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20 })
+      scheduler.wake()
+      await calls[0]!.reply({ subscribers: 20, next: redisNow() + 2, leader: 'other', leaseUntil: redisNow() + 20 })
+      await clock.advance(20 + 5)
       expect(calls).to.have.length(1)
+      await clock.advance(2)
+      expect(calls).to.have.length(2)
+    })
+
+    it('leads when its reply says so, though it moved nothing', async () => {
+      const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20 })
+      scheduler.wake()
+      await calls[0]!.reply({ subscribers: 20, next: redisNow() + 10, leader: 'self', leaseUntil: redisNow() + 20 })
       await clock.advance(10)
       expect(calls).to.have.length(2)
     })
 
-    it('says for how long it takes care of what is soon due, by how many would hear of each message', async () => {
-      for (const [subscribers, leaseWindowMs] of [
-        [1, 0],
-        [4, 1],
-        [20, 5],
-        [100, 25],
-        [5000, 25],
-      ] as const) {
-        const { task, calls } = await started({ subscribers, moved: 1 })
-        task.wake()
-        expect(calls[0], `${subscribers} clients`).to.include({ leaseWindowMs, leaseUntil: 0 })
-      }
-    })
-
-    it('is not put off by its own announcement', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      await clock.advance(100)
-      const announcedAt = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
-      task.onAnnounced(announcedAt)
-      await clock.advance(2)
+    it('yields after a failure', async () => {
+      const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      scheduler.wake()
+      await calls[0]!.fail()
+      await clock.advance(75)
       expect(calls).to.have.length(2)
-      expect(calls[1]).to.include({ leaseUntil: announcedAt })
-    })
-
-    it('is not put off when its own announcement arrives before the reply', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      await clock.advance(100)
-      const announcedAt = Math.floor(redisNow()) + 5
-      task.onAnnounced(announcedAt)
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
-      await clock.advance(2)
+      await calls[1]!.reply({ subscribers: 20, next: redisNow() + 100 })
+      await clock.advance(102)
       expect(calls).to.have.length(2)
-    })
-
-    it('is put off by another announcement that arrives after its own, before the reply', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      await clock.advance(100)
-      const announcedAt = Math.floor(redisNow()) + 5
-      task.onAnnounced(announcedAt)
-      task.onAnnounced(announcedAt + 1)
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
-      await clock.advance(8) // the end of the other's span, and nearly the 3 ms of those who follow
-      expect(calls).to.have.length(1)
-      await clock.advance(8)
-      expect(calls).to.have.length(2)
-    })
-
-    it('is put off by another announcement also when its own script announced nothing', async () => {
-      for (const inMs of [2, -1]) {
-        const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-        await clock.advance(100)
-        const announcedAt = Math.floor(redisNow()) + 5
-        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt })
-        task.onAnnounced(announcedAt)
-        await clock.advance(1)
-        expect(calls).to.have.length(2)
-        task.onAnnounced(announcedAt + 2)
-        await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + inMs, announcedAt: null })
-        await clock.advance(8)
-        expect(calls, `next in ${inMs} ms`).to.have.length(2)
-        await clock.advance(8)
-        expect(calls).to.have.length(3)
-      }
-    })
-
-    it('is not put off by an older announcement of its own that arrives late', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      await clock.advance(100)
-      const announcedAt = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
-      await clock.advance(2)
-      await calls[1]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 1, announcedAt: announcedAt + 2 })
-      task.onAnnounced(announcedAt)
-      await clock.advance(1)
+      await clock.advance(10)
       expect(calls).to.have.length(3)
-      expect(calls[2]).to.include({ leaseUntil: announcedAt + 2 })
     })
 
-    it('is put off by another announcement that arrives after the reply', async () => {
-      const { task, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
-      await clock.advance(100)
-      const announcedAt = Math.floor(redisNow()) + 5
-      await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, announcedAt })
-      task.onAnnounced(announcedAt)
-      task.onAnnounced(announcedAt + 1)
-      await clock.advance(6)
-      expect(calls).to.have.length(1)
-      await clock.advance(9)
-      expect(calls).to.have.length(2)
-    })
-
-    it('forgets its lease after another announcement, after a due time of its own script, and after a failure', async () => {
-      type Then = (setup: Awaited<ReturnType<typeof started>>) => unknown
-      const thens: Record<string, Then> = {
-        'another announcement': ({ task, redisNow }) => task.onAnnounced(Math.floor(redisNow()) + 3),
-        'a due time': async ({ task, calls, redisNow }) => {
-          task.wake()
-          await calls[1]!.reply({ subscribers: 20, next: redisNow() + 3, announcedAt: Math.floor(redisNow() + 3) })
-        },
-        'a failure': async ({ task, clock, calls }) => {
-          task.wake()
-          await calls[1]!.fail()
-          await clock.advance(200)
-        },
-      }
-      for (const [what, then] of Object.entries(thens)) {
-        const setup = await started({ subscribers: 20, moved: 1, next: due })
-        const { task, clock, calls, redisNow } = setup
+    it('is not deferred by an announcement while it leads, before or after its reply', async () => {
+      for (const isBefore of [true, false]) {
+        const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
         await clock.advance(100)
-        const announcedAt = Math.floor(redisNow()) + 5
-        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 4, announcedAt })
-        task.onAnnounced(announcedAt)
-        await then(setup)
-        task.wake()
-        expect(calls.at(-1), what).to.include({ leaseUntil: 0 })
+        const leaseUntil = Math.floor(redisNow()) + 5
+        if (isBefore) scheduler.onAnnounced(leaseUntil)
+        await calls[0]!.reply({ subscribers: 20, moved: 1, next: redisNow() + 2, leader: 'self', leaseUntil })
+        if (!isBefore) scheduler.onAnnounced(leaseUntil)
+        scheduler.onAnnounced(leaseUntil + 1)
+        await clock.advance(2)
+        expect(calls).to.have.length(2)
+        expect(calls[1], 'it needs no new lease').to.include({ announce: true, renew: false })
       }
+    })
+
+    it('is called by an announcement before its deadline while it leads, and renews its lease: the followers know that time', async () => {
+      for (const isRunning of [true, false]) {
+        const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+        await clock.advance(100)
+        const at = redisNow() + 2
+        const reply = {
+          subscribers: 20,
+          moved: 1,
+          next: redisNow() + 4,
+          leader: 'self',
+          leaseUntil: redisNow() + 9,
+        } as const
+        if (isRunning) scheduler.onAnnounced(at)
+        await calls[0]!.reply(reply)
+        if (!isRunning) scheduler.onAnnounced(at)
+        await clock.advance(2)
+        expect(calls).to.have.length(2)
+        expect(calls[1]).to.include({ renew: true })
+        await calls[1]!.reply(reply)
+        await clock.advance(2)
+        expect(calls[2]).to.include({ renew: false })
+      }
+    })
+
+    it('does not run for an announcement that came while another client took over', async () => {
+      const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, moved: 1, next: due })
+      await clock.advance(100)
+      scheduler.onAnnounced(redisNow() + 50)
+      await calls[0]!.reply({ subscribers: 20, next: redisNow() + 60, leader: 'other', leaseUntil: redisNow() + 9 })
+      scheduler.onAnnounced(redisNow() + 60)
+      await clock.advance(62)
+      expect(calls).to.have.length(1)
     })
 
     it('does not follow when a sweep has looked meanwhile', async () => {
-      const { task, clock, calls } = await started({ subscribers: 20, next: due })
+      const { scheduler, clock, calls } = await started({ subscribers: 20, next: due })
       await clock.advance(101)
-      task.wake()
+      scheduler.wake()
       await calls[0]!.reply({ subscribers: 20 })
       await clock.advance(1000)
       expect(calls).to.have.length(1)
@@ -732,38 +693,38 @@ describe('TransferTask', () => {
 
   describe('stop', () => {
     it('waits for the transfer under way, and nothing comes after', async () => {
-      const { task, clock, calls, redisNow, settled } = await started({ next: AHEAD + 1000.25 + 50 })
-      task.wake()
-      task.wake()
+      const { scheduler, clock, calls, redisNow, settled } = await started({ next: AHEAD + 1000.25 + 50 })
+      scheduler.wake()
+      scheduler.wake()
       let stopped = false
-      void task.stop().then(() => (stopped = true))
+      void scheduler.stop().then(() => (stopped = true))
       await settled()
       expect(stopped).to.equal(false)
       await calls[0]!.reply({ moved: 1, next: redisNow() - 1 })
       expect(stopped).to.equal(true)
 
-      task.wake()
-      task.onSubscribed()
-      task.onAnnounced(redisNow() + 1)
-      task.onKnown(redisNow() + 1)
+      scheduler.wake()
+      scheduler.onSubscribed()
+      scheduler.onAnnounced(redisNow() + 1)
+      scheduler.onKnown(redisNow() + 1)
       expect(clock.pending).to.deep.equal([])
       await clock.advance(100_000)
       expect(calls).to.have.length(1)
     })
 
     it('arms nothing with the reply of the transfer under way', async () => {
-      const { task, clock, calls, redisNow } = await started()
-      task.wake()
-      const stopping = task.stop()
+      const { scheduler, clock, calls, redisNow } = await started()
+      scheduler.wake()
+      const stopping = scheduler.stop()
       await calls[0]!.reply({ next: redisNow() + 50 })
       await stopping
       expect(clock.pending).to.deep.equal([])
     })
 
     it('says nothing about a transfer that fails afterwards, and does not try again', async () => {
-      const { task, clock, calls, errors } = setUp()
-      task.wake()
-      const stopping = task.stop()
+      const { scheduler, clock, calls, errors } = setUp()
+      scheduler.wake()
+      const stopping = scheduler.stop()
       await calls[0]!.fail()
       await stopping
       expect(errors).to.deep.equal([])
@@ -772,25 +733,25 @@ describe('TransferTask', () => {
 
     it('ends the waits for a due time, for others, and after a failure', async () => {
       for (const wait of [50, 101]) {
-        const { task, clock, calls } = await started({ subscribers: 9, next: AHEAD + 1000.25 + 100 })
+        const { scheduler, clock, calls } = await started({ subscribers: 9, next: AHEAD + 1000.25 + 100 })
         await clock.advance(wait)
-        await task.stop()
+        await scheduler.stop()
         expect(clock.pending).to.deep.equal([])
         await clock.advance(1000)
         expect(calls).to.deep.equal([])
       }
-      const { task, clock, calls } = setUp()
-      task.wake()
+      const { scheduler, clock, calls } = setUp()
+      scheduler.wake()
       await calls[0]!.fail()
-      await task.stop()
+      await scheduler.stop()
       await clock.advance(10_000)
       expect(calls).to.have.length(1)
     })
 
     it('can be called twice', async () => {
-      const { task, clock } = await started()
-      await task.stop()
-      await task.stop()
+      const { scheduler, clock } = await started()
+      await scheduler.stop()
+      await scheduler.stop()
       expect(clock.pending).to.deep.equal([])
     })
   })
@@ -804,8 +765,9 @@ describe('TransferTask', () => {
       pending: number[] = []
       scripts = 0
       announcements = 0
-      readonly callers: TransferTask[] = []
+      readonly callers: DueScheduler[] = []
       readonly lateness: number[] = []
+      lease: { readonly holder: unknown; readonly until: number } = { holder: undefined, until: 0 }
       subscribers = 0
       down = false
 
@@ -826,7 +788,7 @@ describe('TransferTask', () => {
       }
 
       /** What transfer.lua does, in short. */
-      async transfer({ announce, leaseWindowMs, leaseUntil }: TransferOptions): Promise<TransferResult> {
+      async transfer(client: unknown, { announce, renew }: ScriptOptions): Promise<ScriptResult> {
         await this.#latency()
         if (this.down) throw new Error('down')
         this.scripts++
@@ -837,17 +799,21 @@ describe('TransferTask', () => {
         }
         const [next = null] = this.pending
         const { now, subscribers } = this
-        const isSoon = moved > 0 && next !== null && next <= now + leaseWindowMs
-        const left = next === null || leaseUntil > now + 25 ? 0 : leaseUntil - Math.max(next, now)
-        const isCovered = (isSoon && left >= leaseWindowMs / 2) || (moved === 0 && left > 0)
-        const announces = (moved > 0 || announce) && !isCovered
-        const announcedAt = announces ? Math.floor(isSoon ? now + leaseWindowMs : (next ?? now + 3_600_000)) : null
-        if (announcedAt !== null) {
+        let { holder, until } = this.lease.until > now ? this.lease : { holder: undefined, until: 0 }
+        const wanted = moved > 0 ? Math.max(3, Math.min(25, Math.floor(subscribers / 4))) : 0
+        const isOther = holder !== undefined && holder !== client
+        let isKnown = moved === 0 && next !== null && next < until
+        if (wanted > 0 && !isOther) {
+          isKnown = holder === client && !renew && next !== null && until - Math.max(next, now) >= wanted / 2
+          if (!isKnown) ({ holder, until } = this.lease = { holder: client, until: Math.floor(now) + wanted })
+        }
+        if ((moved > 0 || announce) && !isKnown) {
           this.announcements++
-          this.#deliver(announcedAt)
+          this.#deliver(Math.floor(next === null ? now + 3_600_000 : Math.max(next, until)))
         }
         await this.#latency()
-        return { moved, next, now, subscribers, announcedAt }
+        const leader = holder === undefined ? 'none' : holder === client ? 'self' : 'other'
+        return { moved, next, now, subscribers, leader, leaseUntil: until, isStuck: false }
       }
 
       #latency(): Promise<void> {
@@ -858,23 +824,23 @@ describe('TransferTask', () => {
     function crowd(size: number, seed: number, { announcements = true } = {}) {
       const clock = new FakeClock(0.75)
       const random = randomFrom(seed)
-      const tasks = new Set<TransferTask>()
-      const arrivals = new Map<TransferTask, number>()
+      const schedulers = new Set<DueScheduler>()
+      const arrivals = new Map<DueScheduler, number>()
       const redis = new Redis(clock, random, (due) => {
         if (!announcements) return
-        for (const task of tasks) {
+        for (const scheduler of schedulers) {
           // those of one connection arrive in order
-          const arrival = Math.max(arrivals.get(task) ?? 0, clock.now() + 1 + 0.4 * random())
-          arrivals.set(task, arrival)
-          clock.setTimeout(() => task.onAnnounced(due), arrival - clock.now())
+          const arrival = Math.max(arrivals.get(scheduler) ?? 0, clock.now() + 1 + 0.4 * random())
+          arrivals.set(scheduler, arrival)
+          clock.setTimeout(() => scheduler.onAnnounced(due), arrival - clock.now())
         }
       })
       const errors: Error[] = []
       for (let i = 0; i < size; i++) {
-        const task: TransferTask = new TransferTask({
-          transfer: (options) => {
-            redis.callers.push(task)
-            return redis.transfer(options)
+        const scheduler: DueScheduler = new DueScheduler({
+          script: (options) => {
+            redis.callers.push(scheduler)
+            return redis.transfer(scheduler, options)
           },
           isBrief: () => false,
           onError: (error) => errors.push(error),
@@ -882,18 +848,18 @@ describe('TransferTask', () => {
           remote: new RemoteClock(clock),
           random,
         })
-        tasks.add(task)
+        schedulers.add(scheduler)
       }
       redis.subscribers = size
-      return { clock, redis, tasks, random, errors }
+      return { clock, redis, schedulers, random, errors }
     }
 
     /** Due times far enough apart that each is an event of its own. */
     async function run(seed: number, options: { announcements?: boolean } = {}) {
-      const { clock, redis, tasks, random } = crowd(20, seed, options)
+      const { clock, redis, schedulers, random } = crowd(20, seed, options)
       const start = redis.now
       for (let i = 1; i <= 50; i++) redis.offer(Math.floor(start) + i * 100 + Math.floor(40 * random()))
-      for (const task of tasks) task.onSubscribed()
+      for (const scheduler of schedulers) scheduler.onSubscribed()
       await clock.advance(50)
       redis.scripts = 0
       await clock.advance(51 * 100)
@@ -913,15 +879,15 @@ describe('TransferTask', () => {
 
     it('deliver in time, never early, also when the first one goes away', async () => {
       const seed = Date.now() % 1_000_000
-      const { clock, redis, tasks } = crowd(20, seed)
+      const { clock, redis, schedulers } = crowd(20, seed)
       const start = Math.floor(redis.now)
       for (let i = 1; i <= 18; i++) redis.offer(start + i * 100)
-      for (const task of tasks) task.onSubscribed()
+      for (const scheduler of schedulers) scheduler.onSubscribed()
       for (let i = 1; i <= 18; i++) {
         await clock.advance(100)
         // whichever went first is among those that stop sooner or later
-        const [gone] = tasks
-        tasks.delete(gone!)
+        const [gone] = schedulers
+        schedulers.delete(gone!)
         void gone!.stop()
         redis.subscribers--
       }
@@ -935,21 +901,21 @@ describe('TransferTask', () => {
     /** A message every millisecond from 100 ms on, for 40 clients. */
     function busy(seed: number, count: number) {
       const setup = crowd(40, seed)
-      const { redis, tasks } = setup
+      const { redis, schedulers } = setup
       const start = Math.floor(redis.now)
       for (let at = 0; at < count; at++) redis.offer(start + 100 + at)
-      for (const task of tasks) task.onSubscribed()
+      for (const scheduler of schedulers) scheduler.onSubscribed()
       return setup
     }
 
     it('receive leases where a message is due every millisecond, and no follower gets in the way of the leader', async () => {
       const seed = Date.now() % 1_000_000
-      const { clock, redis, tasks } = busy(seed, 300)
+      const { clock, redis, schedulers } = busy(seed, 300)
       await clock.advance(150)
       redis.scripts = redis.announcements = 0
-      for (const task of [...tasks].slice(0, 20)) {
+      for (const scheduler of [...schedulers].slice(0, 20)) {
         await clock.advance(10)
-        task.wake() // a sweep takes over
+        scheduler.wake() // a sweep takes over
       }
       const figures = `seed ${seed}, ${redis.scripts} scripts, ${redis.announcements} announcements`
       // one client at a time, whose round trip is 2 to 3 ms, and now and then another one until it hears of the next
@@ -962,10 +928,10 @@ describe('TransferTask', () => {
 
     it('take over when the first one goes away in a span that it took care of', async () => {
       const seed = Date.now() % 1_000_000
-      const { clock, redis, tasks } = busy(seed, 300)
+      const { clock, redis, schedulers } = busy(seed, 300)
       await clock.advance(200)
       const [first] = redis.callers.slice(-1)
-      tasks.delete(first!)
+      schedulers.delete(first!)
       void first!.stop()
       redis.subscribers--
       const before = redis.lateness.length
@@ -979,19 +945,19 @@ describe('TransferTask', () => {
 
     it('get everything out after failures and lost messages, with the help of sweeps', async () => {
       const seed = Date.now() % 1_000_000
-      const { clock, redis, tasks, random, errors } = crowd(5, seed)
-      for (const task of tasks) task.onSubscribed()
+      const { clock, redis, schedulers, random, errors } = crowd(5, seed)
+      for (const scheduler of schedulers) scheduler.onSubscribed()
       let offered = 0
       for (let second = 0; second < 60; second++) {
         redis.down = random() < 0.3
         for (let i = 0; i < 5; i++, offered++) redis.offer(Math.floor(redis.now + 3000 * random()))
-        if (second % 5 === 0) for (const task of tasks) task.wake()
+        if (second % 5 === 0) for (const scheduler of schedulers) scheduler.wake()
         await clock.advance(1000)
       }
       redis.down = false
       for (let i = 0; i < 3; i++) {
         await clock.advance(5000)
-        for (const task of tasks) task.wake()
+        for (const scheduler of schedulers) scheduler.wake()
       }
       expect(errors.length, `seed ${seed}`).to.be.greaterThan(0)
       expect(redis.lateness, `seed ${seed}`).to.have.length(offered)

@@ -1,0 +1,100 @@
+import { toError } from '../errors.js'
+import type { Clock } from '../timing/clock.js'
+import { DeadlineTimer } from '../timing/deadline-timer.js'
+import type { RemoteClock } from '../timing/remote-clock.js'
+import { INITIAL, transition, type DueEvent, type DueReply, type DueState, type ScriptOptions } from './due-machine.js'
+
+/** What one run of the script reports. Unlike in `DueReply`, times are milliseconds of the Redis clock. */
+export interface ScriptResult extends Omit<DueReply, 'next'> {
+  /** The earliest due time left, `null` when there is none. */
+  readonly next: number | null
+  /** When the script ran. */
+  readonly now: number
+}
+
+export interface DueSchedulerParams {
+  /** Runs the script once; `null` when there was no reason to run it. */
+  readonly script: (options: ScriptOptions) => Promise<ScriptResult | null>
+  /** Whether a failure can end at any moment: the wait after it does not grow. */
+  readonly isBrief: (error: Error) => boolean
+  readonly onError: (error: Error) => void
+  readonly clock: Clock
+  readonly remote: RemoteClock
+  /** In [0, 1). */
+  readonly random: () => number
+}
+
+/**
+ * Runs the script of one queue when something is due there. What is done when is decided by `transition`; here are the one timer, the
+ * script on its way, and the conversion from the Redis clock to the local one.
+ */
+export class DueScheduler {
+  readonly #params: DueSchedulerParams
+  readonly #timer: DeadlineTimer
+  #state: DueState = INITIAL
+  #running: Promise<void> | undefined
+
+  constructor(params: DueSchedulerParams) {
+    this.#params = params
+    this.#timer = new DeadlineTimer(params.clock, () => this.#apply({ type: 'deadline' }))
+  }
+
+  /** Runs the script now, whatever the deadline: as a sweep. */
+  wake(): void {
+    this.#apply({ type: 'wake' })
+  }
+
+  /** As `wake`, and ends the back-off of earlier failures, because the connection is new. */
+  onSubscribed(): void {
+    this.#apply({ type: 'subscribed' })
+  }
+
+  /** A client announced that the next transfer is at `due`, by the Redis clock. */
+  onAnnounced(due: number): void {
+    this.#apply({ type: 'announced', at: this.#params.remote.toLocal(due) })
+  }
+
+  /** This client knows of an entry due at `due`, by the Redis clock. */
+  onKnown(due: number): void {
+    this.#apply({ type: 'known', at: this.#params.remote.toLocal(due) })
+  }
+
+  /** Clears the timer; resolves when a running script has ended. */
+  async stop(): Promise<void> {
+    this.#apply({ type: 'stop' })
+    await this.#running
+  }
+
+  #apply(event: DueEvent): void {
+    const { clock, random } = this.#params
+    const { state, run } = transition(this.#state, event, { now: clock.now(), random: random() })
+    this.#state = state
+    if (state.is === 'running' || state.deadline === Infinity) this.#timer.clear()
+    else if (state.deadline !== this.#timer.deadline) this.#timer.replace(state.deadline)
+    if (run !== undefined) this.#running = this.#run(run)
+  }
+
+  async #run(options: ScriptOptions): Promise<void> {
+    const sentAt = this.#params.clock.now()
+    let result: ScriptResult | null
+    try {
+      result = await this.#params.script(options)
+    } catch (thrown) {
+      this.#onFailure(toError(thrown))
+      return
+    }
+    this.#apply(result === null ? { type: 'skipped' } : { type: 'replied', reply: this.#toLocal(result, sentAt) })
+  }
+
+  #onFailure(error: Error): void {
+    if (this.#state.is === 'stopped') return
+    this.#apply({ type: 'failed', isBrief: this.#params.isBrief(error) })
+    this.#params.onError(error)
+  }
+
+  #toLocal({ next, now, leaseUntil, ...reply }: ScriptResult, sentAt: number): DueReply {
+    const { remote } = this.#params
+    remote.observe(now, sentAt)
+    return { ...reply, next: next === null ? Infinity : remote.toLocal(next), leaseUntil: remote.toLocal(leaseUntil) }
+  }
+}
