@@ -64,6 +64,11 @@ export class SimClient implements Subscriber {
     this.#world.after(arrives, () => connection === this.#connection && this.#scheduler.onAnnounced(due), this.process)
   }
 
+  /** This client offers something that is due, before its channel is subscribed. */
+  onOffered(): void {
+    this.#scheduler.onKnown(this.#redis.now)
+  }
+
   /** The connection breaks, and another one is opened. */
   cut(): void {
     this.#redis.subscribers.delete(this)

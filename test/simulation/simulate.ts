@@ -12,6 +12,8 @@ const LATE_AFTER_HEALING_MS = 1.2 * SWEEP_MS + 1_000
 /** Nobody is late without faults: 3 ms for those who follow, their spread and a span of 25 ms each, a late timer, and two ways. */
 const LATE_WHEN_CALM_MS = 80
 const END = HEALED_AT + 3 * SWEEP_MS
+/** Of one client, about. */
+export const SWEEPS = END / SWEEP_MS
 /** More in one second of one client is a loop that spins. */
 const MOST_SCRIPTS_PER_SECOND = 100
 const MOST_TIMERS_PER_SECOND = 300
@@ -23,6 +25,9 @@ export interface Outcome {
   readonly calm: boolean
   readonly delivered: number
   readonly scripts: number
+  readonly clients: number
+  /** Of all messages together. */
+  readonly latenessMs: number
 }
 
 /** Plays one seed: some clients, some messages, and in most seeds some faults. */
@@ -42,6 +47,7 @@ export async function simulate(seed: number, code: Code): Promise<Outcome> {
     const client = new SimClient(world, redis, network, code)
     clients.add(client)
     everyone.push(client)
+    if (startsAt > 0 && world.chance(0.5)) client.onOffered()
   }
   // a single client that starts late receives no announcement of what was offered before
   const startsAt = calm && world.chance(0.4) ? world.between(500, 8_000) : 0
@@ -102,7 +108,9 @@ export async function simulate(seed: number, code: Code): Promise<Outcome> {
   for (const client of clients) {
     if (client.process.pendingTimers > 0) violation ??= 'a stopped client has left a timer'
   }
-  return { seed, violation, calm, delivered: redis.delivered.length, scripts: redis.scripts }
+  const latenessMs = redis.delivered.reduce((sum, { at, dueSince }) => sum + at - dueSince, 0)
+  const { delivered, scripts } = redis
+  return { seed, violation, calm, delivered: delivered.length, scripts, clients: everyone.length, latenessMs }
 
   function plan(): void {
     for (let count = Math.floor(world.between(1, 13)); count > 0; count--) {
@@ -122,6 +130,8 @@ export async function simulate(seed: number, code: Code): Promise<Outcome> {
         }
       }
     }
+    // while the client that starts has sent a script and is not subscribed yet
+    if (startsAt > 0 && world.chance(0.5)) world.after(startsAt + world.between(0, 10), () => redis.offer(20))
     if (world.chance(0.2)) world.after(world.between(1_000, HEALED_AT), () => redis.cancelHead())
     if (calm) return
     for (let count = Math.floor(world.between(1, 5)); count > 0; count--) {

@@ -1,14 +1,16 @@
 import { expect } from 'chai'
 import { rounds } from '../support/long-form.js'
-import { BROKEN_VARIANTS } from './broken-variants.js'
+import { BROKEN_VARIANTS, COSTLY_VARIANTS } from './broken-variants.js'
 import { loadCode, type Code } from './code.js'
 import { loadWith } from './plant.js'
-import { simulate } from './simulate.js'
+import { simulate, SWEEPS } from './simulate.js'
 
 /** A tenth of a second each thousand or so; `npm run test:simulation` plays many more. */
 const SEEDS = rounds(4_000)
 /** Every broken variant shows within so many; most within ten. */
 const SEEDS_TO_FIND = 20_000
+/** Seeds whose costs are compared: always the same, so that a seed can be judged twice. */
+const SEEDS_TO_COMPARE = 600
 
 describe('Simulation of many clients, with faults', function () {
   this.timeout(60_000)
@@ -41,6 +43,35 @@ describe('Simulation of many clients, with faults', function () {
       })
     }
   })
+
+  describe('finds out what makes the code costly, by at least a tenth', () => {
+    let good: Costs
+    before(async () => (good = await costsOf(await loadCode(new URL('../../src/', import.meta.url)))))
+    for (const variant of COSTLY_VARIANTS) {
+      it(`${variant.what}: more ${variant.raises}`, async () => {
+        const costs = await costsOf(await loadWith(variant, loadCode))
+        expect(costs[variant.raises]).to.be.greaterThan(1.1 * good[variant.raises])
+      })
+    }
+  })
+
+  interface Costs {
+    readonly scripts: number
+    readonly lateness: number
+  }
+
+  /** Per message, where several clients run without a fault; sweeps do not count. */
+  async function costsOf(code: Code): Promise<Costs> {
+    let [scripts, lateness, delivered] = [0, 0, 0]
+    for (let seed = 1; seed <= SEEDS_TO_COMPARE; seed++) {
+      const outcome = await simulate(seed, code)
+      if (!outcome.calm || outcome.clients < 2) continue
+      scripts += outcome.scripts - outcome.clients * SWEEPS
+      lateness += outcome.latenessMs
+      delivered += outcome.delivered
+    }
+    return { scripts: scripts / delivered, lateness: lateness / delivered }
+  }
 
   async function firstViolation(code: Code): Promise<string | undefined> {
     for (let seed = 1; seed <= SEEDS_TO_FIND; seed++) {

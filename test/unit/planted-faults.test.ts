@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { BROKEN_VARIANTS } from '../simulation/broken-variants.js'
+import { BROKEN_VARIANTS, COSTLY_VARIANTS } from '../simulation/broken-variants.js'
 import { BROKEN_CLIENTS } from '../simulation/client/broken-variants.js'
 import { begin, drop, parse, plant, replace, setValue, sources, type Change } from '../simulation/plant.js'
 
@@ -87,7 +87,7 @@ describe('Planted faults', () => {
     expect(() => plant({ what: 'a fault', changes: [setValue('LIMIT', '1')] }, twice)).to.throw('several: a.ts, b.ts')
   })
 
-  for (const fault of [...BROKEN_VARIANTS, ...BROKEN_CLIENTS]) {
+  for (const fault of [...BROKEN_VARIANTS, ...COSTLY_VARIANTS, ...BROKEN_CLIENTS]) {
     it(`src has the place of: ${fault.what}`, () => {
       for (const [file, text] of plant(fault, sources())) {
         const { parseDiagnostics } = parse(file, text) as unknown as { parseDiagnostics: unknown[] }
