@@ -1,5 +1,5 @@
 // `npm run test:model`: checks the model of the due-time protocol (test/model/*.pml) with SPIN: every order of events of the worlds
-// below, for the protocol of today and for that of decision 0033; then every planted fault, each of which SPIN has to find.
+// in model-checks.mjs; then every planted fault, each of which SPIN has to find.
 //
 //   npm run test:model -- --only "sweep"     the checks whose name contains the text
 //   npm run test:model -- --trail            also the steps that lead to a planted fault
@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { PLANTED, PROTOCOLS, WORLDS } from './model-checks.mjs'
+import { PLANTED, WORLDS } from './model-checks.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const MODEL = join(root, 'test/model')
@@ -36,18 +36,11 @@ const started = performance.now()
 
 requireTools()
 check('names in the comments exist in src', staleReferences)
-for (const protocol of /** @type {const} */ (['today', 'leader key'])) {
-  const flags = PROTOCOLS[protocol]
-  for (const { name, world, bounds } of WORLDS) {
-    check(`${protocol}: ${name}: no error`, () => holds([...flags, ...world, ...bounds[protocol]]))
-  }
-  for (const { name, define, worlds } of PLANTED) {
-    if (worlds[protocol] === undefined) continue
-    const found = WORLDS.find((one) => one.name === worlds[protocol])
-    if (found === undefined) throw new Error(`${name}: there is no such world`)
-    const { world, bounds } = found
-    check(`${protocol}: finds: ${name}`, () => isFound([...flags, ...world, ...bounds[protocol], `-DPLANT_${define}`]))
-  }
+for (const { name, world } of WORLDS) check(`${name}: no error`, () => holds(world))
+for (const { name, define, world } of PLANTED) {
+  const found = WORLDS.find((one) => one.name === world)
+  if (found === undefined) throw new Error(`${name}: there is no such world`)
+  check(`finds: ${name}`, () => isFound([...found.world, `-DPLANT_${define}`]))
 }
 console.log(`${Math.round((performance.now() - started) / 1000)} s`)
 if (counts.passed + counts.failed === 0) {
@@ -87,7 +80,7 @@ function attempt(run) {
   }
 }
 
-/** The model has no error, and SPIN has seen all of it. @param {string[]} flags */
+/** The model has no error, and SPIN has seen all of it. @param {readonly string[]} flags */
 function holds(flags) {
   return inFolder((dir) => {
     const result = verify(dir, flags, '-O1')
@@ -98,7 +91,7 @@ function holds(flags) {
   })
 }
 
-/** A planted fault shows as a violated assertion. @param {string[]} flags */
+/** A planted fault shows as a violated assertion. @param {readonly string[]} flags */
 function isFound(flags) {
   return inFolder((dir) => {
     const result = verify(dir, flags, '-O0')
@@ -111,7 +104,7 @@ function isFound(flags) {
   })
 }
 
-/** @param {string} dir @param {string[]} flags @param {string} optimize */
+/** @param {string} dir @param {readonly string[]} flags @param {string} optimize */
 function verify(dir, flags, optimize) {
   const made = run('spin', [...flags, '-a', 'due-time.pml'], dir)
   if (made.status !== 0 || /error|warning/i.test(made.output)) throw new Error(`spin: ${made.output}`)
@@ -131,7 +124,7 @@ function verify(dir, flags, optimize) {
   }
 }
 
-/** The trail of an error: which event happened in which tick. @param {string} dir @param {string[]} flags */
+/** The trail of an error: which event happened in which tick. @param {string} dir @param {readonly string[]} flags */
 function steps(dir, flags) {
   const source = readFileSync(join(dir, 'due-time.pml'), 'utf8').split('\n')
   const { output } = run('spin', [...flags, '-t', '-p', '-g', 'due-time.pml'], dir)

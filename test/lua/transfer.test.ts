@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { Redis } from 'ioredis'
 import { run } from '../../src/store/run.js'
 import type { ArgsOf } from '../../src/store/script.js'
 import { transfer, type TransferReply } from '../../src/store/scripts.js'
@@ -686,6 +687,276 @@ describe('transfer.lua', () => {
     })
   })
 
+  describe('the lease of the leader', () => {
+    const [a, b] = [ordered('a', 'A'), ordered('b', 'B')]
+    /** One due and one pending entry. */
+    const then = (due: number): State => ({
+      timeouts: [
+        [a, NOW],
+        [b, due],
+      ],
+    })
+    const only = (due: number): State => ({ timeouts: [[b, due]] })
+
+    interface LeaseCase {
+      what: string
+      before: State
+      /** What the key holds before and after the script; empty: there is no such key. */
+      lease?: string
+      args?: Partial<Args>
+      reply: Partial<TransferReply>
+      leaseAfter: string
+      published: number[]
+    }
+
+    function leases(cases: LeaseCase[], others: () => Promise<void> = () => Promise.resolve()): void {
+      for (const { what, before, lease = '', args, reply, leaseAfter, published } of cases) {
+        it(what, async () => {
+          const queue = await rig.queue(before)
+          channel = queue.keys.channel
+          await others()
+          if (lease !== '') await rig.redis.set(queue.keys.leader, lease)
+          expect(await transferOf(rig, queue, args)).to.deep.include(reply)
+          expect((await rig.redis.get(queue.keys.leader)) ?? '').to.equal(leaseAfter)
+          expect(await queue.published()).to.deep.equal(published.map(String))
+        })
+      }
+    }
+    let channel = ''
+
+    const MINE = `${NOW + LEASE} A`
+    const soon = (client: string, ms: number) => `${NOW + ms} ${client}`
+
+    describe('while more is due', () => {
+      const more: Partial<Args> = { limit: 1 }
+      leases([
+        {
+          what: 'is taken where there is none',
+          before: then(NOW),
+          args: more,
+          reply: { moved: 1, next: NOW, ...LEADS },
+          leaseAfter: MINE,
+          published: [NOW + LEASE],
+        },
+        {
+          what: 'is kept without a word as long as half of it is left',
+          before: then(NOW),
+          lease: soon('A', LEASE / 2),
+          args: more,
+          reply: { leader: 'self', leaseUntil: NOW + LEASE / 2 },
+          leaseAfter: soon('A', LEASE / 2),
+          published: [],
+        },
+        {
+          what: 'is taken again when less is left',
+          before: then(NOW),
+          lease: soon('A', LEASE / 2 - 1),
+          args: more,
+          reply: LEADS,
+          leaseAfter: MINE,
+          published: [NOW + LEASE],
+        },
+        {
+          what: 'is taken again when the followers know an earlier time',
+          before: then(NOW),
+          lease: soon('A', LEASE - 1),
+          args: { ...more, renew: true },
+          reply: LEADS,
+          leaseAfter: MINE,
+          published: [NOW + LEASE],
+        },
+        {
+          what: 'stays with another client; who moved something publishes its end, so that the followers wait for it',
+          before: then(NOW),
+          lease: soon('B', 7),
+          args: { ...more, renew: true },
+          reply: { moved: 1, leader: 'other', leaseUntil: NOW + 7 },
+          leaseAfter: soon('B', 7),
+          published: [NOW + 7],
+        },
+        {
+          what: 'is taken from another client when it has ended by the time of the caller',
+          before: then(NOW),
+          lease: soon('B', 0),
+          args: more,
+          reply: LEADS,
+          leaseAfter: MINE,
+          published: [NOW + LEASE],
+        },
+        {
+          what: 'is taken from another client when it is longer than a lease can be: a clock was set',
+          before: then(NOW),
+          lease: soon('B', LEASE + 1),
+          args: more,
+          reply: LEADS,
+          leaseAfter: MINE,
+          published: [NOW + LEASE],
+        },
+        {
+          what: 'is taken where the key holds something else',
+          before: then(NOW),
+          lease: 'in the way',
+          args: more,
+          reply: LEADS,
+          leaseAfter: MINE,
+          published: [NOW + LEASE],
+        },
+        {
+          what: 'is taken without a word by a script that moved nothing',
+          before: then(NOW),
+          args: { limit: 0 },
+          reply: { moved: 0, ...LEADS },
+          leaseAfter: MINE,
+          published: [],
+        },
+        {
+          what: 'is published by a script that moved nothing, with `announce`',
+          before: then(NOW),
+          args: { limit: 0, announce: true },
+          reply: { moved: 0, ...LEADS },
+          leaseAfter: MINE,
+          published: [NOW + LEASE],
+        },
+      ])
+    })
+
+    describe('of a script that moved nothing', () => {
+      leases([
+        {
+          what: 'leaves the word to another client that leads',
+          before: only(NOW + 9),
+          lease: soon('B', 5),
+          args: { announce: true },
+          reply: { moved: 0, leader: 'other', leaseUntil: NOW + 5 },
+          leaseAfter: soon('B', 5),
+          published: [],
+        },
+        {
+          what: 'covers a due time before its end',
+          before: only(NOW + 4),
+          lease: soon('A', 5),
+          args: { announce: true },
+          reply: { moved: 0, leader: 'self', leaseUntil: NOW + 5 },
+          leaseAfter: soon('A', 5),
+          published: [],
+        },
+        {
+          what: 'does not cover a due time at its end',
+          before: only(NOW + 5),
+          lease: soon('A', 5),
+          args: { announce: true },
+          reply: { moved: 0, leader: 'self', leaseUntil: NOW + 5 },
+          leaseAfter: soon('A', 5),
+          published: [NOW + 5],
+        },
+        {
+          what: 'does not keep the caller from publishing that nothing is left',
+          before: {},
+          lease: soon('A', 5),
+          args: { announce: true },
+          reply: { moved: 0, leader: 'self' },
+          leaseAfter: soon('A', 5),
+          published: [NOW + IDLE],
+        },
+        {
+          what: 'is not taken: nobody leads',
+          before: only(NOW + 1),
+          args: { announce: true },
+          reply: { moved: 0, leader: 'none', leaseUntil: 0 },
+          leaseAfter: '',
+          published: [NOW + 1],
+        },
+      ])
+    })
+
+    it('is not taken by the only subscriber while nothing more is due', async () => {
+      const queue = await rig.queue(then(NOW + 1))
+      expect(await transferOf(rig, queue)).to.include({ moved: 1, leader: 'none' })
+      expect(await rig.redis.exists(queue.keys.leader)).to.equal(0)
+      expect(await queue.published()).to.deep.equal([String(NOW + 1)])
+    })
+
+    for (const [others, ms] of [
+      [1, 3],
+      [23, 6],
+    ] as const) {
+      describe(`after something was moved, with ${others + 1} subscribers`, () => {
+        const clients: Redis[] = []
+        before(() => {
+          for (let n = 0; n < others; n++) clients.push(rig.redis.duplicate())
+        })
+        after(() => Promise.all(clients.map((client) => client.quit())))
+        const subscribed = async (): Promise<void> => {
+          await Promise.all(clients.map((client) => client.subscribe(channel)))
+        }
+        const taken = `${NOW + ms} A`
+        leases(
+          [
+            {
+              what: `is taken for ${ms} ms, and its end published when the next entry is due before`,
+              before: then(NOW + 1),
+              reply: { moved: 1, next: NOW + 1, subscribers: others + 1, leader: 'self', leaseUntil: NOW + ms },
+              leaseAfter: taken,
+              published: [NOW + ms],
+            },
+            {
+              what: 'is taken, and the next due time published when that is later',
+              before: then(NOW + 50),
+              reply: { moved: 1, leader: 'self', leaseUntil: NOW + ms },
+              leaseAfter: taken,
+              published: [NOW + 50],
+            },
+            {
+              what: 'is taken when nothing is left',
+              before: { timeouts: [[a, NOW]] },
+              reply: { moved: 1, next: null, leader: 'self', leaseUntil: NOW + ms },
+              leaseAfter: taken,
+              published: [NOW + IDLE],
+            },
+            {
+              what: 'is kept without a word when half of it is left after the next due time',
+              before: then(NOW + 1),
+              lease: soon('A', 1 + Math.ceil(ms / 2)),
+              reply: { moved: 1, leader: 'self' },
+              leaseAfter: soon('A', 1 + Math.ceil(ms / 2)),
+              published: [],
+            },
+            {
+              what: 'is taken again when less is left',
+              before: then(NOW + 2),
+              lease: soon('A', 3),
+              reply: { moved: 1, leader: 'self', leaseUntil: NOW + ms },
+              leaseAfter: taken,
+              published: [NOW + ms],
+            },
+            {
+              what: 'stays with another client, whose end is published',
+              before: then(NOW + 1),
+              lease: soon('B', 9),
+              reply: { moved: 1, leader: 'other', leaseUntil: NOW + 9 },
+              leaseAfter: soon('B', 9),
+              published: [NOW + 9],
+            },
+          ],
+          subscribed,
+        )
+      })
+    }
+
+    it('ends by itself', async () => {
+      const queue = await rig.queue(then(NOW))
+      await transferOf(rig, queue, { limit: 1 })
+      expect(await rig.redis.pttl(queue.keys.leader)).to.be.within(1, LEASE)
+    })
+
+    it('overwrites a key of another type', async () => {
+      const queue = await rig.queue(then(NOW))
+      await rig.redis.rpush(queue.keys.leader, 'in the way')
+      expect(await transferOf(rig, queue, { limit: 1 })).to.include({ moved: 1, ...LEADS })
+      expect(await rig.redis.get(queue.keys.leader)).to.equal(MINE)
+    })
+  })
+
   describe('keys of another type', () => {
     const [a, b] = [ordered('a', 'A'), ordered('b', 'B')]
     const pending: State = {
@@ -881,6 +1152,35 @@ describe('transfer.lua', () => {
       } finally {
         await own.redis.config('SET', 'maxmemory', '0')
       }
+    })
+
+    it('goes on without a lease when memory is out', async () => {
+      const queue = await own.queue({ timeouts: [[ordered('a', 'A'), 1]] })
+      await own.redis.config('SET', 'maxmemory', '1')
+      try {
+        expect(await transferOf(own, queue, { limit: 0, announce: true })).to.include({ moved: 0, leader: 'none' })
+        expect(await own.redis.exists(queue.keys.leader)).to.equal(0)
+        expect(await queue.published(), 'the followers wait all the same').to.deep.equal([String(NOW + LEASE)])
+      } finally {
+        await own.redis.config('SET', 'maxmemory', '0')
+      }
+    })
+
+    it('goes on without a lease when the user may not use SET and GET', async () => {
+      const queue = await own.queue({
+        timeouts: [
+          [ordered('a', 'A'), 1],
+          [ordered('b', 'B'), 2],
+        ],
+      })
+      await own.redis.call('ACL', 'SETUSER', 'default', '-set', '-get')
+      try {
+        for (const moved of [1, 1, 0])
+          expect(await transferOf(own, queue, { limit: 1 })).to.include({ moved, leader: 'none' })
+      } finally {
+        await own.redis.call('ACL', 'SETUSER', 'default', '+@all')
+      }
+      expect((await queue.read()).destination).to.deep.equal(['A', 'B'])
     })
 
     it('works for about its budget', async function () {

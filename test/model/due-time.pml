@@ -2,7 +2,6 @@
  * The due-time protocol: three clients deliver one delayed queue. SPIN plays every order of events up to the tick END, with every
  * way to spend the faults, and checks the assertions below. scripts/test-model.mjs compiles and runs it; docs/testing.md says how.
  *
- * -DLEADER_KEY        the protocol in which Redis decides who leads (docs/decisions/0033); else the one of src/scheduler today
  * -DPLANT_...         one planted fault, which SPIN has to find
  * -DSTARTS            the clients have still to subscribe; -DTWO_LEADERS: two of them believe that they lead
  * -DMOST_SCRIPTS=n    the scripts of a whole run are counted, and a run goes on after the last entry is listed
@@ -41,11 +40,11 @@
 #define START 2
 
 /* ---- The code's constants, in ticks. Their order of size is the code's: FOLLOW < LEASE < BACKOFF < SWEEP */
-#define FOLLOW 1       /* @src scheduler/transfer-task.ts FOLLOW_MS */
-#define SPREAD 1       /* @src scheduler/transfer-task.ts MAX_SPREAD_MS */
-#define LEASE 4        /* @src scheduler/transfer-registry.ts LEASE_MS, @src scheduler/lease.ts MAX_LEASE_MS */
-#define SOON 4         /* @src scheduler/transfer-task.ts LEASE_WINDOW_MS_PER_CLIENT x clients: a hundred clients */
-#define BACKOFF_TIME 5 /* @src scheduler/transfer-task.ts BACKOFF */
+#define FOLLOW 1       /* @src scheduler/due-machine.ts FOLLOW_MS */
+#define SPREAD 1       /* @src scheduler/due-machine.ts MAX_SPREAD_MS */
+#define LEASE 4        /* @src scheduler/transfer-registry.ts LEASE_MS */
+#define SOON 4         /* @src store/scripts/transfer.lua SUBSCRIBERS_PER_LEASE_MS: a hundred clients */
+#define BACKOFF_TIME 5 /* @src scheduler/due-machine.ts BACKOFF */
 #define SWEEP 8        /* @src options.ts sweepInterval, the longest with its jitter; @src scheduler/sweeper.ts Sweeper */
 #define TIMEOUT 2    /* a command without an answer fails after at most so long */
 #define HELD_UP 3    /* a fault delays what it holds up by at most so long */
@@ -58,11 +57,7 @@
 #define LATE (LEASE + FOLLOW + SPREAD + 2 * LATENCY + 1) /* 1: the clocks */
 #endif
 /* scripts of one client in one tick that move nothing */
-#ifdef LEADER_KEY
 #define MOST_RUNS 3
-#else
-#define MOST_RUNS 5
-#endif
 
 #define INF 255 /* no time */
 #define IDLE_UNTIL 250 /* @src scheduler/transfer-registry.ts IDLE_MS: announced when nothing is pending */
@@ -90,7 +85,7 @@ byte stuck[ENTRIES]; /* the same, not counted only while no client is healthy */
 #define REPLIED 2
 #define LOST 3 /* it, or its reply; the client does not know yet */
 
-/* The states of the scheduler of -DLEADER_KEY */
+/* @src scheduler/due-machine.ts StateName */
 #define IDLE 0
 #define WAITING 1
 #define DEFERRING 2
@@ -109,35 +104,19 @@ typedef Client {
   /* the script under way: what it was given, and its reply */
   byte net;
   bool announce;
+  bool renewing;
   bool requestLate;
   bool moved;
   byte next;
   byte ranAt;
   byte replySubscribers;
-#ifdef LEADER_KEY
   byte state;
   byte deadline = INF;
   bool again;
   bool isLeader;
+  bool renew;
   byte replyLeader; /* NOBODY, SELF, OTHER */
   byte leaseUntil;
-#else
-  bool soon;
-  byte leaseUntil;
-  byte announcedAt;
-  byte timer = INF;
-  byte hold = INF;
-  bool again;
-  bool announceNext;
-  bool first;
-  byte aim;
-  byte notBefore;
-  byte until;
-  byte unheard[2];
-  byte heard[6];
-  byte heardCount;
-  bool isTakenOver;
-#endif
 }
 Client c[CLIENTS];
 chan box[CLIENTS] = [BOX] of { byte };
@@ -154,11 +133,7 @@ byte heldUntil;
 hidden byte x, y, z, announced, k, j, flag, oldHead;
 
 #include "redis.pml"
-#ifdef LEADER_KEY
-#include "leader-key.pml"
-#else
-#include "today.pml"
-#endif
+#include "due-machine.pml"
 
 /* ---- The network */
 
@@ -174,13 +149,9 @@ inline emptyBox(i) {
 }
 
 inline clearNet(i) {
-  c[i].net = NONE; c[i].announce = 0; c[i].requestLate = 0; c[i].moved = 0; c[i].next = 0; c[i].ranAt = 0; c[i].netAge = 0;
+  c[i].net = NONE; c[i].announce = 0; c[i].renewing = 0; c[i].requestLate = 0; c[i].moved = 0; c[i].next = 0; c[i].ranAt = 0; c[i].netAge = 0;
   c[i].replySubscribers = 0;
-#ifdef LEADER_KEY
   c[i].replyLeader = 0; c[i].leaseUntil = 0
-#else
-  c[i].soon = 0; c[i].leaseUntil = 0; c[i].announcedAt = 0
-#endif
 }
 
 /* @src timing/remote-clock.ts observe: the estimate of the fastest request is kept while no reply contradicts it */
@@ -224,13 +195,12 @@ end:
   :: d_step { goesOn && c[i].net == SENT && !isSuspended(i) -> transfer(i, 0); skip }
   :: d_step { goesOn && c[i].net == SENT && !isSuspended(i) && dueCount > 1 -> transfer(i, 1); skip }
   :: d_step { goesOn && c[i].up && c[i].net == REPLIED && !isHeld(i, HELD_REPLY) -> onReply(i, 0); skip }
-  :: d_step { goesOn && c[i].up && c[i].net == REPLIED && !isHeld(i, HELD_REPLY) && mayHold(i) -> onReply(i, 1); skip }
+  :: d_step { goesOn && c[i].up && c[i].net == REPLIED && !isHeld(i, HELD_REPLY) && mayDefer(i) -> onReply(i, 1); skip }
   :: d_step { goesOn && c[i].up && c[i].net == LOST && !isSuspended(i) -> onFailed(i); skip }
   /* @src store/run.ts idempotent: the same request once more */
   :: d_step { goesOn && c[i].up && c[i].net == LOST && !isSuspended(i) -> c[i].net = SENT; c[i].netAge = 0; c[i].requestLate = 0; skip }
-  :: d_step { goesOn && isTimerDue(i) && !isSuspended(i) -> assert(c[i].up); onTimer(i, 0); skip }
-  :: d_step { goesOn && isTimerDue(i) && mayHold(i) && !isSuspended(i) -> onTimer(i, 1); skip }
-  :: d_step { goesOn && c[i].up && isHoldDue(i) && !isSuspended(i) -> onHold(i); skip }
+  :: d_step { goesOn && isTimerDue(i) && !isSuspended(i) -> assert(c[i].up); onDeadline(i, 0); skip }
+  :: d_step { goesOn && isTimerDue(i) && mayDefer(i) && !isSuspended(i) -> onDeadline(i, 1); skip }
   :: d_step { goesOn && c[i].up && c[i].sweepAt <= now && !isSuspended(i) ->
       c[i].sweepAt = now + SWEEP;
 #ifndef PLANT_NO_SWEEP
@@ -258,7 +228,7 @@ inline fault() {
 
 /* What happens in this tick at the latest has happened. */
 #define isQuiet(i) ( \
-  (!c[i].up || isSuspended(i) || (!isTimerDue(i) && !isHoldDue(i) && c[i].sweepAt > now)) && \
+  (!c[i].up || isSuspended(i) || (!isTimerDue(i) && c[i].sweepAt > now)) && \
   (c[i].net != SENT || isSuspended(i) || c[i].netAge < LATENCY) && \
   (c[i].net != REPLIED || isHeld(i, HELD_REPLY) || c[i].netAge < LATENCY) && \
   (c[i].net != LOST || c[i].netAge < TIMEOUT || isSuspended(i)) && \
@@ -293,8 +263,7 @@ inline tick() {
     if
     :: len(box[k]) > 0 && LATENCY > 0 -> c[k].boxAge = 1
     :: else
-    fi;
-    forget(k)
+    fi
   };
   forgetAtRedis();
   if
@@ -328,7 +297,7 @@ inline comes(i) {
 proctype Faults(byte i) {
 end:
   do
-  /* crash, or @src scheduler/transfer-task.ts stop: the request under way runs, or not */
+  /* crash, or @src scheduler/due-scheduler.ts stop: the request under way runs, or not */
   :: d_step { mayFail(i) && c[0].up + c[1].up + c[2].up > 1 -> goes(i); skip }
   :: d_step { mayFail(i) && c[0].up + c[1].up + c[2].up > 1 && c[i].net == SENT -> clearNet(i); goes(i); skip }
   /* the connection of the subscriber breaks; what is on its way is lost */
@@ -376,11 +345,11 @@ init {
     /* none has delivered before, or one has: that of the first fault, or another */
     if
 #ifdef TWO_LEADERS
-    :: setLeader(0); setLeader(1) /* as after a leader that was suspended while another took over */
+    :: c[0].isLeader = 1; c[1].isLeader = 1 /* as after a leader that was suspended while another took over */
 #else
     :: skip
-    :: setLeader(0)
-    :: UP > 1 -> setLeader(1)
+    :: c[0].isLeader = 1
+    :: UP > 1 -> c[1].isLeader = 1
 #endif
     fi
   }

@@ -1,6 +1,5 @@
 /* What Redis does: the scripts, each in one step, and the channel. */
 
-#ifdef LEADER_KEY
 #define NOBODY 0
 #define SELF 1
 #define OTHER 2
@@ -10,7 +9,6 @@ byte leaderUntil;      /* its PX */
 #define mayLead(i) true
 #else
 #define mayLead(i) (leader == CLIENTS || leader == i)
-#endif
 #endif
 
 #ifdef MOST_SCRIPTS
@@ -53,12 +51,10 @@ inline countAgain() {
 
 inline forgetAtRedis() {
   countAgain();
-#ifdef LEADER_KEY
   if
   :: leaderUntil <= now -> leader = CLIENTS; leaderUntil = 0
   :: else
   fi
-#endif
 }
 
 /* @src store/scripts/offer.lua PUBLISH: the due time is announced when the entry became the head */
@@ -120,7 +116,7 @@ inline moveDue(i, one) {
 #define allListed entry[0] == LISTED && entry[1] == LISTED && entry[2] == LISTED
 #endif
 
-/* @src store/scripts/transfer.lua leaseUntil; with -DLEADER_KEY the script of docs/decisions/0033 */
+/* @src store/scripts/transfer.lua leaseUntil */
 inline transfer(i, one) {
   c[i].requestLate = c[i].netAge > 0;
   c[i].ranAt = now;
@@ -137,7 +133,6 @@ inline transfer(i, one) {
   scripts = least(scripts + 1, MOST_SCRIPTS + 1);
   assert(scripts <= MOST_SCRIPTS);
 #endif
-#ifdef LEADER_KEY
   y = 0; /* the length of the lease that this script wants */
   if
   :: x <= now -> y = LEASE
@@ -149,7 +144,7 @@ inline transfer(i, one) {
   :: y > 0 && mayLead(i) ->
     z = most(x, now);
     if
-    :: leader == i && x != INF && 2 * leaderUntil >= 2 * z + y -> flag = 0 /* long enough: the followers know it */
+    :: leader == i && !c[i].renewing && x != INF && 2 * leaderUntil >= 2 * z + y -> flag = 0 /* long enough: the followers know it */
 #ifdef PLANT_LEASE_WITHOUT_END
     :: else -> leader = i; leaderUntil = now + 20 /* SET without PX */
 #else
@@ -174,31 +169,6 @@ inline transfer(i, one) {
   :: flag -> publish(announced)
   :: else
   fi;
-#else
-  y = 0; /* @src store/scripts/transfer.lua lease */
-  if
-  :: x <= now -> y = LEASE
-  :: x > now && c[i].moved && c[i].soon && x <= now + SOON -> y = SOON
-  :: else
-  fi;
-#ifdef PLANT_LEASE_WITHOUT_END
-  y = (y > 0 -> 20 : 0);
-#endif
-  announced = (y > 0 -> now + y : (x == INF -> IDLE_UNTIL : x));
-#ifdef PLANT_PUBLISHES_THE_OLD_HEAD
-  announced = (c[i].moved -> oldHead : announced);
-#endif
-  z = most(x, now);
-  k = (x != INF && c[i].leaseUntil <= now + LEASE && c[i].leaseUntil > z -> c[i].leaseUntil - z : 0); /* @src store/scripts/transfer.lua left */
-  /* @src store/scripts/transfer.lua isCovered */
-  flag = (c[i].moved || c[i].announce) && !(y > 0 && 2 * k >= y || !c[i].moved && k > 0);
-  c[i].announcedAt = 0;
-  if
-  :: flag -> publish(announced); c[i].announcedAt = announced
-  :: else
-  fi;
-  c[i].soon = 0; c[i].leaseUntil = 0;
-#endif
   c[i].replySubscribers = subscribersNow;
   c[i].netAge = 0;
   c[i].net = REPLIED;

@@ -1,12 +1,10 @@
-/* The client of decision 0033: a state machine; Redis decides who leads. */
+/* The client: the states and the transition of src/scheduler/due-machine.ts, under the same names. */
 
-#define isTimerDue(i) ((c[i].state == WAITING || c[i].state == BACKING_OFF) && c[i].deadline <= now)
-#define isHoldDue(i) (c[i].state == DEFERRING && c[i].deadline <= now)
-#define mayHold(i) (!c[i].isLeader && c[i].subscribers > 1 && c[i].state == WAITING)
+#define isTimerDue(i) ((c[i].state == WAITING || c[i].state == DEFERRING || c[i].state == BACKING_OFF) && c[i].deadline <= now)
+#define mayDefer(i) (!c[i].isLeader && c[i].subscribers > 1 && c[i].state == WAITING)
 #define isBackingOff(i) (c[i].state == BACKING_OFF)
 
-inline setLeader(i) { c[i].isLeader = 1 }
-
+/* @src scheduler/due-machine.ts INITIAL; a stopped client is one that is not up */
 inline clearClient(i) {
 #ifdef PLANT_STOP_LEAVES_TIMER
   if
@@ -16,49 +14,51 @@ inline clearClient(i) {
 #else
   c[i].state = IDLE; c[i].deadline = INF;
 #endif
-  c[i].again = 0; c[i].isLeader = 0
+  c[i].again = 0; c[i].renew = 0; c[i].isLeader = 0
 }
-
-inline forget(i) { skip }
 
 inline clearNetReply(i) {
   c[i].moved = 0; c[i].next = 0; c[i].ranAt = 0; c[i].replySubscribers = 0; c[i].netAge = 0; c[i].requestLate = 0;
   c[i].replyLeader = 0; c[i].leaseUntil = 0
 }
 
+/* @src timing/remote-clock.ts toLocal */
 #ifdef PLANT_PROCESS_CLOCK
 #define toLocal(i, at) (at >= IDLE_UNTIL -> INF : at + 9)
 #else
 #define toLocal(i, at) (at >= IDLE_UNTIL -> INF : at + 1 - c[i].skew)
 #endif
 
+/* @src scheduler/due-machine.ts run */
 inline run_(i, asked) {
-  c[i].state = RUNNING; c[i].deadline = INF; c[i].again = 0;
-  c[i].announce = asked;
+  c[i].announce = asked; c[i].renewing = c[i].renew;
+  c[i].state = RUNNING; c[i].deadline = INF; c[i].again = 0; c[i].renew = 0;
   c[i].net = SENT; c[i].netAge = 0
 }
 
+/* @src scheduler/due-machine.ts arm: a deadline that has passed fires at once, or after other events of this tick */
 inline arm(i, at) {
   c[i].deadline = at;
   c[i].state = (at == INF -> IDLE : WAITING)
 }
 
-inline onTimer(i, wait) {
+/* @src scheduler/due-machine.ts onDeadline; with three clients each follower publishes: @src scheduler/due-machine.ts MAX_ANNOUNCING_FOLLOWERS */
+inline onDeadline(i, wait) {
   if
   :: c[i].state == BACKING_OFF -> run_(i, 0)
-  :: c[i].state == WAITING && mayHold(i) ->
+  :: c[i].state == DEFERRING -> run_(i, 1)
+  :: c[i].state == WAITING && mayDefer(i) -> /* @src scheduler/due-machine.ts defer */
 #ifndef PLANT_ONLY_THE_FIRST
     c[i].state = DEFERRING; c[i].deadline = now + FOLLOW + wait
 #else
     arm(i, INF)
 #endif
-  :: c[i].state == WAITING && !mayHold(i) -> run_(i, 1)
+  :: c[i].state == WAITING && !mayDefer(i) -> run_(i, 1)
   fi
 }
 
-inline onHold(i) { run_(i, 1) }
-
-inline wake(i) {
+/* @src scheduler/due-machine.ts request */
+inline request(i) {
   if
   :: c[i].state == RUNNING ->
 #ifndef PLANT_AGAIN_LOST
@@ -66,23 +66,28 @@ inline wake(i) {
 #else
     skip
 #endif
-  :: c[i].state == BACKING_OFF
-  :: c[i].state != RUNNING && c[i].state != BACKING_OFF -> run_(i, 0)
+  :: else -> run_(i, 0)
   fi
 }
 
+/* @src scheduler/due-scheduler.ts wake */
+inline wake(i) {
+  if
+  :: c[i].state == BACKING_OFF
+  :: else -> request(i)
+  fi
+}
+
+/* @src scheduler/due-scheduler.ts onSubscribed */
 inline onSubscribed(i) {
 #ifndef PLANT_NO_TRANSFER_AFTER_SUBSCRIBE
-  if
-  :: c[i].state == BACKING_OFF -> run_(i, 0)
-  :: else -> wake(i)
-  fi
+  request(i)
 #else
   skip
 #endif
 }
 
-/* The rule in a sentence: an announcement replaces the deadline of a follower and lowers that of the leader. */
+/* @src scheduler/due-machine.ts onAnnounced: an announcement replaces the deadline of a follower and lowers that of the leader */
 inline onAnnounced(i, at) {
   z = toLocal(i, at);
 #ifdef PLANT_LOWERS_FOR_A_FOLLOWER
@@ -93,13 +98,16 @@ inline onAnnounced(i, at) {
   flag = c[i].isLeader;
 #endif
   if
-  :: c[i].state == IDLE || c[i].state == WAITING -> y = (flag -> least(c[i].deadline, z) : z); arm(i, y)
+  :: c[i].state == IDLE || c[i].state == WAITING ->
+    c[i].renew = c[i].renew || c[i].isLeader && z != INF && z <= c[i].deadline;
+    y = (flag -> least(c[i].deadline, z) : z); arm(i, y)
   :: c[i].state == DEFERRING && z > now -> arm(i, z)
   :: c[i].state == RUNNING -> c[i].deadline = (flag -> least(c[i].deadline, z) : z)
   :: else
   fi
 }
 
+/* @src scheduler/due-machine.ts onReply */
 inline onReply(i, wait) {
   observe(i);
   c[i].subscribers = c[i].replySubscribers;
@@ -116,6 +124,7 @@ inline onReply(i, wait) {
   fi;
   clearNet(i);
   z = toLocal(i, x);
+  c[i].renew = c[i].isLeader && c[i].deadline != INF && c[i].deadline <= z;
 #if defined PLANT_REPLIES_REPLACE
 #elif defined PLANT_REPLIES_IGNORED
   z = c[i].deadline;
@@ -123,14 +132,15 @@ inline onReply(i, wait) {
   z = least(c[i].deadline, z);
 #endif
   if
-  :: c[i].again -> run_(i, 0)
+  :: c[i].again -> flag = z <= now; run_(i, flag)
   :: else -> arm(i, z)
   fi
 }
 
+/* @src scheduler/due-machine.ts backOff */
 inline onFailed(i) {
   clearNet(i);
-  c[i].again = 0; c[i].isLeader = 0;
+  c[i].again = 0; c[i].renew = 0; c[i].isLeader = 0;
 #ifndef PLANT_NO_RETRY
   c[i].state = BACKING_OFF; c[i].deadline = now + BACKOFF_TIME
 #else
