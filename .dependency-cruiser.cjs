@@ -115,11 +115,11 @@ module.exports = {
       to: { couldNotResolve: true },
     },
     {
-      name: 'pure-timing-and-transfer-task',
+      name: 'pure-timing-and-due-scheduler',
       comment:
         'timers and the transfer task are tested with a fake clock and no server: no ioredis, key names or scripts',
       severity: 'error',
-      from: { path: '^src/(timing/|scheduler/transfer-task\\.ts$)' },
+      from: { path: '^src/(timing/|scheduler/due-(machine|scheduler)\\.ts$)' },
       to: { path: '(^|node_modules/)ioredis(/|$)|^src/(keys\\.ts$|store/)' },
     },
     onlyIn('msgpackr', 'src/codecs/msgpack\\.ts$'),

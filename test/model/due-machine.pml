@@ -29,7 +29,7 @@ inline clearNetReply(i) {
 #define toLocal(i, at) (at >= IDLE_UNTIL -> INF : at + 1 - c[i].skew)
 #endif
 
-/* @src scheduler/due-machine.ts run */
+/* @src scheduler/due-machine.ts runScript */
 inline run_(i, asked) {
   c[i].announce = asked; c[i].renewing = c[i].renew;
   c[i].state = RUNNING; c[i].deadline = INF; c[i].again = 0; c[i].renew = 0;
@@ -42,7 +42,7 @@ inline arm(i, at) {
   c[i].state = (at == INF -> IDLE : WAITING)
 }
 
-/* @src scheduler/due-machine.ts onDeadline; with three clients each follower publishes: @src scheduler/due-machine.ts MAX_ANNOUNCING_FOLLOWERS */
+/* @src scheduler/due-machine.ts afterDeadline; with three clients each follower publishes: @src scheduler/due-machine.ts MAX_ANNOUNCING_FOLLOWERS */
 inline onDeadline(i, wait) {
   if
   :: c[i].state == BACKING_OFF -> run_(i, 0)
@@ -57,7 +57,7 @@ inline onDeadline(i, wait) {
   fi
 }
 
-/* @src scheduler/due-machine.ts request */
+/* @src scheduler/due-machine.ts requestScript */
 inline request(i) {
   if
   :: c[i].state == RUNNING ->
@@ -87,7 +87,7 @@ inline onSubscribed(i) {
 #endif
 }
 
-/* @src scheduler/due-machine.ts onAnnounced: an announcement replaces the deadline of a follower and lowers that of the leader */
+/* @src scheduler/due-machine.ts afterAnnouncement: an announcement replaces the deadline of a follower and lowers that of the leader */
 inline onAnnounced(i, at) {
   z = toLocal(i, at);
 #ifdef PLANT_LOWERS_FOR_A_FOLLOWER
@@ -107,7 +107,7 @@ inline onAnnounced(i, at) {
   fi
 }
 
-/* @src scheduler/due-machine.ts onReply */
+/* @src scheduler/due-machine.ts afterReply */
 inline onReply(i, wait) {
   observe(i);
   c[i].subscribers = c[i].replySubscribers;

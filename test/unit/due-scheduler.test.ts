@@ -35,7 +35,7 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
           at: clock.now(),
           async reply(result = {}) {
             state.running--
-            const defaults = {
+            const defaults: ScriptResult = {
               moved: 0,
               next: null,
               now: redisNow(),

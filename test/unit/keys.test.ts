@@ -9,6 +9,7 @@ describe('keys', () => {
       order: 'redisson_delay_queue:{orders}',
       channel: 'redisson_delay_queue_channel:{orders}',
       quarantine: 'redelayed:quarantine:{orders}',
+      leader: 'redelayed:leader:{orders}',
     })
   })
 

@@ -27,8 +27,8 @@ async function violations(changes: Record<string, string> = {}): Promise<string[
     'src/store/list-store.ts': "import './run.js'; export type End = 1",
     'src/redis/connections/reconnecting-connection.ts':
       "import 'ioredis'; import '../../store/sender.js'; import type { End } from '../../store/list-store.js'; export type E = End",
-    'src/scheduler/transfer-task.ts': "import '../timing/timer.js'",
-    'src/queues/delayed.ts': "import '../scheduler/transfer-task.js'",
+    'src/scheduler/due-scheduler.ts': "import '../timing/timer.js'",
+    'src/queues/delayed.ts': "import '../scheduler/due-scheduler.js'",
     'src/client.ts':
       "import './queues/delayed.js'; import './codecs/msgpack.js'; import './redis/connections/reconnecting-connection.js'",
     'src/index.ts': "import './client.js'",
@@ -104,12 +104,12 @@ describe('layer check', () => {
     [
       'a timer that knows key names',
       { 'src/timing/timer.ts': "import '../keys.js'" },
-      'pure-timing-and-transfer-task: src/timing/timer.ts -> src/keys.ts',
+      'pure-timing-and-due-scheduler: src/timing/timer.ts -> src/keys.ts',
     ],
     [
-      'a transfer task that knows Lua',
-      { 'src/scheduler/transfer-task.ts': "import '../store/run.js'" },
-      'pure-timing-and-transfer-task: src/scheduler/transfer-task.ts -> src/store/run.ts',
+      'a due scheduler that knows Lua',
+      { 'src/scheduler/due-scheduler.ts': "import '../store/run.js'" },
+      'pure-timing-and-due-scheduler: src/scheduler/due-scheduler.ts -> src/store/run.ts',
     ],
     [
       'a script outside the store',
