@@ -117,7 +117,7 @@ module.exports = {
     {
       name: 'pure-timing-and-due-scheduler',
       comment:
-        'timers and the transfer task are tested with a fake clock and no server: no ioredis, key names or scripts',
+        'timers and the due scheduler are tested with a fake clock and no server: no ioredis, key names or scripts',
       severity: 'error',
       from: { path: '^src/(timing/|scheduler/due-(machine|scheduler)\\.ts$)' },
       to: { path: '(^|node_modules/)ioredis(/|$)|^src/(keys\\.ts$|store/)' },
