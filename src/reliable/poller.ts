@@ -130,8 +130,14 @@ export class Poller {
     if (last === undefined) return null
     const { now, next, subscribers } = last
     // where more is visible and no caller waits, the next caller that begins to wait starts a poll
-    const isUnwanted = !this.isWanted && next !== null && next <= now
-    return { moved, next: isUnwanted ? null : next, now, subscribers, progress }
+    const isDue = next !== null && next <= now
+    const isUnwanted = isDue && !this.isWanted
+    // Polls take no leases. A poll for a due time that found it gone shows that another client was faster.
+    const isFirst = moved > 0 || isDue
+    const isLate = announce && (next === null || next > now + EARLY_MS)
+    const leader = isFirst ? 'self' : isLate ? 'other' : 'none'
+    const isStuck = isDue && !isUnwanted && progress === 0
+    return { moved, next: isUnwanted ? null : next, now, subscribers, leader, leaseUntil: 0, isStuck }
   }
 
   /** A group that got messages is served last the next time, so that it cannot starve the others. */
