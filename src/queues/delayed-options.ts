@@ -14,7 +14,7 @@ export interface DelayedQueueOptions {
   readonly layout?: 'redisson' | 'compact' | undefined
   /**
    * Whether this client takes part in delivering the queue. Default true. `false` is for processes that only offer, cancel
-   * or look: they open no subscriber connection, and another client delivers, such as any consumer of the queue.
+   * or read: they open no subscriber connection, and another client delivers, such as any consumer of the queue.
    */
   readonly deliver?: boolean | undefined
   /**

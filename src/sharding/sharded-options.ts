@@ -46,7 +46,7 @@ export type ShardedOfferItem<T> = OfferItem<T> & {
 
 export interface ShardedSettings {
   readonly shards: number
-  /** How many shards are delivered, taken from and looked at. */
+  /** How many shards are delivered, taken from and read. */
   readonly covered: number
   readonly layout: 'redisson' | 'compact'
   readonly deliver: boolean
