@@ -166,14 +166,25 @@ describe('BlockingConnection', () => {
     await learnClientId(redis)
     let unblock: (popped: null) => void = () => undefined
     let asked = 0
-    const beside = {
-      call: () => {
-        if (++asked === 1) return Promise.reject(Object.assign(new Error('OOM not now'), { name: 'ReplyError' }))
-        if (asked === 2) return Promise.resolve('the reply to another command')
+    const refused = Object.assign(new Error('OOM not now'), { name: 'ReplyError' })
+    const pipeline = {
+      eval: () => pipeline,
+      call: () => pipeline,
+      exec: () => {
+        if (++asked === 1) return Promise.resolve([[null, 0], [refused]])
+        if (asked === 2)
+          return Promise.resolve([
+            [null, 0],
+            [null, 'the reply to another command'],
+          ])
         unblock(null)
-        return Promise.resolve(1)
+        return Promise.resolve([
+          [null, 0],
+          [null, 1],
+        ])
       },
-    } as unknown as Redis
+    }
+    const beside = { pipeline: () => pipeline } as unknown as Redis
     const lane = new BlockingConnection({
       link: {
         current: redis,

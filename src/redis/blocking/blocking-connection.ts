@@ -291,13 +291,24 @@ export class BlockingConnection {
     for (let wait = 1; this.#call === call; wait = Math.min(wait * 2, RETRY_MS)) {
       try {
         const beside = this.#params.beside(call.redis)
-        if (beside !== undefined && asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1) return
+        if (beside !== undefined && (await unblock(beside, id))) return
       } catch {
         wait = RETRY_MS
       }
       await pause(wait)
     }
   }
+}
+
+/**
+ * Whether the server has ended the connection's command. Redis 7.0 ends with a panic when it is asked to unblock a command that
+ * `CLIENT PAUSE … WRITE` holds back, as manual failovers do. It holds back a script, too, so nothing is unblocked in a pause.
+ */
+async function unblock(beside: Redis, id: number): Promise<boolean> {
+  const replies = await beside.pipeline().eval('return 0', 0).call('CLIENT', 'UNBLOCK', id).exec()
+  const [error, reply] = replies?.[1] ?? []
+  if (error) throw error
+  return asInteger(reply) === 1
 }
 
 /** Whether a server ended a wait because it became a replica or because the slot moved. */
