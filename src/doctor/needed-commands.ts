@@ -47,7 +47,7 @@ export const NEEDED: readonly NeededGroup[] = [
       timeouts('ZCARD'),
       timeouts('ZSCORE', 'entry'),
       { name: 'RPUSH', args: (keys) => [keys.quarantine, 'entry'] },
-      { name: 'GET', args: (keys) => [keys.leader] },
+      { name: 'GETRANGE', args: (keys) => [keys.leader, '0', '0'] },
       { name: 'SET', args: (keys) => [keys.leader, 'client', 'PX', '1'] },
       destination('LPOP'),
       order('LREM', '1', 'entry'),

@@ -9,7 +9,7 @@ import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 
-type Type = 'zset' | 'list' | 'hash' | 'channel'
+type Type = 'string' | 'zset' | 'list' | 'hash' | 'channel'
 interface Row {
   readonly type: Type
   /** Without it nothing can be delivered: while it is of another type, calls reject with a typed error. */
@@ -22,6 +22,7 @@ const DELAYED: Readonly<Record<string, Row>> = {
   order: { type: 'list', isCore: true }, // of another type, it refuses offers; what was offered is delivered
   channel: { type: 'channel' },
   quarantine: { type: 'list' },
+  leader: { type: 'string' },
 }
 
 const RELIABLE: Readonly<Record<string, Row>> = {
@@ -79,6 +80,7 @@ async function fill(redis: Redis, key: string, type: Type): Promise<void> {
   const pipeline = redis.pipeline()
   const many = Array.from({ length: 5_000 }, (_, n) => `bad${n}`)
   if (type === 'channel') for (const text of ANNOUNCED) pipeline.publish(key, text)
+  if (type === 'string') pipeline.set(key, `9007199254740991 ${'x'.repeat(MIB)}`)
   if (type === 'list') pipeline.rpush(key, ...JUNK, ...many)
   if (type === 'zset') {
     for (const [n, member] of JUNK.entries()) pipeline.zadd(key, SCORES[n % SCORES.length]!, member)

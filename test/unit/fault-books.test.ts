@@ -71,7 +71,7 @@ describe('the books of the fault bench', () => {
     expect(check(offered(1, 500), { pending: [1] }), 'due, and still there').to.include({ ...clean, lost: 1 })
   })
 
-  it("no consumer had what was dropped, so that leave to lose is no leave for it", () => {
+  it('no consumer had what was dropped, so that leave to lose is no leave for it', () => {
     const found = check(offered(1, HEALED + HOUR), { pending: [] })
     const result = { ...found, delivered: 9, quarantined: 0, pending: 0, errors: {} }
     expect(problemsOf(result, { lost: Infinity })[0]).to.equal('1 dropped, at most 0 may be')

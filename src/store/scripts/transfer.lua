@@ -208,7 +208,8 @@ local client, leaseMs = ARGV[5], tonumber(ARGV[6])
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 0
 local worked = moved + malformed + negative > 0
 local leader, leaseUntil = 'none', 0
-local lease = redis.pcall('GET', KEYS[5])
+-- no more than a lease has: what a stranger writes there may be of any size
+local lease = redis.pcall('GETRANGE', KEYS[5], 0, 99)
 if type(lease) == 'string' then
   local ends, holder = string.match(lease, '^(%d+) (.*)$')
   ends = tonumber(ends)

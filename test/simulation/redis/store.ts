@@ -260,6 +260,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   PEXPIRE: (store, [key = '', ms]) => (store.expireAt(key, Math.floor(store.now) + integer(ms)) ? 1 : 0),
   PERSIST: (store, [key = '']) => (store.expiresAt(key) !== undefined && store.expireAt(key, undefined) ? 1 : 0),
   GET: (store, [key = '']) => store.string(key) ?? null,
+  GETRANGE: (store, [key = '', first = '', last = '']) =>
+    (store.string(key) ?? '').slice(Number(first), Number(last) + 1),
   SET: (store, [key = '', value = '', ...options]) => {
     const flags = options.map((option) => option.toUpperCase())
     if (flags.includes('NX') && store.has(key)) return null
