@@ -3,9 +3,10 @@ import { noConnectionYet } from '../redis/topology/topology.js'
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../store/reliable-scripts.js'
 import type { HowToHold } from '../store/reliable-store.js'
-import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
+import { WaiterQueue, type TakerOptions } from '../queues/waiter-queue.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
+import type { ScriptOptions } from '../scheduler/due-machine.js'
 import { DueScheduler, type ScriptResult } from '../scheduler/due-scheduler.js'
 
 export interface PollerParams {
@@ -24,8 +25,8 @@ interface Group {
   readonly takers: WaiterQueue<PolledRecord>
 }
 
-/** A script may run so long before the due time it was sent for. */
-const EARLY_MS = 2
+/** The tolerance for a due time that was converted from one clock to the other and back. */
+const SAME_MS = 0.5
 
 /** The most that one script hands out. */
 const MOST = 500
@@ -48,7 +49,7 @@ export class Poller {
   constructor(params: PollerParams) {
     this.#params = params
     this.#scheduler = new DueScheduler({
-      script: ({ announce }) => this.#look(announce),
+      script: (how) => this.#poll(how),
       isBrief,
       onError: (error) => this.#onError(error),
       clock: params.clock,
@@ -109,7 +110,7 @@ export class Poller {
     })
   }
 
-  async #look(announce: boolean): Promise<ScriptResult | null> {
+  async #poll({ announce, target }: ScriptOptions): Promise<ScriptResult | null> {
     let last: PollReply | undefined
     let moved = 0
     let progress = 0
@@ -134,7 +135,7 @@ export class Poller {
     const isUnwanted = isDue && !this.isWanted
     // Polls take no leases. A poll for a due time that found it gone shows that another client was faster.
     const isFirst = moved > 0 || isDue
-    const isLate = announce && (next === null || next > now + EARLY_MS)
+    const isLate = announce && (next === null || next > target + SAME_MS)
     const leader = isFirst ? 'self' : isLate ? 'other' : 'none'
     const isStuck = isDue && !isUnwanted && progress === 0
     return { moved, next: isUnwanted ? null : next, now, subscribers, leader, leaseUntil: 0, isStuck }

@@ -42,6 +42,8 @@ export interface DueState {
   readonly again: boolean
   /** `deferring`: whether this follower publishes even if it moves nothing. */
   readonly announce: boolean
+  /** `deferring`: the due time that the script is deferred for. */
+  readonly target: number
   /** The leader was called by another client's announcement, so the followers know an earlier time than its lease. */
   readonly renew: boolean
   /** Scripts in a row that failed. */
@@ -56,6 +58,8 @@ export interface ScriptOptions {
   readonly announce: boolean
   /** The script takes a new lease and publishes it even if enough of the old one is left. */
   readonly renew: boolean
+  /** The due time for which the timer fired; `Infinity` for a sweep, a subscription and a retry. */
+  readonly target: number
 }
 
 /** What a reply of the script says; times are those of the local clock. */
@@ -64,7 +68,7 @@ export interface DueReply {
   /** When the next entry is due, `Infinity` when there is none. */
   readonly next: number
   readonly subscribers: number
-  /** Who leads; `none`: nobody holds a lease. */
+  /** Who leads; `none`: no client holds a lease. */
   readonly leader: 'self' | 'other' | 'none'
   /** When the other client's lease ends. */
   readonly leaseUntil: number
@@ -109,6 +113,7 @@ export const INITIAL: DueState = Object.freeze({
   subscribers: 1,
   again: false,
   announce: false,
+  target: Infinity,
   renew: false,
   failures: 0,
   stuck: 0,
@@ -148,9 +153,11 @@ export function transition(state: DueState, event: DueEvent, moment: Moment): St
 function afterDeadline(state: DueState, moment: Moment): Step {
   switch (state.is) {
     case 'waiting':
-      return state.isLeader || state.subscribers <= 1 ? runScript(state, true) : { state: defer(state, moment) }
+      return state.isLeader || state.subscribers <= 1
+        ? runScript(state, true, state.deadline)
+        : { state: defer(state, moment) }
     case 'deferring':
-      return runScript(state, state.announce)
+      return runScript(state, state.announce, state.target)
     case 'backing off':
       return runScript(state, false)
     default:
@@ -161,7 +168,7 @@ function afterDeadline(state: DueState, moment: Moment): Step {
 function defer(state: DueState, { now, random }: Moment): DueState {
   const spread = Math.min(state.subscribers * SPREAD_MS_PER_CLIENT, MAX_SPREAD_MS)
   const announce = random * state.subscribers < MAX_ANNOUNCING_FOLLOWERS
-  return { ...state, is: 'deferring', deadline: now + FOLLOW_MS + spread * random, announce }
+  return { ...state, is: 'deferring', deadline: now + FOLLOW_MS + spread * random, announce, target: state.deadline }
 }
 
 function afterAnnouncement(state: DueState, at: number, moment: Moment): Step {
@@ -202,7 +209,7 @@ function afterReply(state: DueState, reply: DueReply, moment: Moment): Step {
   if (stuck > MAX_STUCK) return backOff(after, BACKOFF, stuck - MAX_STUCK, moment)
   // lowered: what was announced while the script ran may be newer than its reply
   const deadline = Math.min(state.deadline, next)
-  return state.again ? runScript(after, deadline <= moment.now) : arm(after, deadline, moment)
+  return state.again ? runScript(after, deadline <= moment.now, deadline) : arm(after, deadline, moment)
 }
 
 /** Runs the script, or runs it again after the one that is on its way. */
@@ -211,9 +218,17 @@ function requestScript(state: DueState): Step {
 }
 
 /** The reply supersedes all that was known before. */
-function runScript(state: DueState, announce: boolean): Step {
-  const running: DueState = { ...state, is: 'running', deadline: Infinity, again: false, announce: false, renew: false }
-  return { state: running, run: { announce, renew: state.renew } }
+function runScript(state: DueState, announce: boolean, target = Infinity): Step {
+  const running: DueState = {
+    ...state,
+    is: 'running',
+    deadline: Infinity,
+    again: false,
+    announce: false,
+    target: Infinity,
+    renew: false,
+  }
+  return { state: running, run: { announce, renew: state.renew, target } }
 }
 
 /** A deadline that has passed fires at once. */

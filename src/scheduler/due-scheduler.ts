@@ -13,7 +13,7 @@ export interface ScriptResult extends Omit<DueReply, 'next'> {
 }
 
 export interface DueSchedulerParams {
-  /** Runs the script once; `null` when there was no reason to run it. */
+  /** Runs the script once; `null` when there was no reason to run it. The `target` is by the Redis clock here. */
   readonly script: (options: ScriptOptions) => Promise<ScriptResult | null>
   /** Whether a failure can end at any moment: the wait after it does not grow. */
   readonly isBrief: (error: Error) => boolean
@@ -75,10 +75,12 @@ export class DueScheduler {
   }
 
   async #run(options: ScriptOptions): Promise<void> {
-    const sentAt = this.#params.clock.now()
+    const { clock, remote } = this.#params
+    const sentAt = clock.now()
+    const target = remote.toRemote(options.target) ?? Infinity
     let result: ScriptResult | null
     try {
-      result = await this.#params.script(options)
+      result = await this.#params.script({ ...options, target })
     } catch (thrown) {
       this.#onFailure(toError(thrown))
       return

@@ -181,10 +181,10 @@ export class TransferRegistry {
     target: TransferTarget,
     store: DelayedStore,
     limit: BatchLimit,
-    options: ScriptOptions,
+    { announce, renew }: ScriptOptions,
   ): Promise<ScriptResult> {
     const sentAt = systemClock.now()
-    const reply = await store.transfer({ limit: limit.value, client: this.#client, ...options })
+    const reply = await store.transfer({ limit: limit.value, client: this.#client, announce, renew })
     limit.observe(reply, systemClock.now() - sentAt)
     this.#announceResult(target, reply)
     const { moved, malformed, negative, postponed, next, now } = reply

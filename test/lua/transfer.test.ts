@@ -766,6 +766,15 @@ describe('transfer.lua', () => {
           published: [NOW + LEASE],
         },
         {
+          what: 'is published again when the followers know an earlier time, whose entry has been moved before',
+          before: only(NOW + 5),
+          lease: soon('A', LEASE / 2),
+          args: { renew: true },
+          reply: { moved: 0, leader: 'self', leaseUntil: NOW + LEASE / 2 },
+          leaseAfter: soon('A', LEASE / 2),
+          published: [NOW + LEASE / 2],
+        },
+        {
           what: 'stays with another client; who moved something publishes its end, so that the followers wait for it',
           before: then(NOW),
           lease: soon('B', 7),

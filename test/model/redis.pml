@@ -154,7 +154,8 @@ inline transfer(i, one) {
   :: !(y > 0 && mayLead(i)) && !c[i].moved ->
     if
     :: leader != CLIENTS && leader != i -> flag = 0 /* the leader has published */
-    :: leader == i && x < leaderUntil -> flag = 0   /* this client has */
+    :: leader == i && !c[i].renewing && x < leaderUntil -> flag = 0 /* this client has */
+    :: leader == i && c[i].renewing -> flag = 1     /* the followers know an earlier time */
     :: else
     fi
   :: else

@@ -67,6 +67,23 @@ describe('Poller', () => {
     await poller.stop()
   })
 
+  it('yields to the client that was faster, however soon the next message is visible', async () => {
+    const answers = [reply(['a'], NOW + 10), reply([], NOW + 11), reply([])]
+    const askedAt: number[] = []
+    const { poller, clock } = setUp(() => {
+      const at = clock.now() - startedAt
+      askedAt.push(at)
+      return { ...(answers.shift() ?? reply([])), now: NOW + at, subscribers: 20 }
+    })
+    const startedAt = clock.now()
+    const waits = [1, 2].map(() => poller.take(1, { visibilityMs: -1, beforehand: false }, { timeoutMs: 60_000 }))
+    await clock.advance(30)
+    expect(askedAt, 'as the leader at 10, as a follower 3 ms after 11').to.deep.equal([0, 10, 14])
+    await clock.advance(60_000)
+    expect((await Promise.all(waits)).map(idsOf)).to.deep.equal([['a'], []])
+    await poller.stop()
+  })
+
   it('asks separately for different visibilities, and goes on for those that got nothing', async () => {
     const answers = [reply([], NOW), reply(['b'], NOW), reply(['a'])]
     const { poller, asked } = setUp(() => answers.shift() ?? reply([]))

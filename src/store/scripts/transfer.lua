@@ -202,7 +202,7 @@ local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES',
 if lowest > 0 and quarantineError == '' then following = now end -- others with a negative due time
 local due = tonumber(following)
 
--- Who leads: docs/decisions/0033. A lease of a length that the script does not give is none: somebody has set a clock.
+-- Who leads: docs/decisions/0039. A lease of a length that the script does not give is none: a clock was set.
 local LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS = 3, 4
 local client, leaseMs = ARGV[5], tonumber(ARGV[6])
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 0
@@ -218,6 +218,7 @@ if type(lease) == 'string' then
     leader = holder == client and 'self' or 'other'
   end
 end
+local renews = ARGV[9] == '1' and leader == 'self' -- the followers know an earlier time than the lease
 local wanted = 0
 if due and due <= nowExact then
   wanted = leaseMs
@@ -227,7 +228,7 @@ end
 local isKnown = false -- the followers wait for long enough
 if wanted > 0 and leader ~= 'other' then
   -- Half a lease is enough: the caller's next transfer may be that late.
-  if leader == 'self' and ARGV[9] ~= '1' and due and leaseUntil - math.max(due, nowExact) >= wanted / 2 then
+  if leader == 'self' and not renews and due and leaseUntil - math.max(due, nowExact) >= wanted / 2 then
     isKnown = true
   else
     leaseUntil = math.floor(nowExact) + wanted
@@ -236,10 +237,10 @@ if wanted > 0 and leader ~= 'other' then
     leader = taken.ok and 'self' or 'none'
   end
 elseif not worked then
-  isKnown = leader == 'other' or leader == 'self' and due and due < leaseUntil
+  isKnown = leader == 'other' or leader == 'self' and not renews and due and due < leaseUntil
 end
 local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV[7])
-if (worked or ARGV[8] == '1') and not isKnown and announced < 9007199254740992 then
+if (worked or renews or ARGV[8] == '1') and not isKnown and announced < 9007199254740992 then
   redis.call('PUBLISH', channel, string.format('%.0f', math.floor(announced)))
 end
 return {

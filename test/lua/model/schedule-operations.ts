@@ -208,18 +208,19 @@ export const scheduleOperations = {
       const isHeld = lease !== undefined && lease.until > nowMs && lease.until <= nowMs + leaseMs
       let [holder, until] = isHeld ? [lease.client, lease.until] : [undefined, 0]
       const worked = work.length + negative.length > 0
+      const renews = renew && holder === client
       let isKnown = false
       // the only subscriber takes a lease while more is due
       if (next !== null && next <= nowMs && (holder ?? client) === client) {
-        isKnown = holder === client && !renew && until - nowMs >= leaseMs / 2
+        isKnown = holder === client && !renews && until - nowMs >= leaseMs / 2
         if (!isKnown) {
           ;[holder, until] = [client, nowMs + leaseMs]
           redis.leases.set(leader, { client, until })
         }
       } else if (!worked) {
-        isKnown = holder === undefined ? false : holder !== client || (next !== null && next < until)
+        isKnown = holder !== undefined && (holder !== client || (!renews && next !== null && next < until))
       }
-      if ((announce || worked) && !isKnown)
+      if ((announce || renews || worked) && !isKnown)
         redis.publish(channel, next === null ? nowMs + idleMs : Math.max(next, until))
       return {
         moved: messages.length,
