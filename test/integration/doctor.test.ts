@@ -521,7 +521,15 @@ describe('redelayed doctor', function () {
         )
         const denied = findings.filter(({ code }) => code === 'acl-missing')
         expect(denied.map(({ queue, figures }) => [queue, figures['denied']])).to.deep.equal([
-          ['other', ['other', 'redelayed:quarantine:{other}', 'redisson_delay_queue_channel:{other}']],
+          [
+            'other',
+            [
+              'other',
+              'redelayed:quarantine:{other}',
+              'redelayed:leader:{other}',
+              'redisson_delay_queue_channel:{other}',
+            ],
+          ],
         ])
       })
 

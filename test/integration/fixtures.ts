@@ -67,6 +67,7 @@ export interface Keys {
   readonly timeouts: string
   readonly channel: string
   readonly quarantine: string
+  readonly leader: string
 }
 
 /** Spelled out once more, so that a wrong name in the source is not asserted with itself. */
@@ -77,6 +78,7 @@ export function rawKeys(name: string): Keys {
     timeouts: `redisson_delay_queue_timeout:{${name}}`,
     channel: `redisson_delay_queue_channel:{${name}}`,
     quarantine: `redelayed:quarantine:{${name}}`,
+    leader: `redelayed:leader:{${name}}`,
   }
 }
 
