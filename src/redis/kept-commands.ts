@@ -1,7 +1,7 @@
 import { ConnectionError, type RedelayedError } from '../errors.js'
 
 /** How many checks for commands that are too old fit into their limit. */
-const LOOKS = 32
+const CHECKS = 32
 
 interface Kept {
   readonly since: number
@@ -29,7 +29,7 @@ export class KeptCommands {
 
   /** Resolves with the reply, or rejects when it takes too long. `since`: when the call began. */
   keep<T>(reply: Promise<T>, since = performance.now()): Promise<T> {
-    this.#timer ??= setInterval(() => this.#look(), this.#limitMs / LOOKS).unref()
+    this.#timer ??= setInterval(() => this.#check(), this.#limitMs / CHECKS).unref()
     return new Promise((resolve, reject) => {
       const kept: Kept = {
         since,
@@ -57,7 +57,7 @@ export class KeptCommands {
     for (const { end } of this.#kept) end(new ConnectionError(why, 'unknown'))
   }
 
-  #look(): void {
+  #check(): void {
     if (this.#kept.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined

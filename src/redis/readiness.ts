@@ -52,13 +52,13 @@ export class Readiness {
     this.#watch?.start()
     try {
       if (this.#client.status !== 'ready') await this.#connected()
-      if (!this.#inspected) await this.#look(startedAt + this.#timeout)
+      if (!this.#inspected) await this.#check(startedAt + this.#timeout)
     } finally {
       this.#waits--
     }
   }
 
-  async #look(until: number): Promise<void> {
+  async #check(until: number): Promise<void> {
     const inspecting = (this.#inspecting ??= this.#inspect().finally(() => (this.#inspecting = undefined)))
     let timer: NodeJS.Timeout | undefined
     const over = new Promise<never>((_, reject) => {

@@ -27,7 +27,7 @@ const CHANNELS_PER_COMMAND = 500
  * the acknowledgement, and pings, to detect a half-open socket.
  */
 export class Subscriber {
-  readonly #link: ReconnectingConnection
+  readonly #connection: ReconnectingConnection
   readonly #pingInterval: number
   readonly #commandTimeout: number
   readonly #listeners = new Map<string, ChannelListener>()
@@ -40,7 +40,7 @@ export class Subscriber {
   constructor(topology: Topology, settings: Settings, emit: Emit) {
     this.#pingInterval = settings.pingInterval
     this.#commandTimeout = settings.commandTimeout
-    this.#link = new ReconnectingConnection({
+    this.#connection = new ReconnectingConnection({
       address: topology.address,
       role: 'subscriber',
       open: async (again) => {
@@ -68,19 +68,19 @@ export class Subscriber {
 
   /** The server is not the master any more. A replica would pass messages on, but count its own subscribers only. */
   leave(isStale: IsStale): void {
-    this.#link.leave(isStale)
+    this.#connection.leave(isStale)
   }
 
   async close(): Promise<void> {
     this.#closed = true
     this.#listeners.clear()
-    await this.#link.close()
+    await this.#connection.close()
   }
 
   /** Subscribing is a part of opening the connection, which is of no use without its channels. */
   async #prepare(redis: Redis, onProgress: () => void): Promise<void> {
     this.#changed.clear()
-    keepPinging(this.#link, redis, this.#pingInterval)
+    keepPinging(this.#connection, redis, this.#pingInterval)
     await this.#subscribe(redis, [...this.#listeners.keys()], onProgress)
     if (this.#changed.size > 0) this.#scheduleFlush() // by then the connection is the current one
   }
@@ -101,12 +101,12 @@ export class Subscriber {
 
   async #flush(): Promise<void> {
     if (this.#closed) return
-    const redis = this.#link.current
+    const redis = this.#connection.current
     if (redis === undefined) {
       // the next connection subscribes to all channels; it only has to be opened
       if (this.#opening || this.#listeners.size === 0) return
       this.#opening = true
-      await this.#link.get().catch((error: unknown) => this.#report(error))
+      await this.#connection.get().catch((error: unknown) => this.#report(error))
       this.#opening = false
       return
     }
@@ -117,12 +117,12 @@ export class Subscriber {
     const wanted = changed.filter((channel) => this.#listeners.has(channel))
     if (wanted.length === 0) return
     const overdue = { dueMs: 0, graceMs: this.#commandTimeout }
-    let stopWatching = dropWhenOverdue(this.#link, redis, overdue)
+    let stopWatching = dropWhenOverdue(this.#connection, redis, overdue)
     const onProgress = (): void => {
       stopWatching()
-      stopWatching = dropWhenOverdue(this.#link, redis, overdue)
+      stopWatching = dropWhenOverdue(this.#connection, redis, overdue)
     }
-    await this.#subscribe(redis, wanted, onProgress).catch(() => this.#link.drop(redis))
+    await this.#subscribe(redis, wanted, onProgress).catch(() => this.#connection.drop(redis))
     stopWatching()
   }
 

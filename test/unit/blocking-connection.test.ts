@@ -13,14 +13,14 @@ describe('BlockingConnection', () => {
     let current = ending
     let refused = 0
     setImmediate(() => setImmediate(() => (current = next)))
-    const link = {
+    const reconnecting = {
       get current() {
         return current
       },
       close: () => Promise.resolve(),
     } as unknown as ReconnectingConnection
-    const lane = new BlockingConnection({
-      link,
+    const connection = new BlockingConnection({
+      connection: reconnecting,
       beside: () => undefined,
       command: {
         wait: (redis, [key = '']) => {
@@ -37,19 +37,19 @@ describe('BlockingConnection', () => {
       onGone: () => expect.fail('it is not gone'),
     })
     const taken = await new Promise((resolve, reject) =>
-      lane.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
+      connection.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
     )
     expect(taken).to.deep.equal([Buffer.from('element')])
     expect(refused, 'how often it was tried meanwhile').to.be.within(1, 10)
-    await lane.close()
+    await connection.close()
   })
 
-  /** A lane whose waits end as `wait` says, on a connection that must stay. */
-  function laneOf(wait: () => Promise<Buffer | null>): BlockingConnection {
+  /** A connection whose waits end as `wait` says, on a connection that must stay. */
+  function connectionOf(wait: () => Promise<Buffer | null>): BlockingConnection {
     const redis = new EventEmitter() as unknown as Redis
     const drop = () => expect.fail('the connection was given up')
     return new BlockingConnection({
-      link: { current: redis, drop, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
+      connection: { current: redis, drop, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
       beside: () => undefined,
       command: {
         wait: async (_redis, [key = '']) => {
@@ -67,40 +67,40 @@ describe('BlockingConnection', () => {
     })
   }
 
-  const takeOf = (lane: BlockingConnection) =>
+  const takeOf = (connection: BlockingConnection) =>
     new Promise((resolve, reject) =>
-      lane.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
+      connection.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
     )
 
   it('keeps its connection where somebody ends its waits with an error', async () => {
     let ended = 0
-    const lane = laneOf(async () => {
+    const connection = connectionOf(async () => {
       const message = 'UNBLOCKED client unblocked via CLIENT UNBLOCK'
       if (++ended <= 5) throw Object.assign(new Error(message), { name: 'ReplyError' })
       return Buffer.from('element')
     })
-    expect(await takeOf(lane)).to.deep.equal([Buffer.from('element')])
-    await lane.close()
+    expect(await takeOf(connection)).to.deep.equal([Buffer.from('element')])
+    await connection.close()
   })
 
   it('pauses between waits that end empty at once again and again', async () => {
     const until = performance.now() + 250
     let asked = 0
-    const lane = laneOf(async () => {
+    const connection = connectionOf(async () => {
       asked++
       await nextTurn()
       return performance.now() < until ? null : Buffer.from('element')
     })
-    expect(await takeOf(lane)).to.deep.equal([Buffer.from('element')])
+    expect(await takeOf(connection)).to.deep.equal([Buffer.from('element')])
     expect(asked).to.be.within(11, 20)
-    await lane.close()
+    await connection.close()
   })
 
   it('sends the next command before it resolves the takes that got elements, and none while no take waits', async () => {
     const log: string[] = []
     const redis = new EventEmitter() as unknown as Redis
-    const lane = new BlockingConnection({
-      link: { current: redis, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
+    const connection = new BlockingConnection({
+      connection: { current: redis, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
       beside: () => undefined,
       command: {
         wait: (_redis, [key = ''], count) => {
@@ -122,21 +122,21 @@ describe('BlockingConnection', () => {
           log.push(`${name} gets ${elements?.length}`)
           resolve()
         }
-        lane.add({ keys: ['queue'], group: 0, max, resolve: settle, reject })
+        connection.add({ keys: ['queue'], group: 0, max, resolve: settle, reject })
       })
     await Promise.all([take('a', 100), take('b', 100), take('c', 300), take('d', 1)])
     expect(log).to.deep.equal(['ask 200', 'ask 300', 'a gets 100', 'b gets 100', 'ask 1', 'c gets 300', 'd gets 1'])
-    await lane.close()
+    await connection.close()
   })
 
   it('is not blocked while it collects more elements, which a shutdown waits for', async () => {
     let answer: (more: Buffer[]) => void = () => undefined
-    const lane = new BlockingConnection({
-      link: { current: new EventEmitter(), close: () => Promise.resolve() } as unknown as ReconnectingConnection,
+    const connection = new BlockingConnection({
+      connection: { current: new EventEmitter(), close: () => Promise.resolve() } as unknown as ReconnectingConnection,
       beside: () => undefined,
       command: {
         wait: (_redis, [key = '']) => {
-          expect(lane.blocked).to.equal(true)
+          expect(connection.blocked).to.equal(true)
           return Promise.resolve([key, [Buffer.from('1')]])
         },
         more: () => new Promise((resolve) => (answer = resolve)),
@@ -149,14 +149,20 @@ describe('BlockingConnection', () => {
       onGone: () => expect.fail('it is not gone'),
     })
     const taken = new Promise((resolve, reject) =>
-      lane.add({ keys: ['queue'], group: 0, max: 2, resolve: (elements) => resolve(elements?.map(String)), reject }),
+      connection.add({
+        keys: ['queue'],
+        group: 0,
+        max: 2,
+        resolve: (elements) => resolve(elements?.map(String)),
+        reject,
+      }),
     )
     await nextTurn()
     await nextTurn()
-    expect(lane.blocked).to.equal(false)
+    expect(connection.blocked).to.equal(false)
     answer([Buffer.from('2')])
     expect(await taken).to.deep.equal(['1', '2'])
-    await lane.close()
+    await connection.close()
   })
 
   it('asks again to be unblocked when the server refused it, for whatever reason', async () => {
@@ -185,8 +191,8 @@ describe('BlockingConnection', () => {
       },
     }
     const beside = { pipeline: () => pipeline } as unknown as Redis
-    const lane = new BlockingConnection({
-      link: {
+    const connection = new BlockingConnection({
+      connection: {
         current: redis,
         close: () => Promise.resolve(),
         drop: () => undefined,
@@ -205,14 +211,14 @@ describe('BlockingConnection', () => {
     })
     const ended = new Promise((resolve, reject) => {
       const waiter: Waiter = { keys: ['queue'], group: 0, max: 1, resolve, reject }
-      lane.add(waiter)
+      connection.add(waiter)
       setTimeout(() => {
         waiter.ended = null
-        lane.cancel(waiter)
+        connection.cancel(waiter)
       }, 10)
     })
     expect(await ended).to.equal(null)
     expect(asked).to.equal(3)
-    await lane.close()
+    await connection.close()
   })
 })

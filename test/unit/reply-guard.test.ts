@@ -192,8 +192,12 @@ describe('the guard of replies', () => {
   }
 
   it('lets a whole list have more elements, and a reply that is no message longer strings', () => {
-    for (const protocol of [2, 3] as const) {
-      const made = connection({ protocol, commands: ['LRANGE', 'get'] })
+    for (const [protocol, command] of [
+      [2, 'LRANGE'],
+      [3, 'LRANGE'],
+      [2, 'ZRANGE'],
+    ] as const) {
+      const made = connection({ protocol, commands: [command, 'get'] })
         .guard()
         .open()
       made.write(`*1048577\r\n${':1\r\n'.repeat(1_048_577)}*1\r\n$1048577\r\n${'x'.repeat(1_048_577)}\r\n`)

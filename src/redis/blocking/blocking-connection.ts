@@ -30,16 +30,16 @@ const RETRY_MS = 100
 const MAX_EARLY = 10
 const EARLY_MS = 50
 
-export interface LaneParams {
-  /** Its `prepare` must have called `Lane.prepare`. */
-  readonly link: ReconnectingConnection
+export interface BlockingConnectionParams {
+  /** Its `prepare` must be `learnClientId`. */
+  readonly connection: ReconnectingConnection
   /** The connection that can unblock the given one, if there is one now. */
   readonly beside: (redis: Redis) => Redis | undefined
   /** How long the server may be silent while it owes a reply. */
   readonly commandTimeout: number
   /** The commands it waits with. */
   readonly command: BlockingCommand
-  /** Whether any lane of this kind has ever worked. Until then failures reject the waits; later the waits continue. */
+  /** Whether any connection of this kind has ever worked. Until then failures reject the waits; later the waits continue. */
   readonly shared: { hasServed: boolean }
   /** Whether another connection to the server works now: then waits continue although this one cannot be opened. */
   readonly isConnected: () => boolean
@@ -66,7 +66,7 @@ interface Call {
  * ends either empty or with an element, and an element always has a taker: cancelling loses nothing.
  */
 export class BlockingConnection {
-  readonly #params: LaneParams
+  readonly #params: BlockingConnectionParams
   readonly #overdueMs: number
   readonly #waiters = new Waiters()
   #loop: Promise<void> | undefined
@@ -77,7 +77,7 @@ export class BlockingConnection {
   /** Waits in a row that ended empty at once without this client's doing. */
   #early = 0
 
-  constructor(params: LaneParams) {
+  constructor(params: BlockingConnectionParams) {
     this.#params = params
     this.#overdueMs = Math.min(OVERDUE_MS, params.commandTimeout)
   }
@@ -111,7 +111,7 @@ export class BlockingConnection {
     else for (const key of waiter.keys) this.#waiters.settleEnded(key)
   }
 
-  /** Something has just arrived at `key`: look there first if the lane is waiting for other keys. */
+  /** Something has just arrived at `key`: look there first if the connection is waiting for other keys. */
   prefer(key: string): void {
     if (this.#call === undefined || this.#call.keys.has(key)) return
     this.#preferred = key
@@ -120,7 +120,7 @@ export class BlockingConnection {
 
   /** Called when the server is not the master any more: elements popped there now are still at the new master. */
   leave(isStale: IsStale): void {
-    this.#params.link.leave(isStale)
+    this.#params.connection.leave(isStale)
   }
 
   async close(): Promise<void> {
@@ -134,7 +134,7 @@ export class BlockingConnection {
       await this.#loop
       stopWatching()
     }
-    await this.#params.link.close()
+    await this.#params.connection.close()
     await this.#loop
   }
 
@@ -146,7 +146,7 @@ export class BlockingConnection {
           await nextTurn() // callers in a loop take again at once; the next command should include them
         }
         if (this.#waiters.keyCount === 0) break
-        const redis = this.#params.link.current ?? (await this.#connect())
+        const redis = this.#params.connection.current ?? (await this.#connect())
         if (redis === undefined) continue
         this.#waiters.settleAllEnded()
         const keys = this.#waiters.nextGroup(this.#preferred)
@@ -169,7 +169,7 @@ export class BlockingConnection {
   async #connect(): Promise<Redis | undefined> {
     this.#deliverServed()
     try {
-      return await this.#params.link.get()
+      return await this.#params.connection.get()
     } catch (thrown) {
       const error = translateError(thrown)
       this.#waiters.settleAllEnded()
@@ -246,7 +246,7 @@ export class BlockingConnection {
         this.#waiters.failAll(error)
         return
       }
-      this.#params.link.drop(redis)
+      this.#params.connection.drop(redis)
       await pause(RETRY_MS)
       this.#params.onMoved(this.#waiters.removeAll(keys))
       return
@@ -269,7 +269,7 @@ export class BlockingConnection {
 
   #dropWhenOverdue(redis: Redis, dueMs: number, mostMs?: number): () => void {
     const overdue = { dueMs, graceMs: this.#overdueMs, ...(mostMs !== undefined && { mostMs }) }
-    return dropWhenOverdue(this.#params.link, redis, overdue)
+    return dropWhenOverdue(this.#params.connection, redis, overdue)
   }
 
   #interrupt(): void {
@@ -291,7 +291,7 @@ export class BlockingConnection {
     for (let wait = 1; this.#call === call; wait = Math.min(wait * 2, RETRY_MS)) {
       try {
         const beside = this.#params.beside(call.redis)
-        if (beside !== undefined && (await unblock(beside, id))) return
+        if (beside !== undefined && (await unblock(beside, call.redis, id))) return
       } catch {
         wait = RETRY_MS
       }
@@ -304,7 +304,8 @@ export class BlockingConnection {
  * Whether the server has ended the connection's command. Redis 7.0 ends with a panic when it is asked to unblock a command that
  * `CLIENT PAUSE … WRITE` holds back, as manual failovers do. It holds back a script, too, so nothing is unblocked in a pause.
  */
-async function unblock(beside: Redis, id: number): Promise<boolean> {
+async function unblock(beside: Redis, blocked: Redis, id: number): Promise<boolean> {
+  if (!panicking.has(blocked)) return asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1
   const replies = await beside.pipeline().eval('return 0', 0).call('CLIENT', 'UNBLOCK', id).exec()
   const [error, reply] = replies?.[1] ?? []
   if (error) throw error
@@ -316,7 +317,7 @@ function isElsewhere(error: RedelayedError): boolean {
   return error instanceof CommandError && ELSEWHERE.includes(error.redisCode)
 }
 
-/** Whether anybody has ended a wait by `CLIENT UNBLOCK … ERROR`; nothing is wrong with the server then. */
+/** Whether another client has ended a wait by `CLIENT UNBLOCK … ERROR`; nothing is wrong with the server then. */
 function isUnblocked(error: RedelayedError): boolean {
   return error instanceof CommandError && error.redisCode === 'UNBLOCKED' && /via CLIENT UNBLOCK/.test(error.message)
 }
@@ -325,15 +326,21 @@ const ELSEWHERE = ['UNBLOCKED', 'MOVED', 'ASK']
 
 const clientIds = new WeakMap<Redis, number>()
 
+/** Connections to servers that hold paused commands back as blocked ones, and panic when one is unblocked; or of an unknown version. */
+const panicking = new WeakSet<Redis>()
+const PANICKING = /^redis_version:(6\.2|7\.0)\./m
+
 /** An id that no connection has: with it the connection finds out, when it is opened, whether this user may unblock connections. */
 const NO_CONNECTION = Number.MAX_SAFE_INTEGER
 
 /** Learns the id by which a connection can be unblocked. At a server that refuses the id, or refuses to unblock, waits are made of short steps. */
 export async function learnClientId(redis: Redis): Promise<void> {
-  const [id, error] = await Promise.all([
+  const [id, info, error] = await Promise.all([
     redis.call('CLIENT', 'ID').catch(orRefusal),
+    redis.call('INFO', 'server').catch(orRefusal),
     redis.call('CLIENT', 'UNBLOCK', NO_CONNECTION).then(() => undefined, orRefusal),
   ])
+  if (typeof info !== 'string' || PANICKING.test(info)) panicking.add(redis)
   if (id instanceof Error || (error !== undefined && !isTransient(error))) return
   clientIds.set(redis, asInteger(id))
 }

@@ -52,8 +52,8 @@ export class BlockingPool {
   readonly #settings: Settings
   readonly #emit: Emit
   /** By kind and node. */
-  readonly #lanes = new Map<string, BlockingConnection[]>()
-  readonly #laneOf = new WeakMap<Waiter, BlockingConnection>()
+  readonly #connections = new Map<string, BlockingConnection[]>()
+  readonly #connectionOf = new WeakMap<Waiter, BlockingConnection>()
   readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
   readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
   /** When the first wait began, while no wait has ever worked. */
@@ -141,24 +141,24 @@ export class BlockingPool {
 
   /** This client has just moved elements to `key`. */
   prefer(key: string): void {
-    for (const lanes of this.#lanes.values()) {
-      for (const lane of lanes) if (lane.has(key)) lane.prefer(key)
+    for (const connections of this.#connections.values()) {
+      for (const connection of connections) if (connection.has(key)) connection.prefer(key)
     }
   }
 
   /** Called when a server is not the master any more. */
   leave(isStale: IsStale): void {
-    for (const lane of [...this.#lanes.values()].flat()) lane.leave(isStale)
+    for (const connection of [...this.#connections.values()].flat()) connection.leave(isStale)
   }
 
   /** Whether a command waits at a server now. */
   get blocked(): boolean {
-    return [...this.#lanes.values()].flat().some((lane) => lane.blocked)
+    return [...this.#connections.values()].flat().some((connection) => connection.blocked)
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all([...this.#lanes.values()].flat().map((lane) => lane.close()))
+    await Promise.all([...this.#connections.values()].flat().map((connection) => connection.close()))
   }
 
   async #wait(kind: Kind, keys: readonly string[], options: WaitOptions): Promise<Taken | null> {
@@ -188,10 +188,10 @@ export class BlockingPool {
       }
       const end = (how: Error | null): void => {
         if (waiter.ended === undefined) waiter.ended = how
-        const lane = this.#laneOf.get(waiter)
-        if (lane === undefined)
+        const connection = this.#connectionOf.get(waiter)
+        if (connection === undefined)
           settleIfEnded(waiter) // it has no connection yet
-        else lane.cancel(waiter)
+        else connection.cancel(waiter)
       }
       void this.#assign(kind, waiter, this.#shared[kind].hasServed)
     })
@@ -212,9 +212,9 @@ export class BlockingPool {
         waiter.group = kind === 'move' ? key : slot
         if (this.#closed) throw new ShutdownError('the client was shut down')
         if (settleIfEnded(waiter)) return
-        const lane = this.#choose(kind, node, waiter.keys)
-        this.#laneOf.set(waiter, lane)
-        lane.add(waiter)
+        const connection = this.#choose(kind, node, waiter.keys)
+        this.#connectionOf.set(waiter, connection)
+        connection.add(waiter)
         return
       } catch (thrown) {
         const error = this.#closed ? new ShutdownError('the client was shut down') : translateError(thrown)
@@ -231,20 +231,22 @@ export class BlockingPool {
   /** The connection that waits for the keys already, or a free one, or a new one, or the one with the fewest keys. */
   #choose(kind: Kind, node: string, keys: readonly string[]): BlockingConnection {
     const place = `${kind} ${node}`
-    const lanes = this.#lanes.get(place) ?? []
-    this.#lanes.set(place, lanes)
-    const found = lanes.find((lane) => keys.every((key) => lane.has(key))) ?? lanes.find((lane) => lane.size === 0)
+    const connections = this.#connections.get(place) ?? []
+    this.#connections.set(place, connections)
+    const found =
+      connections.find((connection) => keys.every((key) => connection.has(key))) ??
+      connections.find((connection) => connection.size === 0)
     if (found !== undefined) return found
-    if (lanes.length >= this.#settings.blockingConnections) {
-      return lanes.reduce((least, lane) => (lane.size < least.size ? lane : least))
+    if (connections.length >= this.#settings.blockingConnections) {
+      return connections.reduce((least, connection) => (connection.size < least.size ? connection : least))
     }
-    const lane = this.#open(kind, node)
-    lanes.push(lane)
-    return lane
+    const connection = this.#open(kind, node)
+    connections.push(connection)
+    return connection
   }
 
   #open(kind: Kind, node: string): BlockingConnection {
-    const link = new ReconnectingConnection({
+    const reconnecting = new ReconnectingConnection({
       address: node === '' ? this.#topology.address : node,
       role: 'blocking',
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
@@ -252,8 +254,8 @@ export class BlockingPool {
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })
-    const lane: BlockingConnection = new BlockingConnection({
-      link,
+    const connection: BlockingConnection = new BlockingConnection({
+      connection: reconnecting,
       beside: (redis) => this.#topology.beside(redis),
       commandTimeout: this.#settings.commandTimeout,
       command: this.#commands[kind](),
@@ -262,19 +264,19 @@ export class BlockingPool {
       onMoved: (waiters) => void this.#reassign(kind, waiters),
       onGone: (waiters) => {
         const place = `${kind} ${node}`
-        this.#lanes.set(
+        this.#connections.set(
           place,
-          (this.#lanes.get(place) ?? []).filter((other) => other !== lane),
+          (this.#connections.get(place) ?? []).filter((other) => other !== connection),
         )
-        void lane.close() // it would search for the node for ever
+        void connection.close() // it would search for the node for ever
         void this.#reassign(kind, waiters)
       },
     })
-    return lane
+    return connection
   }
 
   async #reassign(kind: Kind, waiters: Waiter[]): Promise<void> {
-    for (const waiter of waiters) this.#laneOf.delete(waiter)
+    for (const waiter of waiters) this.#connectionOf.delete(waiter)
     await this.#topology.refresh().catch(() => undefined)
     for (const waiter of waiters) void this.#assign(kind, waiter, true)
   }

@@ -1,20 +1,20 @@
 import type { Topology } from '../topology/topology.js'
 
 /** Long enough for a connection that is being opened. */
-export const PATIENCE_MS = 1_000
-const LOOK_MS = 50
+export const SEARCH_MS = 1_000
+const CHECK_MS = 50
 
 /**
- * For a shutdown: calls `giveUp` when no server could be reached for `patience()` milliseconds on end, until the returned
+ * For a shutdown: calls `giveUp` when no server could be reached for `searchMs()` milliseconds on end, until the returned
  * function is called. It counts checks, not time, because a blocked event loop says nothing about the server.
  */
-export function giveUpWithout(topology: Topology, patience: () => number, giveUp: () => void): () => void {
+export function whenUnreachable(topology: Topology, searchMs: () => number, giveUp: () => void): () => void {
   let missed = 0
   const timer = setInterval(() => {
     missed = topology.connected ? 0 : missed + 1
-    if (missed * LOOK_MS < patience()) return
+    if (missed * CHECK_MS < searchMs()) return
     clearInterval(timer)
     giveUp()
-  }, LOOK_MS)
+  }, CHECK_MS)
   return () => clearInterval(timer)
 }

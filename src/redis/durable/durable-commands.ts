@@ -20,6 +20,8 @@ const MAX_LANES = 4
 const RETRY_MS = 100
 /** How often a call is sent again when connections break before it is written. */
 const MAX_RETRIES = 3
+/** What asking for the slots may take after the wait for a connection has used up the time of the call. */
+const REFRESH_MS = 2_000
 
 interface Went extends LaneAnswer {
   readonly node: string
@@ -117,7 +119,7 @@ export class DurableCommands {
     if (isBreak(why)) {
       if (redis !== undefined) return true // the connection broke before anything was written
       if (node === '') return false
-      await atMost(Math.max(0, until - performance.now()), this.#topology.refresh())
+      await atMost(Math.max(REFRESH_MS, until - performance.now()), this.#topology.refresh())
       return (await this.#topology.place(key)).node !== node
     }
     if (isRefusedByReplica(why) && redis !== undefined && node === '') {

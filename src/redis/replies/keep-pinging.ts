@@ -11,7 +11,7 @@ const MOST_TIMEOUTS = 4
  * For a connection that may be silent for long: when its peer has disappeared, the ping gets no answer, and the
  * connection is given up. Messages that arrive before the answer count as a sign of life for a while. Pings until the connection ends.
  */
-export function keepPinging(link: ReconnectingConnection, redis: Redis, intervalMs: number): void {
+export function keepPinging(connection: ReconnectingConnection, redis: Redis, intervalMs: number): void {
   let timer: NodeJS.Timeout | undefined
   let stopWatching = (): void => {}
   const graceMs = Math.min(intervalMs, PONG_TIMEOUT_MS)
@@ -20,8 +20,8 @@ export function keepPinging(link: ReconnectingConnection, redis: Redis, interval
     timer = setTimeout(ping, intervalMs * (0.9 + 0.2 * Math.random()))
   }
   const ping = (): void => {
-    stopWatching = dropWhenOverdue(link, redis, { dueMs: 0, graceMs, mostMs: MOST_TIMEOUTS * graceMs })
-    redis.ping().then(schedule, (error: unknown) => link.drop(redis, translateError(error)))
+    stopWatching = dropWhenOverdue(connection, redis, { dueMs: 0, graceMs, mostMs: MOST_TIMEOUTS * graceMs })
+    redis.ping().then(schedule, (error: unknown) => connection.drop(redis, translateError(error)))
   }
   redis.once('end', () => {
     clearTimeout(timer)

@@ -12,14 +12,14 @@ export function bytesReadOf(redis: Redis): number {
 interface Seen {
   readonly owed: unknown
   readonly bytesRead: number
-  readonly stuckLooks: number
+  readonly stuckChecks: number
 }
 
 /**
  * Counts checks of connections at which the server still owed the same reply and had sent next to nothing since the last check. Checks
  * are counted and not time, because a blocked event loop says nothing about a server; a large reply on a slow line makes progress.
  */
-export class StuckLooks {
+export class StuckChecks {
   readonly #leastBytes: number
   readonly #seen = new WeakMap<Redis['stream'], Seen>()
 
@@ -40,8 +40,8 @@ export class StuckLooks {
     const { bytesRead } = stream
     const before = this.#seen.get(stream)
     const isStuck = before?.owed === owed && bytesRead - before.bytesRead < this.#leastBytes
-    const stuckLooks = isStuck ? before.stuckLooks + 1 : 0
-    this.#seen.set(stream, { owed, bytesRead, stuckLooks })
-    return stuckLooks
+    const stuckChecks = isStuck ? before.stuckChecks + 1 : 0
+    this.#seen.set(stream, { owed, bytesRead, stuckChecks })
+    return stuckChecks
   }
 }

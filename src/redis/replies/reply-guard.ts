@@ -150,7 +150,7 @@ function isError(type: number): boolean {
 }
 
 /** As they are sent. */
-const LISTS = new Set(['LRANGE', 'HKEYS'])
+const LISTS = new Set(['LRANGE', 'ZRANGE', 'HKEYS'])
 
 const SUBSCRIBES = ['subscribe', 'psubscribe', 'ssubscribe']
 const UNSUBSCRIBES = ['unsubscribe', 'punsubscribe', 'sunsubscribe']

@@ -6,11 +6,11 @@ import { MIN_BYTES_PER_SECOND, bytesReadOf } from './progress.js'
 /** After a blocked event loop a timer fires before the socket is read, and the reply may already be in the socket. */
 const SECOND_CHANCE_MS = 500
 /** How often it checks for new bytes within the grace time. */
-const LOOKS = 4
+const CHECKS = 4
 /** For how many grace times a reply may make next to no progress: giving it up loses the element in it. */
 const SLOW_GRACES = 20
 
-export interface Overdue {
+export interface OverdueReply {
   /** When the server should have answered, in milliseconds from now. */
   readonly dueMs: number
   /** The grace time: how much longer the server may be silent. A reply whose bytes arrive is awaited. */
@@ -24,20 +24,20 @@ export interface Overdue {
  * returned function is called. While bytes come the reply is waited for, because it may carry what the server has just removed.
  */
 export function dropWhenOverdue(
-  link: ReconnectingConnection,
+  connection: ReconnectingConnection,
   redis: Redis,
-  { dueMs, graceMs, mostMs = Infinity }: Overdue,
+  { dueMs, graceMs, mostMs = Infinity }: OverdueReply,
 ): () => void {
   const slowMs = SLOW_GRACES * graceMs
   const least = (MIN_BYTES_PER_SECOND * slowMs) / 1000
   const end = performance.now() + mostMs
   let bytes = bytesReadOf(redis)
-  let quietLooks = 0
+  let quietChecks = 0
   /** The bytes received when the current period of slow progress began. */
   let slow = { since: performance.now() + dueMs, bytes }
   const whyStuck = (): string | undefined => {
     const now = performance.now()
-    if (quietLooks >= LOOKS) return `the server owed a reply and sent no byte of it for ${graceMs / 1000} s`
+    if (quietChecks >= CHECKS) return `the server owed a reply and sent no byte of it for ${graceMs / 1000} s`
     if (now >= end) return `a reply was not complete after ${mostMs / 1000} s`
     if (now - slow.since < slowMs) return undefined
     if (bytes - slow.bytes < least) return `a reply came with less than ${MIN_BYTES_PER_SECOND} bytes a second`
@@ -47,19 +47,19 @@ export function dropWhenOverdue(
   const observe = (): void => {
     const before = bytes
     bytes = bytesReadOf(redis)
-    quietLooks = bytes === before ? quietLooks + 1 : 0
+    quietChecks = bytes === before ? quietChecks + 1 : 0
   }
-  const look = (): void => {
+  const check = (): void => {
     observe()
     const isStuck = whyStuck() !== undefined
-    timer = setTimeout(isStuck ? lookAgain : look, isStuck ? SECOND_CHANCE_MS : graceMs / LOOKS)
+    timer = setTimeout(isStuck ? recheck : check, isStuck ? SECOND_CHANCE_MS : graceMs / CHECKS)
   }
-  const lookAgain = (): void => {
+  const recheck = (): void => {
     observe()
     const why = whyStuck()
-    if (why === undefined) look()
-    else link.drop(redis, new ConnectionError(why, 'unknown'))
+    if (why === undefined) check()
+    else connection.drop(redis, new ConnectionError(why, 'unknown'))
   }
-  let timer = setTimeout(look, dueMs + graceMs / LOOKS)
+  let timer = setTimeout(check, dueMs + graceMs / CHECKS)
   return () => clearTimeout(timer)
 }

@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
-import { StuckLooks } from './progress.js'
+import { StuckChecks } from './progress.js'
 
 /** How many checks fit into the limit. It counts checks, not time, because a blocked event loop says nothing about the server. */
-const LOOKS = 8
+const CHECKS = 8
 
 /** The calls that await replies of the client. */
-export interface Waits {
+export interface AwaitedReplies {
   /** When the oldest of them began, by the monotonic clock; `undefined` without calls. */
   readonly oldest: () => number | undefined
   readonly onForgotten?: () => void
@@ -26,16 +26,16 @@ export interface SilenceWatchParams {
  */
 export class SilenceWatch {
   readonly #params: SilenceWatchParams
-  readonly #waits: Waits[] = []
-  readonly #looks: StuckLooks
+  readonly #waits: AwaitedReplies[] = []
+  readonly #checks: StuckChecks
   #timer: NodeJS.Timeout | undefined
 
   constructor(params: SilenceWatchParams) {
     this.#params = params
-    this.#looks = new StuckLooks(params.limitMs / LOOKS)
+    this.#checks = new StuckChecks(params.limitMs / CHECKS)
   }
 
-  watchFor(waits: Waits): void {
+  watchFor(waits: AwaitedReplies): void {
     this.#waits.push(waits)
   }
 
@@ -46,7 +46,7 @@ export class SilenceWatch {
 
   /** Something is waited for. */
   start(): void {
-    this.#timer ??= setInterval(() => this.#look(), this.#params.limitMs / LOOKS).unref()
+    this.#timer ??= setInterval(() => this.#check(), this.#params.limitMs / CHECKS).unref()
   }
 
   stop(): void {
@@ -54,7 +54,7 @@ export class SilenceWatch {
     this.#timer = undefined
   }
 
-  #look(): void {
+  #check(): void {
     const since = Math.min(...this.#waits.map(({ oldest }) => oldest() ?? Infinity))
     if (since === Infinity) {
       this.stop()
@@ -62,8 +62,8 @@ export class SilenceWatch {
     }
     const isOverdue = performance.now() - since >= this.#params.limitMs
     for (const node of this.#params.nodes()) {
-      const stuckLooks = this.#looks.count(node)
-      if (isOverdue && stuckLooks >= LOOKS) this.#drop(node)
+      const stuckChecks = this.#checks.count(node)
+      if (isOverdue && stuckChecks >= CHECKS) this.#drop(node)
     }
   }
 
