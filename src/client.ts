@@ -5,7 +5,7 @@ import { BlockingPool } from './redis/blocking/blocking-pool.js'
 import { Commands } from './redis/commands.js'
 import { DurableCommands } from './redis/durable/durable-commands.js'
 import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './redis/options.js'
-import { PATIENCE_MS, giveUpWithout } from './redis/connections/shutdown-deadline.js'
+import { SEARCH_MS, whenUnreachable } from './redis/connections/shutdown-deadline.js'
 import { Subscriber } from './redis/subscriber.js'
 import { createTopology } from './redis/connections/connect.js'
 import type { Topology } from './redis/topology/topology.js'
@@ -349,9 +349,9 @@ export class RedelayedClient {
     const holders = [...this.#context.holders]
     const needed = this.#blocking.blocked || holders.some((holder) => holder.holding)
     if (!this.#topology.connected && this.#topology.closesAtOnce && !needed) await this.#topology.close()
-    const stopWatching = giveUpWithout(
+    const stopWatching = whenUnreachable(
       this.#topology,
-      () => this.#patience(),
+      () => this.#searchMs(),
       () => void this.#topology.close().then(() => this.#commands.giveUp()),
     )
     try {
@@ -369,10 +369,10 @@ export class RedelayedClient {
   }
 
   /** For how long a shutdown looks for a server. */
-  #patience(): number {
+  #searchMs(): number {
     if (this.#blocking.blocked) return Infinity // until the overdue reply
     const holding = [...this.#context.holders].some((holder) => holder.holding)
-    return holding ? this.#context.settings.connectTimeout : PATIENCE_MS
+    return holding ? this.#context.settings.connectTimeout : SEARCH_MS
   }
 
   #identify<T>(name: string, options: QueueOptions<T>): QueueIdentity<T> {

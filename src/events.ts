@@ -39,7 +39,7 @@ export interface ReconnectingEvent {
   readonly error?: Error | undefined
 }
 
-/** Something happened to messages of a reliable queue through this client; what other processes do is not heard. */
+/** Something happened to messages of a reliable queue through this client; what other processes do raises no event here. */
 export interface MessagesEvent {
   readonly queue: string
   readonly count: number
@@ -129,7 +129,7 @@ export class Events<M extends object = RedelayedEvents> {
     this.#emitter.removeAllListeners()
   }
 
-  /** Whether anybody listened. What a listener throws is given to `onThrow`. */
+  /** Whether there was a listener. What a listener throws is given to `onThrow`. */
   emit<K extends keyof M & string>(name: K, event: M[K], onThrow: (thrown: unknown) => void): boolean {
     const listeners = this.#emitter.rawListeners(name)
     for (const listener of listeners) {
@@ -153,7 +153,7 @@ function withCleanError<K extends EventName>(name: K, event: RedelayedEvents[K])
 /** The most different errors without a listener that are printed as warnings. */
 const MAX_WARNINGS = 100
 
-/** The events of a client, and those of its queue objects, which hear what concerns their queue. */
+/** The events of a client, and those of its queue objects, which get what concerns their queue. */
 export class EventHub {
   readonly client = new Events()
   readonly #byQueue = new Map<string, Set<Events>>()
@@ -184,12 +184,12 @@ export class EventHub {
 
   readonly emit: Emit = (name, given) => {
     const event = withCleanError(name, given)
-    let heard = this.client.emit(name, event, this.#onThrow)
+    let handled = this.client.emit(name, event, this.#onThrow)
     const queue = 'queue' in event ? event.queue : undefined
     if (queue !== undefined) {
-      for (const source of this.#byQueue.get(queue) ?? []) heard = source.emit(name, event, this.#onThrow) || heard
+      for (const source of this.#byQueue.get(queue) ?? []) handled = source.emit(name, event, this.#onThrow) || handled
     }
-    if (!heard && event instanceof RedelayedError) this.#warn(event)
+    if (!handled && event instanceof RedelayedError) this.#warn(event)
   }
 
   readonly #onThrow = (thrown: unknown): void => {

@@ -46,7 +46,7 @@ export const MEANINGS = {
     repair: 'Nothing, unless services with a later Redisson use this queue: let it run empty before they start.',
   },
   quarantine: {
-    means: 'These were set aside because they could not be read or delivered. Nobody takes them by itself.',
+    means: 'These were set aside because they could not be read or delivered. No client takes them by itself.',
     repair: 'Read them with readQuarantine(), offer again what is needed, and delete the list.',
   },
   'wrong-type': {

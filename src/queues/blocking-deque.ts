@@ -67,9 +67,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * console.log(await deque.takeFirst())
    * ```
    */
@@ -84,9 +82,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * console.log(await deque.takeLast())
    * ```
    */
@@ -111,9 +107,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * console.log(await deque.pollFirst(5, 'seconds'))
    * ```
    */
@@ -133,9 +127,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * console.log(await deque.pollLast(5, 'seconds'))
    * ```
    */
@@ -185,9 +177,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * const one = await deque.pollFirstFromAny(5, 'seconds', 'mails:late')
    * const some = await deque.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
    * console.log(one, some)
@@ -218,9 +208,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * console.log(await deque.pollLastFromAny(5, 'seconds', 'mails:late'))
    * ```
    */
@@ -275,9 +263,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * const moved = await deque.move(5, 'seconds', { from: 'first', to: 'mails:late', at: 'last' })
    * console.log(moved)
    * ```
@@ -319,9 +305,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getBlockingDeque<string>('mails')
+   * const deque = client.getBlockingDeque<string>('mails')
    * deque.subscribeOnLastElements((mail) => console.log(mail))
    * ```
    */

@@ -43,9 +43,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * await queue.put('to ada')
    * ```
    */
@@ -62,9 +60,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const mail = await queue.take({ signal: AbortSignal.timeout(60_000) })
    * console.log(mail)
    * ```
@@ -82,9 +78,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const now = await queue.poll()
    * const soon = await queue.poll(5, 'seconds')
    * console.log(now, soon)
@@ -106,9 +100,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const mails = await queue.takeMany(100, { timeout: 5_000 })
    * console.log(mails.length)
    * ```
@@ -130,9 +122,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const stop = new AbortController()
    * for await (const mail of queue.elements({ signal: stop.signal })) console.log(mail)
    * ```
@@ -151,9 +141,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const mail = await queue.pollFromAny(5, 'seconds', 'mails:late', 'mails:bulk')
    * console.log(mail)
    * ```
@@ -170,9 +158,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const found = await queue.pollFromAnyWithName(5, 'seconds', 'mails:late')
    * if (found !== null) console.log(found.name, found.value)
    * ```
@@ -195,9 +181,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const found = await queue.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
    * for (const [name, mails] of found ?? []) console.log(name, mails.length)
    * ```
@@ -230,9 +214,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * console.log(await queue.pollLastAndOfferFirstTo('mails:late', 5, 'seconds'))
    * ```
    */
@@ -263,9 +245,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * console.log(await queue.takeLastAndOfferFirstTo('mails:late'))
    * ```
    */
@@ -287,9 +267,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getBlockingQueue<string>('mails')
+   * const queue = client.getBlockingQueue<string>('mails')
    * const id = queue.subscribeOnElements(async (mail) => console.log(mail))
    * queue.unsubscribe(id)
    * ```

@@ -79,9 +79,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const ticket = await delayed.offer('to ada', 5, 'minutes')
    * console.log(ticket)
@@ -106,9 +103,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.offerAt('to ada', new Date('2030-01-01T08:00:00Z'))
    * ```
@@ -133,9 +127,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const tickets = await delayed.offerAll([
    *   { value: 'to ada', delay: 5_000 },
@@ -196,9 +187,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const ticket = await delayed.offer('to ada', 5_000)
    * console.log(await delayed.cancel(ticket)) // true
@@ -219,9 +207,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const ticket = await delayed.offer('to ada', 5_000)
    * const moved = await delayed.reschedule(ticket, 1, 'hours')
@@ -248,9 +233,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.size())
    * ```
@@ -273,9 +255,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.peek())
    * ```
@@ -295,9 +274,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.element())
    * ```
@@ -314,9 +290,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.readAll())
    * ```
@@ -341,9 +314,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * for await (const mail of delayed.iterate({ pageSize: 1_000 })) console.log(mail)
    * ```
@@ -362,9 +332,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const { pending, overdue, oldestOverdueMs } = await delayed.stats()
    * console.log(pending, overdue, oldestOverdueMs)
@@ -385,9 +352,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * for (const { value, due } of await delayed.schedule({ limit: 10 })) console.log(new Date(due), value)
    * ```
@@ -416,9 +380,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.contains('to ada'))
    * ```
@@ -438,9 +399,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.containsAll(['to ada', 'to bob']))
    * ```
@@ -459,9 +417,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const mail = await delayed.poll()
    * console.log(mail)
@@ -485,9 +440,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.remove('to ada'))
    * ```
@@ -510,9 +462,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.removeAll(['to ada', 'to bob'])
    * ```
@@ -534,9 +483,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.retainAll(['to ada'])
    * ```
@@ -559,9 +505,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.pollLastAndOfferFirstTo('mails'))
    * ```
@@ -579,9 +522,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.destroy()
    * ```
@@ -600,9 +540,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const client = createClient()
    * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * delayed.on('transferred', ({ count, maxLatenessMs }) => console.log(count, maxLatenessMs))
    * ```

@@ -31,9 +31,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * await deque.addFirst('second', 'first')
    * ```
    */
@@ -50,9 +48,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * await deque.addLast('to ada', 'to bob')
    * ```
    */
@@ -69,9 +65,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * const size = await deque.addFirstIfExists('to ada')
    * console.log(size) // 0: the deque is empty
    * ```
@@ -89,9 +83,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.addLastIfExists('to ada'))
    * ```
    */
@@ -127,9 +119,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.removeFirst())
    * ```
    */
@@ -145,9 +135,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.removeLast())
    * ```
    */
@@ -163,9 +151,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * const first = await deque.pollFirst()
    * const next = await deque.pollFirst(10)
    * console.log(first, next)
@@ -186,9 +172,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * const last = await deque.pollLast()
    * console.log(last)
    * ```
@@ -213,9 +197,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.peekLast())
    * ```
    */
@@ -236,9 +218,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.getLast())
    * ```
    */
@@ -259,9 +239,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.removeLastOccurrence('to ada'))
    * ```
    */
@@ -277,9 +255,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * for await (const mail of deque.descendingIterator()) console.log(mail)
    * ```
    */
@@ -297,9 +273,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const deque = createClient().getDeque<string>('mails')
+   * const deque = client.getDeque<string>('mails')
    * const moved = await deque.move({ from: 'first', to: 'mails:late', at: 'last' })
    * console.log(moved)
    * ```

@@ -28,9 +28,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.delete())
    * ```
    */
@@ -57,9 +55,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.expire(1, 'days')
    * await queue.expire(new Date('2030-01-01'))
    * ```
@@ -85,9 +81,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.clearExpire()
    * ```
    */
@@ -100,9 +94,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.remainTimeToLive())
    * ```
    */
@@ -121,9 +113,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.rename('mails:old')
    * ```
    */
@@ -138,9 +128,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.renamenx('mails:old'))
    * ```
    */
@@ -154,9 +142,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.copy('mails:backup'))
    * ```
    */
@@ -170,9 +156,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.copyAndReplace('mails:backup')
    * ```
    */
@@ -186,9 +170,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * for (const { reason, at, bytes } of await queue.readQuarantine()) console.log(reason, at, bytes.length)
    * ```
    */
@@ -201,9 +183,7 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.clearQuarantine()
    * ```
    */

@@ -46,9 +46,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.offer('to ada')
    * ```
    */
@@ -71,9 +69,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.addAll(['to ada', 'to bob'])
    * ```
    */
@@ -92,9 +88,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.peek()) // 'to ada', or null
    * ```
    */
@@ -110,9 +104,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.size())
    * ```
    */
@@ -132,9 +124,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.element())
    * ```
    */
@@ -150,9 +140,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * if (await queue.contains('to ada')) console.log('it is there')
    * ```
    */
@@ -168,9 +156,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.indexOf('to ada')) // 0 is the first, -1 none
    * ```
    */
@@ -187,9 +173,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.containsAll(['to ada', 'to bob']))
    * ```
    */
@@ -206,9 +190,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.removeAll(['to ada', 'to bob'])
    * ```
    */
@@ -232,9 +214,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * await queue.retainAll(['to ada'])
    * ```
    */
@@ -253,9 +233,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * const first = await queue.remove()
    * const wasThere = await queue.remove('to ada')
    * console.log(first, wasThere)
@@ -279,9 +257,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * for (const mail of await queue.drainTo(100)) console.log(mail)
    * ```
    */
@@ -299,9 +275,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.pollLastAndOfferFirstTo('mails:late'))
    * ```
    */
@@ -321,9 +295,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * const moved = await queue.move({ to: 'mails:late', count: 10 })
    * console.log(moved.length)
    * ```
@@ -346,9 +318,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.readAll())
    * ```
    */
@@ -370,9 +340,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * for await (const mail of queue.iterate({ pageSize: 1_000 })) console.log(mail)
    * ```
    */

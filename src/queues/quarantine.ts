@@ -68,7 +68,7 @@ export class Quarantine<T> {
   }
 }
 
-/** `<reason> <epoch ms> <bytes>`; anybody can have written something else. */
+/** `<reason> <epoch ms> <bytes>`; any client of the server can have written something else. */
 function parseQuarantined(record: Buffer): QuarantinedEntry {
   const [head = '', reason, ms] = /^([a-z-]{1,40}) (\d{1,16}) /.exec(record.toString('latin1', 0, 60)) ?? []
   const at = new Date(Number(ms))

@@ -94,7 +94,9 @@ export class QueueHandle<T> implements Sender {
     }
     // an empty result means an empty queue, so null cannot be a message
     if (value === null || value === undefined) {
-      throw this.withQueueName(new DecodeError(this.codec.name, 'they mean null'))
+      throw this.withQueueName(
+        new DecodeError(this.codec.name, 'the payload decoded to null, which is not a valid element'),
+      )
     }
     return value
   }

@@ -10,9 +10,7 @@ export class Queue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getQueue<string>('mails')
+   * const queue = client.getQueue<string>('mails')
    * const mail = await queue.poll()
    * const more = await queue.poll(10)
    * console.log(mail, more.length)

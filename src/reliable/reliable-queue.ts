@@ -353,8 +353,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes all messages, also those that consumers have, and what is known of duplicates. Dead letters and the configuration stay.
-   * Resolves with whether there was anything.
+   * Removes all messages, also those that consumers have, and what is known of duplicates. Dead letters,
+   * schedules and the configuration stay. Resolves with whether this call removed something; false also when it was repeated after a lost reply.
    *
    * @throws ConnectionError the messages may have been removed
    *

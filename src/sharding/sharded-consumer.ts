@@ -5,7 +5,7 @@ import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { PrefetchBuffer } from '../queues/context.js'
 import type { ShardSource } from './shard-source.js'
-import { WaiterQueue, type TakerOptions } from '../queues/takers.js'
+import { WaiterQueue, type TakerOptions } from '../queues/waiter-queue.js'
 
 /** How long waits continue without a taker: a consumer in a loop calls again at once. */
 const LINGER_MS = 50

@@ -78,9 +78,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * await queue.offer('to ada', 5, 'minutes', { key: 'ada' })
    * ```
    */
@@ -105,9 +103,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * await queue.offerAt('to ada', new Date('2030-01-01'))
    * ```
    */
@@ -125,9 +121,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * await queue.offerAll([{ value: 'to ada', delay: 5_000, key: 'ada' }])
    * ```
    */
@@ -155,9 +149,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * console.log(await queue.take())
    * ```
    */
@@ -173,9 +165,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * console.log(await queue.poll(5, 'seconds'))
    * ```
    */
@@ -196,9 +186,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * console.log(await queue.takeMany(100, { timeout: 5_000 }))
    * ```
    */
@@ -215,9 +203,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * console.log(await queue.drainTo(100))
    * ```
    */
@@ -244,9 +230,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * const ticket = await queue.offer('to ada', 5_000)
    * console.log(await queue.cancel(ticket))
    * ```
@@ -266,9 +250,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * const ticket = await queue.offer('to ada', 5_000)
    * console.log(await queue.reschedule(ticket, 1, 'hours'))
    * ```
@@ -287,9 +269,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * console.log(await queue.size())
    * ```
    */
@@ -315,9 +295,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * console.log(await queue.readAll())
    * ```
    */
@@ -360,9 +338,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * import { createClient } from 'redelayed'
-   *
-   * const queue = createClient().getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
    * await queue.destroy()
    * ```
    */

@@ -271,25 +271,25 @@ export class ReliableStore {
   }
 
   async repeat(name: string): Promise<Buffer | null> {
-    return asBytesOrNull(await this.#read('HGET', this.keys.repeats, name))
+    return asBytesOrNull(await this.#callIdempotent('HGET', this.keys.repeats, name))
   }
 
   /** All repeats by their names; `null` for one that was removed meanwhile. */
   async repeats(): Promise<[name: Buffer, value: Buffer | null][]> {
-    const names = asArray(await this.#read('HKEYS', this.keys.repeats)).map(asBytes)
+    const names = asArray(await this.#callIdempotent('HKEYS', this.keys.repeats)).map(asBytes)
     if (names.length === 0) return []
-    const values = asArray(await this.#read('HMGET', this.keys.repeats, ...names))
+    const values = asArray(await this.#callIdempotent('HMGET', this.keys.repeats, ...names))
     return names.map((name, at) => [name, asBytesOrNull(values[at] ?? null)])
   }
 
   /** The values of some settings; `null` for one that is not set. */
   async settings(names: readonly string[]): Promise<(string | null)[]> {
-    const values = asArray(await this.#read('HMGET', this.keys.config, ...names))
+    const values = asArray(await this.#callIdempotent('HMGET', this.keys.config, ...names))
     return values.map((value) => asBytesOrNull(value)?.toString() ?? null)
   }
 
   async size(): Promise<number> {
-    return asInteger(await this.#read('HLEN', this.keys.messages))
+    return asInteger(await this.#callIdempotent('HLEN', this.keys.messages))
   }
 
   /** How many of some ids are there. */
@@ -297,7 +297,7 @@ export class ReliableStore {
     let there = 0
     for (const page of pagesOf(ids, IDS)) {
       // one command each: one for all would answer with the messages
-      const replies = await Promise.all(page.map((id) => this.#read('HEXISTS', this.keys.messages, id)))
+      const replies = await Promise.all(page.map((id) => this.#callIdempotent('HEXISTS', this.keys.messages, id)))
       there += replies.filter(asFlag).length
     }
     return there
@@ -311,7 +311,7 @@ export class ReliableStore {
     most: number,
   ): Promise<Buffer[]> {
     const key = schedule === 'inFlight' ? this.keys.inFlight : (this.keys.due[schedule] ?? '')
-    const reply = await this.#read('ZRANGEBYSCORE', key, ...times, 'LIMIT', String(from), String(most))
+    const reply = await this.#callIdempotent('ZRANGEBYSCORE', key, ...times, 'LIMIT', String(from), String(most))
     const members = asArray(reply).map(asBytes)
     return schedule === 'inFlight' ? members.map((member) => member.subarray(1)) : members
   }
@@ -319,7 +319,7 @@ export class ReliableStore {
   /** Removes all messages and what is known of duplicates; resolves with whether there was anything. */
   async clear(): Promise<boolean> {
     const { messages, deliveries, failures, once, inFlight, due } = this.keys
-    return asInteger(await this.#read('UNLINK', messages, deliveries, failures, once, inFlight, ...due)) > 0
+    return asInteger(await this.#callIdempotent('UNLINK', messages, deliveries, failures, once, inFlight, ...due)) > 0
   }
 
   #get(ids: readonly Buffer[]): Promise<GetReply> {
@@ -330,8 +330,8 @@ export class ReliableStore {
     return { channel: this.keys.channel, nowMs: this.#now, ...how, durable, items: messages.flatMap(itemArgs) }
   }
 
-  /** A command that may be sent again when the connection breaks. */
-  #read(command: string, ...args: readonly (string | Buffer)[]): Promise<unknown> {
+  /** A command that the client sends again when the connection breaks. */
+  #callIdempotent(command: string, ...args: readonly (string | Buffer)[]): Promise<unknown> {
     return this.#sender.call(command, args, { idempotent: true })
   }
 

@@ -33,9 +33,9 @@ export interface TransferReply {
   readonly orderError: string
   /** How long the script worked by the server's clock; 0 where that stands still during a script. */
   readonly workedUs: number
-  /** Who holds the lease of the queue, which is the leader's; `none`: nobody does. */
+  /** Who holds the lease of the queue, which is the leader's; `none`: no client does. */
   readonly leader: 'self' | 'other' | 'none'
-  /** When the lease ends, 0 when nobody holds it. */
+  /** When the lease ends, 0 when no client holds it. */
   readonly leaseUntil: number
   /** Elements of the order list in no schedule that were set aside. */
   readonly orphans: number

@@ -239,7 +239,7 @@ export class TestKit {
     await this.eventually(async () => {
       const isDone =
         (await this.#raw.isDelivered(delivering, this.#now)) && this.#tracking.workers.every((worker) => worker.isIdle)
-      // again and again: who was not subscribed yet, or has just heard of a later time, would not look
+      // again and again: a client that was not subscribed yet, or has just received a later time, would not run its script
       if (!isDone) await this.#raw.wake(this.#tracking.channels())
       return isDone
     }, 'everything due was delivered and handled')

@@ -9,7 +9,7 @@ import type { PayloadOf, WorkerQueues, WorkerSource } from '../workers/sources.j
 import type { Worker } from '../workers/worker.js'
 import type { WorkerOptions } from '../workers/worker-options.js'
 
-/** What is delivered without anybody's doing: delayed queues that are held, and reliable queues that have a worker. */
+/** What is delivered without a call: delayed queues that are held, and reliable queues that have a worker. */
 export interface Delivering {
   readonly delayed: readonly QueueKeys[]
   readonly worked: readonly ReliableKeys[]
@@ -56,7 +56,7 @@ export class TrackingClient extends RedelayedClient {
     return [...delayed, ...reliable]
   }
 
-  /** On which the client hears that something is due. */
+  /** On which the client receives that something is due. */
   channels(): string[] {
     return [...this.#delayed.values(), ...this.#reliable.values()].map(({ channel }) => channel)
   }

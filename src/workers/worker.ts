@@ -266,7 +266,7 @@ export class Worker {
   #report(thrown: unknown): void {
     const cause = toError(thrown)
     const error = cause instanceof RedelayedError ? cause : new RedelayedError('ERR_INTERNAL', cause.message, { cause })
-    const heard = this.#events.emit('error', error, () => undefined)
-    if (!heard) this.#hub.emit('error', error)
+    const handled = this.#events.emit('error', error, () => undefined)
+    if (!handled) this.#hub.emit('error', error)
   }
 }

@@ -120,7 +120,7 @@ export function readRepeat(key: Buffer, value: Buffer, maxPayloadBytes: number):
   return readState(value, maxPayloadBytes)
 }
 
-/** What anybody can have written: each field is checked as what an application gives is, and nothing is made of it before. */
+/** Any client of the server can have written it: each field is checked as what an application gives is, and nothing is made of it before. */
 export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
   const most = mostRepeatBytes(maxPayloadBytes)
   if (value.length > most) throw new DecodeError('repeat', `${value.length} bytes, where at most ${most} can be`)

@@ -72,7 +72,7 @@ local function readDetails(text)
   }
 end
 
--- Before anything is changed: who waits hears of the earliest of them. Many have the same details.
+-- Before anything is changed: the earliest of them is published. Many have the same details.
 local details, ids, first = {}, {}, nil
 for at = 6, #ARGV, 3 do
   local text = ARGV[at + 1]
