@@ -161,7 +161,7 @@ export class TestKit {
    * @throws TestKitError (`ERR_TEST_KIT`) it was not within `timeout`
    * @example
    * ```ts
-   * const { id } = await mails.add({ to: 'nobody' })
+   * const { id } = await mails.add({ to: 'ada' })
    * await kit.until(mails, id, 'dead')
    * ```
    */
