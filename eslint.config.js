@@ -98,7 +98,14 @@ export default defineConfig(
     },
   },
   {
-    files: ['scripts/**', '*.js', '*.cjs'],
+    files: ['scripts/**'],
+    rules: {
+      '@typescript-eslint/explicit-module-boundary-types': 'off',
+      '@typescript-eslint/no-empty-function': 'off',
+    },
+  },
+  {
+    files: ['**/*.mjs', '*.js', '*.cjs'],
     languageOptions: { globals: { module: 'writable' } },
     rules: {
       // JSON and command output are untyped here, and `tsc` checks the JSDoc types
@@ -107,9 +114,7 @@ export default defineConfig(
       '@typescript-eslint/no-unsafe-argument': 'off',
       '@typescript-eslint/no-unsafe-call': 'off',
       '@typescript-eslint/no-unsafe-return': 'off',
-      '@typescript-eslint/restrict-plus-operands': 'off',
       '@typescript-eslint/explicit-module-boundary-types': 'off',
-      '@typescript-eslint/no-empty-function': 'off',
       'no-undef': 'off',
     },
   },

@@ -1,6 +1,6 @@
 // Installs the dependencies when they are missing or not those of package-lock.json, so that every command a newcomer
-// types works in a fresh clone and after a pull. It imports nothing that would have to be installed first; the scripts
-// that call it import the rest after the call.
+// types works in a fresh clone and after a pull. It stays plain JavaScript and imports no package: it runs before the
+// installation (run.mjs).
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
 // A module hook that leads imports of src to dist. All of them, so that internals that tests import are the same module
-// instances that the package's entry uses.
+// instances that the package's entry uses. Plain JavaScript, as use-dist.mjs says.
 const SRC = new URL('../src/', import.meta.url).href
 const DIST = new URL('../dist/', import.meta.url).href
 

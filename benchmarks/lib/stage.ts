@@ -1,7 +1,7 @@
 /** A server of its own for each measurement, so that nothing of the last one is left in it. */
 import { Redis } from 'ioredis'
 import { startProxy } from '../../test/support/tcp-proxy.js'
-import { startServer } from '../../scripts/redis.mjs'
+import { startServer } from '../../scripts/redis.js'
 import type { Session, SessionOptions, Subject } from '../subjects/subject.js'
 import type { Bench } from './scenario.js'
 

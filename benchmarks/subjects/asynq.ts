@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { which } from '../../scripts/redis.mjs'
+import { which } from '../../scripts/redis.js'
 import { ExternalSession } from './external.js'
 import type { Subject } from './subject.js'
 

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../../dist/index.js'
-import { which } from '../../scripts/redis.mjs'
+import { which } from '../../scripts/redis.js'
 import { ExternalSession } from './external.js'
 import { farAway, payloadOf, timedBulk, type SessionOptions, type Subject } from './subject.js'
 

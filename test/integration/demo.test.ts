@@ -6,9 +6,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expectationOf, readEvents } from '../../scripts/demo/expectation.mjs'
-import { MARGIN_MS, generateOrders, toNdjson, type OrderEvent } from '../../scripts/demo/generate-orders.mjs'
-import { Tally, percentile, totalsOf } from '../../scripts/demo/tally.mjs'
+import { expectationOf, readEvents } from '../../scripts/demo/expectation.js'
+import { MARGIN_MS, generateOrders, toNdjson, type OrderEvent } from '../../scripts/demo/generate-orders.js'
+import { Tally, percentile, totalsOf } from '../../scripts/demo/tally.js'
 import { rawClient, redisUrl } from '../support/redis.js'
 import { cleanUp, onCleanup } from './fixtures.js'
 
@@ -27,13 +27,9 @@ interface Finished {
 /** `interruptAfter`: Ctrl-C when the output matches this. */
 async function demo(args: readonly string[], { interruptAfter }: { interruptAfter?: RegExp } = {}): Promise<Finished> {
   const library = new URL('../../src/index.ts', import.meta.url).href
-  const child = spawn(process.execPath, ['scripts/demo.mjs', '--url', redisUrl(), ...args], {
+  const child = spawn(process.execPath, ['scripts/run.mjs', 'demo', '--url', redisUrl(), ...args], {
     cwd: root,
-    env: {
-      ...process.env,
-      REDELAYED_DEMO_LIBRARY: library,
-      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import tsx`,
-    },
+    env: { ...process.env, REDELAYED_DEMO_LIBRARY: library },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   onCleanup(() => child.kill('SIGKILL'))

@@ -1,4 +1,4 @@
-/** Redisson itself on the other side, in every version that scripts/test-jvm.mjs has built. */
+/** Redisson itself on the other side, in every version that scripts/test-jvm.ts has built. */
 import { cleanUp } from '../integration/fixtures.js'
 import { codecTests } from './codecs.js'
 import { amendingScenarios } from './scenarios/amending.js'

@@ -1,6 +1,6 @@
 /*
  * The due-time protocol: three clients deliver one delayed queue. SPIN plays every order of events up to the tick END, with every
- * way to spend the faults, and checks the assertions below. scripts/test-model.mjs compiles and runs it; docs/testing.md says how.
+ * way to spend the faults, and checks the assertions below. scripts/test-model.ts compiles and runs it; docs/testing.md says how.
  *
  * -DPLANT_...         one planted fault, which SPIN has to find
  * -DSTARTS            the clients have still to subscribe; -DTWO_LEADERS: two of them believe that they lead
@@ -13,7 +13,7 @@
  * events are played; a request, a reply and an announcement take at most LATENCY ticks each unless a fault holds them up.
  */
 
-/* ---- Size; which worlds are searched is said in scripts/model-checks.mjs */
+/* ---- Size; which worlds are searched is said in scripts/model-checks.ts */
 #ifndef ENTRIES
 #define ENTRIES 2 /* or 3 */
 #endif

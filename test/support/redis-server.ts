@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findServerBin, freePort, isFree, startServer, type RedisServer } from '../../scripts/redis.mjs'
+import { findServerBin, freePort, isFree, startServer, type RedisServer } from '../../scripts/redis.js'
 import { eventually } from './events.js'
 
 export type { RedisServer }

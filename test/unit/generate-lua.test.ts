@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { generate, parseScript } from '../../scripts/generate-lua.mjs'
+import { generate, parseScript } from '../../scripts/generate-lua.js'
 
 const good = `-- Moves one entry, and keeps the others.
 --

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { bundlesOf, readDurations, testFiles } from '../../scripts/shards.mjs'
+import { bundlesOf, readDurations, testFiles } from '../../scripts/shards.js'
 
 describe('The files of the tests, in bundles for processes', () => {
   const durations = {

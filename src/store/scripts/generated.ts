@@ -1,4 +1,4 @@
-// Generated from the .lua files in this folder by scripts/generate-lua.mjs. Do not edit: run `npm run generate`.
+// Generated from the .lua files in this folder by scripts/generate-lua.ts. Do not edit: run `npm run generate`.
 
 export const cancelOrReschedule = {
   name: "cancel-or-reschedule",

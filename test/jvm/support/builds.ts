@@ -1,4 +1,4 @@
-/** What scripts/test-jvm.mjs built and hands over in the environment. */
+/** What scripts/test-jvm.ts built and hands over in the environment. */
 export interface Build {
   readonly version: string
   /** For `java -cp`. */

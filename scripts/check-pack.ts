@@ -1,0 +1,222 @@
+// `npm run test:pack`: what a user gets. Packs the library, installs the tarball into an empty project, and tries what
+// the source tree cannot show: the exports, the types as a consumer sees them, the command line, a missing optional
+// dependency, and the files inside.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, posix } from 'node:path'
+import { ensureBuilt } from './ensure-built.js'
+import { npm, root } from './ensure-installed.mjs'
+
+const project = mkdtempSync(join(tmpdir(), 'redelayed-pack-'))
+process.on('exit', () => rmSync(project, { recursive: true, force: true }))
+const installed = join(project, 'node_modules/redelayed')
+let passed = 0
+let failed = 0
+
+/** @param action throws with a reason when the check fails */
+function check(what: string, action: () => void) {
+  try {
+    action()
+    passed++
+    console.log(`ok      ${what}`)
+  } catch (error) {
+    failed++
+    console.log(
+      `FAILED  ${what}\n        ${String(error instanceof Error ? error.message : error).replaceAll('\n', '\n        ')}`,
+    )
+  }
+}
+
+function assert(holds: boolean, otherwise: string): asserts holds {
+  if (!holds) throw new Error(otherwise)
+}
+
+function run(command: string, args: string[]) {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: project, encoding: 'utf8', env: cleanEnv() })
+  return { status, stdout, stderr, output: `${stdout}${stderr}`.trim() }
+}
+
+/** Without what `npm run` sets, which would point the npm below at this repository. */
+function cleanEnv() {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(npm_(lifecycle|package)_|INIT_CWD|NODE_PATH)/.test(name)),
+  )
+}
+
+/** @param code an ES module */
+const runModule = (code: string) => run(process.execPath, ['--input-type=module', '-e', code])
+/** @param code CommonJS */
+const runCommonJs = (code: string) => run(process.execPath, ['--input-type=commonjs', '-e', code])
+
+interface Packed {
+  filename: string
+  size: number
+  files: { path: string }[]
+}
+
+let files: string[] = []
+ensureBuilt()
+check('it packs', () => {
+  const pack = npm(['pack', '--json', '--ignore-scripts', '--pack-destination', project], {
+    cwd: root,
+    stdio: 'pipe',
+    encoding: 'utf8',
+  })
+  assert(pack.status === 0, String(pack.stderr))
+  // a list, or by name in later versions of npm
+  const report = JSON.parse(String(pack.stdout)) as Packed[] | Record<string, Packed>
+  const [packed] = Object.values(report)
+  assert(packed !== undefined, 'npm packed nothing')
+  files = packed.files.map((file) => file.path)
+  console.log(`        ${packed.filename}: ${files.length} files, ${Math.round(packed.size / 1024)} KiB packed`)
+
+  writeFileSync(join(project, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }\n')
+  const install = npm(
+    ['install', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', join(project, packed.filename)],
+    {
+      cwd: project,
+      stdio: 'pipe',
+      encoding: 'utf8',
+      env: cleanEnv(),
+    },
+  )
+  assert(install.status === 0, String(install.stderr))
+})
+
+const surface = 'console.log(typeof m.createClient, typeof m.codecs.msgpack, typeof m.codecs.json)'
+const functions = 'function function function'
+
+check('import() gives createClient and codecs', () => {
+  const { stdout, output } = runModule(`const m = await import('redelayed'); ${surface}`)
+  assert(stdout.trim() === functions, output)
+})
+check('require() gives the same', () => {
+  const { stdout, output } = runCommonJs(`const m = require('redelayed'); ${surface}`)
+  assert(stdout.trim() === functions, output)
+})
+check('a deep import is refused', () => {
+  assert(existsSync(join(installed, 'dist/keys.js')), 'dist/keys.js is not there, so this would prove nothing')
+  const { status, output } = runModule("await import('redelayed/dist/keys.js')")
+  assert(status !== 0 && output.includes('ERR_PACKAGE_PATH_NOT_EXPORTED'), `it was not refused: ${output}`)
+})
+check('package.json can be read', () => {
+  const { status, output } = runCommonJs("require('redelayed/package.json')")
+  assert(status === 0, output)
+})
+
+writeFileSync(
+  join(project, 'consumer.ts'),
+  `import { createClient, codecs } from 'redelayed'
+interface Order { id: number }
+const client = createClient({ url: 'redis://127.0.0.1:6379' })
+const orders = client.getBlockingQueue<Order>('orders', { codec: codecs.json() })
+const ticket: Promise<string> = client.getDelayedQueue(orders).offer({ id: 1 }, 5, 'seconds')
+// @ts-expect-error an order has a number; without this error the types would be any
+void client.getDelayedQueue(orders).offer({ id: 'one' }, 5000)
+const next: Promise<Order | null> = orders.poll()
+export { next, ticket }
+`,
+)
+for (const [module, moduleResolution] of [
+  ['nodenext', 'nodenext'],
+  ['esnext', 'bundler'],
+]) {
+  check(`types resolve in a strict consumer (${moduleResolution})`, () => {
+    const { status, output } = run(process.execPath, [
+      join(root, 'node_modules/typescript/bin/tsc'),
+      ...[
+        '--noEmit',
+        '--strict',
+        '--exactOptionalPropertyTypes',
+        '--target',
+        'es2022',
+        '--lib',
+        'es2023,esnext.disposable',
+      ],
+      ...['--module', String(module), '--moduleResolution', String(moduleResolution)],
+      ...['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node', 'consumer.ts'],
+    ])
+    assert(status === 0, output)
+  })
+}
+
+check('npx redelayed --help works', () => {
+  const { status, stdout, output } = run('npx', ['--no-install', 'redelayed', '--help'])
+  assert(status === 0 && /redelayed/.test(stdout) && /offer/.test(stdout), `exit code ${status}: ${output}`)
+})
+check('without cac the command says so in one line', () => {
+  assert(existsSync(join(project, 'node_modules/cac')), 'cac was not installed, so this would prove nothing')
+  rmSync(join(project, 'node_modules/cac'), { recursive: true })
+  const { status, output } = run(process.execPath, [join(installed, 'dist/cli/main.js'), '--help'])
+  assert(status !== 0 && output.includes('cac') && !output.includes('\n'), `exit code ${status}: ${output}`)
+})
+check('without cac the library works', () => {
+  const { stdout, output } = runModule(`const m = await import('redelayed'); ${surface}`)
+  assert(stdout.trim() === functions, output)
+})
+
+const readsYaml =
+  "const { createClientFromRedissonYaml } = await import('redelayed/java'); createClientFromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }'); console.log('read')"
+check('a YAML configuration is read, and without yaml the error says what to install', () => {
+  const { stdout, output } = runModule(readsYaml)
+  assert(stdout.trim() === 'read', output)
+  rmSync(join(project, 'node_modules/yaml'), { recursive: true })
+  const missing = runModule(readsYaml)
+  assert(missing.status !== 0 && missing.output.includes('npm install yaml'), missing.output)
+})
+
+check('the other entry points can be imported, and say what they need', () => {
+  const { stdout, output } = runModule(`
+    const { javaCodecs } = await import('redelayed/java')
+    const { createTestKit } = await import('redelayed/testing')
+    const { logEvents } = await import('redelayed/logging')
+    const { prometheusMetrics } = await import('redelayed/prometheus')
+    const { openTelemetry } = await import('redelayed/opentelemetry')
+    console.log(typeof javaCodecs.kryo5, typeof createTestKit, typeof logEvents)
+    for (const action of [() => prometheusMetrics({}), () => openTelemetry()]) {
+      try { action() } catch (error) { console.log(error.message.split('npm install ')[1]) }
+    }`)
+  assert(stdout.trim() === 'function function function\nprom-client\n@opentelemetry/api', output)
+})
+
+const setsCron = `
+  const { createClient } = await import('redelayed')
+  const client = createClient({ url: 'redis://127.0.0.1:1', connectTimeout: 50 })
+  client.on('error', () => undefined)
+  const set = client.getReliableQueue('q').upsertSchedule('r', 1, { cron: '* * * * *' })
+  console.log((await set.catch((error) => error)).message)
+  await client.shutdown()`
+check('a cron expression is read, and without croner the error says what to install', () => {
+  const there = runModule(setsCron)
+  assert(there.status === 0 && !there.output.includes('croner'), there.output)
+  rmSync(join(project, 'node_modules/croner'), { recursive: true })
+  const missing = runModule(setsCron)
+  assert(missing.output.includes('npm install croner'), missing.output)
+})
+
+check('the tarball has no tests, scripts or other leftovers', () => {
+  const allowed = /^(dist|src|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
+  const strays = files.filter(
+    (file) => !allowed.test(file) || /(^|\/)(tests?|node_modules)\/|\.test\.|\.tsbuildinfo$/.test(file),
+  )
+  assert(files.length > 0 && strays.length === 0, strays.join('\n') || 'it is empty')
+})
+check('the tarball has README.md and LICENSE', () => {
+  const missing = ['README.md', 'LICENSE'].filter((file) => !files.includes(file))
+  assert(missing.length === 0, `missing: ${missing.join(', ')}`)
+})
+check('source maps point at sources that are in the tarball', () => {
+  const maps = files.filter((file) => file.endsWith('.map'))
+  assert(maps.length > 0, 'there are no source maps')
+  for (const map of maps) {
+    const { sources } = JSON.parse(readFileSync(join(installed, map), 'utf8')) as { sources: string[] }
+    for (const source of sources) {
+      const path = posix.join(posix.dirname(map), source)
+      assert(files.includes(path), `${map} points at ${path}`)
+    }
+  }
+})
+
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed > 0 ? 1 : 0)

@@ -1,0 +1,77 @@
+// What the docstrings of src say: the code blocks in them, and which public methods are without `@throws` or `@example`.
+import { readFileSync, readdirSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import ts from 'typescript'
+import { root } from './ensure-installed.mjs'
+
+/** `line`: that of the fence before the code */
+export interface Block {
+  page: string
+  line: number
+  code: string
+}
+
+export function exampleBlocks(): Block[] {
+  return readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('generated.ts'))
+    .sort()
+    .flatMap((file) => {
+      const text = readFileSync(join(root, 'src', file), 'utf8')
+      return Array.from(text.matchAll(/^[ \t]*\* ```ts\n(.*?)^[ \t]*\* ```$/gms), ({ index, 1: code = '' }) => ({
+        page: `src/${file}`,
+        line: text.slice(0, index).split('\n').length,
+        code: code.replaceAll(/^[ \t]*\* ?/gm, ''),
+      }))
+    })
+}
+
+/**
+ * The public methods of the exported classes, by where they are declared, that have no tag of a name.
+ * @param entries the sources of what the package exports
+ */
+export function methodsWithout(program: ts.Program, entries: readonly string[], tag: 'throws' | 'example') {
+  const checker = program.getTypeChecker()
+  const methods = new Map(
+    entries
+      .flatMap((entry) => exportsOf(checker, program.getSourceFile(join(root, entry))))
+      .flatMap((symbol) => publicMethods(checker, symbol))
+      .map((method) => [method.declarations?.[0], method]),
+  )
+  return Array.from(methods.values())
+    .filter((method) => !method.getJsDocTags(checker).some(({ name }) => name === tag))
+    .map(nameOf)
+    .sort()
+}
+
+function exportsOf(checker: ts.TypeChecker, file: ts.SourceFile | undefined) {
+  const module = file && checker.getSymbolAtLocation(file)
+  return (module ? checker.getExportsOfModule(module) : []).map((symbol) =>
+    symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
+  )
+}
+
+/** Those of a class, also inherited ones, that are declared here and meant for users. */
+function publicMethods(checker: ts.TypeChecker, symbol: ts.Symbol) {
+  if (!(symbol.flags & ts.SymbolFlags.Class)) return []
+  const statics = checker.getPropertiesOfType(checker.getTypeOfSymbol(symbol))
+  return [...checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol)), ...statics].filter((member) => {
+    const [declaration] = member.declarations ?? []
+    if (declaration === undefined || !ts.isMethodDeclaration(declaration)) return false
+    const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected
+    return (
+      !(ts.getCombinedModifierFlags(declaration) & hidden) &&
+      !ts.isPrivateIdentifier(declaration.name) &&
+      declaration.getSourceFile().fileName.startsWith(join(root, 'src/')) &&
+      !member.getJsDocTags(checker).some(({ name }) => name === 'internal')
+    )
+  })
+}
+
+function nameOf(method: ts.Symbol) {
+  const [declaration] = method.declarations ?? []
+  if (declaration === undefined) return method.name
+  const { parent } = declaration
+  const owner = ts.isClassLike(parent) ? parent.name?.text : undefined
+  const name = (declaration as ts.MethodDeclaration).name.getText()
+  return `${relative(root, declaration.getSourceFile().fileName)}: ${owner}.${name}`
+}

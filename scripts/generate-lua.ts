@@ -1,0 +1,253 @@
+// Compiles src/store/scripts/*.lua into the one committed module src/store/scripts/generated.ts.
+//
+// The header comment of each .lua file is its contract: what KEYS[n] and ARGV[n] are, and what comes back. This script
+// reads it, holds it against the body, and turns it into names and types that `tsc` then checks at every call. It guards
+// against the mistake Redis cannot see: two keys or arguments swapped, forgotten, or left over. The text is kept
+// verbatim, comments included. What several scripts need stands in a file of `shared/`; the line `-- include shared/x.lua`
+// is replaced by it.
+//
+//   npm run generate               writes src/store/scripts/generated.ts
+//   npm run generate -- --check    writes nothing; exits 1 when it is stale or a header is wrong
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Where the library's scripts are, and the module is written. */
+export const LUA_FOLDER = fileURLToPath(new URL('../src/store/scripts', import.meta.url))
+
+const KEY_TYPES = ['string', 'list', 'zset', 'hash', 'set', 'stream', 'any']
+const ARG_TYPES = ['text', 'integer', 'number', 'bytes', 'flag']
+const TAIL_TYPES = ['bytes*', 'text*']
+
+interface Slot {
+  name: string
+  type: string
+  line: number
+  tail: boolean
+}
+
+interface Script {
+  exportName: string
+  name: string
+  keys: string[]
+  args: Record<string, string>
+  source: string
+}
+
+/**
+ * Reads one script. A problem is a line for people: `file:line: what is wrong`.
+ * @param file the path to show in messages
+ */
+export function parseScript(file: string, text: string): { script: Script; problems: string[] } {
+  const problems: string[] = []
+  const fail = (line: number, what: string) => void problems.push(`${file}:${line}: ${what}`)
+
+  const fileName = file.split(/[/\\]/).at(-1) ?? file
+  const stem = fileName.replace(/\.lua$/, '')
+  if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(stem)) fail(1, `the file name must be kebab-case, not "${fileName}"`)
+  if (text.includes('\r')) fail(1, 'carriage returns would change the SHA-1: save the file with plain newlines')
+
+  const lines = text.split('\n')
+  lines.forEach((line, index) => {
+    if (/\bflush(all|db)\b/i.test(line)) fail(index + 1, 'a script never wipes a server that others may use')
+  })
+  const bodyStart = lines.findIndex((line) => !line.startsWith('--'))
+  const header = readHeader(lines.slice(0, bodyStart === -1 ? lines.length : bodyStart), fail)
+  checkNames([...header.keys, ...header.args], fail)
+  checkUse(lines, bodyStart === -1 ? lines.length : bodyStart, header, fail)
+
+  const script = {
+    exportName: stem.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
+    name: stem,
+    keys: header.keys.map((key) => key.name),
+    args: Object.fromEntries(header.args.map((arg) => [arg.name, arg.type])),
+    source: text,
+  }
+  return { script, problems }
+}
+
+function readHeader(lines: string[], fail: (line: number, what: string) => void) {
+  const slots: { KEYS: Slot[]; ARGV: Slot[] } = { KEYS: [], ARGV: [] }
+  let purpose = false
+  let returns = false
+  lines.forEach((text, index) => {
+    const line = index + 1
+    const content = text.replace(/^--\s*/, '')
+    const declaration = /^(KEYS|ARGV)\[/.exec(content)
+    if (declaration) readSlot(slots, content, line, fail)
+    else if (/^returns\s+\S/.test(content)) returns = true
+    else if (content !== '' && slots.KEYS.length === 0 && slots.ARGV.length === 0) purpose = true
+  })
+  if (!purpose) fail(1, 'the header must open with what the script is for')
+  if (!returns) fail(Math.max(1, lines.length), 'the header has no "returns" line')
+  return { keys: slots.KEYS, args: slots.ARGV }
+}
+
+/** One line such as `ARGV[2] delayMs  integer  milliseconds`. */
+function readSlot(
+  slots: { KEYS: Slot[]; ARGV: Slot[] },
+  content: string,
+  line: number,
+  fail: (line: number, what: string) => void,
+) {
+  const match = /^(KEYS|ARGV)\[(\d+)(\.\.)?\]\s+(\S+)\s+(\S+)/.exec(content)
+  if (!match) {
+    fail(line, `expected "KEYS[n] name type meaning" or "ARGV[n] name type meaning", got "${content}"`)
+    return
+  }
+  const [, kind, number, dots, name, type] = match as unknown as [
+    string,
+    'KEYS' | 'ARGV',
+    string,
+    string,
+    string,
+    string,
+  ]
+  const list = slots[kind]
+  const tail = dots !== undefined
+
+  if (Number(number) !== list.length + 1)
+    fail(line, `${kind}[${number}] is out of order: ${kind}[${list.length + 1}] comes next`)
+  if (list.at(-1)?.tail) fail(line, `${kind}[${number}] stands after the variable tail, which must be the last`)
+  if (tail && kind === 'KEYS') fail(line, 'only ARGV can have a variable tail')
+  const allowed = kind === 'KEYS' ? KEY_TYPES : tail ? TAIL_TYPES : ARG_TYPES
+  if (!allowed.includes(type))
+    fail(line, `unknown type "${type}" of ${kind}[${number}]; expected one of ${allowed.join(', ')}`)
+  list.push({ name, type, line, tail })
+}
+
+function checkNames(slots: Slot[], fail: (line: number, what: string) => void) {
+  const seen = new Set()
+  for (const { name, line } of slots) {
+    if (!/^[a-z][A-Za-z0-9]*$/.test(name)) fail(line, `the name "${name}" must be camelCase`)
+    if (seen.has(name)) fail(line, `the name "${name}" is used twice`)
+    seen.add(name)
+  }
+}
+
+/** Holds the header against what the body reads. */
+function checkUse(
+  lines: string[],
+  bodyStart: number,
+  header: { keys: Slot[]; args: Slot[] },
+  fail: (line: number, what: string) => void,
+) {
+  const body = blankOut(lines.slice(bodyStart).join('\n'))
+  const used = { KEYS: new Set<number>(), ARGV: new Set<number>() }
+  const variable = { KEYS: 0, ARGV: 0 }
+  const tail = header.args.at(-1)?.tail ? header.args.length : Infinity
+
+  body.split('\n').forEach((text, index) => {
+    const line = bodyStart + index + 1
+    for (const match of text.matchAll(/\b(KEYS|ARGV)\b(?:\s*\[\s*(\d+)\s*\])?/g)) {
+      const kind = match[1] as 'KEYS' | 'ARGV'
+      if (match[2] === undefined) {
+        variable[kind] ||= line
+        continue
+      }
+      const number = Number(match[2])
+      used[kind].add(number)
+      const declared = kind === 'KEYS' ? header.keys.length : header.args.length
+      if (number < 1 || (number > declared && !(kind === 'ARGV' && number >= tail)))
+        fail(line, `${kind}[${number}] is used, but the header does not declare it`)
+    }
+  })
+
+  if (variable.KEYS)
+    fail(variable.KEYS, 'KEYS must be read with plain numbers, so that the header says what each one is')
+  if (variable.ARGV && tail === Infinity)
+    fail(variable.ARGV, 'ARGV is read with a variable index, but the header declares no variable tail (ARGV[n..])')
+  header.keys.forEach((key, index) => {
+    if (!used.KEYS.has(index + 1)) fail(key.line, `KEYS[${index + 1}] ${key.name} is declared, but never used`)
+  })
+  header.args.forEach((arg, index) => {
+    const reached = arg.tail ? variable.ARGV > 0 || [...used.ARGV].some((n) => n >= tail) : used.ARGV.has(index + 1)
+    if (!reached) fail(arg.line, `ARGV[${index + 1}${arg.tail ? '..' : ''}] ${arg.name} is declared, but never used`)
+  })
+}
+
+/** The code with comments and strings blanked out, so that a mention in either is not taken for a use. */
+function blankOut(code: string) {
+  const commentOrString =
+    /--\[(=*)\[[\s\S]*?\]\1\]|--[^\n]*|\[(=*)\[[\s\S]*?\]\2\]|"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*'/g
+  return code.replace(commentOrString, (text) => text.replace(/[^\n]/g, ' '))
+}
+
+function emitScript({ exportName, name, keys, args, source }: Script) {
+  const text = JSON.stringify
+  const argLines = Object.entries(args).map(([arg, type]) => `${arg}: ${text(type)}`)
+  return [
+    `export const ${exportName} = {`,
+    `  name: ${text(name)},`,
+    `  sha1: ${text(createHash('sha1').update(source).digest('hex'))},`,
+    `  keys: [${keys.map((key) => text(key)).join(', ')}],`,
+    `  args: {${argLines.length ? ` ${argLines.join(', ')} ` : ''}},`,
+    `  source: ${text(source)},`,
+    '} as const',
+    '',
+  ].join('\n')
+}
+
+/**
+ * Puts shared code where a script asks for it. It gets what it needs as arguments of its functions, because the header that
+ * says what KEYS and ARGV are is not its own.
+ */
+function withIncludes(dir: string, source: string, problems: string[]) {
+  return source.replace(/^-- include (.*)$/gm, (line, name: string) => {
+    const path = join(dir, name)
+    const shown = relative(process.cwd(), path)
+    if (!/^shared\/[a-z-]+\.lua$/.test(name) || !existsSync(path)) {
+      problems.push(`${shown}: there is no such file to include in shared/`)
+      return line
+    }
+    const text = readFileSync(path, 'utf8').trimEnd()
+    if (/\b(KEYS|ARGV)\b/.test(blankOut(text))) problems.push(`${shown}: shared code must not use KEYS or ARGV`)
+    if (/^-- include /m.test(text)) problems.push(`${shown}: shared code includes nothing`)
+    return text
+  })
+}
+
+/** Compiles every .lua file of a folder. */
+export function compileFolder(dir: string): { code: string; problems: string[]; count: number } {
+  const files = existsSync(dir)
+    ? readdirSync(dir)
+        .filter((file) => file.endsWith('.lua'))
+        .sort()
+    : []
+  const parsed = files.map((file) => {
+    const path = join(dir, file)
+    const { script, problems } = parseScript(relative(process.cwd(), path), readFileSync(path, 'utf8'))
+    return { script: { ...script, source: withIncludes(dir, script.source, problems) }, problems }
+  })
+  const problems = parsed.flatMap((one) => one.problems)
+  if (files.length === 0) problems.push(`${relative(process.cwd(), dir)}: no .lua files found`)
+  const code = [
+    '// Generated from the .lua files in this folder by scripts/generate-lua.ts. Do not edit: run `npm run generate`.',
+    '',
+    ...parsed.map(({ script }) => emitScript(script)),
+  ].join('\n')
+  return { code, problems, count: files.length }
+}
+
+export function generate({ dir, check = false }: { dir: string; check?: boolean }): {
+  problems: string[]
+  count: number
+  changed: boolean
+} {
+  const target = join(dir, 'generated.ts')
+  const { code, problems, count } = compileFolder(dir)
+  const changed = !existsSync(target) || readFileSync(target, 'utf8') !== code
+  if (problems.length === 0 && changed) {
+    if (check) problems.push(`${relative(process.cwd(), target)}: stale; run \`npm run generate\``)
+    else writeFileSync(target, code)
+  }
+  return { problems, count, changed }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { problems, count, changed } = generate({ dir: LUA_FOLDER, check: process.argv.includes('--check') })
+  for (const problem of problems) console.error(problem)
+  if (problems.length > 0) process.exitCode = 1
+  else console.log(`src/store/scripts/generated.ts: ${count} scripts, ${changed ? 'written' : 'up to date'}`)
+}

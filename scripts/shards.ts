@@ -1,0 +1,182 @@
+// Distributes test files over processes. A bundle of files is one mocha process; lanes take bundles from a queue, those that
+// take long first, and each lane has a Redis server of its own. What measures lateness or CPU time runs alone at the end.
+import { spawn } from 'node:child_process'
+import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join, sep } from 'node:path'
+import { root } from './ensure-installed.mjs'
+import { runMocha, type Counts } from './mocha.js'
+import { startServer, type FoundRedis } from './redis.js'
+
+/** So many bundles for each process: more would only cost their starts, with fewer one may wait for the other at the end. */
+const BUNDLES_PER_PROCESS = 4
+/** The tests wait more than they compute. In CI one process for each core disturbs what measures time least. */
+const PROCESSES = Math.min(6, availableParallelism() * (process.env.CI === undefined ? 2 : 1))
+const TABLE = join(root, 'test/durations.json')
+const USE_DIST = new URL('use-dist.mjs', import.meta.url).href
+
+/** `alone`: files that no other process may disturb; `seconds`: what a file takes, if that is more than a second */
+export interface Durations {
+  alone: string[]
+  seconds: Record<string, number>
+}
+
+export interface Bundle {
+  files: string[]
+  seconds: number
+  alone: boolean
+}
+
+export function readDurations(): Durations {
+  return JSON.parse(readFileSync(TABLE, 'utf8')) as Durations
+}
+
+/**
+ * Writes what the files of a run took; what the table has of other files stays.
+ * @param measured seconds by file
+ */
+export function writeDurations(measured: Record<string, number>) {
+  const { alone, seconds } = readDurations()
+  const known = new Set(testFiles())
+  const rows = Object.entries({ ...seconds, ...measured })
+    .map(([file, took]) => [file, Math.round(took)] as const)
+    .filter(([file, took]) => known.has(file) && took > 1)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+  writeFileSync(TABLE, `${JSON.stringify({ alone, seconds: Object.fromEntries(rows) }, null, 2)}\n`)
+}
+
+/** The test files that paths name: files, or folders with all that is in them. */
+export function testFiles(paths: string[] = ['test']) {
+  return [...new Set(paths.flatMap((path) => (statSync(join(root, path)).isDirectory() ? filesIn(path) : [path])))]
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map((file) => join(folder, file).replaceAll(sep, '/'))
+    .filter((file) => file.endsWith('.test.ts') && !/\/\./.test(file))
+    .sort()
+}
+
+/** The bundles in the order in which they start: the longest first, what runs alone last. */
+export function bundlesOf(files: string[], { alone, seconds }: Durations, processes: number): Bundle[] {
+  const took = (file: string) => seconds[file] ?? 1
+  const secondsOf = (some: string[]) => some.reduce((sum, file) => sum + took(file), 0)
+  const [last, first] = [files.filter((file) => alone.includes(file)), files.filter((file) => !alone.includes(file))]
+  const most = secondsOf(first) / (processes * BUNDLES_PER_PROCESS)
+  const bundles: Bundle[] = []
+  for (const file of first.sort((a, b) => took(b) - took(a))) {
+    const open = bundles.find((bundle) => bundle.seconds + took(file) <= most)
+    if (open) {
+      open.files.push(file)
+      open.seconds += took(file)
+    } else bundles.push({ files: [file], seconds: took(file), alone: false })
+  }
+  bundles.sort((a, b) => b.seconds - a.seconds)
+  if (last.length > 0) bundles.push({ files: last, seconds: secondsOf(last), alone: true })
+  return bundles
+}
+
+/**
+ * Runs test files and adds up what their processes count. The output of each process is given as a whole when it ends; one
+ * process alone writes to the terminal itself.
+ */
+export async function runSharded({
+  files,
+  args = [],
+  node,
+  servers,
+  coverage = false,
+  dist = false,
+  onOutput,
+}: {
+  files: string[]
+  /** options of mocha */
+  args?: string[]
+  /** the node binary */
+  node?: string
+  /** one for each process beside the first */
+  servers: { env: NodeJS.ProcessEnv; stop(): Promise<void> }[]
+  /** over src, into coverage/ */
+  coverage?: boolean
+  /** run what was built instead of src */
+  dist?: boolean
+  /** gets the output instead of the terminal */
+  onOutput?: (text: string) => void
+}): Promise<Counts> {
+  const durations = readDurations()
+  const bundles =
+    servers.length > 1 ? bundlesOf(files, durations, servers.length) : [{ files, seconds: 0, alone: false }]
+  const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [], seconds: {} }
+  const distEnv = dist ? { NODE_OPTIONS: `--import=${USE_DIST}`, REDELAYED_TEST_DIST: '1' } : {}
+  const coverageEnv = coverage ? { NODE_V8_COVERAGE: join(root, 'coverage/tmp') } : {}
+  if (coverage) rmSync(join(root, 'coverage'), { recursive: true, force: true })
+
+  let interrupted = false
+  const interrupt = () => (interrupted = true)
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
+  const show = onOutput ?? ((text: string) => process.stdout.write(text))
+
+  const run = async (bundle: Bundle, env: NodeJS.ProcessEnv) => {
+    let output = ''
+    const counts = await runMocha({
+      args: [...args, ...bundle.files],
+      ...(node && { node }),
+      env: { ...env, ...distEnv, ...coverageEnv },
+      ...((bundles.length > 1 || onOutput) && { onOutput: (text) => (output += text) }),
+    })
+    show(output)
+    total.passed += counts.passed
+    total.failed += counts.failed
+    total.skipped += counts.skipped
+    total.failures.push(...counts.failures)
+    Object.assign(total.seconds, counts.seconds)
+  }
+  const left = bundles.filter(({ alone }) => !alone)
+  await Promise.all(
+    servers.map(async ({ env }) => {
+      for (let next = left.shift(); next && !interrupted; next = left.shift()) await run(next, env)
+    }),
+  )
+  for (const bundle of bundles) if (bundle.alone && !interrupted) await run(bundle, servers[0]?.env ?? {})
+  process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+
+  if (interrupted) fail(total, 'The run was interrupted.')
+  else if (total.passed + total.failed + total.skipped === 0) fail(total, 'No test ran.')
+  if (bundles.length > 1 && total.failures.length > 0)
+    show(`\nWhat failed:\n${total.failures.map((title) => `  ${title}\n`).join('')}\n`)
+  if (coverage) await reportCoverage()
+  return total
+}
+
+function fail(counts: Counts, why: string) {
+  counts.failed++
+  counts.failures.push(why)
+}
+
+/** A Redis for each process: servers of one kind, or the one that is there. */
+export async function serversFor(redis: FoundRedis, processes = PROCESSES) {
+  const envOf = (url: string) => ({
+    REDIS_URL: url,
+    ...(redis.serverBin && { REDIS_SERVER_BIN: redis.serverBin }),
+    ...(redis.protocol && { REDIS_PROTOCOL: String(redis.protocol) }),
+  })
+  const { serverBin } = redis
+  const further = redis.kind === 'server' && serverBin ? processes - 1 : 0
+  const own = await Promise.all(Array.from({ length: further }, () => startServer({ bin: serverBin ?? '' })))
+  return [redis, ...own].map((server) => ({ env: envOf(server.url), stop: () => server.stop() }))
+}
+
+/** What the processes have left in coverage/tmp, as a report. */
+function reportCoverage(): Promise<void> {
+  const args = [
+    join(root, 'node_modules/c8/bin/c8.js'),
+    ...['report', '--temp-directory', 'coverage/tmp', '--reports-dir', 'coverage'],
+    ...['--src', 'src', '--all', '--include', 'src/**', '--exclude', 'src/store/scripts/generated.ts'],
+    ...['--reporter', 'text-summary', '--reporter', 'html'],
+  ]
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
+    child.once('error', reject)
+    child.once('close', () => resolve())
+  })
+}

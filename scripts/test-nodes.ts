@@ -1,0 +1,110 @@
+// `npm run test:nodes`: the whole suite on every Node line that package.json promises, on several processes. The npm package
+// `node` carries the binaries, so nothing but the npm registry is needed.
+//
+//   npm run test:nodes -- --only 22,24
+//   npm run test:nodes -- --short 22,24    on these lines only what Node itself can change: what it decodes, times and connects
+import { tmpdir } from 'node:os'
+import { npm } from './ensure-installed.mjs'
+import { summary } from './mocha.js'
+import { describe, findRedis } from './redis.js'
+import { runSharded, serversFor, testFiles } from './shards.js'
+
+const LINES = ['20', '22', '24', '26']
+/** Not what only Redis decides: scripts, clusters, failovers, faults. */
+const SHORT = [
+  'test/unit',
+  ...[
+    ...[
+      'blocking-queue',
+      'borrowed',
+      'cancelling',
+      'cli',
+      'connections',
+      'delayed-queue',
+      'lifecycle',
+      'observability',
+    ],
+    ...['reliable-queue', 'repeats', 'test-kit', 'timing', 'worker'],
+  ].map((name) => `test/integration/${name}.test.ts`),
+]
+const only = linesOf('--only') ?? LINES
+const short = linesOf('--short') ?? []
+
+const redis = await findRedis()
+console.log(describe(redis))
+const servers = await serversFor(redis)
+const total = { passed: 0, failed: 0, skipped: 0 }
+const rows = []
+try {
+  for (const line of only) {
+    const { node, version, problem } = nodeOf(line)
+    if (!node) {
+      console.log(`node ${line}: ${problem}`)
+      total.failed++
+      rows.push(`node ${line.padEnd(10)} not found`)
+      continue
+    }
+    const started = performance.now()
+    let failures = ''
+    const counts = await runSharded({
+      node,
+      files: testFiles(short.includes(line) ? SHORT : ['test']),
+      servers,
+      onOutput: (text) => (failures += failuresIn(text)),
+    })
+    if (counts.failed > 0) console.log(`\n--- node ${version}\n${failures}`)
+    total.passed += counts.passed
+    total.failed += counts.failed
+    total.skipped += counts.skipped
+    const extent = short.includes(line) ? ', in short' : ''
+    rows.push(
+      `node ${version.padEnd(10)} ${summary(counts)}${extent}  (${Math.round((performance.now() - started) / 1000)} s)`,
+    )
+    console.log(rows.at(-1))
+  }
+} finally {
+  await Promise.all(servers.map((server) => server.stop()))
+}
+console.log(`\n${rows.join('\n')}\n`)
+console.log(summary(total))
+process.exit(total.failed > 0 ? 1 : 0)
+
+/** The lines that an option names, if it is there. */
+function linesOf(option: string) {
+  if (!process.argv.includes(option)) return undefined
+  const lines = (process.argv[process.argv.indexOf(option) + 1] ?? '').split(',')
+  const unknown = lines.filter((line) => !LINES.includes(line))
+  if (unknown.length === 0) return lines
+  console.error(`${option} takes some of ${LINES.join(',')}, not "${unknown.join(',')}"`)
+  process.exit(2)
+}
+
+/** The path of a Node binary of this line, fetched into npm's cache the first time. */
+function nodeOf(line: string) {
+  // from a folder without a package.json, so that npm does not look for the package in this repository
+  const args = [
+    'exec',
+    '--yes',
+    `--package=node@${line}`,
+    '--',
+    'node',
+    '-p',
+    'process.execPath + " " + process.version',
+  ]
+  const { stdout, stderr } = npm(args, { cwd: tmpdir(), stdio: 'pipe', encoding: 'utf8' })
+  const [node, version] = String(stdout)
+    .trim()
+    .split(/ (?=v\d+\.\d+\.\d+$)/)
+  if (node && version?.startsWith(`v${line}.`)) return { node, version }
+  return { node: undefined, version: '', problem: `no binary: ${String(stderr || stdout).trim()}` }
+}
+
+/**
+ * What mocha says of the failed tests, or the end of the output when it did not come to that.
+ * @param output of one process
+ */
+function failuresIn(output: string) {
+  const at = output.search(/^ {2}\d+ failing$/m)
+  if (at !== -1) return output.slice(at)
+  return /^ {2}\d+ passing/m.test(output) ? '' : output.slice(-4000)
+}
