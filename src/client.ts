@@ -28,7 +28,7 @@ import { ShardedDelayedQueue } from './sharding/sharded-delayed-queue.js'
 import { PollRegistry } from './reliable/poll-registry.js'
 import { identify, type ReliableContext } from './reliable/context.js'
 import { ReliableQueue } from './reliable/reliable-queue.js'
-import type { Handler, Handlers } from './workers/handlers.js'
+import type { Handler, Handlers, HandlersOf } from './workers/handlers.js'
 import type { PayloadOf, WorkerQueues } from './workers/sources.js'
 import { Worker } from './workers/worker.js'
 import type { WorkerOptions } from './workers/worker-options.js'
@@ -119,7 +119,7 @@ export class RedelayedClient {
       hub: this.#hub,
       settings,
       ids: new EntryIds(),
-      holders: new Set(),
+      buffers: new Set(),
       keysOf: (name) => this.#keysOf(name),
       shardNames: new ShardNames((name) => this.#keysOf(name).destination),
     }
@@ -135,8 +135,8 @@ export class RedelayedClient {
   /**
    * Redisson's `RQueue`.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * import { codecs } from 'redelayed'
@@ -153,8 +153,8 @@ export class RedelayedClient {
   /**
    * Redisson's `RBlockingQueue`.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const orders = client.getBlockingQueue<Order>('orders')
@@ -169,8 +169,8 @@ export class RedelayedClient {
   /**
    * Redisson's `RDeque`.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const orders = client.getDeque<Order>('orders')
@@ -185,8 +185,8 @@ export class RedelayedClient {
   /**
    * Redisson's `RBlockingDeque`.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const orders = client.getBlockingDeque<Order>('orders')
@@ -202,8 +202,8 @@ export class RedelayedClient {
    * Redisson's `RDelayedQueue` for a destination of this client; it encodes with the destination's codec. From now on this
    * client delivers the queue's due messages, until as many objects are destroyed as were got.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the destination is no queue of this client, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the destination is no queue of this client, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const delayed = client.getDelayedQueue(client.getBlockingQueue<Order>('orders'))
@@ -223,8 +223,8 @@ export class RedelayedClient {
    * One delayed queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. It
    * is offered to and taken from as a whole; see docs/sharded-queue.md.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const orders = client.getShardedDelayedQueue<Order>('orders', { shards: 12 })
@@ -243,12 +243,19 @@ export class RedelayedClient {
    * A queue whose messages stay until they are acknowledged, with delays, priorities, retries and dead letters; after Redisson
    * PRO's `RReliableQueue`. Its keys are this package's own: Java does not see it.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const mails = client.getReliableQueue<Mail>('mails')
    * await mails.add({ to: 'ada@example.org' }, { delay: 60_000 })
+   * ```
+   * With types for its tasks, so that a wrong name or payload does not compile:
+   * ```ts
+   * import type { Tasks } from 'redelayed'
+   *
+   * const tasks = client.getReliableQueue<Tasks<{ welcome: Mail; invoice: Order }>>('tasks')
+   * await tasks.addTask('welcome', { to: 'ada@example.org' })
    * ```
    */
   getReliableQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): ReliableQueue<NoInfer<T>> {
@@ -262,9 +269,9 @@ export class RedelayedClient {
    * Gives the messages of reliable queues to a handler, or to the handlers of their tasks by name, until it is closed or the client is
    * shut down. See docs/workers.md.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) no queue or a queue of another client, a handler that is no function, or an
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: no queue or a queue of another client, a handler that is no function, or an
    *   option that is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const worker = client.createWorker(mails, (mail) => console.log(mail.to), { concurrency: 10 })
@@ -273,7 +280,7 @@ export class RedelayedClient {
    */
   createWorker<const Q extends WorkerQueues>(
     queues: Q,
-    handlers: Handler<PayloadOf<Q>> | Handlers<PayloadOf<Q>>,
+    handlers: Handler<PayloadOf<Q>> | HandlersOf<PayloadOf<Q>>,
     options: WorkerOptions = {},
   ): Worker {
     this.#assertOpen()
@@ -283,7 +290,7 @@ export class RedelayedClient {
   /**
    * Calls a listener at each event of a name. An `error` that no listener gets is a warning of the process.
    *
-   * @throws TypeError the listener is no function
+   * @throws TypeError: the listener is no function
    * @example
    * ```ts
    * client.on('error', (error) => console.error(error.code, error.message))
@@ -297,7 +304,7 @@ export class RedelayedClient {
   /**
    * As `on`, for the next event only.
    *
-   * @throws TypeError the listener is no function
+   * @throws TypeError: the listener is no function
    * @example
    * ```ts
    * client.once('subscribed', ({ queue }) => console.log(`${queue} is being delivered`))
@@ -311,7 +318,7 @@ export class RedelayedClient {
   /**
    * Ends what `on` or `once` began; without effect for a listener that is not there.
    *
-   * @throws TypeError the listener is no function
+   * @throws TypeError: the listener is no function
    * @example
    * ```ts
    * const log = (error: Error) => console.error(error.message)
@@ -328,6 +335,8 @@ export class RedelayedClient {
    * Lets calls that are under way finish, ends waits with a `ShutdownError`, stops all timers and closes the connections
    * this client opened. May be called more than once.
    *
+   * @throws nothing
+   *
    * @example
    * ```ts
    * process.once('SIGTERM', () => void client.shutdown())
@@ -338,6 +347,19 @@ export class RedelayedClient {
     return this.#shutdown
   }
 
+  /**
+   * The same as `shutdown`, at the end of a block.
+   *
+   * @throws as `shutdown`
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'redelayed'
+   *
+   * await using client = createClient({ url: 'redis://127.0.0.1:6379' })
+   * await client.getQueue<string>('mails').offer('to ada')
+   * ```
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shutdown()
   }
@@ -346,8 +368,8 @@ export class RedelayedClient {
     // without a server there is nothing to wait for: closing first ends what waits for a connection. A blocked take is
     // different: it needs the command connection to be unblocked, also when that was never opened; and so are elements
     // that have to be put back
-    const holders = [...this.#context.holders]
-    const needed = this.#blocking.blocked || holders.some((holder) => holder.holding)
+    const buffers = [...this.#context.buffers]
+    const needed = this.#blocking.blocked || buffers.some((buffer) => buffer.holding)
     if (!this.#topology.connected && this.#topology.closesAtOnce && !needed) await this.#topology.close()
     const stopWatching = whenUnreachable(
       this.#topology,
@@ -355,11 +377,11 @@ export class RedelayedClient {
       () => void this.#topology.close().then(() => this.#commands.giveUp()),
     )
     try {
-      const putBack = holders.map((holder) => holder.close())
+      const putBack = buffers.map((buffer) => buffer.close())
       await Promise.all([this.#transfers.close(), this.#polls.close()])
       await this.#blocking.close()
       // those that began to wait since, which was possible as long as the blocking connections were open
-      await Promise.all([...putBack, ...[...this.#context.holders].map((holder) => holder.close())])
+      await Promise.all([...putBack, ...[...this.#context.buffers].map((buffer) => buffer.close())])
       await this.#subscriber.close()
       await Promise.all([this.#commands.drain(), this.#durable.close()])
     } finally {
@@ -368,10 +390,10 @@ export class RedelayedClient {
     await this.#topology.close()
   }
 
-  /** For how long a shutdown looks for a server. */
+  /** For how long a shutdown searches for a server. */
   #searchMs(): number {
     if (this.#blocking.blocked) return Infinity // until the overdue reply
-    const holding = [...this.#context.holders].some((holder) => holder.holding)
+    const holding = [...this.#context.buffers].some((buffer) => buffer.holding)
     return holding ? this.#context.settings.connectTimeout : SEARCH_MS
   }
 
@@ -398,7 +420,7 @@ export class RedelayedClient {
 /**
  * Makes a client. It connects when it is first used, and reconnects by itself.
  *
- * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) an option is unknown or wrong, or the ioredis client given has a `keyPrefix`
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is unknown or wrong, or the ioredis client given has a `keyPrefix`
  * @example
  * ```ts
  * import { createClient } from 'redelayed'

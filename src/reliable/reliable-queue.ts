@@ -15,9 +15,9 @@ import { Contents, type MessageInfo, type MessageState, type ReliableQueueCounts
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
 import { TASK_HEADER } from './record.js'
-import type { ScheduleOptions } from './repeats/repeat-definition.js'
 import { Repeats } from './repeats/repeats.js'
 import { Schedules, type ScheduleInfo } from './repeats/schedules.js'
+import type { ScheduleArguments, TaskArguments } from './tasks.js'
 
 /**
  * A queue whose messages stay until they are acknowledged: at least once. A message becomes visible after its delay, is handed
@@ -72,11 +72,11 @@ export class ReliableQueue<T = unknown> {
    * message that is visible at once can be handled before the repetition of its `add` comes, which adds it once more; `deduplicate` by
    * an id of your own prevents that.
    *
-   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
-   * @throws QueueFullError, OperationDisabledError: it was not added
-   * @throws ConnectionError its `outcome` says whether the message may have been added
-   * @throws DurabilityError it was accepted, but is not as durable as asked in time; `added` is what became of it
-   * @throws UnsupportedServerError the server does not have what `durability` needs: nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws QueueFullError `ERR_QUEUE_FULL`, OperationDisabledError `ERR_OPERATION_DISABLED`: it was not added
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been added
+   * @throws DurabilityError `ERR_DURABILITY`: it was accepted, but is not as durable as asked in time; `added` is what became of it
+   * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: the server does not have what `durability` needs: nothing was sent
    *
    * @example
    * ```ts
@@ -92,8 +92,8 @@ export class ReliableQueue<T = unknown> {
    * Adds many messages in few round trips; resolves with what became of each, in order. All are checked and encoded before
    * anything is sent. They are independent of each other: some may be added and others not.
    *
-   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
-   * @throws AddManyError names those that were not added, and has the results of the others; with `durability` also those that
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws AddManyError `ERR_ADD_MANY`: names those that were not added, and has the results of the others; with `durability` also those that
    *   were accepted but are not as durable as asked, by a DurabilityError that says what became of them
    *
    * @example
@@ -113,7 +113,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Adds a message for the worker's handler of that name: the handler gets `args`.
+   * Adds a message for the worker's handler of that name: the handler gets `payload`. With `Tasks` the names and payloads are checked by
+   * the compiler.
    *
    * @throws as `add`
    *
@@ -123,17 +124,17 @@ export class ReliableQueue<T = unknown> {
    * await mails.addTask('welcome', { to: 'ada' })
    * ```
    */
-  async addTask(task: string, args: T, options: AddOptions = {}): Promise<Added> {
+  async addTask(...[task, payload, options = {}]: TaskArguments<T>): Promise<Added> {
     const headers = this.#handle.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
-    return this.add(args, { ...options, headers })
+    return this.add(payload as T, { ...options, headers })
   }
 
   /**
    * Takes one message for its visibility; `null` when there is none, or none came in time.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError what the lost reply held is redelivered when its visibility ends
-   * @throws ShutdownError the client was shut down while the call waited
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: what the lost reply held is redelivered when its visibility ends
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down while the call waited
    * @throws the reason of `signal`
    *
    * @example
@@ -169,8 +170,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Removes messages: they were handled. One answer each: false for one that was not yours any more, and is left as it is.
    *
-   * @throws InvalidArgumentError one of them was not polled from this queue; nothing was sent
-   * @throws ConnectionError its `outcome` says whether the messages may have been removed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been removed
    *
    * @example
    * ```ts
@@ -187,8 +188,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Gives messages back: they were not handled. One answer each: false for one that was not yours any more, and is left as it is.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError its `outcome` says whether the messages may have been given back
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been given back
    *
    * @example
    * ```ts
@@ -211,8 +212,8 @@ export class ReliableQueue<T = unknown> {
    * Extends the visibility of messages: to `visibilityTimeout` milliseconds from now (at least 1; default: what the queue says). One
    * answer each: false for one that was not yours any more.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError the messages may have been extended
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: the messages may have been extended
    *
    * @example
    * ```ts
@@ -257,8 +258,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Moves up to `count` (1 to 1,000; default 100) dead letters back, where they begin anew. Resolves with how many.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError some may have been moved
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been moved
    *
    * @example
    * ```ts
@@ -274,8 +275,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Removes a message that no consumer has. False when there is none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError its `outcome` says whether the message may have been removed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been removed
    *
    * @example
    * ```ts
@@ -290,8 +291,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Removes messages, also those that a consumer has: its acknowledgement will be too late. Resolves with how many.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError some may have been removed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been removed
    *
    * @example
    * ```ts
@@ -306,8 +307,8 @@ export class ReliableQueue<T = unknown> {
    * Gives a message that no consumer has a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
    * none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError nothing was changed
-   * @throws ConnectionError its `outcome` says whether the message may have been changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been changed
    *
    * @example
    * ```ts
@@ -322,8 +323,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was changed
-   * @throws ConnectionError the message may have been changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: the message may have been changed
    *
    * @example
    * ```ts
@@ -339,9 +340,9 @@ export class ReliableQueue<T = unknown> {
    * Moves messages that no consumer has to another queue, where they are visible at once and begin anew. Those whose ids are there
    * already stay here. Resolves with how many were moved.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws CrossSlotError in a cluster, the other queue is in another slot; nothing was moved
-   * @throws ConnectionError some may have been moved
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot; nothing was moved
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been moved
    *
    * @example
    * ```ts
@@ -356,7 +357,7 @@ export class ReliableQueue<T = unknown> {
    * Removes all messages, also those that consumers have, and what is known of duplicates. Dead letters,
    * schedules and the configuration stay. Resolves with whether this call removed something; false also when it was repeated after a lost reply.
    *
-   * @throws ConnectionError the messages may have been removed
+   * @throws ConnectionError `ERR_CONNECTION`: the messages may have been removed
    *
    * @example
    * ```ts
@@ -370,8 +371,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * The message of an id as it lies in the queue, or `null`.
    *
-   * @throws DecodeError it cannot be read
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws DecodeError `ERR_DECODE`: it cannot be read
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -387,8 +388,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * The messages of some ids in their order, `null` for those that are not there.
    *
-   * @throws DecodeError one of them cannot be read
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws DecodeError `ERR_DECODE`: one of them cannot be read
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -403,7 +404,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * Whether a message of this id is there, in flight or not.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -417,7 +418,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * How many of some ids are there.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -433,7 +434,7 @@ export class ReliableQueue<T = unknown> {
    * on, by time within one, those in flight last. While others add and take, messages can be missed or seen twice. One whose payload
    * cannot be read is left out and reported by an `error` event.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -451,7 +452,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * How many messages there are, by what becomes of them next.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -466,7 +467,12 @@ export class ReliableQueue<T = unknown> {
   /**
    * How many messages there are, those in flight too.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await mails.size())
+   * ```
    */
   size(): Promise<number> {
     return this.#handle.attribute(this.#store.size())
@@ -475,7 +481,12 @@ export class ReliableQueue<T = unknown> {
   /**
    * Whether there is no message, in flight or not.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * if (await mails.isEmpty()) console.log('nothing is there')
+   * ```
    */
   async isEmpty(): Promise<boolean> {
     return (await this.size()) === 0
@@ -484,7 +495,12 @@ export class ReliableQueue<T = unknown> {
   /**
    * How many messages are not visible yet.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await mails.countDelayedMessages())
+   * ```
    */
   async countDelayedMessages(): Promise<number> {
     return (await this.counts()).delayed
@@ -493,7 +509,12 @@ export class ReliableQueue<T = unknown> {
   /**
    * How many messages consumers have.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await mails.countUnacknowledgedMessages())
+   * ```
    */
   async countUnacknowledgedMessages(): Promise<number> {
     return (await this.counts()).inFlight
@@ -502,8 +523,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Sets what holds for the queue in all processes. What is not given stays, `null` goes back to the default.
    *
-   * @throws InvalidArgumentError nothing was changed
-   * @throws ConnectionError its `outcome` says whether it may have been changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
    *
    * @example
    * ```ts
@@ -531,7 +552,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * What is set for the queue in all processes; a setting that has its default is left out.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -546,8 +567,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * From now on adding is refused, or polls get nothing, in all processes, until it is enabled again.
    *
-   * @throws InvalidArgumentError nothing was changed
-   * @throws ConnectionError its `outcome` says whether it may have been changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
    *
    * @example
    * ```ts
@@ -563,6 +584,11 @@ export class ReliableQueue<T = unknown> {
    * Ends what `disableOperation` began.
    *
    * @throws as `disableOperation`
+   *
+   * @example
+   * ```ts
+   * await mails.enableOperation('add')
+   * ```
    */
   async enableOperation(operation: 'add' | 'poll'): Promise<void> {
     await this.#configure(() => [pauseOf(operation), ''])
@@ -574,24 +600,24 @@ export class ReliableQueue<T = unknown> {
    * `<name>@<epoch ms>`; the consumer that polls when its tick has come prepares the following. Resolves with whether anything was
    * changed.
    *
-   * @throws InvalidArgumentError also for a cron expression or a time zone that cannot be read
-   * @throws UnsupportedOperationError a cron expression without the package `croner`
-   * @throws QueueFullError there is no room for the message of the next tick
-   * @throws EncodeError, PayloadTooLargeError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: also for a cron expression or a time zone that cannot be read
+   * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: a cron expression without the package `croner`
+   * @throws QueueFullError `ERR_QUEUE_FULL`: there is no room for the message of the next tick
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
    * await mails.upsertSchedule('daily', { to: 'ada' }, { cron: '0 9 * * 1-5', timeZone: 'Europe/Berlin' })
    * ```
    */
-  upsertSchedule(name: string, payload: T, options: ScheduleOptions): Promise<boolean> {
-    return this.#handle.attribute(this.#schedules.upsert(name, payload, options))
+  upsertSchedule(name: string, ...[payload, options]: ScheduleArguments<T>): Promise<boolean> {
+    return this.#handle.attribute(this.#schedules.upsert(name, payload as T, options))
   }
 
   /**
    * Ends a schedule; its message is removed unless its tick has come. False when there is none of this name.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -605,7 +631,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * All schedules, by their names; one that cannot be read is left out and reported by an `error` event.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -619,6 +645,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Listens to what happens to this queue through this client.
    *
+   * @throws TypeError: the listener is no function
+   *
    * @example
    * ```ts
    * mails.on('rejected', ({ ids, count }) => console.warn(count, 'dead letters', ids))
@@ -629,11 +657,33 @@ export class ReliableQueue<T = unknown> {
     return this
   }
 
+  /**
+   * As `on`, for the next event only.
+   *
+   * @throws TypeError: the listener is no function
+   *
+   * @example
+   * ```ts
+   * mails.once('added', ({ ids }) => console.log(ids))
+   * ```
+   */
   once<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#source.once(name, listener)
     return this
   }
 
+  /**
+   * Ends what `on` or `once` began; without effect for a listener that is not there.
+   *
+   * @throws TypeError: the listener is no function
+   *
+   * @example
+   * ```ts
+   * const log = (error: Error) => console.error(error.message)
+   * mails.on('error', log)
+   * mails.off('error', log)
+   * ```
+   */
   off<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#events?.events.off(name, listener)
     if (this.#events?.events.isEmpty === true) {

@@ -4,7 +4,7 @@ import type { DelayedQueueOptions } from '../queues/delayed-options.js'
 import type { DelayedQueue } from '../queues/delayed-queue.js'
 import type { ListQueue } from '../queues/list-queue.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
-import type { Handler, Handlers } from '../workers/handlers.js'
+import type { Handler, HandlersOf } from '../workers/handlers.js'
 import type { PayloadOf, WorkerQueues, WorkerSource } from '../workers/sources.js'
 import type { Worker } from '../workers/worker.js'
 import type { WorkerOptions } from '../workers/worker-options.js'
@@ -36,7 +36,7 @@ export class TrackingClient extends RedelayedClient {
 
   override createWorker<const Q extends WorkerQueues>(
     queues: Q,
-    handlers: Handler<PayloadOf<Q>> | Handlers<PayloadOf<Q>>,
+    handlers: Handler<PayloadOf<Q>> | HandlersOf<PayloadOf<Q>>,
     options?: WorkerOptions,
   ): Worker {
     const worker = super.createWorker(queues, handlers, options)

@@ -2,6 +2,7 @@ import { InvalidArgumentError } from '../errors.js'
 import type { Instrumentation } from '../instrumentation.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import { TASK_HEADER } from '../reliable/record.js'
+import type { TaskName, TaskPayload } from '../reliable/tasks.js'
 import { UnknownTaskError } from './outcomes.js'
 
 /** What a handler gets beside the message. */
@@ -24,6 +25,10 @@ export interface TaskHandler<T> {
 
 /** One handler per task, by name. */
 export type Handlers<T = unknown> = Readonly<Record<string, TaskHandler<T>['handle']>>
+
+/** The handlers for queues of these payloads: with `Tasks`, one for each of their tasks, because a message without a handler fails. */
+export type HandlersOf<T> =
+  string extends TaskName<T> ? Handlers<T> : { readonly [N in TaskName<T>]: TaskHandler<TaskPayload<T, N>>['handle'] }
 
 /** The one function that handles a message, whatever was given, seen by the instrumentation. */
 export function handlerOf(given: Handler | Handlers, instrumentation: Instrumentation | undefined): Handler {

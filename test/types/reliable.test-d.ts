@@ -5,6 +5,7 @@ import {
   type HandlerContext,
   type ReliableMessage,
   type ReliableQueue,
+  type Tasks,
   type Worker,
 } from '../../src/index.js'
 import { is } from './is.js'
@@ -18,6 +19,8 @@ interface Invoice {
 const client = createClient()
 const mails = client.getReliableQueue<Mail>('mails')
 const invoices = client.getReliableQueue<Invoice>('invoices')
+const tasks = client.getReliableQueue<Tasks<{ welcome: Mail; bill: Invoice }>>('tasks')
+const reports = client.getReliableQueue<Tasks<{ daily: string }>>('reports')
 
 export async function queues(): Promise<void> {
   is<ReliableQueue<Mail>>()(mails)
@@ -83,4 +86,60 @@ export function workers(): void {
     // @ts-expect-error there is no such outcome
     return outcome === 'handled'
   })
+}
+
+export async function typedTasks(): Promise<void> {
+  is<Added>()(await tasks.addTask('welcome', { to: 'ada' }, { delay: 5_000 }))
+  is<Added>()(await tasks.addTask('bill', { amount: 1 }))
+  is<Added>()(await reports.addTask('daily', 'sales'))
+  await tasks.upsertSchedule('monday', { to: 'all' }, { cron: '0 9 * * 1', task: 'welcome' })
+
+  // @ts-expect-error no task has this name
+  await tasks.addTask('welcom', { to: 'ada' })
+  // @ts-expect-error the payload of another task
+  await tasks.addTask('welcome', { amount: 1 })
+  // @ts-expect-error
+  await reports.addTask('daily', 7)
+  // @ts-expect-error there is no such option
+  await tasks.addTask('welcome', { to: 'ada' }, { wait: 5_000 })
+  // @ts-expect-error the payload of another task
+  await tasks.upsertSchedule('monday', { amount: 1 }, { cron: '0 9 * * 1', task: 'welcome' })
+  // @ts-expect-error no task has this name
+  await tasks.upsertSchedule('monday', { to: 'all' }, { cron: '0 9 * * 1', task: 'welcom' })
+  // @ts-expect-error a schedule names its task
+  await tasks.upsertSchedule('monday', { to: 'all' }, { cron: '0 9 * * 1' })
+  // @ts-expect-error the payload of no task
+  await tasks.add({ from: 'ada' })
+
+  const message = await tasks.poll()
+  if (message !== null && 'to' in message.payload) is<string>()(message.payload.to)
+  const untyped: ReliableQueue = tasks
+  const anyOfThem: Mail | Invoice | undefined = message?.payload
+  void [untyped, anyOfThem]
+}
+
+export function typedHandlers(): void {
+  client.createWorker(tasks, {
+    welcome: (mail, { message }) => {
+      is<Mail>()(mail)
+      is<ReliableMessage<Mail>>()(message)
+    },
+    bill: (invoice) => is<Invoice>()(invoice),
+  })
+  client.createWorker([tasks, { queue: reports, weight: 3 }], {
+    welcome: (mail) => is<Mail>()(mail),
+    bill: (invoice) => is<Invoice>()(invoice),
+    daily: (name) => is<string>()(name),
+  })
+  client.createWorker([tasks, mails], { welcome: (mail: Mail) => mail.to })
+  client.createWorker(tasks, (payload) => ('to' in payload ? payload.to : payload.amount))
+
+  // @ts-expect-error messages of `bill` would fail
+  client.createWorker(tasks, { welcome: (mail) => mail })
+  // @ts-expect-error no task has this name
+  client.createWorker(tasks, { welcome: () => {}, bill: () => {}, welcom: () => {} })
+  // @ts-expect-error the payload of another task
+  client.createWorker(tasks, { welcome: (invoice: Invoice) => invoice, bill: () => {} })
+  // @ts-expect-error the messages of `reports` would fail
+  client.createWorker([tasks, reports], { welcome: () => {}, bill: () => {} })
 }
