@@ -101,7 +101,7 @@ function listing(findings: readonly Finding[]): string[] {
     groups.set(heading, [...(groups.get(heading) ?? []), finding])
   }
   return [...groups].flatMap(([heading, group]) => {
-    const code = group[0]?.code ?? 'not-looked'
+    const code = group[0]?.code ?? 'not-examined'
     const { means, repair, fix } = meaningOf(code)
     const isFixable = group.some(({ fixable }) => fixable)
     return [

@@ -47,7 +47,7 @@ export async function examine(access: Access, names: readonly string[], onProgre
   for (const [index, name] of all.entries()) {
     const twin = twinOf(name)
     const rival = named.size === 0 || (twin !== null && named.has(twin)) ? twin : null
-    queues.push(await look(access, { name, rival }, servers, `queue ${index + 1} of ${all.length}`, onProgress))
+    queues.push(await examineQueue(access, { name, rival }, servers, `queue ${index + 1} of ${all.length}`, onProgress))
   }
   const reliable: ReliableState[] = []
   for (const name of new Set(found.reliable)) {
@@ -78,7 +78,7 @@ export function treatment(
       onProgress(`repairing ${state.name}`)
       const steps = plan.filter(({ queue }) => queue === state.name)
       fixed.push(...(await repair(access.sender, state, steps)))
-      const after = await look(access, state, before.servers, 'second look', onProgress)
+      const after = await examineQueue(access, state, before.servers, 'recheck', onProgress)
       left.push(...QUEUE_CHECKS.flatMap((check) => check(after)))
       left.push(...before.reliable.filter(({ name }) => name === state.name).flatMap(checkReliable))
     }
@@ -87,7 +87,7 @@ export function treatment(
   return { plan, carryOut }
 }
 
-async function look(
+async function examineQueue(
   access: Access,
   queue: Pick<QueueState, 'name' | 'rival'>,
   servers: readonly ServerState[],

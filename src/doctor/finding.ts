@@ -16,18 +16,18 @@ export const MEANINGS = {
   },
   overdue: {
     means: 'Their time has come, and they are not in the queue yet, so no consumer can take them.',
-    repair: 'Look for processes that hold the queue and are blocked or cut off; with no subscriber, start one.',
+    repair: 'Find processes that hold the queue and are blocked or cut off; with no subscriber, start one.',
     fix: 'moves what is due to the queue, as a process that holds it would',
   },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',
-    repair: 'Look for what deletes or evicts single keys of a queue.',
+    repair: 'Find what deletes or evicts single keys of a queue.',
     fix: 'adds them to the end of the order list',
   },
   'order-orphan': {
     means:
       'The order list holds entries that the schedule does not: they are never delivered, yet Java still shows them.',
-    repair: 'Were they delivered? If not, offer them again; look for what deletes or evicts single keys of a queue.',
+    repair: 'Were they delivered? If not, offer them again; find what deletes or evicts single keys of a queue.',
     fix: 'moves them to the quarantine, where they can be read',
   },
   malformed: {
@@ -79,7 +79,7 @@ export const MEANINGS = {
   },
   'persistence-failing': {
     means: 'Redis could not write to its disk when it last tried; a restart loses what is not there.',
-    repair: 'Look into the log of Redis: a full disk, or missing rights.',
+    repair: 'Read the log of Redis: a full disk, or missing rights.',
   },
   'aof-everysec': {
     means: 'A crash of the machine loses up to the last second of changes, also of acknowledged offers.',
@@ -87,7 +87,7 @@ export const MEANINGS = {
   },
   'replica-lag': {
     means: 'A failover to this replica would lose what it has not received yet.',
-    repair: 'Look at the network and the load of the replica.',
+    repair: 'Check the network and the load of the replica.',
   },
   'is-replica': {
     means: 'This server refuses writes: nothing can be offered or delivered through it.',
@@ -106,9 +106,9 @@ export const MEANINGS = {
     means: 'What needs them fails with an AuthError.',
     repair: 'Grant them with ACL SETUSER; docs/wire-format.md has the whole list.',
   },
-  'not-looked': {
+  'not-examined': {
     means: 'It was refused or is not known there, as managed services do; it says nothing good or bad.',
-    repair: 'Look at it in the console of the service, or run the doctor as a user who may.',
+    repair: 'Read it in the console of the service, or run the doctor as a user who may.',
   },
 } as const satisfies Readonly<Record<string, Meaning>>
 

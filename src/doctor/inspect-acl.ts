@@ -1,7 +1,6 @@
 import { queueKeys } from '../keys.js'
 import type { Server } from './access.js'
 import { accessTo, NEEDED, wordsOf } from './needed-commands.js'
-import { allowedBy, type AclRules } from './acl-rules.js'
 import { isRefusal, type Refusals } from './refusals.js'
 
 /** The rights that the connected user lacks. */
@@ -12,10 +11,20 @@ export interface AclState {
   readonly missingFor: readonly { readonly purpose: string; readonly commands: readonly string[] }[]
 }
 
+/** The command rules of a user from ACL GETUSER, and the commands of the categories in them. */
+export interface AclRules {
+  readonly rules: string
+  readonly categories: Readonly<Record<string, readonly string[]>>
+}
+
 /** Only the command counts here, not the keys in it. */
 const SAMPLE = queueKeys('redelayed:doctor')
 
-export async function lookAtAcl(server: Server, isCluster: boolean, refusals: Refusals): Promise<AclState | undefined> {
+export async function inspectAcl(
+  server: Server,
+  isCluster: boolean,
+  refusals: Refusals,
+): Promise<AclState | undefined> {
   const user = await userOf(server, refusals)
   if (user === undefined) return undefined
   const may = (await byDryRun(server, user)) ?? (await byRules(server, user, refusals))
@@ -100,4 +109,18 @@ async function byRules(server: Server, user: string, refusals: Refusals): Promis
   }
   const acl: AclRules = { rules, categories }
   return async (words) => allowedBy(acl, words)
+}
+
+/** Whether the rules allow a command; the last matching rule decides. */
+export function allowedBy({ rules, categories }: AclRules, words: readonly string[]): boolean {
+  const command = (words[0] ?? '').toLowerCase()
+  const withSubcommand = `${command}|${(words[1] ?? '').toLowerCase()}`
+  const isMeant = (name: string): boolean => {
+    if (name === '@all') return true
+    const members = name.startsWith('@') ? (categories[name.slice(1)] ?? []) : [name]
+    return members.includes(command) || members.includes(withSubcommand)
+  }
+  let allowed = false
+  for (const rule of rules.toLowerCase().split(/\s+/)) if (isMeant(rule.slice(1))) allowed = rule.startsWith('+')
+  return allowed
 }

@@ -7,7 +7,7 @@ import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
 import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
-import { recheckSuspects } from './second-look.js'
+import { recheckSuspects } from './recheck.js'
 
 /** The state of one queue; `contents` is `undefined` when a key is of another type. */
 export interface QueueState {
@@ -53,7 +53,7 @@ export const PAGE = 250
 /** The most ids of an order list in memory at once, some 50 MB; with a longer list both keys are walked several times. */
 const IDS_AT_ONCE = 1_000_000
 /** The most suspects in memory. */
-const SECOND_LOOKS = 10_000
+const MOST_SUSPECTS = 10_000
 
 export type OnProgress = (entries: number) => void
 
@@ -169,7 +169,7 @@ export async function inspectBoth(
       for (const entry of page.ordered) {
         const id = shortId(entry.prefix)
         if (!isMine(id) || listed.has(id)) continue
-        if (suspects.length < SECOND_LOOKS) suspects.push(entry)
+        if (suspects.length < MOST_SUSPECTS) suspects.push(entry)
         else suspected++
       }
       onProgress(page.ordered.length)
@@ -185,7 +185,7 @@ async function* orderPages(store: DelayedStore) {
   for (let from = 0; ; from += PAGE) {
     const page = await store.inspectOrder(from, PAGE)
     yield page
-    if (page.looked < PAGE) return
+    if (page.examined < PAGE) return
   }
 }
 

@@ -28,7 +28,7 @@ export interface StoredSetting {
 export interface StoredRepeats {
   readonly stored: number
   /** The number of repeats that were read. */
-  readonly looked: number
+  readonly examined: number
   /** The number of repeats for which no process prepares messages. */
   readonly unreadable: number
   /** The first of them, and why. */
@@ -41,7 +41,7 @@ const REPEATS_PER_SCAN = '10'
 /** The most repeats of a queue to read. */
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
-const NO_REPEATS: StoredRepeats = { stored: 0, looked: 0, unreadable: 0, examples: [] }
+const NO_REPEATS: StoredRepeats = { stored: 0, examined: 0, unreadable: 0, examples: [] }
 
 /** `undefined` if none of its keys exists. */
 export async function inspectReliable(sender: Sender, name: string): Promise<ReliableState | undefined> {
@@ -94,7 +94,7 @@ async function storedRepeats(sender: Sender, { repeats }: ReliableKeys): Promise
   const { maxPayloadBytes } = resolveSettings({})
   const examples: { name: string; why: string }[] = []
   const pace = new Pace()
-  let [looked, unreadable, cursor] = [0, 0, '0']
+  let [examined, unreadable, cursor] = [0, 0, '0']
   do {
     const scan = () => sender.call('HSCAN', [repeats, cursor, 'COUNT', REPEATS_PER_SCAN], { idempotent: true })
     const [next, page] = asArray(await pace.run(scan))
@@ -102,15 +102,15 @@ async function storedRepeats(sender: Sender, { repeats }: ReliableKeys): Promise
     for (let at = 0; at < fields.length; at += 2) {
       const [name, value] = [fields[at], fields[at + 1]]
       if (name === undefined || value === undefined) break
-      looked++
+      examined++
       const why = faultOf(name, value, maxPayloadBytes)
       if (why === undefined) continue
       unreadable++
       if (examples.length < EXAMPLES) examples.push({ name: name.toString(), why })
     }
     cursor = asText(next)
-  } while (cursor !== '0' && looked < MOST_REPEATS)
-  return { stored, looked, unreadable, examples }
+  } while (cursor !== '0' && examined < MOST_REPEATS)
+  return { stored, examined, unreadable, examples }
 }
 
 /** Why no process can continue a repeat; `undefined` if it can, or if only a library is missing in this process. */

@@ -1,5 +1,5 @@
 import type { Server } from './access.js'
-import { lookAtAcl, type AclState } from './inspect-acl.js'
+import { inspectAcl, type AclState } from './inspect-acl.js'
 import { Refusals } from './refusals.js'
 
 /** The state of one server, without the parts that the server refused, which are listed in `refusals`. */
@@ -15,7 +15,7 @@ export interface ServerState {
 }
 
 const SETTINGS = ['maxmemory', 'maxmemory-policy', 'save', 'appendfsync'] as const
-const CLOCK_LOOKS = 3
+const CLOCK_SAMPLES = 3
 
 export async function inspectServer(server: Server, isCluster: boolean): Promise<ServerState> {
   const refusals = new Refusals()
@@ -27,15 +27,15 @@ export async function inspectServer(server: Server, isCluster: boolean): Promise
     if (typeof value === 'string') config[name] = value
     else if (reply !== undefined) refusals.note(`CONFIG GET ${name}`, 'the server has no such setting')
   }
-  const clock = await refusals.unlessRefused('TIME', lookAtClock(server))
-  const acl = await lookAtAcl(server, isCluster, refusals)
+  const clock = await refusals.unlessRefused('TIME', measureClock(server))
+  const acl = await inspectAcl(server, isCluster, refusals)
   return { address: server.address, info, config, clock, acl, refusals }
 }
 
 /** Uses the fastest of a few replies, which bounds the server's time best. */
-async function lookAtClock(server: Server): Promise<ServerState['clock']> {
+async function measureClock(server: Server): Promise<ServerState['clock']> {
   let best = { aheadMs: 0, uncertainMs: Infinity }
-  for (let look = 0; look < CLOCK_LOOKS; look++) {
+  for (let sample = 0; sample < CLOCK_SAMPLES; sample++) {
     const sentAt = Date.now()
     const started = performance.now()
     const [seconds, micros] = (await server.ask('TIME')) as [string, string]

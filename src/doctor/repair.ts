@@ -6,7 +6,7 @@ import type { Sender } from '../store/sender.js'
 import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
 import { Pace } from './pace.js'
-import { recheckSuspects } from './second-look.js'
+import { recheckSuspects } from './recheck.js'
 
 /** What `--fix` will do: one line per queue and kind of finding. */
 export interface Step {
@@ -86,10 +86,10 @@ async function setOrphansAside(sender: Sender, keys: QueueKeys, until: number): 
   const mark = randomBytes(24) // practically no element equals it
   let total = 0
   for (let from = 0; ;) {
-    const { looked, orphans } = await store.setOrphansAside(from, PAGE, mark)
+    const { examined, orphans } = await store.setOrphansAside(from, PAGE, mark)
     total += orphans
-    from += looked - orphans
-    if (looked < PAGE || performance.now() > until) return total
+    from += examined - orphans
+    if (examined < PAGE || performance.now() > until) return total
   }
 }
 

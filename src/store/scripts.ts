@@ -108,7 +108,7 @@ export interface InspectScheduleReply {
 
 /** What one page of an order list is made of. */
 export interface InspectOrderReply {
-  readonly looked: number
+  readonly examined: number
   readonly orphans: number
   /** What the others begin with, up to the end of their ids. */
   readonly prefixes: readonly Buffer[]
@@ -202,8 +202,8 @@ function asInspectScheduleReply(reply: unknown): InspectScheduleReply {
 }
 
 function asInspectOrderReply(reply: unknown): InspectOrderReply {
-  const [looked, orphans, ...prefixes] = asArray(reply)
-  return { looked: asInteger(looked), orphans: asInteger(orphans), prefixes: prefixes.map(asBytes) }
+  const [examined, orphans, ...prefixes] = asArray(reply)
+  return { examined: asInteger(examined), orphans: asInteger(orphans), prefixes: prefixes.map(asBytes) }
 }
 
 function asLeader(reply: unknown): TransferReply['leader'] {

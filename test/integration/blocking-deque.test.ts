@@ -148,7 +148,7 @@ describe('BlockingDeque waits', () => {
   }
 
   describe('on any of several queues', () => {
-    it('pollFromAny looks at its own first, then at the others as named', async () => {
+    it('pollFromAny serves its own queue first, then the others as named', async () => {
       for (const queue of [third, other, name]) await raw().rpush(queue, `of ${queue}`)
       const order = await Promise.all([1, 2, 3].map(() => deque.pollFromAny(0, 'seconds', third, other, third, name)))
       expect(order).to.deep.equal([`of ${name}`, `of ${third}`, `of ${other}`])

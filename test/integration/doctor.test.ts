@@ -221,7 +221,7 @@ describe('redelayed doctor', function () {
       for (const code of ['malformed', 'negative-due'] as const) {
         const name = uniqueName('doctor')
         await subscribe(name)
-        // due, but not overdue yet when it is looked at
+        // due, but not overdue yet when it is examined
         const now = await redisNow()
         const entry = code === 'malformed' ? ([now, 'junk'] as const) : ([-1, ordered('n', 'x')] as const)
         await rawClient().zadd(rawKeys(name).timeouts, ...entry)
@@ -318,8 +318,8 @@ describe('redelayed doctor', function () {
         const { findings } = await examined([name])
         const found = findings.filter(({ code }) => code === 'repeat-unreadable')
         expect(found.map(({ queue, figures }) => [queue, figures])).to.deep.equal([
-          [name, { unreadable: 2, looked: 3, stored: 3 }],
-          [deadLettersOf(name), { unreadable: 1, looked: 1, stored: 1 }],
+          [name, { unreadable: 2, examined: 3, stored: 3 }],
+          [deadLettersOf(name), { unreadable: 1, examined: 1, stored: 1 }],
         ])
         expect(found[0]?.found)
           .to.include('"bomb"')
@@ -533,15 +533,15 @@ describe('redelayed doctor', function () {
         ])
       })
 
-      it('not-looked: what it may not see is no failure', async function () {
+      it('not-examined: what the user may not read is no failure', async function () {
         await start(this, careful)
         const { findings, exit } = await as(['~*', '&*', '+@all', '-config', '-info', '-acl', '-type', '-time'])
         expect(exit).to.equal(0)
-        expect(new Set(codesOf(findings, 'server'))).to.deep.equal(new Set(['info not-looked']))
+        expect(new Set(codesOf(findings, 'server'))).to.deep.equal(new Set(['info not-examined']))
         expect(findings.map(({ figures }) => figures['what'])).to.include.members(['INFO', 'CONFIG GET save', 'TIME'])
         const scripts = await as(['~*', '&*', '+@all', '-evalsha', '-eval', '-type', '-pubsub'], ['orders'])
         const about = scripts.findings.filter(({ queue }) => queue === 'orders')
-        expect(about.map(({ code }) => code)).to.deep.equal(['not-looked', 'not-looked', 'not-looked'])
+        expect(about.map(({ code }) => code)).to.deep.equal(['not-examined', 'not-examined', 'not-examined'])
       })
     })
 

@@ -111,7 +111,7 @@ describe('offer-many.lua', () => {
       published: [NOW],
     },
     {
-      what: 'says which are there already as messages of somebody else, and adds the rest',
+      what: 'says which are there already as messages of other clients, and adds the rest',
       before: { timeouts: [[b, NOW + 9]], order: [b] },
       items: [
         [500, a],

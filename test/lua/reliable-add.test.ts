@@ -296,7 +296,7 @@ describe('reliable-add.lua', () => {
       published: [],
     })),
     {
-      what: 'postpones what nobody has got any more',
+      what: 'postpones a message whose visibility has ended',
       before: having([{ ...held, until: NOW }]),
       items: [{ id: 'x', delay: 200 }],
       options: { existing: 'postpone' },
@@ -358,7 +358,7 @@ describe('reliable-add.lua', () => {
         published: [],
       })),
       {
-        what: `adds in the place of one that expired while somebody had it, existing ${existing}`,
+        what: `adds in the place of one that expired while a consumer had it, existing ${existing}`,
         before: having([{ ...held, until: NOW, expires: NOW - 1 }]),
         items: [{ id: 'x', delay: 3, payload: 'new' }],
         options: { existing },
@@ -391,7 +391,7 @@ describe('reliable-add.lua', () => {
         published: [],
       },
       {
-        what: `leaves one that somebody has got to the policy, though it has expired, existing ${existing}`,
+        what: `leaves one that a consumer has to the policy, though it has expired, existing ${existing}`,
         before: having([{ ...held, expires: NOW - 1 }]),
         items: [{ id: 'x', payload: 'new', delay: 200 }],
         options: { existing },
@@ -510,7 +510,7 @@ describe('reliable-add.lua', () => {
       published: [NOW],
     },
     {
-      what: 'takes what somebody has got meanwhile for its own when it is sent again',
+      what: 'takes a message that a consumer has by now for its own when it is sent again',
       before: having([held]),
       items: [{ id: 'x', payload: 'X', delay: 500 }],
       options: { resent: true },

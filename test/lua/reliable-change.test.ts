@@ -44,7 +44,7 @@ describe('reliable-remove.lua', () => {
         after: having([other]),
       },
       {
-        what: `removes what nobody has got any more, alsoHeld ${alsoHeld}`,
+        what: `removes a message whose visibility has ended, alsoHeld ${alsoHeld}`,
         before: having([ended, other]),
         alsoHeld,
         ids: ['x'],
@@ -53,7 +53,7 @@ describe('reliable-remove.lua', () => {
       },
     ]),
     {
-      what: 'leaves what somebody has got',
+      what: 'leaves a message that a consumer has',
       before: having([held, other]),
       ids: ['x'],
       reply: [false],
@@ -111,7 +111,7 @@ describe('reliable-remove.lua', () => {
       const queue = await rig.queue(having([waits, { id: 'w' }]))
       await queue.block(wrong)
       const done = run(rig.sender, remove, queue.keys, { nowMs: NOW, alsoHeld: true, ids: [raw('x')] })
-      // in the schedules behind the one where it is, nobody looks; without the history the rest goes on
+      // the script does not read the schedules behind the one where it is; without the history the rest goes on
       if (['due9', 'inFlight', 'failures'].includes(wrong)) expect(await done).to.deep.equal([true])
       else expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
       await queue.unblock(wrong)
@@ -210,7 +210,7 @@ describe('reliable-reschedule.lua', () => {
       published: [],
     },
     {
-      what: 'leaves what somebody has got',
+      what: 'leaves a message that a consumer has',
       before: having([held]),
       delayMs: 0,
       reply: null,
@@ -218,7 +218,7 @@ describe('reliable-reschedule.lua', () => {
       published: [],
     },
     ...[4, 6].map((priority) => ({
-      what: `takes what nobody has got any more, to priority ${priority}`,
+      what: `takes a message whose visibility has ended, to priority ${priority}`,
       before: having([{ ...x, until: NOW, attempts: 2 }]),
       delayMs: 500,
       priority,
@@ -383,19 +383,19 @@ describe('reliable-update.lua', () => {
       after: having([{ id: '' }]),
     },
     {
-      what: 'leaves what somebody has got',
+      what: 'leaves a message that a consumer has',
       before: having([{ id: 'x', payload: 'old', until: NOW + 1, priority: 7, headers: 'h' }, other]),
       reply: 0,
       after: having([{ id: 'x', payload: 'old', until: NOW + 1, priority: 7, headers: 'h' }, other]),
     },
     {
-      what: 'says that somebody has got this payload, as after a first attempt',
+      what: 'says that a consumer has this payload, as after a first attempt',
       before: having([{ id: 'x', payload: 'new', until: NOW + 1, headers: 'h' }]),
       reply: 1,
       after: having([{ id: 'x', payload: 'new', until: NOW + 1, headers: 'h' }]),
     },
     {
-      what: 'changes what nobody has got any more, and leaves what is known of its delivery',
+      what: 'changes a message whose visibility has ended, and leaves what is known of its delivery',
       before: having([{ id: 'x', payload: 'old', until: NOW, priority: 7 }]),
       reply: 1,
       after: having([{ id: 'x', payload: 'new', until: NOW, priority: 7 }]),

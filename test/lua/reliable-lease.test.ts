@@ -36,7 +36,7 @@ const NOT_HELD: { what: string; before: State; pair: readonly [id: string, lease
   },
   { what: 'one that was added anew', before: having([{ id: 'x', at: NOW - 9 }]), pair: ['x', '1 t'] },
   {
-    what: 'one that was added anew and delivered to somebody else',
+    what: 'one that was added anew and delivered to another consumer',
     before: having([{ id: 'x', until: NOW + 9, token: 'other' }]),
     pair: ['x', '1 t'],
   },

@@ -131,7 +131,7 @@ describe('reliable-move.lua', () => {
       after: having([{ id: 'a' }], { dead: asDead([a]) }),
     },
     {
-      what: 'leaves what somebody has got',
+      what: 'leaves a message that a consumer has',
       before: having([], {
         dead: asDead([
           { id: 'x', until: NOW + 5 },

@@ -129,7 +129,7 @@ describe('reliable-negative-acknowledge.lua', () => {
       published: [NOW + 500, `dead ${NOW}`],
     },
     {
-      what: 'has a limit of 10 when nobody says anything',
+      what: 'has a limit of 10 when neither message nor queue sets one',
       before: having([
         { id: 'x', until: NOW + 1, attempts: 9 },
         { id: 'y', until: NOW + 1, attempts: 10 },

@@ -267,7 +267,7 @@ describe('reliable-poll.lua', () => {
       after: having([taken(a), taken(b)]),
       published: [NOW + 500],
     },
-    // how long nobody else gets them
+    // how long no other consumer gets them
     {
       what: 'uses the visibility of the queue when it is given none',
       before: having([a], { config: [['visibilityTimeout', '77']] }),
@@ -416,7 +416,7 @@ describe('reliable-poll.lua', () => {
       published: [NOW + 500, `dead ${NOW}`],
     },
     {
-      what: 'has a limit of 10 when nobody says anything',
+      what: 'has a limit of 10 when neither message nor queue sets one',
       before: having([
         { ...a, attempts: 9 },
         { ...b, attempts: 10, priority: 6 },

@@ -239,8 +239,8 @@ describe('reliable-repeat.lua', () => {
     ...[
       { what: 'is visible right now', at: { at: NOW } },
       { what: 'was visible', at: { at: 1 } },
-      { what: 'somebody has got', at: { at: NOW + 7, until: NOW + 7 } },
-      { what: 'somebody had too long', at: { at: NOW + 7, until: NOW - 7 } },
+      { what: 'a consumer has', at: { at: NOW + 7, until: NOW + 7 } },
+      { what: 'a consumer had too long', at: { at: NOW + 7, until: NOW - 7 } },
     ].map(({ what, at }) => ({
       what: `does not withdraw what ${what}`,
       before: having([{ ...pending, ...at, attempts: 1 }], known),

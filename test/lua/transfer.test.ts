@@ -868,7 +868,7 @@ describe('transfer.lua', () => {
           published: [NOW + IDLE],
         },
         {
-          what: 'is not taken: nobody leads',
+          what: 'is not taken: no client leads',
           before: only(NOW + 1),
           args: { announce: true },
           reply: { moved: 0, leader: 'none', leaseUntil: 0 },

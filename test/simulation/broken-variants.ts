@@ -73,7 +73,7 @@ export const COSTLY_VARIANTS: readonly (Fault & { readonly raises: 'scripts' | '
     raises: 'scripts',
   },
   {
-    what: 'nobody defers to the leader',
+    what: 'no follower defers to the leader',
     changes: [replace('afterDeadline', 'state.subscribers <= 1', 'true')],
     raises: 'scripts',
   },

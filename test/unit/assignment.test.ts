@@ -138,7 +138,7 @@ describe('Assignment.handle', () => {
     })
   }
 
-  it('ends with the reason of the signal, also where the handler never looks at it', async () => {
+  it('ends with the reason of the signal, also where the handler never reads it', async () => {
     const { assignment, handle } = make([true])
     const handled = handle(() => new Promise(() => undefined))
     assignment.abort(new ShutdownError('closed'))

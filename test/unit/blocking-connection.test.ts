@@ -72,7 +72,7 @@ describe('BlockingConnection', () => {
       connection.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
     )
 
-  it('keeps its connection where somebody ends its waits with an error', async () => {
+  it('keeps its connection when another client ends its waits with an error', async () => {
     let ended = 0
     const connection = connectionOf(async () => {
       const message = 'UNBLOCKED client unblocked via CLIENT UNBLOCK'

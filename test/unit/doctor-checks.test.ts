@@ -64,7 +64,7 @@ const kept = (change: Partial<ReliableState>): Finding[] =>
     name: 'mails',
     wrongTypes: [],
     settings: [],
-    repeats: { stored: 0, looked: 0, unreadable: 0, examples: [] },
+    repeats: { stored: 0, examined: 0, unreadable: 0, examples: [] },
     refusals: new Refusals(),
     ...change,
   })
@@ -144,7 +144,7 @@ describe('what the doctor makes of what it saw', () => {
       ['info acl-missing'],
       /BLMOVE, which is needed for deques/,
     ],
-    ['a refusal', server({ refusals: refused }), ['info not-looked'], /Could not look at CONFIG GET save: NOPERM/],
+    ['a refusal', server({ refusals: refused }), ['info not-examined'], /Could not examine CONFIG GET save: NOPERM/],
 
     ['no client to deliver', holding({ pending: 2 }, 0), ['warning no-subscriber'], /2 entries are pending/],
     ['no client, and nothing to deliver', holding({ delivered: 3 }, 0), []],
@@ -168,7 +168,7 @@ describe('what the doctor makes of what it saw', () => {
       /1 pending entry is .*perhaps 2,000 more/,
     ],
     [
-      'perhaps missing, and no second look that decides',
+      'perhaps missing, and no recheck that decides',
       holding({ suspected: 1 }),
       ['info order-missing'],
       /1 pending entry was not seen/,
@@ -206,12 +206,12 @@ describe('what the doctor makes of what it saw', () => {
     ],
     [
       'an unreadable repeat among more than are read',
-      kept({ repeats: { stored: 20_000, looked: 10_000, unreadable: 1, examples: [{ name: 'a\n', why: 'b\nc' }] } }),
+      kept({ repeats: { stored: 20_000, examined: 10_000, unreadable: 1, examples: [{ name: 'a\n', why: 'b\nc' }] } }),
       ['warning repeat-unreadable'],
       /^1 stored repeat cannot be read among the 10,000 that were read: "a\\n": b c\.$/,
     ],
-    ['a refusal about a reliable queue', kept({ refusals: refused }), ['info not-looked']],
-    ['a refusal about a queue', queue({ refusals: refused }), ['info not-looked']],
+    ['a refusal about a reliable queue', kept({ refusals: refused }), ['info not-examined']],
+    ['a refusal about a queue', queue({ refusals: refused }), ['info not-examined']],
   ]
   for (const [what, findings, expected, says] of cases) {
     it(`${what}: ${expected.join(', ') || 'nothing'}`, () => {

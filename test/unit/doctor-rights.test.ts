@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError, UnsupportedServerError } from '../../src/index.js'
 import * as generated from '../../src/store/scripts/generated.js'
-import { allowedBy } from '../../src/doctor/acl-rules.js'
+import { allowedBy } from '../../src/doctor/inspect-acl.js'
 import type { Server } from '../../src/doctor/access.js'
 import { MEANINGS, meaningOf, type Code } from '../../src/doctor/finding.js'
-import { lookAtAcl } from '../../src/doctor/inspect-acl.js'
+import { inspectAcl } from '../../src/doctor/inspect-acl.js'
 import { NEEDED } from '../../src/doctor/needed-commands.js'
 import { Refusals } from '../../src/doctor/refusals.js'
 
@@ -98,13 +98,13 @@ describe('the rules of an ACL user', () => {
   it('are read before Redis 7', async () => {
     const user = ['flags', ['on'], 'commands', '+@all -@slow -lmove', 'keys', ['*']]
     const server = serverThat({ ...noDryRun, 'ACL WHOAMI': 'app', 'ACL GETUSER': user, 'ACL CAT': ['zadd', 'cluster'] })
-    const single = await lookAtAcl(server, false, new Refusals())
+    const single = await inspectAcl(server, false, new Refusals())
     expect(single).to.deep.equal({
       user: 'app',
       missing: ['ZADD'],
       missingFor: [{ purpose: 'deques', commands: ['LMOVE'] }],
     })
-    expect((await lookAtAcl(server, true, new Refusals()))?.missing).to.deep.equal([
+    expect((await inspectAcl(server, true, new Refusals()))?.missing).to.deep.equal([
       'ZADD',
       'CLUSTER|SLOTS',
       'CLUSTER|INFO',
@@ -112,19 +112,19 @@ describe('the rules of an ACL user', () => {
     ])
   })
 
-  it('are nothing to look at before Redis 6', async () => {
+  it('are not examined before Redis 6', async () => {
     const refusals = new Refusals()
     const server = serverThat({ 'ACL WHOAMI': new UnsupportedServerError('ERR unknown command `ACL`') })
-    expect(await lookAtAcl(server, false, refusals)).to.equal(undefined)
+    expect(await inspectAcl(server, false, refusals)).to.equal(undefined)
     expect(refusals.list).to.deep.equal([])
   })
 
-  it('are noted as not looked at where the user may not see them', async () => {
+  it('are noted as not examined where the user may not read them', async () => {
     for (const denied of ['ACL WHOAMI', 'ACL GETUSER']) {
       const refusals = new Refusals()
       const no = new CommandError('NOPERM', 'NOPERM no permissions')
       const server = serverThat({ ...noDryRun, 'ACL WHOAMI': 'app', [denied]: no })
-      expect(await lookAtAcl(server, false, refusals)).to.equal(undefined)
+      expect(await inspectAcl(server, false, refusals)).to.equal(undefined)
       expect(refusals.list.map(([, why]) => why)).to.deep.equal([no.message])
     }
   })

@@ -154,7 +154,7 @@ describe('The states of the due scheduler', () => {
     })
   }
 
-  it('defers to nobody when it is alone', () => {
+  it('does not defer when it is the only client', () => {
     for (const subscribers of [0, 1])
       expect(seen(after(stateOf('waiting', { subscribers }), { type: 'deadline' }))).to.equal(RUN.true)
   })

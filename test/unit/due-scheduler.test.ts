@@ -104,7 +104,7 @@ describe('DueScheduler', () => {
     expect(calls.map(({ announce }) => announce)).to.deep.equal([true, false])
   })
 
-  it('looks at once for a due time that it cannot place yet', async () => {
+  it('runs the script at once for a due time that it cannot place yet', async () => {
     const { scheduler, clock, calls } = setUp()
     scheduler.onAnnounced(AHEAD + 5_000_000)
     await clock.advance(1)
@@ -224,7 +224,7 @@ describe('DueScheduler', () => {
       expect(calls).to.have.length(1)
     })
 
-    it('waits for days without an early look, in steps that Node can wait', async () => {
+    it('waits for days without an early run, in steps that Node can wait', async () => {
       const DAY = 86_400_000
       for (const days of [24, 25, 30, 60, 365]) {
         const { clock, calls, redisNow } = await started({ next: AHEAD + 1000.25 + days * DAY })
@@ -681,7 +681,7 @@ describe('DueScheduler', () => {
       expect(calls).to.have.length(1)
     })
 
-    it('does not follow when a sweep has looked meanwhile', async () => {
+    it('does not follow when a sweep has run the script meanwhile', async () => {
       const { scheduler, clock, calls } = await started({ subscribers: 20, next: due })
       await clock.advance(101)
       scheduler.wake()

@@ -132,7 +132,7 @@ describe('Poller', () => {
     await poller.stop()
   })
 
-  it('does not look while no call waits, whatever is announced', async () => {
+  it('polls nothing while no call waits, whatever is announced', async () => {
     const { poller, asked } = setUp(() => reply(['a'], NOW))
     await poller.take(1, { visibilityMs: -1, beforehand: false }, {})
     poller.onAnnounced(NOW)

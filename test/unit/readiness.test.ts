@@ -10,13 +10,13 @@ function client(status: string): Redis {
 }
 
 describe('Readiness', () => {
-  it('looks at the server once, however many wait', async () => {
-    let looks = 0
-    const readiness = new Readiness(client('ready'), 1_000, () => Promise.resolve(void looks++))
+  it('examines the server once, however many calls wait', async () => {
+    let checks = 0
+    const readiness = new Readiness(client('ready'), 1_000, () => Promise.resolve(void checks++))
     expect(readiness.now).to.equal(false)
     await Promise.all([readiness.wait(), readiness.wait()])
     await readiness.wait()
-    expect([looks, readiness.now]).to.deep.equal([1, true])
+    expect([checks, readiness.now]).to.deep.equal([1, true])
   })
 
   it('ends at its close those who wait for a connection, and those who wait for an answer that does not come', async () => {

@@ -11,7 +11,7 @@ describe('Link', () => {
     return new ReconnectingConnection({ role: 'blocking', address: 'nowhere', open, connectTimeout: 5_000, emit })
   }
 
-  it('does not look for a node that is gone until a caller asks again', async () => {
+  it('does not search for a node that is gone until a caller asks again', async () => {
     let opened = 0
     const link = linkThat(
       () => {

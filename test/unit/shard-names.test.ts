@@ -128,7 +128,7 @@ describe('names of shards', () => {
     }
   })
 
-  it('the name in Redis is what is looked at', () => {
+  it('the name in Redis decides', () => {
     const mapped = shardName('orders', 1, (name) => `app:${name}`)
     expect(keySlot(`app:${mapped}`)).to.be.within(5462, 5462 + 31)
     expect(mapped).to.match(/^orders:1:\d+$/)

@@ -77,7 +77,7 @@ async function play(seed: number, sideBySide: boolean) {
   const lost: number[] = []
   const consumer = new ShardedConsumer<number>({
     sources: lists,
-    holders: new Set(),
+    buffers: new Set(),
     clock,
     random,
     closedError: () => new Error('closed'),

@@ -80,12 +80,12 @@ const cut = new ConnectionError('cut', 'unknown')
 function setUp(count: number) {
   const clock = new FakeClock()
   const shards = Array.from({ length: count }, () => new FakeShard())
-  const holders = new Set<PrefetchBuffer>()
+  const buffers = new Set<PrefetchBuffer>()
   const failures: [number, string][] = []
   const lost: [number, number][] = []
   const consumer = new ShardedConsumer<string>({
     sources: shards,
-    holders,
+    buffers,
     clock,
     random: () => 0,
     closedError: () => new ShutdownError('closed'),
@@ -103,7 +103,7 @@ function setUp(count: number) {
     return result
   }
   const take = (max = 1, options: { timeoutMs?: number; signal?: AbortSignal } = {}) => consumer.take(max, options)
-  return { clock, shards, holders, failures, lost, consumer, outcome, take }
+  return { clock, shards, buffers, failures, lost, consumer, outcome, take }
 }
 
 describe('the consumer of a sharded queue', () => {
@@ -156,19 +156,19 @@ describe('the consumer of a sharded queue', () => {
   })
 
   it('when no call asks any more the waits end after a moment, and what was popped without one goes back in its order', async () => {
-    const { shards, take, clock, holders, consumer } = setUp(3)
+    const { shards, take, clock, buffers, consumer } = setUp(3)
     shards[0]!.list.push('a')
     shards[1]!.list.push('b1', 'b2', 'b3', 'b4')
     expect(await take(5)).to.deep.equal(['a'])
     expect(shards[1]!.list).to.deep.equal(['b3', 'b4'])
-    expect([...holders]).to.deep.equal([consumer])
+    expect([...buffers]).to.deep.equal([consumer])
     expect(consumer.holding).to.equal(true)
     await clock.advance(49)
     expect(shards[2]!.aborts).to.equal(0)
     await clock.advance(1)
     expect(shards[1]!.list).to.deep.equal(['b1', 'b2', 'b3', 'b4'])
     expect(shards[2]!.isWaitedFor).to.equal(false)
-    expect(holders.size).to.equal(0)
+    expect(buffers.size).to.equal(0)
     expect(clock.pending).to.deep.equal([])
   })
 
@@ -423,14 +423,14 @@ describe('the consumer of a sharded queue', () => {
     })
 
     it('puts back what no call got, once, however often it is closed; no timer is left', async () => {
-      const { shards, take, consumer, clock, holders } = setUp(3)
+      const { shards, take, consumer, clock, buffers } = setUp(3)
       for (const shard of shards) shard.list.push('a', 'b')
       expect(await take()).to.deep.equal(['a'])
       await Promise.all([consumer.close(), consumer.close()])
       await consumer.close()
       expect(shards.map(({ list }) => list.join('')).toSorted()).to.deep.equal(['ab', 'ab', 'b'])
       expect(clock.pending).to.deep.equal([])
-      expect(holders.size).to.equal(0)
+      expect(buffers.size).to.equal(0)
     })
 
     it('waits for what is on its way back', async () => {

@@ -12,7 +12,7 @@ export function checkKeys({ name, wrongTypes, denied, refusals, hasSpreadKeys }:
     findings.push(aboutQueue(name, 'acl-missing', 'error', found, { denied }))
   }
   for (const [what, why] of refusals.list) {
-    findings.push(aboutQueue(name, 'not-looked', 'info', `Could not look at ${what}: ${why}.`, { what, why }))
+    findings.push(aboutQueue(name, 'not-examined', 'info', `Could not examine ${what}: ${why}.`, { what, why }))
   }
   return findings
 }

@@ -14,7 +14,7 @@ export function checkOrder({ name, contents }: QueueState): Finding[] {
   }
   if (missing.length === 0 && suspected > 0) {
     const seen = counted(suspected, 'pending entry was', 'pending entries were')
-    const found = `${seen} not seen in the order list, which is too long or changes too fast for a second look.`
+    const found = `${seen} not seen in the order list, which is too long or changes too fast to be checked again.`
     findings.push(aboutQueue(name, 'order-missing', 'info', found, { missing: 0, suspected }, false))
   }
   if (orphans > 0) {

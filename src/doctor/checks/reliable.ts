@@ -12,15 +12,15 @@ export function checkReliable({ name, wrongTypes, settings, repeats, refusals }:
     const found = `The stored setting ${setting} is ${shown}.`
     findings.push(aboutQueue(name, 'setting-without-effect', 'warning', found, { setting, value: shown }))
   }
-  const { stored, looked, unreadable, examples } = repeats
+  const { stored, examined, unreadable, examples } = repeats
   if (unreadable > 0) {
-    const among = looked < stored ? ` among the ${looked.toLocaleString('en')} that were read` : ''
+    const among = examined < stored ? ` among the ${examined.toLocaleString('en')} that were read` : ''
     const first = examples.map(({ name: repeat, why }) => `${quoted(repeat)}: ${clean(why, 200)}`)
     const found = `${counted(unreadable, 'stored repeat')} cannot be read${among}: ${first.join('; ')}.`
-    findings.push(aboutQueue(name, 'repeat-unreadable', 'warning', found, { unreadable, looked, stored }))
+    findings.push(aboutQueue(name, 'repeat-unreadable', 'warning', found, { unreadable, examined, stored }))
   }
   for (const [what, why] of refusals.list) {
-    findings.push(aboutQueue(name, 'not-looked', 'info', `Could not look at ${what}: ${why}.`, { what, why }))
+    findings.push(aboutQueue(name, 'not-examined', 'info', `Could not examine ${what}: ${why}.`, { what, why }))
   }
   return findings
 }

@@ -13,7 +13,7 @@ export function checkRights({ address, acl, refusals }: ServerState): Finding[] 
     findings.push(aboutServer(address, 'acl-missing', 'info', found, { user: acl?.user, commands, purpose }))
   }
   for (const [what, why] of refusals.list) {
-    findings.push(aboutServer(address, 'not-looked', 'info', `Could not look at ${what}: ${why}.`, { what, why }))
+    findings.push(aboutServer(address, 'not-examined', 'info', `Could not examine ${what}: ${why}.`, { what, why }))
   }
   return findings
 }

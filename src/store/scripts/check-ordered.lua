@@ -21,17 +21,17 @@ local function isListed(entry)
   local at = redis.pcall('LPOS', order, entry, 'RANK', -1, 'MAXLEN', LAST)
   if not at or type(at) == 'number' then return at end
   -- before Redis 6.0.6 there is no LPOS
-  local looked, bytes, step = 0, 0, 8
-  while looked < LAST do
-    step = math.min(step, LAST - looked)
-    local elements = redis.call('LRANGE', order, -looked - step, -looked - 1)
+  local examined, bytes, step = 0, 0, 8
+  while examined < LAST do
+    step = math.min(step, LAST - examined)
+    local elements = redis.call('LRANGE', order, -examined - step, -examined - 1)
     for _, element in ipairs(elements) do
       if element == entry then return true end
       bytes = bytes + #element
     end
     if #elements < step then break end
-    looked = looked + step
-    step = nextStep(step, looked, bytes, BYTES)
+    examined = examined + step
+    step = nextStep(step, examined, bytes, BYTES)
   end
   return false
 end

@@ -1,19 +1,19 @@
--- Look through one page of the schedule for entries that carry one of some payloads, and remove these or all others of
+-- Search one page of the schedule for entries that carry one of some payloads, and remove these or all others of
 -- the page if asked to. The next page starts behind an entry that stays, so that what others add or remove meanwhile
--- shifts nothing: an entry that is there all the time is looked at.
--- A removal can walk the order list, so the time is looked at after each one. Reads in small steps, as the entries can be large.
+-- shifts nothing: an entry that is there all the time is examined.
+-- A removal can walk the order list, so the clock is read after each one. Reads in small steps, as the entries can be large.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
 --
 -- ARGV[1] afterScore  text     the score of the entry behind which the page starts; empty for the first page
 -- ARGV[2] after       bytes    that entry, which can have no bytes where a stranger wrote it
--- ARGV[3] page        integer  entries to look at
+-- ARGV[3] page        integer  entries to examine
 -- ARGV[4] bytes       integer  the page ends with the entry that brings it to so many bytes
--- ARGV[5] ordered     flag     look only at entries that stand in the order list
+-- ARGV[5] ordered     flag     examine only entries that stand in the order list
 -- ARGV[6] remove      text     `matches`, `others`, or `nothing`
 -- ARGV[7] budgetUs    integer  microseconds to work before returning
--- ARGV[8..] payloads  bytes*   what to look for
+-- ARGV[8..] payloads  bytes*   what to search for
 --
 -- returns {entries removed, 1 when this was the last page else 0, score and bytes of the entry behind which the next page
 --   starts, and from 0 on the positions in `payloads` of those that were found}
@@ -43,14 +43,14 @@ if score ~= '' then
   end
 end
 local removed, found, seen = 0, {}, {}
-local looked, bytes, step, over, full = 0, 0, 8, false, false
-while looked < page and not over and not full do
-  step = math.min(step, page - looked)
+local examined, bytes, step, over, full = 0, 0, 8, false, false
+while examined < page and not over and not full do
+  step = math.min(step, page - examined)
   local entries = redis.call('ZRANGE', timeouts, from, from + step - 1, 'WITHSCORES')
   over = #entries < step * 2
   for i = 1, #entries, 2 do
     local entry = entries[i]
-    looked = looked + 1
+    examined = examined + 1
     bytes = bytes + #entry
     full = bytes >= most
     local start, inOrder = layout(entry)
@@ -78,7 +78,7 @@ while looked < page and not over and not full do
       break
     end
   end
-  step = nextStep(step, looked, bytes, most)
+  step = nextStep(step, examined, bytes, most)
 end
 local reply = {removed, over and 1 or 0, score, after}
 for _, position in ipairs(found) do reply[#reply + 1] = position end

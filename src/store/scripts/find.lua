@@ -1,4 +1,4 @@
--- Look through one page of the pending entries for a payload, and remove the first match if asked to. Reads in small steps, as
+-- Search one page of the pending entries for a payload, and remove the first match if asked to. Reads in small steps, as
 -- the entries can be large.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
@@ -6,7 +6,7 @@
 --
 -- ARGV[1] tail     bytes    how the entry ends: the payload's length as 64-bit little endian, and the payload
 -- ARGV[2] from     integer  index of the page's first entry
--- ARGV[3] page     integer  entries to look at
+-- ARGV[3] page     integer  entries to examine
 -- ARGV[4] bytes    integer  the page ends with the entry that brings it to so many bytes
 -- ARGV[5] ordered  flag     walk the order list; otherwise the schedule
 -- ARGV[6] remove   flag     remove the first match
@@ -26,10 +26,10 @@ local function matches(entry)
   return header == 8 or string.byte(entry, 1) == header - 1
 end
 
-local looked, bytes, step = 0, 0, 8
-while looked < page and bytes < most do
-  step = math.min(step, page - looked)
-  local entries = redis.call(command, key, from + looked, from + looked + step - 1)
+local examined, bytes, step = 0, 0, 8
+while examined < page and bytes < most do
+  step = math.min(step, page - examined)
+  local entries = redis.call(command, key, from + examined, from + examined + step - 1)
   for _, entry in ipairs(entries) do
     if matches(entry) then
       if ARGV[6] == '1' then
@@ -38,11 +38,11 @@ while looked < page and bytes < most do
       end
       return {1, -1}
     end
-    looked = looked + 1
+    examined = examined + 1
     bytes = bytes + #entry
-    if bytes >= most then return {0, from + looked} end
+    if bytes >= most then return {0, from + examined} end
   end
   if #entries < step then return {0, -1} end
-  step = nextStep(step, looked, bytes, most)
+  step = nextStep(step, examined, bytes, most)
 end
-return {0, from + looked}
+return {0, from + examined}

@@ -5,8 +5,8 @@
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 --
 -- ARGV[1] due   text     the due time at which the page starts; -inf for the first page
--- ARGV[2] skip  integer  entries of that due time that were looked at already
--- ARGV[3] page  integer  entries to look at
+-- ARGV[2] skip  integer  entries of that due time that were examined already
+-- ARGV[3] page  integer  entries to examine
 --
 -- returns {due time and `skip` of the next page, or "" and 0 when this was the last, entries with a negative due time,
 --   others that cannot be read, those of them that are due, entries of the old format, and then for each that should stand

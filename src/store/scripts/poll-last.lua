@@ -1,5 +1,5 @@
 -- Take the last pending entry before it is due, and put its payload first into another list.
--- The other list is pushed to first, so that an error leaves the entry where it was. An entry that cannot be read is not looked for in a
+-- The other list is pushed to first, so that an error leaves the entry where it was. An entry that cannot be read is not searched for in a
 -- long order list: its partner there is an orphan, which transfers set aside when it is at the head.
 --
 -- KEYS[1] timeouts    zset  packed entry -> due time, epoch ms

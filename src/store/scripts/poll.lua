@@ -1,5 +1,5 @@
 -- Take pending entries before they are due; they will not be delivered. Reads in small steps, as the entries can be large. To find one
--- in the order list can be a walk, so the time is looked at after each one, and one that cannot be read is not looked for in a long list:
+-- in the order list can be a walk, so the clock is read after each one, and one that cannot be read is not searched for in a long list:
 -- its partner there is an orphan, which transfers set aside when it is at the head.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
@@ -8,7 +8,7 @@
 -- ARGV[1] count    integer  most entries to take
 -- ARGV[2] bytes    integer  none is taken after the entry that brings them to so many bytes
 -- ARGV[3] ordered  flag     the oldest offered first, by the order list; otherwise the earliest due first
--- ARGV[4] budgetUs  integer  after so many microseconds no other entry is looked for in the order list
+-- ARGV[4] budgetUs  integer  after so many microseconds no other entry is searched for in the order list
 --
 -- returns the packed entries
 local timeouts, order = KEYS[1], KEYS[2]

@@ -156,7 +156,7 @@ while done < overdue and bytes < most do
     moved = moved + run
   elseif payloads[1] then
     if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, first)) end
-    -- Out of order: LREM walks the list, so the time is looked at after each one.
+    -- Out of order: LREM walks the list, so the clock is read after each one.
     mayHaveOrphans = true
     for n, payload in ipairs(payloads) do
       redis.call('RPUSH', destination, payload)

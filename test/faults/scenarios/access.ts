@@ -105,7 +105,7 @@ export async function withTls(): Promise<TlsStage> {
 
 export const tls: readonly Scenario<TlsStage>[] = [
   {
-    name: 'the server shows a certificate of somebody else, and then its own again',
+    name: 'the server shows a certificate of another host, and then its own again',
     allowed: { lost: IN_ALL_HANDS },
     async fault(bench, stage) {
       await stage.show('wrong')

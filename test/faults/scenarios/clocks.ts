@@ -20,7 +20,7 @@ export const redisJumps: Scenario<ShiftedStage> = {
 }
 
 export const longDelays: Scenario<ShiftedStage> = {
-  name: 'messages due in 30 and in 60 days: nobody spins, and each comes when its day does',
+  name: 'messages due in 30 and in 60 days: no client spins, and each comes when its day does',
   async fault(bench, stage) {
     const [producer] = bench.workers.producer
     await bench.produce(false)

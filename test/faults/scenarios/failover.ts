@@ -126,7 +126,7 @@ export const clusters: readonly Scenario<ClusterStage>[] = [
     fault: (bench, stage) => moveSlot(bench, stage, bench.keys.timeouts),
   },
   {
-    name: 'names whose keys lie in different slots are refused, and disturb nobody',
+    name: 'names whose keys lie in different slots are refused, and disturb no other queue',
     async fault(_, stage) {
       const client = createClient({ ...stage.client, codec: codecs.json() })
       try {

@@ -24,7 +24,7 @@ export const network: readonly Scenario<StandaloneStage>[] = [
     },
   },
   {
-    name: 'nobody is there for seconds',
+    name: 'no server is there for seconds',
     allowed: { lost: IN_ALL_HANDS },
     async fault(bench, { proxy }) {
       proxy.refuse(true)

@@ -98,7 +98,7 @@ export const server: readonly ServerScenario[] = [
     },
   },
   {
-    name: 'a script of somebody else that runs for seconds: BUSY',
+    name: "another client's script that runs for seconds: BUSY",
     async fault(bench, stage) {
       const redis = await bench.raw()
       await redis.config('SET', 'busy-reply-threshold', 100)

@@ -11,7 +11,7 @@ end
 local function layout(entry)
   local size = #entry
   local idLength, _, _, _, _, _, a, b, c, d, e, f, g, h, i, j, k = byte(entry, 1, 17)
-  -- nearly all, in one look: an id of five bytes, or of eight
+  -- nearly all, in one comparison: an id of five bytes, or of eight
   if idLength == 5 and h and a + b * 256 + c * 65536 + d * 16777216 == size - 14 and e + f + g + h == 0 then
     return 15, false
   end

@@ -4,12 +4,12 @@ import type { Sender } from '../store/sender.js'
 import { Pace } from './pace.js'
 
 /** The limit for one queue, pauses included. */
-const SECOND_LOOK_MS = 30_000
+const RECHECK_MS = 30_000
 const PAGE = 500
 /** By how many elements a page overlaps the one before, because so many may leave the list between two scripts. */
 const OVERLAP = 250
 
-export interface SecondLook {
+export interface Recheck {
   /** Pending entries that the order list lacks. */
   readonly missing: readonly EntryName[]
   /** The number of suspects that were not checked. */
@@ -24,8 +24,8 @@ export async function recheckSuspects(
   sender: Sender,
   keys: QueueKeys,
   suspects: readonly EntryName[],
-  mostMs = SECOND_LOOK_MS,
-): Promise<SecondLook> {
+  mostMs = RECHECK_MS,
+): Promise<Recheck> {
   const store = new DelayedStore(sender, keys)
   const until = performance.now() + mostMs
   const pace = new Pace()
@@ -59,11 +59,11 @@ async function removeListed(
     if (performance.now() > until) return null
     const page = PAGE + (before === undefined ? 0 : OVERLAP)
     const from = -skip - PAGE
-    const { looked, prefixes } = await pace.run(() => store.inspectOrder(from, page))
+    const { examined, prefixes } = await pace.run(() => store.inspectOrder(from, page))
     const ids = prefixes.map(idOf)
     if (before !== undefined && !ids.some((id) => before?.has(id))) return false
     for (const id of ids) left.delete(id)
-    if (looked < page) return true
+    if (examined < page) return true
     if (ids.length === 0) return null // a page of orphans, to which the next page cannot be joined
     before = new Set(ids)
   }

@@ -1,23 +1,23 @@
-/** What seems to be missing in an order list is looked for again, on a real Redis, while the list changes. */
+/** What seems to be missing in an order list is searched for again, on a real Redis, while the list changes. */
 import { expect } from 'chai'
 import { queueKeys, type QueueKeys } from '../../src/keys.js'
 import type { Sender } from '../../src/store/run.js'
 import { inspectOrder } from '../../src/store/scripts.js'
 import { inspectBoth } from '../../src/doctor/inspect-queue.js'
-import { recheckSuspects } from '../../src/doctor/second-look.js'
+import { recheckSuspects } from '../../src/doctor/recheck.js'
 import { ordered, senderOf } from '../lua/support.js'
 import { rawClient, uniqueName } from '../support/redis.js'
 import { cleanUp, onCleanup } from './fixtures.js'
 
 const DUE = Date.now() + 3_600_000
 
-describe("the doctor's second look", function () {
+describe("the doctor's recheck", function () {
   this.timeout(30_000)
   let keys: QueueKeys
   let offered: Buffer[]
 
   beforeEach(() => {
-    keys = queueKeys(uniqueName('second-look'))
+    keys = queueKeys(uniqueName('recheck'))
     offered = []
     onCleanup(() => rawClient().del(keys.timeouts, keys.order))
   })
@@ -83,7 +83,7 @@ describe("the doctor's second look", function () {
       if (script !== inspectOrder.source.sha1) return ask()
       pages++
       const page = await ask()
-      // behind the last page of the first look
+      // behind the last page of the first pass
       if (pages === 21) await offer(200)
       return page
     })
