@@ -32,6 +32,23 @@ function cleanCause(cause: unknown): Error {
   return cleanError(toError(cause))
 }
 
+/** What was thrown, as an error of the package. */
+export function toRedelayed(thrown: unknown): RedelayedError {
+  if (thrown instanceof RedelayedError) return thrown
+  return new RedelayedError('ERR_INTERNAL', toError(thrown).message, { cause: thrown })
+}
+
+/** The error of work that no caller waits for, for an `error` event: what failed, and the code of its cause. */
+export function failureOf(
+  what: string,
+  thrown: unknown,
+  { queue, code = 'ERR_INTERNAL' }: { queue?: string | undefined; code?: string } = {},
+): RedelayedError {
+  const cause = toError(thrown)
+  const known = cause instanceof RedelayedError ? cause.code : code
+  return new RedelayedError(known, `${what}: ${cause.message}`, { queue, cause })
+}
+
 /** Notes which queue an error is about, when the layer that made it did not know. */
 export function attributeTo<E extends RedelayedError>(error: E, queue: string): E {
   if (error.queue !== undefined) return error

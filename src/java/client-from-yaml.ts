@@ -6,8 +6,8 @@ import { readRedissonYaml, type RedissonYamlOptions } from './redisson-yaml/redi
  * replicated and master-slave; needs the package `yaml`. Without a `codec` in the file it is Kryo 5, as in Redisson since
  * 3.19. Settings without a meaning here are ignored with one warning each; settings that cannot be honoured are errors.
  *
- * @throws `InvalidArgumentError` when the file is wrong, with the path of the setting
- * @throws `UnsupportedOperationError` when the file needs a feature that this package lacks
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the file is wrong; the message has the path of the setting
+ * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the file needs a feature that this package lacks
  *
  * @example
  * ```ts

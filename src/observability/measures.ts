@@ -54,7 +54,7 @@ export interface Sink {
   record(name: keyof typeof HISTOGRAMS, labels: Labels, value: number): void
 }
 
-/** A queue whose depth is looked at each time the gauges are read. */
+/** A queue whose depth is read each time the gauges are read. */
 export type MeasuredQueue = ReliableQueue | DelayedQueue
 
 /** One reading of a gauge. */

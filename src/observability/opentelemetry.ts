@@ -32,7 +32,7 @@ export interface OpenTelemetry {
 /**
  * Traces and metrics for OpenTelemetry; needs the package `@opentelemetry/api`, and an SDK that the application has set up.
  *
- * @throws UnsupportedOperationError (`ERR_UNSUPPORTED_OPERATION`) `@opentelemetry/api` is not installed
+ * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: `@opentelemetry/api` is not installed
  * @example
  * ```ts
  * import { createClient } from 'redelayed'

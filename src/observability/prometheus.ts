@@ -26,7 +26,7 @@ export interface PrometheusMetrics {
 /**
  * Measures a client for Prometheus; needs the package `prom-client`. See docs/observability.md for the metrics.
  *
- * @throws UnsupportedOperationError (`ERR_UNSUPPORTED_OPERATION`) `prom-client` is not installed
+ * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: `prom-client` is not installed
  * @example
  * ```ts
  * import { prometheusMetrics } from 'redelayed/prometheus'

@@ -15,7 +15,8 @@ import {
 } from './waits.js'
 
 /**
- * Redisson's `RBlockingDeque`: a deque whose consumers can wait at both ends. In everything else as `BlockingQueue`.
+ * Redisson's `RBlockingDeque`: a deque whose consumers can wait at both ends. A method without a comment is that of `Deque` or of
+ * `BlockingQueue`, and has its documentation.
  */
 export class BlockingDeque<T = unknown>
   extends ListQueue<T>
@@ -40,22 +41,38 @@ export class BlockingDeque<T = unknown>
     this.subscriptions = new Subscriptions(this.waits, this.name, context.hub.emit)
   }
 
-  /** Appends a value. */
   async put(value: T): Promise<void> {
     await this.offer(value)
   }
 
-  /** Puts a value in front. */
+  /**
+   * Puts a value in front.
+   *
+   * @throws as `addFirst`
+   *
+   * @example
+   * ```ts
+   * await blockingDeque.putFirst('to ada')
+   * ```
+   */
   putFirst(value: T): Promise<void> {
     return this.addFirst(value)
   }
 
-  /** Appends a value. */
+  /**
+   * Appends a value.
+   *
+   * @throws as `addLast`
+   *
+   * @example
+   * ```ts
+   * await blockingDeque.putLast('to ada')
+   * ```
+   */
   putLast(value: T): Promise<void> {
     return this.addLast(value)
   }
 
-  /** Takes the first element, waiting for one as long as it takes. */
   take(options: TakeOptions = {}): Promise<T> {
     return this.waits.take('left', options)
   }
@@ -67,8 +84,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * console.log(await deque.takeFirst())
+   * console.log(await blockingDeque.takeFirst())
    * ```
    */
   takeFirst(options: TakeOptions = {}): Promise<T> {
@@ -82,15 +98,23 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * console.log(await deque.takeLast())
+   * console.log(await blockingDeque.takeLast())
    * ```
    */
   takeLast(options: TakeOptions = {}): Promise<T> {
     return this.waits.take('right', options)
   }
 
-  /** Takes the first element if there is one, without waiting; else `null`. */
+  /**
+   * Takes the first element if there is one, without waiting; else `null`.
+   *
+   * @throws as `pollFirst`
+   *
+   * @example
+   * ```ts
+   * console.log(await blockingDeque.poll(5, 'seconds'))
+   * ```
+   */
   poll(): Promise<T | null>
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
   poll(timeout: number, options?: TakeOptions): Promise<T | null>
@@ -107,8 +131,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * console.log(await deque.pollFirst(5, 'seconds'))
+   * console.log(await blockingDeque.pollFirst(5, 'seconds'))
    * ```
    */
   pollFirst(): Promise<T | null>
@@ -127,8 +150,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * console.log(await deque.pollLast(5, 'seconds'))
+   * console.log(await blockingDeque.pollLast(5, 'seconds'))
    * ```
    */
   pollLast(): Promise<T | null>
@@ -139,32 +161,36 @@ export class BlockingDeque<T = unknown>
     return this.waits.poll('right', args)
   }
 
-  /** As `BlockingQueue.takeMany`. */
   takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
     return this.waits.takeMany(max, options)
   }
 
-  /** Takes elements for ever; the loop's body is done with one before the next is taken. */
+  /**
+   * Takes elements for ever; the loop's body is done with one before the next is taken.
+   *
+   * @throws as `take`
+   *
+   * @example
+   * ```ts
+   * for await (const mail of blockingDeque) console.log(mail)
+   * ```
+   */
   [Symbol.asyncIterator](): AsyncGenerator<T, void> {
     return this.elements()
   }
 
-  /** The same with a signal; after its abort the iteration throws the signal's reason. */
   async *elements(options: TakeOptions = {}): AsyncGenerator<T, void> {
     for (;;) yield await this.waits.take('left', options)
   }
 
-  /** As `BlockingQueue.pollFromAny`. */
   async pollFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null> {
     return (await this.waits.takeFromAny('left', timeout, unit, names))?.value ?? null
   }
 
-  /** As `pollFromAny`; also returns the name of the queue that the element came from. */
   pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('left', timeout, unit, names)
   }
 
-  /** As `pollFromAnyWithName` for the last element. */
   pollLastFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('right', timeout, unit, names)
   }
@@ -177,9 +203,8 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * const one = await deque.pollFirstFromAny(5, 'seconds', 'mails:late')
-   * const some = await deque.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
+   * const one = await blockingDeque.pollFirstFromAny(5, 'seconds', 'mails:late')
+   * const some = await blockingDeque.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
    * console.log(one, some)
    * ```
    */
@@ -208,8 +233,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * console.log(await deque.pollLastFromAny(5, 'seconds', 'mails:late'))
+   * console.log(await blockingDeque.pollLastFromAny(5, 'seconds', 'mails:late'))
    * ```
    */
   pollLastFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
@@ -229,7 +253,18 @@ export class BlockingDeque<T = unknown>
     return (await this.waits.takeFromAny('right', timeout, unit, rest))?.value ?? null
   }
 
-  /** Moves the last element to the front of the queue `name` without waiting; `null` when there is none. */
+  /**
+   * Moves the last element to the front of the queue `name` without waiting; `null` when there is none.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * console.log(await blockingDeque.pollLastAndOfferFirstTo('mails:late', 5, 'seconds'))
+   * ```
+   */
   override pollLastAndOfferFirstTo(name: string): Promise<T | null>
   /** The same, waiting at most `timeout`. An element that was moved before an abort is returned. */
   override pollLastAndOfferFirstTo(
@@ -249,7 +284,6 @@ export class BlockingDeque<T = unknown>
     return this.waits.move({ from: 'right', to: 'left', name }, millis, options)
   }
 
-  /** Moves the last element to the front of the queue `name`, waiting for one as long as it takes. */
   takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
     return this.waits.takeAndMove({ from: 'right', to: 'left', name }, options)
   }
@@ -263,8 +297,7 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * const moved = await deque.move(5, 'seconds', { from: 'first', to: 'mails:late', at: 'last' })
+   * const moved = await blockingDeque.move(5, 'seconds', { from: 'first', to: 'mails:late', at: 'last' })
    * console.log(moved)
    * ```
    */
@@ -283,17 +316,24 @@ export class BlockingDeque<T = unknown>
     return timeoutMs === 0 ? this.ends.move(move) : this.waits.move(parsed, timeoutMs, options)
   }
 
-  /** How many more elements fit: there is no limit, so this is Java's `Integer.MAX_VALUE`. */
   remainingCapacity(): number {
     return INTEGER_MAX
   }
 
-  /** As `BlockingQueue.subscribeOnElements`. */
   subscribeOnElements(consumer: (value: T) => unknown): number {
     return this.subscriptions.add('left', consumer)
   }
 
-  /** As `subscribeOnElements`. */
+  /**
+   * As `subscribeOnElements`.
+   *
+   * @throws as `subscribeOnElements`
+   *
+   * @example
+   * ```ts
+   * blockingDeque.subscribeOnFirstElements((mail) => console.log(mail))
+   * ```
+   */
   subscribeOnFirstElements(consumer: (value: T) => unknown): number {
     return this.subscriptions.add('left', consumer)
   }
@@ -305,100 +345,81 @@ export class BlockingDeque<T = unknown>
    *
    * @example
    * ```ts
-   * const deque = client.getBlockingDeque<string>('mails')
-   * deque.subscribeOnLastElements((mail) => console.log(mail))
+   * blockingDeque.subscribeOnLastElements((mail) => console.log(mail))
    * ```
    */
   subscribeOnLastElements(consumer: (value: T) => unknown): number {
     return this.subscriptions.add('right', consumer)
   }
 
-  /** Ends a subscription; an element popped already still reaches the consumer. False when there is none of this id. */
   unsubscribe(id: number): boolean {
     return this.subscriptions.remove(id)
   }
 
-  /** Puts values in front, one after the other: the last one given comes to stand first. */
   async addFirst(...values: [T, ...T[]]): Promise<void> {
     await this.ends.push('LPUSH', values)
   }
 
-  /** Appends values, in their order. */
   async addLast(...values: [T, ...T[]]): Promise<void> {
     await this.ends.push('RPUSH', values)
   }
 
-  /** As `addFirst`, if the deque is not empty; resolves with its new size, 0 when it was empty. */
   addFirstIfExists(...values: [T, ...T[]]): Promise<number> {
     return this.ends.push('LPUSHX', values)
   }
 
-  /** As `addLast`, if the deque is not empty; resolves with its new size, 0 when it was empty. */
   addLastIfExists(...values: [T, ...T[]]): Promise<number> {
     return this.ends.push('RPUSHX', values)
   }
 
-  /** Puts a value in front. Always true, as in Java. */
   offerFirst(value: T): Promise<boolean> {
     return this.ends.offer('LPUSH', value)
   }
 
-  /** Appends a value. Always true, as in Java. */
   offerLast(value: T): Promise<boolean> {
     return this.ends.offer('RPUSH', value)
   }
 
-  /** Puts a value in front, as onto a stack. */
   push(value: T): Promise<void> {
     return this.addFirst(value)
   }
 
-  /** Takes the first element, as from a stack; rejects with `NoSuchElementError` when there is none. */
   pop(): Promise<T> {
     return this.ends.remove('left')
   }
 
-  /** Takes the first element; rejects with `NoSuchElementError` when there is none. */
   removeFirst(): Promise<T> {
     return this.ends.remove('left')
   }
 
-  /** Takes the last element; rejects with `NoSuchElementError` when there is none. */
   removeLast(): Promise<T> {
     return this.ends.remove('right')
   }
 
-  /** The first element without taking it, or `null`. */
   peekFirst(): Promise<T | null> {
     return this.peek()
   }
 
-  /** The last element without taking it, or `null`. */
   peekLast(): Promise<T | null> {
     return this.ends.peekLast()
   }
 
-  /** As `peekFirst`, but rejects with `NoSuchElementError` when there is none. */
   getFirst(): Promise<T> {
     return this.element()
   }
 
-  /** As `peekLast`, but rejects with `NoSuchElementError` when there is none. */
   getLast(): Promise<T> {
     return this.ends.getLast()
   }
 
-  /** Removes the first element with the same encoded bytes as `value`; resolves with whether there was one. */
   removeFirstOccurrence(value: T): Promise<boolean> {
     return this.remove(value)
   }
 
-  /** Removes the last element with the same encoded bytes as `value`; resolves with whether there was one. */
   removeLastOccurrence(value: T): Promise<boolean> {
     return this.ends.removeLastOccurrence(value)
   }
 
-  /** As `iterate`, from the last element to the first. */
   descendingIterator(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     return this.ends.descending(options)
   }

@@ -43,8 +43,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * await queue.put('to ada')
+   * await blockingQueue.put('to ada')
    * ```
    */
   async put(value: T): Promise<void> {
@@ -60,8 +59,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * const mail = await queue.take({ signal: AbortSignal.timeout(60_000) })
+   * const mail = await blockingQueue.take({ signal: AbortSignal.timeout(60_000) })
    * console.log(mail)
    * ```
    */
@@ -78,9 +76,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * const now = await queue.poll()
-   * const soon = await queue.poll(5, 'seconds')
+   * const now = await blockingQueue.poll()
+   * const soon = await blockingQueue.poll(5, 'seconds')
    * console.log(now, soon)
    * ```
    */
@@ -100,8 +97,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * const mails = await queue.takeMany(100, { timeout: 5_000 })
+   * const mails = await blockingQueue.takeMany(100, { timeout: 5_000 })
    * console.log(mails.length)
    * ```
    */
@@ -109,7 +105,16 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     return this.waits.takeMany(max, options)
   }
 
-  /** Takes elements for ever; the loop's body is done with one before the next is taken. */
+  /**
+   * Takes elements for ever; the loop's body is done with one before the next is taken.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * for await (const mail of blockingQueue) console.log(mail)
+   * ```
+   */
   [Symbol.asyncIterator](): AsyncGenerator<T, void> {
     return this.elements()
   }
@@ -122,9 +127,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
    * const stop = new AbortController()
-   * for await (const mail of queue.elements({ signal: stop.signal })) console.log(mail)
+   * for await (const mail of blockingQueue.elements({ signal: stop.signal })) console.log(mail)
    * ```
    */
   async *elements(options: TakeOptions = {}): AsyncGenerator<T, void> {
@@ -141,8 +145,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * const mail = await queue.pollFromAny(5, 'seconds', 'mails:late', 'mails:bulk')
+   * const mail = await blockingQueue.pollFromAny(5, 'seconds', 'mails:late', 'mails:bulk')
    * console.log(mail)
    * ```
    */
@@ -158,8 +161,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * const found = await queue.pollFromAnyWithName(5, 'seconds', 'mails:late')
+   * const found = await blockingQueue.pollFromAnyWithName(5, 'seconds', 'mails:late')
    * if (found !== null) console.log(found.name, found.value)
    * ```
    */
@@ -167,7 +169,17 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     return this.waits.takeFromAny('left', timeout, unit, names)
   }
 
-  /** As `pollFromAnyWithName` for the last element. */
+  /**
+   * As `pollFromAnyWithName` for the last element.
+   *
+   * @throws as `pollFromAnyWithName`
+   *
+   * @example
+   * ```ts
+   * const found = await blockingQueue.pollLastFromAnyWithName(5, 'seconds', 'mails:late')
+   * console.log(found?.name, found?.value)
+   * ```
+   */
   pollLastFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('right', timeout, unit, names)
   }
@@ -181,8 +193,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * const found = await queue.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
+   * const found = await blockingQueue.pollFirstFromAny(5, 'seconds', 10, 'mails:late')
    * for (const [name, mails] of found ?? []) console.log(name, mails.length)
    * ```
    */
@@ -195,7 +206,17 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
     return this.waits.takeManyFromAny('left', timeout, unit, count, names)
   }
 
-  /** As `pollFirstFromAny` from the end of the queue, the last element first. */
+  /**
+   * As `pollFirstFromAny` from the end of the queue, the last element first.
+   *
+   * @throws as `pollFirstFromAny`
+   *
+   * @example
+   * ```ts
+   * const found = await blockingQueue.pollLastFromAny(5, 'seconds', 10, 'mails:late')
+   * for (const [name, mails] of found ?? []) console.log(name, mails.length)
+   * ```
+   */
   pollLastFromAny(
     timeout: number,
     unit: TimeUnit,
@@ -214,8 +235,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * console.log(await queue.pollLastAndOfferFirstTo('mails:late', 5, 'seconds'))
+   * console.log(await blockingQueue.pollLastAndOfferFirstTo('mails:late', 5, 'seconds'))
    * ```
    */
   override pollLastAndOfferFirstTo(name: string): Promise<T | null>
@@ -245,15 +265,23 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * console.log(await queue.takeLastAndOfferFirstTo('mails:late'))
+   * console.log(await blockingQueue.takeLastAndOfferFirstTo('mails:late'))
    * ```
    */
   takeLastAndOfferFirstTo(name: string, options: TakeOptions = {}): Promise<T> {
     return this.waits.takeAndMove({ from: 'right', to: 'left', name }, options)
   }
 
-  /** How many more elements fit: there is no limit, so this is Java's `Integer.MAX_VALUE`. */
+  /**
+   * How many more elements fit: there is no limit, so this is Java's `Integer.MAX_VALUE`.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * console.log(blockingQueue.remainingCapacity()) // 2147483647
+   * ```
+   */
   remainingCapacity(): number {
     return INTEGER_MAX
   }
@@ -267,16 +295,25 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getBlockingQueue<string>('mails')
-   * const id = queue.subscribeOnElements(async (mail) => console.log(mail))
-   * queue.unsubscribe(id)
+   * const id = blockingQueue.subscribeOnElements(async (mail) => console.log(mail))
+   * blockingQueue.unsubscribe(id)
    * ```
    */
   subscribeOnElements(consumer: (value: T) => unknown): number {
     return this.subscriptions.add('left', consumer)
   }
 
-  /** Ends a subscription; an element popped already still reaches the consumer. False when there is none of this id. */
+  /**
+   * Ends a subscription; an element popped already still reaches the consumer. False when there is none of this id.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * const id = blockingQueue.subscribeOnElements((mail) => console.log(mail))
+   * console.log(blockingQueue.unsubscribe(id)) // true
+   * ```
+   */
   unsubscribe(id: number): boolean {
     return this.subscriptions.remove(id)
   }

@@ -26,7 +26,7 @@ export interface QueueContext {
   readonly settings: Settings
   readonly ids: EntryIds
   /** Closed by a shutdown while it can still send commands. */
-  readonly holders: Set<PrefetchBuffer>
+  readonly buffers: Set<PrefetchBuffer>
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => QueueKeys
   /** The names of a sharded queue's shards. */

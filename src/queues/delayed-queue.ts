@@ -72,14 +72,13 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
    * accepted it. Resolves with the ticket to cancel or reschedule it with, when Redis has it.
    *
-   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was sent
-   * @throws ConnectionError its `outcome` says whether the message may have been accepted
-   * @throws DurabilityError the message was accepted, but not as durable as asked in time; it carries the ticket
-   * @throws UnsupportedServerError the server does not have what `durability` needs: nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been accepted
+   * @throws DurabilityError `ERR_DURABILITY`: the message was accepted, but not as durable as asked in time; it carries the ticket
+   * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: the server does not have what `durability` needs: nothing was sent
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const ticket = await delayed.offer('to ada', 5, 'minutes')
    * console.log(ticket)
    * ```
@@ -99,11 +98,12 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   }
 
   /**
-   * Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed. Errors as for `offer`.
+   * Adds a message that will be delivered at `date`, by the Redis clock; at once when that has passed.
+   *
+   * @throws as `offer`
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.offerAt('to ada', new Date('2030-01-01T08:00:00Z'))
    * ```
    */
@@ -122,12 +122,11 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * Adds many messages in few round trips; resolves with their tickets in order. All items are checked and encoded before
    * anything is sent. Messages are independent of each other: some may be accepted and others not.
    *
-   * @throws OfferAllError names the items that were not accepted, and has the tickets of the others; with `durability` also
+   * @throws OfferAllError `ERR_OFFER_ALL`: names the items that were not accepted, and has the tickets of the others; with `durability` also
    *   those that were accepted but are not as durable as asked, by a DurabilityError with the ticket
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const tickets = await delayed.offerAll([
    *   { value: 'to ada', delay: 5_000 },
    *   { value: 'to bob', date: new Date('2030-01-01') },
@@ -143,9 +142,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
       due: dueOfItem(item, what),
     })
     const shape = '{ value, delay, unit? } or { value, date }'
-    const attributed = (error: unknown): unknown => this.#handle.attributed(error)
-    const pending = prepareAll(items, shape, prepare, attributed)
-    return ticketsOf(await this.offerAllEncoded(pending, wait), attributed)
+    const pending = prepareAll(this.#handle, items, shape, prepare)
+    return ticketsOf(this.#handle, await this.offerAllEncoded(pending, wait))
   }
 
   /** @internal As `offer`, of what is checked and encoded already. */
@@ -171,7 +169,16 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return results.map((result) => (typeof result === 'string' ? result : this.#handle.withQueueName(result)))
   }
 
-  /** Not possible without a delay, as in Redisson. */
+  /**
+   * Not possible without a delay, as in Redisson.
+   *
+   * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: always
+   *
+   * @example
+   * ```ts
+   * await delayed.offer('to ada', 0) // instead
+   * ```
+   */
   async add(): Promise<never> {
     throw this.#handle.withQueueName(
       new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)'),
@@ -187,7 +194,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const ticket = await delayed.offer('to ada', 5_000)
    * console.log(await delayed.cancel(ticket)) // true
    * ```
@@ -207,7 +213,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const ticket = await delayed.offer('to ada', 5_000)
    * const moved = await delayed.reschedule(ticket, 1, 'hours')
    * if (moved === null) console.log('it was delivered already')
@@ -233,7 +238,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.size())
    * ```
    */
@@ -242,6 +246,17 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this.#store.size()
   }
 
+  /**
+   * Whether no message is pending.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * if (await delayed.isEmpty()) console.log('nothing is pending')
+   * ```
+   */
   async isEmpty(): Promise<boolean> {
     return (await this.size()) === 0
   }
@@ -255,7 +270,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.peek())
    * ```
    */
@@ -274,7 +288,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.element())
    * ```
    */
@@ -290,7 +303,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.readAll())
    * ```
    */
@@ -299,7 +311,16 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this.#decodeEntries(await this.#store.range(0, -1))
   }
 
-  /** The same as `readAll`. */
+  /**
+   * The same as `readAll`.
+   *
+   * @throws as `readAll`
+   *
+   * @example
+   * ```ts
+   * console.log(await delayed.toArray())
+   * ```
+   */
   toArray(): Promise<T[]> {
     return this.readAll()
   }
@@ -314,7 +335,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * for await (const mail of delayed.iterate({ pageSize: 1_000 })) console.log(mail)
    * ```
    */
@@ -332,7 +352,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const { pending, overdue, oldestOverdueMs } = await delayed.stats()
    * console.log(pending, overdue, oldestOverdueMs)
    * ```
@@ -352,7 +371,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * for (const { value, due } of await delayed.schedule({ limit: 10 })) console.log(new Date(due), value)
    * ```
    */
@@ -380,7 +398,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.contains('to ada'))
    * ```
    */
@@ -399,7 +416,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.containsAll(['to ada', 'to bob']))
    * ```
    */
@@ -417,7 +433,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * const mail = await delayed.poll()
    * console.log(mail)
    * ```
@@ -440,7 +455,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.remove('to ada'))
    * ```
    */
@@ -462,7 +476,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.removeAll(['to ada', 'to bob'])
    * ```
    */
@@ -483,7 +496,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.retainAll(['to ada'])
    * ```
    */
@@ -505,7 +517,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * console.log(await delayed.pollLastAndOfferFirstTo('mails'))
    * ```
    */
@@ -520,9 +531,10 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * Gives this object up. Nothing is deleted in Redis. This client stops delivering the queue when all objects that
    * `getDelayedQueue` returned for it are destroyed and no consumer of the queue has waited lately.
    *
+   * @throws nothing
+   *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * await delayed.destroy()
    * ```
    */
@@ -531,6 +543,17 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     await this.#release()
   }
 
+  /**
+   * The same as `destroy`, at the end of a block.
+   *
+   * @throws as `destroy`
+   *
+   * @example
+   * ```ts
+   * await using delayed = client.getDelayedQueue(queue)
+   * await delayed.offer('to ada', 5_000)
+   * ```
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.destroy()
   }
@@ -538,9 +561,10 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Listens to the events of this queue only.
    *
+   * @throws TypeError: the listener is no function
+   *
    * @example
    * ```ts
-   * const delayed = client.getDelayedQueue(client.getQueue<string>('mails'))
    * delayed.on('transferred', ({ count, maxLatenessMs }) => console.log(count, maxLatenessMs))
    * ```
    */
@@ -549,11 +573,33 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this
   }
 
+  /**
+   * As `on`, for the next event only.
+   *
+   * @throws TypeError: the listener is no function
+   *
+   * @example
+   * ```ts
+   * delayed.once('subscribed', ({ queue }) => console.log(queue))
+   * ```
+   */
   once<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#events.once(name, listener)
     return this
   }
 
+  /**
+   * Ends what `on` or `once` began; without effect for a listener that is not there.
+   *
+   * @throws TypeError: the listener is no function
+   *
+   * @example
+   * ```ts
+   * const log = (error: Error) => console.error(error.message)
+   * delayed.on('error', log)
+   * delayed.off('error', log)
+   * ```
+   */
   off<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#events.off(name, listener)
     return this

@@ -14,7 +14,19 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     this.ends = new DequeEnds(this.list)
   }
 
-  /** Takes the first element, or `null` when the queue is empty. */
+  /**
+   * Takes the first element, or `null` when the queue is empty.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * const first = await deque.poll()
+   * const more = await deque.poll(10)
+   * console.log(first, more.length)
+   * ```
+   */
   poll(): Promise<T | null>
   /** Takes up to `limit` elements. */
   poll(limit: number): Promise<T[]>
@@ -31,7 +43,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * await deque.addFirst('second', 'first')
    * ```
    */
@@ -48,7 +59,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * await deque.addLast('to ada', 'to bob')
    * ```
    */
@@ -65,7 +75,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * const size = await deque.addFirstIfExists('to ada')
    * console.log(size) // 0: the deque is empty
    * ```
@@ -83,7 +92,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.addLastIfExists('to ada'))
    * ```
    */
@@ -91,22 +99,60 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.ends.push('RPUSHX', values)
   }
 
-  /** Puts a value in front. Always true, as in Java. */
+  /**
+   * Puts a value in front. Always true, as in Java.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * await deque.offerFirst('to ada')
+   * ```
+   */
   offerFirst(value: T): Promise<boolean> {
     return this.ends.offer('LPUSH', value)
   }
 
-  /** Appends a value. Always true, as in Java. */
+  /**
+   * Appends a value. Always true, as in Java.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * await deque.offerLast('to ada')
+   * ```
+   */
   offerLast(value: T): Promise<boolean> {
     return this.ends.offer('RPUSH', value)
   }
 
-  /** Puts a value in front, as onto a stack. */
+  /**
+   * Puts a value in front, as onto a stack.
+   *
+   * @throws as `addFirst`
+   *
+   * @example
+   * ```ts
+   * await deque.push('to ada')
+   * ```
+   */
   push(value: T): Promise<void> {
     return this.addFirst(value)
   }
 
-  /** Takes the first element, as from a stack; rejects with `NoSuchElementError` when there is none. */
+  /**
+   * Takes the first element, as from a stack; rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws as `removeFirst`
+   *
+   * @example
+   * ```ts
+   * console.log(await deque.pop())
+   * ```
+   */
   pop(): Promise<T> {
     return this.ends.remove('left')
   }
@@ -119,7 +165,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.removeFirst())
    * ```
    */
@@ -135,7 +180,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.removeLast())
    * ```
    */
@@ -151,7 +195,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * const first = await deque.pollFirst()
    * const next = await deque.pollFirst(10)
    * console.log(first, next)
@@ -172,7 +215,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * const last = await deque.pollLast()
    * console.log(last)
    * ```
@@ -184,7 +226,17 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.ends.poll('right', limit)
   }
 
-  /** The first element without taking it, or `null`. */
+  /**
+   * The first element without taking it, or `null`.
+   *
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await deque.peekFirst())
+   * ```
+   */
   peekFirst(): Promise<T | null> {
     return this.peek()
   }
@@ -197,7 +249,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.peekLast())
    * ```
    */
@@ -205,7 +256,18 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.ends.peekLast()
   }
 
-  /** As `peekFirst`, but rejects with `NoSuchElementError` when there is none. */
+  /**
+   * As `peekFirst`, but rejects with `NoSuchElementError` when there is none.
+   *
+   * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
+   * @throws DecodeError `ERR_DECODE`: the element's bytes cannot be read; it stays where it is
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await deque.getFirst())
+   * ```
+   */
   getFirst(): Promise<T> {
     return this.element()
   }
@@ -218,7 +280,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.getLast())
    * ```
    */
@@ -226,7 +287,17 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
     return this.ends.getLast()
   }
 
-  /** Removes the first element with the same encoded bytes as `value`; resolves with whether there was one. */
+  /**
+   * Removes the first element with the same encoded bytes as `value`; resolves with whether there was one.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await deque.removeFirstOccurrence('to ada'))
+   * ```
+   */
   removeFirstOccurrence(value: T): Promise<boolean> {
     return this.remove(value)
   }
@@ -239,7 +310,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * console.log(await deque.removeLastOccurrence('to ada'))
    * ```
    */
@@ -255,7 +325,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * for await (const mail of deque.descendingIterator()) console.log(mail)
    * ```
    */
@@ -273,7 +342,6 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
    *
    * @example
    * ```ts
-   * const deque = client.getDeque<string>('mails')
    * const moved = await deque.move({ from: 'first', to: 'mails:late', at: 'last' })
    * console.log(moved)
    * ```

@@ -11,13 +11,41 @@ export interface KeyedObject<T> {
   readonly name: string
   readonly codec: Codec<T>
 
-  /** The queue's name as the application knows it. The same as `name`. */
+  /**
+   * The queue's name as the application knows it. The same as `name`.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * console.log(queue.getName())
+   * ```
+   */
   getName(): string
 
-  /** The same as `codec`. */
+  /**
+   * The same as `codec`.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * console.log(queue.getCodec().name)
+   * ```
+   */
   getCodec(): Codec<T>
 
-  /** Whether there is anything in Redis. */
+  /**
+   * Whether there is anything in Redis.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await queue.isExists())
+   * ```
+   */
   isExists(): Promise<boolean>
 
   /**
@@ -28,22 +56,61 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.delete())
    * ```
    */
   delete(): Promise<boolean>
 
-  /** The same as `delete`: here too the server frees the memory later. */
+  /**
+   * The same as `delete`: here too the server frees the memory later.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await queue.unlink())
+   * ```
+   */
   unlink(): Promise<boolean>
 
-  /** Deletes everything in it. */
+  /**
+   * Deletes everything in it.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * await queue.clear()
+   * ```
+   */
   clear(): Promise<void>
 
-  /** Marks it as used just now, for servers that evict what was not used for long; resolves with whether it exists. */
+  /**
+   * Marks it as used just now, for servers that evict what was not used for long; resolves with whether it exists.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await queue.touch())
+   * ```
+   */
   touch(): Promise<boolean>
 
-  /** How many bytes it takes at the server, estimated from a sample. */
+  /**
+   * How many bytes it takes at the server, estimated from a sample.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await queue.sizeInMemory(), 'bytes')
+   * ```
+   */
   sizeInMemory(): Promise<number>
 
   /**
@@ -55,23 +122,58 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.expire(1, 'days')
    * await queue.expire(new Date('2030-01-01'))
    * ```
    */
   expire(when: number | Date, unit?: TimeUnit): Promise<boolean>
 
-  /** As `expire`, if an expiry is set. */
+  /**
+   * As `expire`, if an expiry is set.
+   *
+   * @throws as `expire`
+   *
+   * @example
+   * ```ts
+   * await queue.expireIfSet(1, 'hours')
+   * ```
+   */
   expireIfSet(when: number | Date, unit?: TimeUnit): Promise<boolean>
 
-  /** As `expire`, if none is set. */
+  /**
+   * As `expire`, if none is set.
+   *
+   * @throws as `expire`
+   *
+   * @example
+   * ```ts
+   * await queue.expireIfNotSet(1, 'hours')
+   * ```
+   */
   expireIfNotSet(when: number | Date, unit?: TimeUnit): Promise<boolean>
 
-  /** As `expire`, if that is later than now set; what does not expire is later than everything. */
+  /**
+   * As `expire`, if that is later than now set; what does not expire is later than everything.
+   *
+   * @throws as `expire`
+   *
+   * @example
+   * ```ts
+   * await queue.expireIfGreater(1, 'hours')
+   * ```
+   */
   expireIfGreater(when: number | Date, unit?: TimeUnit): Promise<boolean>
 
-  /** As `expire`, if that is earlier than now set, or none is set. */
+  /**
+   * As `expire`, if that is earlier than now set, or none is set.
+   *
+   * @throws as `expire`
+   *
+   * @example
+   * ```ts
+   * await queue.expireIfLess(1, 'hours')
+   * ```
+   */
   expireIfLess(when: number | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
@@ -81,7 +183,6 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.clearExpire()
    * ```
    */
@@ -94,13 +195,23 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.remainTimeToLive())
    * ```
    */
   remainTimeToLive(): Promise<number>
 
-  /** When it expires, in epoch milliseconds; -1 when it does not, -2 when it does not exist. */
+  /**
+   * When it expires, in epoch milliseconds; -1 when it does not, -2 when it does not exist.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * const at = await queue.getExpireTime()
+   * if (at > 0) console.log(new Date(at))
+   * ```
+   */
   getExpireTime(): Promise<number>
 
   /**
@@ -113,7 +224,6 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.rename('mails:old')
    * ```
    */
@@ -128,7 +238,6 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.renamenx('mails:old'))
    * ```
    */
@@ -142,7 +251,6 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.copy('mails:backup'))
    * ```
    */
@@ -156,7 +264,6 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.copyAndReplace('mails:backup')
    * ```
    */
@@ -170,7 +277,6 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * for (const { reason, at, bytes } of await queue.readQuarantine()) console.log(reason, at, bytes.length)
    * ```
    */
@@ -183,7 +289,6 @@ export interface KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.clearQuarantine()
    * ```
    */

@@ -46,7 +46,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.offer('to ada')
    * ```
    */
@@ -56,7 +55,16 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return true
   }
 
-  /** The same as `offer`. */
+  /**
+   * The same as `offer`.
+   *
+   * @throws as `offer`
+   *
+   * @example
+   * ```ts
+   * await queue.add('to ada')
+   * ```
+   */
   add(value: T): Promise<boolean> {
     return this.offer(value)
   }
@@ -69,7 +77,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.addAll(['to ada', 'to bob'])
    * ```
    */
@@ -88,7 +95,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.peek()) // 'to ada', or null
    * ```
    */
@@ -104,7 +110,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.size())
    * ```
    */
@@ -112,6 +117,16 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return this.list.store.size()
   }
 
+  /**
+   * Whether the list holds no element.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * if (await queue.isEmpty()) console.log('nothing is there')
+   * ```
+   */
   async isEmpty(): Promise<boolean> {
     return (await this.size()) === 0
   }
@@ -124,7 +139,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.element())
    * ```
    */
@@ -140,7 +154,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * if (await queue.contains('to ada')) console.log('it is there')
    * ```
    */
@@ -156,7 +169,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.indexOf('to ada')) // 0 is the first, -1 none
    * ```
    */
@@ -173,7 +185,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.containsAll(['to ada', 'to bob']))
    * ```
    */
@@ -190,7 +201,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.removeAll(['to ada', 'to bob'])
    * ```
    */
@@ -214,7 +224,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * await queue.retainAll(['to ada'])
    * ```
    */
@@ -233,7 +242,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * const first = await queue.remove()
    * const wasThere = await queue.remove('to ada')
    * console.log(first, wasThere)
@@ -257,7 +265,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * for (const mail of await queue.drainTo(100)) console.log(mail)
    * ```
    */
@@ -275,7 +282,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.pollLastAndOfferFirstTo('mails:late'))
    * ```
    */
@@ -295,7 +301,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * const moved = await queue.move({ to: 'mails:late', count: 10 })
    * console.log(moved.length)
    * ```
@@ -318,7 +323,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * console.log(await queue.readAll())
    * ```
    */
@@ -326,7 +330,16 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return this.list.handle.decodeAll(await this.list.store.range(0, -1))
   }
 
-  /** The same as `readAll`. */
+  /**
+   * The same as `readAll`.
+   *
+   * @throws as `readAll`
+   *
+   * @example
+   * ```ts
+   * console.log(await queue.toArray())
+   * ```
+   */
   toArray(): Promise<T[]> {
     return this.readAll()
   }
@@ -340,7 +353,6 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * for await (const mail of queue.iterate({ pageSize: 1_000 })) console.log(mail)
    * ```
    */

@@ -4,6 +4,7 @@ import { InvalidArgumentError, OfferAllError, RedelayedError, type OfferFailure 
 import { onlyKnown } from '../options.js'
 import { toMillis } from '../timing/units.js'
 import type { Due } from '../store/delayed-store.js'
+import type { QueueHandle } from './queue-handle.js'
 
 export function dueAfter(what: string, delay: unknown, unit?: unknown): Due {
   return { delayMs: toMillis(what, delay, unit) }
@@ -34,10 +35,10 @@ export function waitOf(
 
 /** Checks all items of an `offerAll` before anything is sent; the error names every one that is wrong. */
 export function prepareAll<I extends object, P>(
+  handle: QueueHandle<unknown>,
   items: Iterable<I>,
   shape: string,
   prepare: (item: I, what: string) => P,
-  attributed: (error: unknown) => unknown,
 ): P[] {
   const list = [...items]
   const prepared: P[] = []
@@ -48,25 +49,18 @@ export function prepareAll<I extends object, P>(
       if (typeof item !== 'object' || item === null) throw new InvalidArgumentError(what, shape, item)
       prepared.push(prepare(item as I, what))
     } catch (error) {
-      failures.push({ index, error: attributed(error) as RedelayedError })
+      failures.push({ index, error: handle.attributed(error) as RedelayedError })
     }
   })
   if (failures.length === 0) return prepared
-  throw attributed(
-    new OfferAllError(
-      list.map(() => null),
-      failures,
-    ),
-  )
+  const tickets = list.map(() => null)
+  throw handle.withQueueName(new OfferAllError(tickets, failures))
 }
 
 /** All tickets, or the error that says which are missing. */
-export function ticketsOf(
-  results: readonly (Ticket | RedelayedError)[],
-  attributed: (error: unknown) => unknown,
-): Ticket[] {
+export function ticketsOf(handle: QueueHandle<unknown>, results: readonly (Ticket | RedelayedError)[]): Ticket[] {
   const failures = results.flatMap((error, index) => (error instanceof RedelayedError ? [{ index, error }] : []))
   const tickets = results.map((result) => (typeof result === 'string' ? result : null))
-  if (failures.length > 0) throw attributed(new OfferAllError(tickets, failures))
+  if (failures.length > 0) throw handle.withQueueName(new OfferAllError(tickets, failures))
   return tickets as Ticket[]
 }

@@ -6,9 +6,8 @@ import {
   encodeEntry,
 } from '../codecs/entry.js'
 import { encodeTicket, type Ticket } from '../codecs/ticket.js'
-import type { Wait } from '../redis/durable/durability.js'
-import { shortfall } from '../redis/durable/waited-for.js'
-import type { WaitedFor } from '../store/waited-for.js'
+import { shortfall, type Wait } from '../redis/durable/durability.js'
+import type { WaitedFor } from '../store/durable-scripts.js'
 import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
 import { asBytesArray } from '../store/replies.js'
 import {

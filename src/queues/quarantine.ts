@@ -1,4 +1,4 @@
-import { RedelayedError, toError } from '../errors.js'
+import { failureOf, toError } from '../errors.js'
 import { integer } from '../options.js'
 import { asBytesArray } from '../store/replies.js'
 import { MAX_PAGE } from './paging.js'
@@ -58,10 +58,8 @@ export class Quarantine<T> {
       // sent again when the connection breaks: twice is better than not at all
       await this.#handle.call('RPUSH', [this.#key, record], { idempotent: true })
     } catch (thrown) {
-      const cause = toError(thrown)
-      const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
-      const message = `an element that cannot be decoded is lost, as it could not be set aside: ${cause.message}`
-      context.hub.emit('error', new RedelayedError(code, message, { queue: name, cause }))
+      const what = 'an element that cannot be decoded is lost, as it could not be set aside'
+      context.hub.emit('error', failureOf(what, thrown, { queue: name }))
       return
     }
     context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: 1, error })

@@ -10,7 +10,6 @@ export class Queue<T = unknown> extends ListQueue<T> {
    *
    * @example
    * ```ts
-   * const queue = client.getQueue<string>('mails')
    * const mail = await queue.poll()
    * const more = await queue.poll(10)
    * console.log(mail, more.length)

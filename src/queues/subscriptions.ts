@@ -1,6 +1,7 @@
-import { InvalidArgumentError, RedelayedError, ShutdownError, toError } from '../errors.js'
+import { InvalidArgumentError, ShutdownError, failureOf } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { End } from '../store/list-store.js'
+import { pause } from '../timing/pause.js'
 import type { Waits } from './waits.js'
 
 const RETRY_AFTER_ERROR_MS = 1_000
@@ -68,21 +69,6 @@ export class Subscriptions<T> {
   }
 
   #report(what: string, thrown: unknown): void {
-    const cause = toError(thrown)
-    const code = cause instanceof RedelayedError ? cause.code : 'ERR_CONSUMER'
-    this.#emit('error', new RedelayedError(code, `${what}: ${cause.message}`, { queue: this.#queue, cause }))
+    this.#emit('error', failureOf(what, thrown, { queue: this.#queue, code: 'ERR_CONSUMER' }))
   }
-}
-
-/** Ends early, without an error, when the signal aborts. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done, { once: true })
-    function done(): void {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-  })
 }

@@ -3,7 +3,7 @@ import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.j
 import { RELIABLE_PREFIX } from '../keys.js'
 import type { CommandArg, Sender } from '../store/sender.js'
 import type { Settings } from '../options.js'
-import { atMost } from '../timing/at-most.js'
+import { atMost } from '../timing/pause.js'
 import { KeptCommands } from './kept-commands.js'
 import { isRefusedByReplica, translateError } from './replies/server-errors.js'
 import { tooOldForReliable } from './connections/server-version.js'

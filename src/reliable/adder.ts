@@ -10,14 +10,15 @@ import {
   RedelayedError,
   inWords,
   toError,
+  toRedelayed,
 } from '../errors.js'
 import type { Instrumentation } from '../instrumentation.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
-import { shortfall } from '../redis/durable/waited-for.js'
+import { shortfall } from '../redis/durable/durability.js'
 import { addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
 import type { ReliableStore } from '../store/reliable-store.js'
-import type { WaitedFor } from '../store/waited-for.js'
+import type { WaitedFor } from '../store/durable-scripts.js'
 import {
   assertAddItem,
   assertAddManyOptions,
@@ -200,9 +201,4 @@ function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Ad
   if (outcome === -4) return new OperationDisabledError('add')
   if (outcome === -5) return new PayloadTooLargeError(payload.length, 'what the queue allows')
   return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', inWords('a later one'))
-}
-
-export function toRedelayed(thrown: unknown): RedelayedError {
-  if (thrown instanceof RedelayedError) return thrown
-  return new RedelayedError('ERR_INTERNAL', toError(thrown).message, { cause: thrown })
 }

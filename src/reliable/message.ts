@@ -90,7 +90,7 @@ export class ReliableMessage<T = unknown> {
   /**
    * Removes the message: it was handled. Resolves with false when it was not yours any more; then nothing was changed.
    *
-   * @throws ConnectionError its `outcome` says whether the message may have been removed
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been removed
    *
    * @example
    * ```ts
@@ -104,8 +104,8 @@ export class ReliableMessage<T = unknown> {
   /**
    * Gives the message back: it was not handled. Resolves with false when it was not yours any more; then nothing was changed.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError its `outcome` says whether the message may have been given back
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been given back
    *
    * @example
    * ```ts
@@ -120,8 +120,8 @@ export class ReliableMessage<T = unknown> {
    * Extends the visibility: to so many milliseconds from now (at least 1; default: what the queue says). Resolves with false when the
    * message was not yours any more.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError the message may have been extended
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: the message may have been extended
    *
    * @example
    * ```ts

@@ -1,9 +1,9 @@
 import type { ChannelListener } from '../redis/subscriber.js'
-import { RedelayedError, ShutdownError } from '../errors.js'
+import { ShutdownError, failureOf } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
-import { announcedTime } from '../scheduler/announcement.js'
+import { announcedTime } from '../scheduler/due-scheduler.js'
 import { Sweeper } from '../scheduler/sweeper.js'
 import { Poller, type PollerParams } from './poller.js'
 
@@ -105,7 +105,6 @@ export class PollRegistry {
 
   #report(target: PollTarget, cause: Error): void {
     if (this.#closed || cause instanceof ShutdownError) return
-    const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
-    this.#emit('error', new RedelayedError(code, `poll: ${cause.message}`, { queue: target.name, cause }))
+    this.#emit('error', failureOf('poll', cause, { queue: target.name }))
   }
 }

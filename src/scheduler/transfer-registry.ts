@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { isBrief } from '../redis/replies/server-errors.js'
 import type { ChannelListener } from '../redis/subscriber.js'
-import { CommandError, RedelayedError, ShutdownError } from '../errors.js'
+import { CommandError, ShutdownError, failureOf } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { QueueKeys } from '../keys.js'
 import { DelayedStore, type TransferReply } from '../store/delayed-store.js'
@@ -10,10 +10,9 @@ import type { Settings } from '../options.js'
 import { systemClock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import { Seldom } from '../timing/seldom.js'
-import { announcedTime } from './announcement.js'
 import { BatchLimit } from './batch-limit.js'
 import type { ScriptOptions } from './due-machine.js'
-import { DueScheduler, type ScriptResult } from './due-scheduler.js'
+import { announcedTime, DueScheduler, type ScriptResult } from './due-scheduler.js'
 import { Sweeper } from './sweeper.js'
 
 /** Of the random name of a client, by which it knows its own leases. */
@@ -213,7 +212,6 @@ export class TransferRegistry {
 
   #report(target: TransferTarget, cause: Error): void {
     if (this.#closed || cause instanceof ShutdownError) return
-    const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
-    this.#emit('error', new RedelayedError(code, `transfer: ${cause.message}`, { queue: target.name, cause }))
+    this.#emit('error', failureOf('transfer', cause, { queue: target.name }))
   }
 }

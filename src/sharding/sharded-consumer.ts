@@ -24,7 +24,7 @@ const MAX_SHARE = 10_000
 export interface ShardedConsumerParams<E> {
   readonly sources: readonly ShardSource<E>[]
   /** The client's buffers; this consumer is among them while it waits or holds elements. */
-  readonly holders: Set<PrefetchBuffer>
+  readonly buffers: Set<PrefetchBuffer>
   readonly clock: Clock
   readonly random: () => number
   /** The error for takers that wait when the consumer is closed, and for later ones. */
@@ -161,13 +161,13 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     await Promise.all(this.#shards.flatMap(({ attempt }) => attempt ?? []))
     this.#takers.rejectAll(this.#params.closedError())
     await Promise.all(this.#shards.map((shard) => this.#putBack(shard)))
-    this.#params.holders.delete(this)
+    this.#params.buffers.delete(this)
   }
 
   #enter(): void {
     if (this.#isClosed) throw this.#params.closedError()
     this.#calls++
-    this.#params.holders.add(this)
+    this.#params.buffers.add(this)
   }
 
   /** Starts a wait at each shard that has none, if a taker waits. */
@@ -257,7 +257,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
       if (!isOver()) await this.#putBack(shard)
     }
     await Promise.all(this.#shards.map(putBack))
-    if (!isOver() && !this.holding) this.#params.holders.delete(this)
+    if (!isOver() && !this.holding) this.#params.buffers.delete(this)
   }
 
   #interrupt(): void {

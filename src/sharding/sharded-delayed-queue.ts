@@ -78,8 +78,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * await queue.offer('to ada', 5, 'minutes', { key: 'ada' })
+   * await sharded.offer('to ada', 5, 'minutes', { key: 'ada' })
    * ```
    */
   offer(value: T, delay: number, unit?: TimeUnit, options?: ShardedOfferOptions): Promise<Ticket>
@@ -103,8 +102,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * await queue.offerAt('to ada', new Date('2030-01-01'))
+   * await sharded.offerAt('to ada', new Date('2030-01-01'))
    * ```
    */
   async offerAt(value: T, date: Date, options?: ShardedOfferOptions): Promise<Ticket> {
@@ -117,12 +115,11 @@ export class ShardedDelayedQueue<T = unknown> {
    * Adds many messages, those of different shards side by side; resolves with their tickets in order. All items are checked and
    * encoded before anything is sent.
    *
-   * @throws OfferAllError names the items that were not accepted, and has the tickets of the others
+   * @throws OfferAllError `ERR_OFFER_ALL`: names the items that were not accepted, and has the tickets of the others
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * await queue.offerAll([{ value: 'to ada', delay: 5_000, key: 'ada' }])
+   * await sharded.offerAll([{ value: 'to ada', delay: 5_000, key: 'ada' }])
    * ```
    */
   async offerAll(items: Iterable<ShardedOfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
@@ -134,10 +131,8 @@ export class ShardedDelayedQueue<T = unknown> {
       const keyed = key === undefined ? undefined : nonEmptyString(`${what}.key`, key)
       return { payload: this.handle.encode(value, `${what}.value`), due, shard: this.#place(keyed) }
     }
-    const attributed = (error: unknown): unknown =>
-      error instanceof RedelayedError ? this.handle.withQueueName(error) : error
-    const placed = prepareAll(items, '{ value, delay, unit?, key? } or { value, date, key? }', prepare, attributed)
-    return ticketsOf(await this.#offerPlaced(placed, wait), attributed)
+    const placed = prepareAll(this.handle, items, '{ value, delay, unit?, key? } or { value, date, key? }', prepare)
+    return ticketsOf(this.handle, await this.#offerPlaced(placed, wait))
   }
 
   /**
@@ -149,8 +144,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * console.log(await queue.take())
+   * console.log(await sharded.take())
    * ```
    */
   take(options: TakeOptions = {}): Promise<T> {
@@ -165,8 +159,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * console.log(await queue.poll(5, 'seconds'))
+   * console.log(await sharded.poll(5, 'seconds'))
    * ```
    */
   poll(): Promise<T | null>
@@ -186,8 +179,7 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * console.log(await queue.takeMany(100, { timeout: 5_000 }))
+   * console.log(await sharded.takeMany(100, { timeout: 5_000 }))
    * ```
    */
   takeMany(max: number, options: TakeManyOptions = {}): Promise<T[]> {
@@ -203,20 +195,39 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * console.log(await queue.drainTo(100))
+   * console.log(await sharded.drainTo(100))
    * ```
    */
   drainTo(max = Infinity): Promise<T[]> {
     return this.#takes.drain(max)
   }
 
-  /** Takes elements for ever; the loop's body is done with one before the next is taken. */
+  /**
+   * Takes elements for ever; the loop's body is done with one before the next is taken.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   *
+   * @example
+   * ```ts
+   * for await (const mail of sharded) console.log(mail)
+   * ```
+   */
   [Symbol.asyncIterator](): AsyncGenerator<T, void> {
     return this.elements()
   }
 
-  /** The same with a signal; after its abort the iteration throws the signal's reason. */
+  /**
+   * The same with a signal; after its abort the iteration throws the signal's reason.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
+   * @throws the reason of the signal, after its abort
+   *
+   * @example
+   * ```ts
+   * const stop = new AbortController()
+   * for await (const mail of sharded.elements({ signal: stop.signal })) console.log(mail)
+   * ```
+   */
   async *elements(options: TakeOptions = {}): AsyncGenerator<T, void> {
     for (;;) yield await this.#takes.take(options)
   }
@@ -230,9 +241,8 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * const ticket = await queue.offer('to ada', 5_000)
-   * console.log(await queue.cancel(ticket))
+   * const ticket = await sharded.offer('to ada', 5_000)
+   * console.log(await sharded.cancel(ticket))
    * ```
    */
   async cancel(ticket: Ticket): Promise<boolean> {
@@ -250,9 +260,8 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * const ticket = await queue.offer('to ada', 5_000)
-   * console.log(await queue.reschedule(ticket, 1, 'hours'))
+   * const ticket = await sharded.offer('to ada', 5_000)
+   * console.log(await sharded.reschedule(ticket, 1, 'hours'))
    * ```
    */
   async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
@@ -269,20 +278,40 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * console.log(await queue.size())
+   * console.log(await sharded.size())
    * ```
    */
   async size(): Promise<number> {
     return sumOf(await this.sizes())
   }
 
-  /** How many messages are pending in each shard, in the order of `names`. */
+  /**
+   * How many messages are pending in each shard, in the order of `names`.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * const sizes = await sharded.sizes()
+   * sharded.names.forEach((name, shard) => console.log(name, sizes[shard]))
+   * ```
+   */
   async sizes(): Promise<number[]> {
     return this.#each((delayed) => delayed.size())
   }
 
-  /** How many messages are delivered and wait in Redis to be taken, in all shards. */
+  /**
+   * How many messages are delivered and wait in Redis to be taken, in all shards.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await sharded.readySize())
+   * ```
+   */
   async readySize(): Promise<number> {
     return sumOf(await this.#each((delayed) => delayed.destination.size()))
   }
@@ -295,39 +324,91 @@ export class ShardedDelayedQueue<T = unknown> {
    *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * console.log(await queue.readAll())
+   * console.log(await sharded.readAll())
    * ```
    */
   async readAll(): Promise<T[]> {
     return (await this.#each((delayed) => delayed.readAll())).flat()
   }
 
-  /** Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page. */
+  /**
+   * Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page.
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await sharded.contains('to ada'))
+   * ```
+   */
   async contains(value: T): Promise<boolean> {
     return (await this.#each((delayed) => delayed.contains(value))).includes(true)
   }
 
-  /** Removes one pending message with the same encoded bytes as `value`. A walk, shard by shard: `cancel(ticket)` is O(log N). */
+  /**
+   * Removes one pending message with the same encoded bytes as `value`. A walk, shard by shard: `cancel(ticket)` is O(log N).
+   *
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await sharded.remove('to ada'))
+   * ```
+   */
   async remove(value: T): Promise<boolean> {
     this.handle.assertUsable()
     for (const delayed of this.#delayed) if (await delayed.remove(value)) return true
     return false
   }
 
-  /** Deletes all pending messages; resolves with whether there were any. What was delivered stays. */
+  /**
+   * Deletes all pending messages; resolves with whether there were any. What was delivered stays.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * console.log(await sharded.delete())
+   * ```
+   */
   async delete(): Promise<boolean> {
     return (await this.#each((delayed) => delayed.delete())).includes(true)
   }
 
-  /** The oldest entries of the shards' quarantines, at most `limit` (1 to 10,000; default 100), the oldest first. They stay there. */
+  /**
+   * The oldest entries of the shards' quarantines, at most `limit` (1 to 10,000; default 100), the oldest first. They stay there.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * for (const { reason, at } of await sharded.readQuarantine(10)) console.log(reason, at)
+   * ```
+   */
   async readQuarantine(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
     this.handle.checked(() => integer('limit', limit, 1, 10_000))
     const all = (await this.#each((delayed) => delayed.readQuarantine(limit))).flat()
     return all.sort((a, b) => a.at.getTime() - b.at.getTime()).slice(0, limit)
   }
 
-  /** Deletes the shards' quarantines; resolves with whether there were any. */
+  /**
+   * Deletes the shards' quarantines; resolves with whether there were any.
+   *
+   * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
+   * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
+   *
+   * @example
+   * ```ts
+   * await sharded.clearQuarantine()
+   * ```
+   */
   async clearQuarantine(): Promise<boolean> {
     return (await this.#each((delayed) => delayed.clearQuarantine())).includes(true)
   }
@@ -336,10 +417,11 @@ export class ShardedDelayedQueue<T = unknown> {
    * Gives this object up: its waiting takes reject with a `ShutdownError`, and this client stops delivering the shards unless
    * other objects need them. Nothing is deleted in Redis.
    *
+   * @throws nothing
+   *
    * @example
    * ```ts
-   * const queue = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
-   * await queue.destroy()
+   * await sharded.destroy()
    * ```
    */
   async destroy(): Promise<void> {
@@ -348,6 +430,17 @@ export class ShardedDelayedQueue<T = unknown> {
     await Promise.all([...this.#delayed, ...this.#others.values()].map((delayed) => delayed.destroy()))
   }
 
+  /**
+   * The same as `destroy`, at the end of a block.
+   *
+   * @throws as `destroy`
+   *
+   * @example
+   * ```ts
+   * await using sharded = client.getShardedDelayedQueue<string>('mails', { shards: 8 })
+   * await sharded.offer('to ada', 5_000)
+   * ```
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.destroy()
   }

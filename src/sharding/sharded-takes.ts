@@ -1,4 +1,4 @@
-import { RedelayedError, ShutdownError, toError } from '../errors.js'
+import { ShutdownError, failureOf, toError } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
 import { systemClock } from '../timing/clock.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
@@ -24,7 +24,7 @@ export class ShardedTakes<T> {
     this.#handle = handle
     this.#consumer = new ShardedConsumer({
       sources: shards.map((shard) => sourceOf(context, shard, options)),
-      holders: context.holders,
+      buffers: context.buffers,
       clock: systemClock,
       random: Math.random,
       closedError: () =>
@@ -88,11 +88,7 @@ export class ShardedTakes<T> {
   }
 
   #report(shard: QueueIdentity<T> | undefined, what: string, cause: Error): void {
-    const code = cause instanceof RedelayedError ? cause.code : 'ERR_INTERNAL'
-    this.#handle.context.hub.emit(
-      'error',
-      new RedelayedError(code, `${what}: ${cause.message}`, { queue: shard?.name, cause }),
-    )
+    this.#handle.context.hub.emit('error', failureOf(what, cause, { queue: shard?.name }))
   }
 }
 

@@ -26,7 +26,7 @@ import {
   type TransferReply,
 } from './scripts.js'
 import type { Sender } from './sender.js'
-import { waitedFor, type WaitedFor } from './waited-for.js'
+import { waitedFor, type WaitedFor } from './durable-scripts.js'
 
 export type { EntryName, InspectOrderReply, InspectScheduleReply, StatsReply, TransferReply } from './scripts.js'
 

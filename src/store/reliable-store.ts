@@ -10,7 +10,7 @@ import { itemArgs, type NewMessage } from './new-message.js'
 import { run, runMany } from './run.js'
 import type { Sender } from './sender.js'
 import type { KeysOf } from './script.js'
-import { waitedFor, type WaitedFor } from './waited-for.js'
+import { waitedFor, type WaitedFor } from './durable-scripts.js'
 
 /** How messages are added. */
 export interface HowToAdd {

@@ -30,8 +30,8 @@ export class TestKitError extends RedelayedError {
   }
 }
 
-/** How often the kit looks, in real time; what it waits for happens in other processes and sockets. */
-const LOOK_MS = 2
+/** How often the kit checks, in real time; what it waits for happens in other processes and sockets. */
+const CHECK_MS = 2
 /** A caller that began to wait after the announcement polls after this time. */
 const SWEEP_MS = 100
 /** Moments at which something is due, on the way of one `advance`. */
@@ -95,7 +95,7 @@ export class TestKit {
   /**
    * A queue name that no other test has; `close` removes all keys of it.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the prefix is empty
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the prefix is empty
    * @example
    * ```ts
    * const orders = kit.client.getBlockingQueue<Order>(kit.uniqueName('orders'))
@@ -111,13 +111,13 @@ export class TestKit {
    * Moves the clock, by milliseconds or a text such as `'30m'`: from one moment at which something is due in the client's queues
    * to the next, and at each waits until it was delivered and the client's workers are done with it.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) it is no duration
-   * @throws TestKitError (`ERR_TEST_KIT`) a handler took longer than `timeout`, or there is something due at more than 100,000 moments
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: it is no duration
+   * @throws TestKitError `ERR_TEST_KIT`: a handler took longer than `timeout`, or there is something due at more than 100,000 moments
    * @example
    * ```ts
-   * await delayed.offer(order, 30, 'minutes')
+   * await delayed.offer('to ada', 30, 'minutes')
    * await kit.advance('30m')
-   * console.log(await orders.poll())
+   * console.log(await delayed.destination.size())
    * ```
    */
   advance(by: number | string): Promise<void> {
@@ -129,7 +129,7 @@ export class TestKit {
   /**
    * Delivers what is due, without moving the clock; for messages that were offered without a delay, and after a failure.
    *
-   * @throws TestKitError (`ERR_TEST_KIT`) a handler took longer than `timeout`
+   * @throws TestKitError `ERR_TEST_KIT`: a handler took longer than `timeout`
    * @example
    * ```ts
    * await mails.add({ to: 'ada@example.org' })
@@ -143,10 +143,10 @@ export class TestKit {
   /**
    * Moves the clock to the last moment at which anything is due now, and delivers everything on the way.
    *
-   * @throws TestKitError (`ERR_TEST_KIT`) as `advance`
+   * @throws TestKitError `ERR_TEST_KIT`: as `advance`
    * @example
    * ```ts
-   * await delayed.offer(order, 30, 'days')
+   * await delayed.offer('to ada', 30, 'days')
    * await kit.runAll()
    * ```
    */
@@ -158,7 +158,7 @@ export class TestKit {
   /**
    * Waits, in real time, until a message of a reliable queue is in a state.
    *
-   * @throws TestKitError (`ERR_TEST_KIT`) it was not within `timeout`
+   * @throws TestKitError `ERR_TEST_KIT`: it was not within `timeout`
    * @example
    * ```ts
    * const { id } = await mails.add({ to: 'ada' })
@@ -180,10 +180,10 @@ export class TestKit {
   /**
    * Waits, in real time, until a condition holds.
    *
-   * @throws TestKitError (`ERR_TEST_KIT`) it did not within `timeout`
+   * @throws TestKitError `ERR_TEST_KIT`: it did not within `timeout`
    * @example
    * ```ts
-   * await kit.eventually(async () => (await orders.size()) === 3, 'three orders are there')
+   * await kit.eventually(async () => (await queue.size()) === 3, 'three mails are there')
    * ```
    */
   async eventually(condition: () => boolean | Promise<boolean>, what = 'the condition holds'): Promise<void> {
@@ -191,12 +191,14 @@ export class TestKit {
     for (;;) {
       if (await condition()) return
       if (performance.now() > deadline) throw new TestKitError(`waited ${this.#timeout} ms until ${what}`)
-      await pause(LOOK_MS)
+      await pause(CHECK_MS)
     }
   }
 
   /**
    * Shuts the client down and removes the keys of the names that the kit gave. May be called more than once.
+   *
+   * @throws Error of ioredis: the keys could not be removed
    *
    * @example
    * ```ts
@@ -208,6 +210,19 @@ export class TestKit {
     return this.#closing
   }
 
+  /**
+   * The same as `close`, at the end of a block.
+   *
+   * @throws as `close`
+   *
+   * @example
+   * ```ts
+   * import { createTestKit } from 'redelayed/testing'
+   *
+   * await using kit = await createTestKit()
+   * await kit.settle()
+   * ```
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
@@ -259,7 +274,7 @@ export class TestKit {
 /**
  * Opens a kit; close it at the end of the test.
  *
- * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) an option is unknown or wrong
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is unknown or wrong
  * @throws Error of ioredis: there is no Redis
  * @example
  * ```ts

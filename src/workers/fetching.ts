@@ -3,7 +3,7 @@ import { ShutdownError, toError } from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { PollOptions } from '../reliable/claims.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
-import { atMost } from '../timing/at-most.js'
+import { atMost } from '../timing/pause.js'
 import { Assignment } from './assignment.js'
 import type { Sources } from './sources.js'
 

@@ -15,7 +15,7 @@ export class RetryLater {
  * For a handler that meets a held lock or the like: the message is redelivered after `ms` milliseconds, this delivery is not counted as an
  * attempt, and the worker is free for others.
  *
- * @throws InvalidArgumentError `ms` is no whole number from 0 to 2^53-1
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `ms` is no whole number from 0 to 2^53-1
  */
 export function retryIn(ms: number): RetryLater {
   return new RetryLater(toMillis('the delay of retryIn', ms))

@@ -1,11 +1,10 @@
-import { RedelayedError, ShutdownError, toError } from '../errors.js'
+import { ShutdownError, toRedelayed, type RedelayedError } from '../errors.js'
 import { Events, type EventHub, type SettledEvent, type SettledOutcome } from '../events.js'
 import type { PrefetchBuffer } from '../queues/context.js'
 import type { ReliableContext } from '../reliable/context.js'
 import { TASK_HEADER } from '../reliable/record.js'
-import { atMost } from '../timing/at-most.js'
 import { systemClock } from '../timing/clock.js'
-import { nextTurn } from '../timing/pause.js'
+import { atMost, nextTurn } from '../timing/pause.js'
 import type { Assignment, Outcome } from './assignment.js'
 import { Dispatcher } from './dispatcher.js'
 import { Fetching } from './fetching.js'
@@ -39,7 +38,7 @@ const LAST_ANSWERS_MS = 5_000
 export class Worker {
   readonly #settings: WorkerSettings
   readonly #hub: EventHub
-  readonly #holders: Set<PrefetchBuffer>
+  readonly #buffers: Set<PrefetchBuffer>
   readonly #events = new Events<WorkerEvents>()
   readonly #limit: RateLimit | undefined
   readonly #inHand = new Set<Assignment>()
@@ -98,8 +97,8 @@ export class Worker {
     this.#fetching = new Fetching(sources, visibilityTimeout, prefetch > 0, report)
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
     this.#hub = reliable.queues.hub
-    this.#holders = reliable.queues.holders
-    this.#holders.add(this)
+    this.#buffers = reliable.queues.buffers
+    this.#buffers.add(this)
     for (const signal of shutdownSignals) process.once(signal, this.#onSignal)
     this.#heartbeat = new Heartbeat(this.#inHand, visibilityTimeout, report)
     this.#loop = this.#work()
@@ -124,22 +123,64 @@ export class Worker {
     return this.#inHand.size > 0
   }
 
+  /**
+   * Calls a listener at each event of a name.
+   *
+   * @throws TypeError: the listener is no function
+   *
+   * @example
+   * ```ts
+   * worker.on('settled', ({ id, outcome, ms }) => console.log(id, outcome, ms))
+   * ```
+   */
   on<K extends keyof WorkerEvents>(name: K, listener: (event: WorkerEvents[K]) => void): this {
     this.#events.on(name, listener)
     return this
   }
 
+  /**
+   * Ends what `on` began; without effect for a listener that is not there.
+   *
+   * @throws TypeError: the listener is no function
+   *
+   * @example
+   * ```ts
+   * const log = (error: Error) => console.error(error.message)
+   * worker.on('error', log)
+   * worker.off('error', log)
+   * ```
+   */
   off<K extends keyof WorkerEvents>(name: K, listener: (event: WorkerEvents[K]) => void): this {
     this.#events.off(name, listener)
     return this
   }
 
-  /** Takes no more messages until `resume`; those that it has are handled. */
+  /**
+   * Takes no more messages until `resume`; those that it has are handled.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * worker.pause()
+   * setTimeout(() => worker.resume(), 60_000)
+   * ```
+   */
   pause(): void {
     this.#isPaused = true
     this.#polling.abort()
   }
 
+  /**
+   * Ends what `pause` began.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * worker.resume()
+   * ```
+   */
   resume(): void {
     this.#isPaused = false
     this.#changed()
@@ -148,12 +189,32 @@ export class Worker {
   /**
    * Takes no more messages, gives back those that no handler has seen, and waits for the handlers; after `shutdownTimeout` their signals are
    * aborted and their messages given back, for which it waits five seconds more at most. May be called more than once.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * process.once('SIGTERM', () => void worker.close())
+   * ```
    */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing
   }
 
+  /**
+   * The same as `close`, at the end of a block.
+   *
+   * @throws as `close`
+   *
+   * @example
+   * ```ts
+   * import { once } from 'node:events'
+   *
+   * await using worker = client.createWorker(mails, (mail) => console.log(mail.to))
+   * await once(process, 'SIGTERM')
+   * ```
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
@@ -168,7 +229,7 @@ export class Worker {
     for (const assignment of this.#inHand) assignment.abort(new ShutdownError('the worker was closed'))
     await atMost(LAST_ANSWERS_MS, this.#drain())
     this.#heartbeat.stop()
-    this.#holders.delete(this)
+    this.#buffers.delete(this)
   }
 
   /** Gives back what no handler has seen, and resolves when nothing is in hand. */
@@ -264,8 +325,7 @@ export class Worker {
   }
 
   #report(thrown: unknown): void {
-    const cause = toError(thrown)
-    const error = cause instanceof RedelayedError ? cause : new RedelayedError('ERR_INTERNAL', cause.message, { cause })
+    const error = toRedelayed(thrown)
     const handled = this.#events.emit('error', error, () => undefined)
     if (!handled) this.#hub.emit('error', error)
   }

@@ -25,13 +25,13 @@ export declare const client: RedelayedClient
 export declare const order: Order
 export declare const mail: Mail
 
-export declare const queue: Queue<Order>
-export declare const deque: Deque<Order>
-/** Those whose consumers can wait. */
-export declare const orders: BlockingQueue<Order>
-export declare const blockingDeque: BlockingDeque<Order>
-export declare const delayed: DelayedQueue<Order>
-export declare const sharded: ShardedDelayedQueue<Order>
+/** Their elements are texts such as 'to ada'. */
+export declare const queue: Queue<string>
+export declare const deque: Deque<string>
+export declare const blockingQueue: BlockingQueue<string>
+export declare const blockingDeque: BlockingDeque<string>
+export declare const delayed: DelayedQueue<string>
+export declare const sharded: ShardedDelayedQueue<string>
 export declare const ticket: Ticket
 
 export declare const mails: ReliableQueue<Mail>

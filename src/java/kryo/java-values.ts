@@ -12,10 +12,34 @@ export class JavaValue<T = unknown> {
     this.value = value
   }
 
+  /**
+   * `value` as text.
+   *
+   * @throws nothing for values that a codec decoded
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(String(java.int(5))) // 5
+   * ```
+   */
   toString(): string {
     return String(this.value)
   }
 
+  /**
+   * `value` for `JSON.stringify`; a bigint as text.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(JSON.stringify(java.long(5n))) // "5"
+   * ```
+   */
   toJSON(): unknown {
     return typeof this.value === 'bigint' ? String(this.value) : this.value
   }
@@ -30,10 +54,34 @@ export class JavaEnum extends JavaValue<string | undefined> {
     this.ordinal = ordinal
   }
 
+  /**
+   * The name, or the ordinal where the name is unknown.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(String(java.enumValue('com.example.Status', 1, 'PAID'))) // PAID
+   * ```
+   */
   override toString(): string {
     return this.value ?? String(this.ordinal)
   }
 
+  /**
+   * The name, or the ordinal where the name is unknown, for `JSON.stringify`.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(JSON.stringify(java.enumValue('com.example.Status', 1))) // 1
+   * ```
+   */
   override toJSON(): unknown {
     return this.value ?? this.ordinal
   }

@@ -109,7 +109,7 @@ export function parseMoveKey(key: string): ListMove {
 /**
  * Sends LMOVE or BLMOVE by `call`. On a server before 6.2 it falls back to the only move that such a server has.
  *
- * @throws UnsupportedServerError for the other moves
+ * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: for the other moves
  */
 export async function moveWith(
   { source, target, from, to }: ListMove,

@@ -8,7 +8,7 @@ import {
   type RedelayedError,
 } from '../../errors.js'
 import type { Emit, ReconnectingEvent } from '../../events.js'
-import { atMost } from '../../timing/at-most.js'
+import { atMost } from '../../timing/pause.js'
 import { backoffDelay, type Backoff } from '../../timing/backoff.js'
 import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
 import { remoteAddressOf, type IsStale } from './remote-address.js'

@@ -1,5 +1,6 @@
-import { InvalidArgumentError, type Acknowledgement } from '../../errors.js'
+import { DurabilityError, InvalidArgumentError, type Acknowledgement } from '../../errors.js'
 import { integer, onlyKnown } from '../../options.js'
+import type { WaitedFor } from '../../store/durable-scripts.js'
 
 /** Waits until replicas have received an offer (`WAIT`). They have it in memory then, not necessarily on disk. */
 export interface ReplicaDurability {
@@ -61,4 +62,14 @@ export const NO_WAIT: Wait = Object.freeze({
 /** Whether one command can wait for both. */
 export function isSameWait(one: Wait, other: Wait): boolean {
   return one.command === other.command && one.args.join() === other.args.join()
+}
+
+/** The error of a write that was accepted and is less durable than asked; `undefined` if it is durable. */
+export function shortfall(
+  accepted: ConstructorParameters<typeof DurabilityError>[0],
+  { asked, timeoutMs }: Wait,
+  { by, error: cause }: Omit<WaitedFor, 'reply'>,
+): DurabilityError | undefined {
+  const reached = cause === undefined && by.replicas >= asked.replicas && (by.aof || !asked.aof)
+  return reached ? undefined : new DurabilityError(accepted, asked, by, timeoutMs, { cause })
 }

@@ -4,8 +4,7 @@ import type { Emit } from '../../events.js'
 import type { Sender } from '../../store/sender.js'
 import { RELIABLE_PREFIX } from '../../keys.js'
 import type { Settings } from '../../options.js'
-import { atMost } from '../../timing/at-most.js'
-import { pause } from '../../timing/pause.js'
+import { atMost, pause } from '../../timing/pause.js'
 import type { Wait } from './durability.js'
 import { DurableConnection, type Command, type LaneAnswer } from './durable-connection.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
@@ -13,7 +12,7 @@ import { assertVersion, tooOldForReliable } from '../connections/server-version.
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { NodeGoneError, type Topology } from '../topology/topology.js'
-import type { WaitedFor } from '../../store/waited-for.js'
+import type { WaitedFor } from '../../store/durable-scripts.js'
 
 /** The most durable connections per node: different waits block each other on one connection, so each kind gets its own. */
 const MAX_LANES = 4

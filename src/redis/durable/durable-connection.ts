@@ -15,7 +15,7 @@ import type { ReconnectingConnection } from '../connections/reconnecting-connect
 import { dropWhenOverdue } from '../replies/reply-watchdog.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
-import type { WaitedFor } from '../../store/waited-for.js'
+import type { WaitedFor } from '../../store/durable-scripts.js'
 
 /** Bounds of one pipeline; further calls go with the next one. */
 const MAX_COMMANDS = 1_000

@@ -55,7 +55,7 @@ export class ProtocolError extends Error {
 
 /**
  * Checks replies byte by byte before ioredis decodes them, which believes them all: a wrong byte in a length is an endless loop
- * there. Bodies of strings are stepped over. A line is looked at when all of it is there, so that a decoder which gets what `safe` allows
+ * there. Bodies of strings are stepped over. A line is read when all of it is there, so that a decoder which gets what `safe` allows
  * never sees a part of one.
  */
 export class ReplyScanner {

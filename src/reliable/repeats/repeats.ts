@@ -4,6 +4,7 @@ import {
   RedelayedError,
   ShutdownError,
   UnsupportedOperationError,
+  failureOf,
   toError,
 } from '../../errors.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
@@ -191,13 +192,10 @@ export class Repeats {
   #report(name: string, thrown: unknown): void {
     const error = toError(thrown)
     if (error instanceof ShutdownError) return
-    const code = error instanceof RedelayedError ? error.code : 'ERR_INTERNAL'
     if (error instanceof UnsupportedOperationError && this.#reported.has(name)) return
     this.#reported.add(name)
-    const reported = new RedelayedError(code, `the repeat ${JSON.stringify(name.slice(0, 100))}: ${error.message}`, {
-      cause: error,
-    })
-    this.#handle.context.hub.emit('error', this.#handle.withQueueName(reported))
+    const what = `the repeat ${JSON.stringify(name.slice(0, 100))}`
+    this.#handle.context.hub.emit('error', failureOf(what, error, { queue: this.#handle.name }))
   }
 }
 
