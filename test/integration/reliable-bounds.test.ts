@@ -61,7 +61,7 @@ describe('what a reliable queue asks of Redis at once', () => {
     expect(await queue.size()).to.equal(0)
   })
 
-  it('large messages are looked at in several replies, all of them and in order', async () => {
+  it('large messages are read in several replies, all of them and in order', async () => {
     const { queue, calls } = make()
     const ids = numbers(6)
     for (const id of ids) await queue.add(id.repeat(600_000), { id })

@@ -519,7 +519,7 @@ describe('worker', () => {
   })
 
   it('a message whose worker was killed comes back to another', async function () {
-    this.timeout(20_000)
+    this.timeout(60_000)
     const { queue, work } = make()
     const child = fork(new URL('fixtures/worker-process.ts', import.meta.url), [redisUrl(), queue.name])
     onCleanup(() => child.kill('SIGKILL'))

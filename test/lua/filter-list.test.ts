@@ -36,7 +36,7 @@ describe('filter-list.lua', () => {
     ['finds an empty element and all byte values', ['', ALL_BYTES], {}, { found: [0, 1] }],
     ['does not find part of an element', ['tw', 'twoo'], {}, { found: [] }],
     ['begins at the right end', ['six', 'two', 'one'], { page: 2 }, { next: 2, found: [1, 0] }],
-    ['goes on behind what was looked at', ['six', 'two', ALL_BYTES], { skip: 2, page: 2 }, { next: 4, found: [2] }],
+    ['goes on behind what was examined', ['six', 'two', ALL_BYTES], { skip: 2, page: 2 }, { next: 4, found: [2] }],
     ['ends with a page that is not full', ['two'], { skip: 5, page: 2 }, { found: [] }],
     ['ends behind the last element', ['two'], { skip: 6, page: 2 }, { found: [] }],
     ['removes nothing when all are to stay', destination, { retain: true }, { found: [0, 2, 3, 4, 5] }],

@@ -20,24 +20,24 @@ describe('inspect-order.lua', () => {
   it('counts what the schedule lacks, returns the ids of the rest, and changes nothing', async () => {
     const queue = await rig.queue(mixed)
     const { prefixes, ...counts } = await run(rig.sender, inspectOrder, queue.keys, all)
-    expect(counts).to.deep.equal({ looked: 6, orphans: 3 })
+    expect(counts).to.deep.equal({ examined: 6, orphans: 3 })
     expect(prefixes.map(readable)).to.deep.equal(['\\x08a.......', 'b.......'])
     expect(await queue.read()).to.deep.equal(expected(mixed))
   })
 
-  it('looks at one page only', async () => {
+  it('examines one page only', async () => {
     const queue = await rig.queue(mixed)
     const page = (from: number) => run(rig.sender, inspectOrder, queue.keys, { ...all, from, page: 2 })
-    expect(await page(0)).to.deep.include({ looked: 2, orphans: 1 })
-    expect(await page(2)).to.deep.include({ looked: 2, orphans: 1 })
-    expect(await page(6)).to.deep.equal({ looked: 0, orphans: 0, prefixes: [] })
+    expect(await page(0)).to.deep.include({ examined: 2, orphans: 1 })
+    expect(await page(2)).to.deep.include({ examined: 2, orphans: 1 })
+    expect(await page(6)).to.deep.equal({ examined: 0, orphans: 0, prefixes: [] })
   })
 
   for (const from of [0, 3]) {
     it(`moves what stands in no schedule to the quarantine, in the page from ${from} on, and leaves the rest in order`, async () => {
       const queue = await rig.queue(mixed)
       const reply = await run(rig.sender, inspectOrder, queue.keys, { ...all, from, page: 3, setAside: true })
-      expect(reply).to.deep.include({ looked: 3, orphans: from === 0 ? 1 : 2 })
+      expect(reply).to.deep.include({ examined: 3, orphans: from === 0 ? 1 : 2 })
       const after = await queue.read()
       const order = from === 0 ? [a, 'junk', c, b, 'gone'] : ['gone', a, 'junk', b]
       expect({ ...after, quarantine: [] }).to.deep.equal(expected({ ...mixed, order }))

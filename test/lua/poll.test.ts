@@ -182,7 +182,7 @@ describe('poll.lua', () => {
     expect((await queue.read()).order).to.have.lengthOf(strangers.length)
   })
 
-  it('takes no more after its time when each has to be looked for', async () => {
+  it('takes no more after its time when each has to be searched for', async () => {
     const entries = Array.from({ length: 40 }, (_, n) => ordered(`o${n}`, 'O'))
     const timeouts = entries.map((entry, n) => [entry, n] as const)
     const queue = await rig.queue({ timeouts, order: [...strangers, ...entries] })

@@ -366,7 +366,7 @@ clusterServersConfig:
         sentinelTLS: { rejectUnauthorized: false },
       })
     })
-    it('is not looked at without rediss://, but said', () => {
+    it('is not read without rediss://, and a warning says so', () => {
       const config = read(single('  sslVerificationMode: NONE'))
       expect(config.tls).to.equal(undefined)
       expect(config.warnings).to.deep.equal([

@@ -61,7 +61,7 @@ export const doctorOperations = {
         // what should not be listed has an id of another length, but as many bytes of it are returned
         return [raw(parsed.inOrder ? parsed.prefix : element.slice(0, 9))]
       })
-      return { looked: seen.length, orphans: orphans.length, prefixes }
+      return { examined: seen.length, orphans: orphans.length, prefixes }
     },
   }),
 
