@@ -176,7 +176,7 @@ function afterAnnouncement(state: DueState, at: number, moment: Moment): Step {
     case 'idle':
     case 'waiting':
       if (state.isLeader && at > state.deadline) return { state }
-      return arm({ ...state, renew: state.isLeader }, at, moment)
+      return arm(state, at, moment, state.isLeader)
     case 'deferring':
       return at > moment.now ? arm(state, at, moment) : { state }
     case 'running':
@@ -232,9 +232,20 @@ function runScript(state: DueState, announce: boolean, target = Infinity): Step 
 }
 
 /** A deadline that has passed fires at once. */
-function arm(state: DueState, deadline: number, moment: Moment): Step {
-  if (deadline === Infinity) return { state: { ...state, is: 'idle', deadline } }
-  const waiting: DueState = { ...state, is: 'waiting', deadline }
+function arm(state: DueState, deadline: number, moment: Moment, renew = state.renew): Step {
+  // Field by field: every client does this at every announcement, and in Node 20 a spread takes ten times as long.
+  const waiting: DueState = {
+    is: deadline === Infinity ? 'idle' : 'waiting',
+    deadline,
+    isLeader: state.isLeader,
+    subscribers: state.subscribers,
+    again: state.again,
+    announce: state.announce,
+    target: state.target,
+    renew,
+    failures: state.failures,
+    stuck: state.stuck,
+  }
   return deadline > moment.now ? { state: waiting } : afterDeadline(waiting, moment)
 }
 
