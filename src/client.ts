@@ -25,7 +25,8 @@ import { Queue } from './queues/queue.js'
 import { ShardNames } from './sharding/shard-names.js'
 import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './sharding/sharded-options.js'
 import { ShardedDelayedQueue } from './sharding/sharded-delayed-queue.js'
-import { PollRegistry } from './reliable/poll-registry.js'
+import type { Poller } from './reliable/poller.js'
+import { QueueRegistry } from './scheduler/queue-registry.js'
 import { identify, type ReliableContext } from './reliable/context.js'
 import { ReliableQueue } from './reliable/reliable-queue.js'
 import type { Handler, Handlers, HandlersOf } from './workers/handlers.js'
@@ -80,7 +81,7 @@ export class RedelayedClient {
   readonly #blocking: BlockingPool
   readonly #transfers: TransferRegistry
   readonly #context: QueueContext
-  readonly #polls: PollRegistry
+  readonly #polls: QueueRegistry<Poller>
   readonly #reliable: ReliableContext
   #shutdown: Promise<void> | undefined
 
@@ -123,7 +124,7 @@ export class RedelayedClient {
       keysOf: (name) => this.#keysOf(name),
       shardNames: new ShardNames((name) => this.#keysOf(name).destination),
     }
-    this.#polls = new PollRegistry({ channels: this.#subscriber, settings, emit })
+    this.#polls = new QueueRegistry({ script: 'poll', channels: this.#subscriber, settings, emit })
     this.#reliable = {
       queues: this.#context,
       polls: this.#polls,

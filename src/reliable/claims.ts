@@ -9,7 +9,8 @@ import { toMillis } from '../timing/units.js'
 import type { Acknowledger } from './acknowledger.js'
 import { positive } from './add-options.js'
 import { ReliableMessage, isSuspect } from './message.js'
-import type { PollRegistry, PollTarget } from './poll-registry.js'
+import type { QueueRegistry } from '../scheduler/queue-registry.js'
+import { Poller, type PollerParams } from './poller.js'
 import { readRecord } from './record.js'
 import type { Repeats } from './repeats/repeats.js'
 import { groupUnreadable, type Unreadable, type UnreadableGroup } from './unreadable.js'
@@ -37,7 +38,7 @@ const OPTIONS = ['timeout', 'visibilityTimeout', 'acknowledge', 'signal'] as con
 interface Parts<T> {
   readonly acknowledger: Acknowledger<T>
   readonly repeats: Repeats
-  readonly polls: PollRegistry
+  readonly polls: QueueRegistry<Poller>
 }
 
 /** Takes messages from a queue for their visibility: those that are there now, or the next ones. */
@@ -45,21 +46,24 @@ export class Claims<T> {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
   readonly #parts: Parts<T>
-  readonly #target: PollTarget
+  readonly #poller: PollerParams
   readonly #seldom = new Seldom(systemClock)
 
   constructor(handle: QueueHandle<T>, store: ReliableStore, parts: Parts<T>) {
     this.#handle = handle
     this.#store = store
     this.#parts = parts
-    this.#target = {
-      name: handle.name,
-      channel: store.keys.channel,
+    const address = { name: handle.name, channel: store.keys.channel }
+    this.#poller = {
+      address,
       isConnected: () => handle.context.commands.connected,
       poll: (count, how, announce) => this.#poll(count, how, announce),
       release: async (polled) => {
         await parts.acknowledger.giveBack(polled, { how: 'released', delayMs: 0, reason: '""' })
       },
+      onError: (error) => parts.polls.report(address, error),
+      clock: systemClock,
+      random: Math.random,
     }
   }
 
@@ -116,7 +120,8 @@ export class Claims<T> {
     signal: AbortSignal | undefined,
   ): Promise<PolledRecord[]> {
     const timeoutMs = deadline === undefined ? undefined : Math.max(0, deadline - performance.now())
-    return this.#parts.polls.use(this.#target).take(count, how, { timeoutMs, signal })
+    const poller = this.#parts.polls.serve(this.#poller.address, () => new Poller(this.#poller))
+    return poller.take(count, how, { timeoutMs, signal })
   }
 
   /** Runs the script, and does what its reply asks for. */

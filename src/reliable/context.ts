@@ -2,12 +2,13 @@ import type { Codec } from '../codecs/codec.js'
 import type { Instrumentation } from '../instrumentation.js'
 import { deadLettersOf, reliableKeys, type ReliableKeys } from '../keys.js'
 import type { QueueContext } from '../queues/context.js'
-import type { PollRegistry } from './poll-registry.js'
+import type { QueueRegistry } from '../scheduler/queue-registry.js'
+import type { Poller } from './poller.js'
 
 /** What the reliable queues of one client share. */
 export interface ReliableContext {
   readonly queues: QueueContext
-  readonly polls: PollRegistry
+  readonly polls: QueueRegistry<Poller>
   readonly instrumentation: Instrumentation | undefined
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => ReliableKeys

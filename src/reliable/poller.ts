@@ -8,8 +8,10 @@ import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import type { ScriptOptions } from '../scheduler/due-machine.js'
 import { DueScheduler, type ScriptResult } from '../scheduler/due-scheduler.js'
+import { LINGER_MS, type QueueAddress, type ServedQueue } from '../scheduler/queue-registry.js'
 
 export interface PollerParams {
+  readonly address: QueueAddress
   /** Runs the script. */
   readonly poll: (count: number, how: HowToHold, announce: boolean) => Promise<PollReply>
   /** Returns messages to the queue that no caller waits for any more. */
@@ -35,7 +37,7 @@ const MOST = 500
  * The waiting polls of one queue. The poller runs the script when a caller begins to wait, at the times in replies and announcements,
  * and as a sweep; while no caller waits it does not run the script.
  */
-export class Poller {
+export class Poller implements ServedQueue {
   readonly #params: PollerParams
   /** By visibility and prefetch: callers that differ in these cannot share a script. */
   readonly #takers = new Map<string, Group>()
@@ -44,6 +46,7 @@ export class Poller {
   #hasServed = false
   /** When the first caller began to wait. */
   #triedSince: number | undefined
+  #lastUsed = -Infinity
   #closed: Error | undefined
 
   constructor(params: PollerParams) {
@@ -58,8 +61,16 @@ export class Poller {
     })
   }
 
+  get address(): QueueAddress {
+    return this.#params.address
+  }
+
+  get isUsed(): boolean {
+    return this.#isWanted || this.#params.clock.now() - this.#lastUsed < LINGER_MS
+  }
+
   /** Whether any caller waits. */
-  get isWanted(): boolean {
+  get #isWanted(): boolean {
     return [...this.#takers.values()].some(({ takers }) => takers.wanted > 0)
   }
 
@@ -69,7 +80,8 @@ export class Poller {
     const key = `${how.visibilityMs} ${how.beforehand}`
     const group = this.#takers.get(key) ?? { how, takers: this.#noTakers() }
     this.#takers.set(key, group)
-    this.#triedSince ??= this.#params.clock.now()
+    this.#lastUsed = this.#params.clock.now()
+    this.#triedSince ??= this.#lastUsed
     const taken = group.takers.add(max, options)
     this.#wake()
     return taken
@@ -80,18 +92,17 @@ export class Poller {
     this.#scheduler.onSubscribed()
   }
 
+  onUnsubscribed(): void {
+    // the sweep finds what is announced meanwhile
+  }
+
   /** A client announced that a message becomes visible at `at`, by the Redis clock. */
   onAnnounced(at: number): void {
     this.#scheduler.onAnnounced(at)
   }
 
-  /** This client knows that a message becomes visible at `at`, by the Redis clock. */
-  onKnown(at: number): void {
-    this.#scheduler.onKnown(at)
-  }
-
   sweep(): void {
-    if (this.isWanted) this.#scheduler.wake()
+    if (this.#isWanted) this.#scheduler.wake()
   }
 
   async stop(): Promise<void> {
@@ -106,7 +117,7 @@ export class Poller {
     this.#waking = true
     process.nextTick(() => {
       this.#waking = false
-      if (this.isWanted) this.#scheduler.wake()
+      if (this.#isWanted) this.#scheduler.wake()
     })
   }
 
@@ -120,6 +131,7 @@ export class Poller {
         this.#takers.delete(key)
         continue
       }
+      this.#lastUsed = this.#params.clock.now()
       last = await this.#params.poll(Math.min(MOST, takers.wanted), how, announce)
       this.#hasServed = true
       moved += last.messages.length
@@ -132,7 +144,7 @@ export class Poller {
     const { now, next, subscribers } = last
     // where more is visible and no caller waits, the next caller that begins to wait starts a poll
     const isDue = next !== null && next <= now
-    const isUnwanted = isDue && !this.isWanted
+    const isUnwanted = isDue && !this.#isWanted
     // Polls take no leases. A poll for a due time that found it gone shows that another client was faster.
     const isFirst = moved > 0 || isDue
     const isLate = announce && (next === null || next > target + SAME_MS)

@@ -26,6 +26,7 @@ function setUp(
   const errors: Error[] = []
   const clock = new FakeClock()
   const poller = new Poller({
+    address: { name: 'mails', channel: 'mails-channel' },
     poll: async (count, { visibilityMs }) => {
       asked.push([count, visibilityMs])
       return answer(count, visibilityMs)
@@ -54,6 +55,26 @@ describe('Poller', () => {
     ]
     expect([idsOf(await first), idsOf(await second)]).to.deep.equal([['a', 'b'], ['c']])
     expect(asked).to.deep.equal([[7, -1]])
+    await poller.stop()
+  })
+
+  it('is used while a caller waits and for a minute after its last script', async () => {
+    const { poller, clock } = setUp(() => reply([]))
+    expect(poller.isUsed).to.equal(false)
+    const abort = new AbortController()
+    const waiting = poller.take(1, { visibilityMs: -1, beforehand: false }, { signal: abort.signal })
+    await settle()
+    await clock.advance(90_000)
+    expect(poller.isUsed).to.equal(true)
+    abort.abort(new Error('enough'))
+    await rejection(waiting)
+    expect(poller.isUsed).to.equal(false)
+    poller.take(1, { visibilityMs: -1, beforehand: false }, { timeoutMs: 1_000 }).catch(() => undefined)
+    await settle()
+    await clock.advance(59_500)
+    expect(poller.isUsed).to.equal(true)
+    await clock.advance(1_000)
+    expect(poller.isUsed).to.equal(false)
     await poller.stop()
   })
 

@@ -10,7 +10,8 @@ import {
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { RepeatRecord } from '../../store/reliable-scripts.js'
 import { mostRepeatBytes, type ReliableStore } from '../../store/reliable-store.js'
-import type { PollRegistry } from '../poll-registry.js'
+import type { QueueRegistry } from '../../scheduler/queue-registry.js'
+import type { Poller } from '../poller.js'
 import { encodeHeaders, writeRecord } from '../record.js'
 import { readRepeat, tickId, writeState, type RepeatDefinition, type RepeatState } from './repeat-definition.js'
 import { CatchUp, MOST_MISSED } from './catch-up.js'
@@ -39,7 +40,7 @@ interface DueTicks {
 export class Repeats {
   readonly #handle: QueueHandle<unknown>
   readonly #store: ReliableStore
-  readonly #polls: Pick<PollRegistry, 'isClosed'>
+  readonly #polls: Pick<QueueRegistry<Poller>, 'isClosed'>
   /** Names of repeats that this process cannot compute: each is reported once. */
   readonly #reported = new Set<string>()
   /** Whose next messages this process prepares just now. */
@@ -48,7 +49,7 @@ export class Repeats {
   readonly #skipping = new Set<string>()
   readonly #catchUp = new CatchUp(() => performance.now())
 
-  constructor(handle: QueueHandle<unknown>, store: ReliableStore, polls: Pick<PollRegistry, 'isClosed'>) {
+  constructor(handle: QueueHandle<unknown>, store: ReliableStore, polls: Pick<QueueRegistry<Poller>, 'isClosed'>) {
     this.#handle = handle
     this.#store = store
     this.#polls = polls

@@ -1,0 +1,141 @@
+import { isBrief } from '../redis/replies/server-errors.js'
+import { CommandError } from '../errors.js'
+import type { Emit } from '../events.js'
+import type { QueueKeys } from '../keys.js'
+import type { Settings } from '../options.js'
+import { DelayedStore, type TransferReply } from '../store/delayed-store.js'
+import type { Sender } from '../store/sender.js'
+import { systemClock } from '../timing/clock.js'
+import { RemoteClock } from '../timing/remote-clock.js'
+import { Seldom } from '../timing/seldom.js'
+import { BatchLimit } from './batch-limit.js'
+import type { ScriptOptions } from './due-machine.js'
+import { DueScheduler, type ScriptResult } from './due-scheduler.js'
+import { LINGER_MS, type QueueAddress, type ServedQueue } from './queue-registry.js'
+
+/** What identifies a delayed queue to this layer. */
+export interface TransferTarget {
+  /** The public name, for events. */
+  readonly name: string
+  readonly keys: QueueKeys
+}
+
+export interface TransferParams {
+  readonly sender: Sender
+  readonly settings: Settings
+  /** Of the random name of this client, by which it knows its own leases. */
+  readonly client: string
+  readonly emit: Emit
+  readonly onDelivered: (destination: string) => void
+  readonly onError: (error: Error) => void
+}
+
+/** Transfers one delayed queue as long as it has owners or consumers. */
+export class QueueTransfers implements ServedQueue {
+  readonly #target: TransferTarget
+  readonly #params: TransferParams
+  readonly #store: DelayedStore
+  readonly #scheduler: DueScheduler
+  readonly #limit = new BatchLimit()
+  readonly #seldom = new Seldom(systemClock)
+  #owners = 0
+  #consumers = 0
+  #lastConsumed = -Infinity
+  #isSubscribed = false
+
+  constructor(target: TransferTarget, params: TransferParams) {
+    this.#target = target
+    this.#params = params
+    this.#store = new DelayedStore(params.sender, target.keys, { settings: params.settings })
+    this.#scheduler = new DueScheduler({
+      script: (options) => this.#transfer(options),
+      isBrief,
+      onError: params.onError,
+      clock: systemClock,
+      remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
+      random: Math.random,
+    })
+  }
+
+  get address(): QueueAddress {
+    return { name: this.#target.name, channel: this.#target.keys.channel }
+  }
+
+  get isUsed(): boolean {
+    return this.#owners + this.#consumers > 0 || systemClock.now() - this.#lastConsumed < LINGER_MS
+  }
+
+  addOwner(): void {
+    this.#owners++
+  }
+
+  removeOwner(): void {
+    this.#owners--
+  }
+
+  addConsumer(): void {
+    this.#consumers++
+  }
+
+  removeConsumer(): void {
+    this.#consumers--
+    this.#lastConsumed = systemClock.now()
+  }
+
+  onSubscribed(): void {
+    this.#isSubscribed = true
+    this.#scheduler.onSubscribed()
+  }
+
+  onUnsubscribed(): void {
+    this.#isSubscribed = false
+  }
+
+  onAnnounced(at: number): void {
+    this.#scheduler.onAnnounced(at)
+  }
+
+  /** This client offered an entry. While the channel is not subscribed, the scheduler does not receive the entry's announcement. */
+  onOffered(due: number): void {
+    if (!this.#isSubscribed) this.#scheduler.onKnown(due)
+  }
+
+  sweep(): void {
+    this.#scheduler.wake()
+  }
+
+  stop(): Promise<void> {
+    return this.#scheduler.stop()
+  }
+
+  async #transfer({ announce, renew }: ScriptOptions): Promise<ScriptResult> {
+    const sentAt = systemClock.now()
+    const { client } = this.#params
+    const reply = await this.#store.transfer({ limit: this.#limit.value, client, announce, renew })
+    this.#limit.observe(reply, systemClock.now() - sentAt)
+    this.#announceResult(reply)
+    const { moved, malformed, negative, postponed, next, now } = reply
+    const isStuck = next !== null && next <= now && moved + malformed + negative + postponed === 0
+    return { ...reply, isStuck }
+  }
+
+  #announceResult(reply: TransferReply): void {
+    const { emit, onDelivered } = this.#params
+    const queue = this.#target.name
+    if (reply.moved > 0) {
+      onDelivered(this.#target.keys.destination)
+      emit('transferred', { queue, count: reply.moved, maxLatenessMs: reply.latenessMs })
+    }
+    if (reply.malformed > 0) emit('quarantined', { queue, reason: 'malformed', count: reply.malformed })
+    if (reply.negative > 0) emit('quarantined', { queue, reason: 'negative-due', count: reply.negative })
+    if (reply.orphans > 0) emit('quarantined', { queue, reason: 'order-orphan', count: reply.orphans })
+    this.#reportKey('the order list', reply.orderError)
+    this.#reportKey('the quarantine list', reply.quarantineError)
+  }
+
+  /** Reports a key of a wrong type, which does not stop the transfer: once in a while, because every transfer meets it. */
+  #reportKey(which: string, problem: string): void {
+    if (problem === '' || !this.#seldom.may(which)) return
+    this.#params.onError(new CommandError(/^[A-Z]+/.exec(problem)?.[0] ?? 'ERR', `${which}: ${problem}`))
+  }
+}
