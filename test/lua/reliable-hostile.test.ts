@@ -171,8 +171,8 @@ describe('hostile data of a reliable queue', () => {
   })
 
   it('takes few back at once where their ids are large', async () => {
-    const inFlight = Array.from({ length: 20 }, (_, n) => [`0${n}${'x'.repeat(400_000)}`, 5] as const)
-    const queue = await rig.queue({ inFlight })
+    const ids = Array.from({ length: 20 }, (_, n) => `${n}${'x'.repeat(400_000)}`)
+    const queue = await rig.queue(having(ids.map((id) => ({ id, until: 5 }))))
     const { returned } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
     expect(returned).to.be.within(1, 4)
   })
@@ -198,6 +198,36 @@ describe('hostile data of a reliable queue', () => {
     expect(calls.hdel).to.be.lessThan(20)
     expect(await rig.redis.zcard(queue.keys.due0)).to.equal(0)
     expect(await rig.redis.hkeys(queue.keys.deliveries)).to.deep.equal(['good'])
+  })
+
+  it('passes over them as quickly where a single message is wanted', async () => {
+    const gone = Array.from({ length: 900 }, (_, n) => [`s${n}`, n] as const)
+    const queue = await rig.queue(having([{ id: 'a' }, { id: 'b' }], { due: { 0: gone }, deliveries: [['s5', '3']] }))
+    const calls = await commandCalls(rig.redis, async () => {
+      const { messages, changed } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 1 })
+      expect(messages.map(({ id }) => id)).to.deep.equal(['a'])
+      expect(changed).to.be.at.least(901)
+    })
+    expect({ reads: calls.zrangebyscore, writes: calls.zrem }).to.satisfy(
+      ({ reads = 0, writes = 0 }) => reads < 40 && writes < 40,
+    )
+    expect(await rig.redis.zrange(queue.keys.due0, '0', '-1')).to.deep.equal(['b'])
+    expect(await rig.redis.hkeys(queue.keys.deliveries)).to.deep.equal(['a'])
+  })
+
+  it('forgets what is in flight only when its visibility ends, without bringing it back', async () => {
+    const gone = Array.from({ length: 900 }, (_, n) => [`${n % 10}s${n}`, n] as const)
+    const others = { deliveries: [['s5', '3 t']], failures: [['s6', '1 2 "x"\n']] } as const
+    const queue = await rig.queue(having([{ id: 'back', until: 5 }, { id: 'good' }], { inFlight: gone, ...others }))
+    const calls = await commandCalls(rig.redis, async () => {
+      const { messages, returned } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 5 })
+      expect(messages.map(({ id }) => id)).to.deep.equal(['back', 'good'])
+      expect(returned).to.equal(1)
+    })
+    expect(calls.zadd).to.be.lessThan(5)
+    expect(await rig.redis.zrange(queue.keys.inFlight, '0', '-1')).to.have.members(['0back', '0good'])
+    expect(await rig.redis.hkeys(queue.keys.deliveries)).to.have.members(['back', 'good'])
+    expect(await rig.redis.hkeys(queue.keys.failures)).to.deep.equal(['back'])
   })
 
   it('configures beside any number of settings with a few commands', async () => {

@@ -348,9 +348,9 @@ describe('reliable-poll.lua', () => {
         deliveries: [['b', '3 t']],
         failures: [['b', '2 5 "x"\n']],
       },
-      reply: { next: null, returned: 3 },
+      reply: { next: null, returned: 0 },
       after: {},
-      published: [NOW + IDLE],
+      published: [],
     },
     // what stands in a schedule only
     {

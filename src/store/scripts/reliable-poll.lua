@@ -54,6 +54,7 @@ local LATER_MS = 60000 -- after which it is tried again what a key of another ty
 local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
 local BYTES = 1048576 -- of records read by one script, but for the first
 local FIRST_READ, MOST_READ, SMALL_MEMBERS = 4, 32, 4096
+local MOST_BACK = 100 -- brought back by one script
 local PAGE, SMALL = 16, 16384 -- so many are read unmeasured where the first of them is not larger than this
 -- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the lease
 -- overwrites in the same command, makes it a table.
@@ -124,15 +125,15 @@ local function isSchedule(priority)
   return areSchedules[priority]
 end
 
+-- What is known of ids that stand in a schedule only, and are no messages. Together, as there can be any number of them.
+local function forget(ids)
+  redis.call('HDEL', deliveries, unpack(ids))
+  redis.pcall('HDEL', failures, unpack(ids))
+end
+
 -- What was not acknowledged in time comes back, as visible since then.
 local returned, changed = 0, 0
-local function takeBack(member, ended)
-  local priority, id = tonumber(string.sub(member, 1, 1)) or 0, string.sub(member, 2)
-  changed = changed + 1
-  if not isSchedule(priority) then
-    redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
-    return
-  end
+local function takeBack(member, priority, id, ended)
   local delivery = redis.call('HGET', deliveries, id)
   local attempts = attemptsOf(delivery)
   if isUnbegun(ended) then
@@ -154,14 +155,28 @@ local step, backBytes, isLast = FIRST_READ, 0, false
 while not isLast do
   local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, step)
   isLast = #back < 2 * step
+  local gone, members = {}, {}
   for at = 1, #back, 2 do
-    takeBack(back[at], back[at + 1])
-    backBytes = backBytes + #back[at]
-    isLast = isLast or changed >= 100 or backBytes > BYTES
+    local member, ended = back[at], back[at + 1]
+    local priority, id = tonumber(string.sub(member, 1, 1)) or 0, string.sub(member, 2)
+    changed = changed + 1
+    if redis.call('HEXISTS', messages, id) == 0 then
+      gone[#gone + 1], members[#members + 1] = id, member
+    elseif isSchedule(priority) then
+      takeBack(member, priority, id, ended)
+    else
+      redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
+    end
+    backBytes = backBytes + #member
+    isLast = isLast or returned >= MOST_BACK or changed >= MOST or backBytes > BYTES
     if isOver() then
       isLast = true
       break
     end
+  end
+  if #gone > 0 then
+    forget(gone)
+    redis.call('ZREM', inFlight, unpack(members))
   end
   step = MOST_READ
 end
@@ -268,10 +283,12 @@ local function visibleOf(at, most)
   return page
 end
 
-local isFull = want == 0
+-- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can stand
+-- before the first message.
+local isFull, least = want == 0, 0
 for at = 10, 1, -1 do
   while not isFull do
-    local page = visibleOf(at, math.min(want - handed, 100))
+    local page = visibleOf(at, math.min(math.max(want - handed, least), 100))
     if #page == 0 then break end
     local ids, size = {}, 0
     for n = 1, #page, 2 do
@@ -286,6 +303,10 @@ for at = 10, 1, -1 do
     looked = looked + #ids
     local claimed, leases, given, kept, strangers = {}, {}, 0, nil, nil
     for n, id in ipairs(ids) do
+      if handed + given == want then
+        for after = #ids, n, -1 do ids[after] = nil end
+        break
+      end
       local record, attempts = records[n], delivered[n] and attemptsOf(delivered[n]) or 0
       if not record then -- it is in the schedule only, and no message
         strangers = strangers or {}
@@ -321,13 +342,11 @@ for at = 10, 1, -1 do
         redis.call('HSET', deliveries, unpack(leases))
       end
     end
-    if strangers then -- together, as there can be any number of them
-      redis.call('HDEL', deliveries, unpack(strangers))
-      redis.pcall('HDEL', failures, unpack(strangers))
-    end
+    if strangers then forget(strangers) end
     redis.call('ZREM', due[at], unpack(ids)) -- after an error above they are still there
     if kept then redis.call('ZADD', due[at], unpack(kept)) end
     handed = handed + given
+    if given == 0 then least = 100 end
     isFull = isFull or handed >= want or looked >= MOST or isOver()
   end
 end
