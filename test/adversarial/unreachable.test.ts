@@ -23,6 +23,7 @@ type Connect = (ports: readonly number[]) => { client: ClientOptions; end?: () =
 
 const TOPOLOGIES: Readonly<Record<string, Connect>> = {
   'one server': ([port]) => ({ client: { host: '127.0.0.1', port } }),
+  'one server, by TLS': ([port]) => ({ client: { host: '127.0.0.1', port, tls: true } }),
   Sentinel: (ports) => ({ client: { sentinels: at(ports), name: 'mymaster' } }),
   Cluster: (ports) => ({ client: { cluster: at(ports) } }),
   replicated: (ports) => ({ client: { replicated: at(ports) } }),

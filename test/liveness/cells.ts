@@ -45,6 +45,9 @@ const STAGES: Readonly<Record<SomeRole, readonly Stage[]>> = {
 }
 const FIRST: readonly Stage[] = ['accept', 'HELLO', 'INFO', 'CLIENT ID', 'SUBSCRIBE', 'SCRIPT LOAD', 'WAIT', 'BLMPOP']
 
+/** Where a replica takes over. */
+const FAILING_OVER: readonly PlaceName[] = ['replicated', 'sentinel', 'cluster', 'borrowed cluster']
+
 /** Old sockets never heal and new ones work: at every stage of each role's connections, in every place. */
 export function allCells(): Cell[] {
   const cells: Cell[] = []
@@ -53,12 +56,17 @@ export function allCells(): Cell[] {
       ...FIRST,
       ...(place.includes('cluster') ? ['CLUSTER'] : []),
       ...(place === 'sentinel' ? ['SENTINEL'] : []),
+      ...(place === 'TLS' ? ['TLS'] : []),
     ]) {
       cells.push({ name: `${place}: the first connections fall silent at ${stage}`, place, run: firstOpening(stage) })
     }
     for (const role of ['commands', 'subscriber', 'blocking', 'durable', 'sentinel'] as const) {
       if (role === 'sentinel' && place !== 'sentinel') continue
-      const stages = [...STAGES[role], ...(role === 'commands' && place.includes('cluster') ? ['CLUSTER'] : [])]
+      const stages = [
+        ...STAGES[role],
+        ...(role === 'commands' && place.includes('cluster') ? ['CLUSTER'] : []),
+        ...(place === 'TLS' ? ['TLS'] : []),
+      ]
       for (const stage of stages) {
         const name = `${place}: ${role} connections are reset, and the next ones fall silent at ${stage}`
         cells.push({
@@ -72,7 +80,7 @@ export function allCells(): Cell[] {
         cells.push({ name: `${place}: ${role} connections in use lose ${what}`, place, run: inUse(role, lost) })
       }
     }
-    if (place !== 'single' && !place.startsWith('borrowed,') && place !== 'borrowed') {
+    if (FAILING_OVER.includes(place)) {
       cells.push({
         name: `${place}: SIGSTOP of the master, a replica takes over`,
         place,

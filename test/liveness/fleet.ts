@@ -25,7 +25,7 @@ const DURABILITY = { replicas: 1, timeoutMs: 300 }
 const MOST_DELAY_MS = 50
 
 /** What has to go on when some sockets are dead. */
-export const WORK = ['offer', 'durable offer', 'size', 'taken', 'add', 'handled', 'polled'] as const
+export const WORK = ['offer', 'durable offer', 'size', 'taken', 'add', 'durable add', 'handled', 'polled'] as const
 
 /** One client that does everything that an application can, through all kinds of connections, and the books of its messages. */
 export class Fleet {
@@ -110,6 +110,16 @@ export class Fleet {
         return id
       })
     }
+    calls.every('durable add', 200, this.#callMs + DURABILITY.timeoutMs, async () => {
+      const id = this.#new()
+      try {
+        await polled.add(id, { id, durability: DURABILITY })
+        this.#added.polled.add(id)
+      } catch (error) {
+        if (!(error instanceof DurabilityError)) throw error // it was answered: no replica is left after a failover
+      }
+      return id
+    })
     const worker = client.createWorker(worked, (id) => this.#handle('handled', id), {
       concurrency: 4,
       visibilityTimeout: VISIBILITY_MS,

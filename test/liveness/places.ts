@@ -1,8 +1,12 @@
 /** Where the cells take place: servers that many share, and what each has for itself in front of them. */
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { ClientOptions } from '../../src/index.js'
+import { writeCertificate } from '../support/certificate.js'
 import { eventually } from '../support/events.js'
-import { startCluster, startRedis, startSentinel } from '../support/redis-server.js'
+import { startCluster, startRedis, startSentinel, type RedisServer } from '../support/redis-server.js'
 import { StageProxy } from './stage-proxy.js'
 
 /** One client's own way to the servers. */
@@ -22,13 +26,26 @@ export interface Place {
   stop(): Promise<void>
 }
 
-export const PLACES = ['single', 'sentinel', 'cluster', 'borrowed', 'borrowed, no resend', 'borrowed cluster'] as const
+export const PLACES = [
+  'single',
+  'TLS',
+  'replicated',
+  'sentinel',
+  'cluster',
+  'borrowed',
+  'borrowed, no resend',
+  'borrowed cluster',
+] as const
 export type PlaceName = (typeof PLACES)[number]
 
 export async function startPlace(name: PlaceName): Promise<Place> {
   switch (name) {
     case 'single':
       return server(({ port }) => ({ client: { host: '127.0.0.1', port } }))
+    case 'TLS':
+      return server(({ port, ca }) => ({ client: { host: '127.0.0.1', port, tls: { ca } } }), selfSigned())
+    case 'replicated':
+      return replicatedNodes()
     case 'borrowed':
       return server(({ port }) => lend(new Redis(port, '127.0.0.1', BORROWED)))
     case 'borrowed, no resend':
@@ -57,22 +74,65 @@ function lend(redis: Redis | Cluster): Client {
   return { client: { redis }, end: () => redis.disconnect() }
 }
 
-/** With a replica, for those offers that wait for one. */
-async function server(connect: (at: { port: number }) => Client): Promise<Place> {
+interface Identity {
+  readonly key: string
+  readonly cert: string
+}
+
+function selfSigned(): Identity {
+  const dir = mkdtempSync(join(tmpdir(), 'redelayed-liveness-'))
+  writeCertificate(dir, 'proxy')
+  const [key, cert] = ['proxy.key', 'proxy.pem'].map((name) => readFileSync(join(dir, name), 'utf8'))
+  rmSync(dir, { recursive: true })
+  return { key: key ?? '', cert: cert ?? '' }
+}
+
+async function startPair(): Promise<{ master: RedisServer; replica: RedisServer; stop: () => Promise<void> }> {
   const master = await startRedis()
   const replica = await startRedis({
     args: ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'],
   })
   await replicated(master.port, 1)
   return {
-    async open() {
-      const servers = new StageProxy()
-      const { client, end } = connect({ port: await servers.front(master.port) })
-      return way({ client, direct: { host: '127.0.0.1', port: master.port }, servers, end })
-    },
+    master,
+    replica,
     async stop() {
       await Promise.all([master.stop(), replica.stop()])
     },
+  }
+}
+
+/** With a replica, for those offers that wait for one. */
+async function server(connect: (at: { port: number; ca: string }) => Client, tls?: Identity): Promise<Place> {
+  const { master, stop } = await startPair()
+  return {
+    async open() {
+      const servers = new StageProxy(tls)
+      const { client, end } = connect({ port: await servers.front(master.port), ca: tls?.cert ?? '' })
+      return way({ client, direct: { host: '127.0.0.1', port: master.port }, servers, end })
+    },
+    stop,
+  }
+}
+
+/** Without sentinels: somebody else decides which of the two is the master. */
+async function replicatedNodes(): Promise<Place> {
+  const { master, replica, stop } = await startPair()
+  const ports = [master.port, replica.port]
+  return {
+    async open() {
+      const servers = new StageProxy()
+      const nodes: Nodes = []
+      for (const port of ports) nodes.push({ host: '127.0.0.1', port: await servers.front(port) })
+      const direct: ClientOptions = { replicated: ports.map((port) => ({ host: '127.0.0.1', port })) }
+      return way({ client: { replicated: nodes }, direct, servers })
+    },
+    async freezeMaster() {
+      await master.kill('SIGSTOP')
+      await ask(replica.port, (redis) => redis.replicaof('NO', 'ONE'))
+      return () => master.kill('SIGKILL') // else there would be two
+    },
+    stop,
   }
 }
 

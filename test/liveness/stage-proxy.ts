@@ -1,12 +1,14 @@
 /** TCP proxies that know what a connection is for by its commands, and freeze it for ever at a stage of its life. */
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { TLSSocket, createSecureContext, type SecureContext } from 'node:tls'
 import { RequestReader } from './request-reader.js'
 
 /** What a client uses a connection for. */
 export type Role = 'commands' | 'subscriber' | 'blocking' | 'durable'
 /** Which bytes are dropped: the connection is half-open, or cut in one direction. */
 export type Lost = 'both' | 'toServer' | 'toClient'
-/** `accept`: from the first byte on; or the name of a command: from that command on. */
+/** `accept`: from the first byte on; `TLS`: in the middle of the handshake; or the name of a command: from that command on. */
 export type Stage = string
 
 const ROLES: readonly (readonly [Role, RegExp])[] = [
@@ -15,25 +17,28 @@ const ROLES: readonly (readonly [Role, RegExp])[] = [
   ['durable', /^(WAIT|WAITAOF)$|^SCRIPT LOAD$/],
 ]
 
+type OnStage = (connection: Connection, stage: Stage) => void
+
 class Connection {
   role: Role = 'commands'
   frozen: Lost | undefined
   #closed = false
-  readonly #client: Socket
+  readonly #raw: Socket
   readonly #upstream: Socket
+  readonly #onStage: OnStage
 
-  constructor(client: Socket, port: number, onCommand: (connection: Connection, command: string) => void) {
-    this.#client = client
+  constructor(raw: Socket, port: number, tls: SecureContext | undefined, onStage: OnStage) {
+    this.#raw = raw
+    this.#onStage = onStage
     this.#upstream = connect({ port, host: '127.0.0.1' })
+    const client = tls === undefined ? raw : new TLSSocket(this.#gate(), { isServer: true, secureContext: tls })
     const reader = new RequestReader((command) => {
       const [role] = ROLES.find(([, pattern]) => pattern.test(command)) ?? []
       if (role !== undefined) this.role = role
-      onCommand(this, command)
+      onStage(this, command)
     })
-    for (const socket of [client, this.#upstream]) {
-      socket.setNoDelay(true)
-      socket.on('error', () => {}) // 'close' follows
-    }
+    for (const socket of [raw, this.#upstream]) socket.setNoDelay(true)
+    for (const socket of new Set([raw, client, this.#upstream])) socket.on('error', () => {}) // 'close' follows
     client.on('data', (bytes: Buffer) => {
       reader.push(bytes) // freezes before what it names has passed
       if (!this.#loses('toServer') && this.#upstream.writable) this.#upstream.write(bytes)
@@ -42,8 +47,9 @@ class Connection {
       if (!this.#loses('toClient') && client.writable) client.write(bytes)
     })
     // an end is bytes, too: behind a hole in the network the server goes on waiting for a client that is gone
-    client.once('close', () => {
+    raw.once('close', () => {
       this.#closed = true
+      client.destroy()
       if (!this.#loses('toServer')) this.#upstream.destroy()
     })
     this.#upstream.once('close', () => {
@@ -58,10 +64,40 @@ class Connection {
 
   /** Both sides see a connection that broke. */
   reset(): void {
-    for (const socket of [this.#client, this.#upstream]) {
+    for (const socket of [this.#raw, this.#upstream]) {
       if (socket.writableEnded) socket.destroy()
       else socket.resetAndDestroy()
     }
+  }
+
+  /** Between the socket and TLS, so that a frozen connection loses bytes of TLS, also those of its handshake. */
+  #gate(): Duplex {
+    const raw = this.#raw
+    let isFirst = true
+    const send = (bytes: Buffer): void => {
+      if (!this.#loses('toClient') && raw.writable) raw.write(bytes)
+    }
+    const gate = new Duplex({
+      read: () => {},
+      write: (bytes: Buffer, _, done) => {
+        const middle = isFirst ? bytes.length >> 1 : 0
+        if (isFirst) {
+          isFirst = false
+          send(bytes.subarray(0, middle))
+          this.#onStage(this, 'TLS')
+        }
+        send(bytes.subarray(middle))
+        done()
+      },
+      destroy: (error, done) => {
+        raw.destroy()
+        done(error)
+      },
+    })
+    raw.on('data', (bytes: Buffer) => {
+      if (!this.#loses('toServer')) gate.push(bytes)
+    })
+    return gate
   }
 
   #loses(direction: Exclude<Lost, 'both'>): boolean {
@@ -75,13 +111,19 @@ export class StageProxy {
   readonly natMap: Record<string, { host: string; port: number }> = {}
   readonly #servers: Server[] = []
   readonly #connections: Connection[] = []
+  readonly #tls: SecureContext | undefined
   #armed: { stage: Stage; lost: Lost; left: number } | undefined
   #frozen = 0
+
+  /** With a key and a certificate clients come by TLS. */
+  constructor(tls?: { readonly key: string; readonly cert: string }) {
+    if (tls !== undefined) this.#tls = createSecureContext(tls)
+  }
 
   /** The port in front of a server. */
   async front(port: number): Promise<number> {
     const server = createServer((client) => {
-      const connection = new Connection(client, port, (which, command) => this.#reached(which, command))
+      const connection = new Connection(client, port, this.#tls, (which, stage) => this.#reached(which, stage))
       this.#connections.push(connection)
       this.#reached(connection, 'accept')
     })

@@ -2,6 +2,7 @@
 import {
   ConnectionError,
   DurabilityError,
+  OfferAllError,
   codecs,
   createClient,
   dueOf,
@@ -17,6 +18,9 @@ import { realNow, serve, type Program } from './serve.js'
 /** A message that is due sooner is neither cancelled nor put off: who is first would be chance. */
 const AMENDABLE_MS = 200
 const RETRY_MS = 100
+/** So often several are offered with one call, and so many. */
+const MANY_SHARE = 0.05
+const MANY = 3
 
 class Worker implements Program {
   readonly #job: Job
@@ -52,7 +56,8 @@ class Worker implements Program {
   produce(on: boolean): Promise<unknown> {
     clearInterval(this.#timer)
     if (!on) return Promise.all(this.#underWay)
-    this.#timer = setInterval(() => this.#follow(this.#message(Math.random())), this.#job.load.everyMs)
+    const offer = (): Promise<void> => (Math.random() < MANY_SHARE ? this.#several() : this.#message(Math.random()))
+    this.#timer = setInterval(() => this.#follow(offer()), this.#job.load.everyMs)
     return Promise.resolve()
   }
 
@@ -119,14 +124,34 @@ class Worker implements Program {
     try {
       ticket = await this.#queue.offer(n, delay, { durability: this.#job.load.durability })
     } catch (error) {
-      this.#ledger.count(codeOf(error))
-      const unknown =
-        error instanceof DurabilityError || (error instanceof ConnectionError && error.outcome === 'unknown')
-      this.#ledger.note(unknown ? ['lost answer', n] : ['no', n, codeOf(error)])
-      return
+      return this.#noteFailure(n, error)
     }
     this.#ledger.note(['ok', n, dueOf(ticket)])
     if (this.#job.load.amend && delay > AMENDABLE_MS && dice < 0.2) await this.#amend(n, ticket, dice < 0.1)
+  }
+
+  async #several(): Promise<void> {
+    const numbers = Array.from({ length: MANY }, () => this.#next++)
+    for (const n of numbers) this.#ledger.note(['try', n])
+    const { maxDelay, durability } = this.#job.load
+    const items = numbers.map((value) => ({ value, delay: Math.floor(Math.random() * maxDelay) }))
+    try {
+      const tickets = await this.#queue.offerAll(items, { durability })
+      tickets.forEach((ticket, at) => this.#ledger.note(['ok', numbers[at] ?? -1, dueOf(ticket)]))
+    } catch (error) {
+      if (!(error instanceof OfferAllError)) throw error
+      error.tickets.forEach((ticket, at) => {
+        if (ticket !== null) this.#ledger.note(['ok', numbers[at] ?? -1, dueOf(ticket)])
+      })
+      for (const { index, error: failure } of error.failures) this.#noteFailure(numbers[index] ?? -1, failure)
+    }
+  }
+
+  #noteFailure(n: number, error: unknown): void {
+    this.#ledger.count(codeOf(error))
+    const unknown =
+      error instanceof DurabilityError || (error instanceof ConnectionError && error.outcome === 'unknown')
+    this.#ledger.note(unknown ? ['lost answer', n] : ['no', n, codeOf(error)])
   }
 
   async #amend(n: number, ticket: Ticket, cancel: boolean): Promise<void> {

@@ -10,6 +10,14 @@ export interface Group<S extends Stage = Stage> {
   readonly bench?: Partial<ReliableParams>
 }
 
+/**
+ * Where replicas take over, a message counts as added when they have it. Cancelling and putting off wait for no replica, so they are left
+ * out: to lose them is Redis's right.
+ */
+const replicated = (replicas: number): Partial<ReliableParams> => ({
+  load: { amend: false, durability: { replicas, timeoutMs: 1_000 } },
+})
+
 function group<S extends Stage>(given: Group<S>): Group {
   return given as unknown as Group // what a scenario needs of its stage is known in its group only
 }
@@ -20,13 +28,12 @@ export const groups: readonly Group[] = [
     title: 'three sentinels, a master and two replicas',
     start: sentinel,
     scenarios: sentinels,
-    // cancelling and putting off wait for no replica: losing them is Redis's right
-    bench: { load: { amend: false, replicas: 2 } },
+    bench: replicated(2),
   }),
   group({
     title: 'a cluster of three masters and three replicas',
     start: cluster,
     scenarios: clusters,
-    bench: { load: { amend: false, replicas: 1 } },
+    bench: replicated(1),
   }),
 ]

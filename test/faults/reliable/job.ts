@@ -1,4 +1,4 @@
-import type { ClientOptions } from '../../../src/index.js'
+import type { ClientOptions, Durability } from '../../../src/index.js'
 import type { AnyJob } from '../bench/job.js'
 
 /** A worker consumes by `client.createWorker`, a poller by hand. */
@@ -25,8 +25,8 @@ export interface Load {
   readonly farMs: number
   /** Whether some are cancelled and some put off. */
   readonly amend: boolean
-  /** How many replicas must have a message before it counts as added. */
-  readonly replicas: number
+  /** What an `add` waits for before its message counts as added. */
+  readonly durability?: Durability | undefined
 }
 
 /** How often a message may be delivered; those whose handler always throws less often. */
@@ -57,7 +57,7 @@ export type Said = 'done' | 'failed' | 'released'
  */
 export type Entry =
   | readonly ['try', id: string, plan: Plan]
-  /** Redis has it, and as many replicas as it takes. */
+  /** Redis has it, and what it was to wait for. */
   | readonly ['ok', id: string, at: number]
   /** It was not carried out. */
   | readonly ['no', id: string, code: string]

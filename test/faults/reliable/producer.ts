@@ -1,7 +1,14 @@
-import { ConnectionError, RedelayedError, type ReliableQueue } from '../../../src/index.js'
+import {
+  AddManyError,
+  ConnectionError,
+  DurabilityError,
+  RedelayedError,
+  type AddItem,
+  type Added,
+  type ReliableQueue,
+} from '../../../src/index.js'
 import { codeOf, type Ledger } from '../bench/ledger.js'
-import { LIMIT, POISON_LIMIT, type Entry, type Job, type Payload, type Plan } from './job.js'
-import { Witness } from './witness.js'
+import { LIMIT, POISON_LIMIT, type Entry, type Job, type Payload } from './job.js'
 
 const PRIORITIES = 10
 /** Of all messages so many have a handler that always throws, or takes long, and so many are due long after everything is over. */
@@ -11,13 +18,25 @@ const FAR_SHARE = 0.02
 /** Of the others so many are cancelled, and as many put off, at any moment of their delay and some time beyond. */
 const CHANGED_SHARE = 0.1
 const BEYOND = 1.3
+/** So often several are added with one call, and so many. */
+const MANY_SHARE = 0.2
+const MANY = 3
+/** A message of which it is not known whether it was added, or is as safe as asked, is added again under its id, so often at most. */
+const ATTEMPTS = 5
+const AGAIN_MS = 200
+
+type Outcome = Added['outcome']
+
+interface Item extends AddItem<Payload> {
+  readonly id: string
+  readonly delay: number
+}
 
 /** Adds messages of all kinds, and changes some. */
 export class Producer {
   readonly #queue: ReliableQueue<Payload>
   readonly #ledger: Ledger<Entry>
   readonly #job: Job
-  readonly #witness: Witness | undefined
   readonly #underWay = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
   #next: number
@@ -27,54 +46,110 @@ export class Producer {
     this.#queue = queue
     this.#ledger = ledger
     this.#next = job.load.from
-    if (job.load.replicas > 0) this.#witness = new Witness(job.client, job.queue, job.load.replicas)
   }
 
   produce(on: boolean): Promise<unknown> {
     clearInterval(this.#timer)
     if (!on) return Promise.all(this.#underWay)
-    this.#timer = setInterval(() => this.#follow(this.#message(Math.random())), this.#job.load.everyMs)
+    this.#timer = setInterval(() => this.#follow(this.#messages()), this.#job.load.everyMs)
     return Promise.resolve()
   }
 
   async burst(count: number, delay: number): Promise<void> {
-    const plan: Plan = { at: Date.now(), delay, limit: LIMIT, poison: false }
-    const ids = Array.from({ length: count }, () => String(this.#next++))
-    for (const id of ids) this.#ledger.note(['try', id, plan])
-    await this.#queue.addMany(ids.map((id) => ({ id, delay, payload: { poison: false, long: false } })))
-    await Promise.all(ids.map((id) => this.#confirm(id)))
+    const item = { delay, deliveryLimit: LIMIT, payload: { poison: false, long: false } }
+    await this.#add(Array.from({ length: count }, () => this.#begin(item)))
   }
 
   async stop(): Promise<void> {
     await this.produce(false)
-    this.#witness?.close()
   }
 
-  async #message(dice: number): Promise<void> {
-    const id = String(this.#next++)
+  async #messages(): Promise<void> {
+    const count = Math.random() < MANY_SHARE ? MANY : 1
+    const items = Array.from({ length: count }, () => this.#begin(this.#draw()))
+    const added = await this.#add(items)
+    if (!this.#job.load.amend) return
+    await Promise.all(
+      added.map(async ({ id, delay }) => {
+        const change = Math.random()
+        if (delay < this.#job.load.farMs && change < 2 * CHANGED_SHARE)
+          await this.#change(id, delay, change < CHANGED_SHARE)
+      }),
+    )
+  }
+
+  #draw(): Omit<Item, 'id'> {
     const { load } = this.#job
+    const dice = Math.random()
     const poison = dice < POISON_SHARE
-    const long = Math.random() < LONG_SHARE
-    const isFar = dice > 1 - FAR_SHARE
-    const delay = isFar ? load.farMs : Math.floor(Math.random() * load.maxDelay)
-    const limit = poison ? POISON_LIMIT : LIMIT
-    const priority = Math.floor(Math.random() * PRIORITIES)
-    this.#ledger.note(['try', id, { at: Date.now(), delay, limit, poison }])
-    try {
-      const { outcome } = await this.#queue.add({ poison, long }, { id, delay, priority, deliveryLimit: limit })
-      if (outcome !== 'added') return this.#ledger.note(['no', id, outcome])
-    } catch (error) {
-      this.#ledger.count(codeOf(error))
-      if (error instanceof RedelayedError && !isUnknown(error)) this.#ledger.note(['no', id, error.code])
-      return
+    return {
+      payload: { poison, long: Math.random() < LONG_SHARE },
+      delay: dice > 1 - FAR_SHARE ? load.farMs : Math.floor(Math.random() * load.maxDelay),
+      priority: Math.floor(Math.random() * PRIORITIES),
+      deliveryLimit: poison ? POISON_LIMIT : LIMIT,
     }
-    await this.#confirm(id)
-    const change = Math.random()
-    if (load.amend && !isFar && change < 2 * CHANGED_SHARE) await this.#change(id, delay, change < CHANGED_SHARE)
   }
 
-  async #confirm(id: string): Promise<void> {
-    if (this.#witness === undefined || (await this.#witness.isSafe(id))) this.#ledger.note(['ok', id, Date.now()])
+  /** Gives it its number and notes it. */
+  #begin(item: Omit<Item, 'id'>): Item {
+    const id = String(this.#next++)
+    const { delay, deliveryLimit: limit = LIMIT, payload } = item
+    this.#ledger.note(['try', id, { at: Date.now(), delay, limit, poison: payload.poison }])
+    return { ...item, id }
+  }
+
+  /** As an application does it that must not lose anything; gives those that were added, as safely as asked. */
+  async #add(items: readonly Item[]): Promise<Item[]> {
+    const added: Item[] = []
+    let open = items
+    for (let attempt = 1; ; attempt++) {
+      const answers = await this.#send(open)
+      const again: Item[] = []
+      open.forEach((item, at) => {
+        const outcome = this.#conclude(item, answers[at], attempt)
+        if (outcome === 'added') added.push(item)
+        if (outcome === 'unknown') again.push(item)
+      })
+      open = again
+      if (open.length === 0 || attempt === ATTEMPTS) return added
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+    }
+  }
+
+  /** An answer or an error for each. */
+  async #send(items: readonly Item[]): Promise<(Outcome | RedelayedError)[]> {
+    const { durability } = this.#job.load
+    const [first] = items
+    try {
+      if (first === undefined || items.length > 1)
+        return (await this.#queue.addMany(items, { durability })).map(({ outcome }) => outcome)
+      const { payload, ...options } = first
+      return [(await this.#queue.add(payload, { ...options, durability })).outcome]
+    } catch (error) {
+      if (!(error instanceof RedelayedError)) throw error
+      if (!(error instanceof AddManyError)) return items.map(() => error)
+      const failed = new Map(error.failures.map((failure) => [failure.index, failure.error]))
+      return error.results.map((result, at) => failed.get(at) ?? (result?.outcome as Outcome))
+    }
+  }
+
+  #conclude(
+    { id }: Item,
+    answer: Outcome | RedelayedError | undefined,
+    attempt: number,
+  ): 'added' | 'refused' | 'unknown' {
+    if (answer instanceof RedelayedError) {
+      this.#ledger.count(codeOf(answer))
+      if (attempt > 1 || isUnknown(answer)) return 'unknown'
+      this.#ledger.note(['no', id, answer.code])
+      return 'refused'
+    }
+    if (answer === 'added' || (answer === 'kept' && attempt > 1)) {
+      this.#ledger.note(['ok', id, Date.now()])
+      return 'added'
+    }
+    this.#ledger.note(['no', id, String(answer)])
+    return 'refused'
   }
 
   async #change(id: string, delay: number, cancel: boolean): Promise<void> {
@@ -95,6 +170,7 @@ export class Producer {
   }
 }
 
+/** It may be there, or it is there and not as safe as asked. */
 function isUnknown(error: RedelayedError): boolean {
-  return error instanceof ConnectionError && error.outcome === 'unknown'
+  return error instanceof DurabilityError || (error instanceof ConnectionError && error.outcome === 'unknown')
 }

@@ -1,6 +1,15 @@
 import { expect } from 'chai'
 import type { ClusterStage, ReplicatedStage, Stage, StandaloneStage } from '../bench/stage.js'
-import { failOver, killMaster, killMasterOf, leaveMaster, moveSlot, stopMasterOf } from '../scenarios/failover.js'
+import {
+  failOver,
+  killMaster,
+  killMasterOf,
+  leaveMaster,
+  loseMaster,
+  loseMasterOf,
+  moveSlot,
+  stopMasterOf,
+} from '../scenarios/failover.js'
 import type { AnyScenario } from '../scenarios/scenario.js'
 import { VISIBILITY_MS, type ReliableBench, type Result } from './bench.js'
 import { keysOf } from './contents.js'
@@ -109,17 +118,25 @@ export const server: readonly ReliableScenario<StandaloneStage>[] = [
 ]
 
 /**
- * Additions count when both replicas have them. Claims and answers wait for nobody: those of the last moment are forgotten, so that
+ * An `add` resolves when the replicas have its message, with `durability`: none of those may be lost. Claims and answers wait for nobody: those of the last moment are forgotten, so that
  * others get the message while its consumer works, or has done with it, and its attempts begin where they were. That is nothing after a
  * SIGKILL mostly, and some fifty messages where there are two masters for a moment: what was pending then.
  */
 const FORGOTTEN: Allowance = { overlapping: 200, late: 200, again: 200, denied: 200 }
+
+/** All claims and answers of the time in which no replica heard of them are forgotten. */
+const CUT_OFF: Allowance = { overlapping: 500, late: 500, again: 500, denied: 500, excess: POISON_LIMIT }
 
 export const sentinels: readonly ReliableScenario<ReplicatedStage>[] = [
   {
     name: 'SIGKILL of the master under consumers: the sentinels choose another',
     allowed: { ...FORGOTTEN, excess: 1 },
     fault: (_, stage) => killMaster(stage),
+  },
+  {
+    name: 'SIGKILL of a master under consumers whose replicas have lost it',
+    allowed: CUT_OFF,
+    fault: loseMaster,
   },
   {
     name: 'SENTINEL FAILOVER under consumers while the old master lives on',
@@ -134,6 +151,11 @@ export const clusters: readonly ReliableScenario<ClusterStage>[] = [
     name: 'SIGKILL of the master of a reliable queue: its replica takes over',
     allowed: { ...FORGOTTEN, excess: 1 },
     fault: (bench, stage) => killMasterOf(stage, keysOf(bench.queue).messages),
+  },
+  {
+    name: 'SIGKILL of the master of a reliable queue, whose replica has lost it',
+    allowed: CUT_OFF,
+    fault: (bench, stage) => loseMasterOf(bench, stage, keysOf(bench.queue).messages),
   },
   {
     name: 'SIGSTOP of the master of a reliable queue until its replica has taken over',

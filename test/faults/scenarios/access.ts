@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { writeCertificate } from '../../support/certificate.js'
 import { eventually } from '../../support/events.js'
 import { freePort, startRedis } from '../../support/redis-server.js'
 import { startProxy } from '../../support/tcp-proxy.js'
@@ -55,18 +55,7 @@ export interface TlsStage extends StandaloneStage {
 export async function withTls(): Promise<TlsStage> {
   const dir = mkdtempSync(join(tmpdir(), 'redelayed-tls-'))
   const file = (name: string): string => join(dir, name)
-  for (const which of ['right', 'wrong']) {
-    const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', `/CN=${which}`]
-    const files = [
-      '-addext',
-      'subjectAltName=IP:127.0.0.1',
-      '-keyout',
-      file(`${which}.key`),
-      '-out',
-      file(`${which}.pem`),
-    ]
-    execFileSync('openssl', [...request, ...files], { stdio: 'pipe' })
-  }
+  for (const which of ['right', 'wrong']) writeCertificate(dir, which)
   const tlsPort = await freePort()
   const named = (which: string): string[] => [
     '--tls-cert-file',

@@ -1,9 +1,10 @@
 import { expect } from 'chai'
+import type { Redis } from 'ioredis'
 import { CrossSlotError, codecs, createClient } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { uniqueName } from '../../support/redis.js'
 import { TAKES, type Bench } from '../bench/bench.js'
-import type { ClusterStage, ReplicatedStage } from '../bench/stage.js'
+import type { ClusterStage, ReplicatedStage, Stage } from '../bench/stage.js'
 import type { Scenario } from './scenario.js'
 
 /**
@@ -19,16 +20,51 @@ const AT_BOTH = 500
 /** Some seconds before a master that was replaced learns of it from the sentinels, its clients have. */
 const LEFT_MS = 5_000
 const IN_ALL_HANDS = 2 * TAKES
+/** So long a master works for itself before it dies. */
+const CUT_OFF_MS = 700
 
 /** Another server is chosen, and the dead one comes back as its replica. */
-export async function killMaster(stage: ReplicatedStage): Promise<void> {
+export async function killMaster(stage: ReplicatedStage, then = async (): Promise<void> => {}): Promise<void> {
   const port = await stage.masterPort()
   const master = stage.servers.find((server) => server.port === port)
   await master?.kill('SIGKILL')
+  await then()
   await eventually(async () => expect(await stage.masterPort()).not.to.equal(port), 20_000, 50)
   await master?.restart()
   const next = await stage.masterPort()
   await eventually(async () => void (await (await stage.to(port)).call('REPLICAOF', '127.0.0.1', next)), 5_000, 50)
+}
+
+/**
+ * The replicas of a master lose it: what it accepts meanwhile is nowhere else. They ask for it with a password that it does not have, so
+ * that nothing of it waits in a socket either.
+ */
+async function cutOff(stage: Stage, master: number, replicas: readonly number[]): Promise<() => Promise<void>> {
+  const each = (command: (redis: Redis) => Promise<unknown>): Promise<unknown> =>
+    Promise.all(replicas.map(async (port) => command(await stage.to(port))))
+  await each((redis) => redis.config('SET', 'masterauth', 'wrong'))
+  await (await stage.to(master)).call('CLIENT', 'KILL', 'TYPE', 'replica')
+  await each((redis) =>
+    eventually(async () => expect(await redis.info('replication')).to.include('master_link_status:down'), 5_000, 20),
+  )
+  return async () => void (await each((redis) => redis.config('SET', 'masterauth', '')))
+}
+
+/** What only the master has is gone with it. */
+export async function loseMaster(bench: Pick<Bench, 'pause'>, stage: ReplicatedStage): Promise<void> {
+  const master = await stage.masterPort()
+  const replicas = stage.servers.map(({ port }) => port).filter((port) => port !== master)
+  const reunite = await cutOff(stage, master, replicas)
+  await bench.pause(CUT_OFF_MS)
+  await killMaster(stage, reunite)
+}
+
+/** What only the master has is gone with it. */
+export async function loseMasterOf(bench: Pick<Bench, 'pause'>, stage: ClusterStage, key: string): Promise<void> {
+  const master = await stage.masterOf(key)
+  const reunite = await cutOff(stage, master, await replicasOf(stage, master))
+  await bench.pause(CUT_OFF_MS)
+  await killMasterOf(stage, key, reunite)
 }
 
 /** For some seconds there are two masters; all have left the old one before it learns that it is none. */
@@ -44,10 +80,15 @@ export async function leaveMaster(bench: Pick<Bench, 'connectionsAt'>, stage: Re
 }
 
 /** The replica takes over, and the dead one comes back as its replica. */
-export async function killMasterOf(stage: ClusterStage, key: string): Promise<void> {
+export async function killMasterOf(
+  stage: ClusterStage,
+  key: string,
+  then = async (): Promise<void> => {},
+): Promise<void> {
   const port = await stage.masterOf(key)
   const master = stage.servers.find((server) => server.port === port)
   await master?.kill('SIGKILL')
+  await then()
   await movedFrom(stage, key, port)
   await master?.restart()
 }
@@ -67,12 +108,18 @@ export async function stopMasterOf(stage: ClusterStage, key: string): Promise<vo
 /** The replica of the master of a key takes over, by agreement of both. */
 export async function failOver(stage: ClusterStage, key: string): Promise<void> {
   const port = await stage.masterOf(key)
-  const id = await (await stage.to(port)).cluster('MYID')
-  for (const node of stage.nodes) {
-    const redis = await stage.to(node.port)
-    if (String(await redis.cluster('NODES')).includes(`myself,slave ${id}`)) await redis.cluster('FAILOVER')
-  }
+  for (const replica of await replicasOf(stage, port)) await (await stage.to(replica)).cluster('FAILOVER')
   await movedFrom(stage, key, port)
+}
+
+async function replicasOf(stage: ClusterStage, master: number): Promise<number[]> {
+  const id = await (await stage.to(master)).cluster('MYID')
+  const replicas: number[] = []
+  for (const { port } of stage.nodes) {
+    const redis = await stage.to(port)
+    if (String(await redis.cluster('NODES')).includes(`myself,slave ${id}`)) replicas.push(port)
+  }
+  return replicas
 }
 
 /** The slot of a key goes to another master, and back. */
@@ -98,6 +145,11 @@ export const sentinels: readonly Scenario<ReplicatedStage>[] = [
     fault: (_, stage) => killMaster(stage),
   },
   {
+    name: 'SIGKILL of a master whose replicas have lost it',
+    allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
+    fault: loseMaster,
+  },
+  {
     name: 'SENTINEL FAILOVER while the old master lives on',
     allowed: { lost: IN_ALL_HANDS, duplicated: AT_BOTH },
     fault: leaveMaster,
@@ -109,6 +161,11 @@ export const clusters: readonly Scenario<ClusterStage>[] = [
     name: 'SIGKILL of the master of the queue: its replica takes over',
     allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
     fault: (bench, stage) => killMasterOf(stage, bench.keys.timeouts),
+  },
+  {
+    name: 'SIGKILL of the master of the queue, whose replica has lost it',
+    allowed: { lost: IN_ALL_HANDS, duplicated: REPEATED },
+    fault: (bench, stage) => loseMasterOf(bench, stage, bench.keys.timeouts),
   },
   {
     name: 'SIGSTOP of the master of the queue until its replica has taken over',
