@@ -45,6 +45,8 @@ const STAGES: Readonly<Record<SomeRole, readonly Stage[]>> = {
 }
 const FIRST: readonly Stage[] = ['accept', 'HELLO', 'INFO', 'CLIENT ID', 'SUBSCRIBE', 'SCRIPT LOAD', 'WAIT', 'BLMPOP']
 
+const HANDSHAKE: readonly Stage[] = ['accept', 'TLS']
+
 /** Where a replica takes over. */
 const FAILING_OVER: readonly PlaceName[] = ['replicated', 'sentinel', 'cluster', 'borrowed cluster']
 
@@ -52,20 +54,19 @@ const FAILING_OVER: readonly PlaceName[] = ['replicated', 'sentinel', 'cluster',
 export function allCells(): Cell[] {
   const cells: Cell[] = []
   for (const place of PLACES) {
+    // what passes within TLS is the same as without
     for (const stage of [
-      ...FIRST,
+      ...(place === 'TLS' ? HANDSHAKE : FIRST),
       ...(place.includes('cluster') ? ['CLUSTER'] : []),
       ...(place === 'sentinel' ? ['SENTINEL'] : []),
-      ...(place === 'TLS' ? ['TLS'] : []),
     ]) {
       cells.push({ name: `${place}: the first connections fall silent at ${stage}`, place, run: firstOpening(stage) })
     }
     for (const role of ['commands', 'subscriber', 'blocking', 'durable', 'sentinel'] as const) {
       if (role === 'sentinel' && place !== 'sentinel') continue
       const stages = [
-        ...STAGES[role],
+        ...(place === 'TLS' ? HANDSHAKE : STAGES[role]),
         ...(role === 'commands' && place.includes('cluster') ? ['CLUSTER'] : []),
-        ...(place === 'TLS' ? ['TLS'] : []),
       ]
       for (const stage of stages) {
         const name = `${place}: ${role} connections are reset, and the next ones fall silent at ${stage}`
@@ -75,7 +76,7 @@ export function allCells(): Cell[] {
           run: reopening(role, stage, role === 'commands' && place.includes('cluster') ? ASKED_MS : 0),
         })
       }
-      for (const lost of LOST) {
+      for (const lost of place === 'TLS' ? (['both'] as const) : LOST) {
         const what = { both: 'all bytes', toServer: 'bytes to the server', toClient: 'bytes to the client' }[lost]
         cells.push({ name: `${place}: ${role} connections in use lose ${what}`, place, run: inUse(role, lost) })
       }
