@@ -8,7 +8,6 @@ import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { root } from './ensure-installed.mjs'
 
 const SIMULATIONS = {
   task: { seeds: 50_000, slice: 500 },
@@ -95,13 +94,12 @@ async function simulateAll(kind: Kind, from: number, seeds: number) {
 }
 
 async function work() {
-  const source = new URL(`file://${root}src/`)
   const { simulate } = await import('../test/simulation/simulate.js')
   const { loadCode } = await import('../test/simulation/code.js')
   const { playClient } = await import('../test/simulation/client/play.js')
   const { loadClientCode } = await import('../test/simulation/client/code.js')
-  const task = await loadCode(source)
-  const client = await loadClientCode(source)
+  const task = await loadCode()
+  const client = await loadClientCode()
 
   const play = async ({ kind, from, to }: Slice) => {
     const report: Report = { seeds: 0, delivered: 0, scripts: 0, violations: [] }

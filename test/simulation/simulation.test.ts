@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { rounds } from '../support/long-form.js'
 import { BROKEN_VARIANTS, COSTLY_VARIANTS } from './broken-variants.js'
 import { loadCode, type Code } from './code.js'
-import { loadWith } from './plant.js'
 import { simulate, SWEEPS } from './simulate.js'
 
 /** A tenth of a second each thousand or so; `npm run test:simulation` plays many more. */
@@ -16,7 +15,7 @@ describe('Simulation of many clients, with faults', function () {
   this.timeout(60_000)
 
   it(`${SEEDS} seeds: nothing early, nothing stuck, nothing late, no spin, no timer left`, async () => {
-    const code = await loadCode(new URL('../../src/', import.meta.url))
+    const code = await loadCode()
     const first = Date.now() % 1_000_000_000
     let [delivered, calm] = [0, 0]
     for (let seed = first; seed < first + SEEDS; seed++) {
@@ -31,14 +30,14 @@ describe('Simulation of many clients, with faults', function () {
   })
 
   it('a seed gives the same again', async () => {
-    const code = await loadCode(new URL('../../src/', import.meta.url))
+    const code = await loadCode()
     for (const seed of [1, 7, 4711]) expect(await simulate(seed, code)).to.deep.equal(await simulate(seed, code))
   })
 
   describe('finds out when the code is broken', () => {
     for (const variant of BROKEN_VARIANTS) {
       it(variant.what, async () => {
-        const found = await firstViolation(await loadWith(variant, loadCode))
+        const found = await firstViolation(await loadCode(variant))
         expect(found, 'not found').to.be.a('string')
       })
     }
@@ -46,10 +45,10 @@ describe('Simulation of many clients, with faults', function () {
 
   describe('finds out what makes the code costly, by at least a tenth', () => {
     let good: Costs
-    before(async () => (good = await costsOf(await loadCode(new URL('../../src/', import.meta.url)))))
+    before(async () => (good = await costsOf(await loadCode())))
     for (const variant of COSTLY_VARIANTS) {
       it(`${variant.what}: more ${variant.raises}`, async () => {
-        const costs = await costsOf(await loadWith(variant, loadCode))
+        const costs = await costsOf(await loadCode(variant))
         expect(costs[variant.raises]).to.be.greaterThan(1.1 * good[variant.raises])
       })
     }

@@ -1,7 +1,12 @@
 import { begin, drop, replace, type Fault } from '../plant.js'
 
+export interface BrokenClient extends Fault {
+  /** Where the search begins for a fault that few seeds show: one that shows it as the code is now. Any other finds it, too, but later. */
+  readonly firstSeed?: number
+}
+
 /** Faults that could be put into the connections, the offers, the waits and the worker; the simulation has to find each. */
-export const BROKEN_CLIENTS: readonly Fault[] = [
+export const BROKEN_CLIENTS: readonly BrokenClient[] = [
   {
     what: 'the silence of a server that owes replies has no limit (no commandTimeout)',
     changes: [
@@ -50,6 +55,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   { what: 'no sweep', changes: [drop('Sweeper.#tick', 'this.#sweep($member)')] },
   {
     what: 'a half-open subscriber is not noticed (no ping)',
+    firstSeed: 685,
     changes: [begin('keepPinging', 'return')],
   },
   {
