@@ -25,6 +25,8 @@ import { Queue } from './queues/queue.js'
 import { ShardNames } from './sharding/shard-names.js'
 import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './sharding/sharded-options.js'
 import { ShardedDelayedQueue } from './sharding/sharded-delayed-queue.js'
+import { SHARDED_RELIABLE_OPTIONS, type ShardedReliableQueueOptions } from './sharding/sharded-reliable-options.js'
+import { shardedReliableQueue, type ShardedReliableQueue } from './sharding/sharded-reliable-queue.js'
 import type { Poller } from './reliable/poller.js'
 import { QueueRegistry } from './scheduler/queue-registry.js'
 import { identify, type ReliableContext } from './reliable/context.js'
@@ -262,8 +264,31 @@ export class RedelayedClient {
   getReliableQueue<T = unknown>(name: string, options: QueueOptions<T> = {}): ReliableQueue<NoInfer<T>> {
     onlyKnown('options', options, ['codec'])
     this.#assertOpen()
-    const codec = options.codec === undefined ? (this.#codec as Codec<T>) : assertCodec(options.codec)
+    const codec = this.#codecOf(options)
     return new ReliableQueue<NoInfer<T>>(this.#reliable, identify(name, this.#rawName(name), codec))
+  }
+
+  /**
+   * One reliable queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. A message is in
+   * the shard of its id; see docs/sharded-reliable-queue.md.
+   *
+   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty or has `{` or `}`, or an option is unknown or wrong
+   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const worker = client.createWorker(mails, (mail) => console.log(mail.to))
+   * ```
+   */
+  getShardedReliableQueue<T = unknown>(
+    name: string,
+    options: ShardedReliableQueueOptions<T>,
+  ): ShardedReliableQueue<NoInfer<T>> {
+    onlyKnown('options', options, SHARDED_RELIABLE_OPTIONS)
+    this.#assertOpen()
+    const codec: Codec<NoInfer<T>> = this.#codecOf(options)
+    const identifyShard = (shard: string) => identify(shard, this.#rawName(shard), codec)
+    return shardedReliableQueue(this.#reliable, { name: nonEmptyString('name', name), codec }, options, identifyShard)
   }
 
   /**
@@ -400,9 +425,11 @@ export class RedelayedClient {
 
   #identify<T>(name: string, options: QueueOptions<T>): QueueIdentity<T> {
     this.#assertOpen()
-    const keys = this.#keysOf(name)
-    const codec = options.codec === undefined ? (this.#codec as Codec<T>) : assertCodec(options.codec)
-    return { name, keys, codec }
+    return { name, keys: this.#keysOf(name), codec: this.#codecOf(options) }
+  }
+
+  #codecOf<T>({ codec }: QueueOptions<T>): Codec<T> {
+    return codec === undefined ? (this.#codec as Codec<T>) : assertCodec(codec)
   }
 
   #keysOf(name: string): QueueKeys {

@@ -11,7 +11,8 @@ export interface TakerOptions {
 
 interface Taker<E> {
   readonly max: number
-  readonly settle: (elements: E[] | Error) => void
+  /** A method, so that a queue of some values can be used as one of any. */
+  settle(elements: E[] | Error): void
 }
 
 /** Calls that wait for elements which come from somewhere, first come first served. */

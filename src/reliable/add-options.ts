@@ -69,13 +69,13 @@ export interface PendingMessage extends NewMessage {
 
 export type MessageOptions = Omit<AddOptions, keyof AddManyOptions>
 
-/** The message with its options checked and encoded. */
-export function prepare(options: MessageOptions, payload: Buffer, drawId: () => string): PendingMessage {
+/** The message with its options checked and encoded. `drawId` gets what it is deduplicated by, or an empty text. */
+export function prepare(options: MessageOptions, payload: Buffer, drawId: (mark: string) => string): PendingMessage {
   const { id, priority = 0, timeToLive, deliveryLimit, deduplicate } = options
   const given = id === undefined ? undefined : assertId('id', id)
   const mark = markOf(deduplicate, given, payload)
   return {
-    id: given ?? drawId(),
+    id: given ?? drawId(mark.mark),
     isDrawn: given === undefined,
     priority: assertPriority(priority),
     visible: visibleOf(options),

@@ -1,8 +1,6 @@
 import {
-  AddManyError,
   ConnectionError,
   DurabilityError,
-  InternalError,
   InvalidArgumentError,
   OperationDisabledError,
   PayloadTooLargeError,
@@ -12,38 +10,15 @@ import {
   toError,
   toRedelayed,
 } from '../errors.js'
-import type { Instrumentation } from '../instrumentation.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { shortfall } from '../redis/durable/durability.js'
 import { addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
 import type { ReliableStore } from '../store/reliable-store.js'
 import type { WaitedFor } from '../store/durable-scripts.js'
-import {
-  assertAddItem,
-  assertAddManyOptions,
-  assertAddOptions,
-  howOf,
-  prepare,
-  type AddItem,
-  type AddManyOptions,
-  type AddOptions,
-  type How,
-  type MessageOptions,
-  type PendingMessage,
-} from './add-options.js'
-import { idOf } from './message-id.js'
-import { checkHeaders } from './record.js'
-
-/** What became of a message that was added. */
-export interface Added {
-  readonly id: string
-  /**
-   * `'kept'`: one of this id is there and stays as it is; `'duplicate'`: it was deduplicated. In both cases the new payload is
-   * not in the queue.
-   */
-  readonly outcome: 'added' | 'replaced' | 'postponed' | 'kept' | 'duplicate'
-}
+import type { How, PendingMessage } from './add-options.js'
+import type { AddRoute, Added } from './additions.js'
+import { drawnId } from './message-id.js'
 
 const OUTCOMES = new Map<number, Added['outcome']>([
   [1, 'added'],
@@ -56,60 +31,31 @@ const OUTCOMES = new Map<number, Added['outcome']>([
 const SCRIPTS_IN_FLIGHT = 4
 /** How often a script that may have been carried out is sent. */
 const MAX_ATTEMPTS = 5
-const ID_BYTES = 8
 
 /** The reply of the script, and what was reached where it was waited for. */
 type Answer = Partial<WaitedFor<AddReply>> & Pick<WaitedFor<AddReply>, 'reply'>
 
-/** Adds messages, each at most once however often it is sent: its id distinguishes a repeated attempt from another message. */
-export class Adder<T> {
+/** Sends messages to a queue, each at most once however often it is sent: its id distinguishes a repeated attempt from another message. */
+export class Adder<T> implements AddRoute {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
-  readonly #onAdd: Instrumentation['onAdd']
 
-  constructor(handle: QueueHandle<T>, store: ReliableStore, instrumentation: Instrumentation | undefined) {
+  constructor(handle: QueueHandle<T>, store: ReliableStore) {
     this.#handle = handle
     this.#store = store
-    this.#onAdd = instrumentation?.onAdd?.bind(instrumentation)
   }
 
-  async add(payload: T, options: AddOptions): Promise<Added> {
-    assertAddOptions(options)
-    const [result] = await this.#all([this.#prepare(payload, options, 'payload')], howOf(options))
-    if (result !== undefined && !(result instanceof RedelayedError)) return result
-    throw result ?? new InternalError('add-result', 'there is none')
+  drawId(): string {
+    return drawnId(this.#handle.context.ids)
   }
 
-  async addMany(items: Iterable<AddItem<T>>, options: AddManyOptions): Promise<Added[]> {
-    assertAddManyOptions(options)
-    const pending = Array.from(items, (item, at) => {
-      assertAddItem(item, at)
-      return this.#prepare(item.payload, item, `items[${at}].payload`)
-    })
-    const results = await this.#all(pending, howOf(options))
-    const failures = results.flatMap((result, index) =>
-      result instanceof RedelayedError ? [{ index, error: this.#handle.withQueueName(result) }] : [],
-    )
-    if (failures.length === 0) return results as Added[]
-    throw new AddManyError(
-      results.map((result) => (result instanceof RedelayedError ? null : result)),
-      failures,
-    )
-  }
-
-  #prepare(payload: T, given: MessageOptions, what: string): PendingMessage {
-    const headers = this.#onAdd?.(this.#handle.name, checkHeaders(given.headers))
-    const options = headers === undefined ? given : { ...given, headers }
-    return prepare(options, this.#handle.encode(payload, what), () => idOf(this.#handle.context.ids.next(ID_BYTES)))
-  }
-
-  /** A shutdown lets what is waited for finish. */
-  #all(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+  /** One result or error per message, in order. A shutdown lets what is waited for finish. */
+  send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     if (how.wait === undefined) return this.#sendAll(pending, how)
     return this.#handle.context.durable.trackOperation(() => this.#sendAll(pending, how))
   }
 
-  /** One result or error per message, in order; of each script all of them or none. */
+  /** Of each script all of them or none. */
   async #sendAll(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     const pages = addPages(pending)
     const results: (Added | RedelayedError)[][] = pages.map(() => [])
@@ -130,7 +76,7 @@ export class Adder<T> {
 
   async #sendPage(page: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     try {
-      const answer = await this.#send(page, how)
+      const answer = await this.#attempt(page, how)
       return page.map((message, at) => resultIn(answer, at, message, how))
     } catch (thrown) {
       const error = toRedelayed(thrown)
@@ -138,7 +84,7 @@ export class Adder<T> {
     }
   }
 
-  async #send(page: readonly PendingMessage[], { existing, wait }: How): Promise<Answer> {
+  async #attempt(page: readonly PendingMessage[], { existing, wait }: How): Promise<Answer> {
     const { commands, durable } = this.#handle.context
     let unknown: ConnectionError | undefined
     const startedAt = performance.now()

@@ -32,7 +32,36 @@ export interface PollManyOptions extends PollOptions {
   readonly count: number
 }
 
+/** How many messages one call can ask for. */
+export const MOST_POLLED = 1_000
+
 const OPTIONS = ['timeout', 'visibilityTimeout', 'acknowledge', 'signal'] as const
+
+/** The options of a poll, checked. */
+export interface HowToPoll {
+  /** Without it, without end. */
+  readonly timeoutMs: number | undefined
+  readonly visibilityMs: number
+  /** Acknowledged before the caller has it. */
+  readonly isFinal: boolean
+}
+
+export function howToPoll({ timeout, visibilityTimeout, acknowledge }: PollOptions): HowToPoll {
+  return {
+    visibilityMs: visibilityTimeout === undefined ? AS_SET : positive('visibilityTimeout', visibilityTimeout),
+    timeoutMs: timeout === Infinity ? undefined : toMillis('timeout', timeout ?? 0),
+    isFinal: oneOf('acknowledge', acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
+  }
+}
+
+export function assertPollOptions(options: PollOptions): void {
+  onlyKnown('options', options, OPTIONS)
+}
+
+export function assertPollManyOptions(options: PollManyOptions): void {
+  onlyKnown('options', options, ['count', ...OPTIONS])
+  integer('count', options.count, 1, MOST_POLLED)
+}
 
 /** The parts of a queue that a poll needs. */
 interface Parts<T> {
@@ -68,28 +97,25 @@ export class Claims<T> {
   }
 
   async one(options: PollOptions): Promise<ReliableMessage<T> | null> {
-    onlyKnown('options', options, OPTIONS)
+    assertPollOptions(options)
     const [message = null] = await this.claim({ ...options, count: 1 })
     return message
   }
 
   async many(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
-    onlyKnown('options', options, ['count', ...OPTIONS])
-    integer('count', options.count, 1, 1_000)
+    assertPollManyOptions(options)
     return this.claim(options)
   }
 
   /** `beforehand`: some of the messages are not handled at once. */
   async claim(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
-    const { count, signal, visibilityTimeout } = options
-    const visibilityMs = visibilityTimeout === undefined ? AS_SET : positive('visibilityTimeout', visibilityTimeout)
-    const timeout = options.timeout === Infinity ? undefined : toMillis('timeout', options.timeout ?? 0)
-    const isFinal = oneOf('acknowledge', options.acknowledge ?? 'manual', ['manual', 'auto']) === 'auto'
+    const { count, signal } = options
+    const { timeoutMs, visibilityMs, isFinal } = howToPoll(options)
     const how = { visibilityMs, beforehand }
-    const deadline = timeout === undefined ? undefined : performance.now() + timeout
+    const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs
     for (;;) {
       if (signal?.aborted === true) throw toError(signal.reason)
-      const polled = timeout === 0 ? await this.#now(count, how) : await this.#wait(count, how, deadline, signal)
+      const polled = timeoutMs === 0 ? await this.#now(count, how) : await this.#wait(count, how, deadline, signal)
       const readable = await this.#read(polled)
       const messages = isFinal ? await this.#acknowledged(readable) : readable
       this.#emitPolled(messages)

@@ -2,6 +2,7 @@ import { InvalidArgumentError, inWords } from '../errors.js'
 
 /** In the order of their codes, so that texts sort as the bytes they stand for. */
 const ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
+const ID_BYTES = 8
 const MAX_ID_BYTES = 512
 /** Dead letters whose id is taken get a suffix. */
 const MAX_SUFFIX_BYTES = 64
@@ -14,6 +15,11 @@ export function idOf(bytes: Uint8Array): string {
     for (let shift = 18; shift >= 0; shift -= 6) id += ALPHABET.charAt((three >> shift) & 63)
   }
   return id.slice(0, 11)
+}
+
+/** An id that no other message has. */
+export function drawnId(ids: { next(bytes: number): Uint8Array }): string {
+  return idOf(ids.next(ID_BYTES))
 }
 
 /** The id of a message that is added. */

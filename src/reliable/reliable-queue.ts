@@ -1,4 +1,5 @@
 import type { Codec } from '../codecs/codec.js'
+import type { RedelayedError } from '../errors.js'
 import type { EventName, Events, Listener } from '../events.js'
 import { deadLettersOf } from '../keys.js'
 import { integer, nonEmptyString, oneOf } from '../options.js'
@@ -6,8 +7,9 @@ import type { QueueContext } from '../queues/context.js'
 import { QueueHandle } from '../queues/queue-handle.js'
 import { ReliableStore } from '../store/reliable-store.js'
 import { Acknowledger, giveBackOf } from './acknowledger.js'
-import type { AddItem, AddManyOptions, AddOptions } from './add-options.js'
-import { Adder, type Added } from './adder.js'
+import type { AddItem, AddManyOptions, AddOptions, How, PendingMessage } from './add-options.js'
+import { Adder } from './adder.js'
+import { Additions, type Added } from './additions.js'
 import { Changes, type MoveMessages } from './changes.js'
 import { Claims, type PollManyOptions, type PollOptions } from './claims.js'
 import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from './config.js'
@@ -39,6 +41,7 @@ export class ReliableQueue<T = unknown> {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
   readonly #adder: Adder<T>
+  readonly #additions: Additions<T>
   readonly #claims: Claims<T>
   readonly #acknowledger: Acknowledger<T>
   readonly #contents: Contents<T>
@@ -59,7 +62,8 @@ export class ReliableQueue<T = unknown> {
     const repeats = new Repeats(handle, store, polls)
     this.#handle = handle
     this.#store = store
-    this.#adder = new Adder(handle, store, instrumentation)
+    this.#adder = new Adder(handle, store)
+    this.#additions = new Additions(handle, this.#adder, instrumentation)
     this.#acknowledger = new Acknowledger(handle, store)
     this.#claims = new Claims(handle, store, { acknowledger: this.#acknowledger, repeats, polls })
     this.#contents = new Contents(handle, store)
@@ -85,7 +89,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   add(payload: T, options: AddOptions = {}): Promise<Added> {
-    return this.#handle.attribute(this.#adder.add(payload, options))
+    return this.#handle.attribute(this.#additions.add(payload, options))
   }
 
   /**
@@ -109,7 +113,13 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
-    return this.#handle.attribute(this.#adder.addMany(items, options))
+    return this.#handle.attribute(this.#additions.addMany(items, options))
+  }
+
+  /** @internal Adds what was checked and encoded before; one result or error each. */
+  async addPrepared(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+    const results = await this.#handle.attribute(this.#adder.send(pending, how))
+    return results.map((result) => this.#handle.attributed(result) as Added | RedelayedError)
   }
 
   /**

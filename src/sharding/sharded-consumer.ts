@@ -13,7 +13,7 @@ const LINGER_MS = 50
 const QUIET_MS = 100
 /** A wait that has lasted so long works: a server that refuses a wait refuses it sooner. At most `LINGER_MS`. */
 const WORKS_MS = 50
-/** A shard whose elements were put back gets its wait so long before the others. */
+/** A shard whose elements were put back, or that is asked first, gets its wait so long before the others. */
 const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** After a temporary refusal: the server's free moments can be short. */
@@ -24,7 +24,7 @@ const MAX_SHARE = 10_000
 export interface ShardedConsumerParams<E> {
   readonly sources: readonly ShardSource<E>[]
   /** The client's buffers; this consumer is among them while it waits or holds elements. */
-  readonly buffers: Set<PrefetchBuffer>
+  readonly buffers: Pick<Set<PrefetchBuffer>, 'add' | 'delete'>
   readonly clock: Clock
   readonly random: () => number
   /** The error for takers that wait when the consumer is closed, and for later ones. */
@@ -33,6 +33,11 @@ export interface ShardedConsumerParams<E> {
   readonly onFailure: (shard: number, error: Error) => void
   /** Called when elements could not be put back, or when that is unknown: they are dropped, so that none is delivered twice. */
   readonly onLost: (shard: number, count: number, error: Error) => void
+  /**
+   * Whether a wait begins at one shard, and at the others only when that one has nothing at once: for elements that are costly to put back.
+   * Default false: at all of them.
+   */
+  readonly asksOneFirst?: boolean
 }
 
 interface Shard<E> {
@@ -102,7 +107,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     )
     this.#linger = new DeadlineTimer(params.clock, () => void this.#rest())
     this.#retry = new DeadlineTimer(params.clock, () => this.#serve())
-    this.#headStart = new DeadlineTimer(params.clock, () => this.#serve())
+    this.#headStart = new DeadlineTimer(params.clock, () => this.#serve(this.#shards)) // whose turn it was stays
   }
 
   get holding(): boolean {
@@ -115,15 +120,28 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#enter()
     if (this.#surplus.length > 0) return this.#takeSurplus(max)
     const taken = this.#takers.add(max, options)
-    const owed = [...this.#owed].slice(0, this.#takers.wanted)
-    for (const shard of owed) this.#owed.delete(shard)
-    if (owed.length === 0) this.#serve()
+    const first = this.#first()
+    if (first.length === 0) this.#serve()
     else {
       this.#linger.clear()
-      this.#serve(owed)
+      this.#serve(first)
       this.#headStart.lower(this.#clock.now() + HEAD_START_MS)
     }
     return taken
+  }
+
+  /** The shards that are asked before the others. */
+  #first(): Shard<E>[] {
+    const owed = [...this.#owed].slice(0, this.#takers.wanted)
+    for (const shard of owed) this.#owed.delete(shard)
+    if (owed.length > 0 || this.#params.asksOneFirst !== true || this.#waits > 0) return owed
+    const [first] = this.#rotation().filter((shard) => !isSlow(shard) && shard.retryAt <= this.#clock.now())
+    return first === undefined ? [] : [first]
+  }
+
+  /** At how many shards waits are under way. */
+  get #waits(): number {
+    return this.#shards.filter(({ loop }) => loop !== undefined).length
   }
 
   /** Up to `max` available elements, shard by shard; rejects when there are none and a shard could not be read. */
@@ -193,7 +211,8 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
 
   async #attempt(shard: Shard<E>): Promise<void> {
     const { signal } = this.#interruption
-    const share = Math.min(MAX_SHARE, Math.ceil(this.#takers.wanted / this.#shards.length))
+    const among = this.#params.asksOneFirst === true ? this.#waits : this.#shards.length
+    const share = Math.min(MAX_SHARE, Math.ceil(this.#takers.wanted / among))
     shard.since = this.#clock.now()
     try {
       const elements = await shard.source.wait(share, signal)
@@ -323,7 +342,10 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     const first = this.#turn
     this.#turn = (first + 1) % this.#shards.length
     const turned = [...this.#shards.slice(first), ...this.#shards.slice(0, first)]
-    const isSlow = ({ failures, returning }: Shard<E>): boolean => failures > 0 || returning !== undefined
     return [...turned.filter((shard) => !isSlow(shard)), ...turned.filter(isSlow)]
   }
+}
+
+function isSlow({ failures, returning }: Shard<unknown>): boolean {
+  return failures > 0 || returning !== undefined
 }

@@ -2,6 +2,7 @@ import type { ClientOptions, RedelayedClient } from '../client.js'
 import { InvalidArgumentError, RedelayedError, inWords } from '../errors.js'
 import { deadLettersOf, listKeys, queueKeys, reliableKeys } from '../keys.js'
 import { integer, nonEmptyString } from '../options.js'
+import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
 import { parseDuration } from '../timing/duration.js'
 import { pause } from '../timing/pause.js'
 import { flakyServer, type FlakyServer } from './flaky-server.js'
@@ -166,7 +167,7 @@ export class TestKit {
    * ```
    */
   async until(queue: { readonly name: string }, id: string, state: KitState): Promise<void> {
-    const reliable = this.client.getReliableQueue(queue.name)
+    const reliable = queue instanceof ShardedReliableQueue ? queue : this.client.getReliableQueue(queue.name)
     await this.eventually(
       async () => {
         if (state === 'dead') return reliable.deadLetters.contains(id)
@@ -263,7 +264,8 @@ export class TestKit {
   async #end(): Promise<void> {
     this.redis.start()
     await this.client.shutdown()
-    const keys = [...this.#names].flatMap((name) =>
+    const shards = this.#tracking.shardsOf([...this.#names])
+    const keys = [...this.#names, ...shards].flatMap((name) =>
       [queueKeys(name), reliableKeys(name), reliableKeys(deadLettersOf(name))].flatMap(listKeys),
     )
     await this.#raw.close(keys)

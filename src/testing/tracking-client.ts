@@ -4,8 +4,10 @@ import type { DelayedQueueOptions } from '../queues/delayed-options.js'
 import type { DelayedQueue } from '../queues/delayed-queue.js'
 import type { ListQueue } from '../queues/list-queue.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { ShardedReliableQueueOptions } from '../sharding/sharded-reliable-options.js'
+import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
 import type { Handler, HandlersOf } from '../workers/handlers.js'
-import type { PayloadOf, WorkerQueues, WorkerSource } from '../workers/sources.js'
+import type { PayloadOf, WorkerQueue, WorkerQueues, WorkerSource } from '../workers/sources.js'
 import type { Worker } from '../workers/worker.js'
 import type { WorkerOptions } from '../workers/worker-options.js'
 
@@ -21,6 +23,7 @@ export class TrackingClient extends RedelayedClient {
   readonly #delayed = new Map<string, QueueKeys>()
   readonly #reliable = new Map<string, ReliableKeys>()
   readonly #worked = new Map<string, ReliableKeys>()
+  readonly #shards = new Map<string, readonly string[]>()
 
   override getDelayedQueue<T>(destination: ListQueue<T>, options?: DelayedQueueOptions): DelayedQueue<T> {
     const queue = super.getDelayedQueue(destination, options)
@@ -34,6 +37,16 @@ export class TrackingClient extends RedelayedClient {
     return queue
   }
 
+  override getShardedReliableQueue<T = unknown>(
+    name: string,
+    options: ShardedReliableQueueOptions<T>,
+  ): ShardedReliableQueue<NoInfer<T>> {
+    const queue = super.getShardedReliableQueue<T>(name, options)
+    for (const shard of queue.queues) this.#reliable.set(shard.name, shard.identity.keys)
+    this.#shards.set(name, [...(this.#shards.get(name) ?? []), ...queue.names])
+    return queue
+  }
+
   override createWorker<const Q extends WorkerQueues>(
     queues: Q,
     handlers: Handler<PayloadOf<Q>> | HandlersOf<PayloadOf<Q>>,
@@ -41,12 +54,18 @@ export class TrackingClient extends RedelayedClient {
   ): Worker {
     const worker = super.createWorker(queues, handlers, options)
     this.workers.push(worker)
-    for (const source of [queues].flat() as (ReliableQueue | WorkerSource)[]) {
-      const { name, identity } = 'queue' in source ? source.queue : source
-      this.#reliable.set(name, identity.keys)
-      this.#worked.set(name, identity.keys)
+    for (const source of [queues].flat() as (WorkerQueue | WorkerSource)[]) {
+      for (const { name, identity } of partsOf('queue' in source ? source.queue : source)) {
+        this.#reliable.set(name, identity.keys)
+        this.#worked.set(name, identity.keys)
+      }
     }
     return worker
+  }
+
+  /** The names of the shards of some sharded queues. */
+  shardsOf(names: readonly string[]): string[] {
+    return names.flatMap((name) => this.#shards.get(name) ?? [])
   }
 
   /** The sorted sets that say when something is due. */
@@ -64,4 +83,8 @@ export class TrackingClient extends RedelayedClient {
   delivering(): Delivering {
     return { delayed: [...this.#delayed.values()], worked: [...this.#worked.values()] }
   }
+}
+
+function partsOf(queue: WorkerQueue): readonly ReliableQueue[] {
+  return queue instanceof ShardedReliableQueue ? queue.queues : [queue]
 }

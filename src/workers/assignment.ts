@@ -32,6 +32,8 @@ export const COMPLETED: Outcome = Object.freeze({ is: 'completed' })
 export class Assignment {
   readonly queue: ReliableQueue
   readonly message: ReliableMessage
+  /** The name of the queue that the worker was given, where `queue` is one of its shards. */
+  readonly source: string
   /** When its handler was called, by the monotonic clock. */
   begunAt: number | undefined
   #abort: AbortController | undefined
@@ -39,9 +41,10 @@ export class Assignment {
   /** Ends the wait for the handler. */
   #cut: ((reason: Error) => void) | undefined
 
-  constructor(queue: ReliableQueue, message: ReliableMessage) {
+  constructor(queue: ReliableQueue, message: ReliableMessage, source = queue.name) {
     this.queue = queue
     this.message = message
+    this.source = source
   }
 
   abort(reason: Error): void {
@@ -133,9 +136,9 @@ export class Assignment {
   /** The signal is made when a handler asks for it: most do not, and it costs more than all else here. */
   #context(): HandlerContext {
     const signal = (): AbortSignal => this.#signal
-    const { queue, message } = this
+    const { source, message } = this
     return {
-      queue: queue.name,
+      queue: source,
       message,
       get signal() {
         return signal()

@@ -2,10 +2,10 @@ import { isBrief } from '../redis/replies/server-errors.js'
 import { ShutdownError, toError } from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { PollOptions } from '../reliable/claims.js'
-import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
 import { atMost } from '../timing/pause.js'
 import { Assignment } from './assignment.js'
-import type { Sources } from './sources.js'
+import type { Sources, WorkerQueue } from './sources.js'
 
 /** Before a queue that failed is asked again. */
 const RETRY_MS = 1_000
@@ -38,9 +38,9 @@ export class Fetching {
   readonly #beforehand: boolean
   readonly #onError: (thrown: unknown) => void
   /** Replies that came too late for their round: a later one waits for them, or they are given back. They never reject. */
-  readonly #overdue = new Map<ReliableQueue, Promise<Reply>>()
+  readonly #overdue = new Map<WorkerQueue, Promise<Reply>>()
   /** When a queue that failed is polled again, while other queues have messages. */
-  readonly #retryAt = new Map<ReliableQueue, number>()
+  readonly #retryAt = new Map<WorkerQueue, number>()
 
   /** `beforehand`: what is taken may have to wait for a handler. */
   constructor(sources: Sources, visibilityTimeout: number, beforehand: boolean, onError: (thrown: unknown) => void) {
@@ -73,7 +73,7 @@ export class Fetching {
   }
 
   /** What the first of some queues has now; one that owes a reply, or has just failed, is passed over. */
-  async #takeNow(queues: readonly ReliableQueue[], count: number, signal: AbortSignal): Promise<Assignment[]> {
+  async #takeNow(queues: readonly WorkerQueue[], count: number, signal: AbortSignal): Promise<Assignment[]> {
     for (const queue of queues) {
       if (this.#overdue.has(queue) || performance.now() < (this.#retryAt.get(queue) ?? 0)) continue
       const asked = this.#ask(queue, count, {})
@@ -86,7 +86,7 @@ export class Fetching {
   }
 
   /** The first that gets something ends the waits of the others; one that fails does so after a while. */
-  async #wait(queue: ReliableQueue, count: number, { controller, over }: Ending): Promise<Assignment[]> {
+  async #wait(queue: WorkerQueue, count: number, { controller, over }: Ending): Promise<Assignment[]> {
     const { signal } = controller
     try {
       const owed = this.#overdue.get(queue)
@@ -106,7 +106,7 @@ export class Fetching {
     }
   }
 
-  async #ask(queue: ReliableQueue, count: number, options: PollOptions): Promise<Reply> {
+  async #ask(queue: WorkerQueue, count: number, options: PollOptions): Promise<Reply> {
     try {
       const asked = { ...options, count, visibilityTimeout: this.#visibilityTimeout }
       return { messages: await queue.pollFor(asked, this.#beforehand) }
@@ -116,7 +116,7 @@ export class Fetching {
   }
 
   /** The reply, if it comes before the end; else nothing, and it is overdue. */
-  async #before(end: Promise<void>, queue: ReliableQueue, asked: Promise<Reply>): Promise<Reply> {
+  async #before(end: Promise<void>, queue: WorkerQueue, asked: Promise<Reply>): Promise<Reply> {
     const reply = await Promise.race([asked, end.then(() => undefined)])
     if (reply !== undefined) return reply
     this.#overdue.set(queue, asked)
@@ -128,7 +128,7 @@ export class Fetching {
     return { messages: [] }
   }
 
-  #giveBack(queue: ReliableQueue, { messages, thrown }: Reply): void {
+  #giveBack(queue: WorkerQueue, { messages, thrown }: Reply): void {
     const report = (error: unknown): void => {
       if (!(error instanceof ShutdownError)) this.#onError(error)
     }
@@ -138,7 +138,7 @@ export class Fetching {
   }
 
   /** Throws what ends the worker, and reports all else. */
-  #failed(queue: ReliableQueue, thrown: unknown): void {
+  #failed(queue: WorkerQueue, thrown: unknown): void {
     if (thrown instanceof ShutdownError) throw thrown
     this.#retryAt.set(queue, performance.now() + retryAfter(thrown))
     this.#onError(thrown)
@@ -149,8 +149,10 @@ function retryAfter(thrown: unknown): number {
   return isBrief(toError(thrown)) ? BRIEF_MS : RETRY_MS
 }
 
-function assignmentsOf(queue: ReliableQueue, messages: readonly ReliableMessage[]): Assignment[] {
-  return messages.map((message) => new Assignment(queue, message))
+/** A message is extended and answered at its shard, so that a shard that fails costs the others nothing. */
+function assignmentsOf(queue: WorkerQueue, messages: readonly ReliableMessage[]): Assignment[] {
+  const isSharded = queue instanceof ShardedReliableQueue
+  return messages.map((message) => new Assignment(isSharded ? queue.queueOf(message) : queue, message, queue.name))
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

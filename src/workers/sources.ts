@@ -2,20 +2,24 @@ import { InvalidArgumentError, inWords } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
 import type { ReliableContext } from '../reliable/context.js'
 import { ReliableQueue } from '../reliable/reliable-queue.js'
+import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
+
+/** A queue that a worker can poll. */
+export type WorkerQueue<T = unknown> = ReliableQueue<T> | ShardedReliableQueue<T>
 
 /** A queue and its share of a worker. */
 export interface WorkerSource<T = unknown> {
-  readonly queue: ReliableQueue<T>
+  readonly queue: WorkerQueue<T>
   /** How often it is asked first, as against the others. 1 to 1,000; default 1. Not together with `strict`. */
   readonly weight?: number | undefined
 }
 
 /** One queue, or several of one client, also with different payloads. */
-export type WorkerQueues = ReliableQueue | readonly (ReliableQueue | WorkerSource)[]
+export type WorkerQueues = WorkerQueue | readonly (WorkerQueue | WorkerSource)[]
 
 /** What the handlers of some queues get: any of their payloads. */
 export type PayloadOf<Q> =
-  Q extends ReliableQueue<infer T>
+  Q extends WorkerQueue<infer T>
     ? T
     : Q extends WorkerSource<infer T>
       ? T
@@ -25,7 +29,7 @@ export type PayloadOf<Q> =
 
 /** In which order several queues are asked: each time anew, so that no weight starves. */
 export class Sources {
-  readonly queues: readonly ReliableQueue[]
+  readonly queues: readonly WorkerQueue[]
   readonly #weights: readonly number[]
   readonly #credits: number[]
   readonly #strict: boolean
@@ -42,7 +46,7 @@ export class Sources {
   }
 
   /** All queues, the one whose turn it is first. */
-  next(): readonly ReliableQueue[] {
+  next(): readonly WorkerQueue[] {
     if (this.#strict || this.queues.length === 1) return this.queues
     const sum = this.#weights.reduce((a, b) => a + b, 0)
     let first = 0
@@ -55,16 +59,20 @@ export class Sources {
   }
 }
 
-function sourceOf(what: string, source: unknown, reliable: ReliableContext): { queue: ReliableQueue; weight: number } {
-  if (source instanceof ReliableQueue) return { queue: ownQueue(what, source, reliable), weight: 1 }
+function sourceOf(what: string, source: unknown, reliable: ReliableContext): { queue: WorkerQueue; weight: number } {
+  if (isQueue(source)) return { queue: ownQueue(what, source, reliable), weight: 1 }
   onlyKnown(what, source, ['queue', 'weight'])
   const { queue, weight = 1 } = source as { queue: unknown; weight?: unknown }
   return { queue: ownQueue(`${what}.queue`, queue, reliable), weight: integer(`${what}.weight`, weight, 1, 1_000) }
 }
 
-function ownQueue(what: string, queue: unknown, reliable: ReliableContext): ReliableQueue {
-  if (!(queue instanceof ReliableQueue)) throw new InvalidArgumentError(what, 'a reliable queue', queue)
+function ownQueue(what: string, queue: unknown, reliable: ReliableContext): WorkerQueue {
+  if (!isQueue(queue)) throw new InvalidArgumentError(what, 'a reliable queue', queue)
   if (queue.reliable !== reliable)
     throw new InvalidArgumentError(what, 'a queue of this client', inWords('one of another client'))
-  return queue as ReliableQueue
+  return queue
+}
+
+function isQueue(source: unknown): source is WorkerQueue {
+  return source instanceof ReliableQueue || source instanceof ShardedReliableQueue
 }

@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { codecs, createClient, RedelayedError, type RedelayedClient } from '../../src/index.js'
 import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
+import { shardOfKey } from '../../src/sharding/shard-of-key.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 
@@ -213,6 +214,42 @@ describe('hostile data in the keys of queues', function () {
               while ((await lengths()).some((length) => length === 0)) {
                 if (performance.now() > until) throw new Error(`${part} ${other}: a good shard did not deliver`)
                 await new Promise(setImmediate)
+              }
+              await redis.unlink(key)
+            }),
+          )
+        })
+      })
+    }
+  })
+
+  describe('one shard of a sharded reliable queue', () => {
+    for (const [part, { type }] of Object.entries(RELIABLE)) {
+      if (type === 'channel') continue
+      it(`${part} of another type or filled by a stranger: the other shards deliver`, async () => {
+        await attacked(async (client) => {
+          const others = Object.keys(OTHERS).filter((other) => other !== type)
+          await Promise.all(
+            [...others, type].map(async (other) => {
+              const queue = client.getShardedReliableQueue<string>(uniqueName('sharded'), {
+                shards: 3,
+                codec: codecs.string(),
+              })
+              const [hostile = ''] = queue.names
+              const key = [reliableKeys(hostile)[part as keyof ReturnType<typeof reliableKeys>]].flat()[0] ?? ''
+              await (other === type ? fill(redis, key, type) : OTHERS[other]?.(redis, key))
+              const ids = Array.from({ length: 30 }, (_, n) => `good ${n}`)
+              const added = await Promise.allSettled(ids.map((id) => queue.add(id, { id })))
+              for (const result of added) {
+                if (result.status === 'rejected') expect(result.reason).to.be.instanceOf(RedelayedError)
+              }
+              const missing = new Set(ids.filter((id) => shardOfKey(id, 3) !== 0))
+              const until = performance.now() + 15_000
+              while (missing.size > 0) {
+                if (performance.now() > until) throw new Error(`${part} ${other}: ${[...missing].join()} did not come`)
+                for (const message of await queue.pollMany({ count: 50, timeout: 200 })) {
+                  if (await message.acknowledge().catch(() => false)) missing.delete(message.id)
+                }
               }
               await redis.unlink(key)
             }),

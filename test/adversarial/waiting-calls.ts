@@ -6,6 +6,7 @@ import {
   type RedelayedClient,
   type ReliableQueue,
   type ShardedDelayedQueue,
+  type ShardedReliableQueue,
   type TimeUnit,
   type Worker,
 } from '../../src/index.js'
@@ -17,6 +18,7 @@ export interface Objects {
   readonly delayed: DelayedQueue<string>
   readonly sharded: ShardedDelayedQueue<string>
   readonly reliable: ReliableQueue<string>
+  readonly shardedReliable: ShardedReliableQueue<string>
   readonly worker: Worker
 }
 
@@ -32,6 +34,7 @@ export function objectsOf(client: RedelayedClient, name: string): Objects {
     delayed: client.getDelayedQueue(deque),
     sharded: client.getShardedDelayedQueue<string>(`${name}:sharded`, { codec, shards: SHARDS }),
     reliable,
+    shardedReliable: client.getShardedReliableQueue<string>(`${name}:sharded`, { codec, shards: SHARDS }),
     worker,
   }
 }
@@ -142,6 +145,24 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   'ReliableQueue.add': plain.calling(({ reliable }) => reliable.add('x')),
   'ReliableQueue.addMany': plain.calling(({ reliable }) => reliable.addMany([{ payload: 'x' }])),
   'ReliableQueue.size': plain.calling(({ reliable }) => reliable.size()),
+
+  'ShardedReliableQueue.poll': both.calling(({ shardedReliable }, ends) =>
+    shardedReliable.poll({ timeout: time(ends), ...signalOf(ends) }),
+  ),
+  'ShardedReliableQueue.poll, without waiting': {
+    ...plain.calling(({ shardedReliable }) => shardedReliable.poll()),
+    steps: SHARDS,
+  },
+  'ShardedReliableQueue.pollMany': both.calling(({ shardedReliable }, ends) =>
+    shardedReliable.pollMany({ count: 5, timeout: time(ends), ...signalOf(ends) }),
+  ),
+  'ShardedReliableQueue.add': plain.calling(({ shardedReliable }) => shardedReliable.add('x')),
+  'ShardedReliableQueue.addMany': plain.calling(({ shardedReliable }) => shardedReliable.addMany([{ payload: 'x' }])),
+  'ShardedReliableQueue.size': plain.calling(({ shardedReliable }) => shardedReliable.size()),
+  'ShardedReliableQueue.redrive': {
+    ...plain.calling(({ shardedReliable }) => shardedReliable.redrive()),
+    steps: SHARDS,
+  },
 }
 
 /** What ends something; each is tried apart. */
@@ -169,6 +190,6 @@ export const OTHERS: ReadonlySet<string> = new Set(
   stats addTask schedule filter find attributed sizes readySize endTakes acknowledge negativeAcknowledge extend redrive upsertSchedule removeSchedule
   listSchedules updatePayload moveTo removeIds get getAll containsMany listAll counts countDelayedMessages
   countUnacknowledgedMessages setConfig setConfigIfAbsent getConfig disableOperation enableOperation configure operation info pause
-  resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue
-  createWorker pollFor begin extendSome`.split(/\s+/),
+  resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
+  createWorker pollFor begin extendSome addPrepared queueOf`.split(/\s+/),
 )

@@ -5,6 +5,7 @@ import {
   type HandlerContext,
   type ReliableMessage,
   type ReliableQueue,
+  type ShardedReliableQueue,
   type Tasks,
   type Worker,
 } from '../../src/index.js'
@@ -46,6 +47,33 @@ export async function queues(): Promise<void> {
   await mails.poll({ count: 2 })
   // @ts-expect-error
   await mails.upsertSchedule('daily', { amount: 1 }, { every: 1_000 })
+}
+
+export async function shards(): Promise<void> {
+  const sharded = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+  is<ShardedReliableQueue<Mail>>()(sharded)
+  is<ReliableMessage<Mail> | null>()(await sharded.poll({ timeout: 1_000 }))
+  is<ReliableMessage<Mail>[]>()(await sharded.pollMany({ count: 10 }))
+  is<Added[]>()(await sharded.addMany([{ payload: { to: 'ada' } }]))
+  is<ShardedReliableQueue<Mail>>()(sharded.deadLetters)
+  is<Worker>()(client.createWorker(sharded, (mail) => is<Mail>()(mail)))
+  client.createWorker([sharded, { queue: invoices, weight: 3 }], (payload) => is<Mail | Invoice>()(payload))
+  client.createWorker([{ queue: sharded }], { welcome: (mail: Mail) => mail.to })
+
+  // @ts-expect-error how many shards there are has to be said
+  client.getShardedReliableQueue('mails', {})
+  // @ts-expect-error
+  client.getShardedReliableQueue('mails')
+  // @ts-expect-error there is no such option
+  client.getShardedReliableQueue('mails', { shards: 12, layout: 'compact' })
+  // @ts-expect-error a payload of another type
+  await sharded.add({ amount: 1 })
+  // @ts-expect-error messages of another type
+  await sharded.acknowledge(...(await invoices.pollMany({ count: 1 })))
+  // @ts-expect-error the handler's payload is not the queue's
+  client.createWorker(sharded, (invoice: Invoice) => invoice.amount)
+  // @ts-expect-error its shards are in different slots, and so is where messages could be moved
+  await sharded.move({ to: 'other' })
 }
 
 export async function messages(message: ReliableMessage<Mail>): Promise<void> {

@@ -77,7 +77,7 @@ class FakeShard implements ShardSource<string> {
 const refused = new ConnectionError('refused', 'not-applied')
 const cut = new ConnectionError('cut', 'unknown')
 
-function setUp(count: number) {
+function setUp(count: number, more: { asksOneFirst?: boolean } = {}) {
   const clock = new FakeClock()
   const shards = Array.from({ length: count }, () => new FakeShard())
   const buffers = new Set<PrefetchBuffer>()
@@ -91,6 +91,7 @@ function setUp(count: number) {
     closedError: () => new ShutdownError('closed'),
     onFailure: (shard, error) => failures.push([shard, error.message]),
     onLost: (shard, elements) => lost.push([shard, elements]),
+    ...more,
   })
   /** What became of a call, once everything that can happen now has happened. */
   const outcome = async (call: Promise<string[]>): Promise<unknown> => {
@@ -405,6 +406,72 @@ describe('the consumer of a sharded queue', () => {
       await clock.advance(50)
       expect(lost.map(([, count]) => count)).to.deep.equal([1])
       expect(consumer.holding).to.equal(false)
+    })
+  })
+
+  describe('where one shard is asked first', () => {
+    const oneFirst = { asksOneFirst: true }
+    const asked = (shards: readonly FakeShard[]) => shards.map(({ waits }) => waits)
+
+    it('it is asked for all that is wanted, and the others for nothing while it has some', async () => {
+      const { shards, take, outcome, clock } = setUp(4, oneFirst)
+      for (const shard of shards) shard.list.push('a', 'b', 'c')
+      expect(await outcome(take(2))).to.deep.equal(['a', 'b'])
+      await clock.advance(4)
+      expect(asked(shards).flat()).to.deep.equal([2])
+      expect(shards.flatMap(({ list }) => list)).to.have.length(10)
+    })
+
+    it('the others are asked for their shares when it has none at once', async () => {
+      const { shards, take, outcome, clock } = setUp(4, oneFirst)
+      const taken = take(8)
+      await clock.advance(4)
+      expect(asked(shards).flat()).to.deep.equal([8])
+      await clock.advance(1)
+      expect(asked(shards)).to.deep.equal([[8], [2], [2], [2]])
+      shards[3]!.push('a', 'b')
+      expect(await outcome(taken)).to.deep.equal(['a', 'b'])
+    })
+
+    it('every shard is asked first at some time', async () => {
+      const { shards, take, clock } = setUp(4, oneFirst)
+      for (const shard of shards) shard.list.push(...'abcdefgh')
+      for (let i = 0; i < 8; i++) {
+        await take()
+        await clock.advance(60) // the waits are over
+      }
+      expect(asked(shards)).to.deep.equal([
+        [1, 1],
+        [1, 1],
+        [1, 1],
+        [1, 1],
+      ])
+    })
+
+    it('a call that comes while waits are under way joins them', async () => {
+      const { shards, take, outcome, clock } = setUp(3, oneFirst)
+      const first = take()
+      await clock.advance(5)
+      shards[2]!.push('a')
+      expect(await outcome(first)).to.deep.equal(['a'])
+      const second = take()
+      await clock.advance(10)
+      shards[1]!.push('b')
+      expect(await outcome(second)).to.deep.equal(['b'])
+      expect(asked(shards)).to.deep.equal([[1], [1], [1, 1]])
+    })
+
+    it('one that fails is not asked first, and its failure sends the call to the others', async () => {
+      const { shards, take, outcome, clock } = setUp(3, oneFirst)
+      shards[0]!.broken = refused
+      const first = take()
+      await clock.advance(5)
+      shards[1]!.push('a')
+      expect(await outcome(first)).to.deep.equal(['a'])
+      await clock.advance(60)
+      shards[1]!.list.push('b')
+      shards[2]!.list.push('c')
+      expect(await outcome(take())).to.have.length(1)
     })
   })
 

@@ -69,8 +69,8 @@ export abstract class Fleet<R extends string, J extends AnyJob> {
     await Promise.all(this.workers.producer.map((worker) => worker.order({ kind: 'produce', on })))
   }
 
-  async revive(worker: WorkerProcess<J>): Promise<void> {
-    await worker.revive(this.#producing)
+  async revive(worker: WorkerProcess<J>, change: Partial<J> = {}): Promise<void> {
+    await worker.revive(this.#producing, change)
   }
 
   /** Those of the workers to a server, as it lists them. */

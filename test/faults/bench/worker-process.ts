@@ -76,9 +76,10 @@ export class WorkerProcess<J extends AnyJob = Job> {
     await ended
   }
 
-  /** After a kill: the same in a new process. */
-  async revive(producing: boolean): Promise<void> {
+  /** After a kill: the same in a new process, but for `change`. */
+  async revive(producing: boolean, change: Partial<J> = {}): Promise<void> {
     if (this.#job === undefined) throw new Error('it has no job')
+    this.#job = { ...this.#job, ...change }
     this.#child = this.#spawn()
     const { load, role } = this.#job
     await this.#begin({ ...this.#job, load: { ...load, from: load.from + ++this.#lives * NUMBERS_PER_LIFE } })

@@ -8,10 +8,11 @@ import { readLedger } from '../bench/ledger.js'
 import type { Stage } from '../bench/stage.js'
 import { WorkerPool } from '../bench/worker-pool.js'
 import type { WorkerProcess } from '../bench/worker-process.js'
-import { countOpen, keysOf, readRemains } from './contents.js'
+import { countOpen, keysOf, readRemains, type Remains } from './contents.js'
 import { findingsOf, problemsOf as problemsIn, type Allowance, type Findings } from './findings.js'
 import { historiesOf, type Delivery, type History } from './history.js'
 import type { Entry, Job, Load, Role } from './job.js'
+import { partsOf } from './queue.js'
 
 /** So short that a fault of seconds is longer. */
 export const VISIBILITY_MS = 1_000
@@ -27,6 +28,8 @@ export interface ReliableParams {
   readonly stage: Stage
   readonly seed: number
   readonly load?: Partial<Load> | undefined
+  /** Of a sharded queue. */
+  readonly shards?: number | undefined
 }
 
 export interface Result extends Findings {
@@ -38,11 +41,16 @@ const pool = new WorkerPool<Job>(new URL('worker.ts', import.meta.url))
 
 /** A fleet of processes on one reliable queue, and what is known of each message in the end. */
 export class ReliableBench extends Fleet<Role, Job> {
+  /** The queues that have the messages: one, or the shards of a sharded one. */
+  parts: readonly string[]
   readonly #load: Omit<Load, 'from'>
+  readonly #shards: number | undefined
 
-  constructor({ stage, seed, load }: ReliableParams) {
+  constructor({ stage, seed, load, shards }: ReliableParams) {
     super({ stage, seed, queue: uniqueName('reliable-fault'), pool, counts: FLEET })
     this.#load = { ...LOAD, ...load }
+    this.#shards = shards
+    this.parts = partsOf(this.queue, shards)
   }
 
   async start(): Promise<void> {
@@ -62,15 +70,17 @@ export class ReliableBench extends Fleet<Role, Job> {
     await this.pause(LEAD_MS)
     await this.produce(false)
     await this.#drained()
-    const remains = await readRemains(await this.raw(), this.queue)
+    const remains = await this.#remains()
     return { ...findingsOf(this.histories(), healedAt, remains), errors: await this.errors() }
   }
 
   async stop(): Promise<string[]> {
     const problems = await this.stopWorkers()
     try {
-      const redis = await this.raw()
-      await redis.unlink(...keysOf(this.queue).all, ...keysOf(this.queue, ':dead').all)
+      for (const part of this.parts) {
+        const redis = await this.stage.raw(part)
+        await redis.unlink(...keysOf(part).all, ...keysOf(part, ':dead').all)
+      }
     } catch (error) {
       problems.push(String(error))
     }
@@ -96,6 +106,18 @@ export class ReliableBench extends Fleet<Role, Job> {
     )
   }
 
+  /** Restarts the process with more shards than there were. */
+  async restartWith(worker: WorkerProcess<Job>, shards: number): Promise<void> {
+    this.parts = partsOf(this.queue, shards)
+    await worker.kill()
+    await this.revive(worker, { shards, formerShards: this.#shards })
+  }
+
+  async #remains(): Promise<Remains> {
+    const all = await Promise.all(this.parts.map(async (part) => readRemains(await this.stage.raw(part), part)))
+    return { left: new Set(all.flatMap(({ left }) => [...left])), dead: all.flatMap(({ dead }) => dead) }
+  }
+
   #job(role: Role, index: number): Job {
     const name = `${this.queue}/${role}-${index + 1}`
     return {
@@ -104,6 +126,7 @@ export class ReliableBench extends Fleet<Role, Job> {
       ledger: this.#ledgerOf(name),
       client: { ...TUNING, ...this.stage.client },
       queue: this.queue,
+      shards: this.#shards,
       load: { ...this.#load, from: index * 10_000_000 + 1 },
       visibilityTimeout: VISIBILITY_MS,
       concurrency: CONCURRENCY,
@@ -124,7 +147,8 @@ export class ReliableBench extends Fleet<Role, Job> {
     try {
       await eventually(
         async () => {
-          const open = await countOpen(await this.raw(), this.queue)
+          let open = 0
+          for (const part of this.parts) open += await countOpen(await this.stage.raw(part), part)
           if (open > 0) throw new Error(`${open} messages are neither acknowledged nor dead letters`)
         },
         DRAIN_MS,

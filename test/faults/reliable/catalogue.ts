@@ -1,6 +1,6 @@
 import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
-import { clusters, consumers, sentinels, server, type ReliableScenario } from './scenarios.js'
+import { clusters, consumers, sentinels, server, sharded, type ReliableScenario } from './scenarios.js'
 
 /** Faults that happen in one place, which is started for all of them. */
 export interface Group<S extends Stage = Stage> {
@@ -35,5 +35,11 @@ export const groups: readonly Group[] = [
     start: cluster,
     scenarios: clusters,
     bench: replicated(1),
+  }),
+  group({
+    title: 'a sharded queue over a cluster of three masters and three replicas',
+    start: cluster,
+    scenarios: sharded,
+    bench: { shards: 6, ...replicated(1) },
   }),
 ]

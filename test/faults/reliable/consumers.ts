@@ -1,6 +1,7 @@
-import { ShutdownError, type RedelayedClient, type ReliableMessage, type ReliableQueue } from '../../../src/index.js'
+import { ShutdownError, type RedelayedClient, type ReliableMessage } from '../../../src/index.js'
 import { codeOf, type Ledger } from '../bench/ledger.js'
 import type { Entry, Job, Payload } from './job.js'
+import type { BenchQueue } from './queue.js'
 import { nameOf } from './watch.js'
 
 /** Most messages are done in a moment, long ones take so many times their visibility. */
@@ -17,12 +18,7 @@ export interface Consumer {
 }
 
 /** As an application does it that leaves everything to the library. */
-export function startWorker(
-  job: Job,
-  client: RedelayedClient,
-  queue: ReliableQueue<Payload>,
-  ledger: Ledger<Entry>,
-): Consumer {
+export function startWorker(job: Job, client: RedelayedClient, queue: BenchQueue, ledger: Ledger<Entry>): Consumer {
   const { concurrency, visibilityTimeout } = job
   const backoff = { type: 'fixed', delay: BACKOFF_MS } as const
   const worker = client.createWorker(queue, (_, { message }) => handle(message, job, ledger), {
@@ -38,12 +34,12 @@ export function startWorker(
 /** As one does it that polls, extends and answers by itself. */
 export class Poller implements Consumer {
   readonly #job: Job
-  readonly #queue: ReliableQueue<Payload>
+  readonly #queue: BenchQueue
   readonly #ledger: Ledger<Entry>
   readonly #ending = new AbortController()
   readonly #loops: Promise<void>[]
 
-  constructor(job: Job, queue: ReliableQueue<Payload>, ledger: Ledger<Entry>) {
+  constructor(job: Job, queue: BenchQueue, ledger: Ledger<Entry>) {
     this.#job = job
     this.#queue = queue
     this.#ledger = ledger

@@ -9,6 +9,9 @@ export interface Job extends AnyJob {
   readonly role: Role
   readonly client: ClientOptions
   readonly queue: string
+  /** The queue is a sharded one of so many shards. */
+  readonly shards?: number | undefined
+  readonly formerShards?: number | undefined
   readonly load: Load
   /** For how long a message that was polled stays away from others, in milliseconds. */
   readonly visibilityTimeout: number

@@ -5,10 +5,10 @@ import {
   RedelayedError,
   type AddItem,
   type Added,
-  type ReliableQueue,
 } from '../../../src/index.js'
 import { codeOf, type Ledger } from '../bench/ledger.js'
 import { LIMIT, POISON_LIMIT, type Entry, type Job, type Payload } from './job.js'
+import type { BenchQueue } from './queue.js'
 
 const PRIORITIES = 10
 /** Of all messages so many have a handler that always throws, or takes long, and so many are due long after everything is over. */
@@ -34,14 +34,14 @@ interface Item extends AddItem<Payload> {
 
 /** Adds messages of all kinds, and changes some. */
 export class Producer {
-  readonly #queue: ReliableQueue<Payload>
+  readonly #queue: BenchQueue
   readonly #ledger: Ledger<Entry>
   readonly #job: Job
   readonly #underWay = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
   #next: number
 
-  constructor(job: Job, queue: ReliableQueue<Payload>, ledger: Ledger<Entry>) {
+  constructor(job: Job, queue: BenchQueue, ledger: Ledger<Entry>) {
     this.#job = job
     this.#queue = queue
     this.#ledger = ledger

@@ -19,6 +19,9 @@ import { POISON_LIMIT } from './job.js'
 export type ReliableScenario<S extends Stage = Stage> = AnyScenario<S, ReliableBench, Result, Allowance>
 
 const CUTS = 4
+/** The first shards are each at another of them. */
+const MASTERS = 3
+const MORE_SHARDS = 10
 const LONG_MS = 2 * VISIBILITY_MS
 /** Longer than a client waits for an answer, and than any visibility. */
 const SILENT_MS = 3 * VISIBILITY_MS
@@ -170,6 +173,38 @@ export const clusters: readonly ReliableScenario<ClusterStage>[] = [
   {
     name: 'the slot of a reliable queue moves to another master and back while it is used',
     fault: (bench, stage) => moveSlot(bench, stage, keysOf(bench.queue).messages),
+  },
+]
+
+/** All masters have shards of it. */
+export const sharded: readonly ReliableScenario<ClusterStage>[] = [
+  {
+    name: 'SIGKILL of each master of a sharded queue, one after the other',
+    allowed: { ...FORGOTTEN, excess: 1 },
+    async fault(bench, stage) {
+      for (const part of bench.parts.slice(0, MASTERS)) {
+        await killMasterOf(stage, keysOf(part).messages)
+        await stage.healthy()
+      }
+    },
+  },
+  {
+    name: 'SIGSTOP of a master of a sharded queue until its replica has taken over',
+    allowed: { ...FORGOTTEN, excess: 1 },
+    fault: (bench, stage) => stopMasterOf(stage, keysOf(bench.parts[1] ?? '').messages),
+  },
+  {
+    name: 'SIGKILL of all processes of a sharded queue, which come back with more shards while a master dies',
+    allowed: { ...FORGOTTEN, excess: 1 },
+    async fault(bench, stage) {
+      const dying = killMasterOf(stage, keysOf(bench.parts[2] ?? '').messages)
+      const { poller, worker, producer } = bench.workers
+      for (const process of [...poller, ...worker, ...producer]) {
+        await bench.restartWith(process, MORE_SHARDS)
+        await bench.pause(0, 300)
+      }
+      await dying
+    },
   },
 ]
 

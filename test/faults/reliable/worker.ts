@@ -1,11 +1,11 @@
 // A process of the fault bench on a reliable queue: it adds, or consumes, until the bench stops or kills it.
-import { codecs, createClient, type RedelayedClient } from '../../../src/index.js'
+import { createClient, type RedelayedClient } from '../../../src/index.js'
 import { Ledger, codeOf } from '../bench/ledger.js'
 import { serve, type Program } from '../bench/serve.js'
 import { Poller, startWorker, type Consumer } from './consumers.js'
-import type { Entry, Job, Payload } from './job.js'
+import type { Entry, Job } from './job.js'
 import { Producer } from './producer.js'
-import { watch } from './watch.js'
+import { queueOf } from './queue.js'
 
 class Worker implements Program {
   readonly #ledger: Ledger<Entry>
@@ -19,8 +19,7 @@ class Worker implements Program {
     this.#client = createClient({ ...job.client, ioredis: { ...job.client.ioredis, connectionName: job.name } })
     this.#client.on('error', (error) => ledger.count(codeOf(error)))
     this.#client.on('reconnecting', ({ error }) => ledger.count(`reconnecting ${codeOf(error)}`))
-    const plain = this.#client.getReliableQueue<Payload>(job.queue, { codec: codecs.json() })
-    const queue = watch(plain, (entry) => ledger.note(entry))
+    const queue = queueOf(job, this.#client, (entry) => ledger.note(entry))
     if (job.role === 'producer') this.#producer = new Producer(job, queue, ledger)
     else if (job.role === 'worker') this.#consumer = startWorker(job, this.#client, queue, ledger)
     else this.#consumer = new Poller(job, queue, ledger)

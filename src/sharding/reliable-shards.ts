@@ -1,0 +1,66 @@
+import { ConnectionError, toError } from '../errors.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import { placesOf, type ShardCounts } from './id-places.js'
+
+/** The queues that a sharded reliable queue is made of, and where the message of an id is among them. */
+export class ReliableShards<T> implements ShardCounts {
+  /** All that are polled and read; ids are placed in the first `shards` of them. */
+  readonly queues: readonly ReliableQueue<T>[]
+  readonly shards: number
+
+  constructor(queues: readonly ReliableQueue<T>[], shards: number) {
+    this.queues = queues
+    this.shards = shards
+  }
+
+  get covered(): number {
+    return this.queues.length
+  }
+
+  at(shard: number): ReliableQueue<T> {
+    return this.queues[shard] as ReliableQueue<T>
+  }
+
+  /** All shards side by side; rejects with a failure after all have ended. */
+  each<R>(action: (queue: ReliableQueue<T>) => Promise<R>): Promise<R[]> {
+    return allOf(this.queues.map(action))
+  }
+
+  /** Whether the message of an id was found, shard after shard. */
+  async find(id: string, action: (queue: ReliableQueue<T>) => Promise<boolean>): Promise<boolean> {
+    for (const place of placesOf(id, this)) if (await action(this.at(place))) return true
+    return false
+  }
+}
+
+/** Some calls as one: all of them end before it resolves, or rejects with the first failure. */
+export async function allOf<R>(calls: readonly Promise<R>[]): Promise<R[]> {
+  const settled = await Promise.allSettled(calls)
+  const failed = settled.find((result) => result.status === 'rejected')
+  if (failed === undefined) return settled.map((result) => (result as PromiseFulfilledResult<R>).value)
+  const error = toError(failed.reason)
+  const isPartly = settled.some((result) => result.status === 'fulfilled' || !wasNotApplied(result.reason))
+  throw isPartly && wasNotApplied(error) ? partly(error) : error
+}
+
+/** Of its own part nothing was carried out, and of the others something may have been. */
+function partly(error: ConnectionError): ConnectionError {
+  const { message, queue } = error
+  return Object.assign(new ConnectionError(message, 'unknown', { cause: error }), { queue })
+}
+
+function wasNotApplied(thrown: unknown): thrown is ConnectionError {
+  return thrown instanceof ConnectionError && thrown.outcome === 'not-applied'
+}
+
+/** What belongs to each shard, with its indexes in the whole. */
+export function groupBy<V, K>(values: readonly V[], keyOf: (value: V, at: number) => K): Map<K, number[]> {
+  const groups = new Map<K, number[]>()
+  values.forEach((value, at) => {
+    const key = keyOf(value, at)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [at])
+    else group.push(at)
+  })
+  return groups
+}

@@ -1,0 +1,30 @@
+import type { PollManyOptions } from '../reliable/claims.js'
+import { MOST_POLLED } from '../reliable/claims.js'
+import type { ReliableMessage } from '../reliable/message.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { ShardSource } from './shard-source.js'
+
+/** How all messages of a consumer are claimed. */
+export interface HowToClaim {
+  /** Without it, what the shard's configuration says. */
+  readonly visibilityTimeout: number | undefined
+  /** Some of them are not handled at once. */
+  readonly beforehand: boolean
+}
+
+/** The messages of one shard. What no call wants is given back, and its delivery is no attempt. */
+export function reliableSource<T>(
+  queue: ReliableQueue<T>,
+  { visibilityTimeout, beforehand }: HowToClaim,
+): ShardSource<ReliableMessage<T>> {
+  const claim = (max: number, options: Omit<PollManyOptions, 'count'>): Promise<ReliableMessage<T>[]> =>
+    queue.pollFor({ ...options, count: Math.min(max, MOST_POLLED), visibilityTimeout }, beforehand)
+  return {
+    wait: (max, signal) => claim(max, { timeout: Infinity, signal }),
+    drain: (max) => claim(max, {}),
+    putBack: async (messages) => {
+      const held = messages.filter(({ isHeld }) => isHeld)
+      if (held.length > 0) await queue.negativeAcknowledge(held, { countAttempt: false })
+    },
+  }
+}

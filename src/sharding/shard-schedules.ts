@@ -1,0 +1,39 @@
+import type { ScheduleInfo } from '../reliable/repeats/schedules.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { ScheduleArguments } from '../reliable/tasks.js'
+import { allOf, type ReliableShards } from './reliable-shards.js'
+import { shardOfKey, shardsOfKey } from './shard-of-key.js'
+
+/** The schedules of a sharded queue: each is in the shard of its name. */
+export class ShardSchedules<T> {
+  readonly #shards: ReliableShards<T>
+
+  constructor(shards: ReliableShards<T>) {
+    this.#shards = shards
+  }
+
+  /** It begins here before it ends where another number of shards placed it, so that none is lost in between. */
+  async upsert(name: string, schedule: ScheduleArguments<T>): Promise<boolean> {
+    const place = this.#shards.at(shardOfKey(String(name), this.#shards.shards))
+    const isChanged = await place.upsertSchedule(name, ...schedule)
+    const others = this.#placesOf(name).filter((queue) => queue !== place)
+    return (await removeFrom(others, name)) || isChanged
+  }
+
+  remove(name: string): Promise<boolean> {
+    return removeFrom(this.#placesOf(name), name)
+  }
+
+  async list(): Promise<ScheduleInfo<T>[]> {
+    const all = (await this.#shards.each((queue) => queue.listSchedules())).flat()
+    return all.sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  #placesOf(name: string): ReliableQueue<T>[] {
+    return shardsOfKey(String(name), this.#shards.covered).map((shard) => this.#shards.at(shard))
+  }
+}
+
+async function removeFrom<T>(queues: readonly ReliableQueue<T>[], name: string): Promise<boolean> {
+  return (await allOf(queues.map((queue) => queue.removeSchedule(name)))).includes(true)
+}

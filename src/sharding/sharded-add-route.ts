@@ -1,0 +1,73 @@
+import { InvalidArgumentError, RedelayedError, inWords, toRedelayed } from '../errors.js'
+import type { QueueContext } from '../queues/context.js'
+import type { How, PendingMessage } from '../reliable/add-options.js'
+import type { AddRoute, Added } from '../reliable/additions.js'
+import { drawnId } from '../reliable/message-id.js'
+import { placesOf } from './id-places.js'
+import { groupBy, type ReliableShards } from './reliable-shards.js'
+import { shardOfKey } from './shard-of-key.js'
+
+/** What a mark for payloads begins with. */
+const PAYLOAD_MARK = 'p'
+
+/** Sends each message to the shard of its id. */
+export class ShardedAddRoute<T> implements AddRoute {
+  readonly #context: QueueContext
+  readonly #shards: ReliableShards<T>
+  /** Ids of the application may be where they were before the number of shards was changed. */
+  readonly #isChanging: boolean
+
+  constructor(context: QueueContext, shards: ReliableShards<T>, isChanging: boolean) {
+    this.#context = context
+    this.#shards = shards
+    this.#isChanging = isChanging
+  }
+
+  /** The same payloads are deduplicated in one shard, so their ids have to lie in it. */
+  drawId(mark: string): string {
+    const { shards } = this.#shards
+    const wanted = mark === '' ? undefined : shardOfKey(mark, shards)
+    for (;;) {
+      const id = drawnId(this.#context.ids)
+      if (wanted === undefined || shardOfKey(id, shards) === wanted) return id
+    }
+  }
+
+  async send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+    pending.forEach(assertOneShard)
+    const places = await Promise.all(pending.map((message) => this.#placeOf(message)))
+    const results = new Array<Added | RedelayedError>(pending.length)
+    const sendTo = async (shard: number, indexes: readonly number[]): Promise<void> => {
+      const own = indexes.flatMap((at) => pending[at] ?? [])
+      const answers = await this.#shards.at(shard).addPrepared(own, how).catch(toRedelayed)
+      indexes.forEach((at, position) => {
+        results[at] = answers instanceof RedelayedError ? answers : (answers[position] as Added | RedelayedError)
+      })
+    }
+    await Promise.all(
+      Array.from(
+        groupBy(places, (place) => place),
+        ([shard, indexes]) => sendTo(shard, indexes),
+      ),
+    )
+    return results
+  }
+
+  /** The shard of its id; while the number of shards changes, the one that has a message of this id. */
+  async #placeOf({ id, isDrawn }: PendingMessage): Promise<number> {
+    const [place, ...others] = placesOf(id, this.#shards)
+    if (isDrawn || !this.#isChanging) return place
+    const isThere = await Promise.all(others.map((other) => this.#shards.at(other).contains(id)))
+    return others.find((_, at) => isThere[at]) ?? place
+  }
+}
+
+function assertOneShard({ id, mark, isDrawn }: PendingMessage): void {
+  if (isDrawn || !mark.startsWith(PAYLOAD_MARK)) return
+  const received = inWords(`an id of your own, ${JSON.stringify(id)}`)
+  throw new InvalidArgumentError(
+    'id',
+    "none with deduplicate.by 'payload', which needs an id in the payload's shard",
+    received,
+  )
+}

@@ -1,0 +1,103 @@
+import { ShutdownError, failureOf, toError } from '../errors.js'
+import type { PrefetchBuffer } from '../queues/context.js'
+import type { QueueHandle } from '../queues/queue-handle.js'
+import { noConnectionYet } from '../redis/topology/topology.js'
+import { howToPoll, type PollManyOptions } from '../reliable/claims.js'
+import type { ReliableMessage } from '../reliable/message.js'
+import { systemClock } from '../timing/clock.js'
+import { reliableSource, type HowToClaim } from './reliable-source.js'
+import type { ReliableShards } from './reliable-shards.js'
+import type { ShardAnswers } from './shard-answers.js'
+import { ShardedConsumer } from './sharded-consumer.js'
+
+/** Polls all shards as if they were one queue. */
+export class ShardedPolls<T> {
+  readonly #handle: QueueHandle<T>
+  readonly #shards: ReliableShards<T>
+  readonly #answers: ShardAnswers<T>
+  /** One for all calls that claim alike, as long as any of them waits. */
+  readonly #consumers = new Map<string, ShardedConsumer<ReliableMessage<T>>>()
+  #hasServed = false
+
+  constructor(handle: QueueHandle<T>, shards: ReliableShards<T>, answers: ShardAnswers<T>) {
+    this.#handle = handle
+    this.#shards = shards
+    this.#answers = answers
+  }
+
+  /** `beforehand`: some of the messages are not handled at once. */
+  async claim(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
+    const { count, signal, visibilityTimeout } = options
+    const { timeoutMs, isFinal } = howToPoll(options)
+    const consumer = this.#consumerOf({ visibilityTimeout, beforehand })
+    const since = performance.now()
+    for (;;) {
+      if (signal?.aborted === true) throw toError(signal.reason)
+      const left = timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - (performance.now() - since))
+      const taken =
+        timeoutMs === 0
+          ? await this.#handle.trackOperation(() => consumer.drain(count))
+          : await consumer.take(count, { timeoutMs: left, signal })
+      if (taken.length === 0) {
+        this.#assertConnected(performance.now() - since)
+        return []
+      }
+      this.#hasServed = true
+      const held = taken.filter(({ isHeld }) => isHeld) // one that waited here for a call can have waited too long
+      const messages = isFinal ? await this.#acknowledged(held) : held
+      if (messages.length > 0) return messages
+    }
+  }
+
+  /** Those that could be acknowledged: of the others it is unknown whether another consumer has them by now. */
+  async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
+    const done = await this.#answers.send(messages, (queue, own) => queue.acknowledge(...own))
+    return messages.filter((_, at) => done[at] === true)
+  }
+
+  /** Without a connection it is unknown whether messages are visible. */
+  #assertConnected(triedForMs: number): void {
+    const error = this.#hasServed || this.#handle.context.commands.connected ? undefined : noConnectionYet(triedForMs)
+    if (error !== undefined) throw error
+  }
+
+  #consumerOf(how: HowToClaim): ShardedConsumer<ReliableMessage<T>> {
+    const key = `${how.visibilityTimeout} ${how.beforehand}`
+    const known = this.#consumers.get(key)
+    if (known !== undefined) return known
+    const { context } = this.#handle
+    // a call that begins, or ends, a consumer's waits decides whether it is kept
+    const buffers = {
+      add: (buffer: PrefetchBuffer) => {
+        this.#consumers.set(key, consumer)
+        return context.buffers.add(buffer)
+      },
+      delete: (buffer: PrefetchBuffer) => {
+        this.#consumers.delete(key)
+        return context.buffers.delete(buffer)
+      },
+    }
+    const consumer: ShardedConsumer<ReliableMessage<T>> = new ShardedConsumer({
+      sources: this.#shards.queues.map((queue) => reliableSource(queue, how)),
+      buffers,
+      clock: systemClock,
+      random: Math.random,
+      asksOneFirst: true,
+      closedError: () => this.#handle.withQueueName(new ShutdownError('the client was shut down')),
+      onFailure: (shard, error) => this.#report(shard, 'polling a shard failed', error),
+      onLost: (shard, count, error) => {
+        this.#report(
+          shard,
+          `${count} messages that no call waited for are redelivered when their visibility ends`,
+          error,
+        )
+      },
+    })
+    return consumer
+  }
+
+  #report(shard: number, what: string, cause: Error): void {
+    const queue = this.#shards.at(shard).name
+    this.#handle.context.hub.emit('error', failureOf(what, cause, { queue }))
+  }
+}

@@ -1,0 +1,685 @@
+import type { Codec } from '../codecs/codec.js'
+import { toError } from '../errors.js'
+import type { EventName, Listener } from '../events.js'
+import { deadLettersOf } from '../keys.js'
+import { integer, nonEmptyString } from '../options.js'
+import { QueueHandle } from '../queues/queue-handle.js'
+import type { AddItem, AddManyOptions, AddOptions } from '../reliable/add-options.js'
+import { Additions, type Added } from '../reliable/additions.js'
+import { assertPollManyOptions, assertPollOptions, type PollManyOptions, type PollOptions } from '../reliable/claims.js'
+import type { ReliableQueueConfig } from '../reliable/config.js'
+import type { MessageInfo, MessageState, ReliableQueueCounts } from '../reliable/contents.js'
+import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
+import { assertKnownId } from '../reliable/message-id.js'
+import type { NegativeOptions, ReliableMessage } from '../reliable/message.js'
+import { TASK_HEADER } from '../reliable/record.js'
+import { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { ScheduleInfo } from '../reliable/repeats/schedules.js'
+import type { ScheduleArguments, TaskArguments } from '../reliable/tasks.js'
+import { placesOf } from './id-places.js'
+import { allOf, groupBy, ReliableShards } from './reliable-shards.js'
+import { ShardAnswers } from './shard-answers.js'
+import { ShardReads } from './shard-reads.js'
+import { ShardSchedules } from './shard-schedules.js'
+import { ShardedAddRoute } from './sharded-add-route.js'
+import { ShardedPolls } from './sharded-polls.js'
+import { resolveShardedReliableOptions, type ShardedReliableQueueOptions } from './sharded-reliable-options.js'
+
+interface Params<T> {
+  readonly name: string
+  readonly codec: Codec<T>
+  readonly queues: readonly ReliableQueue<T>[]
+  readonly shards: number
+  readonly isChanging: boolean
+}
+
+/**
+ * One reliable queue made of several ordinary ones, its shards, whose keys lie in different slots of a cluster. A message is in the shard of its
+ * id. Priorities, `maxSize` and deduplication hold within a shard; see docs/sharded-reliable-queue.md.
+ */
+export class ShardedReliableQueue<T = unknown> {
+  /** The queue's name as the application knows it. */
+  readonly name: string
+  readonly codec: Codec<T>
+  /** Over how many shards ids are placed. */
+  readonly shards: number
+  /** The names of the shards, for `getReliableQueue`. Those beyond `shards` (see `formerShards`) get no new ids. */
+  readonly names: readonly string[]
+  /** @internal */
+  readonly reliable: ReliableContext
+  /** @internal */
+  readonly queues: readonly ReliableQueue<T>[]
+  readonly #isChanging: boolean
+  readonly #handle: QueueHandle<T>
+  readonly #shards: ReliableShards<T>
+  readonly #additions: Additions<T>
+  readonly #answers: ShardAnswers<T>
+  readonly #polls: ShardedPolls<T>
+  readonly #reads: ShardReads<T>
+  readonly #schedules: ShardSchedules<T>
+
+  /** @internal */
+  constructor(reliable: ReliableContext, { name, codec, queues, shards, isChanging }: Params<T>) {
+    this.name = name
+    this.codec = codec
+    this.shards = shards
+    this.names = Object.freeze(queues.map((queue) => queue.name))
+    this.reliable = reliable
+    this.queues = queues
+    this.#isChanging = isChanging
+    this.#handle = new QueueHandle(reliable.queues, { name, codec })
+    this.#shards = new ReliableShards(queues, shards)
+    const route = new ShardedAddRoute(reliable.queues, this.#shards, isChanging)
+    this.#additions = new Additions(this.#handle, route, reliable.instrumentation)
+    this.#answers = new ShardAnswers(this.#shards)
+    this.#polls = new ShardedPolls(this.#handle, this.#shards, this.#answers)
+    this.#reads = new ShardReads(this.#shards)
+    this.#schedules = new ShardSchedules(this.#shards)
+  }
+
+  /**
+   * Adds a message to the shard of its id. As `ReliableQueue.add`, but not with `deduplicate.by: 'payload'` and an id of your own, which could
+   * be in another shard than the payload's.
+   *
+   * @throws as `ReliableQueue.add`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const { id } = await mails.add({ to: 'ada@example.org' }, { delay: 60_000, priority: 9 })
+   * console.log(await mails.cancel(id))
+   * ```
+   */
+  add(payload: T, options: AddOptions = {}): Promise<Added> {
+    return this.#handle.attribute(this.#additions.add(payload, options))
+  }
+
+  /**
+   * Adds many messages, those of different shards side by side; resolves with what became of each, in order. All are checked and encoded
+   * before anything is sent.
+   *
+   * @throws as `ReliableQueue.addMany`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.addMany([{ payload: { to: 'ada' } }, { payload: { to: 'bob' }, delay: 60_000 }])
+   * ```
+   */
+  addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
+    return this.#handle.attribute(this.#additions.addMany(items, options))
+  }
+
+  /**
+   * Adds a message for the worker's handler of that name: the handler gets the payload.
+   *
+   * @throws as `add`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.addTask('welcome', { to: 'ada' })
+   * ```
+   */
+  async addTask(...[task, payload, options = {}]: TaskArguments<T>): Promise<Added> {
+    const headers = this.#handle.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
+    return this.add(payload as T, { ...options, headers })
+  }
+
+  /**
+   * Takes one message of any shard for its visibility; `null` when there is none, or none came in time. Without a timeout it asks one shard
+   * after the other.
+   *
+   * @throws as `ReliableQueue.poll`; a shard that fails while others work is an `error` event
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const message = await mails.poll({ timeout: 10_000 })
+   * if (message !== null) await message.acknowledge()
+   * ```
+   */
+  async poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
+    this.#handle.checked(() => assertPollOptions(options))
+    const [message = null] = await this.pollFor({ ...options, count: 1 }, false)
+    return message
+  }
+
+  /**
+   * Takes up to `count` messages for their visibility: all that are there, or, with a timeout, what the first shards to have any have.
+   *
+   * @throws as `poll`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const messages = await mails.pollMany({ count: 100, timeout: Infinity })
+   * await mails.acknowledge(...messages)
+   * ```
+   */
+  async pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
+    this.#handle.checked(() => assertPollManyOptions(options))
+    return this.pollFor(options, false)
+  }
+
+  /** @internal As `pollMany`, for a worker; `beforehand`: some of them are not handled at once. */
+  pollFor(options: PollManyOptions, beforehand: boolean): Promise<ReliableMessage<T>[]> {
+    return this.#handle.attribute(this.#polls.claim(options, beforehand))
+  }
+
+  /** @internal The shard that a message was polled from. */
+  queueOf(message: ReliableMessage): ReliableQueue<T> {
+    return this.#answers.queueOf(message)
+  }
+
+  /**
+   * Removes messages of any shards: they were handled. One answer each: false for one that was not yours any more, and is left as it is.
+   *
+   * @throws InvalidArgumentError one of them was not polled from this queue; nothing was sent
+   * @throws ConnectionError of one shard, after the others have answered; its `outcome` says whether any of the messages may have been removed
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const answers = await mails.acknowledge(...(await mails.pollMany({ count: 10 })))
+   * console.log(answers.filter((isDone) => !isDone).length, 'came too late')
+   * ```
+   */
+  acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
+    return this.#handle.attribute(this.#answers.send(messages, (queue, own) => queue.acknowledge(...own)))
+  }
+
+  /**
+   * Gives messages of any shards back: they were not handled. One answer each: false for one that was not yours any more.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError as for `acknowledge`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.negativeAcknowledge(await mails.pollMany({ count: 10 }), { delay: 30_000 })
+   * ```
+   */
+  negativeAcknowledge(messages: readonly ReliableMessage<T>[], options: NegativeOptions = {}): Promise<boolean[]> {
+    const send = this.#answers.send(messages, (queue, own) => queue.negativeAcknowledge(own, options))
+    return this.#handle.attribute(send)
+  }
+
+  /**
+   * Extends the visibility of messages of any shards: to `visibilityTimeout` milliseconds from now (at least 1; default: what their shard says).
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError the messages may have been extended
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.extend(await mails.pollMany({ count: 10 }), 60_000)
+   * ```
+   */
+  extend(messages: readonly ReliableMessage<T>[], visibilityTimeout?: number): Promise<boolean[]> {
+    const send = this.#answers.send(messages, (queue, own) => queue.extend(own, visibilityTimeout))
+    return this.#handle.attribute(send)
+  }
+
+  /**
+   * The queue of the dead letters: each shard's are in the slot of that shard.
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for await (const { id, failures } of mails.deadLetters.listAll()) console.log(id, failures.at(-1)?.reason)
+   * ```
+   */
+  get deadLetters(): ShardedReliableQueue<T> {
+    const queues = this.queues.map((queue) => queue.deadLetters)
+    const { codec, shards } = this
+    return new ShardedReliableQueue(this.reliable, {
+      name: deadLettersOf(this.name),
+      codec,
+      queues,
+      shards,
+      isChanging: this.#isChanging,
+    })
+  }
+
+  /**
+   * Moves up to `count` (1 to 1,000; default 100) dead letters back into their shards, where they begin anew. Resolves with how many. It begins
+   * at a random shard.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError none of the shards that can be reached has any; some of the others may have been moved
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * while ((await mails.redrive(1_000)) > 0) console.log('some more were moved')
+   * ```
+   */
+  async redrive(count = 100): Promise<number> {
+    this.#handle.checked(() => integer('count', count, 1, 1_000))
+    const first = Math.floor(Math.random() * this.queues.length)
+    let moved = 0
+    let failure: Error | undefined
+    for (const queue of [...this.queues.slice(first), ...this.queues.slice(0, first)]) {
+      if (moved === count) break
+      try {
+        moved += await queue.redrive(count - moved)
+      } catch (thrown) {
+        failure ??= toError(thrown)
+      }
+    }
+    if (moved === 0 && failure !== undefined) throw failure
+    return moved
+  }
+
+  /**
+   * Removes a message that no consumer has. False when there is none of this id, or a consumer has it.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError its `outcome` says whether the message may have been removed
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const { id } = await mails.add({ to: 'ada' }, { delay: 60_000 })
+   * console.log(await mails.cancel(id)) // true
+   * ```
+   */
+  cancel(id: string): Promise<boolean> {
+    return this.#find(id, (queue) => queue.cancel(id))
+  }
+
+  /**
+   * Removes messages, also those that a consumer has: its acknowledgement will be too late. Resolves with how many.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError some may have been removed
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log(await mails.remove('welcome:ada', 'welcome:bob'))
+   * ```
+   */
+  async remove(...ids: readonly string[]): Promise<number> {
+    this.#assertIds(ids)
+    const places = ids.flatMap((id) => placesOf(id, this.#shards).map((shard) => ({ id, shard })))
+    const removed = Array.from(
+      groupBy(places, ({ shard }) => shard),
+      ([shard, own]) => this.#shards.at(shard).remove(...own.flatMap((at) => places[at]?.id ?? [])),
+    )
+    return sumOf(await allOf(removed))
+  }
+
+  /**
+   * Gives a message that no consumer has a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
+   * none of this id, or a consumer has it.
+   *
+   * @throws InvalidArgumentError nothing was changed
+   * @throws ConnectionError its `outcome` says whether the message may have been changed
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.reschedule('welcome:ada', 0, { priority: 9 })
+   * ```
+   */
+  reschedule(id: string, delay: number, options: { priority?: number } = {}): Promise<boolean> {
+    return this.#find(id, (queue) => queue.reschedule(id, delay, options))
+  }
+
+  /**
+   * Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it.
+   *
+   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was changed
+   * @throws ConnectionError the message may have been changed
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.updatePayload('welcome:ada', { to: 'ada' })
+   * ```
+   */
+  updatePayload(id: string, payload: T): Promise<boolean> {
+    return this.#find(id, (queue) => queue.updatePayload(id, payload))
+  }
+
+  /**
+   * Removes all messages of all shards, also those that consumers have, and what is known of duplicates. Dead letters, schedules and the
+   * configuration stay. Resolves with whether this call removed something.
+   *
+   * @throws ConnectionError the messages may have been removed
+   *
+   * @example
+   * ```ts
+   * await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).clear()
+   * ```
+   */
+  async clear(): Promise<boolean> {
+    return (await this.#shards.each((queue) => queue.clear())).includes(true)
+  }
+
+  /**
+   * The message of an id as it lies in its shard, or `null`.
+   *
+   * @throws DecodeError it cannot be read
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const info = await mails.get('welcome:ada')
+   * console.log(info?.state, info?.attempts)
+   * ```
+   */
+  async get(id: string): Promise<MessageInfo<T> | null> {
+    const [info = null] = await this.getAll([id])
+    return info
+  }
+
+  /**
+   * The messages of some ids in their order, `null` for those that are not there.
+   *
+   * @throws DecodeError one of them cannot be read
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const [ada, bob] = await mails.getAll(['welcome:ada', 'welcome:bob'])
+   * console.log(ada?.payload, bob?.payload)
+   * ```
+   */
+  async getAll(ids: readonly string[]): Promise<(MessageInfo<T> | null)[]> {
+    this.#assertIds(ids)
+    return this.#reads.getAll(ids)
+  }
+
+  /**
+   * Whether a message of this id is there, in flight or not.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log(await mails.contains('welcome:ada'))
+   * ```
+   */
+  async contains(id: string): Promise<boolean> {
+    return (await this.containsMany([id])) === 1
+  }
+
+  /**
+   * How many of some ids are there.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log(await mails.containsMany(['welcome:ada', 'welcome:bob']))
+   * ```
+   */
+  async containsMany(ids: readonly string[]): Promise<number> {
+    this.#assertIds(ids)
+    return this.#reads.containsMany(ids)
+  }
+
+  /**
+   * Walks the messages shard by shard without taking them; within a shard as `ReliableQueue.listAll` does.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for await (const { id, visibleAt } of mails.listAll({ state: 'delayed' })) console.log(id, new Date(visibleAt))
+   * ```
+   */
+  async *listAll(options: { state?: MessageState; pageSize?: number } = {}): AsyncGenerator<MessageInfo<T>, void> {
+    for (const queue of this.queues) yield* queue.listAll(options)
+  }
+
+  /**
+   * How many messages there are in all shards, by what becomes of them next. No view of one moment.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const { visible, dead, oldestMs } = await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).counts()
+   * console.log(visible, dead, oldestMs)
+   * ```
+   */
+  counts(): Promise<ReliableQueueCounts> {
+    return this.#reads.counts()
+  }
+
+  /**
+   * How many messages there are in all shards, those in flight too.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * console.log(await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).size())
+   * ```
+   */
+  async size(): Promise<number> {
+    return sumOf(await this.sizes())
+  }
+
+  /**
+   * How many messages there are in each shard, in the order of `names`.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 8, formerShards: 16 })
+   * const left = (await mails.sizes()).slice(mails.shards)
+   * console.log(left.every((size) => size === 0) ? 'the last eight are empty' : left)
+   * ```
+   */
+  sizes(): Promise<number[]> {
+    return this.#shards.each((queue) => queue.size())
+  }
+
+  /**
+   * Whether there is no message in any shard, in flight or not.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * console.log(await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).isEmpty())
+   * ```
+   */
+  async isEmpty(): Promise<boolean> {
+    return (await this.size()) === 0
+  }
+
+  /**
+   * Sets what holds for each shard in all processes: `maxSize` is of one shard. What is not given stays, `null` goes back to the default.
+   *
+   * @throws InvalidArgumentError nothing was changed
+   * @throws ConnectionError some shards may have been changed; call it again
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.setConfig({ visibilityTimeout: 60_000, deliveryLimit: 5 })
+   * ```
+   */
+  async setConfig(config: ReliableQueueConfig): Promise<void> {
+    await this.#shards.each((queue) => queue.setConfig(config))
+  }
+
+  /**
+   * As `setConfig`, in each shard that has nothing set. Resolves with whether there was any.
+   *
+   * @throws as `setConfig`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log(await mails.setConfigIfAbsent({ visibilityTimeout: 60_000 }))
+   * ```
+   */
+  async setConfigIfAbsent(config: ReliableQueueConfig): Promise<boolean> {
+    return (await this.#shards.each((queue) => queue.setConfigIfAbsent(config))).includes(true)
+  }
+
+  /**
+   * What is set for the first shard; all have the same, unless `setConfig` failed or the number of shards was raised since.
+   *
+   * @throws ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 16, formerShards: 8 })
+   * await mails.setConfig(await mails.getConfig()) // the new shards get what the first has
+   * ```
+   */
+  getConfig(): Promise<ReliableQueueConfig> {
+    return this.#shards.at(0).getConfig()
+  }
+
+  /**
+   * From now on adding is refused, or polls get nothing, in all shards and processes, until it is enabled again.
+   *
+   * @throws as `setConfig`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.disableOperation('poll')
+   * await mails.enableOperation('poll')
+   * ```
+   */
+  async disableOperation(operation: 'add' | 'poll'): Promise<void> {
+    await this.#shards.each((queue) => queue.disableOperation(operation))
+  }
+
+  /**
+   * Ends what `disableOperation` began.
+   *
+   * @throws as `setConfig`
+   *
+   * @example
+   * ```ts
+   * await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).enableOperation('add')
+   * ```
+   */
+  async enableOperation(operation: 'add' | 'poll'): Promise<void> {
+    await this.#shards.each((queue) => queue.enableOperation(operation))
+  }
+
+  /**
+   * As `ReliableQueue.upsertSchedule`. A schedule is in the shard of its name; one that another number of shards placed elsewhere moves.
+   *
+   * @throws as `ReliableQueue.upsertSchedule`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.upsertSchedule('daily', { to: 'ada' }, { cron: '0 9 * * 1-5', timeZone: 'Europe/Berlin' })
+   * ```
+   */
+  upsertSchedule(name: string, ...schedule: ScheduleArguments<T>): Promise<boolean> {
+    return this.#handle.attribute(this.#schedules.upsert(name, schedule))
+  }
+
+  /**
+   * Ends a schedule; its message is removed unless its tick has come. False when there is none of this name.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log(await mails.removeSchedule('daily'))
+   * ```
+   */
+  removeSchedule(name: string): Promise<boolean> {
+    return this.#handle.attribute(this.#schedules.remove(name))
+  }
+
+  /**
+   * The schedules of all shards, by their names; one that cannot be read is left out and reported by an `error` event.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for (const { name, cron, lastPrepared } of await mails.listSchedules()) console.log(name, cron, lastPrepared)
+   * ```
+   */
+  listSchedules(): Promise<ScheduleInfo<T>[]> {
+    return this.#schedules.list()
+  }
+
+  /**
+   * Listens to what happens to the shards through this client; `queue` of an event is the shard's name.
+   *
+   * @throws TypeError the listener is no function
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * mails.on('rejected', ({ queue, count }) => console.warn(count, 'dead letters in', queue))
+   * ```
+   */
+  on<K extends EventName>(name: K, listener: Listener<K>): this {
+    for (const queue of this.queues) queue.on(name, listener)
+    return this
+  }
+
+  /**
+   * Ends what `on` began.
+   *
+   * @throws TypeError the listener is no function
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const log = ({ count }: { count: number }) => console.log(count)
+   * mails.on('added', log).off('added', log)
+   * ```
+   */
+  off<K extends EventName>(name: K, listener: Listener<K>): this {
+    for (const queue of this.queues) queue.off(name, listener)
+    return this
+  }
+
+  async #find(id: string, action: (queue: ReliableQueue<T>) => Promise<boolean>): Promise<boolean> {
+    this.#assertIds([id])
+    return this.#shards.find(id, action)
+  }
+
+  #assertIds(ids: readonly string[]): void {
+    this.#handle.checked(() => ids.forEach((id, at) => assertKnownId(ids.length === 1 ? 'id' : `ids[${at}]`, id)))
+  }
+}
+
+/** @internal */
+export function shardedReliableQueue<T>(
+  reliable: ReliableContext,
+  { name, codec }: { readonly name: string; readonly codec: Codec<T> },
+  options: ShardedReliableQueueOptions<T>,
+  identify: (name: string) => ReliableIdentity<T>,
+): ShardedReliableQueue<T> {
+  const { shards, covered, isChanging } = resolveShardedReliableOptions(options)
+  const queues = Array.from({ length: covered }, (_, shard) => {
+    return new ReliableQueue(reliable, identify(reliable.queues.shardNames.of(name, shard)))
+  })
+  return new ShardedReliableQueue(reliable, { name, codec, queues, shards, isChanging })
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0)
+}

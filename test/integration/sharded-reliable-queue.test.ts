@@ -1,0 +1,647 @@
+import { expect } from 'chai'
+import type { Redis } from 'ioredis'
+import {
+  AddManyError,
+  InvalidArgumentError,
+  QueueFullError,
+  RedelayedError,
+  RejectMessage,
+  ShutdownError,
+  codecs,
+  type ClientOptions,
+  type RedelayedClient,
+  type ReliableMessage,
+  type ShardedReliableQueue,
+  type ShardedReliableQueueOptions,
+} from '../../src/index.js'
+import { deadLettersOf, listKeys, reliableKeys } from '../../src/keys.js'
+import { keySlot } from '../../src/redis/topology/key-slot.js'
+import { shardOfKey } from '../../src/sharding/shard-of-key.js'
+import { eventually } from '../support/events.js'
+import { requireServerBin, startCluster, startRedis, type ClusterSetup } from '../support/redis-server.js'
+import { rawClient, uniqueName } from '../support/redis.js'
+import { cleanUp, expectError, makeClient, numbers, onCleanup, rawTo, rejection, track } from './fixtures.js'
+
+const LATER = 600_000
+const SHARDS = 8
+
+type Queue = ShardedReliableQueue<string>
+type Message = ReliableMessage<string>
+type Options = Partial<ShardedReliableQueueOptions<string>> & { name?: string; client?: RedelayedClient }
+
+/** How to reach a place, and the server there that holds a key. */
+interface Place {
+  readonly options: ClientOptions
+  holderOf(key: string): Redis
+}
+
+function placeOf(cluster: ClusterSetup | undefined): Place {
+  if (cluster === undefined) return { options: {}, holderOf: rawClient }
+  const raws = cluster.servers.slice(0, 3).map(({ port }) => rawTo(port))
+  return {
+    options: { cluster: cluster.nodes },
+    holderOf: (key) => raws[Math.min(2, Math.floor(keySlot(key) / 5461))]!,
+  }
+}
+
+function openAt(
+  place: Place,
+  { name = uniqueName('sharded'), client = makeClient(place.options), ...options }: Options = {},
+) {
+  const queue = client.getShardedReliableQueue<string>(name, { shards: SHARDS, codec: codecs.string(), ...options })
+  if (place.options.cluster === undefined && place.options.host === undefined) onCleanup(() => forget(queue.names))
+  return { client, name, queue }
+}
+
+async function forget(names: readonly string[]): Promise<void> {
+  const keys = names.flatMap((name) => [reliableKeys(name), reliableKeys(deadLettersOf(name))].flatMap(listKeys))
+  await rawClient().unlink(...keys)
+}
+
+/** Polls and acknowledges exactly so many. */
+async function handled(queue: Queue, count: number): Promise<Message[]> {
+  const messages: Message[] = []
+  while (messages.length < count) {
+    const more = await queue.pollMany({ count: 100, timeout: 10_000 })
+    if (more.length === 0) throw new Error(`only ${messages.length} of ${count} came`)
+    expect(await queue.acknowledge(...more)).to.deep.equal(more.map(() => true))
+    messages.push(...more)
+  }
+  expect(messages).to.have.length(count)
+  return messages
+}
+
+const payloadsOf = (messages: Iterable<{ payload: string }>) => Array.from(messages, ({ payload }) => payload)
+async function idsOf(infos: AsyncIterable<{ id: string }>): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { id } of infos) ids.push(id)
+  return ids
+}
+
+const sorted = (values: Iterable<string>) => [...values].sort((a, b) => Number(a) - Number(b))
+
+for (const where of ['one server', 'a cluster']) {
+  describe(`a sharded reliable queue on ${where}`, function () {
+    let cluster: ClusterSetup | undefined
+    let place: Place
+
+    before(async function () {
+      if (where === 'one server') return
+      this.timeout(30_000)
+      requireServerBin(this)
+      cluster = await startCluster()
+    })
+    after(() => cluster?.stop())
+    beforeEach(() => {
+      place = placeOf(cluster)
+    })
+    afterEach(cleanUp)
+
+    const open = (options?: Options) => openAt(place, options)
+    const isAt = async (name: string, id: string): Promise<boolean> => {
+      const { messages } = reliableKeys(name)
+      return (await place.holderOf(messages).hexists(messages, id)) === 1
+    }
+
+    describe('adding', () => {
+      it('puts each message into the shard of its id, also of an id that was drawn', async () => {
+        const { queue } = open()
+        const items = numbers(160).map((payload, at) => ({
+          payload,
+          delay: LATER,
+          ...(at % 2 === 0 && { id: `own ${payload}` }),
+        }))
+        const added = await queue.addMany(items)
+        expect(new Set(added.map(({ outcome }) => outcome))).to.deep.equal(new Set(['added']))
+        added.push(await queue.add('one', { delay: LATER }), await queue.addTask('task', 'two', { delay: LATER }))
+        for (const { id } of added) expect(await isAt(queue.names[shardOfKey(id, SHARDS)]!, id), id).to.equal(true)
+        const sizes = await queue.sizes()
+        expect(sizes.reduce((sum, size) => sum + size, 0)).to.equal(162)
+        expect(Math.min(...sizes), 'all have some').to.be.greaterThan(0)
+        expect(new Set(queue.names.map(keySlot)).size).to.equal(SHARDS)
+        const infos = await queue.getAll(added.map(({ id }) => id))
+        expect(infos.map((info) => info?.payload)).to.deep.equal([...numbers(160), 'one', 'two'])
+      })
+
+      it('of many resolves in their order, and says which of them were not added', async () => {
+        const { queue } = open()
+        await queue.setConfig({ maxSize: 2 })
+        const failed = (await rejection(
+          queue.addMany(numbers(100).map((payload) => ({ payload, id: payload }))),
+        )) as AddManyError
+        expect(failed).to.be.instanceOf(AddManyError)
+        expect(failed.results.filter((result) => result !== null)).to.have.length(2 * SHARDS)
+        failed.results.forEach((result, at) => expect(result?.id ?? String(at)).to.equal(String(at)))
+        for (const { error } of failed.failures) {
+          expect(error).to.be.instanceOf(QueueFullError)
+          expect(error.queue).to.be.oneOf([...queue.names])
+        }
+        expect(await queue.addMany([])).to.deep.equal([])
+      })
+
+      it('checks all before anything is sent', async () => {
+        const { queue } = open()
+        const wrong = { payload: 'b', priority: 11 }
+        expect(await rejection(queue.addMany([{ payload: 'a' }, wrong]))).to.be.instanceOf(InvalidArgumentError)
+        expect(await queue.size()).to.equal(0)
+      })
+
+      it('keeps, replaces and postpones by id', async () => {
+        const { queue } = open()
+        await queue.add('a', { id: 'x', delay: LATER })
+        expect(await queue.add('b', { id: 'x' })).to.deep.equal({ id: 'x', outcome: 'kept' })
+        expect(await queue.add('c', { id: 'x', delay: LATER, existing: 'replace' })).to.deep.equal({
+          id: 'x',
+          outcome: 'replaced',
+        })
+        expect((await queue.add('d', { id: 'x', delay: 0, existing: 'postpone' })).outcome).to.equal('postponed')
+        expect(payloadsOf(await handled(queue, 1))).to.deep.equal(['c'])
+      })
+
+      it('deduplicates payloads over all shards, and refuses to where an id places them', async () => {
+        const { queue } = open()
+        const deduplicate = { by: 'payload', forMs: 60_000 } as const
+        const outcomes = []
+        for (const payload of [...numbers(20), ...numbers(20)])
+          outcomes.push((await queue.add(payload, { deduplicate })).outcome)
+        expect(outcomes).to.deep.equal([...numbers(20).map(() => 'added'), ...numbers(20).map(() => 'duplicate')])
+        const refused = await rejection(queue.add('x', { id: 'x', deduplicate }))
+        expect(refused).to.be.instanceOf(InvalidArgumentError)
+        expect(refused.message).to.include('deduplicate')
+        expect(await queue.size()).to.equal(20)
+        expect((await queue.add('y', { id: 'y', deduplicate: { by: 'id', forMs: 60_000 } })).outcome).to.equal('added')
+      })
+    })
+
+    describe('operations by id', () => {
+      it('find the shard', async () => {
+        const { queue } = open()
+        await queue.addMany(numbers(40).map((id) => ({ payload: id, id, delay: LATER })))
+        expect(await queue.contains('7')).to.equal(true)
+        expect(await queue.containsMany([...numbers(50), 'none'])).to.equal(40)
+        expect(await queue.get('none')).to.equal(null)
+        expect(await queue.cancel('0')).to.equal(true)
+        expect(await queue.cancel('0')).to.equal(false)
+        expect(await queue.remove(...numbers(5))).to.equal(4)
+        expect(await queue.updatePayload('5', 'five')).to.equal(true)
+        expect(await queue.reschedule('5', 0, { priority: 9 })).to.equal(true)
+        expect(await queue.reschedule('none', 0)).to.equal(false)
+        const [five] = await handled(queue, 1)
+        expect([five?.payload, five?.priority]).to.deep.equal(['five', 9])
+        expect(sorted(await idsOf(queue.listAll({ state: 'delayed' })))).to.deep.equal(numbers(34, 6))
+        const { total, delayed, visible, inFlight, dead } = await queue.counts()
+        expect([total, delayed, visible, inFlight, dead]).to.deep.equal([34, 34, 0, 0, 0])
+        expect(await queue.clear()).to.equal(true)
+        expect(await queue.isEmpty()).to.equal(true)
+      })
+
+      it('refuse what is no id', async () => {
+        const { queue, name } = open()
+        for (const call of [
+          () => queue.cancel(''),
+          () => queue.get('\ud800'),
+          () => queue.remove('a', 'x'.repeat(600)),
+        ]) {
+          const error = await rejection(call())
+          expect(error).to.be.instanceOf(InvalidArgumentError)
+          expect(error.queue).to.equal(name)
+        }
+      })
+    })
+
+    describe('polling', () => {
+      it('waits at all shards, and gets what comes to any', async () => {
+        const { queue } = open()
+        for (const payload of numbers(24)) {
+          const polled = queue.poll({ timeout: 20_000 })
+          await queue.add(payload)
+          const message = await polled
+          expect(message?.payload).to.equal(payload)
+          expect(await message?.acknowledge()).to.equal(true)
+        }
+      })
+
+      it('takes from all shards, also one by one and slowly, and loses no attempt to what it gives back', async () => {
+        const { queue } = open()
+        await queue.addMany(numbers(400).map((payload) => ({ payload })))
+        const shards = new Set<number>()
+        for (let i = 0; i < 64 && shards.size < SHARDS; i++) {
+          const message = await queue.poll({ timeout: 10_000 })
+          shards.add(shardOfKey(message!.id, SHARDS))
+          expect(message?.attempt).to.equal(1)
+          await message?.acknowledge()
+          if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 60)) // longer than waits outlast their calls
+        }
+        expect(shards.size).to.equal(SHARDS)
+        await eventually(async () => expect((await queue.counts()).inFlight).to.equal(0))
+        for (const { attempt } of await handled(queue, await queue.size())) expect(attempt).to.equal(1)
+      })
+
+      it('gives back what several shards brought to a call for one', async () => {
+        const { queue } = open()
+        const polled = queue.poll({ timeout: 20_000 })
+        await new Promise((resolve) => setTimeout(resolve, 100)) // by now it waits at all of them
+        await queue.addMany(numbers(80).map((payload) => ({ payload })))
+        await (await polled)?.acknowledge()
+        await eventually(async () => expect((await queue.counts()).inFlight).to.equal(0))
+        for (const { attempt } of await handled(queue, 79)) expect(attempt).to.equal(1)
+      })
+
+      it('without a timeout takes all that is there, up to the count', async () => {
+        const { queue } = open()
+        expect(await queue.poll()).to.equal(null)
+        await queue.addMany(numbers(100).map((payload) => ({ payload })))
+        const [some, rest] = [await queue.pollMany({ count: 30 }), await queue.pollMany({ count: 1_000 })]
+        expect([some.length, rest.length]).to.deep.equal([30, 70])
+        expect(sorted(payloadsOf([...some, ...rest]))).to.deep.equal(numbers(100))
+      })
+
+      it('acknowledges beforehand what is asked for so, and nothing that no call gets', async () => {
+        const { queue } = open()
+        await queue.addMany(numbers(40).map((payload) => ({ payload })))
+        const seen: string[] = []
+        for (let i = 0; i < 40; i++) {
+          const message = await queue.poll({ acknowledge: 'auto', timeout: 10_000 })
+          seen.push(message!.payload)
+          if (i === 20) await eventually(async () => expect((await queue.counts()).inFlight).to.equal(0))
+        }
+        expect(sorted(seen)).to.deep.equal(numbers(40))
+        expect(await queue.isEmpty()).to.equal(true)
+      })
+
+      it('ends by its timeout, its signal and the shutdown, and leaves nothing in flight', async () => {
+        const { queue, client } = open()
+        expect(await queue.poll({ timeout: 50 })).to.equal(null)
+        const reason = new Error('enough')
+        const controller = new AbortController()
+        const aborted = queue.pollMany({ count: 5, timeout: Infinity, signal: controller.signal })
+        controller.abort(reason)
+        expect(await rejection(aborted)).to.equal(reason)
+        const waiting = track(queue.poll({ timeout: Infinity }))
+        await client.shutdown()
+        expect(await rejection(waiting.promise)).to.be.instanceOf(ShutdownError)
+        expect(await rejection(queue.poll({ timeout: 10 }))).to.be.instanceOf(ShutdownError)
+      })
+
+      it('refuses wrong options', async () => {
+        const { queue, name } = open()
+        for (const options of [
+          { count: 2 },
+          { visibility: 1 },
+          { timeout: -1 },
+          { acknowledge: 'later' },
+          { visibilityTimeout: 0 },
+        ]) {
+          const error = await rejection(queue.poll(options as object))
+          expect(error).to.be.instanceOf(InvalidArgumentError)
+          expect(error.queue).to.equal(name)
+        }
+        expect(await rejection(queue.pollMany({ count: 1_001 }))).to.be.instanceOf(InvalidArgumentError)
+      })
+    })
+
+    describe('answers', () => {
+      it('acknowledges, extends and gives back messages of several shards in one call, in their order', async () => {
+        const { queue } = open()
+        await queue.addMany(numbers(60).map((id) => ({ payload: id, id })))
+        const messages = await queue.pollMany({ count: 60 })
+        expect(messages).to.have.length(60)
+        await queue.remove('3', '30')
+        const isLost = ({ id }: Message) => id === '3' || id === '30'
+        expect(await queue.extend(messages, 50_000)).to.deep.equal(messages.map((message) => !isLost(message)))
+        const [some, rest] = [messages.slice(0, 30), messages.slice(30)]
+        expect(await queue.acknowledge(...some)).to.deep.equal(some.map((message) => !isLost(message)))
+        const given = await queue.negativeAcknowledge(rest, { error: new Error('not now') })
+        expect(given).to.deep.equal(rest.map((message) => !isLost(message)))
+        const again = await handled(queue, rest.filter((message) => !isLost(message)).length)
+        for (const { attempt } of again) expect(attempt).to.equal(2)
+        expect(await queue.acknowledge()).to.deep.equal([])
+      })
+
+      it('refuses messages of another queue, and sends nothing', async () => {
+        const { queue, client } = open()
+        const { queue: other } = open({ client })
+        await queue.add('a')
+        await other.add('b')
+        const [own, strange] = [await queue.poll(), await other.poll()]
+        expect(await rejection(queue.acknowledge(own!, strange!))).to.be.instanceOf(InvalidArgumentError)
+        expect(await own?.acknowledge()).to.equal(true)
+        expect(await strange?.acknowledge()).to.equal(true)
+      })
+    })
+
+    it('keeps dead letters in their shards, finds them by id, and moves them back', async () => {
+      const { queue } = open()
+      await queue.setConfig({ deliveryLimit: 1 })
+      await queue.addMany(numbers(30).map((id) => ({ payload: id, id })))
+      await queue.negativeAcknowledge(await queue.pollMany({ count: 100 }), { error: new Error('bad') })
+      expect((await queue.counts()).dead).to.equal(30)
+      expect((await queue.deadLetters.get('11'))?.failures[0]?.reason).to.include('bad')
+      expect(await queue.deadLetters.cancel('0')).to.equal(true)
+      expect(await queue.redrive(10)).to.equal(10)
+      expect([(await queue.counts()).dead, await queue.size()]).to.deep.equal([19, 10])
+      expect(await queue.redrive()).to.equal(19)
+      expect(await queue.redrive()).to.equal(0)
+      // a second dead letter of one id has a name of its own, and stays in the shard
+      await queue.negativeAcknowledge(await queue.pollMany({ count: 100 }), { reject: true })
+      await queue.add('11', { id: '11' })
+      await queue.negativeAcknowledge(await queue.pollMany({ count: 100 }), { reject: true })
+      const ids = await idsOf(queue.deadLetters.listAll())
+      const second = ids.find((id) => id.startsWith('11~'))
+      expect((await queue.deadLetters.get(second ?? ''))?.payload).to.equal('11')
+    })
+
+    it('keeps each schedule in the shard of its name, and finds the messages of its ticks', async () => {
+      const { queue } = open()
+      expect(await queue.upsertSchedule('daily', 'x', { every: 3_600_000 })).to.equal(true)
+      expect(await queue.upsertSchedule('daily', 'x', { every: 3_600_000 })).to.equal(false)
+      await queue.upsertSchedule('hourly', 'y', { every: 1_800_000 })
+      expect((await queue.listSchedules()).map(({ name }) => name)).to.deep.equal(['daily', 'hourly'])
+      const [{ lastPrepared }] = (await queue.listSchedules()) as unknown as [{ lastPrepared: Date }]
+      expect((await queue.get(`daily@${lastPrepared.getTime()}`))?.payload).to.equal('x')
+      expect((await queue.sizes())[shardOfKey('daily', SHARDS)]).to.be.at.least(1)
+      expect(await queue.removeSchedule('daily')).to.equal(true)
+      expect(await queue.removeSchedule('daily')).to.equal(false)
+      await queue.upsertSchedule('quick', 'z', { every: 200 })
+      const ticks = (await handled(queue, 3)).map(({ id }) => id)
+      expect(new Set(ticks).size).to.equal(3)
+      await queue.removeSchedule('quick')
+    })
+
+    it('sets what holds for all shards', async () => {
+      const { queue, client } = open()
+      await queue.setConfig({ visibilityTimeout: 5_000, maxSize: 7 })
+      expect(await queue.setConfigIfAbsent({ maxSize: 9 })).to.equal(false)
+      for (const shard of queue.names) {
+        expect(await client.getReliableQueue(shard).getConfig()).to.deep.equal({ visibilityTimeout: 5_000, maxSize: 7 })
+      }
+      expect(await queue.getConfig()).to.deep.equal({ visibilityTimeout: 5_000, maxSize: 7 })
+      await queue.disableOperation('poll')
+      await queue.add('a')
+      expect(await queue.poll()).to.equal(null)
+      await queue.enableOperation('poll')
+      expect((await queue.poll())?.payload).to.equal('a')
+    })
+
+    it('tells listeners what happens in any shard', async () => {
+      const { queue } = open()
+      const seen: string[] = []
+      const note = ({ queue, count }: { queue: string; count: number }) =>
+        void seen.push(...new Array<string>(count).fill(queue))
+      queue.on('added', note)
+      await queue.addMany(numbers(50).map((payload) => ({ payload })))
+      queue.off('added', note)
+      await queue.add('x')
+      expect(seen).to.have.length(50)
+      expect(new Set(seen).size).to.equal(SHARDS)
+      for (const name of seen) expect(name).to.be.oneOf([...queue.names])
+    })
+
+    describe('workers', () => {
+      it('handle each message once, with the name of the queue; failures and rejections go their ways', async () => {
+        const { queue, client, name } = open()
+        await queue.addMany(numbers(300).map((payload) => ({ payload })))
+        const seen: string[] = []
+        const names = new Set<string>()
+        const worker = client.createWorker(
+          queue,
+          (payload, context) => {
+            names.add(context.queue)
+            if (payload === '7') throw new RejectMessage('never')
+            if (payload === '8' && context.message.attempt === 1) throw new Error('once more')
+            seen.push(payload)
+          },
+          { concurrency: 20, prefetch: 10, backoff: { type: 'fixed', delay: 1 } },
+        )
+        await eventually(() => expect(worker.counts.completed).to.equal(299), 20_000)
+        expect(sorted(seen)).to.deep.equal(numbers(300).filter((payload) => payload !== '7'))
+        expect(names).to.deep.equal(new Set([name]))
+        expect([worker.counts.rejected, worker.counts.failed]).to.deep.equal([1, 1])
+        expect((await queue.counts()).dead).to.equal(1)
+        await worker.close()
+        expect((await queue.counts()).inFlight).to.equal(0)
+      })
+
+      it('keep what takes long in all shards, beside an ordinary queue', async () => {
+        const { queue, client, name } = open()
+        const plain = client.getReliableQueue<string>(`${name}:plain`, { codec: codecs.string() })
+        onCleanup(() => (cluster === undefined ? forget([plain.name]) : undefined))
+        let running = 0
+        const [worker, other] = [0, 1].map(() =>
+          client.createWorker(
+            [plain, { queue, weight: 2 }],
+            async () => {
+              running++
+              await new Promise((resolve) => setTimeout(resolve, 5_000)) // more than twice their visibility
+            },
+            { concurrency: 30, visibilityTimeout: 2_000 },
+          ),
+        )
+        await plain.add('plain')
+        await queue.addMany(numbers(20).map((payload) => ({ payload })))
+        await eventually(() => expect(worker!.counts.completed + other!.counts.completed).to.equal(21), 20_000)
+        expect(running, 'each was handled once').to.equal(21)
+      })
+    })
+
+    describe('another number of shards', () => {
+      it('more: what was added before is found, polled, and met by the same id', async () => {
+        const { queue: before, client, name } = open({ shards: 3 })
+        await before.setConfig({ visibilityTimeout: 12_345 })
+        await before.addMany(numbers(60).map((id) => ({ payload: id, id, delay: LATER })))
+        await before.upsertSchedule('daily', 'x', { every: 3_600_000 })
+        const { queue } = open({ shards: 8, formerShards: 3, client, name })
+        await queue.setConfig(await queue.getConfig())
+        expect(await client.getReliableQueue(queue.names[7]!).getConfig()).to.deep.equal({ visibilityTimeout: 12_345 })
+        expect((await queue.getAll(numbers(60))).map((info) => info?.payload)).to.deep.equal(numbers(60))
+        const again = await queue.addMany(numbers(70).map((id) => ({ payload: `new ${id}`, id, delay: LATER })))
+        expect(again.map(({ outcome }) => outcome)).to.deep.equal(
+          numbers(70).map((_, at) => (at < 60 ? 'kept' : 'added')),
+        )
+        await queue.upsertSchedule('daily', 'x', { every: 3_600_000 })
+        expect(await queue.listSchedules()).to.have.length(1)
+        expect(await queue.containsMany(numbers(70))).to.equal(70)
+        for (const id of numbers(70)) expect(await queue.reschedule(id, 0), id).to.equal(true)
+        await queue.removeSchedule('daily')
+        expect(sorted((await handled(queue, 70)).map(({ id }) => id))).to.deep.equal(numbers(70))
+      })
+
+      it('fewer: those beyond get no new ids, and are polled and read until they are empty', async () => {
+        const { queue: before, client, name } = open({ shards: 8 })
+        await before.addMany(numbers(80).map((id) => ({ payload: id, id, delay: LATER })))
+        const { queue } = open({ shards: 3, formerShards: 8, client, name })
+        const beyond = async () => (await queue.sizes()).slice(3).reduce((sum, size) => sum + size, 0)
+        const left = await beyond()
+        expect(left).to.be.greaterThan(10)
+        await queue.addMany(numbers(40, 80).map((id) => ({ payload: id, id, delay: LATER })))
+        expect(await beyond()).to.equal(left)
+        expect(await queue.containsMany(numbers(120))).to.equal(120)
+        for (const id of numbers(120)) await queue.reschedule(id, 0)
+        await handled(queue, 120)
+        expect(await beyond()).to.equal(0)
+      })
+
+      it('while producers and workers run: nothing is lost, and nothing is handled twice', async () => {
+        const { queue: before, client, name } = open({ shards: 2 })
+        const { queue: after } = open({ shards: 8, formerShards: 2, client, name })
+        const seen: string[] = []
+        const note = (payload: string) => void seen.push(payload)
+        const old = client.createWorker(before, note, { concurrency: 5 })
+        const adding = (queue: Queue, from: number) =>
+          Promise.all(numbers(150, from).map((payload) => queue.add(payload, { delay: Number(payload) % 200 })))
+        await adding(before, 0)
+        const wide = client.createWorker(after, note, { concurrency: 5 })
+        await Promise.all([adding(before, 150), adding(after, 300)])
+        await old.close()
+        await adding(after, 450)
+        await eventually(() => expect(seen.length).to.be.at.least(600), 20_000)
+        await wide.close()
+        expect(sorted(seen)).to.deep.equal(numbers(600))
+        expect(await after.isEmpty()).to.equal(true)
+      })
+    })
+  })
+}
+
+describe('a sharded reliable queue, wrong arguments', () => {
+  afterEach(cleanUp)
+
+  const wrong: [options: Record<string, unknown>, says: string[]][] = [
+    [{}, ['shards', 'undefined']],
+    [{ shards: 0 }, ['shards', '1 to 256', '0']],
+    [{ shards: 257 }, ['shards', '257']],
+    [{ shards: 1.5 }, ['shards', '1.5']],
+    [{ shards: NaN }, ['shards', 'NaN']],
+    [{ shards: '4' }, ['shards', 'a string of 1 character']],
+    [{ shards: [4] }, ['shards', 'array']],
+    [{ shards: 4, formerShards: 0 }, ['formerShards', '0']],
+    [{ shards: 4, formerShards: 1e9 }, ['formerShards', '1000000000']],
+    [{ shards: 4, codec: {} }, ['codec']],
+    [{ shards: 4, layout: 'compact' }, ['options.layout', 'formerShards']],
+  ]
+  for (const [options, says] of wrong) {
+    it(`${JSON.stringify(options)} is refused`, async () => {
+      const open = () =>
+        makeClient().getShardedReliableQueue('x', options as unknown as ShardedReliableQueueOptions<string>)
+      await expectError([InvalidArgumentError, { code: 'ERR_INVALID_ARGUMENT', says }], open)
+    })
+  }
+
+  it('names that would put all shards into one slot are refused, and mappers that make all names alike', () => {
+    for (const name of ['', '{a}', 'a}b']) {
+      expect(() => makeClient().getShardedReliableQueue(name, { shards: 2 }), name).to.throw(InvalidArgumentError)
+    }
+    const alike = makeClient({ nameMapper: { map: () => 'x', unmap: (name) => name } })
+    expect(() => alike.getShardedReliableQueue('a', { shards: 2 })).to.throw(InvalidArgumentError, /nameMapper/)
+  })
+
+  it('a mapper decides what the shards are called in Redis, and their dead letters stay in their slots', async () => {
+    const client = makeClient({ nameMapper: { map: (name) => `app:${name}`, unmap: (name) => name.slice(4) } })
+    const queue = client.getShardedReliableQueue<string>(uniqueName('mapped'), { shards: 3, codec: codecs.string() })
+    onCleanup(() => forget(queue.names.map((name) => `app:${name}`)))
+    await queue.setConfig({ deliveryLimit: 1 })
+    const { id } = await queue.add('a')
+    expect(await rawClient().hexists(reliableKeys(`app:${queue.names[shardOfKey(id, 3)]!}`).messages, id)).to.equal(1)
+    await queue.negativeAcknowledge(await queue.pollMany({ count: 1 }))
+    expect((await queue.deadLetters.get(id))?.payload).to.equal('a')
+    expect(await queue.redrive()).to.equal(1)
+  })
+})
+
+describe('a sharded reliable queue that is idle', () => {
+  afterEach(cleanUp)
+
+  it('sends no script while it waits, and one for what comes to one shard', async function () {
+    requireServerBin(this)
+    const server = await startRedis()
+    onCleanup(() => server.stop())
+    const raw = rawTo(server.port)
+    const client = makeClient({ url: server.url, sweepInterval: 3_600_000 })
+    const queue = client.getShardedReliableQueue<string>('idle', { shards: SHARDS, codec: codecs.string() })
+    const scripts = async (): Promise<number> => {
+      const stats = await raw.info('commandstats')
+      return ['eval', 'evalsha'].reduce(
+        (sum, name) => sum + Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0),
+        0,
+      )
+    }
+    const settled = async (): Promise<number> => {
+      let before = -1
+      await eventually(
+        async () => {
+          const [last, now] = [before, await scripts()]
+          before = now
+          expect(now).to.equal(last)
+        },
+        10_000,
+        300,
+      )
+      return before
+    }
+    const first = queue.poll({ timeout: Infinity })
+    const atRest = await settled()
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    expect(await scripts(), 'while nothing comes').to.equal(atRest)
+    // a consumer in a loop: the waits at the other shards go on
+    let message = first
+    for (const payload of numbers(10)) {
+      await queue.add(payload)
+      const polled = await message
+      message = queue.poll({ timeout: Infinity })
+      expect(polled?.payload).to.equal(payload)
+      await polled?.acknowledge()
+    }
+    const perMessage = ((await settled()) - atRest) / 10
+    expect(perMessage, 'add, poll, acknowledge, and poll once more').to.be.at.most(5)
+    await queue.add('last')
+    expect((await message)?.payload).to.equal('last')
+  })
+})
+
+describe('a sharded reliable queue, when a master of a cluster dies', function () {
+  this.timeout(60_000)
+  let cluster: ClusterSetup
+  before(async function () {
+    requireServerBin(this)
+    cluster = await startCluster({ replicas: 0 })
+  })
+  after(() => cluster?.stop())
+  afterEach(cleanUp)
+
+  it('the other shards go on, and calls that need the dead one say so', async () => {
+    const client = makeClient({ cluster: cluster.nodes, commandTimeout: 1_000, connectTimeout: 1_000 })
+    client.on('error', () => {})
+    const queue = client.getShardedReliableQueue<string>(uniqueName('sharded'), { shards: 6, codec: codecs.string() })
+    // else a cluster without one of its masters refuses everything
+    for (const { port } of cluster.servers) await rawTo(port).config('SET', 'cluster-require-full-coverage', 'no')
+    expect(await queue.size(), 'connected').to.equal(0)
+    await cluster.servers[0]!.kill('SIGKILL')
+    onCleanup(() => cluster.servers[0]!.restart())
+    const isDead = (id: string) => keySlot(queue.names[shardOfKey(id, 6)]!) < 5_461
+    const ids = numbers(60)
+    const failed = (await rejection(eventuallyAdds(queue, ids))) as AddManyError
+    expect(failed).to.be.instanceOf(AddManyError)
+    expect(failed.failures.map(({ index }) => isDead(ids[index]!)).every(Boolean)).to.equal(true)
+    const alive = ids.filter((id) => !isDead(id))
+    const got = new Set<string>()
+    await eventually(async () => {
+      for (const message of await queue.pollMany({ count: 100, timeout: 2_000 })) {
+        if (await message.acknowledge()) got.add(message.id)
+      }
+      expect(sorted(got)).to.deep.equal(sorted(alive))
+    }, 30_000)
+    expect(await rejection(queue.counts())).to.be.instanceOf(RedelayedError)
+  })
+})
+
+/** Until only those fail whose master is dead. */
+async function eventuallyAdds(queue: Queue, ids: readonly string[]): Promise<unknown> {
+  for (let attempt = 1; ; attempt++) {
+    const error = (await rejection(queue.addMany(ids.map((id) => ({ payload: id, id }))))) as AddManyError
+    const isWhole = error.failures.every(
+      ({ index }) => keySlot(queue.names[shardOfKey(ids[index]!, queue.shards)]!) < 5_461,
+    )
+    if (isWhole || attempt === 20) throw error
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+}
