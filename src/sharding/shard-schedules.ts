@@ -1,3 +1,4 @@
+import { assertRepeatName } from '../reliable/repeats/repeat-definition.js'
 import type { ScheduleInfo } from '../reliable/repeats/schedules.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { ScheduleArguments } from '../reliable/tasks.js'
@@ -14,13 +15,13 @@ export class ShardSchedules<T> {
 
   /** It begins here before it ends where another number of shards placed it, so that none is lost in between. */
   async upsert(name: string, schedule: ScheduleArguments<T>): Promise<boolean> {
-    const place = this.#shards.at(shardOfKey(String(name), this.#shards.shards))
+    const place = this.#shards.at(shardOfKey(assertRepeatName(name), this.#shards.shards))
     const isChanged = await place.upsertSchedule(name, ...schedule)
     const others = this.#placesOf(name).filter((queue) => queue !== place)
     return (await removeFrom(others, name)) || isChanged
   }
 
-  remove(name: string): Promise<boolean> {
+  async remove(name: string): Promise<boolean> {
     return removeFrom(this.#placesOf(name), name)
   }
 
@@ -30,7 +31,7 @@ export class ShardSchedules<T> {
   }
 
   #placesOf(name: string): ReliableQueue<T>[] {
-    return shardsOfKey(String(name), this.#shards.covered).map((shard) => this.#shards.at(shard))
+    return shardsOfKey(assertRepeatName(name), this.#shards.covered).map((shard) => this.#shards.at(shard))
   }
 }
 

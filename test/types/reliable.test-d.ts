@@ -72,8 +72,6 @@ export async function shards(): Promise<void> {
   await sharded.acknowledge(...(await invoices.pollMany({ count: 1 })))
   // @ts-expect-error the handler's payload is not the queue's
   client.createWorker(sharded, (invoice: Invoice) => invoice.amount)
-  // @ts-expect-error its shards are in different slots, and so is where messages could be moved
-  await sharded.move({ to: 'other' })
 }
 
 export async function messages(message: ReliableMessage<Mail>): Promise<void> {

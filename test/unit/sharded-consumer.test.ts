@@ -435,7 +435,7 @@ describe('the consumer of a sharded queue', () => {
 
     it('every shard is asked first at some time', async () => {
       const { shards, take, clock } = setUp(4, oneFirst)
-      for (const shard of shards) shard.list.push(...'abcdefgh')
+      for (const shard of shards) shard.list.push('a', 'b', 'c', 'd')
       for (let i = 0; i < 8; i++) {
         await take()
         await clock.advance(60) // the waits are over
