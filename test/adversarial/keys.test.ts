@@ -254,7 +254,7 @@ describe('hostile data in the keys of queues', function () {
               await redis.unlink(key)
             }),
           )
-        })
+        }, 1_000) // what it shows is the delivery; six queues at once make a busy machine slow
       })
     }
   })
