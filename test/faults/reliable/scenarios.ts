@@ -199,11 +199,12 @@ export const sharded: readonly ReliableScenario<ClusterStage>[] = [
     async fault(bench, stage) {
       const dying = killMasterOf(stage, keysOf(bench.parts[2] ?? '').messages)
       const { poller, worker, producer } = bench.workers
+      const reviving: Promise<void>[] = []
       for (const process of [...poller, ...worker, ...producer]) {
-        await bench.restartWith(process, MORE_SHARDS)
-        await bench.pause(0, 300)
+        reviving.push(bench.restartWith(process, MORE_SHARDS))
+        await bench.pause(200, 500)
       }
-      await dying
+      await Promise.all([...reviving, dying])
     },
   },
 ]
