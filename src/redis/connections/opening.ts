@@ -54,7 +54,8 @@ export class Opening {
   }
 
   giveUp(error: RedelayedError): void {
-    this.#givenUp ??= error
+    if (this.#givenUp !== undefined) return
+    this.#givenUp = error
     clearTimeout(this.#timer)
     if (this.#redis !== undefined) abandon(this.#redis)
     this.#reject(error)

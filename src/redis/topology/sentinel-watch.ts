@@ -16,6 +16,8 @@ export interface SentinelWatchParams {
   readonly settings: Settings
   /** One of the sentinels has named a master: connections to other servers are stale. */
   readonly onSwitch: (isStale: IsStale) => void
+  /** This sentinel knows of a failover, unlike perhaps the others. */
+  readonly onInformed: (sentinel: Sentinel) => void
 }
 
 /**
@@ -57,6 +59,7 @@ export class SentinelWatch {
           const [name, , , host = '', port = ''] = message.split(' ')
           if (name !== options.name) return
           last = `${host}:${port}`
+          this.#params.onInformed(sentinel)
           this.#announce(host, port)
         })
         return redis

@@ -10,6 +10,7 @@ import { OVERRIDES, sentinelOverrides } from '../connections/ioredis-defaults.js
 import { remoteAddressOf, type IsStale } from '../connections/remote-address.js'
 import { Predecessors } from '../connections/predecessors.js'
 import { Readiness } from '../readiness.js'
+import { SentinelOrder } from './sentinel-order.js'
 import { SentinelWatch } from './sentinel-watch.js'
 import { assertVersion, isBefore62, roleIn } from '../connections/server-version.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
@@ -28,6 +29,7 @@ export class SingleTopology implements Topology {
   readonly #link: ReconnectingConnection
   readonly #finder: MasterFinder | undefined
   readonly #demoted: (isStale: IsStale) => void
+  readonly #sentinels: SentinelOrder | undefined
   readonly #watch: SentinelWatch | undefined
 
   /** `demoted` is called when all connections to a server must be replaced; its argument decides which these are. */
@@ -49,17 +51,19 @@ export class SingleTopology implements Topology {
     }
     this.moves = this.#finder !== undefined || Boolean(options.sentinels)
     if (options.sentinels) {
+      const order = (this.#sentinels = new SentinelOrder(options.sentinels))
       this.#watch = new SentinelWatch({
         options,
         settings,
         onSwitch: (isStale) => this.#leave(isStale),
+        onInformed: (sentinel) => order.prefer(sentinel),
       })
     }
     this.address = this.#finder?.address ?? addressOfOptions(options)
     this.#link = new ReconnectingConnection({
       role: 'commands',
       address: this.address,
-      open: async () => checkOrder(new Redis({ ...(await this.#target()), socketTimeout: settings.commandTimeout })),
+      open: async () => checkOrder(await this.#create({ socketTimeout: settings.commandTimeout })),
       prepare: async (redis) => {
         dropWhenStuck(this.#link, redis, settings.commandTimeout)
         const info = await assertVersion(redis)
@@ -82,7 +86,7 @@ export class SingleTopology implements Topology {
 
   async dedicated(): Promise<Redis> {
     this.#watch?.start() // durable offers alone open no other connection
-    return new Redis(await this.#target())
+    return this.#create()
   }
 
   beside(dedicated: Redis): Redis | undefined {
@@ -133,8 +137,11 @@ export class SingleTopology implements Topology {
     this.#demoted(isStale)
   }
 
-  async #target(): Promise<RedisOptions> {
-    return this.#finder === undefined ? this.#options : { ...this.#options, ...(await this.#finder.find()) }
+  async #create(options?: RedisOptions): Promise<Redis> {
+    const found = await this.#finder?.find()
+    const sentinels = this.#sentinels
+    if (sentinels === undefined) return new Redis({ ...this.#options, ...found, ...options })
+    return sentinels.observe(new Redis({ ...this.#options, ...options, sentinels: sentinels.list }))
   }
 }
 
@@ -149,6 +156,7 @@ export class BorrowedTopology implements Topology {
   readonly watch: SilenceWatch
   readonly #client: Redis
   readonly #connectTimeout: number
+  readonly #sentinels: SentinelOrder | undefined
   readonly #ready: Readiness
   /** With `autoResendUnfulfilledCommands: false` ioredis forgets the commands in flight when its socket breaks, and never settles them. */
   readonly #onClose = (): void => {
@@ -159,6 +167,8 @@ export class BorrowedTopology implements Topology {
     this.#client = client
     this.address = addressOfClient(client)
     this.#connectTimeout = settings.connectTimeout
+    const { sentinels } = client.options
+    this.#sentinels = sentinels ? new SentinelOrder(sentinels) : undefined
     this.resends = client.options.autoResendUnfulfilledCommands !== false
     this.watch = new SilenceWatch({
       nodes: () => [client],
@@ -181,8 +191,10 @@ export class BorrowedTopology implements Topology {
   }
 
   dedicated(): Redis {
-    const sentinels = sentinelOverrides(this.#client.options, this.#connectTimeout)
-    return this.#client.duplicate({ ...OVERRIDES, ...sentinels })
+    const order = this.#sentinels
+    if (order === undefined) return this.#client.duplicate(OVERRIDES)
+    const overrides = sentinelOverrides(this.#client.options, this.#connectTimeout)
+    return order.observe(this.#client.duplicate({ ...OVERRIDES, ...overrides, sentinels: order.list }))
   }
 
   beside(): Redis | undefined {
