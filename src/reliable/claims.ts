@@ -93,6 +93,7 @@ export class Claims<T> {
       onError: (error) => parts.polls.report(address, error),
       clock: systemClock,
       random: Math.random,
+      retries: parts.polls.retries,
     }
   }
 

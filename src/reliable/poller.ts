@@ -9,6 +9,7 @@ import { RemoteClock } from '../timing/remote-clock.js'
 import type { ScriptOptions } from '../scheduler/due-machine.js'
 import { DueScheduler, type ScriptResult } from '../scheduler/due-scheduler.js'
 import { LINGER_MS, type QueueAddress, type ServedQueue } from '../scheduler/queue-registry.js'
+import type { Retries } from '../scheduler/retries.js'
 
 export interface PollerParams {
   readonly address: QueueAddress
@@ -20,6 +21,7 @@ export interface PollerParams {
   readonly isConnected: () => boolean
   readonly clock: Clock
   readonly random: () => number
+  readonly retries?: Retries
 }
 
 interface Group {
@@ -58,6 +60,7 @@ export class Poller implements ServedQueue {
       clock: params.clock,
       remote: new RemoteClock(params.clock),
       random: params.random,
+      ...(params.retries && { retries: params.retries }),
     })
   }
 

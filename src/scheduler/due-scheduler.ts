@@ -2,6 +2,7 @@ import { toError } from '../errors.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { RemoteClock } from '../timing/remote-clock.js'
+import type { Retries } from './retries.js'
 import { INITIAL, transition, type DueEvent, type DueReply, type DueState, type ScriptOptions } from './due-machine.js'
 
 /** What one run of the script reports. Unlike in `DueReply`, times are milliseconds of the Redis clock. */
@@ -22,6 +23,8 @@ export interface DueSchedulerParams {
   readonly remote: RemoteClock
   /** In [0, 1). */
   readonly random: () => number
+  /** Shared by the queues of a client; without it retries are not paced. */
+  readonly retries?: Retries
 }
 
 /**
@@ -62,6 +65,7 @@ export class DueScheduler {
   /** Clears the timer; resolves when a running script has ended. */
   async stop(): Promise<void> {
     this.#apply({ type: 'stop' })
+    this.#params.retries?.leave(this)
     await this.#running
   }
 
@@ -75,7 +79,11 @@ export class DueScheduler {
   }
 
   async #run(options: ScriptOptions): Promise<void> {
-    const { clock, remote } = this.#params
+    const { clock, remote, retries } = this.#params
+    const isRetry = this.#state.failures > 0
+    const turn = isRetry ? retries?.turn(this) : undefined
+    if (turn !== undefined) await turn
+    if (this.#isStopped) return
     const sentAt = clock.now()
     const target = remote.toRemote(options.target) ?? Infinity
     let result: ScriptResult | null
@@ -85,11 +93,16 @@ export class DueScheduler {
       this.#onFailure(toError(thrown))
       return
     }
+    if (isRetry && result !== null) retries?.letAllGo()
     this.#apply(result === null ? { type: 'skipped' } : { type: 'replied', reply: this.#toLocal(result, sentAt) })
   }
 
+  get #isStopped(): boolean {
+    return this.#state.is === 'stopped'
+  }
+
   #onFailure(error: Error): void {
-    if (this.#state.is === 'stopped') return
+    if (this.#isStopped) return
     this.#apply({ type: 'failed', isBrief: this.#params.isBrief(error) })
     this.#params.onError(error)
   }

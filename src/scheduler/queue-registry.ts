@@ -4,6 +4,7 @@ import type { Settings } from '../options.js'
 import type { ChannelListener } from '../redis/subscriber.js'
 import { systemClock } from '../timing/clock.js'
 import { announcedTime } from './due-scheduler.js'
+import { Retries } from './retries.js'
 import { Sweeper } from './sweeper.js'
 
 /** A queue is served for so long after its last consumer stopped waiting, so that consumers in a loop cost nothing. */
@@ -37,6 +38,8 @@ export interface ServedQueue {
 
 /** The queues that this client serves, one object for each: subscribed to its channel, swept, and stopped when it is not used any more. */
 export class QueueRegistry<Q extends ServedQueue> {
+  /** For the schedulers of the queues. */
+  readonly retries = new Retries(systemClock)
   readonly #script: string
   readonly #channels: Channels
   readonly #emit: Emit

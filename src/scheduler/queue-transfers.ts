@@ -12,6 +12,7 @@ import { BatchLimit } from './batch-limit.js'
 import type { ScriptOptions } from './due-machine.js'
 import { DueScheduler, type ScriptResult } from './due-scheduler.js'
 import { LINGER_MS, type QueueAddress, type ServedQueue } from './queue-registry.js'
+import type { Retries } from './retries.js'
 
 /** What identifies a delayed queue to this layer. */
 export interface TransferTarget {
@@ -28,6 +29,7 @@ export interface TransferParams {
   readonly emit: Emit
   readonly onDelivered: (destination: string) => void
   readonly onError: (error: Error) => void
+  readonly retries: Retries
 }
 
 /** Transfers one delayed queue as long as it has owners or consumers. */
@@ -54,6 +56,7 @@ export class QueueTransfers implements ServedQueue {
       clock: systemClock,
       remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
       random: Math.random,
+      retries: params.retries,
     })
   }
 

@@ -12,7 +12,7 @@ const CLIENT_BYTES = 6
 
 /** The delayed queues that this client transfers: each from its first user on until its last. */
 export class TransferRegistry {
-  readonly #params: Omit<TransferParams, 'onError'>
+  readonly #params: Omit<TransferParams, 'onError' | 'retries'>
   readonly #queues: QueueRegistry<QueueTransfers>
 
   constructor(params: {
@@ -58,7 +58,8 @@ export class TransferRegistry {
   #serve(target: TransferTarget): QueueTransfers {
     const address = addressOf(target)
     const onError = (error: Error): void => this.#queues.report(address, error)
-    return this.#queues.serve(address, () => new QueueTransfers(target, { ...this.#params, onError }))
+    const { retries } = this.#queues
+    return this.#queues.serve(address, () => new QueueTransfers(target, { ...this.#params, onError, retries }))
   }
 }
 
