@@ -1,6 +1,7 @@
 import { Cluster, type Redis } from 'ioredis'
 import type { Emit } from '../../events.js'
 import type { Settings } from '../../options.js'
+import { clusterRetryStrategy } from '../topology/cluster-retries.js'
 import { ClusterTopology } from '../topology/cluster-topology.js'
 import { MasterFinder } from '../topology/master-finder.js'
 import type { Target } from '../options.js'
@@ -29,6 +30,7 @@ export function createTopology(
         lazyConnect: true,
         // else ioredis would resend commands that may have been carried out, when a connection breaks; it still follows redirections
         retryDelayOnFailover: 0,
+        clusterRetryStrategy: clusterRetryStrategy(() => performance.now(), Math.random),
         redisOptions: { ...target.redis, ...LIMITS, connectTimeout: settings.connectTimeout },
         // an option of the cluster, though it is given among those of its nodes
         ...(target.redis.natMap === undefined ? {} : { natMap: target.redis.natMap }),

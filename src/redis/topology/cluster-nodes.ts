@@ -4,6 +4,7 @@ import { guardReplies } from '../replies/reply-guard.js'
 import { paceRedirections } from './redirections.js'
 
 const SLOTS = 16_384
+const PORTS = 65_536
 
 type Callback = (error: Error | null | undefined, reply?: unknown) => void
 
@@ -65,17 +66,30 @@ function checkSlots(redis: Redis): Redis {
   return redis
 }
 
-/** Ranges of slots, each with the addresses of its master and its replicas. */
+/** Ranges of slots, each with the addresses of its master and its replicas; a node that has left its cluster names none. */
 export function isSlotTable(reply: unknown): boolean {
-  return Array.isArray(reply) && reply.length <= SLOTS && reply.every(isRange)
+  return Array.isArray(reply) && reply.length <= SLOTS && reply.every(isRange) && reply.some(hasMaster)
 }
 
 function isRange(range: unknown): boolean {
   if (!Array.isArray(range)) return false
   const [first, last, ...nodes] = range as unknown[]
-  return isSlot(first) && isSlot(last) && first <= last && nodes.every((node) => Array.isArray(node))
+  return isBelow(first, SLOTS) && isBelow(last, SLOTS) && Number(first) <= Number(last) && nodes.every(isNode)
 }
 
-function isSlot(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < SLOTS
+function hasMaster([, , master]: [unknown, unknown, [host: unknown]?]): boolean {
+  return Boolean(master?.[0])
+}
+
+/** ioredis passes over nodes without a host, and believes the others. */
+function isNode(node: unknown): boolean {
+  if (!Array.isArray(node)) return false
+  const [host, port] = node as unknown[]
+  return !host || (typeof host === 'string' && isBelow(port, PORTS))
+}
+
+/** With `stringNumbers`, an option of clients of the user, numbers are texts. */
+function isBelow(value: unknown, limit: number): boolean {
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+  return Number.isInteger(number) && (number as number) >= 0 && (number as number) < limit
 }
