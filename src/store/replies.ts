@@ -4,6 +4,8 @@ import { InternalError, describe } from '../errors.js'
 
 export function asInteger(reply: unknown): number {
   if (typeof reply === 'number' && Number.isSafeInteger(reply)) return reply
+  // of an ioredis client with `stringNumbers`; other texts arrive as `Buffer`
+  if (typeof reply === 'string' && /^-?\d{1,15}$/.test(reply)) return Number(reply)
   throw unexpected('an integer', reply)
 }
 

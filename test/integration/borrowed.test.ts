@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { ConnectionError, InvalidArgumentError } from '../../src/index.js'
 import { redisUrl } from '../support/redis.js'
-import { cleanUp, expectError, expectRoundTrip, makeClient, makePair, onCleanup } from './fixtures.js'
+import { cleanUp, expectError, expectRoundTrip, forgetReliable, makeClient, makePair, onCleanup } from './fixtures.js'
 
 describe('on a client of the user', () => {
   afterEach(cleanUp)
@@ -25,6 +25,21 @@ describe('on a client of the user', () => {
       expect(redis.status).to.equal('ready')
     })
   }
+
+  it('works where ioredis gives numbers as texts', async () => {
+    const redis = new Redis(redisUrl(), { stringNumbers: true })
+    onCleanup(() => redis.disconnect())
+    const pair = makePair('redisson', { redis })
+    const ticket = await pair.delayed.offer('later', 60_000)
+    expect(await pair.delayed.size()).to.equal(1)
+    expect(await pair.delayed.cancel(ticket)).to.equal(true)
+    await expectRoundTrip(pair)
+    const jobs = pair.client.getReliableQueue<string>(pair.name)
+    forgetReliable(pair.name)
+    await jobs.add('a job')
+    const message = await jobs.poll({ timeout: 5_000 })
+    expect(await message?.acknowledge()).to.equal(true)
+  })
 
   it('connects one that was lazy, and waits for one that connects', async () => {
     const lazy = new Redis(redisUrl(), { lazyConnect: true, enableOfflineQueue: false })

@@ -1,5 +1,4 @@
 /** Sentinels that name a server which is not the master: the others know better. */
-import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { createServer, type AddressInfo } from 'node:net'
 import { codecs } from '../../src/index.js'

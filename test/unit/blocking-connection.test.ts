@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis'
 import { BlockingConnection, learnClientId } from '../../src/redis/blocking/blocking-connection.js'
 import type { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import type { Waiter } from '../../src/redis/blocking/waiters.js'
+import { ClientEndedError } from '../../src/redis/topology/topology.js'
 import { nextTurn } from '../../src/timing/pause.js'
 
 describe('BlockingConnection', () => {
@@ -80,6 +81,61 @@ describe('BlockingConnection', () => {
       return Buffer.from('element')
     })
     expect(await takeOf(connection)).to.deep.equal([Buffer.from('element')])
+    await connection.close()
+  })
+
+  it('gives its connection up, with the reason, where the server refuses the waits and no key is to blame', async () => {
+    const refusing = new EventEmitter() as unknown as Redis
+    let current: Redis | undefined = refusing
+    const reasons: unknown[] = []
+    const connection = new BlockingConnection({
+      connection: {
+        get current() {
+          return current
+        },
+        drop: (_redis: Redis, why: unknown) => {
+          reasons.push(why)
+          current = undefined
+        },
+        get: () => Promise.resolve((current = new EventEmitter() as unknown as Redis)),
+        close: () => Promise.resolve(),
+      } as unknown as ReconnectingConnection,
+      beside: () => undefined,
+      command: {
+        wait: async (redis, [key = '']) => {
+          if (redis === refusing) throw Object.assign(new Error('NOPERM no BLMPOP'), { name: 'ReplyError' })
+          return [key, [Buffer.from('element')]]
+        },
+        more: () => Promise.resolve([]),
+        probe: () => Promise.resolve(),
+      },
+      shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+    expect(await takeOf(connection)).to.deep.equal([Buffer.from('element')])
+    expect(reasons.map(String)).to.deep.equal(['AuthError: NOPERM no BLMPOP'])
+    await connection.close()
+  })
+
+  it('ends its waits where the client of the user has ended, though waits have worked', async () => {
+    const connection = new BlockingConnection({
+      connection: {
+        current: undefined,
+        get: () => Promise.reject(new ClientEndedError(undefined)),
+        close: () => Promise.resolve(),
+      } as unknown as ReconnectingConnection,
+      beside: () => undefined,
+      command: { wait: () => expect.fail('it has no connection'), more: async () => [], probe: async () => undefined },
+      shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => false,
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+    expect(await takeOf(connection).catch((error: unknown) => error)).to.be.instanceOf(ClientEndedError)
     await connection.close()
   })
 

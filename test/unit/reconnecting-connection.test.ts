@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ReconnectingEvent } from '../../src/index.js'
 import { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
-import { NodeGoneError } from '../../src/redis/topology/topology.js'
+import { ClientEndedError, NodeGoneError } from '../../src/redis/topology/topology.js'
 
 describe('Link', () => {
   function linkThat(open: () => never, onReconnecting: (event: ReconnectingEvent) => void = () => {}) {
@@ -24,6 +24,16 @@ describe('Link', () => {
       expect(await link.get().catch((error: unknown) => error)).to.be.instanceOf(NodeGoneError)
       expect(opened).to.equal(attempt)
     }
+    await link.close()
+  })
+
+  it('rejects at once where the client of the user has ended', async () => {
+    const link = linkThat(() => {
+      throw new ClientEndedError(undefined)
+    })
+    const began = performance.now()
+    expect(await link.get().catch((error: unknown) => error)).to.be.instanceOf(ClientEndedError)
+    expect(performance.now() - began).to.be.below(4_000) // of five seconds
     await link.close()
   })
 

@@ -13,8 +13,9 @@ describe('decoders of replies', () => {
         [0, 0],
         [-1, -1],
         [2 ** 53 - 1, 2 ** 53 - 1],
+        ['-12', -12], // of an ioredis client with `stringNumbers`
       ],
-      [1.5, 2 ** 53, NaN, '1', bytes, null, undefined, [], 1n],
+      [1.5, 2 ** 53, NaN, '1.5', '', 'x', bytes, null, undefined, [], 1n],
     ],
     [
       replies.asLargeInteger,

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { UnsupportedServerError } from '../../errors.js'
+import { InternalError, UnsupportedServerError } from '../../errors.js'
 import { asArray, asBytes, asBytesArray, asBytesOrNull } from '../../store/replies.js'
 import type { End } from '../../store/list-store.js'
 import type { Sender } from '../../store/sender.js'
@@ -40,7 +40,7 @@ export class BlockingPop implements BlockingCommand {
         const reply = await redis.callBuffer('BLMPOP', seconds, keys.length, ...keys, end, 'COUNT', count)
         if (reply === null) return null
         const [key, elements] = asArray(reply)
-        return [asBytes(key).toString(), asBytesArray(elements)]
+        return popped(keys, key, asBytesArray(elements))
       } catch (thrown) {
         if (!(translateError(thrown) instanceof UnsupportedServerError)) throw thrown
         this.#multiPop = false
@@ -48,8 +48,8 @@ export class BlockingPop implements BlockingCommand {
     }
     const reply = await redis.callBuffer(this.#end === 'left' ? 'BLPOP' : 'BRPOP', ...keys, seconds)
     if (reply === null) return null
-    const [key, element] = asBytesArray(reply)
-    return [asBytes(key).toString(), [asBytes(element)]]
+    const [key, ...elements] = asBytesArray(reply)
+    return popped(keys, key, elements)
   }
 
   async more(key: string, count: number): Promise<Buffer[]> {
@@ -59,6 +59,13 @@ export class BlockingPop implements BlockingCommand {
   async probe(key: string): Promise<void> {
     await this.#sender.call('LLEN', [key])
   }
+}
+
+/** A server never pops nothing, nor from a list that it was not asked for: what says so is no reply to this command. */
+function popped(keys: readonly string[], key: unknown, elements: Buffer[]): Popped {
+  const name = asBytes(key).toString()
+  if (elements.length > 0 && keys.includes(name)) return [name, elements]
+  throw new InternalError('unexpected-reply', 'expected elements of a list that was asked for')
 }
 
 /** A move from one end of a list to one end of another, in one step at the server. */

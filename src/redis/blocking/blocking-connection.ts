@@ -13,7 +13,7 @@ import type { ReconnectingConnection } from '../connections/reconnecting-connect
 import { dropWhenOverdue } from '../replies/reply-watchdog.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
-import { NodeGoneError } from '../topology/topology.js'
+import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
 import { Waiters, type Served, type Waiter } from './waiters.js'
 
 /** How long one blocking command waits at the server before the next one is sent. */
@@ -174,7 +174,8 @@ export class BlockingConnection {
       const error = translateError(thrown)
       this.#waiters.settleAllEnded()
       if (error instanceof ConnectionError && this.#params.isConnected()) this.#params.shared.hasServed = true
-      if (!this.#params.shared.hasServed || error instanceof ShutdownError) this.#waiters.failAll(error)
+      const isFinal = error instanceof ShutdownError || error instanceof ClientEndedError
+      if (!this.#params.shared.hasServed || isFinal) this.#waiters.failAll(error)
       else if (error instanceof NodeGoneError) {
         await pause(RETRY_MS) // without a node to ask, the waiters would return at once
         this.#params.onGone(this.#waiters.removeAll())
@@ -246,7 +247,7 @@ export class BlockingConnection {
         this.#waiters.failAll(error)
         return
       }
-      this.#params.connection.drop(redis)
+      this.#params.connection.drop(redis, error)
       await pause(RETRY_MS)
       this.#params.onMoved(this.#waiters.removeAll(keys))
       return
@@ -264,7 +265,7 @@ export class BlockingConnection {
     if (found) return
     if (error instanceof UnsupportedServerError) for (const key of keys) this.#waiters.fail(key, error)
     else if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
-    else await pause(RETRY_MS)
+    else this.#params.connection.drop(redis, error) // `reconnecting` says why nothing arrives
   }
 
   #dropWhenOverdue(redis: Redis, dueMs: number, mostMs?: number): () => void {

@@ -14,6 +14,7 @@ export const OVERRIDES = {
   keyPrefix: '',
   retryStrategy: null,
   replyMapping: 'legacy',
+  stringNumbers: false,
   readOnly: false,
   enableOfflineQueue: false,
   autoResubscribe: false,

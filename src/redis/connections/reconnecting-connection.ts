@@ -15,14 +15,14 @@ import { remoteAddressOf, type IsStale } from './remote-address.js'
 import { guardReplies } from '../replies/reply-guard.js'
 import { translateError } from '../replies/server-errors.js'
 import { Opening } from './opening.js'
-import { NodeGoneError } from '../topology/topology.js'
+import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
 /** A connection that lived this long resets the back-off. */
 const STABLE_MS = 1_000
 
 /** A retry does not help against these errors, so waiting callers are rejected at once. */
-const FINAL = [AuthError, UnsupportedServerError, NodeGoneError]
+const FINAL = [AuthError, UnsupportedServerError, NodeGoneError, ClientEndedError]
 
 export interface LinkParams {
   readonly role: ReconnectingEvent['connection']
