@@ -528,7 +528,8 @@ describe('worker', () => {
     child.kill('SIGKILL')
     const worker = work(() => undefined)
     await eventually(() => expect(worker.counts.completed).to.equal(1))
-    expect(worker.handled[0]?.attempt).to.equal(2)
+    // more where the killed process was so slow that a visibility timeout of its own ended
+    expect(worker.handled[0]?.attempt).to.be.at.least(2)
   })
 
   it('rejects bad arguments with what was expected and what came', () => {
