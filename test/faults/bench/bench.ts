@@ -19,7 +19,7 @@ export const TUNING: ClientOptions = {
 }
 /** After a fault is over, everything overdue has to be delivered within this. */
 export const LATENESS_MS = SWEEP_MS + 1_000
-const LOAD: Omit<Load, 'from'> = { everyMs: 8, maxDelay: 1_000, farMs: 3_600_000, amend: true }
+const LOAD: Omit<Load, 'from'> = { everyMs: 9, maxDelay: 1_000, farMs: 3_600_000, amend: true }
 const FLEET: Readonly<Record<Role, number>> = { producer: 2, transferrer: 2, consumer: 2 }
 /** At the server at the same time, for one consumer: so many messages may be in its hands when it is killed. */
 export const TAKES = 4

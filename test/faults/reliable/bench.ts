@@ -18,7 +18,7 @@ import { partsOf } from './queue.js'
 export const VISIBILITY_MS = 1_000
 /** After a fault is over, everything visible has to be delivered within this. */
 const LATENESS_MS = VISIBILITY_MS + SWEEP_MS + 1_000
-const LOAD: Omit<Load, 'from'> = { everyMs: 20, maxDelay: 1_000, farMs: 3_600_000, amend: true }
+const LOAD: Omit<Load, 'from'> = { everyMs: 28, maxDelay: 1_000, farMs: 3_600_000, amend: true }
 const FLEET: Readonly<Record<Role, number>> = { producer: 2, worker: 2, poller: 1 }
 const CONCURRENCY = 10
 /** When a long handling began less than so long ago, much of it is left. */
