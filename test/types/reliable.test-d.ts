@@ -169,3 +169,13 @@ export function typedHandlers(): void {
   // @ts-expect-error the messages of `reports` would fail
   client.createWorker([tasks, reports], { welcome: () => {}, bill: () => {} })
 }
+
+export async function shardedTasks(): Promise<void> {
+  const sharded = client.getShardedReliableQueue<Tasks<{ welcome: Mail; bill: Invoice }>>('tasks', { shards: 4 })
+  is<Added>()(await sharded.addTask('bill', { amount: 1 }))
+  client.createWorker(sharded, { welcome: (mail) => is<Mail>()(mail), bill: (invoice) => is<Invoice>()(invoice) })
+  // @ts-expect-error the payload of another task
+  await sharded.addTask('welcome', { amount: 1 })
+  // @ts-expect-error messages of `bill` would fail
+  client.createWorker(sharded, { welcome: (mail) => mail })
+}
