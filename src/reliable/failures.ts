@@ -10,6 +10,7 @@ export interface FailedAttempt {
 
 /** The scripts keep 8,192 bytes of a history, and none of their lines is shorter than 17. */
 const MOST_LINES = 500
+const MOST_BYTES = 8_192
 
 /** The last lines of `<attempt> <epoch ms> <JSON text>`; what cannot be read is left out. */
 export function readFailures(lines: string): FailedAttempt[] {
@@ -19,6 +20,19 @@ export function readFailures(lines: string): FailedAttempt[] {
     if (attempt === undefined || at === undefined) return []
     return [{ attempt: Number(attempt), at: new Date(asNumber(at)), reason: clean(textIn(json)) }]
   })
+}
+
+/** The lines as the scripts write them; the oldest are left out where there is no room. */
+export function writeFailures(failures: readonly FailedAttempt[]): Buffer {
+  const lines: string[] = []
+  let bytes = 0
+  for (const { attempt, at, reason } of failures.slice(-MOST_LINES).reverse()) {
+    const line = `${attempt} ${at.getTime()} ${JSON.stringify(reason)}\n`
+    bytes += Buffer.byteLength(line)
+    if (bytes > MOST_BYTES) break
+    lines.push(line)
+  }
+  return Buffer.from(lines.reverse().join(''))
 }
 
 /** JSON of a text; any other bytes are shown as they are. */

@@ -2,7 +2,7 @@ import type { Codec } from '../codecs/codec.js'
 import type { RedelayedError } from '../errors.js'
 import type { EventName, Events, Listener } from '../events.js'
 import { deadLettersOf } from '../keys.js'
-import { integer, nonEmptyString, oneOf } from '../options.js'
+import { integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import type { QueueContext } from '../queues/context.js'
 import { QueueHandle } from '../queues/queue-handle.js'
 import { ReliableStore } from '../store/reliable-store.js'
@@ -16,6 +16,7 @@ import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from '
 import { Contents, type MessageInfo, type MessageState, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
+import { RawMessages, type RestoreItem, type RestoreOutcome, type StoredRawMessage } from './raw-messages.js'
 import { TASK_HEADER } from './record.js'
 import { Repeats } from './repeats/repeats.js'
 import { Schedules, type ScheduleInfo } from './repeats/schedules.js'
@@ -46,6 +47,7 @@ export class ReliableQueue<T = unknown> {
   readonly #acknowledger: Acknowledger<T>
   readonly #contents: Contents<T>
   readonly #changes: Changes<T>
+  readonly #raw: RawMessages<T>
   readonly #schedules: Schedules<T>
   #events: { readonly events: Events; readonly end: () => void } | undefined
 
@@ -68,6 +70,7 @@ export class ReliableQueue<T = unknown> {
     this.#claims = new Claims(handle, store, { acknowledger: this.#acknowledger, repeats, polls })
     this.#contents = new Contents(handle, store)
     this.#changes = new Changes(handle, store, keysOf)
+    this.#raw = new RawMessages(handle, store)
     this.#schedules = new Schedules(handle, store, repeats)
   }
 
@@ -457,6 +460,78 @@ export class ReliableQueue<T = unknown> {
     } catch (thrown) {
       throw this.#handle.attributed(thrown)
     }
+  }
+
+  /**
+   * Puts messages back as they were, such as after Redis has lost its data: with their due times, attempts, headers, failures and the
+   * bytes of their payloads. Where an id is there, its message stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves
+   * with what became of each, in order. Where a connection breaks, a message that a consumer handles at once can be restored once more.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError some may have been restored; the same call again restores the others
+   *
+   * @example
+   * ```ts
+   * const saved = await mails.getAllRaw(['welcome:ada'])
+   * const outcomes = await mails.restoreMany(saved.filter((message) => message !== null))
+   * console.log(outcomes) // ['present']
+   * ```
+   */
+  restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+    return this.#handle.attribute(this.#raw.restoreMany(messages))
+  }
+
+  /**
+   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it.
+   *
+   * @throws DecodeError the meta data of one of them cannot be read
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const [message] = await mails.getAllRaw(['welcome:ada'])
+   * console.log(message?.payload.length, 'bytes, due at', message?.dueAt)
+   * ```
+   */
+  getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
+    return this.#handle.attribute(this.#raw.getAll(ids))
+  }
+
+  /**
+   * Walks all messages in pages, as `listAll` does, with everything that `restoreMany` needs. `pageSize` is 1 to 1,000, default 500.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * for await (const page of mails.listAllRaw()) console.log(page.length, 'messages')
+   * ```
+   */
+  async *listAllRaw(options: { pageSize?: number } = {}): AsyncGenerator<StoredRawMessage[], void> {
+    const pageSize = this.#handle.checked(() => {
+      onlyKnown('options', options, ['pageSize'])
+      return integer('pageSize', options.pageSize ?? 500, 1, 1_000)
+    })
+    try {
+      yield* this.#raw.pages(pageSize)
+    } catch (thrown) {
+      throw this.#handle.attributed(thrown)
+    }
+  }
+
+  /**
+   * The clock that decides when something becomes visible, epoch milliseconds: that of Redis, unless the client uses its own.
+   *
+   * @throws ConnectionError
+   *
+   * @example
+   * ```ts
+   * const inAMinute = new Date((await mails.now()) + 60_000)
+   * await mails.add({ to: 'ada' }, { date: inAMinute })
+   * ```
+   */
+  now(): Promise<number> {
+    return this.#handle.attribute(this.#store.now())
   }
 
   /**

@@ -18,7 +18,7 @@ const ADD_ITEMS = 250
 const ADD_BYTES = 1024 * 1024
 
 /** The messages in parts that one script adds. */
-export function addPages<M extends NewMessage>(messages: readonly M[]): M[][] {
+export function addPages<M extends Pick<NewMessage, 'payload' | 'headers'>>(messages: readonly M[]): M[][] {
   const pages: M[][] = []
   let bytes = Infinity
   for (const message of messages) {
@@ -33,6 +33,32 @@ export function addPages<M extends NewMessage>(messages: readonly M[]): M[][] {
     }
   }
   return pages
+}
+
+/** A message that is put back as it was. */
+export interface RestoredMessage {
+  readonly id: string
+  /** Epoch milliseconds. */
+  readonly dueAt: number
+  readonly priority: number
+  readonly attempts: number
+  readonly headers: Buffer
+  readonly payload: Buffer
+  readonly expiresAt: number | null
+  readonly deliveryLimit: number | null
+  /** A line for each failed attempt. */
+  readonly failures: Buffer
+  /** The due time of the message of this id that it may replace. */
+  readonly replaces: number | null
+}
+
+export function restoreArgs(message: RestoredMessage): (Buffer | string)[] {
+  const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces } = message
+  return [
+    id,
+    `${priority},${dueAt},${attempts},${expiresAt ?? ''},${deliveryLimit ?? ''},${headers.length},${failures.length},${replaces ?? ''}`,
+    headers.length + failures.length === 0 ? payload : Buffer.concat([failures, headers, payload]),
+  ]
 }
 
 /** As few arguments as can be: the layers below take more time for each than all else does. */

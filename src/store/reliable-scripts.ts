@@ -55,6 +55,7 @@ export const poll = script(generated.reliablePoll, (reply) => asPollReply(reply)
 export const remove = script(generated.reliableRemove, asFlags)
 export const repeat = script(generated.reliableRepeat, asInteger)
 export const reschedule = script(generated.reliableReschedule, asTime)
+export const restore = script(generated.reliableRestore, asIntegers)
 export const update = script(generated.reliableUpdate, asInteger)
 
 function asIntegers(reply: unknown): number[] {

@@ -6,7 +6,7 @@ import { asPollReply } from './poll-reply.js'
 import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
 import * as scripts from './reliable-scripts.js'
 import type { AddReply, Claim, CountReply, GetReply, MessageReply, PollReply } from './reliable-scripts.js'
-import { itemArgs, type NewMessage } from './new-message.js'
+import { itemArgs, restoreArgs, type NewMessage, type RestoredMessage } from './new-message.js'
 import { run, runMany } from './run.js'
 import type { Sender } from './sender.js'
 import type { KeysOf } from './script.js'
@@ -122,6 +122,15 @@ export class ReliableStore {
     const [answer] = await runMany(sender, durableAdd, this.#scriptKeys, [args])
     if (answer === undefined || answer instanceof Error) throw answer ?? new InternalError('add-reply', 'there is none')
     return answer
+  }
+
+  /**
+   * Puts messages back as they were; resolves with what became of each, see the script. Sent again when the connection breaks: what a lost
+   * reply restored is there then, unless a consumer handled it in the meantime.
+   */
+  restore(messages: readonly RestoredMessage[]): Promise<number[]> {
+    const args = { channel: this.keys.channel, items: messages.flatMap(restoreArgs) }
+    return run(this.#sender, scripts.restore, this.#scriptKeys, args, { idempotent: true })
   }
 
   /** Hands out visible messages. Sent again when the connection breaks: what a lost reply held is redelivered when its visibility ends. */

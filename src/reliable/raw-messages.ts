@@ -1,0 +1,150 @@
+import { InvalidArgumentError, RedelayedError } from '../errors.js'
+import { integer, onlyKnown } from '../options.js'
+import type { QueueHandle } from '../queues/queue-handle.js'
+import { addPages, type RestoredMessage } from '../store/new-message.js'
+import type { ReliableStore, StoredMessage } from '../store/reliable-store.js'
+import { assertPriority, MAX_DELIVERIES, positive } from './add-options.js'
+import { readFailures, writeFailures, type FailedAttempt } from './failures.js'
+import { assertKnownId } from './message-id.js'
+import { encodeHeaders, readRecord, type Headers } from './record.js'
+
+/** All that there is of a message, with its payload as the queue's codec wrote it: enough to make the message again. */
+export interface RawMessage {
+  readonly id: string
+  /** When it is, was, or will be again visible, epoch milliseconds by the Redis clock. */
+  readonly dueAt: number
+  readonly priority: number
+  /** How often it was delivered. */
+  readonly attempts: number
+  readonly headers: Headers
+  readonly payload: Uint8Array
+  /** Epoch milliseconds; `null` when it never expires. */
+  readonly expiresAt: number | null
+  /** Its own, where it has one. */
+  readonly deliveryLimit: number | null
+  readonly failures: readonly FailedAttempt[]
+}
+
+/** A message as it lies in the queue. */
+export interface StoredRawMessage extends RawMessage {
+  /** Whether a consumer has it; then `dueAt` is the end of its visibility. */
+  readonly inFlight: boolean
+}
+
+/** A message that is put back. */
+export interface RestoreItem extends RawMessage {
+  /**
+   * The due time of the message of this id that this one may replace. Without it, and where that message has another due time or a
+   * consumer has it, the message that is there stays as it is.
+   */
+  readonly replaces?: number | undefined
+}
+
+/** `'present'`: a message of this id is there and stays as it is. */
+export type RestoreOutcome = 'restored' | 'replaced' | 'present'
+
+const OUTCOMES: readonly RestoreOutcome[] = ['present', 'restored', 'replaced']
+const ITEM_OPTIONS = [
+  'id',
+  'dueAt',
+  'priority',
+  'attempts',
+  'headers',
+  'payload',
+  'expiresAt',
+  'deliveryLimit',
+  'failures',
+  'replaces',
+  'inFlight',
+] as const
+const SCRIPTS_IN_FLIGHT = 4
+
+/** Reads and restores messages whole, with their payloads as bytes. */
+export class RawMessages<T> {
+  readonly #handle: QueueHandle<T>
+  readonly #store: ReliableStore
+
+  constructor(handle: QueueHandle<T>, store: ReliableStore) {
+    this.#handle = handle
+    this.#store = store
+  }
+
+  /** All are checked before anything is sent. */
+  async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+    const pages = addPages(Array.from(items, checked))
+    const outcomes: RestoreOutcome[][] = pages.map(() => [])
+    const left = pages.entries()
+    const work = async (): Promise<void> => {
+      for (const [at, page] of left)
+        outcomes[at] = (await this.#store.restore(page)).map((outcome) => OUTCOMES[outcome] ?? 'present')
+    }
+    await Promise.all(Array.from({ length: Math.min(SCRIPTS_IN_FLIGHT, pages.length) }, work))
+    return outcomes.flat()
+  }
+
+  async getAll(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
+    const bytes = ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
+    const found: (StoredRawMessage | null)[] = []
+    for await (const { messages } of this.#store.get(bytes))
+      found.push(...messages.map((message) => message && asRaw(message)))
+    return found
+  }
+
+  /** Pages of messages in the order of `Contents.list`; one that cannot be read is reported and left out. */
+  async *pages(pageSize: number): AsyncGenerator<StoredRawMessage[], void> {
+    for (const schedule of [...this.#store.keys.due.keys(), 'inFlight'] as const) {
+      for (let from = 0; ; from += pageSize) {
+        const ids = await this.#store.idsOf(schedule, ['-inf', '+inf'], from, pageSize)
+        for await (const { messages } of this.#store.get(ids)) {
+          const page = messages.flatMap((message) => (message === null ? [] : this.#readable(message)))
+          if (page.length > 0) yield page
+        }
+        if (ids.length < pageSize) break
+      }
+    }
+  }
+
+  #readable(message: StoredMessage): StoredRawMessage[] {
+    try {
+      return [asRaw(message)]
+    } catch (thrown) {
+      if (!(thrown instanceof RedelayedError)) throw thrown
+      this.#handle.context.hub.emit('error', this.#handle.withQueueName(thrown))
+      return []
+    }
+  }
+}
+
+function asRaw(message: StoredMessage): StoredRawMessage {
+  const { visibleAt, priority, attempts, inFlight } = message
+  const failures = readFailures(message.failures)
+  return {
+    id: message.id.toString(),
+    dueAt: visibleAt,
+    priority,
+    attempts,
+    inFlight,
+    failures,
+    ...readRecord(message.record),
+  }
+}
+
+function checked(item: RestoreItem, at: number): RestoredMessage {
+  const what = (name: string): string => `items[${at}].${name}`
+  onlyKnown(`items[${at}]`, item, ITEM_OPTIONS)
+  const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces } = item
+  if (!(payload instanceof Uint8Array)) throw new InvalidArgumentError(what('payload'), 'bytes', payload)
+  if (!Array.isArray(failures)) throw new InvalidArgumentError(what('failures'), 'an array', failures)
+  return {
+    id: assertKnownId(what('id'), id),
+    dueAt: integer(what('dueAt'), dueAt, 0, Number.MAX_SAFE_INTEGER),
+    priority: assertPriority(priority),
+    attempts: integer(what('attempts'), attempts, 0, Number.MAX_SAFE_INTEGER),
+    headers: encodeHeaders(headers),
+    payload: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
+    expiresAt: expiresAt === null ? null : positive(what('expiresAt'), expiresAt),
+    deliveryLimit: deliveryLimit === null ? null : integer(what('deliveryLimit'), deliveryLimit, 1, MAX_DELIVERIES),
+    failures: writeFailures(failures),
+    replaces: replaces === undefined ? null : integer(what('replaces'), replaces, 0, Number.MAX_SAFE_INTEGER),
+  }
+}

@@ -1,0 +1,84 @@
+-- Put messages back as they were: with their due times, attempts, failures, headers and payloads. Where the id is there, the message
+-- stays as it is, unless the caller names the due time that it has and no consumer has it: then the message that is put back takes its
+-- place. Neither the bound of the queue nor a pause applies: these messages were accepted before. The caller bounds the script's time by
+-- how many messages it sends.
+--
+-- KEYS[1] messages    hash  id -> record
+-- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures    hash  id -> a line for each failed attempt
+-- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[5] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
+-- KEYS[6] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[7] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[8] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[9] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[10] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[11] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[12] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[13] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
+--
+-- ARGV[1] channel  text    announces when something becomes visible
+-- ARGV[2..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
+--   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, headers and payload
+--
+-- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there
+local messages, deliveries, failures, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
+local channel = ARGV[1]
+
+-- include shared/schedules.lua
+
+-- include shared/locate.lua
+
+-- include shared/record.lua
+
+local function readDetails(text)
+  local priority, at, attempts, expires, limit, headers, history, replaces =
+    string.match(text, '^(%d),(%d+),(%d+),(%d*),(%d*),(%d+),(%d+),(%d*)$')
+  return {
+    priority = tonumber(priority), at = at, attempts = tonumber(attempts), history = tonumber(history), replaces = tonumber(replaces),
+    meta = writeMeta(tonumber(expires), tonumber(limit), tonumber(headers)),
+  }
+end
+
+-- Before anything is changed: the earliest of them is published.
+local details, first = {}, nil
+for at = 2, #ARGV, 3 do
+  local detail = readDetails(ARGV[at + 1])
+  details[#details + 1] = detail
+  if not first or tonumber(detail.at) < first then first = tonumber(detail.at) end
+end
+if first then announce({inFlight, unpack(due)}, ticks, channel, first) end
+
+-- In this order, so that after an error between them nothing that has a record is in no schedule.
+local function put(id, detail, body)
+  local rest = body
+  if detail.history > 0 then
+    redis.call('HSET', failures, id, string.sub(body, 1, detail.history))
+    rest = string.sub(body, detail.history + 1)
+  end
+  if detail.attempts > 0 then redis.call('HSET', deliveries, id, string.format('%.0f', detail.attempts)) end
+  redis.call('ZADD', due[detail.priority + 1], detail.at, id)
+  redis.call('HSET', messages, id, detail.meta .. rest)
+end
+
+local function restore(id, detail, body)
+  if redis.call('HEXISTS', messages, id) == 0 then
+    put(id, detail, body)
+    return 1
+  end
+  if not detail.replaces then return 0 end
+  local priority, visible, isTaken = locate(due, inFlight, id)
+  if not priority or isTaken or visible ~= detail.replaces then return 0 end
+  redis.call('HDEL', deliveries, id)
+  redis.call('HDEL', failures, id)
+  put(id, detail, body)
+  if priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
+  return 2
+end
+
+local reply = {}
+for n, detail in ipairs(details) do reply[n] = restore(ARGV[3 * n - 1], detail, ARGV[3 * n + 1]) end
+return reply
