@@ -700,8 +700,10 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
 
   async #poll(limit: number): Promise<T[]> {
     return this.#handle.trackOperation(async () => {
+      // a stranger can have written any number of entries that cannot be read
+      const until = performance.now() + this.#handle.context.settings.commandTimeout
       const values: T[] = []
-      while (values.length < limit) {
+      while (values.length < limit && (values.length > 0 || performance.now() < until)) {
         const entries = await this.#store.poll(limit - values.length).catch((error: unknown) => {
           if (values.length === 0) throw error
           return [] // what was taken before must reach the caller

@@ -21,18 +21,23 @@ export class ListElements<T> {
     return this.identity.keys.destination
   }
 
-  /** Takes the first readable element at an end. */
+  /** Takes the first readable element at an end; `null` also where none was met within the time that a call may take. */
   async pop(end: End): Promise<T | null> {
+    const until = this.#until
     for (;;) {
       const bytes = await this.store.pop(end)
       if (bytes === null) return null
       const [value] = await this.quarantine.accept([bytes])
       if (value !== undefined) return value
+      if (performance.now() >= until) return null
     }
   }
 
-  /** Takes up to `max` elements at an end, the nearest to it first. */
-  drain(end: End, max: number): Promise<T[]> {
+  /**
+   * Takes up to `max` elements at an end, the nearest to it first. None where none could be read until then, by the monotonic clock; by default within the
+   * time that a call may take.
+   */
+  drain(end: End, max: number, until: number = this.#until): Promise<T[]> {
     return this.handle.trackOperation(async () => {
       const values: T[] = []
       for (let isLast = false; !isLast && values.length < max;) {
@@ -41,9 +46,14 @@ export class ListElements<T> {
           return { elements: [], isLast: true } // what was taken before must reach the caller
         })
         values.push(...(await this.quarantine.accept(page.elements)))
-        isLast = page.isLast
+        isLast = page.isLast || (values.length === 0 && performance.now() >= until)
       }
       return values
     })
+  }
+
+  /** A stranger's elements that cannot be read are set aside one by one, and there can be any number of them. */
+  get #until(): number {
+    return performance.now() + this.handle.context.settings.commandTimeout
   }
 }

@@ -16,6 +16,15 @@ export interface QuarantinedEntry {
 /** How many entries `readQuarantine` returns without a limit. */
 export const DEFAULT_QUARANTINED = 100
 
+/** An element that was taken, and why it could not be decoded. */
+interface Undecodable {
+  readonly bytes: Buffer
+  readonly error: Error
+}
+
+/** How large elements that are set aside together are. */
+const MOST_BYTES = 2 ** 20
+
 /** The list of what could not be read of one queue. */
 export class Quarantine<T> {
   readonly #handle: QueueHandle<T>
@@ -40,29 +49,47 @@ export class Quarantine<T> {
   /** Decodes elements that were taken: those that cannot be decoded are set aside. */
   async accept(elements: readonly Buffer[]): Promise<T[]> {
     const values: T[] = []
+    let bad: Undecodable[] = []
+    let size = 0
     for (const bytes of elements) {
       try {
         values.push(this.#handle.decode(bytes))
       } catch (thrown) {
-        await this.setAside(bytes, toError(thrown))
+        bad.push({ bytes, error: toError(thrown) })
+        size += bytes.length
       }
+      if (size < MOST_BYTES) continue
+      await this.#setAside(bad)
+      bad = []
+      size = 0
     }
+    if (bad.length > 0) await this.#setAside(bad)
     return values
   }
 
-  /** Never rejects: the caller still gets what was taken together with these bytes. */
   async setAside(bytes: Buffer, error: Error): Promise<void> {
+    await this.#setAside([{ bytes, error }])
+  }
+
+  /** Never rejects: the caller still gets what was taken together with these elements. */
+  async #setAside(elements: readonly Undecodable[]): Promise<void> {
     const { context, name } = this.#handle
-    const record = Buffer.concat([Buffer.from(`undecodable ${Date.now()} `), bytes])
+    const head = Buffer.from(`undecodable ${Date.now()} `)
+    const records = elements.map(({ bytes }) => Buffer.concat([head, bytes]))
     try {
       // sent again when the connection breaks: twice is better than not at all
-      await this.#handle.call('RPUSH', [this.#key, record], { idempotent: true })
+      await this.#handle.call('RPUSH', [this.#key, ...records], { idempotent: true })
     } catch (thrown) {
-      const what = 'an element that cannot be decoded is lost, as it could not be set aside'
+      const what =
+        elements.length === 1
+          ? 'an element that cannot be decoded is lost, as it could not be set aside'
+          : `${elements.length} elements that cannot be decoded are lost, as they could not be set aside`
       context.hub.emit('error', failureOf(what, thrown, { queue: name }))
       return
     }
-    context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: 1, error })
+    for (const { error } of elements) {
+      context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: 1, error })
+    }
   }
 }
 

@@ -165,7 +165,7 @@ export class Waits<T> {
       // a drain must not wait for a connection longer than the caller
       if (timeoutMs !== 0 && !(await handle.attribute(blocking.reach({ timeoutMs, signal })))) return null
       for (const list of lists) {
-        const values = await list.drain(end, max)
+        const values = await list.drain(end, max, timeoutMs === 0 ? undefined : deadline)
         if (values.length > 0) return { list, values }
       }
       if (timeoutMs === 0) return null
@@ -181,6 +181,7 @@ export class Waits<T> {
         if (taken === null || list === undefined) return null
         const values = await list.quarantine.accept(taken.elements)
         if (values.length > 0) return { list, values }
+        if (performance.now() >= deadline) return null // behind what cannot be read there may be more of it, without end
       }
     } catch (thrown) {
       throw handle.attributed(thrown)

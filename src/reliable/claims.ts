@@ -114,18 +114,22 @@ export class Claims<T> {
     const { timeoutMs, visibilityMs, isFinal } = howToPoll(options)
     const how = { visibilityMs, beforehand }
     const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs
+    // of what cannot be read there can be any number, so that a poll which does not wait has an end of its own
+    const until =
+      timeoutMs === 0 ? performance.now() + this.#handle.context.settings.commandTimeout : (deadline ?? Infinity)
     for (;;) {
       if (signal?.aborted === true) throw toError(signal.reason)
-      const polled = timeoutMs === 0 ? await this.#now(count, how) : await this.#wait(count, how, deadline, signal)
+      const polled =
+        timeoutMs === 0 ? await this.#now(count, how, until) : await this.#wait(count, how, deadline, signal)
       const readable = await this.#read(polled)
       const messages = isFinal ? await this.#acknowledged(readable) : readable
       this.#emitPolled(messages)
-      if (messages.length > 0 || polled.length === 0) return messages
+      if (messages.length > 0 || polled.length === 0 || performance.now() >= until) return messages
     }
   }
 
   /** Up to `count` that are there. */
-  async #now(count: number, how: HowToHold): Promise<PolledRecord[]> {
+  async #now(count: number, how: HowToHold, until: number): Promise<PolledRecord[]> {
     const polled: PolledRecord[] = []
     while (polled.length < count) {
       const reply = await this.#poll(count - polled.length, how, false).catch((error: unknown) => {
@@ -135,6 +139,7 @@ export class Claims<T> {
       if (reply === undefined) break
       polled.push(...reply.messages)
       if (reply.next === null || reply.next > reply.now || reply.changed === 0) break
+      if (polled.length === 0 && performance.now() >= until) break
     }
     return polled
   }

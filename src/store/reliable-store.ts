@@ -81,6 +81,10 @@ const POLL_BUDGET_US = 2_000
 /** The time that a poll announces for an empty queue, counted from now. */
 const IDLE_MS = 3_600_000
 const TOKEN_BYTES = 6
+/** No setting is longer. */
+const SETTING_BYTES = 16
+/** Repeats up to this size are read together. */
+const SMALL_REPEAT = 65_536
 
 /** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
 const OTHER_REPEAT_BYTES = 1024 * 1024
@@ -279,22 +283,39 @@ export class ReliableStore {
     )
   }
 
-  async repeat(name: string): Promise<Buffer | null> {
+  async repeat(name: string | Buffer): Promise<Buffer | null> {
     return asBytesOrNull(await this.#callIdempotent('HGET', this.keys.repeats, name))
   }
 
-  /** All repeats by their names; `null` for one that was removed meanwhile. */
-  async repeats(): Promise<[name: Buffer, value: Buffer | null][]> {
-    const names = asArray(await this.#callIdempotent('HKEYS', this.keys.repeats)).map(asBytes)
-    if (names.length === 0) return []
-    const values = asArray(await this.#callIdempotent('HMGET', this.keys.repeats, ...names))
-    return names.map((name, at) => [name, asBytesOrNull(values[at] ?? null)])
+  /** All repeats by their names; `null` for one that was removed meanwhile, the number of bytes for one that is larger than any can be. */
+  async *repeats(): AsyncGenerator<[name: Buffer, value: Buffer | number | null], void> {
+    const { repeats } = this.keys
+    const most = mostRepeatBytes(this.#settings.maxPayloadBytes)
+    const names = asArray(await this.#callIdempotent('HKEYS', repeats)).map(asBytes)
+    for (const page of pagesOf(names, READS)) {
+      // together but for the large ones: any client can have written any number of any size
+      const sizes = (await Promise.all(page.map((name) => this.#callIdempotent('HSTRLEN', repeats, name)))).map(
+        asInteger,
+      )
+      const small = page.filter((_, at) => (sizes[at] ?? 0) <= SMALL_REPEAT)
+      const values = small.length === 0 ? [] : asArray(await this.#callIdempotent('HMGET', repeats, ...small))
+      let next = 0
+      for (const [at, name] of page.entries()) {
+        const size = sizes[at] ?? 0
+        if (size <= SMALL_REPEAT) yield [name, asBytesOrNull(values[next++] ?? null)]
+        else yield [name, size <= most ? await this.repeat(name) : size]
+      }
+    }
   }
 
-  /** The values of some settings; `null` for one that is not set. */
+  /** The values of some settings; `null` for one that is not set, or longer than any of them. */
   async settings(names: readonly string[]): Promise<(string | null)[]> {
-    const values = asArray(await this.#callIdempotent('HMGET', this.keys.config, ...names))
-    return values.map((value) => asBytesOrNull(value)?.toString() ?? null)
+    const { config } = this.keys
+    const sizes = await Promise.all(names.map((name) => this.#callIdempotent('HSTRLEN', config, name)))
+    const fit = names.filter((_, at) => asInteger(sizes[at]) <= SETTING_BYTES)
+    if (fit.length === 0) return names.map(() => null)
+    const values = asArray(await this.#callIdempotent('HMGET', config, ...fit))
+    return names.map((name) => asBytesOrNull(values[fit.indexOf(name)] ?? null)?.toString() ?? null)
   }
 
   async size(): Promise<number> {

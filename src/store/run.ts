@@ -22,6 +22,9 @@ export async function run<S extends ScriptSource, R>(
   return script.decode(reply)
 }
 
+/** Others can flush the scripts between two commands of a pipeline; in the last round each call has the text. */
+const MOST_ROUNDS = 3
+
 /**
  * Many runs of one script in one pipeline. A pipeline cannot react to an unknown hash on its way, so the calls that met
  * one are sent once more, the first of them with the text.
@@ -34,12 +37,14 @@ export async function runMany<S extends ScriptSource, R>(
 ): Promise<(R | Error)[]> {
   const lists = argsOfEach.map((args) => commandArgs(script.source, keys, args))
   const replies = await sender.pipeline(lists.map((list) => ['EVALSHA', [script.source.sha1, ...list]] as const))
-  const unknown = replies.flatMap((reply, index) => (isUnknownScript(reply) ? [index] : []))
-  if (unknown.length > 0) {
+  for (let round = 1; round <= MOST_ROUNDS; round++) {
+    const unknown = replies.flatMap((reply, index) => (isUnknownScript(reply) ? [index] : []))
+    if (unknown.length === 0) break
+    const isLast = round === MOST_ROUNDS
     const again = await sender.pipeline(
       unknown.map((index, position) => {
         const list = lists[index] ?? []
-        if (position === 0) return ['EVAL', [script.source.source, ...list]] as const
+        if (position === 0 || isLast) return ['EVAL', [script.source.source, ...list]] as const
         return ['EVALSHA', [script.source.sha1, ...list]] as const
       }),
     )

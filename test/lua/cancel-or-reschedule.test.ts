@@ -71,6 +71,26 @@ describe('cancel-or-reschedule.lua', () => {
     published?: number[]
   }[] = [
     {
+      what: 'announces the first one behind entries with a negative due time, which are never delivered',
+      before: {
+        timeouts: [
+          [b, -1],
+          [a, 10],
+          [d, 30],
+        ],
+      },
+      args: { due: 10, prefix: prefixOf(a), delayMs: 0 },
+      reply: NOW,
+      after: {
+        timeouts: [
+          [b, -1],
+          [d, 30],
+          [a, NOW],
+        ],
+      },
+      published: [30],
+    },
+    {
       what: 'removes the head and announces the next one',
       args: { due: 10, prefix: prefixOf(a) },
       reply: 0,

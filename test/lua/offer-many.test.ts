@@ -70,6 +70,19 @@ describe('offer-many.lua', () => {
       published: [NOW + 300],
     },
     {
+      what: 'announces the first one behind entries with a negative due time, which are never delivered',
+      before: { timeouts: [[c, -1]] },
+      items: [[500, a]],
+      after: {
+        timeouts: [
+          [c, -1],
+          [a, NOW + 500],
+        ],
+        order: [a],
+      },
+      published: [NOW + 500],
+    },
+    {
       what: 'leaves the order list out when `inOrder` is false',
       before: {},
       items: [[500, c]],

@@ -71,6 +71,20 @@ describe('offer.lua', () => {
       published: [],
     },
     {
+      what: 'announces the first one behind entries with a negative due time, which are never delivered',
+      before: { timeouts: [[b, -1]], order: [b] },
+      args: { entry: a },
+      reply: DUE,
+      after: {
+        timeouts: [
+          [b, -1],
+          [a, DUE],
+        ],
+        order: [b, a],
+      },
+      published: [DUE],
+    },
+    {
       what: 'announces a new head, and appends it to the order list all the same',
       before: {
         timeouts: [

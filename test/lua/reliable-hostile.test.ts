@@ -1,6 +1,15 @@
 /** What others have written into the keys of a reliable queue: settings, histories, and keys of another type. */
 import { expect } from 'chai'
-import { add, configure, extend, get, negativeAcknowledge, poll, update } from '../../src/store/reliable-scripts.js'
+import {
+  add,
+  configure,
+  count,
+  extend,
+  get,
+  negativeAcknowledge,
+  poll,
+  update,
+} from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import { handled, having, NOW, record, useReliable, type ReliableFixture } from './reliable-support.js'
 import { commandCalls } from './support.js'
@@ -56,6 +65,32 @@ describe('hostile data of a reliable queue', () => {
       expect(await rig.redis.zscore(queue.keys.due0, 'y')).to.equal(String(NOW))
     })
   }
+
+  it('reads no setting that is longer than any of them: each script would copy it', async () => {
+    const names = [
+      'pollPaused',
+      'addPaused',
+      'visibilityTimeout',
+      'deliveryLimit',
+      'deadLetters',
+      'maxSize',
+      'maxMessageBytes',
+    ]
+    const long = names.map((name) => [name, `1${' '.repeat(16)}`] as const)
+    const queue = await rig.queue({ config: long })
+    const { channel } = queue
+    const item = [Buffer.from('y'), Buffer.from('0,5000,,,0,,'), Buffer.from('payload')]
+    const how = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, items: item }
+    const calls = await commandCalls(rig.redis, async () => {
+      expect(await run(rig.sender, add, queue.keys, how)).to.deep.equal({ now: NOW, outcomes: [1] })
+    })
+    expect(calls).to.include({ hmget: 1, hlen: 1 }) // the record
+    expect(calls).to.not.include.keys('hget')
+    const polled = await commandCalls(rig.redis, () => run(rig.sender, poll, queue.keys, pollArgs(queue)))
+    expect(polled).to.not.include.any.keys('hget', 'hmget')
+    const counted = await commandCalls(rig.redis, () => run(rig.sender, count, queue.keys, { nowMs: NOW }))
+    expect(counted).to.not.include.any.keys('hget', 'hmget')
+  })
 
   for (const [what, history] of [
     ['newlines', '\n'.repeat(1_048_576)],

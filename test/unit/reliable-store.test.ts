@@ -43,6 +43,38 @@ describe('ReliableStore', () => {
     expect(text).to.include({ lease: '1 token', polledAt: NOW, visibleUntil: NOW + 30_000 })
   })
 
+  it('reads any number of repeats, few together, large ones alone, and none that is larger than any can be', async () => {
+    const names = Array.from({ length: 200_000 }, (_, n) => Buffer.from(`${n}`))
+    const sizes = new Map([
+      ['5', 1_000_000],
+      ['7', 2 ** 29],
+    ])
+    const commands: string[] = []
+    let together = 0
+    const call = async (command: string, [, ...fields]: readonly unknown[]): Promise<unknown> => {
+      commands.push(command)
+      if (command === 'HKEYS') return names
+      if (command === 'HSTRLEN') return sizes.get(String(fields[0])) ?? 10
+      if (command === 'HGET') return Buffer.from('large')
+      together = Math.max(together, fields.length)
+      return fields.map((field) => Buffer.from(`of ${String(field)}`))
+    }
+    const identity = { keys: reliableKeys('jobs'), dead: reliableKeys(deadLettersOf('jobs')) }
+    const store = new ReliableStore({ call, pipeline: async () => [] }, resolveSettings({}), identity)
+    const found: [string, string][] = []
+    for await (const [name, value] of store.repeats()) found.push([String(name), String(value)])
+    expect(found).to.have.length(names.length)
+    expect(found.slice(4, 9)).to.deep.equal([
+      ['4', 'of 4'],
+      ['5', 'large'],
+      ['6', 'of 6'],
+      ['7', String(2 ** 29)],
+      ['8', 'of 8'],
+    ])
+    expect(commands.filter((command) => command === 'HGET')).to.have.length(1)
+    expect(together).to.be.at.most(1_000)
+  })
+
   it('counts how long a message is held from when the poll was sent, not from when its reply came', async () => {
     let repliedAt = Infinity
     const { store } = storeOf(async () => {

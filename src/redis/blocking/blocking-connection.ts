@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import {
+  AuthError,
   CommandError,
   ConnectionError,
   ShutdownError,
@@ -263,7 +264,9 @@ export class BlockingConnection {
       }
     }
     if (found) return
-    if (error instanceof UnsupportedServerError) for (const key of keys) this.#waiters.fail(key, error)
+    // a server that does not know the command, or a user who may not send it any more: to wait on would never end, and look like an empty queue
+    const isRefused = error instanceof UnsupportedServerError || error instanceof AuthError
+    if (isRefused) for (const key of keys) this.#waiters.fail(key, error)
     else if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
     else this.#params.connection.drop(redis, error) // `reconnecting` says why nothing arrives
   }

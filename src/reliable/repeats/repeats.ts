@@ -22,6 +22,8 @@ import { MOST_MS, repeatTurns } from './turns.js'
 const MOST_TICKS = 200
 const MOST_BYTES = 1024 * 1024
 const NOTHING = Buffer.alloc(0)
+/** So many repeats are remembered as reported: names are what others have written, without end. */
+const MOST_NAMES = 1_000
 
 /** One tick and when its message expires. */
 interface Tick {
@@ -128,7 +130,7 @@ export class Repeats {
   #noteSkipped(name: string, skipped: boolean): void {
     if (!skipped) {
       this.#skipping.delete(name)
-    } else if (!this.#skipping.has(name)) {
+    } else if (!this.#skipping.has(name) && this.#skipping.size < MOST_NAMES) {
       this.#skipping.add(name)
       const message = `only the last ${MOST_MISSED} missed ticks of all repeats of the queue have messages`
       this.#report(name, new RedelayedError('ERR_TICKS_SKIPPED', message))
@@ -193,8 +195,10 @@ export class Repeats {
   #report(name: string, thrown: unknown): void {
     const error = toError(thrown)
     if (error instanceof ShutdownError) return
-    if (error instanceof UnsupportedOperationError && this.#reported.has(name)) return
-    this.#reported.add(name)
+    if (error instanceof UnsupportedOperationError) {
+      if (this.#reported.has(name) || this.#reported.size >= MOST_NAMES) return
+      this.#reported.add(name)
+    }
     const what = `the repeat ${JSON.stringify(name.slice(0, 100))}`
     this.#handle.context.hub.emit('error', failureOf(what, error, { queue: this.#handle.name }))
   }

@@ -1,4 +1,4 @@
-import { InternalError, RedelayedError } from '../../errors.js'
+import { DecodeError, InternalError, RedelayedError } from '../../errors.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { ReliableStore } from '../../store/reliable-store.js'
 import type { Headers } from '../record.js'
@@ -56,7 +56,7 @@ export class Schedules<T> {
 
   async list(): Promise<ScheduleInfo<T>[]> {
     const infos: ScheduleInfo<T>[] = []
-    for (const [name, value] of await this.#store.repeats()) {
+    for await (const [name, value] of this.#store.repeats()) {
       const info = await repeatTurns.take(() => this.#infoOf(name.toString(), value))
       if (info !== undefined) infos.push(info)
     }
@@ -76,9 +76,10 @@ export class Schedules<T> {
     throw new InternalError('repeat-changed', `others changed it ${MAX_ATTEMPTS} times in between`)
   }
 
-  #infoOf(name: string, value: Buffer | null): ScheduleInfo<T> | undefined {
+  #infoOf(name: string, value: Buffer | number | null): ScheduleInfo<T> | undefined {
     if (value === null) return undefined // it was ended meanwhile
     try {
+      if (typeof value === 'number') throw new DecodeError('repeat', `${value} bytes, which is too many`)
       const { tick, definition } = readState(value, this.#handle.context.settings.maxPayloadBytes)
       const { every, cron, timeZone, headers, priority, payload } = definition
       return {

@@ -19,14 +19,19 @@ local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
 
 -- include shared/milliseconds.lua
 
+-- What has a negative due time is no head: a transfer sets it aside.
+local function head()
+  return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+end
+
 local function announceHead()
-  local head = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
-  if head[2] then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(tonumber(head[2])))) end
+  local due = tonumber(head()[2])
+  if due then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(due))) end
 end
 
 local entry = findEntry(timeouts, due, prefix)
 if not entry then return false end
-local wasHead = redis.call('ZRANGE', timeouts, 0, 0)[1] == entry
+local wasHead = head()[1] == entry
 
 if delay < 0 then
   -- an id of 8 or 16 bytes, with its length before it, or one of the old format stands in the order list
@@ -41,5 +46,5 @@ local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
 local newDueText = string.format('%.0f', newDue)
 redis.call('ZADD', timeouts, 'XX', newDueText, entry)
-if wasHead or redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then announceHead() end
+if wasHead or head()[1] == entry then announceHead() end
 return newDueText

@@ -26,7 +26,7 @@ end
 copy(KEYS[1], KEYS[3])
 if KEYS[2] ~= KEYS[1] then copy(KEYS[2], KEYS[4]) end
 if ARGV[2] ~= '' then
-  local head = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+  local head = redis.call('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if head[2] then redis.call('PUBLISH', ARGV[2], string.format('%.0f', math.floor(tonumber(head[2])))) end
 end
 return 1

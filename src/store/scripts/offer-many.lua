@@ -48,7 +48,8 @@ if ordered then
     return pushed
   end
 end
-local head = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
+-- what has a negative due time is no head: a transfer sets it aside, and until then it must keep nothing from being announced
+local head = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 for _, entry in ipairs(added) do
   if entry == head[1] then
     local published = redis.pcall('PUBLISH', channel, string.format('%.0f', head[2]))

@@ -50,7 +50,8 @@ if ARGV[5] == '1' then
     return pushed
   end
 end
-if redis.call('ZRANGE', timeouts, 0, 0)[1] == entry then
+-- what has a negative due time is no head: a transfer sets it aside, and until then it must keep nothing from being announced
+if redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1] == entry then
   local published = redis.pcall('PUBLISH', channel, dueText)
   if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
     redis.call('ZREM', timeouts, entry)

@@ -48,9 +48,9 @@ local TOGETHER = 10
 -- include shared/settings.lua
 
 local now = milliseconds(ARGV[2])
-local settings = redis.pcall('HMGET', config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive')
-local isPaused, maxSize, maxBytes = settings[1] == '1', setting(settings[2], 1), setting(settings[3], 1)
-local delayOfAll, ttlOfAll = setting(settings[4], 0) or 0, setting(settings[5], 1)
+local settings = stored(config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive')
+local isPaused, maxSize, maxBytes = settings.addPaused == '1', setting(settings.maxSize, 1), setting(settings.maxMessageBytes, 1)
+local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.timeToLive, 1)
 
 -- After a delay, or at a moment that is not before now.
 local function visibleAt(text)

@@ -26,6 +26,8 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/schedules.lua
 
+-- include shared/settings.lua
+
 local now = milliseconds(ARGV[1])
 local visible, delayed = redis.call('ZCOUNT', inFlight, '-inf', now), 0
 local held = redis.call('ZCARD', inFlight) - visible
@@ -36,8 +38,8 @@ end
 local first = earliest(due)
 local ended = tonumber(redis.call('ZRANGE', inFlight, 0, 0, 'WITHSCORES')[2])
 if ended and ended <= now and (not first or ended < first) then first = ended end -- visible since then
-local settings = redis.pcall('HMGET', config, 'addPaused', 'pollPaused')
+local settings = stored(config, 'addPaused', 'pollPaused')
 return {
   string.format('%.0f', now), redis.call('HLEN', messages), visible, delayed, held, redis.call('HLEN', KEYS[3]),
-  first and string.format('%.0f', first) or '', settings[1] == '1' and 1 or 0, settings[2] == '1' and 1 or 0
+  first and string.format('%.0f', first) or '', settings.addPaused == '1' and 1 or 0, settings.pollPaused == '1' and 1 or 0
 }

@@ -59,9 +59,9 @@ local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
-local settings = redis.pcall('HMGET', config, 'deliveryLimit', 'deadLetters')
-local limitOfAll = setting(settings[1], 1, 1000000) or 10
-if settings[2] == '0' then dead = nil end
+local settings = stored(config, 'deliveryLimit', 'deadLetters')
+local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
+if settings.deadLetters == '0' then dead = nil end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
 if how ~= 'rejected' then announce({inFlight, unpack(due)}, ticks, channel, visible) end
@@ -92,5 +92,5 @@ for at = 7, #ARGV, 2 do
   end
   reply[#reply + 1] = result
 end
-if deadLettered > 0 and dead then redis.call('PUBLISH', deadChannel, string.format('%.0f', now)) end
+if deadLettered > 0 and dead then redis.pcall('PUBLISH', deadChannel, string.format('%.0f', now)) end -- its consumers sweep
 return reply

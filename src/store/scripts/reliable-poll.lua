@@ -91,14 +91,14 @@ end
 
 -- include shared/settings.lua
 
-local settings = redis.pcall('HMGET', config, 'pollPaused', 'visibilityTimeout', 'deliveryLimit', 'deadLetters')
+local settings = stored(config, 'pollPaused', 'visibilityTimeout', 'deliveryLimit', 'deadLetters')
 local visibility = tonumber(ARGV[6])
-if visibility < 0 then visibility = setting(settings[2], 1) or 30000 end
+if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
 visibility = math.min(visibility, MAX - now)
 local ending = string.format('%.0f', now + visibility)
-local limitOfAll = setting(settings[3], 1, 1000000) or 10
-if settings[4] == '0' then dead = nil end
-if settings[1] == '1' then want = 0 end
+local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
+if settings.deadLetters == '0' then dead = nil end
+if settings.pollPaused == '1' then want = 0 end
 bypassOomCheck(inFlight)
 
 -- include shared/beforehand.lua
@@ -185,7 +185,7 @@ local reply = {'', '', 0, visibility, returned, 0, 0, 0, '', 0}
 
 -- Repeats whose tick has come.
 local ticking, size = {}, 0
-if settings[1] ~= '1' then ticking = redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, 10) end
+if settings.pollPaused ~= '1' then ticking = redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, 10) end
 if ticking.err then note('the times of repeats', ticking.err) end
 for _, name in ipairs(ticking) do
   if size >= BYTES then break end -- the others are due still
@@ -195,13 +195,13 @@ for _, name in ipairs(ticking) do
     redis.call('ZADD', ticks, string.format('%.0f', now + LATER_MS), name)
   elseif length > tonumber(ARGV[11]) then
     redis.call('ZREM', ticks, name)
-    reply[8] = reply[8] + 1
+    reply[8], size = reply[8] + 1, size + #name
     reply[#reply + 1], reply[#reply + 2] = name, false
   else
     local value = redis.call('HGET', repeats, name)
     if value then
       redis.call('ZADD', ticks, string.format('%.0f', now + PREPARE_MS), name)
-      reply[8], size = reply[8] + 1, size + length
+      reply[8], size = reply[8] + 1, size + length + #name
       reply[#reply + 1], reply[#reply + 2] = name, value
     else
       redis.call('ZREM', ticks, name)
@@ -351,14 +351,20 @@ for at = 10, 1, -1 do
   end
 end
 
+-- After an error here, what was handed out would reach nobody: it would lose an attempt each time, and become a dead letter unseen.
+local function publish(where, at)
+  local published = redis.pcall('PUBLISH', where, string.format('%.0f', at))
+  if type(published) == 'table' and published.err then note('the channel', published.err) end
+end
+
 local following = earliest({inFlight, ticks, unpack(due)})
 following = following and math.ceil(following)
-if settings[1] == '1' then following = nil end
+if settings.pollPaused == '1' then following = nil end
 if handed + returned + #ticking + expired + deadLettered > 0 or ARGV[9] == '1' then
   local look = following or now + tonumber(ARGV[8])
-  if look <= MAX then redis.call('PUBLISH', channel, string.format('%.0f', math.floor(look))) end
+  if look <= MAX then publish(channel, math.floor(look)) end
 end
-if deadLettered > 0 and dead then redis.call('PUBLISH', ARGV[2], string.format('%.0f', now)) end
+if deadLettered > 0 and dead then publish(ARGV[2], now) end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 reply[1], reply[2] = string.format('%.3f', nowExact), following and string.format('%.0f', following) or ''
 reply[3], reply[6], reply[7], reply[9], reply[10] = subscribers[2] or 0, expired, deadLettered, problem, changed + looked

@@ -47,7 +47,7 @@ local now = milliseconds(ARGV[2])
 if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
 
 local size = (#ARGV - 8) / 3
-local maxSize = size > 0 and setting(redis.pcall('HGET', KEYS[17], 'maxSize'), 1)
+local maxSize = size > 0 and setting(stored(KEYS[17], 'maxSize').maxSize, 1)
 if maxSize then
   -- the message that goes makes room; one that is there is not added again
   local taken = redis.call('HLEN', messages) - (withdrawn ~= '' and redis.call('HEXISTS', messages, withdrawn) or 0)

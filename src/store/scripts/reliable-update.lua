@@ -31,7 +31,7 @@ local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEY
 
 -- include shared/settings.lua
 
-local maxBytes = setting(redis.pcall('HGET', KEYS[2], 'maxMessageBytes'), 1)
+local maxBytes = setting(stored(KEYS[2], 'maxMessageBytes').maxMessageBytes, 1)
 if maxBytes and #payload > maxBytes then return -5 end
 local record = redis.call('HGET', messages, id)
 local priority, visible, isTaken = locate(due, inFlight, id)

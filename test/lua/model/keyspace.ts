@@ -93,8 +93,13 @@ export class Keyspace {
     this.#published.push([channel, String(dueTime)])
   }
 
+  /** The first that is delivered: what has a negative due time never is. */
+  headOf(schedule: string): Pending | undefined {
+    return this.schedule(schedule).find(({ score }) => score >= 0)
+  }
+
   announceHead(channel: string, schedule: string): void {
-    const [head] = this.schedule(schedule)
+    const head = this.headOf(schedule)
     if (head !== undefined) this.publish(channel, head.score)
   }
 

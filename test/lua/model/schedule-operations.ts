@@ -49,7 +49,7 @@ export const scheduleOperations = {
       if (present !== null) return -1
       redis.put(timeouts, text(entry), due)
       if (ordered) redis.list(order).push(text(entry))
-      if (redis.schedule(timeouts)[0]?.entry === text(entry)) redis.publish(channel, due)
+      if (redis.headOf(timeouts)?.entry === text(entry)) redis.publish(channel, due)
       return due
     },
   }),
@@ -91,7 +91,7 @@ export const scheduleOperations = {
           added.add(entry)
         }
       }
-      const [head] = redis.schedule(timeouts)
+      const head = redis.headOf(timeouts)
       if (head !== undefined && added.has(head.entry)) redis.publish(channel, head.score)
       return { now: nowMs, others: [...others] }
     },
@@ -125,15 +125,14 @@ export const scheduleOperations = {
       if (found === undefined) return null
       const newDue = nowMs + delayMs
       if (!Number.isSafeInteger(newDue)) return -2
-      const headBefore = redis.schedule(timeouts)[0]
+      const headBefore = redis.headOf(timeouts)
       if (delayMs < 0) {
         redis.drop(timeouts, found.entry)
         if (parse(found.entry)?.inOrder) redis.pull(order, found.entry)
       } else {
         redis.put(timeouts, found.entry, newDue)
       }
-      if (headBefore === found || redis.schedule(timeouts)[0]?.entry === found.entry)
-        redis.announceHead(channel, timeouts)
+      if (headBefore === found || redis.headOf(timeouts)?.entry === found.entry) redis.announceHead(channel, timeouts)
       return delayMs < 0 ? 0 : newDue
     },
   }),

@@ -4,3 +4,16 @@ local function setting(text, least, most)
   local number = type(text) == 'string' and #text <= 16 and string.match(text, '^%d+$') and tonumber(text)
   if number and number >= least and number <= (most or 9007199254740991) then return number end
 end
+
+-- Some settings by their names as far as they are stored, or the error of a key of another type. A text that is longer than any setting
+-- is not read: each script would copy a stranger's 100 MB.
+local function stored(config, ...)
+  local fields, found = redis.pcall('HLEN', config), {}
+  if type(fields) == 'table' then return fields end
+  if fields == 0 then return found end
+  for _, name in ipairs({...}) do
+    local size = redis.call('HSTRLEN', config, name)
+    if size > 0 and size <= 16 then found[name] = redis.call('HGET', config, name) end
+  end
+  return found
+end

@@ -1,0 +1,133 @@
+/**
+ * What somebody with nothing but a connection to Redis can do beside writing odd data into keys, which is in keys.test.ts: taking rights away, and
+ * data in such numbers that a call does not come to its end.
+ */
+import { expect } from 'chai'
+import type { Redis } from 'ioredis'
+import { AuthError, codecs, type RedelayedError } from '../../src/index.js'
+import { queueKeys, reliableKeys } from '../../src/keys.js'
+import { cleanUp, makeClient, rawTo } from '../integration/fixtures.js'
+import { eventually } from '../support/events.js'
+import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
+import { uniqueName } from '../support/redis.js'
+
+/** To go through them takes seconds, many times as long as a call may take here. */
+const MANY = 60_000
+const LIMIT_MS = 1_500
+const NOT_MSGPACK = Buffer.from([0xc1, 1, 2])
+const string = { codec: codecs.string() }
+
+describe('attacks over a Redis connection', function () {
+  this.timeout(60_000)
+  let server: RedisServer
+  let raw: Redis
+
+  before(async function () {
+    requireServerBin(this)
+    server = await startRedis()
+  })
+  after(() => server?.stop())
+  beforeEach(() => (raw = rawTo(server.port)))
+  afterEach(cleanUp)
+
+  /** A user of that name and of all rights. */
+  async function urlOf(user: string): Promise<string> {
+    await raw.call('ACL', 'SETUSER', user, 'reset', 'on', '>secret', '~*', '&*', '+@all')
+    return `redis://${user}:secret@127.0.0.1:${server.port}`
+  }
+
+  async function fill(
+    command: string,
+    key: string,
+    of: (n: number) => readonly (string | number | Buffer)[],
+  ): Promise<void> {
+    for (let from = 0; from < MANY; from += 1_000) {
+      await raw.call(command, key, ...Array.from({ length: 1_000 }, (_, n) => of(from + n)).flat())
+    }
+  }
+
+  it('a consumer that may not publish any more gets its messages, and an event says why others wait longer', async () => {
+    const client = makeClient({ url: await urlOf('mute') })
+    const problems: RedelayedError[] = []
+    client.on('error', (error) => problems.push(error))
+    const queue = client.getReliableQueue<string>(uniqueName(), string)
+    await queue.addMany(['a', 'b', 'c'].map((payload) => ({ payload })))
+    await raw.call('ACL', 'SETUSER', 'mute', '-publish')
+    const polled = [await queue.poll(), await queue.poll({ timeout: 10_000 }), await queue.poll()]
+    expect(polled.map((message) => message?.payload)).to.deep.equal(['a', 'b', 'c'])
+    expect(polled.map((message) => message?.attempt)).to.deep.equal([1, 1, 1])
+    expect(problems.map(({ message }) => message).join()).to.match(/the channel: /)
+  })
+
+  it('a take that is not permitted any more rejects, instead of waiting at a queue that looks empty', async () => {
+    const client = makeClient({ url: await urlOf('taker') })
+    const [first, second] = [uniqueName(), uniqueName()].map((name) =>
+      client.getBlockingQueue<string>(name, { ...string, consumersDeliver: false }),
+    )
+    expect(await first!.poll(20)).to.equal(null)
+    const waiting = first!.take().catch((error: unknown) => error)
+    await eventually(async () => expect(String(await raw.call('CLIENT', 'LIST'))).to.match(/cmd=bl\w+/))
+    await raw.call('ACL', 'SETUSER', 'taker', '-blmpop', '-blpop')
+    const next = second!.take().catch((error: unknown) => error)
+    expect(await waiting).to.be.instanceOf(AuthError)
+    expect(await next).to.be.instanceOf(AuthError)
+  })
+
+  it('offers are announced behind an entry with a negative due time that cannot be set aside', async () => {
+    const client = makeClient({ url: server.url, sweepInterval: 60_000 })
+    client.on('error', () => undefined)
+    const queue = client.getBlockingQueue<string>(uniqueName(), string)
+    const delayed = client.getDelayedQueue(queue)
+    const keys = queueKeys(queue.name)
+    await raw.set(keys.quarantine, 'of another type')
+    await raw.zadd(keys.timeouts, '-inf', 'a stranger')
+    await delayed.offer('first', 1)
+    expect(await queue.take()).to.equal('first')
+    const offered = performance.now()
+    await delayed.offer('second', 50)
+    expect(await queue.take()).to.equal('second')
+    expect(performance.now() - offered).to.be.lessThan(30_000)
+  })
+
+  describe(`${MANY} elements that cannot be read`, () => {
+    it('a take ends by its timeout, and without one within commandTimeout', async () => {
+      const client = makeClient({ url: server.url, commandTimeout: LIMIT_MS })
+      const queue = client.getBlockingQueue(uniqueName())
+      await fill('RPUSH', queue.name, () => [NOT_MSGPACK])
+      const left: number[] = []
+      for (const call of [
+        () => queue.poll(LIMIT_MS),
+        () => queue.poll(),
+        () => queue.pollFromAny(LIMIT_MS, 'milliseconds', uniqueName()),
+      ]) {
+        expect(await call()).to.equal(null)
+        left.push(await raw.llen(queue.name))
+      }
+      expect(left.at(-1), left.join()).to.be.greaterThan(0)
+      await raw.unlink(queue.name)
+    })
+
+    it('a poll of pending messages ends within commandTimeout', async () => {
+      const client = makeClient({ url: server.url, commandTimeout: LIMIT_MS })
+      const queue = client.getQueue(uniqueName())
+      const keys = queueKeys(queue.name)
+      await fill('ZADD', keys.timeouts, (n) => [9e12, `bad ${n}`])
+      expect(await client.getDelayedQueue(queue, { layout: 'compact' }).poll()).to.equal(null)
+      expect(await raw.zcard(keys.timeouts)).to.be.greaterThan(0)
+      await raw.unlink(keys.timeouts)
+    })
+
+    it('a poll of a reliable queue ends by its timeout, and without one within commandTimeout', async () => {
+      const client = makeClient({ url: server.url, commandTimeout: LIMIT_MS })
+      const queue = client.getReliableQueue(uniqueName())
+      const keys = reliableKeys(queue.name)
+      await fill('HSET', keys.messages, (n) => [`id ${n}`, NOT_MSGPACK])
+      await fill('ZADD', keys.due[0]!, (n) => [1, `id ${n}`])
+      expect(await queue.poll()).to.equal(null)
+      expect(await queue.poll({ timeout: LIMIT_MS })).to.equal(null)
+      const untouched = await raw.zcount(keys.due[0]!, 1, 1)
+      expect(untouched).to.be.greaterThan(0)
+      await raw.unlink(keys.messages, keys.deliveries, keys.failures, ...keys.due)
+    })
+  })
+})
