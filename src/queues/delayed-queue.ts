@@ -341,7 +341,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     this.#handle.assertUsable()
     const fetch = (first: number, last: number) => this.#store.range(first, last)
-    for await (const page of pages(this.#handle, options, fetch)) yield* this.#decodeEntries(page)
+    for await (const page of pages(this.#handle, options, fetch)) yield* await this.#decodeEntries(page)
   }
 
   /**
@@ -731,7 +731,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this.#handle.decode(this.#handle.checked(() => payloadOf(entry)))
   }
 
-  #decodeEntries(entries: readonly Buffer[]): T[] {
+  #decodeEntries(entries: readonly Buffer[]): Promise<T[]> {
     return this.#handle.decodeAll(entries, (entry) => this.#decodeEntry(entry))
   }
 

@@ -73,7 +73,7 @@ export class DequeEnds<T> {
   async *descending(options: IterateOptions): AsyncGenerator<T, void> {
     const { handle, store } = this.#list
     const fetch = async (first: number, last: number) => (await store.range(-last - 1, -first - 1)).reverse()
-    for await (const page of pages(handle, options, fetch)) yield* handle.decodeAll(page)
+    for await (const page of pages(handle, options, fetch)) yield* await handle.decodeAll(page)
   }
 
   /** Moves one element in one step at the server; `null` when there is none. */

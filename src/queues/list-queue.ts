@@ -359,7 +359,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     const { handle, store } = this.list
     for await (const page of pages(handle, options, (first, last) => store.range(first, last))) {
-      yield* handle.decodeAll(page)
+      yield* await handle.decodeAll(page)
     }
   }
 

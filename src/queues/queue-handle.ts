@@ -13,7 +13,11 @@ import {
   toError,
 } from '../errors.js'
 import type { CommandArg, Sender } from '../store/sender.js'
+import { nextTurn } from '../timing/pause.js'
 import type { QueueContext } from './context.js'
+
+/** After so many errors everything else that waits for the event loop has its turn. */
+const FAILURES_PER_TURN = 250
 
 type Command = readonly [command: string, args: readonly CommandArg[]]
 
@@ -102,13 +106,19 @@ export class QueueHandle<T> implements Sender {
   }
 
   /** Decodes elements that stay where they are: those that cannot be decoded are left out and reported by an `error` event. */
-  decodeAll(elements: readonly Buffer[], decode: (bytes: Buffer) => T = (bytes) => this.decode(bytes)): T[] {
+  async decodeAll(
+    elements: readonly Buffer[],
+    decode: (bytes: Buffer) => T = (bytes) => this.decode(bytes),
+  ): Promise<T[]> {
     const values: T[] = []
+    let failed = 0
     for (const bytes of elements) {
       try {
         values.push(decode(bytes))
       } catch (thrown) {
         this.context.hub.emit('error', thrown as RedelayedError)
+        // an error takes a hundred times as long as a value, and there can be any number of them
+        if (++failed % FAILURES_PER_TURN === 0) await nextTurn()
       }
     }
     return values

@@ -6,6 +6,9 @@ import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import { AuthError, codecs, type RedelayedError } from '../../src/index.js'
 import { queueKeys, reliableKeys } from '../../src/keys.js'
+import { firstDelivered } from '../../src/cli/commands/peek.js'
+import type { ListElements } from '../../src/queues/list-elements.js'
+import { nextTurn } from '../../src/timing/pause.js'
 import { cleanUp, makeClient, rawTo } from '../integration/fixtures.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
@@ -105,6 +108,20 @@ describe('attacks over a Redis connection', function () {
       }
       expect(left.at(-1), left.join()).to.be.greaterThan(0)
       await raw.unlink(queue.name)
+    })
+
+    it('a listing leaves the event loop to others, and peek of the command line ends', async () => {
+      const client = makeClient({ url: server.url })
+      client.on('error', () => undefined)
+      const queue = client.getQueue(uniqueName())
+      let turns = 0
+      const { handle } = (queue as unknown as { list: ListElements<unknown> }).list
+      const decoding = handle.decodeAll(Array.from({ length: 2_000 }, () => NOT_MSGPACK))
+      for (let n = 0; n < 3; n++) void nextTurn().then(() => turns++)
+      expect(await decoding).to.deep.equal([])
+      expect(turns).to.equal(3)
+      const endless = { [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }
+      expect(await firstDelivered({ destination: { iterate: () => endless } } as never, 10)).to.deep.equal([])
     })
 
     it('a poll of pending messages ends within commandTimeout', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { DelayedQueue, ScheduledMessage } from '../../index.js'
 import { parseLimit, textOption, type RawOptions } from '../input.js'
 import { isoTime, moment, preview, table } from '../output.js'
@@ -5,6 +6,7 @@ import { withSession } from '../session.js'
 
 export const DEFAULT_LIMIT = 10
 export const MAX_LIMIT = 1_000
+const LOOK_MS = 2_000
 
 export async function peek(queue: string, options: RawOptions): Promise<void> {
   const limit = parseLimit(textOption(options, 'limit'), DEFAULT_LIMIT, MAX_LIMIT)
@@ -32,13 +34,21 @@ export async function peek(queue: string, options: RawOptions): Promise<void> {
   })
 }
 
-async function firstDelivered(delayed: DelayedQueue, limit: number): Promise<unknown[]> {
+/** Those that it finds in a moment: before the first one that can be read there can be any number of others. */
+export async function firstDelivered(delayed: Pick<DelayedQueue, 'destination'>, limit: number): Promise<unknown[]> {
   const values: unknown[] = []
-  for await (const value of delayed.destination.iterate({ pageSize: limit })) {
-    values.push(value)
-    if (values.length === limit) break
+  const look = async (): Promise<void> => {
+    for await (const value of delayed.destination.iterate({ pageSize: limit })) {
+      values.push(value)
+      if (values.length === limit) break
+    }
   }
-  return values
+  const looking = look()
+  looking.catch(() => undefined) // the end of the session ends what goes on after the time
+  const over = new AbortController()
+  const time = setTimeout(LOOK_MS, undefined, { signal: over.signal }).catch(() => undefined)
+  await Promise.race([looking, time]).finally(() => over.abort())
+  return [...values]
 }
 
 function heading(what: string, count: number, shown: number, order: string): string {
