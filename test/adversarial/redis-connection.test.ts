@@ -4,13 +4,12 @@
  */
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { AuthError, codecs, type RedelayedError } from '../../src/index.js'
+import { codecs, type RedelayedError } from '../../src/index.js'
 import { queueKeys, reliableKeys } from '../../src/keys.js'
 import { firstDelivered } from '../../src/cli/commands/peek.js'
 import type { ListElements } from '../../src/queues/list-elements.js'
 import { nextTurn } from '../../src/timing/pause.js'
 import { cleanUp, makeClient, rawTo } from '../integration/fixtures.js'
-import { eventually } from '../support/events.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 
@@ -60,20 +59,6 @@ describe('attacks over a Redis connection', function () {
     expect(polled.map((message) => message?.payload)).to.deep.equal(['a', 'b', 'c'])
     expect(polled.map((message) => message?.attempt)).to.deep.equal([1, 1, 1])
     expect(problems.map(({ message }) => message).join()).to.match(/the channel: /)
-  })
-
-  it('a take that is not permitted any more rejects, instead of waiting at a queue that looks empty', async () => {
-    const client = makeClient({ url: await urlOf('taker') })
-    const [first, second] = [uniqueName(), uniqueName()].map((name) =>
-      client.getBlockingQueue<string>(name, { ...string, consumersDeliver: false }),
-    )
-    expect(await first!.poll(20)).to.equal(null)
-    const waiting = first!.take().catch((error: unknown) => error)
-    await eventually(async () => expect(String(await raw.call('CLIENT', 'LIST'))).to.match(/cmd=bl\w+/))
-    await raw.call('ACL', 'SETUSER', 'taker', '-blmpop', '-blpop')
-    const next = second!.take().catch((error: unknown) => error)
-    expect(await waiting).to.be.instanceOf(AuthError)
-    expect(await next).to.be.instanceOf(AuthError)
   })
 
   it('offers are announced behind an entry with a negative due time that cannot be set aside', async () => {

@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis'
 import {
-  AuthError,
   CommandError,
   ConnectionError,
   ShutdownError,
@@ -264,9 +263,7 @@ export class BlockingConnection {
       }
     }
     if (found) return
-    // a server that does not know the command, or a user who may not send it any more: to wait on would never end, and look like an empty queue
-    const isRefused = error instanceof UnsupportedServerError || error instanceof AuthError
-    if (isRefused) for (const key of keys) this.#waiters.fail(key, error)
+    if (error instanceof UnsupportedServerError) for (const key of keys) this.#waiters.fail(key, error)
     else if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
     else this.#params.connection.drop(redis, error) // `reconnecting` says why nothing arrives
   }
