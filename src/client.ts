@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { Codec } from './codecs/codec.js'
 import { EntryIds } from './codecs/entry-id.js'
 import { codecs } from './codecs/index.js'
@@ -71,6 +72,8 @@ export const TUNING = [
   'maxPayloadBytes',
 ] as const satisfies readonly (keyof Tuning)[]
 
+const CLIENT_BYTES = 6
+
 /** A connection to one Redis, and the queues on it. Nothing is opened before the first call that needs it. */
 export class RedelayedClient {
   readonly #hub = new EventHub()
@@ -131,6 +134,7 @@ export class RedelayedClient {
       queues: this.#context,
       polls: this.#polls,
       instrumentation: options.instrumentation,
+      client: randomBytes(CLIENT_BYTES).toString('base64url'),
       keysOf: (name) => reliableKeys(this.#rawName(name)),
     }
   }

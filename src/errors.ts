@@ -220,6 +220,32 @@ export class QueueFullError extends RedelayedError {
   }
 }
 
+/** The groups of a reliable queue's change stream have left so many changes unread that nothing may be added. */
+export class ChangesBehindError extends RedelayedError {
+  constructor(details: ErrorDetails = {}) {
+    super('ERR_CHANGES_BEHIND', 'the groups have left as many changes of the queue unread as may be kept', details)
+  }
+}
+
+/**
+ * The change stream does not have the entry of a position any more. `reason`: `'epoch'` when changes may have been lost since,
+ * `'rewound'` when Redis has gone back to an earlier state, `'trimmed'` when the entry was removed.
+ */
+export class ChangesLostError extends RedelayedError {
+  readonly reason: 'epoch' | 'rewound' | 'trimmed'
+
+  constructor(reason: 'epoch' | 'rewound' | 'trimmed', details: ErrorDetails = {}) {
+    super('ERR_CHANGES_LOST', `the change stream of the queue does not have that position: ${LOST[reason]}`, details)
+    this.reason = reason
+  }
+}
+
+const LOST = {
+  epoch: 'it is of another epoch',
+  rewound: 'it is after the last entry, so Redis has gone back to an earlier state',
+  trimmed: 'its entry was removed',
+} as const
+
 /** An operation of a reliable queue is disabled, for all processes. */
 export class OperationDisabledError extends RedelayedError {
   constructor(operation: string, details: ErrorDetails = {}) {

@@ -39,7 +39,7 @@ export interface ReconnectingEvent {
   readonly error?: Error | undefined
 }
 
-/** Something happened to messages of a reliable queue through this client; what other processes do raises no event here. */
+/** Something happened to messages of a reliable queue through this client; or, while `allEvents` is on, through any. */
 export interface MessagesEvent {
   readonly queue: string
   readonly count: number
@@ -158,6 +158,8 @@ export class EventHub {
   readonly client = new Events()
   readonly #byQueue = new Map<string, Set<Events>>()
   readonly #warned = new Set<string>()
+  /** By queue, the sources that give the events of all processes. */
+  readonly #fromAll = new Map<string, Set<object>>()
 
   /** A source for one queue object, and the function that ends it. */
   forQueue(queue: string): { events: Events; end: () => void } {
@@ -178,8 +180,27 @@ export class EventHub {
     return false
   }
 
+  /** What this client did; without an event where those of all processes come from elsewhere. */
   messages(name: MessagesEventName, queue: string, ids: readonly string[], count: number = ids.length): void {
+    if (name !== 'full' && this.#fromAll.has(queue)) return
     if (count > 0 && this.isHeard(name, queue)) this.emit(name, { queue, count, ids })
+  }
+
+  /** From now on the events of a queue's messages are what is given here, until `end`. Of several sources the first one counts. */
+  fromAll(queue: string): { emit: (name: MessagesEventName, ids: readonly string[]) => void; end: () => void } {
+    const source = {}
+    const sources = this.#fromAll.get(queue) ?? new Set<object>()
+    this.#fromAll.set(queue, sources.add(source))
+    return {
+      emit: (name, ids) => {
+        if (sources.values().next().value !== source || !this.isHeard(name, queue)) return
+        this.emit(name, { queue, count: ids.length, ids })
+      },
+      end: () => {
+        sources.delete(source)
+        if (sources.size === 0 && this.#fromAll.get(queue) === sources) this.#fromAll.delete(queue)
+      },
+    }
   }
 
   readonly emit: Emit = (name, given) => {

@@ -9,6 +9,8 @@ export type { ConnectOptions, HostAndPort, IoredisClient } from './redis/options
 export {
   AddManyError,
   AuthError,
+  ChangesBehindError,
+  ChangesLostError,
   CommandError,
   ConnectionError,
   CrossSlotError,
@@ -64,6 +66,16 @@ export type { ShardedDelayedQueueOptions, ShardedOfferItem, ShardedOfferOptions 
 export type { FurtherQueues, NamedElement, TakeManyOptions, TakeOptions } from './queues/waits.js'
 export type { AddItem, AddManyOptions, AddOptions, ExistingPolicy } from './reliable/add-options.js'
 export type { Added } from './reliable/additions.js'
+export type {
+  ChangeBatch,
+  ChangeGroup,
+  ChangeKind,
+  ChangePosition,
+  ChangeStatus,
+  MessageChange,
+} from './reliable/change-stream/change.js'
+export type { ChangesConfig } from './reliable/change-stream/change-config.js'
+export type { ChangesOptions } from './reliable/change-stream/change-stream.js'
 export type { ReliableQueueConfig } from './reliable/config.js'
 export type { MessageInfo, MessageState, ReliableQueueCounts } from './reliable/contents.js'
 export type { FailedAttempt } from './reliable/failures.js'

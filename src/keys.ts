@@ -37,6 +37,8 @@ export interface ReliableKeys {
   readonly ticks: string
   /** ZSETs of ids by priority; score = when each is visible, epoch milliseconds. */
   readonly due: readonly string[]
+  /** STREAM of what the scripts have changed, where the queue keeps changes. */
+  readonly changes: string
   /** Pub/sub channel on which times are announced at which something becomes visible. */
   readonly channel: string
 }
@@ -57,6 +59,7 @@ export function reliableKeys(rawName: string): ReliableKeys {
     inFlight: key('in-flight'),
     repeats: key('repeats'),
     ticks: key('ticks'),
+    changes: key('changes'),
     due: Object.freeze(Array.from({ length: PRIORITIES }, (_, priority) => key(`due-${priority}`))),
     channel: key('channel'),
   })

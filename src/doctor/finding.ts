@@ -61,6 +61,28 @@ export const MEANINGS = {
     means: 'No process prepares messages of it. upsertSchedule of this version did not write it.',
     repair: 'Find out who wrote it; begin it again with upsertSchedule, or remove the field of the hash.',
   },
+  'changes-not-recorded': {
+    means:
+      'A script could not write into the change stream, whose epoch has ended: readers must compare the whole queue.',
+    repair: 'Rename or delete the key if it is no stream; else set changes to false with setConfig, and on again.',
+  },
+  'changes-behind': {
+    means: 'The groups acknowledge too few changes. At the bound, adding is refused with a ChangesBehindError.',
+    repair: 'Look for the readers of the groups; remove a group that is not needed with removeChangeGroup.',
+  },
+  'changes-unread': {
+    means:
+      'Changes are kept until groups have acknowledged them, and there is no group: adding is refused at the bound.',
+    repair: "Start what reads them, or keep 'recent' ones with setConfig.",
+  },
+  'change-group-idle': {
+    means: 'No process reads for this group, and the changes that it has not acknowledged stay.',
+    repair: 'Start its readers, or remove it with removeChangeGroup.',
+  },
+  'changes-foreign': {
+    means: 'Another program writes into the key. Readers pass its entries over with a quarantined event.',
+    repair: 'Find out who wrote them.',
+  },
   'cross-slot': {
     means: 'The name has a { without a {tag}, so that its keys lie in different slots, which no cluster allows.',
     repair: 'Choose another name: without braces, or with one part in braces.',

@@ -5,6 +5,7 @@ import { resolveSettings } from '../options.js'
 import { isSetting, SETTING_NAMES } from '../reliable/config.js'
 import { readRepeat } from '../reliable/repeats/repeat-definition.js'
 import { DecodeError } from '../errors.js'
+import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Pace } from './pace.js'
 import { Refusals } from './refusals.js'
@@ -16,6 +17,8 @@ export interface ReliableState {
   /** Stored settings that the scripts ignore. */
   readonly settings: readonly StoredSetting[]
   readonly repeats: StoredRepeats
+  /** `undefined` where it keeps none, or they could not be looked at. */
+  readonly changes: ChangesState | undefined
   readonly refusals: Refusals
 }
 
@@ -58,14 +61,22 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
   const repeats = isRight(keys.repeats)
     ? await refusals.unlessRefused('the repeats (HLEN, HSCAN)', storedRepeats(sender, keys))
     : undefined
-  return { name, wrongTypes, settings: settings ?? [], repeats: repeats ?? NO_REPEATS, refusals }
+  const changes =
+    isRight(keys.config) && isRight(keys.changes)
+      ? await refusals.unlessRefused(
+          'the changes (XLEN, XRANGE, XREVRANGE, XINFO, XPENDING)',
+          inspectChanges(sender, keys),
+        )
+      : undefined
+  return { name, wrongTypes, settings: settings ?? [], repeats: repeats ?? NO_REPEATS, changes, refusals }
 }
 
 function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string])[] {
-  const { messages, deliveries, failures, config, repeats, once, inFlight, ticks, due } = keys
+  const { messages, deliveries, failures, config, repeats, once, inFlight, ticks, changes, due } = keys
   return [
     ...[messages, deliveries, failures, config, repeats].map((key) => [key, 'hash'] as const),
     ...[once, inFlight, ticks, ...due].map((key) => [key, 'zset'] as const),
+    [changes, 'stream'],
   ]
 }
 

@@ -21,6 +21,8 @@ export const HISTOGRAMS = {
 export const GAUGES = {
   queue_messages: 'Messages in a queue by state.',
   queue_oldest_seconds: 'For how long the first message that could be delivered has been waiting.',
+  queue_changes: 'Entries of the change stream of a reliable queue.',
+  queue_changes_lag: 'Entries of the change stream that a group has not acknowledged.',
 } as const
 
 export const BUCKETS: Readonly<Record<keyof typeof HISTOGRAMS, readonly number[]>> = {
@@ -44,6 +46,8 @@ export const LABELS = {
   attempts: ['queue'],
   queue_messages: ['queue', 'state'],
   queue_oldest_seconds: ['queue'],
+  queue_changes: ['queue'],
+  queue_changes_lag: ['queue', 'group'],
 } as const satisfies Record<keyof typeof COUNTERS | keyof typeof HISTOGRAMS | keyof typeof GAUGES, readonly string[]>
 
 export type Labels = Readonly<Record<string, string>>
@@ -136,7 +140,19 @@ async function readGaugesOf(queue: MeasuredQueue): Promise<Reading[]> {
     labels: { queue: name, state },
     value,
   }))
-  return [...depth, { name: 'queue_oldest_seconds', labels: { queue: name }, value: oldestMs / 1_000 }]
+  const changes = 'changeStatus' in queue ? await changeReadings(queue).catch((): Reading[] => []) : []
+  return [...depth, { name: 'queue_oldest_seconds', labels: { queue: name }, value: oldestMs / 1_000 }, ...changes]
+}
+
+/** Nothing where the queue keeps no changes; of a group nothing where the server does not say how far it is. */
+async function changeReadings(queue: ReliableQueue): Promise<Reading[]> {
+  const { epoch, length, groups } = await queue.changeStatus()
+  if (epoch === null) return []
+  const lags = groups.flatMap(({ name, pending, lag }) => {
+    const labels = { queue: queue.name, group: printable(name, MAX_LABEL) }
+    return lag === null ? [] : [{ name: 'queue_changes_lag' as const, labels, value: pending + lag }]
+  })
+  return [{ name: 'queue_changes', labels: { queue: queue.name }, value: length }, ...lags]
 }
 
 interface Depth {

@@ -1,4 +1,5 @@
 import {
+  ChangesBehindError,
   ConnectionError,
   DurabilityError,
   InvalidArgumentError,
@@ -145,6 +146,7 @@ function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Ad
   if (known !== undefined) return { id, outcome: known }
   if (outcome === -2) return new QueueFullError()
   if (outcome === -4) return new OperationDisabledError('add')
+  if (outcome === -6) return new ChangesBehindError()
   if (outcome === -5) return new PayloadTooLargeError(payload.length, 'what the queue allows')
   return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', inWords('a later one'))
 }

@@ -66,6 +66,6 @@ export class Changes<T> {
     const ids = options.ids?.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
     const count = integer('count', options.count ?? 100, 1, 1_000)
     const priority = assertPriority(options.priority ?? 0)
-    return this.#store.moveTo(target, { ids, count, priority })
+    return this.#store.moveTo(target, { ids, count, priority, isRedriven: false })
   }
 }

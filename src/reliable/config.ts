@@ -1,5 +1,6 @@
 import { boolean, integer, onlyKnown } from '../options.js'
 import { positive } from './add-options.js'
+import { changesText, readChangesText, type ChangesConfig } from './change-stream/change-config.js'
 
 /** What holds for a queue in all processes; kept in Redis. What is not set has its default. */
 export interface ReliableQueueConfig {
@@ -17,9 +18,13 @@ export interface ReliableQueueConfig {
   readonly maxMessageBytes?: number | null | undefined
   /** Whether messages that are rejected or failed too often are kept in the queue `deadLetters`. Default true. */
   readonly deadLetters?: boolean | null | undefined
+  /**
+   * Which changes of messages the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; what is kept then goes.
+   */
+  readonly changes?: ChangesConfig | false | null | undefined
 }
 
-const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, value: unknown) => number } = {
+const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, value: unknown) => number | string } = {
   visibilityTimeout: positive,
   deliveryLimit: (what, value) => integer(what, value, 1, 1_000_000),
   timeToLive: positive,
@@ -27,6 +32,7 @@ const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, valu
   maxSize: positive,
   maxMessageBytes: positive,
   deadLetters: (what, value) => Number(boolean(what, value)),
+  changes: (what, value) => changesText(what, value as ChangesConfig | false),
 }
 
 const PAUSES: readonly string[] = ['addPaused', 'pollPaused']
@@ -45,22 +51,24 @@ export function configArgs(config: ReliableQueueConfig): string[] {
 
 /** What is stored; a value that the scripts do not take, because it is none of `setConfig`, is left out. */
 export function readConfig(values: readonly (string | null)[]): ReliableQueueConfig {
-  const config: Record<string, number | boolean> = {}
+  const config: Record<string, number | boolean | ChangesConfig | undefined> = {}
   NAMES.forEach((name, at) => {
     const value = values[at]
     if (value === null || value === undefined || !isSetting(name, value)) return
-    config[name] = name === 'deadLetters' ? value === '1' : Number(value)
+    if (name === 'changes') config[name] = readChangesText(value)
+    else config[name] = name === 'deadLetters' ? value === '1' : Number(value)
   })
   return config
 }
 
 /** Whether a stored text is a value of a setting; for one without a meaning to this version, it is. */
 export function isSetting(name: string, value: string): boolean {
+  if (name === 'changes') return readChangesText(value) !== undefined
   if (name === 'deadLetters' || PAUSES.includes(name)) return value === '0' || value === '1'
   const check = CHECKS[name as keyof typeof CHECKS] as (typeof CHECKS)[keyof typeof CHECKS] | undefined
   if (check === undefined) return true
   try {
-    return /^\d{1,16}$/.test(value) && check(name, Number(value)) >= 0
+    return /^\d{1,16}$/.test(value) && Number(check(name, Number(value))) >= 0
   } catch {
     return false
   }

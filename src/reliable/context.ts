@@ -10,6 +10,8 @@ export interface ReliableContext {
   readonly queues: QueueContext
   readonly polls: QueueRegistry<Poller>
   readonly instrumentation: Instrumentation | undefined
+  /** The random name by which the change streams know this client. */
+  readonly client: string
   /** The keys of the queue that the application calls so. */
   readonly keysOf: (name: string) => ReliableKeys
 }

@@ -5,11 +5,15 @@ import { deadLettersOf } from '../keys.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import type { QueueContext } from '../queues/context.js'
 import { QueueHandle } from '../queues/queue-handle.js'
+import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import { ReliableStore } from '../store/reliable-store.js'
 import { Acknowledger, giveBackOf } from './acknowledger.js'
 import type { AddItem, AddManyOptions, AddOptions, How, PendingMessage } from './add-options.js'
 import { Adder } from './adder.js'
 import { Additions, type Added } from './additions.js'
+import { startAllEvents } from './change-stream/all-events.js'
+import type { ChangeBatch, ChangePosition, ChangeStatus } from './change-stream/change.js'
+import { ChangeStream, type ChangesOptions } from './change-stream/change-stream.js'
 import { Changes, type MoveMessages } from './changes.js'
 import { Claims, type PollManyOptions, type PollOptions } from './claims.js'
 import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from './config.js'
@@ -49,18 +53,19 @@ export class ReliableQueue<T = unknown> {
   readonly #changes: Changes<T>
   readonly #raw: RawMessages<T>
   readonly #schedules: Schedules<T>
+  readonly #changeStream: ChangeStream
   #events: { readonly events: Events; readonly end: () => void } | undefined
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
-    const { queues, polls, instrumentation, keysOf } = reliable
+    const { queues, polls, instrumentation, keysOf, client } = reliable
     this.name = identity.name
     this.codec = identity.codec
     this.context = queues
     this.reliable = reliable
     this.identity = identity
     const handle = new QueueHandle(queues, identity)
-    const store = new ReliableStore(queues.commands, queues.settings, identity)
+    const store = new ReliableStore(queues.commands, queues.settings, identity, client)
     const repeats = new Repeats(handle, store, polls)
     this.#handle = handle
     this.#store = store
@@ -72,6 +77,8 @@ export class ReliableQueue<T = unknown> {
     this.#changes = new Changes(handle, store, keysOf)
     this.#raw = new RawMessages(handle, store)
     this.#schedules = new Schedules(handle, store, repeats)
+    const changeStore = new ReliableChangeStore(queues.commands, identity.keys)
+    this.#changeStream = new ChangeStream(handle, changeStore)
   }
 
   /**
@@ -282,7 +289,7 @@ export class ReliableQueue<T = unknown> {
   async redrive(count = 100): Promise<number> {
     this.#handle.checked(() => integer('count', count, 1, 1_000))
     const dead = this.deadLetters
-    return dead.#handle.attribute(dead.#store.moveTo(this.identity.keys, { count, priority: 0 }))
+    return dead.#handle.attribute(dead.#store.moveTo(this.identity.keys, { count, priority: 0, isRedriven: true }))
   }
 
   /**
@@ -728,7 +735,100 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Listens to what happens to this queue through this client.
+   * What happens to the queue's messages through all processes, one batch for each script call, in order. The queue must keep its changes:
+   * see `changes` of `setConfig`. Without a group each reader gets all; readers of a group share them, and acknowledge what they are
+   * done with. A failure after the beginning is an `error` event, and is retried.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws UnsupportedOperationError the queue keeps no changes
+   * @throws ChangesLostError `from` is a position that the stream does not have any more
+   * @throws ConnectionError, WrongTypeError it could not begin
+   * @throws ShutdownError the client was shut down
+   * @throws the reason of `signal`
+   *
+   * @example
+   * ```ts
+   * await mails.setConfig({ changes: { keep: 'groups' } })
+   * for await (const { position, at, changes } of mails.changes({ group: 'audit' })) {
+   *   for (const { change, id } of changes) console.log(new Date(at), change, id)
+   *   await mails.acknowledgeChanges('audit', position)
+   * }
+   * ```
+   */
+  async *changes(options: ChangesOptions = {}): AsyncGenerator<ChangeBatch, void> {
+    try {
+      yield* this.#changeStream.read(options)
+    } catch (thrown) {
+      throw this.#handle.attributed(thrown)
+    }
+  }
+
+  /**
+   * Says that a group is done with some entries of the change stream. Where changes are kept for groups, what all groups are done with goes.
+   * Resolves with how many the group had not acknowledged before.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError some may have been acknowledged
+   *
+   * @example
+   * ```ts
+   * for await (const { position } of mails.changes({ group: 'audit' })) await mails.acknowledgeChanges('audit', position)
+   * ```
+   */
+  acknowledgeChanges(group: string, ...positions: readonly ChangePosition[]): Promise<number> {
+    return this.#handle.attribute(this.#changeStream.acknowledge(group, positions))
+  }
+
+  /**
+   * Removes a group of readers. One that nobody reads any more keeps all changes back. False when there is none of this name.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * console.log(await mails.removeChangeGroup('audit'))
+   * ```
+   */
+  removeChangeGroup(group: string): Promise<boolean> {
+    return this.#handle.attribute(this.#changeStream.removeGroup(group))
+  }
+
+  /**
+   * How far the change stream and its groups are.
+   *
+   * @throws ConnectionError, WrongTypeError
+   *
+   * @example
+   * ```ts
+   * for (const { name, pending, lag } of (await mails.changeStatus()).groups) console.log(name, pending, lag)
+   * ```
+   */
+  changeStatus(): Promise<ChangeStatus> {
+    return this.#handle.attribute(this.#changeStream.status())
+  }
+
+  /**
+   * From now on the events of this queue's messages, also those of the client, are about what all processes do, until the function is
+   * called that it resolves with. The queue must keep its changes: see `changes` of `setConfig`. Events come up to 250 ms later then;
+   * `full` stays this client's own.
+   *
+   * @throws UnsupportedOperationError the queue keeps no changes
+   * @throws ConnectionError, WrongTypeError
+   *
+   * @example
+   * ```ts
+   * await mails.setConfig({ changes: { keep: 'recent' } })
+   * const end = await mails.allEvents()
+   * mails.on('acknowledged', ({ ids }) => console.log('some process has handled', ids))
+   * await end()
+   * ```
+   */
+  allEvents(): Promise<() => Promise<void>> {
+    return this.#handle.attribute(startAllEvents(this.#handle as QueueHandle<unknown>, this.#changeStream))
+  }
+
+  /**
+   * Listens to what happens to this queue through this client, or, while `allEvents` is on, through any.
    *
    * @throws TypeError: the listener is no function
    *

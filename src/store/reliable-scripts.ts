@@ -45,6 +45,7 @@ export interface CountReply {
 /** The scripts of the reliable queue with the decoders of their replies. */
 export const acknowledge = script(generated.reliableAcknowledge, asFlags)
 export const add = script(generated.reliableAdd, asAddReply)
+export const clear = script(generated.reliableClear, asInteger)
 export const configure = script(generated.reliableConfigure, asFlag)
 export const count = script(generated.reliableCount, asCountReply)
 export const extend = script(generated.reliableExtend, asTimes)

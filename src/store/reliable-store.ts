@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { ConnectionError, InternalError } from '../errors.js'
-import type { ReliableKeys } from '../keys.js'
+import { ChangesBehindError, ConnectionError, InternalError } from '../errors.js'
+import { reliableNameOfKey, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { asPollReply } from './poll-reply.js'
 import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
@@ -56,6 +56,8 @@ export interface HowToMove {
   readonly ids?: readonly Buffer[] | undefined
   readonly count: number
   readonly priority: number
+  /** Whether the messages are the dead letters of the target. */
+  readonly isRedriven: boolean
 }
 
 /** A message as it is stored. */
@@ -82,9 +84,13 @@ const POLL_BUDGET_US = 2_000
 const IDLE_MS = 3_600_000
 const TOKEN_BYTES = 6
 /** No setting is longer. */
-const SETTING_BYTES = 16
+const SETTING_BYTES = 100
 /** Repeats up to this size are read together. */
 const SMALL_REPEAT = 65_536
+const EPOCH_BYTES = 12
+/** The scripts' answers where the groups have left too many changes unread. */
+const BEHIND = -6
+const BEHIND_REPEAT = -(2 ** 31)
 
 /** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
 const OTHER_REPEAT_BYTES = 1024 * 1024
@@ -101,10 +107,17 @@ export class ReliableStore {
   readonly #settings: Settings
   readonly #deadChannel: string
   readonly #scriptKeys: ScriptKeys
+  readonly #client: string
 
-  /** `dead`: of the queue that gets the dead letters. */
-  constructor(sender: Sender, settings: Settings, { keys, dead }: { keys: ReliableKeys; dead: ReliableKeys }) {
+  /** `dead`: of the queue that gets the dead letters; `client`: the name by which the change stream knows the caller. */
+  constructor(
+    sender: Sender,
+    settings: Settings,
+    { keys, dead }: { keys: ReliableKeys; dead: ReliableKeys },
+    client: string,
+  ) {
     this.keys = keys
+    this.#client = client
     this.#sender = sender
     this.#settings = settings
     this.#deadChannel = dead.channel
@@ -133,7 +146,7 @@ export class ReliableStore {
    * reply restored is there then, unless a consumer handled it in the meantime.
    */
   restore(messages: readonly RestoredMessage[]): Promise<number[]> {
-    const args = { channel: this.keys.channel, items: messages.flatMap(restoreArgs) }
+    const args = { channel: this.keys.channel, client: this.#client, items: messages.flatMap(restoreArgs) }
     return run(this.#sender, scripts.restore, this.#scriptKeys, args, { idempotent: true })
   }
 
@@ -156,6 +169,7 @@ export class ReliableStore {
         announce,
         beforehand,
         repeatBytes: mostRepeatBytes(this.#settings.maxPayloadBytes),
+        client: this.#client,
       },
       { idempotent: true },
     )
@@ -164,7 +178,11 @@ export class ReliableStore {
   /** For each message whether it was the caller's. */
   acknowledge(claims: readonly Claim[]): Promise<boolean[]> {
     return inPages(claims, (page) =>
-      run(this.#sender, scripts.acknowledge, this.#scriptKeys, { nowMs: this.#now, handled: namesOf(page) }),
+      run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
+        nowMs: this.#now,
+        client: this.#client,
+        handled: namesOf(page),
+      }),
     )
   }
 
@@ -172,8 +190,14 @@ export class ReliableStore {
   giveBack(claims: readonly Claim[], how: GiveBack): Promise<number[]> {
     const { channel } = this.keys
     return inPages(claims, (page) => {
-      const args = { channel, deadChannel: this.#deadChannel, nowMs: this.#now, ...how, handled: namesOf(page) }
-      return run(this.#sender, scripts.negativeAcknowledge, this.#scriptKeys, args)
+      return run(this.#sender, scripts.negativeAcknowledge, this.#scriptKeys, {
+        channel,
+        deadChannel: this.#deadChannel,
+        nowMs: this.#now,
+        ...how,
+        client: this.#client,
+        handled: namesOf(page),
+      })
     })
   }
 
@@ -216,17 +240,27 @@ export class ReliableStore {
   /** Names and values in turn. Resolves with whether anything was changed. */
   configure(settings: readonly string[], { ifAbsent }: { readonly ifAbsent: boolean }): Promise<boolean> {
     const { channel } = this.keys
-    return run(this.#sender, scripts.configure, this.#scriptKeys, { channel, ifAbsent, settings })
+    const epoch = randomBytes(EPOCH_BYTES).toString('base64url')
+    return run(this.#sender, scripts.configure, this.#scriptKeys, { channel, ifAbsent, epoch, settings })
   }
 
   /** Moves messages that no consumer has to another queue; resolves with how many. */
-  async moveTo(target: ReliableKeys, { ids, count, priority }: HowToMove): Promise<number> {
-    const { messages, deliveries, failures, due } = this.keys
-    const targets = { targetMessages: target.messages, targetDue: target.due[priority] ?? '' }
-    const keys = { messages, deliveries, failures, due: due[priority] ?? '', ...targets }
-    const move = (some: readonly Buffer[], most: number) => {
-      const args = { targetChannel: target.channel, nowMs: this.#now, count: most, ids: some }
-      return run(this.#sender, scripts.move, keys, args)
+  async moveTo(target: ReliableKeys, { ids, count, priority, isRedriven }: HowToMove): Promise<number> {
+    const { messages, deliveries, failures, due, config, changes } = this.keys
+    const targets = {
+      targetMessages: target.messages,
+      targetDue: target.due[priority] ?? '',
+      targetConfig: target.config,
+      targetChanges: target.changes,
+    }
+    const keys = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, ...targets }
+    const targetName = JSON.stringify(reliableNameOfKey(target.messages) ?? '')
+    const move = async (some: readonly Buffer[], most: number) => {
+      const known = { targetChannel: target.channel, client: this.#client, targetName, priority, isRedriven }
+      const args = { ...known, nowMs: this.#now, count: most, ids: some }
+      const reply = await run(this.#sender, scripts.move, keys, args)
+      if (reply.moved === BEHIND) throw new ChangesBehindError()
+      return reply
     }
     let moved = 0
     if (ids !== undefined) {
@@ -244,7 +278,7 @@ export class ReliableStore {
   /** Removes messages; yields the ids of those that were there, page by page. */
   async *remove(ids: readonly string[], { alsoHeld }: { readonly alsoHeld: boolean }): AsyncGenerator<string[], void> {
     for (const page of pagesOf(ids, IDS)) {
-      const args = { nowMs: this.#now, alsoHeld, ids: page }
+      const args = { nowMs: this.#now, alsoHeld, client: this.#client, ids: page }
       const removed = await run(this.#sender, scripts.remove, this.#scriptKeys, args)
       yield page.filter((_, at) => removed[at])
     }
@@ -252,19 +286,19 @@ export class ReliableStore {
 
   /** When the message becomes visible now; `null` where there is none or a consumer has it. */
   reschedule(id: Buffer, delayMs: number, priority: number): Promise<number | null> {
-    const args = { channel: this.keys.channel, nowMs: this.#now, id, delayMs, priority }
+    const args = { channel: this.keys.channel, nowMs: this.#now, id, delayMs, priority, client: this.#client }
     return run(this.#sender, scripts.reschedule, this.#scriptKeys, args)
   }
 
   /** 1 when the message has this payload now, 0 where there is none or a consumer has it, less when the payload is too large. */
   update(id: Buffer, payload: Buffer): Promise<number> {
-    const args = { nowMs: this.#now, id, payload }
+    const args = { nowMs: this.#now, id, payload, client: this.#client }
     return run(this.#sender, scripts.update, this.#scriptKeys, args, { idempotent: true })
   }
 
   /** 1, or 0 when the value was another one; where there is room for some of the messages only, -1 less how many that are. */
-  changeRepeat(name: Buffer, { known, value, at, priority, withdrawn, items }: RepeatChange): Promise<number> {
-    return run(
+  async changeRepeat(name: Buffer, { known, value, at, priority, withdrawn, items }: RepeatChange): Promise<number> {
+    const result = await run(
       this.#sender,
       scripts.repeat,
       this.#scriptKeys,
@@ -277,10 +311,13 @@ export class ReliableStore {
         at: at === null ? '' : String(at),
         priority,
         withdrawn,
+        client: this.#client,
         items,
       },
       { idempotent: true }, // a second time the value is another one, and nothing happens
     )
+    if (result === BEHIND_REPEAT) throw new ChangesBehindError()
+    return result
   }
 
   async repeat(name: string | Buffer): Promise<Buffer | null> {
@@ -348,8 +385,8 @@ export class ReliableStore {
 
   /** Removes all messages and what is known of duplicates; resolves with whether there was anything. */
   async clear(): Promise<boolean> {
-    const { messages, deliveries, failures, once, inFlight, due } = this.keys
-    return asInteger(await this.#callIdempotent('UNLINK', messages, deliveries, failures, once, inFlight, ...due)) > 0
+    const args = { client: this.#client }
+    return (await run(this.#sender, scripts.clear, this.#scriptKeys, args, { idempotent: true })) > 0
   }
 
   #get(ids: readonly Buffer[]): Promise<GetReply> {
@@ -357,7 +394,8 @@ export class ReliableStore {
   }
 
   #addArgs(messages: readonly NewMessage[], how: HowToAdd, durable: boolean) {
-    return { channel: this.keys.channel, nowMs: this.#now, ...how, durable, items: messages.flatMap(itemArgs) }
+    const items = messages.flatMap(itemArgs)
+    return { channel: this.keys.channel, nowMs: this.#now, ...how, durable, client: this.#client, items }
   }
 
   /** A command that the client sends again when the connection breaks. */
@@ -379,12 +417,13 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
   const {
     due: [due0 = '', due1 = '', due2 = '', due3 = '', due4 = '', due5 = '', due6 = '', due7 = '', due8 = '', due9 = ''],
   } = keys
-  const { messages, deliveries, failures, config, once, inFlight, repeats, ticks } = keys
+  const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes } = keys
   const [deadDue = ''] = dead.due
   return {
-    ...{ messages, deliveries, failures, config, once, inFlight, repeats, ticks },
+    ...{ messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes },
     ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9 },
     ...{ deadMessages: dead.messages, deadFailures: dead.failures, deadDue },
+    ...{ deadConfig: dead.config, deadChanges: dead.changes },
   }
 }
 

@@ -11,6 +11,23 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/** Ends early when the signal aborts. */
+export function abortablePause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve()
+      return
+    }
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end, { once: true })
+  })
+}
+
 /** After what this turn of the event loop still does. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))

@@ -46,6 +46,7 @@ function itemsOf(list: readonly Item[]): Buffer[] {
 function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options = {}) {
   return {
     channel: queue.channel,
+    client: 'me',
     nowMs: NOW,
     existing: 'keep',
     resent: false,

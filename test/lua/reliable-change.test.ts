@@ -85,9 +85,9 @@ describe('reliable-remove.lua', () => {
   for (const { what, before: state, alsoHeld = false, ids, reply, after: then } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      expect(await run(rig.sender, remove, queue.keys, { nowMs: NOW, alsoHeld, ids: ids.map(raw) })).to.deep.equal(
-        reply,
-      )
+      expect(
+        await run(rig.sender, remove, queue.keys, { client: 'me', nowMs: NOW, alsoHeld, ids: ids.map(raw) }),
+      ).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal([])
     })
@@ -101,7 +101,7 @@ describe('reliable-remove.lua', () => {
     }))
     const queue = await rig.queue(having([...all, other]))
     const ids = all.map(({ id }) => raw(id))
-    const reply = await run(rig.sender, remove, queue.keys, { nowMs: -1, alsoHeld: false, ids })
+    const reply = await run(rig.sender, remove, queue.keys, { client: 'me', nowMs: -1, alsoHeld: false, ids })
     expect(reply).to.deep.equal(all.map(() => true))
     expect(await queue.read()).to.deep.equal(expected(having([other])))
   })
@@ -110,7 +110,7 @@ describe('reliable-remove.lua', () => {
     it(`leaves the others when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue(having([waits, { id: 'w' }]))
       await queue.block(wrong)
-      const done = run(rig.sender, remove, queue.keys, { nowMs: NOW, alsoHeld: true, ids: [raw('x')] })
+      const done = run(rig.sender, remove, queue.keys, { client: 'me', nowMs: NOW, alsoHeld: true, ids: [raw('x')] })
       // the script does not read the schedules behind the one where it is; without the history the rest goes on
       if (['due9', 'inFlight', 'failures'].includes(wrong)) expect(await done).to.deep.equal([true])
       else expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
@@ -294,7 +294,7 @@ describe('reliable-reschedule.lua', () => {
   for (const { what, before: state, delayMs = -1, priority = -1, id = 'x', reply, after: then, published } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      const args = { channel: queue.channel, nowMs: NOW, id: raw(id), delayMs, priority }
+      const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw(id), delayMs, priority }
       expect(await run(rig.sender, reschedule, queue.keys, args)).to.equal(reply)
       const read = await queue.read()
       expect(read).to.deep.equal(expected(then))
@@ -305,13 +305,13 @@ describe('reliable-reschedule.lua', () => {
   it('reads the clock of the server when it is given none', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(having([x]))
-    const args = { channel: queue.channel, nowMs: -1, id: raw('x'), delayMs: 7, priority: -1 }
+    const args = { channel: queue.channel, client: 'me', nowMs: -1, id: raw('x'), delayMs: 7, priority: -1 }
     expect(await run(rig.sender, reschedule, queue.keys, args)).to.be.within(seconds * 1000 + 7, (seconds + 600) * 1000)
   })
 
   it('changes nothing when the announcement is refused', async () => {
     const queue = await rig.queue(having([x]))
-    const args = { channel: queue.channel, nowMs: NOW, id: raw('x'), delayMs: 0, priority: 2 }
+    const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), delayMs: 0, priority: 2 }
     const thrown = await rig.muted([queue.deadChannel], (sender) =>
       rejection(run(sender, reschedule, queue.keys, args)),
     )
@@ -325,7 +325,7 @@ describe('reliable-reschedule.lua', () => {
         const queue = await rig.queue(having([where === 'waits' ? { ...x, at: 1 } : { ...x, until: 1 }]))
         await queue.block(wrong)
         for (const priority of [6, 9, 0]) {
-          const args = { channel: queue.channel, nowMs: NOW, id: raw('x'), delayMs: 5, priority }
+          const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), delayMs: 5, priority }
           const thrown = await run(rig.sender, reschedule, queue.keys, args).then(
             () => null,
             (error: unknown) => String(error),
@@ -428,7 +428,7 @@ describe('reliable-update.lua', () => {
   for (const { what, before: state, id = 'x', payload = 'new', reply, after: then } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      const args = { nowMs: NOW, id: raw(id), payload: raw(payload) }
+      const args = { client: 'me', nowMs: NOW, id: raw(id), payload: raw(payload) }
       expect(await run(rig.sender, update, queue.keys, args)).to.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal([])
@@ -438,7 +438,7 @@ describe('reliable-update.lua', () => {
   it('takes a payload of 5 MB', async () => {
     const queue = await rig.queue(having([{ id: 'x', headers: 'h' }]))
     const payload = Buffer.alloc(5_000_000, ALL_BYTES)
-    expect(await run(rig.sender, update, queue.keys, { nowMs: NOW, id: raw('x'), payload })).to.equal(1)
+    expect(await run(rig.sender, update, queue.keys, { client: 'me', nowMs: NOW, id: raw('x'), payload })).to.equal(1)
     const stored = await rig.redis.hgetBuffer(queue.keys.messages, 'x')
     expect(stored?.equals(record(payload, { headers: 'h' }))).to.equal(true)
   })
@@ -451,7 +451,8 @@ describe('reliable-update.lua', () => {
         { id: 'y', until: (seconds + 1000) * 1000 },
       ]),
     )
-    const of = (id: string) => run(rig.sender, update, queue.keys, { nowMs: -1, id: raw(id), payload: raw('new') })
+    const of = (id: string) =>
+      run(rig.sender, update, queue.keys, { client: 'me', nowMs: -1, id: raw(id), payload: raw('new') })
     expect([await of('x'), await of('y')]).to.deep.equal([1, 0])
   })
 
@@ -460,7 +461,7 @@ describe('reliable-update.lua', () => {
       const queue = await rig.queue(having([{ id: 'x', payload: 'old', until: NOW + 1 }]))
       await queue.block(wrong)
       const then = await queue.read()
-      const done = run(rig.sender, update, queue.keys, { nowMs: NOW, id: raw('x'), payload: raw('new') })
+      const done = run(rig.sender, update, queue.keys, { client: 'me', nowMs: NOW, id: raw('x'), payload: raw('new') })
       expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
       expect(await queue.read()).to.deep.equal(then)
     })
@@ -551,7 +552,7 @@ describe('reliable-configure.lua', () => {
   for (const { what, before: state, ifAbsent = false, settings, reply, after: then } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      const args = { channel: queue.channel, ifAbsent, settings }
+      const args = { channel: queue.channel, epoch: 'e', ifAbsent, settings }
       expect(await run(rig.sender, configure, queue.keys, args)).to.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal(reply ? ['0'] : [])
@@ -560,7 +561,12 @@ describe('reliable-configure.lua', () => {
 
   it('sets nothing when it may not publish', async () => {
     const queue = await rig.queue(some)
-    const args = { channel: queue.channel, ifAbsent: false, settings: ['visibilityTimeout', '1', 'delay', ''] }
+    const args = {
+      channel: queue.channel,
+      epoch: 'e',
+      ifAbsent: false,
+      settings: ['visibilityTimeout', '1', 'delay', ''],
+    }
     const thrown = await rig.muted([queue.deadChannel], (sender) => rejection(run(sender, configure, queue.keys, args)))
     expect(thrown.message).to.match(/perm|can't/i)
     expect(await queue.read()).to.deep.equal(expected(some))
@@ -571,7 +577,12 @@ describe('reliable-configure.lua', () => {
       const queue = await rig.queue()
       await queue.block('config')
       const then = await queue.read()
-      const done = run(rig.sender, configure, queue.keys, { channel: queue.channel, ifAbsent, settings: ['a', '1'] })
+      const done = run(rig.sender, configure, queue.keys, {
+        channel: queue.channel,
+        epoch: 'e',
+        ifAbsent,
+        settings: ['a', '1'],
+      })
       expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
       expect(await queue.read()).to.deep.equal(then)
     })

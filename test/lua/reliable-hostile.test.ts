@@ -36,7 +36,7 @@ describe('hostile data of a reliable queue', () => {
   const rig = useReliable()
 
   const pollArgs = ({ channel, deadChannel }: ReliableFixture) => ({
-    ...{ channel, deadChannel, nowMs: NOW, budgetUs: 1_000_000, count: 10, visibilityMs: -1 },
+    ...{ channel, deadChannel, client: 'me', nowMs: NOW, budgetUs: 1_000_000, count: 10, visibilityMs: -1 },
     ...{ token: 't', idleMs: 1_000, announce: false, beforehand: false, repeatBytes: 1_000_000 },
   })
 
@@ -54,12 +54,21 @@ describe('hostile data of a reliable queue', () => {
       const lease = handled(['x', '1 t'])
       const args = { channel, nowMs: NOW + 5, visibilityMs: -1, unbegun: 0, handled: lease }
       expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal([NOW + 30_005])
-      const back = { channel, deadChannel, nowMs: NOW, how: 'failed', delayMs: 0, reason: '""', handled: lease }
+      const back = {
+        channel,
+        deadChannel,
+        client: 'me',
+        nowMs: NOW,
+        how: 'failed',
+        delayMs: 0,
+        reason: '""',
+        handled: lease,
+      }
       expect(await run(rig.sender, negativeAcknowledge, queue.keys, back)).to.deep.equal([1])
-      const changed = { nowMs: NOW, id: Buffer.from('x'), payload: Buffer.from('longer than before') }
+      const changed = { client: 'me', nowMs: NOW, id: Buffer.from('x'), payload: Buffer.from('longer than before') }
       expect(await run(rig.sender, update, queue.keys, changed)).to.equal(1)
       const items = [Buffer.from('y'), Buffer.from('0,,,,0,,'), Buffer.from('payload')]
-      const added = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, items }
+      const added = { channel, client: 'me', nowMs: NOW, existing: 'keep', resent: false, durable: false, items }
       expect(await run(rig.sender, add, queue.keys, added)).to.deep.equal({ now: NOW, outcomes: [1] })
       expect((await rig.redis.hgetBuffer(queue.keys.messages, 'y'))?.equals(record('payload'))).to.equal(true)
       expect(await rig.redis.zscore(queue.keys.due0, 'y')).to.equal(String(NOW))
@@ -80,7 +89,7 @@ describe('hostile data of a reliable queue', () => {
     const queue = await rig.queue({ config: long })
     const { channel } = queue
     const item = [Buffer.from('y'), Buffer.from('0,5000,,,0,,'), Buffer.from('payload')]
-    const how = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, items: item }
+    const how = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, client: 'me', items: item }
     const calls = await commandCalls(rig.redis, async () => {
       expect(await run(rig.sender, add, queue.keys, how)).to.deep.equal({ now: NOW, outcomes: [1] })
     })
@@ -215,7 +224,7 @@ describe('hostile data of a reliable queue', () => {
   it('forgets marks of any size without reading them', async () => {
     const once = Array.from({ length: 30 }, (_, n) => [`${n}${'x'.repeat(100_000)}`, NOW - 1] as const)
     const queue = await rig.queue({ once })
-    const args = { channel: queue.channel, nowMs: NOW, existing: 'keep', resent: false, durable: false }
+    const args = { channel: queue.channel, client: 'me', nowMs: NOW, existing: 'keep', resent: false, durable: false }
     const calls = await commandCalls(rig.redis, async () => {
       await run(rig.sender, add, queue.keys, { ...args, items: [Buffer.from('x'), '0,,,,0,,', Buffer.from('y')] })
     })
@@ -268,7 +277,7 @@ describe('hostile data of a reliable queue', () => {
   it('configures beside any number of settings with a few commands', async () => {
     const config = Array.from({ length: 5_000 }, (_, n) => [`s${n}`, '1'] as const)
     const queue = await rig.queue({ config })
-    const args = { channel: queue.channel, ifAbsent: true, settings: ['delay', '5'] }
+    const args = { channel: queue.channel, epoch: 'e', ifAbsent: true, settings: ['delay', '5'] }
     const calls = await commandCalls(rig.redis, async () => {
       expect(await run(rig.sender, configure, queue.keys, args)).to.equal(false)
     })
@@ -301,7 +310,16 @@ describe('hostile data of a reliable queue', () => {
     await queue.block('deadMessages')
     const { channel, deadChannel } = queue
     const pairs = handled(['x', '1 t'], ['y', '1 t'])
-    const args = { channel, deadChannel, nowMs: NOW, how: 'rejected', delayMs: 0, reason: '""', handled: pairs }
+    const args = {
+      channel,
+      deadChannel,
+      client: 'me',
+      nowMs: NOW,
+      how: 'rejected',
+      delayMs: 0,
+      reason: '""',
+      handled: pairs,
+    }
     expect(await run(rig.sender, negativeAcknowledge, queue.keys, args)).to.deep.equal([3, 3])
     expect(await rig.redis.zrange(queue.keys.due0, '0', '-1', 'WITHSCORES')).to.deep.equal(
       ['x', 'y'].flatMap((id) => [id, String(NOW + MINUTE)]),

@@ -123,7 +123,9 @@ describe('reliable-acknowledge.lua', () => {
   for (const { what, before: state, handled: pairs, reply, after: then } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      expect(await run(rig.sender, acknowledge, queue.keys, { nowMs: NOW, handled: pairs })).to.deep.equal(reply)
+      expect(
+        await run(rig.sender, acknowledge, queue.keys, { client: 'me', nowMs: NOW, handled: pairs }),
+      ).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal([])
     })
@@ -133,7 +135,7 @@ describe('reliable-acknowledge.lua', () => {
     const all = Array.from({ length: 1000 }, (_, n) => ({ id: `id ${n}`, until: NOW + 1 + n, priority: n % 10 }))
     const queue = await rig.queue(having([...others, ...all]))
     const pairs = handled(...all.map(({ id, priority }) => [id, '1 t', priority] as const))
-    const reply = await run(rig.sender, acknowledge, queue.keys, { nowMs: NOW, handled: pairs })
+    const reply = await run(rig.sender, acknowledge, queue.keys, { client: 'me', nowMs: NOW, handled: pairs })
     expect(reply).to.deep.equal(all.map(() => true))
     expect(await queue.read()).to.deep.equal(expected(having(others)))
   })
@@ -147,7 +149,10 @@ describe('reliable-acknowledge.lua', () => {
       ]),
     )
     const pairs = handled(['x', '1 t'], ['y', '1 t'])
-    expect(await run(rig.sender, acknowledge, queue.keys, { nowMs: -1, handled: pairs })).to.deep.equal([false, true])
+    expect(await run(rig.sender, acknowledge, queue.keys, { client: 'me', nowMs: -1, handled: pairs })).to.deep.equal([
+      false,
+      true,
+    ])
   })
 
   for (const wrong of ['messages', 'deliveries', 'failures', 'inFlight'] as const) {
@@ -155,7 +160,11 @@ describe('reliable-acknowledge.lua', () => {
       const state = having([...others, { id: 'x', until: NOW + 1 }])
       const queue = await rig.queue(state)
       await queue.block(wrong)
-      const done = run(rig.sender, acknowledge, queue.keys, { nowMs: NOW, handled: handled(['x', '1 t']) })
+      const done = run(rig.sender, acknowledge, queue.keys, {
+        client: 'me',
+        nowMs: NOW,
+        handled: handled(['x', '1 t']),
+      })
       if (wrong === 'failures') expect(await done).to.deep.equal([true])
       else expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })
       await queue.unblock(wrong)

@@ -24,6 +24,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
     run(rig.sender, scripts.poll, queue.keys, {
       channel: queue.channel,
       deadChannel: queue.deadChannel,
+      client: 'me',
       nowMs: NOW,
       budgetUs: 1_000_000,
       count: 10,
@@ -36,7 +37,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
     })
   const giveBack = (how: string) => (queue: ReliableFixture) => {
     const { channel, deadChannel } = queue
-    const args = { channel, deadChannel, nowMs: NOW, how, delayMs: 5, reason: '"why"', handled: given }
+    const args = { channel, deadChannel, client: 'me', nowMs: NOW, how, delayMs: 5, reason: '"why"', handled: given }
     return run(rig.sender, scripts.negativeAcknowledge, queue.keys, args)
   }
   const extend = (queue: ReliableFixture) =>
@@ -72,7 +73,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
     {
       what: 'acknowledge removes',
       before: having([x, waits]),
-      call: (queue) => run(rig.sender, scripts.acknowledge, queue.keys, { nowMs: NOW, handled: given }),
+      call: (queue) => run(rig.sender, scripts.acknowledge, queue.keys, { client: 'me', nowMs: NOW, handled: given }),
       after: having([waits]),
     },
     { what: 'extend gives more time', before: having([x]), call: extend, after: having([{ ...x, until: NOW + 50 }]) },
@@ -97,7 +98,8 @@ describe('the scripts of the reliable queue at maxmemory', () => {
     {
       what: 'remove removes',
       before: having([x, waits]),
-      call: (queue) => run(rig.sender, scripts.remove, queue.keys, { nowMs: NOW, alsoHeld: true, ids: [raw('x')] }),
+      call: (queue) =>
+        run(rig.sender, scripts.remove, queue.keys, { client: 'me', nowMs: NOW, alsoHeld: true, ids: [raw('x')] }),
       after: having([waits]),
     },
   ]
@@ -109,6 +111,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
       call: ({ keys, channel }: ReliableFixture) =>
         run(rig.sender, scripts.add, keys, {
           channel,
+          client: 'me',
           nowMs: NOW,
           existing: 'keep',
           resent: false,
@@ -122,6 +125,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
       call: ({ keys, channel }) =>
         run(rig.sender, scripts.repeat, keys, {
           channel,
+          client: 'me',
           nowMs: NOW,
           name: raw('r'),
           expected: raw('R'),

@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { readEntry } from '../../src/reliable/change-stream/change-entry.js'
+import type { MessageChange } from '../../src/reliable/change-stream/change.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import type { Sender } from '../../src/store/run.js'
@@ -76,6 +78,7 @@ interface Step {
 
 type Draft = (world: World) => Step
 
+const CLIENT = 'tester'
 const IDS = ['a', 'b', 'c', 'd', '0a', '', '\xff\0']
 const DEFAULT_LIMIT = 10
 
@@ -205,7 +208,15 @@ const add = fc
       name: 'add',
       send: (sender, fixture) => {
         const { keys, channel } = target(fixture, side)
-        return run(sender, scripts.add, keys, { channel, nowMs: now, existing, resent, durable, items: flat })
+        return run(sender, scripts.add, keys, {
+          channel,
+          nowMs: now,
+          existing,
+          resent,
+          durable,
+          client: CLIENT,
+          items: flat,
+        })
       },
       apply: () => {
         const paused = queue.config.get('addPaused') === '1'
@@ -299,6 +310,7 @@ const poll = fc
           announce: announces,
           beforehand,
           repeatBytes: 1_000_000,
+          client: CLIENT,
         })
         return {
           ...rest,
@@ -399,7 +411,11 @@ const acknowledge = fc.record({ side, chosen }).map(({ side, chosen }): Draft =>
   return {
     name: 'acknowledge',
     send: (sender, fixture) =>
-      run(sender, scripts.acknowledge, target(fixture, side).keys, { nowMs: now, handled: flatOf(leases) }),
+      run(sender, scripts.acknowledge, target(fixture, side).keys, {
+        nowMs: now,
+        client: CLIENT,
+        handled: flatOf(leases),
+      }),
     apply: () => leases.map((lease) => heldBy(queue, lease, now) !== undefined && queue.items.delete(lease.id)),
     change: (reply: boolean[]) => -reply.filter(Boolean).length,
   }
@@ -415,7 +431,8 @@ const negativeAcknowledge = fc
       name: 'negativeAcknowledge',
       send: (sender, fixture) => {
         const { keys, ...channels } = target(fixture, side)
-        const args = { ...channels, nowMs: now, how, delayMs: delay, reason: '"why"', handled: flatOf(leases) }
+        const reason = { how, delayMs: delay, reason: '"why"' }
+        const args = { ...channels, ...reason, nowMs: now, client: CLIENT, handled: flatOf(leases) }
         return run(sender, scripts.negativeAcknowledge, keys, args)
       },
       apply: () => {
@@ -488,7 +505,12 @@ const remove = fc.record({ side, ids, alsoHeld: fc.boolean() }).map(({ side, ids
   return {
     name: 'remove',
     send: (sender, fixture) =>
-      run(sender, scripts.remove, target(fixture, side).keys, { nowMs: now, alsoHeld, ids: ids.map(raw) }),
+      run(sender, scripts.remove, target(fixture, side).keys, {
+        nowMs: now,
+        alsoHeld,
+        client: CLIENT,
+        ids: ids.map(raw),
+      }),
     apply: () =>
       ids.map((id) => {
         const item = queue.items.get(id)
@@ -508,7 +530,8 @@ const reschedule = fc
       name: 'reschedule',
       send: (sender, fixture) => {
         const { keys, channel } = target(fixture, side)
-        return run(sender, scripts.reschedule, keys, { channel, nowMs: now, id: raw(id), delayMs: delay, priority })
+        const args = { channel, nowMs: now, id: raw(id), delayMs: delay, priority, client: CLIENT }
+        return run(sender, scripts.reschedule, keys, args)
       },
       apply: () => {
         const item = queue.items.get(id)
@@ -531,7 +554,12 @@ const update = fc.record({ side, id, size: fc.nat({ max: 6 }) }).map(({ side, id
   return {
     name: 'update',
     send: (sender, fixture) =>
-      run(sender, scripts.update, target(fixture, side).keys, { nowMs: now, id: raw(id), payload: raw(payload) }),
+      run(sender, scripts.update, target(fixture, side).keys, {
+        nowMs: now,
+        id: raw(id),
+        payload: raw(payload),
+        client: CLIENT,
+      }),
     apply: () => {
       const item = queue.items.get(id)
       if (payload.length > (setting(queue, 'maxMessageBytes') ?? Infinity)) return -5
@@ -554,8 +582,9 @@ const move = fc
     count: fc.nat({ max: 4 }),
     from: priority,
     to: priority,
+    isRedriven: fc.boolean(),
   })
-  .map(({ side, ids, count, from, to }): Draft => (world) => {
+  .map(({ side, ids, count, from, to, isRedriven }): Draft => (world) => {
     const { now } = world
     const [queue, other] = sides(world, side)
     return {
@@ -563,11 +592,17 @@ const move = fc
       send: (sender, fixture) => {
         const { keys, deadChannel } = target(fixture, side)
         const there = side === 0 ? fixture.dead : fixture.keys
-        const { messages, deliveries, failures } = keys
+        const { messages, deliveries, failures, config, changes } = keys
         const due = keys[`due${from as 0}`]
-        const targets = { targetMessages: there.messages, targetDue: there[`due${to as 0}`] }
-        const args = { targetChannel: deadChannel, nowMs: now, count, ids: ids.map(raw) }
-        return run(sender, scripts.move, { messages, deliveries, failures, due, ...targets }, args)
+        const targets = {
+          targetMessages: there.messages,
+          targetDue: there[`due${to as 0}`],
+          targetConfig: there.config,
+          targetChanges: there.changes,
+        }
+        const known = { targetChannel: deadChannel, client: CLIENT, targetName: '"other"', priority: to, isRedriven }
+        const args = { ...known, nowMs: now, count, ids: ids.map(raw) }
+        return run(sender, scripts.move, { messages, deliveries, failures, due, config, changes, ...targets }, args)
       },
       apply: () => {
         const here = inOrder([...queue.items].filter(([, item]) => !item.isTaken && item.priority === from)).map(
@@ -629,6 +664,7 @@ const repeat = fc
           at: at === undefined ? '' : String(at),
           priority,
           withdrawn: raw(withdrawn),
+          client: CLIENT,
           items: items.flatMap(({ id, at, payload, expires }) => [
             raw(id),
             raw(String(at)),
@@ -696,7 +732,7 @@ const configure = fc
       name: 'configure',
       send: (sender, fixture) => {
         const { keys, channel } = target(fixture, side)
-        return run(sender, scripts.configure, keys, { channel, ifAbsent, settings: settings.flat() })
+        return run(sender, scripts.configure, keys, { channel, ifAbsent, epoch: 'other', settings: settings.flat() })
       },
       apply: () => {
         const isSet = [...queue.config.keys()].some((name) => !name.endsWith('Paused'))
@@ -709,6 +745,73 @@ const configure = fc
         return true
       },
       change: () => 0,
+    }
+  })
+
+const clear = fc.record({ side }).map(({ side }): Draft => (world) => {
+  const [queue] = sides(world, side)
+  return {
+    name: 'clear',
+    send: async (sender, fixture) =>
+      (await run(sender, scripts.clear, target(fixture, side).keys, { client: CLIENT })) > 0,
+    apply: () => {
+      const wasThere = queue.items.size + queue.once.size > 0
+      queue.items.clear()
+      queue.once.clear()
+      return wasThere
+    },
+    change: () => NaN,
+  }
+})
+
+const restore = fc
+  .record({
+    side,
+    items: fc.array(
+      fc.record({
+        id,
+        priority,
+        at: fc.integer({ min: -5, max: 30 }),
+        attempts: fc.nat({ max: 2 }),
+        ttl: optional(fc.integer({ min: 1, max: 60 })),
+        replaces: fc.boolean(),
+      }),
+      { maxLength: 3 },
+    ),
+  })
+  .map(({ side, items }): Draft => (world) => {
+    const { now } = world
+    const [queue] = sides(world, side)
+    const messages = items.map(({ at, ttl, replaces, ...rest }) => ({
+      ...rest,
+      at: now + at,
+      expires: ttl === undefined ? undefined : now + at + ttl,
+      replaces: replaces ? queue.items.get(rest.id)?.at : undefined,
+      payload: `b${world.counter++}`,
+    }))
+    return {
+      name: 'restore',
+      send: (sender, fixture) => {
+        const { keys, channel } = target(fixture, side)
+        const flat = messages.flatMap(({ id, priority, at, attempts, expires, replaces, payload }) => [
+          raw(id),
+          raw([priority, at, attempts, expires ?? '', '', 0, 0, replaces ?? ''].join(',')),
+          raw(payload),
+        ])
+        return run(sender, scripts.restore, keys, { channel, client: CLIENT, items: flat })
+      },
+      apply: () => {
+        if (messages.length > 0) announce(world, queue, Math.min(...messages.map(({ at }) => at)))
+        return messages.map(({ id, priority, at, attempts, expires, replaces, payload }) => {
+          const there = queue.items.get(id)
+          if (there !== undefined && (there.isTaken || there.at !== replaces)) return 0
+          const delivery = attempts > 0 ? String(attempts) : undefined
+          const nothing = { headers: '', limit: undefined, failures: '', isTaken: false, isUnbegun: false }
+          queue.items.set(id, { ...nothing, payload, expires, delivery, priority, at })
+          return there === undefined ? 1 : 2
+        })
+      },
+      change: (reply: number[]) => reply.filter((outcome) => outcome === 1).length,
     }
   })
 
@@ -781,11 +884,19 @@ const CALLS = {
   reschedule,
   update,
   move,
+  restore,
+  clear,
   configure,
   get,
   count,
 }
-const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = { add: 7, poll: 8, acknowledge: 3, negativeAcknowledge: 5 }
+const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = {
+  add: 14,
+  poll: 16,
+  acknowledge: 6,
+  negativeAcknowledge: 10,
+  clear: 1,
+}
 
 /** What the model says must stand in Redis. */
 function stateOf({ items, config, once, repeats, ticks }: Queue): QueueState {
@@ -836,7 +947,7 @@ describe('all scripts of the reliable queue together', () => {
     const met = new Map<string, number>()
     const draft = fc.oneof(
       ...Object.entries(CALLS).map(([name, arbitrary]) => ({
-        weight: WEIGHTS[name as keyof typeof CALLS] ?? 2,
+        weight: WEIGHTS[name as keyof typeof CALLS] ?? 4,
         arbitrary,
       })),
     )
@@ -847,9 +958,12 @@ describe('all scripts of the reliable queue together', () => {
     )
     const behaves = fc.asyncProperty(
       fc.array(fc.record({ draft, passed }), { maxLength: 80, size: 'max' }),
-      async (turns) => {
-        await fixture.write({})
+      fc.boolean(),
+      async (turns, keepsChanges) => {
         const world = emptyWorld()
+        if (keepsChanges) for (const { config } of world.queues) config.set('changes', KEEPS_CHANGES)
+        const config = [...world.queues[0].config]
+        await fixture.write({ config, dead: { config } })
         let total = 0
         for (const { draft, passed } of turns) {
           world.now += passed
@@ -874,6 +988,11 @@ describe('all scripts of the reliable queue together', () => {
           for (const outcome of outcomesOf(step.name, reply)) met.set(outcome, (met.get(outcome) ?? 0) + 1)
         }
         for (const what of world.met) met.set(what, (met.get(what) ?? 0) + 1)
+        if (!keepsChanges) return
+        for (const [at, keys] of [fixture.keys, fixture.dead].entries()) {
+          const replayed = replay(await fixture.changes(keys))
+          expect(replayed, 'the changes, replayed').to.deep.equal(inShort(world.queues[at as Side].items))
+        }
       },
     )
     const isReached = (): boolean => OUTCOMES.every((outcome) => met.has(outcome))
@@ -885,6 +1004,83 @@ describe('all scripts of the reliable queue together', () => {
     for (const outcome of OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
   }).timeout(120_000)
 })
+
+const KEEPS_CHANGES = 'r,1000000,,1,epoch'
+
+/** What the changes of a queue say of a message. An extension is not recorded, so nothing is said of when a visibility ends. */
+interface Replayed {
+  isTaken: boolean
+  at: number | undefined
+  priority: number | undefined
+  attempts: number
+  payload: string
+  headers: string
+  expires: number | undefined
+  limit: number | undefined
+}
+
+function inShort(items: ReadonlyMap<string, Item>): Map<string, Replayed> {
+  return new Map(
+    [...items].map(([id, item]) => {
+      const { isTaken, at, priority, payload, headers, expires, limit } = item
+      const attempts = attemptsOf(item)
+      return [
+        raw(id).toString(),
+        {
+          isTaken,
+          at: isTaken ? undefined : at,
+          priority,
+          attempts,
+          payload,
+          headers: headers || '{}',
+          expires,
+          limit,
+        },
+      ] as const
+    }),
+  )
+}
+
+/** The messages that are left when all changes are applied to an empty queue. */
+function replay(entries: readonly string[]): Map<string, Replayed> {
+  const left = new Map<string, Replayed>()
+  for (const entry of entries) {
+    const { epoch, client, changes } = readEntry(raw(entry))
+    expect({ epoch, client }).to.deep.equal({ epoch: 'epoch', client: CLIENT })
+    for (const change of changes) replayOne(left, change)
+  }
+  return left
+}
+
+const GONE: readonly string[] = ['acknowledged', 'dead', 'expired', 'removed', 'moved']
+
+function replayOne(left: Map<string, Replayed>, given: MessageChange): void {
+  const { change, id, attempt = 0, dueAt, priority, payload, headers, expiresAt, deliveryLimit } = given
+  const there = left.get(id)
+  const content = {
+    payload: Buffer.from(payload ?? []).toString('latin1'),
+    headers: JSON.stringify(headers),
+    expires: expiresAt,
+    limit: deliveryLimit,
+  }
+  if (change === 'added' || change === 'redriven') {
+    left.set(id, { isTaken: false, at: dueAt, priority, attempts: attempt, ...content })
+    return
+  }
+  if (change === 'cleared') {
+    left.clear()
+    return
+  }
+  if (GONE.includes(change)) {
+    expect(left.delete(id), `${change} of a message that is there`).to.equal(true)
+    return
+  }
+  if (there === undefined) throw new Error(`${change} of a message that is not there`)
+  if (change === 'updated') Object.assign(there, content)
+  else if (change === 'polled') Object.assign(there, { isTaken: true, at: undefined, attempts: attempt })
+  else if (change === 'rescheduled') Object.assign(there, { isTaken: false, at: dueAt, priority, expires: expiresAt })
+  else Object.assign(there, { isTaken: false, at: dueAt, attempts: attempt })
+}
 
 const OUTCOMES = [
   ...[1, 2, 3, 0, -1, -2, -3, -4, -5].map((outcome) => `add ${outcome}`),

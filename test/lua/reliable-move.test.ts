@@ -13,10 +13,14 @@ import {
 } from './reliable-support.js'
 import { ALL_BYTES, raw, rejection, type Bytes } from './support.js'
 
+const moving = { client: 'me', targetName: '"q"', priority: 0, isRedriven: true }
+
 /** From the dead letters to the queue. */
 function keysOf({ keys, dead }: ReliableFixture, from: DueName = 'due0', to: DueName = 'due0') {
-  const { messages, deliveries, failures } = dead
-  return { messages, deliveries, failures, due: dead[from], targetMessages: keys.messages, targetDue: keys[to] }
+  const { messages, deliveries, failures, config, changes } = dead
+  const { config: targetConfig, changes: targetChanges } = keys
+  const targets = { targetMessages: keys.messages, targetDue: keys[to], targetConfig, targetChanges }
+  return { messages, deliveries, failures, config, changes, due: dead[from], ...targets }
 }
 
 describe('reliable-move.lua', () => {
@@ -158,7 +162,7 @@ describe('reliable-move.lua', () => {
   for (const { what, before: state, from, to, count = 0, ids = [], reply, after: then } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      const args = { targetChannel: queue.channel, nowMs: NOW, count, ids: ids.map(raw) }
+      const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count, ids: ids.map(raw) }
       expect(await run(rig.sender, move, keysOf(queue, from, to), args)).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal(reply.moved > 0 ? [String(NOW)] : [])
@@ -167,10 +171,11 @@ describe('reliable-move.lua', () => {
 
   it('changes nothing from a queue to itself', async () => {
     const queue = await rig.queue(having([a, b]))
-    const { messages, deliveries, failures, due0, due1 } = queue.keys
+    const { messages, deliveries, failures, due0, due1, config, changes } = queue.keys
     for (const targetDue of [due0, due1]) {
-      const keys = { messages, deliveries, failures, due: due0, targetMessages: messages, targetDue }
-      const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+      const targets = { targetMessages: messages, targetDue, targetConfig: config, targetChanges: changes }
+      const keys = { messages, deliveries, failures, config, changes, due: due0, ...targets }
+      const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
       expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2, gone: 0 })
       expect(await queue.read()).to.deep.equal(expected(having([a, b])))
     }
@@ -180,7 +185,7 @@ describe('reliable-move.lua', () => {
     const all = Array.from({ length: 1000 }, (_, n) => ({ id: String(n).padStart(4, '0'), payload: `${n}` }))
     for (const ids of [[], all.map(({ id }) => raw(id))]) {
       const queue = await rig.queue({ dead: asDead([...all, { id: 'z' }]) })
-      const args = { targetChannel: queue.channel, nowMs: NOW, count: 1000, ids }
+      const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 1000, ids }
       expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 1000, passedOver: 0, gone: 0 })
       expect(await queue.read()).to.deep.equal(expected(having(all, { dead: asDead([{ id: 'z' }]) })))
     }
@@ -189,14 +194,14 @@ describe('reliable-move.lua', () => {
   it('looks at no more than a thousand', async () => {
     const same = Array.from({ length: 1000 }, (_, n) => ({ id: String(n), at: 1 }))
     const queue = await rig.queue(having(same, { dead: asDead([...same, a]) }))
-    const args = { targetChannel: queue.channel, nowMs: NOW, count: 1, ids: [] }
+    const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 1, ids: [] }
     expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 0, passedOver: 1000, gone: 0 })
   })
 
   it('reads the clock of the server when it is given none', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue({ dead: asDead([a]) })
-    const args = { targetChannel: queue.channel, nowMs: -1, count: 1, ids: [] }
+    const args = { ...moving, targetChannel: queue.channel, nowMs: -1, count: 1, ids: [] }
     await run(rig.sender, move, keysOf(queue), args)
     expect(Number(await rig.redis.zscore(queue.keys.due0, 'a'))).to.be.within(seconds * 1000, (seconds + 600) * 1000)
   })
@@ -204,7 +209,7 @@ describe('reliable-move.lua', () => {
   it('changes nothing when the announcement is refused', async () => {
     const state = { dead: asDead([a, b]) }
     const queue = await rig.queue(state)
-    const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+    const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
     const thrown = await rig.muted([queue.deadChannel], (sender) => rejection(run(sender, move, keysOf(queue), args)))
     expect(thrown.message).to.match(/perm|can't/i)
     expect(await queue.read()).to.deep.equal(expected(state))
@@ -214,7 +219,7 @@ describe('reliable-move.lua', () => {
     it(`changes nothing when ${wrong} of the target has the wrong type, and moves when it is well again`, async () => {
       const state = { dead: asDead([a, b]) }
       const queue = await rig.queue(state)
-      const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+      const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
       await queue.block(wrong)
       expect(await rejection(run(rig.sender, move, keysOf(queue), args))).to.include({ code: 'ERR_WRONG_TYPE' })
       await queue.unblock(wrong)
@@ -227,7 +232,7 @@ describe('reliable-move.lua', () => {
     it(`loses nothing when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue({ dead: asDead([a, b]) })
       await rig.redis.set(queue.dead[wrong], 'in the way')
-      const args = { targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
+      const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
       for (let n = 0; n < 3; n++) {
         const done = run(rig.sender, move, keysOf(queue), args)
         if (n === 0 && wrong !== 'failures') expect(await rejection(done)).to.include({ code: 'ERR_WRONG_TYPE' })

@@ -281,7 +281,7 @@ describe('reliable-negative-acknowledge.lua', () => {
     it(what, async () => {
       const queue = await rig.queue(state)
       const { channel, deadChannel } = queue
-      const args = { channel, deadChannel, nowMs: NOW, how, delayMs, reason: '"why"', handled: pairs }
+      const args = { channel, deadChannel, client: 'me', nowMs: NOW, how, delayMs, reason: '"why"', handled: pairs }
       expect(await run(rig.sender, negativeAcknowledge, queue.keys, args)).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(then))
       expect(await queue.published()).to.deep.equal(published.map(String))
@@ -292,7 +292,16 @@ describe('reliable-negative-acknowledge.lua', () => {
     const queue = await rig.queue(having([x]))
     const { channel, deadChannel } = queue
     const reason = `"${'long '.repeat(3000)}"`
-    const args = { channel, deadChannel, nowMs: NOW, how: 'failed', delayMs: 0, reason, handled: handled(['x', '3 t']) }
+    const args = {
+      channel,
+      deadChannel,
+      client: 'me',
+      nowMs: NOW,
+      how: 'failed',
+      delayMs: 0,
+      reason,
+      handled: handled(['x', '3 t']),
+    }
     await run(rig.sender, negativeAcknowledge, queue.keys, args)
     expect((await queue.read()).queue.failures).to.deep.equal({ x: readable(`3 ${NOW} ${reason}\n`) })
   })
@@ -303,7 +312,7 @@ describe('reliable-negative-acknowledge.lua', () => {
       const queue = await rig.queue(having(all.map((each) => ({ ...each, until: NOW + 1 }))))
       const { channel, deadChannel } = queue
       const pairs = handled(...all.map(({ id, priority }) => [id, '1 t', priority] as const))
-      const args = { channel, deadChannel, nowMs: NOW, how, delayMs: 0, reason: '"why"', handled: pairs }
+      const args = { channel, deadChannel, client: 'me', nowMs: NOW, how, delayMs: 0, reason: '"why"', handled: pairs }
       const reply = await run(rig.sender, negativeAcknowledge, queue.keys, args)
       expect(reply).to.deep.equal(all.map(() => (how === 'rejected' ? 2 : 1)))
       const failed = all.map((each) => ({ ...each, attempts: 1, failures: line(1) }))
@@ -325,7 +334,16 @@ describe('reliable-negative-acknowledge.lua', () => {
     )
     const { channel, deadChannel } = queue
     const pairs = handled(['x', '1 t'], ['y', '1 t'])
-    const args = { channel, deadChannel, nowMs: -1, how: 'failed', delayMs: 7, reason: '', handled: pairs }
+    const args = {
+      channel,
+      deadChannel,
+      client: 'me',
+      nowMs: -1,
+      how: 'failed',
+      delayMs: 7,
+      reason: '',
+      handled: pairs,
+    }
     expect(await run(rig.sender, negativeAcknowledge, queue.keys, args)).to.deep.equal([0, 1])
     expect(Number(await rig.redis.zscore(queue.keys.due0, 'y'))).to.be.within(
       seconds * 1000 + 7,
@@ -359,7 +377,16 @@ describe('reliable-negative-acknowledge.lua', () => {
         await queue.block(wrong)
         const { channel, deadChannel } = queue
         const pairs = handled(['x', '3 t', 2])
-        const args = { channel, deadChannel, nowMs: NOW, how, delayMs: 5, reason: '"why"', handled: pairs }
+        const args = {
+          channel,
+          deadChannel,
+          client: 'me',
+          nowMs: NOW,
+          how,
+          delayMs: 5,
+          reason: '"why"',
+          handled: pairs,
+        }
         let thrown = ''
         for (let n = 0; n < 3; n++) {
           await run(rig.sender, negativeAcknowledge, queue.keys, args).catch(
@@ -387,6 +414,7 @@ describe('reliable-negative-acknowledge.lua', () => {
     const args = {
       channel,
       deadChannel,
+      client: 'me',
       nowMs: NOW,
       how: 'failed',
       delayMs: 5,
@@ -406,6 +434,7 @@ describe('reliable-negative-acknowledge.lua', () => {
     const args = {
       channel,
       deadChannel,
+      client: 'me',
       nowMs: NOW,
       how: 'rejected',
       delayMs: 0,

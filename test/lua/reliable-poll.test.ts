@@ -28,6 +28,7 @@ function argsOf(queue: ReliableFixture, args: Partial<Args> = {}): Args {
   return {
     channel: queue.channel,
     deadChannel: queue.deadChannel,
+    client: 'me',
     nowMs: NOW,
     budgetUs: 1_000_000,
     count: 10,

@@ -29,6 +29,7 @@ function argsOf(queue: ReliableFixture, change: Change): ArgsOf<(typeof repeat)[
   const { name = 'r', at, priority = 0, items = [] } = change
   return {
     channel: queue.channel,
+    client: 'me',
     nowMs: NOW,
     name: raw(name),
     expected: raw(change.expected ?? ''),

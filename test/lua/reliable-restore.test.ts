@@ -142,7 +142,11 @@ describe('reliable-restore.lua', () => {
   for (const { what, before, items, reply, after, published } of cases) {
     it(what, async () => {
       const queue = await rig.queue(before)
-      const done = await run(rig.sender, restore, queue.keys, { channel: queue.channel, items: items.flatMap(item) })
+      const done = await run(rig.sender, restore, queue.keys, {
+        channel: queue.channel,
+        client: 'me',
+        items: items.flatMap(item),
+      })
       expect(done).to.deep.equal(reply)
       expect(await queue.read()).to.deep.equal(expected(after))
       expect(await queue.published()).to.deep.equal(published)
@@ -157,14 +161,14 @@ describe('reliable-restore.lua', () => {
     ]
     const queue = await rig.queue(having([other], { config }))
     const long = { id: 'x', payload: 'long' }
-    const done = await run(rig.sender, restore, queue.keys, { channel: queue.channel, items: item(long) })
+    const done = await run(rig.sender, restore, queue.keys, { channel: queue.channel, client: 'me', items: item(long) })
     expect(done).to.deep.equal([1])
     expect(await queue.read()).to.deep.equal(expected(having([other, long], { config })))
   })
 
   it('changes nothing when it may not publish', async () => {
     const queue = await rig.queue()
-    const args = { channel: queue.channel, items: item(x) }
+    const args = { channel: queue.channel, client: 'me', items: item(x) }
     const error = await rejection(rig.muted([], (sender) => run(sender, restore, queue.keys, args)))
     expect(error).to.be.an('error')
     expect(await queue.read()).to.deep.equal(expected({}))

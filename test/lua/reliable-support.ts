@@ -191,9 +191,10 @@ const ZSETS = ['once', 'inFlight', 'ticks'] as const
 const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
 export type DueName = `due${(typeof PRIORITIES)[number]}`
-export type KeyName = (typeof HASHES)[number] | (typeof ZSETS)[number] | DueName
+export type KeyName = (typeof HASHES)[number] | (typeof ZSETS)[number] | DueName | 'changes'
 /** Every name that one of the scripts has for a key. */
-export type ScriptKeys = Record<KeyName, string> & Record<'deadMessages' | 'deadFailures' | 'deadDue', string>
+export type ScriptKeys = Record<KeyName, string> &
+  Record<'deadMessages' | 'deadFailures' | 'deadDue' | 'deadConfig' | 'deadChanges', string>
 
 /** The keys of a queue, written by hand. */
 export function keysByHand(name: string): Record<KeyName, string> {
@@ -208,6 +209,7 @@ export function keysByHand(name: string): Record<KeyName, string> {
     inFlight: of('in-flight'),
     repeats: of('repeats'),
     ticks: of('ticks'),
+    changes: of('changes'),
     ...(due as Record<DueName, string>),
   }
 }
@@ -240,6 +242,8 @@ export class ReliableFixture {
       deadMessages: keys.messages,
       deadFailures: keys.failures,
       deadDue: keys.due0,
+      deadConfig: keys.config,
+      deadChanges: keys.changes,
     })
     this.keys = { ...own, ...asDeadKeys(dead) }
     this.dead = { ...dead, ...asDeadKeys(own) }
@@ -274,6 +278,9 @@ export class ReliableFixture {
       }
       const zsets: [key: string, pairs: Pairs | undefined][] = ZSETS.map((name) => [keys[name], queue[name]])
       for (const priority of PRIORITIES) zsets.push([keys[`due${priority}`], queue.due?.[priority]])
+      if (queue.config?.some(([field]) => field === 'changes') === true) {
+        pipeline.xgroup('CREATE', keys.changes, 'none', '$', 'MKSTREAM').xgroup('DESTROY', keys.changes, 'none')
+      }
       for (const [key, pairs] of zsets) {
         for (const [member, score] of pairs ?? []) pipeline.zadd(key, String(score), raw(member))
       }
@@ -309,6 +316,16 @@ export class ReliableFixture {
     }
     queue.due = due
     return withoutEmpty(queue)
+  }
+
+  /** What the entries of a change stream say, as text with one character for each byte. */
+  async changes(keys: ScriptKeys = this.keys): Promise<string[]> {
+    const entries = (await this.#redis.callBuffer('XRANGE', keys.changes, '-', '+')) as [Buffer, Buffer[]][]
+    return entries.map(([, fields]) => {
+      const [field, value, ...more] = fields
+      if (field?.toString() !== 'changes' || more.length > 0) throw new Error('an entry of another kind')
+      return value!.toString('latin1')
+    })
   }
 
   /** What was published since the last call, on both channels. Messages keep their order: a marker shows that all have arrived. */

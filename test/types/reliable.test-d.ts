@@ -2,6 +2,8 @@
 import {
   createClient,
   type Added,
+  type ChangeBatch,
+  type ChangeStatus,
   type HandlerContext,
   type ReliableMessage,
   type ReliableQueue,
@@ -30,6 +32,19 @@ export async function queues(): Promise<void> {
   is<Added>()(await mails.add({ to: 'ada' }, { delay: 5_000, id: 'a', priority: 3 }))
   is<Added[]>()(await mails.addMany([{ payload: { to: 'ada' } }]))
   is<Added>()(await mails.addTask('welcome', { to: 'ada' }))
+
+  for await (const batch of mails.changes({ group: 'g', from: 'start' })) {
+    is<ChangeBatch>()(batch)
+    is<number>()(await mails.acknowledgeChanges('g', batch.position))
+  }
+  is<ChangeStatus>()(await mails.changeStatus())
+  is<() => Promise<void>>()(await mails.allEvents())
+  await mails.setConfig({ changes: { keep: 'groups', payloads: true } })
+  await mails.setConfig({ changes: false })
+  // @ts-expect-error there is no such way to keep them
+  await mails.setConfig({ changes: { keep: 'all' } })
+  // @ts-expect-error a position, not its id alone
+  mails.changes({ from: '1-1' })
 
   // @ts-expect-error a payload of another type
   await mails.add({ amount: 1 })

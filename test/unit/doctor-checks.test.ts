@@ -11,6 +11,7 @@ import { checkRights } from '../../src/doctor/checks/rights.js'
 import { checkStorage } from '../../src/doctor/checks/storage.js'
 import type { Finding } from '../../src/doctor/finding.js'
 import type { QueueContents, QueueState } from '../../src/doctor/inspect-queue.js'
+import type { ChangesState } from '../../src/doctor/inspect-changes.js'
 import type { ReliableState } from '../../src/doctor/inspect-reliable.js'
 import type { ServerState } from '../../src/doctor/inspect-server.js'
 import { planOf } from '../../src/doctor/repair.js'
@@ -53,6 +54,12 @@ const calm: QueueState = {
   refusals: new Refusals(),
 }
 
+const group = { name: 'g', pending: 0, lag: 0, oldest: null, consumers: 1 }
+const stream = (change: Partial<ChangesState>): ChangesState => ({
+  ...{ epoch: 'e', first: '1-1', last: '2-1', length: 9, limit: 100, groups: [group], examined: 10, foreign: 0 },
+  ...change,
+})
+
 const server = (change: Partial<ServerState>): Finding[] =>
   [checkStorage, checkReplication, checkClock, checkRights].flatMap((check) => check({ ...healthy, ...change }))
 const info = (lines: Record<string, string>, config: Record<string, string> = {}): Finding[] =>
@@ -65,6 +72,7 @@ const kept = (change: Partial<ReliableState>): Finding[] =>
     wrongTypes: [],
     settings: [],
     repeats: { stored: 0, examined: 0, unreadable: 0, examples: [] },
+    changes: undefined,
     refusals: new Refusals(),
     ...change,
   })
@@ -209,6 +217,43 @@ describe('what the doctor makes of what it saw', () => {
       kept({ repeats: { stored: 20_000, examined: 10_000, unreadable: 1, examples: [{ name: 'a\n', why: 'b\nc' }] } }),
       ['warning repeat-unreadable'],
       /^1 stored repeat cannot be read among the 10,000 that were read: "a\\n": b c\.$/,
+    ],
+    ['changes that are written and read', kept({ changes: stream({}) }), []],
+    ['changes that could not be written', kept({ changes: stream({ epoch: '~e' }) }), ['error changes-not-recorded']],
+    [
+      'groups that are behind',
+      kept({ changes: stream({ length: 80 }) }),
+      ['warning changes-behind'],
+      /80 of at most 100 entries\.$/,
+    ],
+    [
+      'groups that are so far behind that adding is refused',
+      kept({ changes: stream({ length: 100 }) }),
+      ['error changes-behind'],
+      /100 of at most 100 entries: adding is refused\.$/,
+    ],
+    ['changes that no group reads', kept({ changes: stream({ groups: [] }) }), ['info changes-unread']],
+    [
+      'a group without readers',
+      kept({ changes: stream({ groups: [{ ...group, name: 'g\u001b', consumers: 0, pending: 1, lag: 2 }] }) }),
+      ['warning change-group-idle'],
+      /^The group "g\\u001b" has no readers, and 3 entries/,
+    ],
+    [
+      'a group without readers at a server that does not say how far it is',
+      kept({ changes: stream({ groups: [{ ...group, consumers: 0, lag: null }] }) }),
+      ['warning change-group-idle'],
+    ],
+    [
+      'a group without readers that has read all',
+      kept({ changes: stream({ groups: [{ ...group, consumers: 0 }] }) }),
+      [],
+    ],
+    [
+      'entries of strangers',
+      kept({ changes: stream({ foreign: 2 }) }),
+      ['warning changes-foreign'],
+      /^2 of the last 10 entries/,
     ],
     ['a refusal about a reliable queue', kept({ refusals: refused }), ['info not-examined']],
     ['a refusal about a queue', queue({ refusals: refused }), ['info not-examined']],

@@ -37,7 +37,11 @@ describe('what the doctor knows and the docs say', () => {
   })
 
   it('and what reliable queues call beside them stands on their page', () => {
-    const listed = /`(HGET HMGET[A-Z\s]+)`/.exec(page('reliable-queue.md'))?.[1]?.split(/\s+/) ?? []
+    const wordsIn = (list: RegExp, file: string): string[] => list.exec(page(file))?.[1]?.split(/\s+/) ?? []
+    const listed = [
+      ...wordsIn(/`(HGET HMGET[A-Z\s]+)`/, 'reliable-queue.md'),
+      ...['XADD', 'XREAD'].flatMap((first) => wordsIn(new RegExp(`\`(${first} [A-Z\\s]+)\``), 'changes.md')),
+    ]
     const called = Object.values(generated)
       .filter(({ name }) => name.startsWith('reliable-'))
       .flatMap(({ source }) => calledBy(source))

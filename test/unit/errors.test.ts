@@ -5,6 +5,8 @@ import * as errors from '../../src/errors.js'
 const {
   AddManyError,
   AuthError,
+  ChangesBehindError,
+  ChangesLostError,
   CommandError,
   ConnectionError,
   CrossSlotError,
@@ -117,6 +119,18 @@ describe('errors', () => {
       'ERR_QUEUE_FULL',
       new QueueFullError(details),
       'the queue holds as many messages as its maxSize allows',
+    ],
+    [
+      'ChangesBehindError',
+      'ERR_CHANGES_BEHIND',
+      new ChangesBehindError(details),
+      'the groups have left as many changes of the queue unread as may be kept',
+    ],
+    [
+      'ChangesLostError',
+      'ERR_CHANGES_LOST',
+      new ChangesLostError('epoch', details),
+      'the change stream of the queue does not have that position: it is of another epoch',
     ],
     [
       'OperationDisabledError',

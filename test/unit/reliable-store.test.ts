@@ -18,7 +18,7 @@ function storeOf(answer: (args: readonly unknown[]) => unknown) {
   }
   const sender = { call, pipeline: async () => [] }
   const identity = { keys: reliableKeys('jobs'), dead: reliableKeys(deadLettersOf('jobs')) }
-  return { sent, store: new ReliableStore(sender, resolveSettings({}), identity) }
+  return { sent, store: new ReliableStore(sender, resolveSettings({}), identity, 'me') }
 }
 
 const claimsOf = (count: number) =>
@@ -60,7 +60,7 @@ describe('ReliableStore', () => {
       return fields.map((field) => Buffer.from(`of ${String(field)}`))
     }
     const identity = { keys: reliableKeys('jobs'), dead: reliableKeys(deadLettersOf('jobs')) }
-    const store = new ReliableStore({ call, pipeline: async () => [] }, resolveSettings({}), identity)
+    const store = new ReliableStore({ call, pipeline: async () => [] }, resolveSettings({}), identity, 'me')
     const found: [string, string][] = []
     for await (const [name, value] of store.repeats()) found.push([String(name), String(value)])
     expect(found).to.have.length(names.length)
@@ -90,10 +90,10 @@ describe('ReliableStore', () => {
   it('acknowledges many in pages, and says that the outcome is unknown when a later page fails', async () => {
     const { sent, store } = storeOf((args) => {
       if (sent.length === 3) throw new ConnectionError('refused', 'not-applied')
-      return args.slice(7).flatMap((_, at) => (at % 2 === 0 ? [1] : []))
+      return args.slice(10).flatMap((_, at) => (at % 2 === 0 ? [1] : []))
     })
     expect(await store.acknowledge(claimsOf(1_001))).to.have.length(1_001)
-    expect(sent.map(({ length }) => length - 7)).to.deep.equal([2_000, 2])
+    expect(sent.map(({ length }) => length - 10)).to.deep.equal([2_000, 2])
     expect(await rejection(store.acknowledge(claimsOf(1)))).to.include({ outcome: 'not-applied' })
     sent.length = 1
     expect(await rejection(store.acknowledge(claimsOf(2_000)))).to.include({ outcome: 'unknown' })
@@ -102,9 +102,9 @@ describe('ReliableStore', () => {
   it('moves none of no ids, and the first ones where no ids are given', async () => {
     const { sent, store } = storeOf(() => [1, 0, 0])
     const target = reliableKeys('others')
-    expect(await store.moveTo(target, { ids: [], count: 5, priority: 0 })).to.equal(0)
+    expect(await store.moveTo(target, { ids: [], count: 5, priority: 0, isRedriven: false })).to.equal(0)
     expect(sent).to.have.length(0)
-    expect(await store.moveTo(target, { count: 5, priority: 0 })).to.equal(1)
+    expect(await store.moveTo(target, { count: 5, priority: 0, isRedriven: false })).to.equal(1)
   })
 })
 

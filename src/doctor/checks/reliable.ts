@@ -1,9 +1,10 @@
 import { clean, quoted } from '../../text.js'
 import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { ReliableState } from '../inspect-reliable.js'
+import { checkChanges } from './changes.js'
 
 /** Whether the stored data of a reliable queue have an effect. Any client can have written them, so the text is cleaned. */
-export function checkReliable({ name, wrongTypes, settings, repeats, refusals }: ReliableState): Finding[] {
+export function checkReliable({ name, wrongTypes, settings, repeats, changes, refusals }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
     aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),
   )
@@ -19,6 +20,7 @@ export function checkReliable({ name, wrongTypes, settings, repeats, refusals }:
     const found = `${counted(unreadable, 'stored repeat')} cannot be read${among}: ${first.join('; ')}.`
     findings.push(aboutQueue(name, 'repeat-unreadable', 'warning', found, { unreadable, examined, stored }))
   }
+  if (changes !== undefined) findings.push(...checkChanges(name, changes))
   for (const [what, why] of refusals.list) {
     findings.push(aboutQueue(name, 'not-examined', 'info', `Could not examine ${what}: ${why}.`, { what, why }))
   }

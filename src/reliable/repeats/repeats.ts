@@ -1,4 +1,5 @@
 import {
+  ChangesBehindError,
   DecodeError,
   QueueFullError,
   RedelayedError,
@@ -114,7 +115,12 @@ export class Repeats {
     for (let { ticks } = read; ;) {
       const last = ticks.at(-1)
       const value = writeState({ tick: last?.at ?? read.tick, definition })
-      const result = await this.#change(key, { known, value, definition, ticks, at: last?.at ?? null })
+      const result = await this.#change(key, { known, value, definition, ticks, at: last?.at ?? null }).catch(
+        (thrown: unknown) => {
+          if (thrown instanceof ChangesBehindError) this.#catchUp.giveBack(missedOf(ticks))
+          throw thrown
+        },
+      )
       if (result === 1) this.#noteSkipped(name, skipped)
       if (result >= 0) return
       const room = -1 - result

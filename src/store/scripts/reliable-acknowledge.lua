@@ -4,18 +4,23 @@
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[3] failures    hash  id -> a line for each failed attempt
 -- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[5] config      hash  what `setConfig` and pausing say
+-- KEYS[6] changes     stream  what the scripts have changed
 --
 -- ARGV[1] nowMs       integer  the caller's clock, or -1 for the server's
--- ARGV[2..] handled   bytes*   for each message two: its priority and id, "<attempts> <token>"
+-- ARGV[2] client      text     the caller
+-- ARGV[3..] handled   bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message 1, or 0 when it was not the caller's any more
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 -- include shared/milliseconds.lua
 
+-- include shared/change-log.lua
+
 local now = milliseconds(ARGV[1])
 local members, named = {}, {}
-for at = 2, #ARGV, 2 do
+for at = 3, #ARGV, 2 do
   members[#members + 1], named[#named + 1] = ARGV[at], string.sub(ARGV[at], 2)
 end
 if #members == 0 then return {} end
@@ -24,7 +29,7 @@ local leases = redis.call('HMGET', deliveries, unpack(named))
 
 local reply, gone, ids, seen = {}, {}, {}, {}
 for n, member in ipairs(members) do
-  local isHeld = not seen[member] and leases[n] == ARGV[2 * n + 1] and tonumber(ends[n] or 0) > now
+  local isHeld = not seen[member] and leases[n] == ARGV[2 * n + 2] and tonumber(ends[n] or 0) > now
   if isHeld then
     seen[member] = true
     gone[#gone + 1], ids[#ids + 1] = member, named[n]
@@ -36,5 +41,10 @@ if #ids > 0 then
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))
   redis.pcall('HDEL', failures, unpack(ids))
+  local log = logOf(KEYS[5])
+  if log then
+    for _, id in ipairs(ids) do noteChange(log, 'k,,,', id) end
+    writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
+  end
 end
 return reply

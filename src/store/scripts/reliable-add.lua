@@ -19,6 +19,7 @@
 -- KEYS[15] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[16] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[17] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[18] changes  stream  what the scripts have changed
 --
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
@@ -26,14 +27,17 @@
 -- ARGV[4] resent    flag     whether this may have been carried out before: then equal messages under these ids are the caller's
 -- ARGV[5] durable   flag     whether its writes are waited for: a WAIT answers for writes only, and one that leaves everything as it is would
 --   seem safe at once
--- ARGV[6..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
+-- ARGV[6] client    text     the caller
+-- ARGV[7..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
 --   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for what is not given; headers and payload
 --
 -- returns {now as text, what became of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
---   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large
+--   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large,
+--   -6 the groups have left too many changes unread
 local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]}
 local channel, existing, resent, durable = ARGV[1], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
+local changes, client = KEYS[18], ARGV[6]
 local MAX = 9007199254740991
 local TOGETHER = 10
 
@@ -47,10 +51,14 @@ local TOGETHER = 10
 
 -- include shared/settings.lua
 
+-- include shared/change-log.lua
+
 local now = milliseconds(ARGV[2])
-local settings = stored(config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive')
+local settings = stored(config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive', 'changes')
 local isPaused, maxSize, maxBytes = settings.addPaused == '1', setting(settings.maxSize, 1), setting(settings.maxMessageBytes, 1)
 local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.timeToLive, 1)
+local log = settings.changes and openLog(settings.changes)
+local isRefused = isPaused or isBehind(log, changes)
 
 -- After a delay, or at a moment that is not before now.
 local function visibleAt(text)
@@ -74,13 +82,13 @@ end
 
 -- Before anything is changed: the earliest of them is published. Many have the same details.
 local details, ids, first = {}, {}, nil
-for at = 6, #ARGV, 3 do
+for at = 7, #ARGV, 3 do
   local text = ARGV[at + 1]
   local detail = details[text] or readDetails(text)
   details[text], ids[#ids + 1] = detail, ARGV[at]
   if not first or detail.visible < first then first = detail.visible end
 end
-if first and first <= MAX and not isPaused then announce({inFlight, unpack(due)}, ticks, channel, first) end
+if first and first <= MAX and not isRefused then announce({inFlight, unpack(due)}, ticks, channel, first) end
 
 -- Whether no poll can claim it any more, though none has removed it yet; the consumer that has it may still handle it.
 local function isOver(id, record)
@@ -92,6 +100,11 @@ end
 
 local size = maxSize and redis.call('HLEN', messages)
 
+local function noteAdded(id, detail, record)
+  detail.head = detail.head or changeHead('a', nil, detail.score, detail.priority)
+  noteChange(log, detail.head, id, log.records and record)
+end
+
 -- What is simply new is written together.
 local seen, scheduled, written = {}, {}, {}
 local function collect(id, detail, body)
@@ -99,6 +112,7 @@ local function collect(id, detail, body)
   scheduled[detail.priority] = list
   list[#list + 1], list[#list + 2] = detail.score, id
   written[#written + 1], written[#written + 2] = id, detail.meta .. body
+  if log then noteAdded(id, detail, written[#written]) end
 end
 
 -- In this order, so that after an error between them nothing that has a record is in no schedule.
@@ -129,6 +143,7 @@ local function add(id, record, detail, body)
     if string.sub(record, rest) == body then return leave(1) end
   end
   if isPaused then return -4 end
+  if isRefused then return -6 end
   if maxBytes and #body - detail.headers > maxBytes then return -5 end
   if detail.isTooLate then return -3 end
 
@@ -137,9 +152,10 @@ local function add(id, record, detail, body)
   if record then priorityNow, visibleNow, taken = locate(due, inFlight, id) end
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return leave(0) end
-    shiftExpiry(messages, id, detail.visible - visibleNow)
+    local expires = shiftExpiry(messages, id, detail.visible - visibleNow)
     redis.call('ZADD', due[priorityNow + 1], detail.score, id)
     if taken then redis.call('ZREM', inFlight, priorityNow .. id) end
+    if log then noteChange(log, changeHead('r', nil, detail.score, priorityNow), id, expires) end
     return 3
   end
   if detail.marked then
@@ -167,6 +183,7 @@ local function add(id, record, detail, body)
     redis.call('ZREM', due[priorityNow + 1], id)
   end
   if detail.marked then redis.call('ZADD', once, string.format('%.0f', detail.marked), detail.mark) end
+  if log then noteAdded(id, detail, detail.meta .. body) end
   return isThere and 2 or 1
 end
 
@@ -175,9 +192,10 @@ local reply, records = {string.format('%.0f', now)}, nil
 for n, id in ipairs(ids) do
   local place = (n - 1) % TOGETHER
   if place == 0 then records = redis.call('HMGET', messages, unpack(ids, n, math.min(n + TOGETHER - 1, #ids))) end
-  reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 4]], ARGV[3 * n + 5])
+  reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 5]], ARGV[3 * n + 6])
 end
 flush()
+writeChanges(log, changes, config, client)
 
 -- A write that changes nothing: what was written before it reaches every replica before it.
 if durable and isLeft then

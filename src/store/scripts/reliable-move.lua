@@ -7,22 +7,37 @@
 -- KEYS[4] due               zset  id -> when it is visible, epoch ms
 -- KEYS[5] targetMessages    hash  the same of the other queue
 -- KEYS[6] targetDue         zset  the same of the other queue
+-- KEYS[7] config            hash    what `setConfig` and pausing say
+-- KEYS[8] changes           stream  what the scripts have changed
+-- KEYS[9] targetConfig      hash    the same of the other queue
+-- KEYS[10] targetChanges    stream  the same of the other queue
 --
 -- ARGV[1] targetChannel  text     announces when something becomes visible there
 -- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
 -- ARGV[3] count          integer  the first so many, when no ids are given
--- ARGV[4..] ids          bytes*
+-- ARGV[4] client         text     the caller
+-- ARGV[5] targetName     text     of the other queue, in JSON
+-- ARGV[6] priority       integer  of the messages, here and there
+-- ARGV[7] isRedriven     flag     whether the messages are the dead letters of the other queue
+-- ARGV[8..] ids          bytes*
 --
 -- returns {how many were moved, how many were passed over because their ids are there, how many stood in the schedule without being
---   messages and are gone from it: what is behind them has not been looked at}
+--   messages and are gone from it: what is behind them has not been looked at}; {-6, 0, 0} when the groups of the
+--   other queue have left too many changes unread
 local messages, deliveries, failures, due = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 -- include shared/milliseconds.lua
 
+-- include shared/change-log.lua
+
 local now = milliseconds(ARGV[2])
 local LOOKS = 1000 -- so many ids at most, so that the script is over soon
 local moved, passed, gone = 0, 0, 0
+local log = logOf(KEYS[7])
+local targetLog = logOf(KEYS[9])
+if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0} end
+local targetHead = changeHead(ARGV[7] == '1' and 'b' or 'a', nil, string.format('%.0f', now), ARGV[6])
 
 local function moveOne(id)
   if not redis.call('ZSCORE', due, id) then return end
@@ -44,10 +59,12 @@ local function moveOne(id)
   redis.call('HDEL', deliveries, id)
   redis.pcall('HDEL', failures, id)
   moved = moved + 1
+  if log then noteChange(log, 'm,,,', id, ARGV[5]) end
+  if targetLog then noteChange(targetLog, targetHead, id, targetLog.records and record) end
 end
 
-if #ARGV > 3 then
-  for at = 4, #ARGV do moveOne(ARGV[at]) end
+if #ARGV > 7 then
+  for at = 8, #ARGV do moveOne(ARGV[at]) end
 else
   local count = tonumber(ARGV[3])
   -- those that stay here must not keep the ones behind them
@@ -56,4 +73,6 @@ else
     moveOne(id)
   end
 end
+writeChanges(log, KEYS[8], KEYS[7], ARGV[4])
+writeChanges(targetLog, KEYS[10], KEYS[9], ARGV[4])
 return {moved, passed, gone}

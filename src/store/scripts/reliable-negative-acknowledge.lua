@@ -20,6 +20,9 @@
 -- KEYS[17] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[18] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[19] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[20] changes      stream  what the scripts have changed
+-- KEYS[21] deadConfig   hash    the same of the queue of dead letters
+-- KEYS[22] deadChanges  stream  the same of the queue of dead letters
 --
 -- ARGV[1] channel      text     announces when something becomes visible
 -- ARGV[2] deadChannel  text     the same of the queue of dead letters
@@ -27,16 +30,17 @@
 -- ARGV[4] how          text     'failed', 'rejected', or 'released': as if it had not been delivered
 -- ARGV[5] delayMs      integer  after which it is visible again, unless it is rejected
 -- ARGV[6] reason       text     one line for the history
--- ARGV[7..] handled    bytes*   for each message two: its priority and id, "<attempts> <token>"
+-- ARGV[7] client       text     the caller
+-- ARGV[8..] handled    bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 3 when the
 --   keys of the dead letters are of another type, so that it will be tried again, 0 when it was not the caller's any more; -3 alone when the time exceeds 2^53-1
 local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
+local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[21], changes = KEYS[22]}
 local LATER_MS = 60000
-local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
+local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARGV[6], ARGV[7]
 
 -- include shared/milliseconds.lua
 
@@ -50,6 +54,8 @@ local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 
 -- include shared/note-failure.lua
 
+-- include shared/change-log.lua
+
 -- include shared/dead-letter.lua
 
 -- include shared/bypass-oom-check.lua
@@ -59,7 +65,8 @@ local channel, deadChannel, how, reason = ARGV[1], ARGV[2], ARGV[4], ARGV[6]
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
-local settings = stored(config, 'deliveryLimit', 'deadLetters')
+local settings = stored(config, 'deliveryLimit', 'deadLetters', 'changes')
+local log = openLog(settings.changes)
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end
 
@@ -68,7 +75,7 @@ if how ~= 'rejected' then announce({inFlight, unpack(due)}, ticks, channel, visi
 bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
-for at = 7, #ARGV, 2 do
+for at = 8, #ARGV, 2 do
   local member, lease = ARGV[at], ARGV[at + 1]
   local id = string.sub(member, 2)
   local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
@@ -86,11 +93,19 @@ for at = 7, #ARGV, 2 do
     if result ~= 2 then
       if how == 'released' then attempts = attempts - 1 end
       if attempts > 0 then redis.call('HSET', deliveries, id, attempts) else redis.call('HDEL', deliveries, id) end
-      redis.call('ZADD', due[priority + 1], string.format('%.0f', result == 3 and now + LATER_MS or visible), id)
+      local again = string.format('%.0f', result == 3 and now + LATER_MS or visible)
+      redis.call('ZADD', due[priority + 1], again, id)
+      if log then noteChange(log, changeHead(how == 'released' and 'l' or 'f', attempts, again), id, how ~= 'released' and reason) end
+    elseif log then
+      noteChange(log, changeHead('d', attempts), id, reason)
     end
     redis.call('ZREM', inFlight, member) -- the last step: after an error above it comes back when its visibility ends
   end
   reply[#reply + 1] = result
 end
-if deadLettered > 0 and dead then redis.pcall('PUBLISH', deadChannel, string.format('%.0f', now)) end -- its consumers sweep
+writeChanges(log, KEYS[20], config, client)
+if deadLettered > 0 and dead then
+  writeChanges(dead.log, dead.changes, dead.config, client)
+  redis.pcall('PUBLISH', deadChannel, string.format('%.0f', now)) -- its consumers sweep
+end
 return reply

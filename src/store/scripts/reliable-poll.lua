@@ -24,6 +24,9 @@
 -- KEYS[18] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[19] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[20] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[21] changes      stream  what the scripts have changed
+-- KEYS[22] deadConfig   hash    the same of the queue of dead letters
+-- KEYS[23] deadChanges  stream  the same of the queue of dead letters
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -36,6 +39,7 @@
 -- ARGV[9] announce      flag     publish the time of the next poll even if nothing was handed out
 -- ARGV[10] beforehand   flag     whether the caller has not begun to handle them
 -- ARGV[11] repeatBytes  integer  what is kept of a repeat is not larger; what is larger is not read, and not asked for again
+-- ARGV[12] client       text     the caller
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
 --   came back, expired, became dead letters, for how many repeats the caller has to prepare the next message, the first key of another
@@ -47,7 +51,7 @@ local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[
 local repeats, ticks = KEYS[9], KEYS[10]
 local due = {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7]}
+local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[22], changes = KEYS[23]}
 local MAX = 9007199254740991
 local PREPARE_MS = 1000 -- so much time has the caller to prepare the next messages of repeats; then others are asked
 local LATER_MS = 60000 -- after which it is tried again what a key of another type prevents
@@ -85,17 +89,21 @@ end
 
 -- include shared/note-failure.lua
 
+-- include shared/change-log.lua
+
 -- include shared/dead-letter.lua
 
 -- include shared/bypass-oom-check.lua
 
 -- include shared/settings.lua
 
-local settings = stored(config, 'pollPaused', 'visibilityTimeout', 'deliveryLimit', 'deadLetters')
+local settings = stored(config, 'pollPaused', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'changes')
+local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
 visibility = math.min(visibility, MAX - now)
 local ending = string.format('%.0f', now + visibility)
+local hiddenUntil = ending
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end
 if settings.pollPaused == '1' then want = 0 end
@@ -137,13 +145,16 @@ local function takeBack(member, priority, id, ended)
   local delivery = redis.call('HGET', deliveries, id)
   local attempts = attemptsOf(delivery)
   if isUnbegun(ended) then
-    redis.call('HSET', deliveries, id, string.format('%.0f~', math.max(0, attempts - 1)))
+    attempts = math.max(0, attempts - 1)
+    redis.call('HSET', deliveries, id, string.format('%.0f~', attempts))
     ended = string.format('%.0f', ended)
+    if log then noteChange(log, changeHead('l', attempts, ended), id) end
   else
     local known = string.sub(delivery or '', 1, 64) -- more is a stranger's
     local stays = string.find(known, ' ~', 1, true) and '~' or '' -- it may have killed its process
     redis.call('HSET', deliveries, id, attempts .. stays)
     noteFailure(failures, id, attempts, now, '"its visibility ended"')
+    if log then noteChange(log, changeHead('f', attempts, ended), id, '"its visibility ended"') end
   end
   redis.call('ZADD', due[priority + 1], ended, id)
   redis.call('ZREM', inFlight, member)
@@ -224,15 +235,17 @@ local function isSuspect(delivery)
 end
 
 -- What most have in common is said once: each part of a reply takes the client longer than it takes Redis.
-local last, group, groupPriority, groupLease = #reply, nil, nil, nil
-local function hand(priority, lease, id, visible, record)
+local last, group, groupPriority, groupLease, groupHead = #reply, nil, nil, nil, nil
+local function hand(priority, attempt, lease, id, visible, record)
   if priority ~= groupPriority or lease ~= groupLease then
     reply[last + 1], reply[last + 2], reply[last + 3] = priority, lease, 0
     group, groupPriority, groupLease, last = last + 3, priority, lease, last + 3
+    groupHead = log and changeHead('p', attempt, hiddenUntil, priority)
   end
   reply[group] = reply[group] + 1
   reply[last + 1], reply[last + 2], reply[last + 3] = id, visible, record
   last = last + 3
+  if log then noteChange(log, groupHead, id) end
 end
 
 -- The first records as far as they fit, and what is known of their deliveries; the first of all however large it is. They are read
@@ -316,6 +329,7 @@ for at = 10, 1, -1 do
         if expires and expires <= now then
           deadLetter(queue, nil, id, now)
           expired = expired + 1
+          if log then noteChange(log, 'e,,,', id) end
         elseif attempts >= (limit or limitOfAll) then
           local failed = deadLetter(queue, dead, id, now)
           if failed then
@@ -324,13 +338,14 @@ for at = 10, 1, -1 do
             kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
           else
             deadLettered = deadLettered + 1
+            if log then noteChange(log, changeHead('d', attempts), id) end
           end
         else
           local lease = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or leaseOf(attempts + 1)
           claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
           leases[2 * given + 1], leases[2 * given + 2] = id, lease
           given = given + 1
-          hand(at - 1, lease, id, page[2 * n], record)
+          hand(at - 1, attempts + 1, lease, id, page[2 * n], record)
         end
       end
     end
@@ -350,6 +365,9 @@ for at = 10, 1, -1 do
     isFull = isFull or handed >= want or looked >= MOST or isOver()
   end
 end
+
+writeChanges(log, KEYS[21], config, ARGV[12])
+if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV[12]) end
 
 -- After an error here, what was handed out would reach nobody: it would lose an attempt each time, and become a dead letter unseen.
 local function publish(where, at)

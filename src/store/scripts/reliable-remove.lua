@@ -14,10 +14,13 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[15] config  hash  what `setConfig` and pausing say
+-- KEYS[16] changes  stream  what the scripts have changed
 --
 -- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[2] alsoHeld  flag     also those that a consumer has; its acknowledgement will come too late
--- ARGV[3..] ids     bytes*
+-- ARGV[3] client    text     the caller
+-- ARGV[4..] ids     bytes*
 --
 -- returns for each id 1 when it was removed, else 0
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -28,9 +31,12 @@ local alsoHeld = ARGV[2] == '1'
 
 -- include shared/locate.lua
 
+-- include shared/change-log.lua
+
 local now = milliseconds(ARGV[1])
+local log = logOf(KEYS[15])
 local reply = {}
-for at = 3, #ARGV do
+for at = 4, #ARGV do
   local id = ARGV[at]
   local priority, visible, isTaken = locate(due, inFlight, id)
   local isHeld = isTaken and visible > now
@@ -40,7 +46,9 @@ for at = 3, #ARGV do
     redis.call('HDEL', messages, id)
     redis.call('HDEL', deliveries, id)
     redis.pcall('HDEL', failures, id)
+    if log then noteChange(log, 'x,,,', id) end
   end
   reply[#reply + 1] = mayGo and 1 or 0
 end
+writeChanges(log, KEYS[16], KEYS[15], ARGV[3])
 return reply

@@ -19,6 +19,7 @@
 -- KEYS[15] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[16] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[17] config  hash  what `setConfig` and pausing say
+-- KEYS[18] changes  stream  what the scripts have changed
 --
 -- ARGV[1] channel     text     announces when something becomes visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
@@ -28,10 +29,11 @@
 -- ARGV[6] at          text     when the next message has to be prepared, epoch ms, or "" for never
 -- ARGV[7] priority    integer  of the messages
 -- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or a consumer has it, or ""
--- ARGV[9..] items     bytes*   for each message three: its id, when it is visible, epoch ms, its record
+-- ARGV[9] client      text     the caller
+-- ARGV[10..] items    bytes*   for each message three: its id, when it is visible, epoch ms, its record
 --
 -- returns 1, or 0 when the value was another one; or, where the queue is too full for all of the messages, -1 less the number of those
---   for which there is room; then nothing was changed
+--   for which there is room; then nothing was changed; -2147483648 when the groups have left too many changes unread: nothing was changed
 local messages, deliveries, failures, repeats, ticks, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local due = {KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]}
 local channel, name, value, at, withdrawn = ARGV[1], ARGV[3], ARGV[5], ARGV[6], ARGV[8]
@@ -43,11 +45,16 @@ local schedule = due[tonumber(ARGV[7]) + 1]
 
 -- include shared/settings.lua
 
+-- include shared/change-log.lua
+
 local now = milliseconds(ARGV[2])
 if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
 
-local size = (#ARGV - 8) / 3
-local maxSize = size > 0 and setting(stored(KEYS[17], 'maxSize').maxSize, 1)
+local size = (#ARGV - 9) / 3
+local settings = stored(KEYS[17], 'maxSize', 'changes')
+local log = openLog(settings.changes)
+if size > 0 and isBehind(log, KEYS[18]) then return -2147483648 end
+local maxSize = size > 0 and setting(settings.maxSize, 1)
 if maxSize then
   -- the message that goes makes room; one that is there is not added again
   local taken = redis.call('HLEN', messages) - (withdrawn ~= '' and redis.call('HEXISTS', messages, withdrawn) or 0)
@@ -57,7 +64,7 @@ end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
 local first = tonumber(at)
-for item = 9, #ARGV, 3 do
+for item = 10, #ARGV, 3 do
   local visible = tonumber(ARGV[item + 1])
   if not first or visible < first then first = visible end
 end
@@ -71,17 +78,20 @@ if withdrawn ~= '' then
       redis.call('HDEL', deliveries, withdrawn)
       redis.pcall('HDEL', failures, withdrawn)
       redis.call('ZREM', each, withdrawn) -- last: while it stands here, the same can be done again
+      if log then noteChange(log, 'x,,,', withdrawn) end
     end
   end
 end
-for item = 9, #ARGV, 3 do
+for item = 10, #ARGV, 3 do
   local id = ARGV[item]
   if redis.call('HEXISTS', messages, id) == 0 then
     redis.call('ZADD', schedule, ARGV[item + 1], id)
     redis.call('HSET', messages, id, ARGV[item + 2])
+    if log then noteChange(log, changeHead('a', nil, ARGV[item + 1], ARGV[7]), id, log.records and ARGV[item + 2]) end
   end
 end
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
+writeChanges(log, KEYS[18], KEYS[17], ARGV[9])
 -- the last step: after an error above the same can be done again
 if value == '' then redis.call('HDEL', repeats, name) else redis.call('HSET', repeats, name, value) end
 return 1

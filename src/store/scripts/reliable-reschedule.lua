@@ -13,12 +13,15 @@
 -- KEYS[11] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[14] config  hash  what `setConfig` and pausing say
+-- KEYS[15] changes  stream  what the scripts have changed
 --
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] id        bytes
 -- ARGV[4] delayMs   integer  it becomes visible so long after now; -1 for when it did
 -- ARGV[5] priority  integer  0 to 9; -1 for the one it has
+-- ARGV[6] client    text     the caller
 --
 -- returns when it becomes visible as text, or "" when there is no such message or a consumer has it; "-3" when the time exceeds 2^53-1
 local messages, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3]
@@ -33,6 +36,8 @@ local id, delay = ARGV[3], tonumber(ARGV[4])
 
 -- include shared/record.lua
 
+-- include shared/change-log.lua
+
 local now = milliseconds(ARGV[2])
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not priority or (isTaken and visible > now) then return '' end
@@ -40,7 +45,7 @@ local before = visible
 if delay >= 0 then visible = now + delay end
 if visible > 9007199254740991 then return '-3' end
 announce({inFlight, unpack(due)}, ticks, ARGV[1], visible)
-shiftExpiry(messages, id, visible - before)
+local expires = shiftExpiry(messages, id, visible - before)
 local to = tonumber(ARGV[5])
 if to < 0 then to = priority end
 -- first, so that after an error it is still where it was
@@ -49,5 +54,10 @@ if isTaken then
   redis.call('ZREM', inFlight, priority .. id)
 elseif to ~= priority then
   redis.call('ZREM', due[priority + 1], id)
+end
+local log = logOf(KEYS[14])
+if log then
+  noteChange(log, changeHead('r', nil, string.format('%.0f', visible), to), id, expires)
+  writeChanges(log, KEYS[15], KEYS[14], ARGV[6])
 end
 return string.format('%.0f', visible)

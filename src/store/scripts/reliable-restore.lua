@@ -18,9 +18,12 @@
 -- KEYS[13] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[16] config  hash  what `setConfig` and pausing say
+-- KEYS[17] changes  stream  what the scripts have changed
 --
 -- ARGV[1] channel  text    announces when something becomes visible
--- ARGV[2..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
+-- ARGV[2] client   text    the caller
+-- ARGV[3..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
 --   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, headers and payload
 --
 -- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there
@@ -34,6 +37,8 @@ local channel = ARGV[1]
 
 -- include shared/record.lua
 
+-- include shared/change-log.lua
+
 local function readDetails(text)
   local priority, at, attempts, expires, limit, headers, history, replaces =
     string.match(text, '^(%d),(%d+),(%d+),(%d*),(%d*),(%d+),(%d+),(%d*)$')
@@ -45,12 +50,14 @@ end
 
 -- Before anything is changed: the earliest of them is published.
 local details, first = {}, nil
-for at = 2, #ARGV, 3 do
+for at = 3, #ARGV, 3 do
   local detail = readDetails(ARGV[at + 1])
   details[#details + 1] = detail
   if not first or tonumber(detail.at) < first then first = tonumber(detail.at) end
 end
 if first then announce({inFlight, unpack(due)}, ticks, channel, first) end
+
+local log = logOf(KEYS[16])
 
 -- In this order, so that after an error between them nothing that has a record is in no schedule.
 local function put(id, detail, body)
@@ -61,7 +68,9 @@ local function put(id, detail, body)
   end
   if detail.attempts > 0 then redis.call('HSET', deliveries, id, string.format('%.0f', detail.attempts)) end
   redis.call('ZADD', due[detail.priority + 1], detail.at, id)
-  redis.call('HSET', messages, id, detail.meta .. rest)
+  local record = detail.meta .. rest
+  redis.call('HSET', messages, id, record)
+  if log then noteChange(log, changeHead('a', detail.attempts, detail.at, detail.priority), id, log.records and record) end
 end
 
 local function restore(id, detail, body)
@@ -80,5 +89,6 @@ local function restore(id, detail, body)
 end
 
 local reply = {}
-for n, detail in ipairs(details) do reply[n] = restore(ARGV[3 * n - 1], detail, ARGV[3 * n + 1]) end
+for n, detail in ipairs(details) do reply[n] = restore(ARGV[3 * n], detail, ARGV[3 * n + 2]) end
+writeChanges(log, KEYS[17], KEYS[16], ARGV[2])
 return reply

@@ -13,10 +13,12 @@
 -- KEYS[11] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[14] changes  stream  what the scripts have changed
 --
 -- ARGV[1] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[2] id       bytes
 -- ARGV[3] payload  bytes
+-- ARGV[4] client   text     the caller
 --
 -- returns 1 when it has this payload now, 0 when there is no such message or a consumer has it with another one, -5 when the payload
 --   is too large
@@ -31,7 +33,10 @@ local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEY
 
 -- include shared/settings.lua
 
-local maxBytes = setting(stored(KEYS[2], 'maxMessageBytes').maxMessageBytes, 1)
+-- include shared/change-log.lua
+
+local settings = stored(KEYS[2], 'maxMessageBytes', 'changes')
+local maxBytes = setting(settings.maxMessageBytes, 1)
 if maxBytes and #payload > maxBytes then return -5 end
 local record = redis.call('HGET', messages, id)
 local priority, visible, isTaken = locate(due, inFlight, id)
@@ -39,5 +44,11 @@ if not record or not priority then return 0 end
 local _, _, headers, rest = readMeta(record)
 -- the payload decides too, because this may be sent again when a consumer has what the first attempt left
 if isTaken and visible > milliseconds(ARGV[1]) then return string.sub(record, rest + headers) == payload and 1 or 0 end
-redis.call('HSET', messages, id, string.sub(record, 1, rest + headers - 1) .. payload)
+local updated = string.sub(record, 1, rest + headers - 1) .. payload
+redis.call('HSET', messages, id, updated)
+local log = openLog(settings.changes)
+if log then
+  noteChange(log, 'u,,,', id, log.records and updated)
+  writeChanges(log, KEYS[14], KEYS[2], ARGV[4])
+end
 return 1

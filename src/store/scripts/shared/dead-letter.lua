@@ -19,6 +19,8 @@ local function putAway(queue, dead, id, now)
   local added = redis.pcall('ZADD', dead.due, string.format('%.0f', now), name)
   if type(added) == 'table' then return added.err end
   redis.call('HSET', dead.messages, name, record)
+  if dead.log == nil then dead.log = logOf(dead.config) or false end
+  if dead.log then noteChange(dead.log, changeHead('a', nil, string.format('%.0f', now), 0), name, dead.log.records and record) end
 end
 
 -- Takes a message that stands in no schedule any more out of the queue: to the dead letters if `dead` is given. Where these cannot

@@ -13,12 +13,13 @@ local function writeMeta(expires, limit, headers)
   return string.char(#meta) .. meta
 end
 
--- A message that becomes visible later also expires so much later.
+-- A message that becomes visible later also expires so much later. Returns when, if ever.
 local function shiftExpiry(messages, id, byMs)
   local record = redis.call('HGET', messages, id)
   local expires, limit, headers, rest = readMeta(record or '\0')
   if expires then
     local shifted = math.max(0, math.min(expires + byMs, 9007199254740991))
     redis.call('HSET', messages, id, writeMeta(shifted, limit, headers) .. string.sub(record, rest))
+    return string.format('%.0f', shifted)
   end
 end

@@ -13,7 +13,7 @@ local function stored(config, ...)
   if fields == 0 then return found end
   for _, name in ipairs({...}) do
     local size = redis.call('HSTRLEN', config, name)
-    if size > 0 and size <= 16 then found[name] = redis.call('HGET', config, name) end
+    if size > 0 and size <= 100 then found[name] = redis.call('HGET', config, name) end
   end
   return found
 end

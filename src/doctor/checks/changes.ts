@@ -1,0 +1,37 @@
+import { quoted } from '../../text.js'
+import { aboutQueue, counted, type Code, type Finding } from '../finding.js'
+import type { ChangesState } from '../inspect-changes.js'
+
+/** From this part of the bound on, the groups are called behind. */
+const BEHIND = 0.8
+
+/** Whether the change stream of a reliable queue is written, read, and of this package. */
+export function checkChanges(queue: string, changes: ChangesState): Finding[] {
+  const { epoch, length, limit, groups, examined, foreign } = changes
+  const findings: Finding[] = []
+  const find = (code: Code, level: Finding['level'], found: string, figures: Finding['figures']): void => {
+    findings.push(aboutQueue(queue, code, level, found, figures))
+  }
+  if (epoch?.startsWith('~') === true) {
+    find('changes-not-recorded', 'error', 'The last changes could not be written into the change stream.', { epoch })
+  }
+  if (limit !== null && length >= limit * BEHIND) {
+    const isFull = length >= limit
+    const found = `The change stream has ${length} of at most ${limit} entries${isFull ? ': adding is refused' : ''}.`
+    find('changes-behind', isFull ? 'error' : 'warning', found, { length, limit })
+  }
+  if (limit !== null && groups.length === 0) {
+    find('changes-unread', 'info', 'No group reads the change stream, so that no entry is removed.', { length, limit })
+  }
+  for (const { name, consumers, pending, lag } of groups) {
+    if (consumers > 0 || pending + (lag ?? 1) === 0) continue
+    const left = lag === null ? 'entries' : counted(pending + lag, 'entry', 'entries')
+    const found = `The group ${quoted(name)} has no readers, and ${left} of the change stream wait for it.`
+    find('change-group-idle', 'warning', found, { group: name, pending, lag })
+  }
+  if (foreign > 0) {
+    const found = `${foreign} of the last ${examined} entries of the change stream are not of this package; readers pass them over.`
+    find('changes-foreign', 'warning', found, { foreign, examined })
+  }
+  return findings
+}

@@ -1,0 +1,21 @@
+import type { ReliableKeys } from '../keys.js'
+import type { StatusReply } from '../store/reliable-change-scripts.js'
+import { ReliableChangeStore } from '../store/reliable-change-store.js'
+import type { Sender } from '../store/sender.js'
+
+/** The change stream of a reliable queue. */
+export interface ChangesState extends StatusReply {
+  /** How many of the last entries were examined at, and how many of them no script has written. */
+  readonly examined: number
+  readonly foreign: number
+}
+
+const LOOKS = 10
+
+/** `undefined` where the queue keeps no changes, and there are none. */
+export async function inspectChanges(sender: Sender, keys: ReliableKeys): Promise<ChangesState | undefined> {
+  const store = new ReliableChangeStore(sender, keys)
+  const status = await store.status()
+  if (status.epoch === null && status.length === 0) return undefined
+  return { ...status, ...(await store.inspect(LOOKS)) }
+}

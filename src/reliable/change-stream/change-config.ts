@@ -1,0 +1,47 @@
+import { InvalidArgumentError } from '../../errors.js'
+import { boolean, integer, oneOf, onlyKnown } from '../../options.js'
+
+/** Which changes a queue keeps. */
+export interface ChangesConfig {
+  /**
+   * `'recent'`: the last ones, whether they were read or not. `'groups'`: those that a group has not acknowledged; when there are
+   * `maxLength`, adding is refused with a `ChangesBehindError`.
+   */
+  readonly keep: 'recent' | 'groups'
+  /** How many entries, one for each script call. 100 to 100,000,000; default 10,000 for `'recent'`, else 1,000,000. */
+  readonly maxLength?: number | undefined
+  /** For how many milliseconds, with `'recent'`. At least 1,000. Then the default of `maxLength` is 1,000,000. */
+  readonly maxAge?: number | undefined
+  /** Whether headers and payloads are kept, too. Default false. */
+  readonly payloads?: boolean | undefined
+}
+
+const STORED = /^([gr]),(\d{1,16}),(\d{0,16}),([01]),~?[\w-]{0,32}$/
+
+/** The setting as the scripts read it, but for the epoch; `''` for none. */
+export function changesText(what: string, config: ChangesConfig | false): string {
+  if (config === false) return ''
+  onlyKnown(what, config, ['keep', 'maxLength', 'maxAge', 'payloads'])
+  const keep = oneOf(`${what}.keep`, config.keep, ['recent', 'groups'])
+  const { maxAge, payloads = false } = config
+  if (maxAge !== undefined && keep === 'groups') {
+    throw new InvalidArgumentError(`${what}.maxAge`, "none where changes are kept for 'groups'", maxAge)
+  }
+  const isShort = keep === 'recent' && maxAge === undefined
+  const maxLength = integer(`${what}.maxLength`, config.maxLength ?? (isShort ? 10_000 : 1_000_000), 100, 100_000_000)
+  const age = maxAge === undefined ? '' : String(integer(`${what}.maxAge`, maxAge, 1_000, Number.MAX_SAFE_INTEGER))
+  const records = Number(boolean(`${what}.payloads`, payloads))
+  return `${keep === 'groups' ? 'g' : 'r'},${maxLength},${age},${records}`
+}
+
+/** What is stored, if the scripts read it so. */
+export function readChangesText(text: string): ChangesConfig | undefined {
+  const [, keep, maxLength, maxAge, payloads] = STORED.exec(text) ?? []
+  if (keep === undefined) return undefined
+  return {
+    keep: keep === 'g' ? 'groups' : 'recent',
+    maxLength: Number(maxLength),
+    ...(maxAge !== '' && { maxAge: Number(maxAge) }),
+    payloads: payloads === '1',
+  }
+}

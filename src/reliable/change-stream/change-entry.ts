@@ -1,0 +1,119 @@
+import { DecodeError } from '../../errors.js'
+import { clean } from '../../text.js'
+import { readRecord } from '../record.js'
+import type { ChangeKind, MessageChange } from './change.js'
+
+/** What one script call wrote into the stream. */
+export interface ChangeEntry {
+  readonly epoch: string
+  readonly client: string
+  readonly changes: readonly MessageChange[]
+}
+
+/** The letters that the scripts write. */
+const KINDS = new Map<string, ChangeKind>([
+  ['a', 'added'],
+  ['p', 'polled'],
+  ['k', 'acknowledged'],
+  ['l', 'released'],
+  ['f', 'failed'],
+  ['d', 'dead'],
+  ['e', 'expired'],
+  ['x', 'removed'],
+  ['r', 'rescheduled'],
+  ['u', 'updated'],
+  ['m', 'moved'],
+  ['b', 'redriven'],
+  ['c', 'cleared'],
+])
+
+const HAVE_RECORDS: readonly ChangeKind[] = ['added', 'updated', 'redriven']
+const HAVE_ERRORS: readonly ChangeKind[] = ['failed', 'dead']
+const LINE_BYTES = 200
+const NEWLINE = 10
+/** No script changes more messages. */
+const MOST_CHANGES = 10_000
+const FIRST_LINE = /^([\w-]{1,32}) ([\x21-\x7e]{1,64})$/
+const PART_LINE = /^([a-z]),([^,]{0,32}),([^,]{0,32}),(\d?),(\d{1,9}),(\d{1,9}),(\d{1,9})$/
+
+/**
+ * `<epoch> <client>\n`, then parts: `<kind>,<attempt>,<due>,<priority>,<bytes of each id>,<how many>,<bytes of extra>\n`, the extra,
+ * the ids. Any client can write into the stream, so nothing is believed.
+ *
+ * @throws DecodeError
+ */
+export function readEntry(bytes: Buffer): ChangeEntry {
+  const [line, from] = lineAt(bytes, 0)
+  const [, epoch, client] = FIRST_LINE.exec(line) ?? []
+  if (epoch === undefined || client === undefined) throw unreadable('without an epoch')
+  const changes: MessageChange[] = []
+  for (let at = from; at < bytes.length;) at = readPart(bytes, at, changes)
+  return { epoch, client, changes }
+}
+
+/** Where the next part begins. */
+function readPart(bytes: Buffer, start: number, changes: MessageChange[]): number {
+  const [line, from] = lineAt(bytes, start)
+  const [, letter = '', attempt, due, priority, size, count, extraSize] = PART_LINE.exec(line) ?? []
+  const change = KINDS.get(letter)
+  const [idBytes, ids, extraBytes] = [Number(size), Number(count), Number(extraSize)]
+  const end = from + extraBytes + idBytes * ids
+  if (change === undefined || ids === 0 || end > bytes.length || changes.length + ids > MOST_CHANGES)
+    throw unreadable('with a part that is none')
+  const common = {
+    change,
+    ...numberIn('attempt', attempt),
+    ...numberIn('dueAt', due),
+    ...numberIn('priority', priority),
+    ...readExtra(change, bytes.subarray(from, from + extraBytes)),
+  }
+  for (let n = 0, at = from + extraBytes; n < ids; n++, at += idBytes) {
+    changes.push({ id: bytes.toString('utf8', at, at + idBytes), ...common })
+  }
+  return end
+}
+
+function readExtra(change: ChangeKind, extra: Buffer): Partial<MessageChange> {
+  if (extra.length === 0) return {}
+  if (HAVE_ERRORS.includes(change)) {
+    const error = textIn(extra)
+    return error === '' ? {} : { error: clean(error) }
+  }
+  if (change === 'moved') return { to: textIn(extra) }
+  if (change === 'rescheduled') return numberIn('expiresAt', extra.toString('latin1'))
+  if (!HAVE_RECORDS.includes(change)) return {}
+  try {
+    const { payload, headers, expiresAt, deliveryLimit } = readRecord(extra)
+    const own = { ...(expiresAt !== null && { expiresAt }), ...(deliveryLimit !== null && { deliveryLimit }) }
+    return { payload, headers, ...own }
+  } catch {
+    return {} // a stranger's record; the other changes of the entry are as they are
+  }
+}
+
+/** JSON of a text; any other bytes as they are. */
+function textIn(bytes: Buffer): string {
+  const json = bytes.toString()
+  try {
+    const text: unknown = JSON.parse(json)
+    return typeof text === 'string' ? text : json
+  } catch {
+    return json
+  }
+}
+
+/** What a stranger has written into a schedule is left out. */
+function numberIn<K extends string>(name: K, text: string | undefined): { readonly [P in K]?: number } {
+  const number = text === undefined || text === '' ? NaN : Math.ceil(Number(text))
+  return (Number.isSafeInteger(number) ? { [name]: number } : {}) as { readonly [P in K]?: number }
+}
+
+function lineAt(bytes: Buffer, at: number): [line: string, next: number] {
+  const end = bytes.subarray(at, at + LINE_BYTES).indexOf(NEWLINE)
+  if (end < 0) throw unreadable('without a line')
+  return [bytes.toString('latin1', at, at + end), at + end + 1]
+}
+
+function unreadable(why: string): DecodeError {
+  return new DecodeError('changes', why)
+}

@@ -1,0 +1,171 @@
+import {
+  CommandError,
+  DecodeError,
+  InternalError,
+  RedelayedError,
+  ShutdownError,
+  toError,
+  toRedelayed,
+} from '../../errors.js'
+import type { QueueHandle } from '../../queues/queue-handle.js'
+import type { Reader, ReliableChangeStore, StreamEntry } from '../../store/reliable-change-store.js'
+import { backoffDelay } from '../../timing/backoff.js'
+import { abortablePause } from '../../timing/pause.js'
+import { readEntry } from './change-entry.js'
+import { openStream, type Start } from './open-stream.js'
+import type { ChangeBatch } from './change.js'
+
+/** How long a reader waits after it found nothing: doubling, from the first to the last. */
+const FIRST_WAIT_MS = 10
+const LAST_WAIT_MS = 250
+const BACKOFF = { baseMs: 100, maxMs: 5_000 }
+/** How many entries one command reads: few at first, then as many as fit into `PAGE_BYTES`. */
+const FIRST_COUNT = 4
+const MOST_COUNT = 100
+const PAGE_BYTES = 1024 * 1024
+const BEGINNING = '0-0'
+
+export interface ReaderParams {
+  readonly store: ReliableChangeStore
+  readonly handle: Pick<QueueHandle<unknown>, 'name' | 'context' | 'withQueueName'>
+  readonly start: Start
+  /** Without it the reader reads for itself. */
+  readonly reader: Reader | undefined
+  /** After which time a reader takes over what another reader of its group has not acknowledged. */
+  readonly claimAfterMs: number
+  readonly signal: AbortSignal
+}
+
+/** Reads a queue's changes, for itself or for a group. It looks for new ones again and again, because a wait needs a connection of its own. */
+export class ChangeReader {
+  readonly #params: ReaderParams
+  #count = FIRST_COUNT
+  /** The last entry that was read. */
+  #after = BEGINNING
+  #failures = 0
+  #nextClaimAt: number
+  #claimFrom = BEGINNING
+  /** Whether entries may be this reader's of which it does not know. */
+  #mayOwn = true
+
+  constructor(params: ReaderParams) {
+    this.#params = params
+    this.#nextClaimAt = performance.now() + params.claimAfterMs / 2
+  }
+
+  /** Finds where to begin; rejects where that is not possible. */
+  async open(): Promise<void> {
+    const { store, start, reader } = this.#params
+    const after = await openStream(store, start, reader?.group ?? '')
+    if (reader === undefined) this.#after = after
+  }
+
+  /** After `open`. A failure is reported and retried, because what a group or a position holds does not go away. */
+  async *read(): AsyncGenerator<ChangeBatch, void> {
+    let waitMs = FIRST_WAIT_MS
+    for (;;) {
+      const entries = await this.#next()
+      for (const entry of entries) {
+        this.#assertWanted()
+        const batch = await this.#batchOf(entry)
+        if (batch !== undefined) yield batch
+      }
+      waitMs = entries.length > 0 ? FIRST_WAIT_MS : Math.min(2 * waitMs, LAST_WAIT_MS)
+      if (entries.length === 0) await this.#pause(waitMs)
+    }
+  }
+
+  async #next(): Promise<StreamEntry[]> {
+    this.#assertWanted()
+    const { reader } = this.#params
+    try {
+      const entries = reader === undefined ? await this.#forItself() : await this.#ofGroup(reader)
+      this.#failures = 0
+      this.#learn(entries)
+      return entries
+    } catch (thrown) {
+      await this.#onFailure(thrown)
+      return []
+    }
+  }
+
+  async #forItself(): Promise<StreamEntry[]> {
+    const entries = await this.#params.store.readAfter(this.#after, this.#count)
+    this.#after = entries.at(-1)?.id ?? this.#after
+    return entries
+  }
+
+  /** First what this reader has got before, or in a reply that was lost; then what another one left; then what is new. */
+  async #ofGroup(reader: Reader): Promise<StreamEntry[]> {
+    const { store, claimAfterMs } = this.#params
+    if (this.#mayOwn) {
+      const own = await store.readOwn(reader, this.#after, this.#count)
+      this.#after = own.at(-1)?.id ?? this.#after
+      this.#mayOwn = own.length > 0
+      if (own.length > 0) return own
+    }
+    if (performance.now() >= this.#nextClaimAt) {
+      const { next, entries } = await store.claim(reader, claimAfterMs, this.#claimFrom, this.#count)
+      this.#claimFrom = next
+      if (next === BEGINNING) this.#nextClaimAt = performance.now() + claimAfterMs / 2
+      if (entries.length > 0) return entries
+    }
+    this.#mayOwn = true // until the reply is here
+    const entries = await store.readNew(reader, this.#count)
+    this.#mayOwn = false
+    this.#after = entries.at(-1)?.id ?? this.#after
+    return entries
+  }
+
+  /** Entries can be of any size: as many are read as would fit if they were like the last ones. */
+  #learn(entries: readonly StreamEntry[]): void {
+    if (entries.length === 0) return
+    const bytes = entries.reduce((sum, { value }) => sum + (value?.length ?? 0), 0)
+    const fitting = Math.floor(PAGE_BYTES / Math.max(1, bytes / entries.length))
+    this.#count = Math.max(1, Math.min(4 * this.#count, MOST_COUNT, fitting))
+  }
+
+  /** What cannot be read is reported, and keeps nothing back. */
+  async #batchOf({ id, value, isGone }: StreamEntry): Promise<ChangeBatch | undefined> {
+    const { handle } = this.#params
+    if (isGone) return this.#passOver(id)
+    try {
+      if (value === null) throw new DecodeError('changes', 'it is no entry of this package')
+      const { epoch, client, changes } = readEntry(value)
+      return { position: { epoch, id }, at: Number.parseInt(id, 10), client, changes }
+    } catch (thrown) {
+      const error = handle.withQueueName(toRedelayed(thrown))
+      handle.context.hub.emit('quarantined', { queue: handle.name, reason: 'undecodable', count: 1, error })
+      return this.#passOver(id)
+    }
+  }
+
+  async #passOver(id: string): Promise<undefined> {
+    const { reader, store } = this.#params
+    if (reader === undefined) return
+    await store.acknowledge(reader.group, [id]).catch((failed: unknown) => this.#onFailure(failed))
+  }
+
+  async #onFailure(thrown: unknown): Promise<void> {
+    this.#assertWanted()
+    const isLasting = thrown instanceof ShutdownError || thrown instanceof InternalError
+    if (isLasting || !(thrown instanceof RedelayedError)) throw thrown
+    if (thrown instanceof CommandError && thrown.redisCode === 'NOGROUP') {
+      await this.open() // the stream was removed, and with it the group
+      return
+    }
+    const { handle } = this.#params
+    handle.context.hub.emit('error', handle.withQueueName(thrown))
+    await this.#pause(backoffDelay(BACKOFF, ++this.#failures, Math.random()))
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await abortablePause(ms, this.#params.signal)
+    this.#assertWanted()
+  }
+
+  #assertWanted(): void {
+    const { signal } = this.#params
+    if (signal.aborted) throw toError(signal.reason)
+  }
+}

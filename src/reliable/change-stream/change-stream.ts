@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto'
+import { InvalidArgumentError } from '../../errors.js'
+import { nonEmptyString, onlyKnown } from '../../options.js'
+import type { QueueHandle } from '../../queues/queue-handle.js'
+import type { ReliableChangeStore } from '../../store/reliable-change-store.js'
+import { positive } from '../add-options.js'
+import type { ChangeBatch, ChangePosition, ChangeStatus } from './change.js'
+import { ChangeReader } from './change-reader.js'
+import { closeWithClient } from './close-with-client.js'
+import type { Start } from './open-stream.js'
+
+export interface ChangesOptions {
+  /** Readers of one group share the changes: each entry goes to one of them, and again to another one until it is acknowledged. */
+  readonly group?: string | undefined
+  /** This reader's name within the group; one that was used before gets first what it did not acknowledge. Default: one at random. */
+  readonly consumer?: string | undefined
+  /**
+   * `'start'` (default for a new group): with the first that is there; `'end'` (default without a group): with the next one; or after a
+   * position. A group that exists continues where it is.
+   */
+  readonly from?: ChangePosition | 'start' | 'end' | undefined
+  /** When a reader of the group has not acknowledged an entry for so many milliseconds, another one gets it. At least 1; default 60,000. */
+  readonly claimAfter?: number | undefined
+  /** Ends the iteration with its reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
+const OPTIONS = ['group', 'consumer', 'from', 'claimAfter', 'signal'] as const
+const CLAIM_AFTER_MS = 60_000
+const CONSUMER_BYTES = 9
+const ID = /^\d{1,16}-\d{1,16}$/
+const EPOCH = /^~?[\w-]{1,32}$/
+
+/** Reads the changes of one queue, and says how far its readers are. */
+export class ChangeStream {
+  readonly #handle: QueueHandle<unknown>
+  readonly #store: ReliableChangeStore
+
+  constructor(handle: QueueHandle<unknown>, store: ReliableChangeStore) {
+    this.#handle = handle
+    this.#store = store
+  }
+
+  /** Nothing is sent before the first `next()`. */
+  async *read(options: ChangesOptions = {}): AsyncGenerator<ChangeBatch, void> {
+    const { reader, end } = this.#reader(options)
+    try {
+      await reader.open()
+      yield* reader.read()
+    } finally {
+      end()
+    }
+  }
+
+  /** As `read`; resolves when the place of the beginning is known. */
+  async follow(options: ChangesOptions): Promise<AsyncGenerator<ChangeBatch, void>> {
+    const { reader, end } = this.#reader(options)
+    try {
+      await reader.open()
+    } catch (error) {
+      end()
+      throw error
+    }
+    return (async function* () {
+      try {
+        yield* reader.read()
+      } finally {
+        end()
+      }
+    })()
+  }
+
+  async acknowledge(group: string, positions: readonly ChangePosition[]): Promise<number> {
+    nonEmptyString('group', group)
+    const ids = positions.map((position, at) => assertPosition(`positions[${at}]`, position).id)
+    return ids.length === 0 ? 0 : this.#store.acknowledge(group, ids)
+  }
+
+  async removeGroup(group: string): Promise<boolean> {
+    return this.#store.removeGroup(nonEmptyString('group', group))
+  }
+
+  status(): Promise<ChangeStatus> {
+    return this.#store.status()
+  }
+
+  #reader(options: ChangesOptions): { reader: ChangeReader; end: () => void } {
+    onlyKnown('options', options, OPTIONS)
+    const { group, from = group === undefined ? 'end' : 'start', claimAfter = CLAIM_AFTER_MS } = options
+    if (group === undefined && options.consumer !== undefined)
+      throw new InvalidArgumentError('consumer', 'none without a group', options.consumer)
+    const { signal, end } = closeWithClient(this.#handle.context.buffers, options.signal)
+    const consumer = options.consumer ?? randomBytes(CONSUMER_BYTES).toString('base64url')
+    const names =
+      group === undefined
+        ? undefined
+        : { group: nonEmptyString('group', group), consumer: nonEmptyString('consumer', consumer) }
+    const reader = new ChangeReader({
+      store: this.#store,
+      handle: this.#handle,
+      start: assertStart(from),
+      reader: names,
+      claimAfterMs: positive('claimAfter', claimAfter),
+      signal,
+    })
+    return { reader, end }
+  }
+}
+
+function assertStart(from: unknown): Start {
+  return from === 'start' || from === 'end' ? from : assertPosition('from', from)
+}
+
+function assertPosition(what: string, position: unknown): ChangePosition {
+  if (typeof position === 'object' && position !== null && 'epoch' in position && 'id' in position) {
+    const { epoch, id } = position
+    if (typeof epoch === 'string' && EPOCH.test(epoch) && typeof id === 'string' && ID.test(id)) return { epoch, id }
+  }
+  throw new InvalidArgumentError(what, 'a position with epoch and id', position)
+}

@@ -1,0 +1,91 @@
+import type { Headers } from '../record.js'
+
+/**
+ * What happened to a message. `failed`: it was given back, or its visibility ended, and it will be delivered again; `released`: the same
+ * without counting as an attempt; `dead`: it left the queue without being handled, for the dead letters where the queue keeps them;
+ * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `cleared`: all messages went.
+ */
+export type ChangeKind =
+  | 'added'
+  | 'polled'
+  | 'acknowledged'
+  | 'released'
+  | 'failed'
+  | 'dead'
+  | 'expired'
+  | 'removed'
+  | 'rescheduled'
+  | 'updated'
+  | 'moved'
+  | 'redriven'
+  | 'cleared'
+
+/** Where a reader is. Positions of one epoch are ordered by their ids; within an epoch no change is missing. */
+export interface ChangePosition {
+  /** Changes when changes may have been lost. */
+  readonly epoch: string
+  /** Of the entry in the Redis stream: `<ms>-<n>`. */
+  readonly id: string
+}
+
+/** One change of one message. */
+export interface MessageChange {
+  readonly change: ChangeKind
+  /** Empty for `cleared`. */
+  readonly id: string
+  /** How many deliveries count after the change. */
+  readonly attempt?: number
+  /** When the message is visible, epoch milliseconds; for `polled`, when its visibility ends. */
+  readonly dueAt?: number
+  readonly priority?: number
+  /** With `payloads`: the bytes of the codec. */
+  readonly payload?: Uint8Array
+  /** With `payloads`. */
+  readonly headers?: Headers
+  /** With `payloads`, and of `rescheduled` always: epoch milliseconds. */
+  readonly expiresAt?: number
+  /** With `payloads`: the message's own, where it has one. */
+  readonly deliveryLimit?: number
+  /** Why it failed. */
+  readonly error?: string
+  /** The name in Redis of the queue that it was moved to. */
+  readonly to?: string
+}
+
+/** What one script call changed: all of it or nothing happened. */
+export interface ChangeBatch {
+  readonly position: ChangePosition
+  /** Epoch milliseconds by the Redis clock. */
+  readonly at: number
+  /** The client that ran the script, by a random name. */
+  readonly client: string
+  readonly changes: readonly MessageChange[]
+}
+
+/** How far one group of readers is. */
+export interface ChangeGroup {
+  readonly name: string
+  /** Entries that were read and not acknowledged. */
+  readonly pending: number
+  /** Entries that were not read yet; `null` where the server does not say it (before Redis 7). */
+  readonly lag: number | null
+  /** The id of the first entry that was read and not acknowledged. */
+  readonly oldest: string | null
+  /** How many readers Redis knows. */
+  readonly consumers: number
+}
+
+/** How far a queue's change stream and its groups are. */
+export interface ChangeStatus {
+  /** `null`: the queue keeps no changes. */
+  readonly epoch: string | null
+  /** The ids of the first entry and of the last one there ever was. */
+  readonly first: string | null
+  readonly last: string | null
+  /** How many entries there are. */
+  readonly length: number
+  /** At how many entries adding is refused; `null` where it never is. */
+  readonly limit: number | null
+  /** At most 100. */
+  readonly groups: readonly ChangeGroup[]
+}

@@ -1,0 +1,114 @@
+import type { ReliableKeys } from '../keys.js'
+import { asArray, asBytesOrNull, asText } from './replies.js'
+import * as scripts from './reliable-change-scripts.js'
+import type { OpenReply, StatusReply } from './reliable-change-scripts.js'
+import { run } from './run.js'
+import type { Sender } from './sender.js'
+
+/** One entry of a stream. */
+export interface StreamEntry {
+  readonly id: string
+  /** `null` for an entry that is not of this package. */
+  readonly value: Buffer | null
+  /** It was removed while it was pending. */
+  readonly isGone: boolean
+}
+
+/** A group, and one of its readers. */
+export interface Reader {
+  readonly group: string
+  readonly consumer: string
+}
+
+const FIELD = 'changes'
+/** How many ids one script acknowledges. */
+const IDS = 500
+/** Readers that are gone for so long, and left nothing, are forgotten. */
+const FORGET_MS = 3_600_000
+
+/** What Redis has of one queue's change stream. */
+export class ReliableChangeStore {
+  readonly #sender: Sender
+  readonly #keys: Pick<ReliableKeys, 'config' | 'changes'>
+
+  constructor(sender: Sender, { config, changes }: ReliableKeys) {
+    this.#sender = sender
+    this.#keys = { config, changes }
+  }
+
+  /** Where a reader begins; its group is made if there is none. `epoch`: of the entry `from`. */
+  open(group: string, from: string, epoch: string): Promise<OpenReply> {
+    const args = { group, from, epoch, idleMs: FORGET_MS }
+    return run(this.#sender, scripts.openChanges, this.#keys, args, { idempotent: true })
+  }
+
+  /** The entries after one, at most so many. */
+  async readAfter(id: string, count: number): Promise<StreamEntry[]> {
+    const args = ['COUNT', String(count), 'STREAMS', this.#keys.changes, id]
+    return streamOf(await this.#sender.call('XREAD', args, { idempotent: true }))
+  }
+
+  /** Entries that no reader of the group has got yet. Where the reply is lost, they are among those that this reader has. */
+  async readNew({ group, consumer }: Reader, count: number): Promise<StreamEntry[]> {
+    const args = ['GROUP', group, consumer, 'COUNT', String(count), 'STREAMS', this.#keys.changes, '>']
+    return streamOf(await this.#sender.call('XREADGROUP', args))
+  }
+
+  /** Entries after `id` that this reader has got and not acknowledged. */
+  async readOwn({ group, consumer }: Reader, id: string, count: number): Promise<StreamEntry[]> {
+    const args = ['GROUP', group, consumer, 'COUNT', String(count), 'STREAMS', this.#keys.changes, id]
+    return streamOf(await this.#sender.call('XREADGROUP', args, { idempotent: true }))
+  }
+
+  /** Takes over entries that a reader of the group has had for longer than `idleMs`; and where to continue, `0-0` after the last. */
+  async claim(
+    { group, consumer }: Reader,
+    idleMs: number,
+    from: string,
+    count: number,
+  ): Promise<{ next: string; entries: StreamEntry[] }> {
+    const args = [this.#keys.changes, group, consumer, String(idleMs), from, 'COUNT', String(count)]
+    const [next, entries] = asArray(await this.#sender.call('XAUTOCLAIM', args))
+    return {
+      next: asText(next),
+      entries: asArray(entries).flatMap((entry) => (entry === null ? [] : [asEntry(entry)])),
+    }
+  }
+
+  async acknowledge(group: string, ids: readonly string[]): Promise<number> {
+    let done = 0
+    for (let from = 0; from < ids.length; from += IDS) {
+      const args = { group, ids: ids.slice(from, from + IDS) }
+      done += await run(this.#sender, scripts.acknowledgeChanges, this.#keys, args, { idempotent: true })
+    }
+    return done
+  }
+
+  removeGroup(group: string): Promise<boolean> {
+    return run(this.#sender, scripts.removeChangeGroup, this.#keys, { group })
+  }
+
+  /** How many of the last `count` entries no script has written. */
+  inspect(count: number): Promise<{ examined: number; foreign: number }> {
+    return run(this.#sender, scripts.inspectChanges, { changes: this.#keys.changes }, { count }, { idempotent: true })
+  }
+
+  status(): Promise<StatusReply> {
+    return run(this.#sender, scripts.changeStatus, this.#keys, {}, { idempotent: true })
+  }
+}
+
+/** Of a reply for one stream: its name and its entries, in a list of their own where the connection speaks RESP 2. */
+function streamOf(reply: unknown): StreamEntry[] {
+  if (reply === null) return []
+  const [first, second] = asArray(reply)
+  const entries = Array.isArray(first) ? (first as unknown[])[1] : second
+  return asArray(entries).map(asEntry)
+}
+
+function asEntry(reply: unknown): StreamEntry {
+  const [id, fields] = asArray(reply)
+  const pairs = fields === null ? [] : asArray(fields)
+  const isOurs = pairs.length === 2 && asText(pairs[0]) === FIELD
+  return { id: asText(id), value: isOurs ? asBytesOrNull(pairs[1]) : null, isGone: fields === null }
+}

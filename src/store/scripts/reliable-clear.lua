@@ -1,0 +1,35 @@
+-- Remove all messages, and what is known of duplicates.
+--
+-- KEYS[1] messages    hash  id -> record
+-- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] failures    hash  id -> a line for each failed attempt
+-- KEYS[4] once        zset  what must not be added again -> until when, epoch ms
+-- KEYS[5] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[6] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[7] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[8] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[9] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[10] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[11] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[12] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[13] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[16] config   hash    what `setConfig` and pausing say
+-- KEYS[17] changes  stream  what the scripts have changed
+--
+-- ARGV[1] client  text  the caller
+--
+-- returns how many of the keys were there, but for the last two
+local config, changes = KEYS[16], KEYS[17]
+
+-- include shared/change-log.lua
+
+local gone = redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
+  KEYS[12], KEYS[13], KEYS[14], KEYS[15])
+local log = gone > 0 and logOf(config)
+if log then
+  noteChange(log, 'c,,,', '')
+  writeChanges(log, changes, config, ARGV[1])
+end
+return gone

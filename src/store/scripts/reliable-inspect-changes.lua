@@ -1,0 +1,15 @@
+-- Examine the last entries of the change stream, without reading what they say.
+--
+-- KEYS[1] changes  stream  what the scripts have changed
+--
+-- ARGV[1] count  integer  so many entries
+--
+-- returns {how many were examined, how many of them no script has written}
+local foreign = 0
+local entries = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[1])
+for _, entry in ipairs(entries) do
+  local fields = entry[2]
+  local isOurs = #fields == 2 and fields[1] == 'changes' and string.find(string.sub(fields[2], 1, 200), '^[%w_-]+ [%w_-]+\n')
+  if not isOurs then foreign = foreign + 1 end
+end
+return {#entries, foreign}

@@ -1,0 +1,47 @@
+-- Find where a reader of the change stream begins, and make its group if it has none yet.
+--
+-- KEYS[1] config   hash    what `setConfig` and pausing say
+-- KEYS[2] changes  stream  what the scripts have changed
+--
+-- ARGV[1] group   text     "" for a reader without one
+-- ARGV[2] from    text     'start', 'end', or the id of an entry
+-- ARGV[3] epoch   text     of that entry, or ""
+-- ARGV[4] idleMs  integer  consumers of the group that have been idle for longer, and have nothing to acknowledge, are forgotten
+--
+-- returns {'ok', the id after which the reader begins}; or {'off', ''} when the queue keeps no changes; where the stream does not have that
+--   entry any more {'epoch' or 'rewound' or 'trimmed', ''}
+local config, changes = KEYS[1], KEYS[2]
+local group, from, epoch = ARGV[1], ARGV[2], ARGV[3]
+
+-- include shared/change-log.lua
+
+-- include shared/stream-ids.lua
+
+local log = logOf(config)
+if not log then return {'off', ''} end
+local isThere = redis.call('EXISTS', changes) == 1
+-- a stream that went takes changes with it, and what a group makes in its place must not hide that
+if not isThere and group ~= '' then
+  log.epoch = epochAfter(log.epoch)
+  redis.call('HSET', config, 'changes', log.prefix .. log.epoch)
+end
+
+local last = isThere and byName(redis.call('XINFO', 'STREAM', changes))['last-generated-id'] or '0-0'
+if epoch ~= '' then
+  if epoch ~= log.epoch then return {'epoch', ''} end
+  if isBefore(last, from) then return {'rewound', ''} end
+  if #redis.call('XRANGE', changes, from, from) == 0 then return {'trimmed', ''} end
+end
+local start = from == 'start' and '0-0' or from == 'end' and last or from
+if group ~= '' then
+  local made = redis.pcall('XGROUP', 'CREATE', changes, group, start, 'MKSTREAM')
+  if made.err and string.sub(made.err, 1, 9) ~= 'BUSYGROUP' then return redis.error_reply(made.err) end
+  for n, flat in ipairs(redis.call('XINFO', 'CONSUMERS', changes, group)) do
+    local consumer = byName(flat)
+    if n > 1000 then break end
+    if consumer.pending == 0 and consumer.idle > tonumber(ARGV[4]) then
+      redis.call('XGROUP', 'DELCONSUMER', changes, group, consumer.name)
+    end
+  end
+end
+return {'ok', start}

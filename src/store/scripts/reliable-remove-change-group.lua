@@ -1,0 +1,21 @@
+-- Remove a group of the change stream, and what only this group kept there.
+--
+-- KEYS[1] config   hash    what `setConfig` and pausing say
+-- KEYS[2] changes  stream  what the scripts have changed
+--
+-- ARGV[1] group  text
+--
+-- returns 1, or 0 when there was none of this name
+local config, changes = KEYS[1], KEYS[2]
+
+-- include shared/change-log.lua
+
+-- include shared/stream-ids.lua
+
+-- include shared/trim-changes.lua
+
+if redis.call('EXISTS', changes) == 0 then return 0 end
+local removed = redis.call('XGROUP', 'DESTROY', changes, ARGV[1])
+local log = logOf(config)
+if log and log.keep == 'g' then trimChanges(changes, groupsOf(changes)) end
+return removed

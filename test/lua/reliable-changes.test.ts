@@ -1,0 +1,468 @@
+import { expect } from 'chai'
+import * as changeScripts from '../../src/store/reliable-change-scripts.js'
+import * as scripts from '../../src/store/reliable-scripts.js'
+import { run, type Sender } from '../../src/store/run.js'
+import { handled, having, NOW, record, useReliable, type ReliableFixture, type State } from './reliable-support.js'
+import { raw, rejection } from './support.js'
+
+const client = 'me'
+const ON = 'r,1000,,0,epoch'
+const WITH_RECORDS = 'r,1000,,1,epoch'
+const FOR_GROUPS = 'g,3,,0,epoch'
+
+type Pair = readonly [id: string, lease: string, priority?: number]
+type Call = (sender: Sender, queue: ReliableFixture) => Promise<unknown>
+
+const add =
+  (items: readonly string[], more: { existing?: string; nowMs?: number } = {}): Call =>
+  (sender, { keys, channel }) =>
+    run(sender, scripts.add, keys, {
+      ...{ channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, client, items: items.map(raw) },
+      ...more,
+    })
+
+const poll =
+  (more: { count?: number; beforehand?: boolean; visibilityMs?: number } = {}): Call =>
+  (sender, { keys, channel, deadChannel }) =>
+    run(sender, scripts.poll, keys, {
+      ...{ channel, deadChannel, nowMs: NOW, budgetUs: 10_000_000, count: 10, visibilityMs: 50, token: 't', idleMs: 1 },
+      ...{ announce: false, beforehand: false, repeatBytes: 1000, client },
+      ...more,
+    })
+
+const giveBack =
+  (how: string, reason: string, ...pairs: readonly Pair[]): Call =>
+  (sender, { keys, channel, deadChannel }) =>
+    run(sender, scripts.negativeAcknowledge, keys, {
+      ...{ channel, deadChannel, nowMs: NOW, how, delayMs: 7, reason, client },
+      handled: handled(...pairs),
+    })
+
+const acknowledge =
+  (...pairs: readonly Pair[]): Call =>
+  (sender, { keys }) =>
+    run(sender, scripts.acknowledge, keys, { nowMs: NOW, client, handled: handled(...pairs) })
+
+const move =
+  (isRedriven: boolean): Call =>
+  (sender, { keys, dead, channel }) =>
+    run(
+      sender,
+      scripts.move,
+      {
+        ...{ messages: dead.messages, deliveries: dead.deliveries, failures: dead.failures, due: dead.due0 },
+        ...{ config: dead.config, changes: dead.changes },
+        ...{ targetMessages: keys.messages, targetDue: keys.due0, targetConfig: keys.config },
+        targetChanges: keys.changes,
+      },
+      { targetChannel: channel, nowMs: NOW, count: 9, client, targetName: '"q"', priority: 0, isRedriven, ids: [] },
+    )
+
+const remove =
+  (...ids: string[]): Call =>
+  (sender, { keys }) =>
+    run(sender, scripts.remove, keys, { nowMs: NOW, alsoHeld: true, client, ids: ids.map(raw) })
+
+const held = (id: string, attempts = 1) => ({ id, until: NOW + 1, attempts, priority: 3 })
+
+interface Case {
+  readonly what: string
+  readonly before?: State
+  readonly call: Call
+  /** The parts of the one entry; none for no entry. */
+  readonly says: string
+  /** The same of the dead letters. */
+  readonly dead?: string
+  readonly setting?: string
+}
+
+const CASES: readonly Case[] = [
+  {
+    what: 'add: those alike together, others apart',
+    call: add(['a1', '2,5,,,0,,', 'A', 'a2', '2,5,,,0,,', 'A', 'a', '2,5,,,0,,', 'A', 'b', '0,@1,,,0,,', 'B']),
+    says: `a,,${NOW + 5},2,2,2,0\na1a2a,,${NOW + 5},2,1,1,0\naa,,${NOW},0,1,1,0\nb`,
+  },
+  {
+    what: 'add with records',
+    setting: WITH_RECORDS,
+    call: add(['a', '0,0,9,,0,,', 'A']),
+    says: `a,,${NOW},0,1,1,12\n\x0a${NOW + 9},,0Aa`,
+  },
+  {
+    what: 'add of what is there',
+    before: having([{ id: 'a' }]),
+    call: add(['a', '0,0,,,0,,', 'A']),
+    says: '',
+  },
+  {
+    what: 'add in the place of another',
+    before: having([held('a', 4)]),
+    call: add(['a', '1,0,,,0,,', 'A'], { existing: 'replace' }),
+    says: `a,,${NOW},1,1,1,0\na`,
+  },
+  {
+    what: 'add that postpones',
+    before: having([{ id: 'a', priority: 4, at: NOW + 1, expires: NOW + 2 }]),
+    call: add(['a', '1,10,,,0,,', 'A'], { existing: 'postpone' }),
+    says: `r,,${NOW + 10},4,1,1,7\n${NOW + 11}a`,
+  },
+  {
+    what: 'poll',
+    before: having([
+      { id: 'a', priority: 9 },
+      { id: 'b', attempts: 2 },
+      { id: 'c', attempts: 2 },
+      { id: 'later', at: NOW + 1 },
+    ]),
+    call: poll(),
+    says: `p,1,${NOW + 50},9,1,1,0\nap,3,${NOW + 50},0,1,2,0\nbc`,
+  },
+  { what: 'poll of nothing', call: poll(), says: '' },
+  {
+    what: 'poll: what was not acknowledged in time, what has expired, what was delivered too often',
+    before: having([
+      { id: 'ended', until: NOW - 1, attempts: 1 },
+      { id: 'over', expires: NOW },
+      { id: 'often', attempts: 3, limit: 3, at: NOW - 5 },
+    ]),
+    call: poll(),
+    says:
+      `f,1,${NOW - 1},,5,1,22\n"its visibility ended"ended` +
+      `d,3,,,5,1,0\noftenp,2,${NOW + 50},0,5,1,0\nendede,,,,4,1,0\nover`,
+    dead: `a,,${NOW},0,5,1,0\noften`,
+  },
+  {
+    what: 'poll: what a caller had taken beforehand and not begun',
+    before: having([{ id: 'a', until: `${NOW - 1}.75`, attempts: 3 }]),
+    call: poll({ count: 0 }),
+    says: `l,2,${NOW},,1,1,0\na`,
+  },
+  {
+    what: 'poll beforehand',
+    before: having([{ id: 'a' }]),
+    call: poll({ beforehand: true }),
+    says: `p,1,${NOW + 50},0,1,1,0\na`,
+  },
+  {
+    what: 'acknowledge: what was the caller’s',
+    before: having([held('a1'), held('a2'), { ...held('b'), until: NOW }]),
+    call: acknowledge(['a1', '1 t', 3], ['b', '1 t', 3], ['a2', '1 t', 3], ['a1', '1 t', 3]),
+    says: 'k,,,,2,2,0\na1a2',
+  },
+  {
+    what: 'acknowledge: nothing was the caller’s',
+    before: having([held('a')]),
+    call: acknowledge(['a', '2 t', 3]),
+    says: '',
+  },
+  {
+    what: 'give back as failed, and as often as it may',
+    before: having([held('a', 2), { ...held('b', 2), limit: 2 }]),
+    call: giveBack('failed', '"why"', ['a', '2 t', 3], ['b', '2 t', 3]),
+    says: `f,2,${NOW + 7},,1,1,5\n"why"ad,2,,,1,1,5\n"why"b`,
+    dead: `a,,${NOW},0,1,1,0\nb`,
+  },
+  {
+    what: 'give back as released',
+    before: having([held('a', 2)]),
+    call: giveBack('released', '"why"', ['a', '2 t', 3]),
+    says: `l,1,${NOW + 7},,1,1,0\na`,
+  },
+  {
+    what: 'reject',
+    before: having([held('a', 2)], { config: [['deadLetters', '0']] }),
+    call: giveBack('rejected', '"why"', ['a', '2 t', 3]),
+    says: 'd,2,,,1,1,5\n"why"a',
+  },
+  {
+    what: 'remove',
+    before: having([{ id: 'a' }, held('b')]),
+    call: remove('a', 'none', 'b'),
+    says: 'x,,,,1,2,0\nab',
+  },
+  {
+    what: 'reschedule',
+    before: having([{ id: 'a', expires: NOW + 1 }]),
+    call: (sender, { keys, channel }) =>
+      run(sender, scripts.reschedule, keys, { channel, nowMs: NOW, id: raw('a'), delayMs: 3, priority: 5, client }),
+    says: `r,,${NOW + 3},5,1,1,7\n${NOW + 4}a`,
+  },
+  {
+    what: 'update with a record',
+    before: having([{ id: 'a', headers: '{}' }]),
+    setting: WITH_RECORDS,
+    call: (sender, { keys }) =>
+      run(sender, scripts.update, keys, { nowMs: NOW, id: raw('a'), payload: raw('new'), client }),
+    says: `u,,,,1,1,${record('new', { headers: '{}' }).length}\n\x03,,2{}newa`,
+  },
+  {
+    what: 'a repeat: what goes and what comes',
+    before: having([{ id: 'old', at: NOW + 9 }, { id: 'there' }]),
+    call: (sender, { keys, channel }) =>
+      run(sender, scripts.repeat, keys, {
+        ...{ channel, nowMs: NOW, name: raw('r'), expected: raw(''), value: raw('v'), at: '', priority: 6 },
+        ...{ withdrawn: raw('old'), client, items: ['new', String(NOW + 2), '\0N', 'there', '1', '\0T'].map(raw) },
+      }),
+    says: `x,,,,3,1,0\nolda,,${NOW + 2},6,3,1,0\nnew`,
+  },
+  {
+    what: 'move: both queues record it',
+    before: { dead: having([{ id: 'a' }, { id: 'b' }]) },
+    call: move(false),
+    says: `a,,${NOW},0,1,2,0\nab`,
+    dead: 'm,,,,1,2,3\n"q"ab',
+  },
+  {
+    what: 'redrive: both queues record it',
+    before: { dead: having([{ id: 'a' }]) },
+    call: move(true),
+    says: `b,,${NOW},0,1,1,0\na`,
+    dead: 'm,,,,1,1,3\n"q"a',
+  },
+  {
+    what: 'clear',
+    before: having([{ id: 'a' }, held('b')]),
+    call: (sender, { keys }) => run(sender, scripts.clear, keys, { client }),
+    says: 'c,,,,0,1,0\n',
+  },
+  {
+    what: 'clear of nothing',
+    call: (sender, { keys }) => run(sender, scripts.clear, keys, { client }),
+    says: '',
+  },
+]
+
+function keeping(state: State = {}, setting: string | undefined): State {
+  if (setting === undefined) return state
+  const changes = [['changes', setting]] as const
+  return {
+    ...state,
+    config: [...(state.config ?? []), ...changes],
+    dead: { ...state.dead, config: [...(state.dead?.config ?? []), ...changes] },
+  }
+}
+
+const asEntries = (says = ''): string[] => (says === '' ? [] : [`epoch ${client}\n${says}`])
+
+describe('the change stream', () => {
+  const rig = useReliable()
+
+  describe('one entry for each script call', () => {
+    for (const { what, before, call, says, dead, setting = ON } of CASES) {
+      it(what, async () => {
+        const queue = await rig.queue(keeping(before, setting))
+        const reply = await call(rig.sender, queue)
+        expect(await queue.changes()).to.deep.equal(asEntries(says))
+        expect(await queue.changes(queue.dead)).to.deep.equal(asEntries(dead))
+        const after = await queue.read()
+
+        const other = await rig.queue(before)
+        expect(await call(rig.sender, other), 'the reply without the stream').to.deep.equal(reply)
+        expect(await rig.redis.exists(other.keys.changes, other.dead.changes), 'no stream').to.equal(0)
+        const without = await other.read()
+        delete (after.queue.config as Record<string, string> | undefined)?.['changes']
+        delete (after.dead.config as Record<string, string> | undefined)?.['changes']
+        for (const side of [after.queue, after.dead])
+          if (Object.keys(side.config ?? {}).length === 0) delete side.config
+        expect(without, 'the state without the stream').to.deep.equal(after)
+      })
+    }
+  })
+
+  describe('the epoch', () => {
+    const epochOf = async (queue: ReliableFixture): Promise<string | undefined> =>
+      (await rig.redis.hget(queue.keys.config, 'changes'))?.split(',').at(-1)
+    const one = add(['a', '0,0,,,0,,', 'A'])
+    const two = add(['b', '0,0,,,0,,', 'B'])
+
+    it('changes when the stream is gone, and stands in the entries', async () => {
+      const queue = await rig.queue(keeping({}, ON))
+      await one(rig.sender, queue)
+      expect(await epochOf(queue)).to.equal('epoch')
+      await rig.redis.unlink(queue.keys.changes)
+      await two(rig.sender, queue)
+      const next = await epochOf(queue)
+      expect(next).to.match(/^[\da-f]{16}$/)
+      expect(await queue.changes()).to.deep.equal([`${next} me\na,,${NOW},0,1,1,0\nb`])
+    })
+
+    it('ends when the entry cannot be written, and the work goes on', async () => {
+      const queue = await rig.queue(having([held('a')], keeping({}, ON)))
+      await queue.block('changes')
+      expect(await acknowledge(['a', '1 t', 3])(rig.sender, queue)).to.deep.equal([true])
+      expect(await epochOf(queue)).to.equal('~epoch')
+      await one(rig.sender, queue)
+      expect(await epochOf(queue)).to.equal('~epoch')
+      await queue.unblock('changes')
+      await two(rig.sender, queue)
+      const next = await epochOf(queue)
+      expect(next).to.match(/^[\da-f]{16}$/)
+      expect(await queue.changes()).to.deep.equal([`${next} me\na,,${NOW},0,1,1,0\nb`])
+    })
+
+    for (const setting of ['', 'x', 'r,1,', 'r,1000,,2,e', 'g,x,,0,e', `r,1000,,0,${'e'.repeat(100)}`, 'r,1000,,0,é']) {
+      it(`nothing is recorded with the setting ${JSON.stringify(setting.slice(0, 20))}`, async () => {
+        const queue = await rig.queue({ config: [['changes', setting]] })
+        await rig.redis.unlink(queue.keys.changes)
+        await one(rig.sender, queue)
+        expect(await rig.redis.exists(queue.keys.changes)).to.equal(0)
+      })
+    }
+
+    it('is kept by `configure`, and begins anew when the stream was turned off', async () => {
+      const queue = await rig.queue()
+      const set = (settings: string[], epoch: string): Promise<boolean> =>
+        run(rig.sender, scripts.configure, queue.keys, { channel: queue.channel, ifAbsent: false, epoch, settings })
+      await set(['changes', 'g,1000,,0'], 'first')
+      await set(['changes', 'r,500,60000,1', 'delay', '1'], 'second')
+      expect(await rig.redis.hgetall(queue.keys.config)).to.deep.equal({ changes: 'r,500,60000,1,first', delay: '1' })
+      await one(rig.sender, queue)
+      await set(['changes', ''], 'third')
+      expect(await rig.redis.exists(queue.keys.changes)).to.equal(0)
+      expect(await rig.redis.hgetall(queue.keys.config)).to.deep.equal({ delay: '1' })
+      await set(['changes', 'r,500,,0'], 'fourth')
+      expect(await epochOf(queue)).to.equal('fourth')
+    })
+  })
+
+  describe('bounds', () => {
+    it('keeps the last ones, and those that are young', async () => {
+      const queue = await rig.queue(keeping({}, 'r,100,,0,epoch'))
+      const call = (n: number) => add([String(n), '0,0,,,0,,', ''])(rig.sender, queue)
+      for (let n = 0; n < 450; n++) await call(n)
+      expect(await rig.redis.xlen(queue.keys.changes)).to.be.within(100, 300)
+      await rig.redis.hset(queue.keys.config, 'changes', 'r,100000,1000,0,epoch')
+      await rig.redis.xtrim(queue.keys.changes, 'MAXLEN', 0)
+      for (let n = 0; n < 200; n++) await rig.redis.xadd(queue.keys.changes, 'NOMKSTREAM', '*', 'changes', 'x')
+      await new Promise((resolve) => setTimeout(resolve, 1_100))
+      await call(1_000)
+      expect(await rig.redis.xlen(queue.keys.changes)).to.be.at.most(100)
+    })
+
+    it('refuses to add, and nothing else, when the groups are behind', async () => {
+      const queue = await rig.queue(
+        having([held('h'), { id: 'x' }], keeping({ dead: having([{ id: 'd' }]) }, FOR_GROUPS)),
+      )
+      const pipeline = rig.redis.pipeline()
+      for (let n = 0; n < 3; n++) pipeline.xadd(queue.keys.changes, '*', 'changes', 'x')
+      await pipeline.exec()
+      const before = await queue.read()
+      expect(await add(['a', '0,0,,,0,,', 'A', 'b', '0,0,,,0,,', 'B'])(rig.sender, queue)).to.deep.equal({
+        now: NOW,
+        outcomes: [-6, -6],
+      })
+      expect(await move(true)(rig.sender, queue)).to.deep.equal({ moved: -6, passedOver: 0, gone: 0 })
+      expect(await queue.read()).to.deep.equal(before)
+      expect(await queue.published()).to.deep.equal([])
+      expect(await acknowledge(['h', '1 t', 3])(rig.sender, queue)).to.deep.equal([true])
+      expect(await rig.redis.xlen(queue.keys.changes)).to.equal(4)
+    })
+
+    it('trims to what every group has acknowledged, but for the last of these', async () => {
+      const queue = await rig.queue(keeping({}, 'g,100,,0,epoch'))
+      const { config, changes } = queue.keys
+      const keys = { config, changes }
+      for (let n = 0; n < 6; n++) await add([String(n), '0,0,,,0,,', ''])(rig.sender, queue)
+      const ids = (await rig.redis.xrange(changes, '-', '+')).map(([id]) => id)
+      const left = async (): Promise<number[]> =>
+        (await rig.redis.xrange(changes, '-', '+')).map(([id]) => ids.indexOf(id))
+      const done = (group: string, ...which: number[]): Promise<number> =>
+        run(rig.sender, changeScripts.acknowledgeChanges, keys, { group, ids: which.map((n) => ids[n] ?? '') })
+      for (const group of ['one', 'two']) {
+        const args = { group, from: 'start', epoch: '', idleMs: 1 }
+        expect(await run(rig.sender, changeScripts.openChanges, keys, args)).to.deep.equal({
+          outcome: 'ok',
+          after: '0-0',
+        })
+        await rig.redis.xreadgroup('GROUP', group, 'reader', 'COUNT', 4, 'STREAMS', changes, '>')
+      }
+      expect(await done('one', 0, 1, 3)).to.equal(3)
+      expect(await left()).to.deep.equal([0, 1, 2, 3, 4, 5])
+      expect(await done('two', 0, 1)).to.equal(2)
+      expect(await left()).to.deep.equal([1, 2, 3, 4, 5])
+      expect(await done('one', 2)).to.equal(1)
+      expect(await done('two', 2, 3, 3, 0)).to.equal(2)
+      expect(await left()).to.deep.equal([3, 4, 5])
+      await rig.redis.xreadgroup('GROUP', 'one', 'reader', 'COUNT', 4, 'STREAMS', changes, '>')
+      expect(await done('one', 4, 5)).to.equal(2)
+      expect(await left()).to.deep.equal([3, 4, 5])
+      const status = await run(rig.sender, changeScripts.changeStatus, keys, {})
+      expect(status).to.deep.include({ epoch: 'epoch', first: ids[3], last: ids[5], length: 3, limit: 100 })
+      expect(
+        status.groups.map(({ name, pending, oldest, consumers }) => [name, pending, oldest, consumers]),
+      ).to.deep.equal([
+        ['one', 0, null, 1],
+        ['two', 0, null, 1],
+      ])
+      expect(await run(rig.sender, changeScripts.removeChangeGroup, keys, { group: 'two' })).to.equal(true)
+      expect(await left()).to.deep.equal([5])
+      expect(await run(rig.sender, changeScripts.removeChangeGroup, keys, { group: 'two' })).to.equal(false)
+    })
+  })
+
+  describe('where a reader begins', () => {
+    const open = async (queue: ReliableFixture, args: { group?: string; from: string; epoch?: string }) => {
+      const { config, changes } = queue.keys
+      const given = { group: '', epoch: '', idleMs: 0, ...args }
+      return run(rig.sender, changeScripts.openChanges, { config, changes }, given)
+    }
+
+    it('nowhere when the queue keeps no changes', async () => {
+      expect(await open(await rig.queue(), { from: 'start' })).to.deep.equal({ outcome: 'off' })
+    })
+
+    it('at the start, at the end, or at a position that is there', async () => {
+      const queue = await rig.queue(keeping({}, ON))
+      await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
+      await add(['b', '0,0,,,0,,', ''])(rig.sender, queue)
+      const [first = '', last = ''] = (await rig.redis.xrange(queue.keys.changes, '-', '+')).map(([id]) => id)
+      expect(await open(queue, { from: 'start' })).to.deep.equal({ outcome: 'ok', after: '0-0' })
+      expect(await open(queue, { from: 'end' })).to.deep.equal({ outcome: 'ok', after: last })
+      expect(await open(queue, { from: first, epoch: 'epoch' })).to.deep.equal({ outcome: 'ok', after: first })
+      expect(await open(queue, { from: first, epoch: 'other' })).to.deep.equal({ outcome: 'epoch' })
+      const later = `${Number.parseInt(last, 10) + 1}-0`
+      expect(await open(queue, { from: later, epoch: 'epoch' })).to.deep.equal({ outcome: 'rewound' })
+      await rig.redis.xdel(queue.keys.changes, first)
+      expect(await open(queue, { from: first, epoch: 'epoch' })).to.deep.equal({ outcome: 'trimmed' })
+    })
+
+    it('a group in the place of a stream that went does not hide that it went', async () => {
+      const queue = await rig.queue(keeping({}, ON))
+      await rig.redis.unlink(queue.keys.changes)
+      expect(await open(queue, { group: 'g', from: 'start' })).to.deep.equal({ outcome: 'ok', after: '0-0' })
+      expect(await rig.redis.hget(queue.keys.config, 'changes')).to.match(/^r,1000,,0,[\da-f]{16}$/)
+    })
+
+    it('readers that are gone and left nothing are forgotten', async () => {
+      const queue = await rig.queue(keeping({}, ON))
+      await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
+      await open(queue, { group: 'g', from: 'start' })
+      await rig.redis.xreadgroup('GROUP', 'g', 'busy', 'COUNT', 9, 'STREAMS', queue.keys.changes, '>')
+      await rig.redis.xgroup('CREATECONSUMER', queue.keys.changes, 'g', 'gone')
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      await open(queue, { group: 'g', from: 'start' })
+      const [group] = (await rig.redis.xinfo('GROUPS', queue.keys.changes)) as unknown[][]
+      expect(group?.[3]).to.equal(1)
+    })
+
+    it('a key of another type is an error', async () => {
+      const queue = await rig.queue(keeping({}, ON))
+      await queue.block('changes')
+      for (const args of [{ from: 'end' }, { from: 'start', group: 'g' }]) {
+        expect(await rejection(open(queue, args))).to.include({ code: 'ERR_WRONG_TYPE' })
+      }
+    })
+  })
+
+  it('what a stranger wrote is counted by a look at the last entries', async () => {
+    const queue = await rig.queue(keeping({}, ON))
+    await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
+    await rig.redis.xadd(queue.keys.changes, '*', 'changes', 'nonsense')
+    await rig.redis.xadd(queue.keys.changes, '*', 'a', 'b', 'c', 'd')
+    const { changes } = queue.keys
+    expect(await run(rig.sender, changeScripts.inspectChanges, { changes }, { count: 10 })).to.deep.equal({
+      examined: 3,
+      foreign: 2,
+    })
+  })
+})

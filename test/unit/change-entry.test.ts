@@ -1,0 +1,95 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { DecodeError } from '../../src/errors.js'
+import { readEntry } from '../../src/reliable/change-stream/change-entry.js'
+
+const entry = (text: string): Buffer => Buffer.from(text, 'latin1')
+
+describe('an entry of the change stream', () => {
+  it('has parts with ids of one length', () => {
+    expect(readEntry(entry('e-1 me\na,,1000,9,2,2,0\na1a2p,3,2000,9,1,1,0\nbk,,,,2,1,0\na1'))).to.deep.equal({
+      epoch: 'e-1',
+      client: 'me',
+      changes: [
+        { change: 'added', id: 'a1', dueAt: 1000, priority: 9 },
+        { change: 'added', id: 'a2', dueAt: 1000, priority: 9 },
+        { change: 'polled', id: 'b', attempt: 3, dueAt: 2000, priority: 9 },
+        { change: 'acknowledged', id: 'a1' },
+      ],
+    })
+  })
+
+  it('has reasons, names, times and records', () => {
+    const { changes } = readEntry(
+      entry(
+        'e me\nf,1,5,,1,1,5\n"why"ad,2,,,1,1,2\n""bm,,,,1,1,3\n"q"cr,,7,1,1,1,2\n99du,,,,1,1,12\n\x056,3,2{}datae' +
+          'c,,,,0,1,0\n',
+      ),
+    )
+    expect(
+      changes.map(({ payload, headers: _, ...rest }) => ({ ...rest, payload: payload?.toString() })),
+    ).to.deep.equal([
+      { change: 'failed', id: 'a', attempt: 1, dueAt: 5, error: 'why', payload: undefined },
+      { change: 'dead', id: 'b', attempt: 2, payload: undefined },
+      { change: 'moved', id: 'c', to: 'q', payload: undefined },
+      { change: 'rescheduled', id: 'd', dueAt: 7, priority: 1, expiresAt: 99, payload: undefined },
+      { change: 'updated', id: 'e', expiresAt: 6, deliveryLimit: 3, payload: 'data' },
+      { change: 'cleared', id: '', payload: undefined },
+    ])
+  })
+
+  it('leaves out what a stranger wrote into a schedule or a record', () => {
+    expect(readEntry(entry('e me\nf,1e999,-inf,,1,1,0\naa,,x,0,1,1,3\n\x09zzb')).changes).to.deep.equal([
+      { change: 'failed', id: 'a' },
+      { change: 'added', id: 'b', priority: 0 },
+    ])
+  })
+
+  const unreadable: [what: string, text: string][] = [
+    ['nothing', ''],
+    ['no line', 'x'],
+    ['no client', 'epoch\n'],
+    ['an epoch that is too long', `${'e'.repeat(33)} me\n`],
+    ['a line without an end', `e me\n${'a'.repeat(10_000)}`],
+    ['an unknown kind', 'e me\nz,,,,1,1,0\na'],
+    ['too few numbers', 'e me\na,,,,1,1\na'],
+    ['fewer ids than it says', 'e me\na,,,,2,2,0\nabc'],
+    ['a shorter extra than it says', 'e me\na,,,,1,1,5\nabc'],
+    ['none', 'e me\nk,,,,1,0,0\n'],
+    ['a bomb of empty ids', 'e me\nk,,,,0,999999999,0\n'],
+    ['more than any script changes', `e me\nk,,,,1,10001,0\n${'a'.repeat(10_001)}`],
+    ['numbers beyond all', `e me\nk,,,,999999999,999999999,999999999\na`],
+  ]
+  for (const [what, text] of unreadable) {
+    it(`refuses ${what}`, () => {
+      expect(() => readEntry(entry(text))).to.throw(DecodeError)
+    })
+  }
+
+  it('refuses or reads any bytes, and makes no more of them than they are', () => {
+    const piece = fc.constantFrom(
+      'e me\n',
+      'a',
+      'k',
+      ',',
+      '\n',
+      '0',
+      '1',
+      '9',
+      '{}',
+      'k,,,,1,1,0\na',
+      'a,,,,1,1,4\n\x01,',
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+        const bytes = entry(`e me\n${pieces.join('')}`)
+        try {
+          expect(readEntry(bytes).changes.length).to.be.at.most(10_000)
+        } catch (error) {
+          expect(error).to.be.instanceOf(DecodeError)
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
