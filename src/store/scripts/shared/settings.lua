@@ -6,14 +6,14 @@ local function setting(text, least, most)
 end
 
 -- Some settings by their names as far as they are stored, or the error of a key of another type. A text that is longer than any setting
--- is not read: each script would copy a stranger's 100 MB.
+-- (16 bytes; 100 for the changes, with their epoch) is not read: each script would copy a stranger's 100 MB.
 local function stored(config, ...)
   local fields, found = redis.pcall('HLEN', config), {}
   if type(fields) == 'table' then return fields end
   if fields == 0 then return found end
   for _, name in ipairs({...}) do
     local size = redis.call('HSTRLEN', config, name)
-    if size > 0 and size <= 100 then found[name] = redis.call('HGET', config, name) end
+    if size > 0 and size <= (name == 'changes' and 100 or 16) then found[name] = redis.call('HGET', config, name) end
   end
   return found
 end
