@@ -35,14 +35,14 @@ const inTests = [
 
 export default defineConfig(
   {
-    ignores: ['dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/store/scripts/generated.ts'],
+    ignores: ['**/dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/store/scripts/generated.ts'],
   },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {
       parserOptions: {
-        projectService: { allowDefaultProject: ['*.js', '*.cjs'] },
+        projectService: { allowDefaultProject: ['*.js', '*.cjs', 'src/server/.dependency-cruiser.cjs'] },
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -77,7 +77,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['test/**', 'benchmarks/**'],
+    files: ['test/**', 'benchmarks/**', 'src/server/test/**'],
     rules: {
       'no-restricted-syntax': ['error', ...always, ...inTests],
       // in a test a wrong guess fails the test
@@ -105,7 +105,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['**/*.mjs', '*.js', '*.cjs'],
+    files: ['**/*.mjs', '*.js', '*.cjs', 'src/server/.dependency-cruiser.cjs'],
     languageOptions: { globals: { module: 'writable' } },
     rules: {
       // JSON and command output are untyped here, and `tsc` checks the JSDoc types

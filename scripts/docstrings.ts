@@ -13,7 +13,7 @@ export interface Block {
 
 export function exampleBlocks(): Block[] {
   return readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('generated.ts'))
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('generated.ts') && !file.startsWith('server'))
     .sort()
     .flatMap((file) => {
       const text = readFileSync(join(root, 'src', file), 'utf8')

@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import { root } from './ensure-installed.mjs'
 
 const STAMP = join(root, '.cache/built')
+/** A package of its own. */
+const SERVER = join('src', 'server')
 
 /** Says nothing unless the build fails; then it ends the process. */
 export function ensureBuilt() {
@@ -27,7 +29,7 @@ export function markBuilt() {
 function hashOfSource() {
   const hash = createHash('sha256')
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8', withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.parentPath.includes(SERVER))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
   for (const file of [...files, join(root, 'tsconfig.json')])

@@ -5,6 +5,7 @@ import { ensureBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 import { runSteps } from './run-steps.js'
 
+ensureInstalled(root, { workspaces: true })
 ensureInstalled(`${root}benchmarks`) // the types of what they compare with
 ensureBuilt()
 
@@ -22,7 +23,13 @@ const steps = [
     script: 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
     args: ['--config', '.dependency-cruiser.cjs', 'src'],
   },
+  {
+    name: 'layers of the service',
+    script: 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
+    args: ['--config', 'src/server/.dependency-cruiser.cjs', 'src/server'],
+  },
   tsc('tsconfig.json'),
+  tsc('src/server/tsconfig.json'),
   tsc('test/tsconfig.json'),
   tsc('scripts/tsconfig.json'),
   tsc('benchmarks/tsconfig.json'),

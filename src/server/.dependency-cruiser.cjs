@@ -1,0 +1,60 @@
+// The layers of the service: config, database, journal, command line. A layer imports from itself and from those before it, and of the
+// library only its public entry points.
+const layers = {
+  errors: ['^src/server/errors\\.ts$'],
+  config: ['^src/server/config/'],
+  database: ['^src/server/database/'],
+  journal: ['^src/server/journal/'],
+  index: ['^src/server/index\\.ts$'],
+  cli: ['^src/server/cli/'],
+}
+const names = Object.keys(layers)
+const pathOf = (/** @type {string[]} */ some) => some.flatMap((name) => layers[name]).join('|')
+const SOURCES = '^src/server/(?!test/|dist/|node_modules/)'
+
+module.exports = {
+  forbidden: [
+    ...names.slice(0, -1).map((name, index) => ({
+      name: `layer-${name}`,
+      comment: `${name} may import only from itself and from ${names.slice(0, index).join(', ') || 'nothing else'}`,
+      severity: 'error',
+      from: { path: pathOf([name]) },
+      to: { path: SOURCES, pathNot: pathOf(names.slice(0, index + 1)) },
+    })),
+    {
+      name: 'no-unknown-layer',
+      comment: 'a new folder needs its place in this list',
+      severity: 'error',
+      from: { path: SOURCES, pathNot: pathOf(names) },
+      to: {},
+    },
+    {
+      name: 'the-library-by-its-door',
+      comment: 'the service uses the library as its users do: by the name of the package',
+      severity: 'error',
+      from: { path: SOURCES },
+      to: { path: '^src/(?!server/)', pathNot: '^src/index\\.ts$' },
+    },
+    {
+      name: 'drivers-in-one-place',
+      comment: 'only the database layer knows SQL drivers',
+      severity: 'error',
+      from: { path: SOURCES, pathNot: '^src/server/database/' },
+      to: { path: '(^|node_modules/)(pg|mysql2|libsql)(/|$)' },
+    },
+    {
+      name: 'no-circular',
+      comment: 'a cycle has no order to read it in',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^src/server/(test|dist)/' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+  },
+}

@@ -1,0 +1,134 @@
+import { Kysely, MysqlDialect, PostgresDialect, type Dialect, type Transaction } from 'kysely'
+import { createPool } from 'mysql2'
+import { Pool, types } from 'pg'
+import type { DatabaseTarget } from '../config/journal-options.js'
+import { JournalError } from '../errors.js'
+import { asJournalError, isConflict } from './failures.js'
+import { migrate, pendingMigrations, type DatabaseKind } from './migrations.js'
+import { sqliteDialect } from './sqlite-dialect.js'
+import type { JournalTables } from './tables.js'
+
+export type Sql = Kysely<JournalTables>
+export type SqlTransaction = Transaction<JournalTables>
+
+const CONNECT_MS = 5_000
+/** A server that was stopped, or is behind a dead network, answers nothing: a statement ends after so long. */
+const STATEMENT_MS = 20_000
+const MOST_ATTEMPTS = 5
+const INT8 = 20
+
+/** The journal's SQL database: its errors are the journal's. */
+export class JournalDatabase {
+  readonly kind: DatabaseKind
+  readonly #sql: Sql
+  #isClosed = false
+
+  /** @throws JournalError when it cannot be used; nothing is left open then */
+  static async open(target: DatabaseTarget, how: { readonly migrate: boolean }): Promise<JournalDatabase> {
+    const database = new JournalDatabase(target)
+    try {
+      const pending = await database.pendingMigrations()
+      if (pending.length > 0 && !how.migrate) {
+        throw new JournalError(
+          'ERR_JOURNAL_SCHEMA_OLDER',
+          `its tables lack ${pending.join(', ')}; run "redelayed-server journal migrate"`,
+        )
+      }
+      if (pending.length > 0) await database.migrate()
+    } catch (error) {
+      await database.close().catch(() => undefined)
+      throw error
+    }
+    return database
+  }
+
+  constructor(target: DatabaseTarget) {
+    this.kind = target.kind
+    this.#sql = new Kysely<JournalTables>({ dialect: dialectFor(target) })
+  }
+
+  /** Runs statements outside a transaction. */
+  async run<R>(action: (sql: Sql) => Promise<R>): Promise<R> {
+    this.#assertOpen()
+    try {
+      return await action(this.#sql)
+    } catch (error) {
+      throw asJournalError(error)
+    }
+  }
+
+  /** All of `action` or nothing; it is repeated where another transaction was in its way. */
+  async transaction<R>(action: (sql: SqlTransaction) => Promise<R>): Promise<R> {
+    for (let attempt = 1; ; attempt++) {
+      this.#assertOpen()
+      try {
+        const transaction = this.#sql.transaction()
+        // on MySQL the default would lock gaps between rows
+        return await (this.kind === 'mysql' ? transaction.setIsolationLevel('read committed') : transaction).execute(
+          action,
+        )
+      } catch (error) {
+        if (!isConflict(error) || attempt >= MOST_ATTEMPTS) throw asJournalError(error)
+      }
+    }
+  }
+
+  pendingMigrations(): Promise<string[]> {
+    return this.run((sql) => pendingMigrations(sql, this.kind))
+  }
+
+  migrate(): Promise<string[]> {
+    return this.run((sql) => migrate(sql, this.kind))
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    await this.#sql.destroy()
+  }
+
+  #assertOpen(): void {
+    if (this.#isClosed) throw new JournalError('ERR_JOURNAL_CLOSED', 'the journal was closed')
+  }
+}
+
+function dialectFor(target: DatabaseTarget): Dialect {
+  switch (target.kind) {
+    case 'sqlite':
+      return sqliteDialect(target.path)
+    case 'postgres':
+      return new PostgresDialect({ pool: postgresPool(target.url, target.connections) })
+    case 'mysql':
+      return new MysqlDialect({ pool: mysqlPool(target.url, target.connections) })
+  }
+}
+
+const parserOf = types.getTypeParser as (oid: number, format: 'text') => unknown
+
+function postgresPool(connectionString: string, max: number): Pool {
+  const pool = new Pool({
+    connectionString,
+    max,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: STATEMENT_MS,
+    keepAlive: true,
+    types: {
+      // all of ours are below 2^53
+      getTypeParser: ((oid: number, format: 'text') =>
+        oid === INT8 ? Number : parserOf(oid, format)) as typeof types.getTypeParser,
+    },
+  })
+  pool.on('error', () => undefined) // an idle connection broke: the next query gets another
+  return pool
+}
+
+function mysqlPool(uri: string, connectionLimit: number): ReturnType<typeof createPool> {
+  return createPool({
+    uri,
+    connectionLimit,
+    connectTimeout: CONNECT_MS,
+    enableKeepAlive: true,
+    charset: 'utf8mb4',
+    supportBigNumbers: true,
+  })
+}

@@ -1,0 +1,153 @@
+import { Worker } from 'node:worker_threads'
+import {
+  CompiledQuery,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type Kysely,
+  type QueryResult,
+} from 'kysely'
+import { OPENED, type SqliteReply } from './sqlite-protocol.js'
+
+/** SQLite by one connection in a thread of its own. */
+export function sqliteDialect(path: string): Dialect {
+  return {
+    createDriver: () => new SqliteThreadDriver(path),
+    createAdapter: () => new SqliteAdapter(),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
+  }
+}
+
+/** In the sources it is TypeScript, which a new thread can read only once `tsx` is registered there. */
+function startThread(path: string): Worker {
+  const isSource = import.meta.url.endsWith('.ts')
+  const module = new URL(`./sqlite-worker${isSource ? '.ts' : '.js'}`, import.meta.url)
+  const options = { workerData: { path } }
+  if (!isSource) return new Worker(module, options)
+  const text = `import('tsx/esm/api').then(({ register }) => (register(), import(${JSON.stringify(module.href)})))`
+  return new Worker(text, { ...options, eval: true })
+}
+
+/** One connection, which its users have in turn. */
+class SqliteThreadDriver implements Driver {
+  readonly #path: string
+  #connection: SqliteThread | undefined
+  #last: Promise<void> = Promise.resolve()
+  #release: (() => void) | undefined
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  async init(): Promise<void> {
+    this.#connection = await SqliteThread.open(this.#path)
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const before = this.#last
+    let release = (): void => undefined
+    this.#last = new Promise((resolve) => (release = resolve))
+    await before
+    this.#release = release
+    if (this.#connection === undefined) throw new Error('the driver was not initialized')
+    return this.#connection
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.#release?.()
+  }
+
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('commit'))
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('rollback'))
+  }
+
+  async destroy(): Promise<void> {
+    await this.#connection?.close()
+  }
+}
+
+interface Call {
+  readonly resolve: (result: QueryResult<never>) => void
+  readonly reject: (error: Error) => void
+}
+
+class SqliteThread implements DatabaseConnection {
+  readonly #worker: Worker
+  readonly #calls = new Map<number, Call>()
+  readonly #ended: Promise<void>
+  #next = OPENED + 1
+  #failure: Error | undefined
+
+  static async open(path: string): Promise<SqliteThread> {
+    const thread = new SqliteThread(startThread(path))
+    try {
+      await new Promise<unknown>((resolve, reject) => thread.#calls.set(OPENED, { resolve, reject }))
+    } catch (error) {
+      await thread.close()
+      throw error
+    }
+    return thread
+  }
+
+  private constructor(worker: Worker) {
+    this.#worker = worker
+    this.#ended = new Promise((resolve) => {
+      worker.on('exit', () => {
+        this.#fail(new Error('the thread of the SQLite connection has ended'))
+        resolve()
+      })
+    })
+    worker.on('error', (error) => this.#fail(error))
+    worker.on('message', (reply: SqliteReply) => this.#settle(reply))
+  }
+
+  executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) {
+        reject(this.#failure)
+        return
+      }
+      const call = this.#next++
+      this.#calls.set(call, { resolve: resolve, reject })
+      this.#worker.ref()
+      this.#worker.postMessage({ call, sql, parameters })
+    })
+  }
+
+  // eslint-disable-next-line require-yield -- nothing here streams
+  async *streamQuery(): AsyncIterableIterator<never> {
+    throw new Error('streaming is not supported')
+  }
+
+  async close(): Promise<void> {
+    this.#worker.ref()
+    this.#worker.postMessage('close')
+    await this.#ended
+  }
+
+  #settle(reply: SqliteReply): void {
+    const call = this.#calls.get(reply.call)
+    this.#calls.delete(reply.call)
+    if (this.#calls.size === 0) this.#worker.unref()
+    if ('error' in reply) call?.reject(Object.assign(new Error(reply.error.message), { code: reply.error.code }))
+    else call?.resolve({ rows: reply.rows as never[], numAffectedRows: BigInt(reply.changes) })
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error
+    for (const { reject } of this.#calls.values()) reject(this.#failure)
+    this.#calls.clear()
+  }
+}

@@ -1,0 +1,129 @@
+// The thread that has the one connection to a SQLite file: its calls block, and must delay no timer of the service.
+import { createRequire } from 'node:module'
+import { parentPort, workerData } from 'node:worker_threads'
+import { OPENED, type SqliteReply, type SqliteRequest } from './sqlite-protocol.js'
+
+interface Statement {
+  all(...parameters: unknown[]): Record<string, unknown>[]
+  run(...parameters: unknown[]): { changes: number | bigint }
+}
+
+interface Database {
+  exec(sql: string): unknown
+  prepare(sql: string): Statement
+  close(): void
+}
+
+/** So many prepared statements are kept. */
+const MOST_STATEMENTS = 200
+/** How long another process may take to let go of the file, in milliseconds. */
+const LOCK_WAIT_MS = 2_000
+/** SQLite's primary result codes; `node:sqlite` gives numbers, `libsql` names. */
+const CODES = new Map<number, string>([
+  [3, 'SQLITE_PERM'],
+  [5, 'SQLITE_BUSY'],
+  [6, 'SQLITE_LOCKED'],
+  [8, 'SQLITE_READONLY'],
+  [10, 'SQLITE_IOERR'],
+  [11, 'SQLITE_CORRUPT'],
+  [13, 'SQLITE_FULL'],
+  [14, 'SQLITE_CANTOPEN'],
+  [18, 'SQLITE_TOOBIG'],
+  [19, 'SQLITE_CONSTRAINT'],
+  [26, 'SQLITE_NOTADB'],
+])
+
+function open(path: string): Database {
+  process.emitWarning = () => undefined // that `node:sqlite` is experimental
+  const builtin = process.getBuiltinModule('node:sqlite' as never) as
+    { DatabaseSync: new (path: string) => Database } | undefined
+  if (builtin !== undefined) {
+    isBuiltin = true
+    return new builtin.DatabaseSync(path)
+  }
+  const Libsql = createRequire(import.meta.url)('libsql') as new (path: string) => Database
+  return new Libsql(path)
+}
+
+const port = parentPort
+if (port === null) throw new Error('this module runs in a worker thread')
+const statements = new Map<string, Statement>()
+let database: Database | undefined
+let isBuiltin = false
+
+function prepare(sql: string): Statement {
+  const known = statements.get(sql)
+  if (known !== undefined) return known
+  if (database === undefined) throw new Error('the database is closed')
+  const made = database.prepare(sql)
+  if (statements.size >= MOST_STATEMENTS) statements.delete(statements.keys().next().value ?? '')
+  statements.set(sql, made)
+  return made
+}
+
+function isQuery(sql: string): boolean {
+  return /^\s*(select|pragma|with|values|explain)\b/i.test(sql) || /\breturning\b/i.test(sql)
+}
+
+function answer({ call, sql, parameters }: SqliteRequest): SqliteReply {
+  const values = parameters.map((value) =>
+    value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value,
+  )
+  const statement = prepare(sql)
+  // libsql takes a single argument of bytes for an object with named parameters; an array it takes for what it is
+  const given = isBuiltin ? values : [values]
+  if (isQuery(sql)) return { call, rows: withBytes(statement.all(...given)), changes: 0 }
+  return { call, rows: [], changes: Number(statement.run(...given).changes) }
+}
+
+/** What libsql gives as an `ArrayBuffer` is given as bytes, too. */
+function withBytes(rows: Record<string, unknown>[]): Record<string, unknown>[] {
+  if (isBuiltin) return rows
+  for (const row of rows) {
+    for (const name in row) if (row[name] instanceof ArrayBuffer) row[name] = new Uint8Array(row[name])
+  }
+  return rows
+}
+
+function failed(call: number, thrown: unknown): SqliteReply {
+  const {
+    message = String(thrown),
+    code = '',
+    errcode,
+  } = thrown as { message?: string; code?: string; errcode?: number }
+  const name = errcode === undefined ? code : (CODES.get(errcode & 255) ?? `SQLITE_${errcode}`)
+  return { call, error: { message, code: name } }
+}
+
+function attempt(call: number, action: () => SqliteReply): void {
+  let reply: SqliteReply
+  try {
+    reply = action()
+  } catch (thrown) {
+    reply = failed(call, thrown)
+  }
+  port?.postMessage(reply)
+}
+
+port.on('message', (request: SqliteRequest | 'close') => {
+  if (request !== 'close') {
+    attempt(request.call, () => answer(request))
+    return
+  }
+  statements.clear()
+  database?.close()
+  database = undefined
+  port.close()
+})
+
+attempt(OPENED, () => {
+  database = open((workerData as { path: string }).path)
+  database.exec(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}`)
+  // The lock is the operating system's, so it ends with the process: a second process is refused while the first one lives.
+  database.exec('PRAGMA locking_mode = EXCLUSIVE')
+  database.exec('PRAGMA journal_mode = WAL')
+  database.exec('PRAGMA synchronous = FULL')
+  database.exec('BEGIN EXCLUSIVE')
+  database.exec('COMMIT')
+  return { call: OPENED, rows: [], changes: 0 }
+})

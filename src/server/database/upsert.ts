@@ -1,0 +1,97 @@
+import { CompiledQuery, type Kysely } from 'kysely'
+import type { DatabaseKind } from './migrations.js'
+import type { JournalTables } from './tables.js'
+
+/**
+ * Writes many rows by few statements. The text of a statement depends on the number of its rows only and is kept, because the query builder
+ * would take longer for hundreds of rows than the database does.
+ */
+export class Upsert<Row> {
+  readonly #kind: DatabaseKind
+  readonly #table: string
+  readonly #columns: readonly (keyof Row & string)[]
+  readonly #keys: readonly (keyof Row & string)[]
+  readonly #updated: readonly (keyof Row & string)[]
+  readonly #texts = new Map<number, string>()
+
+  /** `updated`: what a row that is there gets; with none of them there must be no such row. */
+  constructor(
+    kind: DatabaseKind,
+    table: keyof JournalTables,
+    {
+      columns,
+      keys = [],
+      updated = [],
+    }: {
+      readonly columns: readonly (keyof Row & string)[]
+      readonly keys?: readonly (keyof Row & string)[]
+      readonly updated?: readonly (keyof Row & string)[]
+    },
+  ) {
+    this.#kind = kind
+    this.#table = table
+    this.#columns = columns
+    this.#keys = keys
+    this.#updated = updated
+  }
+
+  async write(sql: Kysely<JournalTables>, rows: readonly Row[]): Promise<void> {
+    for (let from = 0; from < rows.length;) {
+      let size = sizeOf(rows.length - from)
+      let parameters = this.#parametersOf(rows.slice(from, from + size))
+      if (size > 1 && bytesOf(parameters) > MOST_BYTES) {
+        size = 1
+        parameters = this.#parametersOf(rows.slice(from, from + 1))
+      }
+      await sql.executeQuery(CompiledQuery.raw(this.#textFor(size), parameters))
+      from += size
+    }
+  }
+
+  #parametersOf(rows: readonly Row[]): unknown[] {
+    return rows.flatMap((row) => this.#columns.map((name) => row[name]))
+  }
+
+  #textFor(rows: number): string {
+    let text = this.#texts.get(rows)
+    if (text === undefined) {
+      text = this.#makeText(rows)
+      this.#texts.set(rows, text)
+    }
+    return text
+  }
+
+  #makeText(rows: number): string {
+    const quote = (name: string): string => (this.#kind === 'mysql' ? `\`${name}\`` : `"${name}"`)
+    const list = (names: readonly string[]): string => names.map(quote).join(', ')
+    const width = this.#columns.length
+    const values = Array.from({ length: rows }, (_, row) => {
+      const places = this.#columns.map((_, at) => (this.#kind === 'postgres' ? `$${row * width + at + 1}` : '?'))
+      return `(${places.join(', ')})`
+    })
+    const insert = `insert into ${quote(this.#table)} (${list(this.#columns)}) values ${values.join(', ')}`
+    if (this.#updated.length === 0) return insert
+    if (this.#kind === 'mysql') {
+      return `${insert} on duplicate key update ${this.#updated.map((name) => `${quote(name)} = values(${quote(name)})`).join(', ')}`
+    }
+    const sets = this.#updated.map((name) => `${quote(name)} = excluded.${quote(name)}`)
+    return `${insert} on conflict (${list(this.#keys)}) do update set ${sets.join(', ')}`
+  }
+}
+
+/** Of one statement with several rows; MySQL takes 16 MiB by default, and writes bytes with two digits each. */
+const MOST_BYTES = 4 * 1024 * 1024
+
+function bytesOf(parameters: readonly unknown[]): number {
+  let bytes = 0
+  for (const value of parameters) if (value instanceof Uint8Array) bytes += value.length
+  return bytes
+}
+
+/** A few sizes, so that there are a few texts. */
+function sizeOf(left: number): number {
+  if (left >= 200) return 200
+  if (left >= 50) return 50
+  if (left >= 10) return 10
+  return 1
+}

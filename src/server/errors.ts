@@ -1,0 +1,40 @@
+import { RedelayedError, type ErrorDetails } from 'redelayed'
+
+/** What is wrong with a journal; each says in its message what to do. */
+export type JournalErrorCode =
+  /** The URL is none that the journal knows. */
+  | 'ERR_JOURNAL_URL'
+  /** Wrong user or password, no such database, or no right to do what was asked. */
+  | 'ERR_JOURNAL_ACCESS'
+  /** The file is no SQLite database, or is damaged. */
+  | 'ERR_JOURNAL_NOT_A_DATABASE'
+  /** Another process has the SQLite file open. */
+  | 'ERR_JOURNAL_LOCKED'
+  /** A newer version has changed the tables. */
+  | 'ERR_JOURNAL_SCHEMA_NEWER'
+  /** The tables are not there, or are those of an older version. */
+  | 'ERR_JOURNAL_SCHEMA_OLDER'
+  /** The disk or the quota is full. */
+  | 'ERR_JOURNAL_FULL'
+  /** A row is larger than the server takes. */
+  | 'ERR_JOURNAL_TOO_LARGE'
+  /** The server does not answer; the call can be repeated. */
+  | 'ERR_JOURNAL_UNAVAILABLE'
+  /** The journal was closed. */
+  | 'ERR_JOURNAL_CLOSED'
+  /** The server refused a statement for another reason. */
+  | 'ERR_JOURNAL_QUERY'
+
+/** The SQL journal could not do what was asked; of a statement that failed nothing was done. */
+export class JournalError extends RedelayedError {
+  declare readonly code: JournalErrorCode
+
+  constructor(code: JournalErrorCode, message: string, details: ErrorDetails = {}) {
+    super(code, message, details)
+  }
+
+  /** Whether the same call can succeed later without a change by people. */
+  get isTemporary(): boolean {
+    return this.code === 'ERR_JOURNAL_UNAVAILABLE'
+  }
+}

@@ -1,0 +1,216 @@
+import { AddManyError, ConnectionError, InvalidArgumentError, type AddItem, type RedelayedError } from 'redelayed'
+import type { JournalDatabase, SqlTransaction } from '../database/database.js'
+import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
+import type { AttachedQueue } from './attached-queue.js'
+import { GroupCommit } from './group-commit.js'
+import { drawId } from './message-id.js'
+import { contentOf, headerBytes, newRow, type Row, type Writers } from './rows.js'
+
+/** What the journal accepts: the options of `add` that can be stored. */
+export type AcceptItem<T> = Omit<AddItem<T>, 'deduplicate'>
+
+/**
+ * What became of an accepted message. `'kept'`: one of this id is there and stays; `'journalled'`: SQL has it, and Redis could not be reached:
+ * it is added as soon as Redis can be.
+ */
+export interface Accepted {
+  readonly id: string
+  readonly outcome: 'added' | 'kept' | 'journalled'
+  /** Epoch milliseconds by the Redis clock. */
+  readonly dueAt: number
+}
+
+/** A message on its way through SQL. */
+interface Pending<T> {
+  readonly item: AcceptItem<T>
+  readonly row: Row
+  readonly isDrawn: boolean
+  /** After the commit: its row is there for it. Otherwise there was a row of a message that is not final. */
+  isNew: boolean
+}
+
+type Job = readonly Pending<unknown>[]
+
+/** Where a fault can be planted. */
+export interface AcceptPoints {
+  readonly afterCommit?: () => Promise<void> | void
+  readonly afterAdd?: () => Promise<void> | void
+}
+
+const MOST_JOBS = 500
+const IDS = 500
+const NO_STAMP = { generation: 0, ms: 0, seq: 0 }
+
+/** `sync`: a message's row is committed before the message goes to Redis, and only then the caller gets its answer. */
+export class Accepter {
+  readonly #database: JournalDatabase
+  readonly #writers: Writers
+  readonly #commits: GroupCommit<Job>
+  readonly #adoptAfterMs: number
+  readonly #points: AcceptPoints
+
+  constructor(
+    database: JournalDatabase,
+    writers: Writers,
+    how: { readonly lingerMs: number; readonly adoptAfterMs: number; readonly points?: AcceptPoints },
+  ) {
+    this.#database = database
+    this.#writers = writers
+    this.#adoptAfterMs = how.adoptAfterMs
+    this.#points = how.points ?? {}
+    this.#commits = new GroupCommit((jobs) => this.#commit(jobs), { lingerMs: how.lingerMs, most: MOST_JOBS })
+  }
+
+  /** One result or error per message, in order. */
+  async accept<T>(attached: AttachedQueue<T>, items: readonly AcceptItem<T>[]): Promise<(Accepted | RedelayedError)[]> {
+    const pending = items.map((item, at) => prepare(attached, item, at))
+    await this.#commits.submit(pending)
+    const committedAt = performance.now()
+    await this.#points.afterCommit?.()
+    // So late another instance may have added the messages by now, and a consumer may have handled them.
+    if (performance.now() - committedAt > this.#adoptAfterMs / 2)
+      return pending.map((each) => accepted(each, 'journalled'))
+    const results = await this.#add(attached, pending)
+    await this.#points.afterAdd?.()
+    return results
+  }
+
+  idle(): Promise<void> {
+    return this.#commits.idle()
+  }
+
+  #commit(jobs: readonly Job[]): Promise<void> {
+    const all = jobs.flat()
+    return this.#database.transaction(async (sql) => {
+      const known = await this.#known(sql, all)
+      const rows = new Map<string, Row>()
+      for (const each of all) {
+        const key = `${toText(each.row.queue)}\0${toText(each.row.id)}`
+        each.isNew = !rows.has(key) && (known.get(key) ?? true)
+        if (each.isNew) rows.set(key, each.row)
+      }
+      await this.#writers.accepted.write(sql, [...rows.values()])
+    })
+  }
+
+  /** For each given id that has a row, whether a new message may take it. */
+  async #known(sql: SqlTransaction, all: Job): Promise<Map<string, boolean>> {
+    const byQueue = new Map<string, Buffer[]>()
+    for (const { row, isDrawn } of all) {
+      if (isDrawn) continue
+      const queue = toText(row.queue)
+      byQueue.set(queue, [...(byQueue.get(queue) ?? []), Buffer.from(row.id)])
+    }
+    const known = new Map<string, boolean>()
+    for (const [queue, ids] of byQueue) {
+      for (let from = 0; from < ids.length; from += IDS) {
+        const query = sql
+          .selectFrom('redelayed_messages')
+          .select(['id', 'state'])
+          .where('queue', '=', toBytes(queue))
+          .where('id', 'in', ids.slice(from, from + IDS))
+        const rows = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
+        for (const { id, state } of rows) known.set(`${queue}\0${toText(id)}`, FINAL_STATES.includes(state))
+      }
+    }
+    return known
+  }
+
+  async #add<T>(attached: AttachedQueue<T>, pending: readonly Pending<T>[]): Promise<(Accepted | RedelayedError)[]> {
+    const outcomes = await addAll(attached, pending)
+    const results: (Accepted | RedelayedError)[] = []
+    const refused: Pending<T>[] = []
+    const rewritten: Row[] = []
+    for (const [at, each] of pending.entries()) {
+      const outcome = outcomes[at]
+      if (outcome === 'added' || outcome === 'kept') {
+        results.push(accepted(each, outcome))
+        // Redis and the row are not of the same message
+        if (each.isNew ? outcome === 'kept' : outcome === 'added') rewritten.push(each.row)
+      } else if (each.isNew && outcome instanceof ConnectionError) {
+        results.push(accepted(each, 'journalled'))
+      } else {
+        if (each.isNew) refused.push(each)
+        results.push(outcome as RedelayedError)
+      }
+    }
+    if (refused.length > 0) await this.#refuse(refused.map(({ row }) => row))
+    if (rewritten.length > 0) await this.#rewrite(attached, rewritten)
+    return results
+  }
+
+  /** Redis will not take them: they are not to be added later. */
+  async #refuse(rows: readonly Row[]): Promise<void> {
+    await this.#database.transaction(async (sql) => {
+      for (const { queue, id } of rows) {
+        await sql
+          .updateTable('redelayed_messages')
+          .set({ state: 'refused' })
+          .where('queue', '=', queue)
+          .where('id', '=', id)
+          .where('state', '=', 'accepted')
+          .execute()
+      }
+    })
+  }
+
+  /** Gives rows the content of the messages that Redis has under their ids. */
+  async #rewrite({ queue }: AttachedQueue, rows: readonly Row[]): Promise<void> {
+    const messages = await queue.getAllRaw(rows.map(({ id }) => toText(id)))
+    const changed = rows.flatMap((row, at) => {
+      const message = messages[at]
+      return message === null || message === undefined
+        ? []
+        : [{ ...row, ...contentOf(message), state: 'open' as const }]
+    })
+    await this.#database.transaction((sql) => this.#writers.accepted.write(sql, changed))
+  }
+}
+
+function prepare<T>({ queue, key, clock, defaults }: AttachedQueue<T>, item: AcceptItem<T>, at: number): Pending<T> {
+  const now = clock.now()
+  const { id = drawId(), delay, date, priority = 0, headers, deliveryLimit } = item
+  if (Buffer.byteLength(id) > MOST_ID_BYTES || id === '' || !id.isWellFormed())
+    throw new InvalidArgumentError(
+      `items[${at}].id`,
+      `a text of 1 to ${MOST_ID_BYTES} bytes without lone surrogates`,
+      id,
+    )
+  const timeToLive = item.timeToLive ?? defaults.timeToLive
+  const dueAt = date === undefined ? now + (delay ?? defaults.delay) : Math.max(now, date.getTime())
+  if (!Number.isSafeInteger(dueAt))
+    throw new InvalidArgumentError(`items[${at}].delay`, 'a time of at most 2^53-1 ms', delay)
+  const row: Row = {
+    ...newRow(key, id, NO_STAMP, now),
+    due_at: dueAt,
+    priority,
+    headers: headerBytes(headers),
+    payload: queue.codec.encode(item.payload),
+    expires_at: timeToLive === undefined ? null : dueAt + timeToLive,
+    delivery_limit: deliveryLimit ?? null,
+  }
+  const exact = { ...item, id, date: new Date(dueAt), delay: undefined, timeToLive }
+  return { item: exact, row, isDrawn: item.id === undefined, isNew: true }
+}
+
+const MOST_ID_BYTES = 512
+
+async function addAll<T>(
+  { queue }: AttachedQueue<T>,
+  pending: readonly Pending<T>[],
+): Promise<(string | RedelayedError)[]> {
+  const items = pending.map(({ item }) => item)
+  try {
+    return (await queue.addMany(items, { existing: 'keep' })).map(({ outcome }) => outcome)
+  } catch (error) {
+    if (error instanceof AddManyError) {
+      const failed = new Map(error.failures.map((failure) => [failure.index, failure.error]))
+      return items.map((_, at) => failed.get(at) ?? error.results[at]?.outcome ?? 'added')
+    }
+    return items.map(() => error as RedelayedError)
+  }
+}
+
+function accepted<T>({ row }: Pending<T>, outcome: Accepted['outcome']): Accepted {
+  return { id: toText(row.id), outcome, dueAt: row.due_at }
+}

@@ -1,0 +1,113 @@
+import type { Bytes } from '../database/tables.js'
+import type { JournalChange } from './journalled-queue.js'
+import { failureBytes, failuresOf, headerBytes, newRow, type Row, type Stamp } from './rows.js'
+
+/** A row as the changes of some batches make it. */
+export interface Draft {
+  readonly row: Row
+  /** `own`: the row has its content, which is written; `kept`: that in the database stays; `missing`: Redis has to be asked. */
+  readonly content: 'own' | 'kept' | 'missing'
+}
+
+/** When a change was made, and its place in the order of all changes. */
+export interface ChangeTime extends Stamp {
+  readonly at: number
+}
+
+/** Whether a row already shows a change that is newer than this one. */
+export function isNewer(row: Row, { generation, ms, seq }: Stamp): boolean {
+  if (row.generation !== generation) return row.generation > generation
+  if (row.change_ms !== ms) return row.change_ms > ms
+  return row.change_seq > seq
+}
+
+const FINAL = new Map<string, Row['state']>([
+  ['acknowledged', 'handled'],
+  ['dead', 'dead'],
+  ['expired', 'expired'],
+  ['removed', 'removed'],
+  ['moved', 'moved'],
+])
+
+/**
+ * What a change makes of a message's row; `undefined` where there is none and the change makes none. An older change leaves the row as it is.
+ */
+export function applyChange(
+  queue: Bytes,
+  draft: Draft | undefined,
+  change: JournalChange,
+  time: ChangeTime,
+): Draft | undefined {
+  if (draft !== undefined && isNewer(draft.row, time)) return draft
+  if (change.change === 'added' || change.change === 'redriven') return begun(queue, draft, change, time)
+  if (draft === undefined) return undefined
+  const shown = { updated_at: time.at, generation: time.generation, change_ms: time.ms, change_seq: time.seq }
+  const row = { ...draft.row, ...shown }
+  const final = FINAL.get(change.change)
+  if (final !== undefined) return { ...draft, row: { ...row, ...failureIn(row, change, time), state: final } }
+  const { dueAt = row.due_at, attempt = row.attempts, priority = row.priority } = change
+  switch (change.change) {
+    case 'polled':
+    case 'released':
+    case 'failed':
+      return {
+        ...draft,
+        row: { ...row, ...failureIn(row, change, time), state: 'open', due_at: dueAt, attempts: attempt, priority },
+      }
+    case 'rescheduled': {
+      // a message that becomes visible later also expires so much later
+      const expires = row.expires_at === null ? null : Math.max(1, row.expires_at + dueAt - row.due_at)
+      return { ...draft, row: { ...row, state: 'open', due_at: dueAt, priority, expires_at: expires } }
+    }
+    case 'updated':
+      return { ...draft, ...contentIn({ ...row, state: 'open' }, change, 'missing') }
+    default:
+      return draft
+  }
+}
+
+/** A message begins, or begins anew under its id. */
+function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, time: ChangeTime): Draft {
+  const base = draft?.row ?? newRow(queue, change.id, time, time.at)
+  const wasAccepted = draft?.row.state === 'accepted'
+  const row: Row = {
+    ...base,
+    state: 'open',
+    due_at: change.dueAt ?? base.due_at,
+    priority: change.priority ?? base.priority,
+    attempts: change.attempt ?? 0,
+    failures: wasAccepted || (change.attempt ?? 0) > 0 ? base.failures : null,
+    updated_at: time.at,
+    generation: time.generation,
+    change_ms: time.ms,
+    change_seq: time.seq,
+  }
+  // the content of an accepted row is that of the message; so is that of an open one that was restored with its due time
+  const isSame =
+    draft !== undefined &&
+    (wasAccepted || (base.state === 'open' && base.due_at === row.due_at && base.priority === row.priority))
+  return contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing')
+}
+
+function contentIn(row: Row, change: JournalChange, otherwise: Draft['content']): Draft {
+  if (change.payload === undefined) return { row, content: otherwise }
+  return {
+    row: {
+      ...row,
+      payload: change.payload,
+      headers: headerBytes(change.headers),
+      expires_at: change.expiresAt ?? null,
+      delivery_limit: change.deliveryLimit ?? null,
+    },
+    content: 'own',
+  }
+}
+
+function failureIn(
+  row: Row,
+  { change, error, attempt = row.attempts }: JournalChange,
+  { at }: ChangeTime,
+): Partial<Row> {
+  if (error === undefined || (change !== 'failed' && change !== 'dead')) return {}
+  return { failures: failureBytes([...failuresOf(row.failures), { attempt, at: new Date(at), reason: error }]) }
+}

@@ -1,0 +1,200 @@
+import type { JournalDatabase, SqlTransaction } from '../database/database.js'
+import { toBytes, toText, EMPTY } from '../database/tables.js'
+import { applyChange, isNewer, type ChangeTime, type Draft } from './apply-change.js'
+import { JOURNAL_GROUP, type AttachedQueue } from './attached-queue.js'
+import type { JournalBatch } from './journalled-queue.js'
+import { idParts, type Position, type Positions } from './positions.js'
+import { contentOf, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
+
+/** So many entries are read and written together. */
+const PAGE = 200
+/** So many ids stand in one condition. */
+const IDS = 500
+
+/** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
+export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
+
+/**
+ * Brings the changes of a queue's stream into SQL, in their order. The rows and the position are one transaction, and the position names what it
+ * was before: of two instances that drain at once one succeeds, and each change is written once. The stream is released after the commit.
+ */
+export class Drain {
+  readonly #database: JournalDatabase
+  readonly #positions: Positions
+  readonly #writers: Writers
+
+  constructor(database: JournalDatabase, positions: Positions, writers: Writers) {
+    this.#database = database
+    this.#positions = positions
+    this.#writers = writers
+  }
+
+  /** Until the end of the stream, or for so many pages. */
+  async run(attached: AttachedQueue, pages = Infinity): Promise<Drained> {
+    let changes = 0
+    for (let page = 0; page < pages; page++) {
+      const position = await this.#positions.load(attached.key)
+      const { status, last, batches } = await attached.queue.readChanges(position, PAGE)
+      if (status !== 'ok') {
+        if (await this.#begin(attached, position, status, last)) return { changes, hasForgotten: true }
+        continue
+      }
+      const together = sameEpoch(batches)
+      const end = together.at(-1)?.position
+      if (end === undefined) break
+      if (await this.#write(attached, position, end, together)) {
+        changes += together.reduce((sum, batch) => sum + batch.changes.length, 0)
+        await attached.queue.releaseChanges(JOURNAL_GROUP, end.id)
+      }
+    }
+    return { changes, hasForgotten: false }
+  }
+
+  /** Resolves with whether Redis has forgotten something. */
+  async #begin(attached: AttachedQueue, position: Position, status: string, last: string | null): Promise<boolean> {
+    if (status === 'off') await attached.queue.keepChanges(JOURNAL_GROUP)
+    const isNew = status === 'off' && position.epoch === null && position.id === '0-0'
+    if (isNew && !(await this.#knowsAny(attached))) return false
+    // Entries up to the position were written. After a rewind the server counts on from what is its last entry now.
+    const from = status === 'rewound' ? (last ?? '0-0') : status === 'trimmed' ? position.id : '0-0'
+    await this.#positions.begin(attached.key, position, from)
+    return true
+  }
+
+  async #knowsAny({ key }: AttachedQueue): Promise<boolean> {
+    const row = await this.#database.run((sql) =>
+      sql.selectFrom('redelayed_messages').select('state').where('queue', '=', key).limit(1).executeTakeFirst(),
+    )
+    return row !== undefined
+  }
+
+  #write(
+    attached: AttachedQueue,
+    position: Position,
+    end: JournalBatch['position'],
+    batches: readonly JournalBatch[],
+  ): Promise<boolean> {
+    const ids = new Set(batches.flatMap(({ changes }) => changes.map(({ id }) => id)))
+    return this.#database.transaction(async (sql) => {
+      // first, so that another instance waits here and then finds the position moved
+      if (!(await this.#positions.advance(sql, attached.key, position, end))) return false
+      const known = await this.#rowsOf(sql, attached, [...ids])
+      const drafts = new Map<string, Draft>()
+      for (const [id, row] of known) drafts.set(id, { row, content: 'kept' })
+      for (const batch of batches) await this.#apply(sql, attached, position.generation, batch, drafts)
+      const touched = [...drafts].filter(([id, { row }]) => row !== known.get(id))
+      await this.#writeDrafts(sql, attached, known, touched)
+      await this.#writers.flow.write(sql, flowOf(attached, batches))
+      return true
+    })
+  }
+
+  async #apply(
+    sql: SqlTransaction,
+    attached: AttachedQueue,
+    generation: number,
+    { position, at, changes }: JournalBatch,
+    drafts: Map<string, Draft>,
+  ): Promise<void> {
+    const time: ChangeTime = { ...idParts(position.id), generation, at }
+    for (const change of changes) {
+      if (change.change === 'cleared') {
+        await this.#clear(sql, attached, time, drafts)
+        continue
+      }
+      const draft = applyChange(attached.key, drafts.get(change.id), change, time)
+      if (draft !== undefined) drafts.set(change.id, draft)
+    }
+  }
+
+  /** All messages that Redis had went. */
+  async #clear(
+    sql: SqlTransaction,
+    { key }: AttachedQueue,
+    time: ChangeTime,
+    drafts: Map<string, Draft>,
+  ): Promise<void> {
+    const removed = {
+      state: 'removed' as const,
+      updated_at: time.at,
+      generation: time.generation,
+      change_ms: time.ms,
+      change_seq: time.seq,
+    }
+    await sql
+      .updateTable('redelayed_messages')
+      .set(removed)
+      .where('queue', '=', key)
+      .where('state', '=', 'open')
+      .execute()
+    for (const [id, draft] of drafts) {
+      if (draft.row.state === 'open' && !isNewer(draft.row, time))
+        drafts.set(id, { ...draft, row: { ...draft.row, ...removed } })
+    }
+  }
+
+  async #rowsOf(sql: SqlTransaction, { key }: AttachedQueue, ids: readonly string[]): Promise<Map<string, Row>> {
+    const rows = new Map<string, Row>()
+    for (let from = 0; from < ids.length; from += IDS) {
+      const some = ids.slice(from, from + IDS).map(toBytes)
+      const query = sql
+        .selectFrom('redelayed_messages')
+        .select(STATE_COLUMNS)
+        .where('queue', '=', key)
+        .where('id', 'in', some)
+      const found = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
+      for (const row of found) rows.set(toText(row.id), { ...row, headers: null, payload: EMPTY })
+    }
+    return rows
+  }
+
+  async #writeDrafts(
+    sql: SqlTransaction,
+    attached: AttachedQueue,
+    known: ReadonlyMap<string, Row>,
+    drafts: readonly (readonly [id: string, draft: Draft])[],
+  ): Promise<void> {
+    const whole = drafts.filter(([, { content }]) => content === 'own').map(([, { row }]) => row)
+    const states = drafts.filter(([, { content }]) => content === 'kept').map(([, { row }]) => row)
+    const missing = drafts.filter(([, { content }]) => content === 'missing')
+    if (missing.length > 0) {
+      const messages = await attached.queue.getAllRaw(missing.map(([id]) => id))
+      missing.forEach(([id, { row }], at) => {
+        const message = messages[at]
+        // without a payload there is nothing to make the message of; that it is gone from Redis says that it needs none
+        if (message !== null && message !== undefined) whole.push({ ...row, ...pick(contentOf(message)) })
+        else if (known.has(id)) states.push(row)
+      })
+    }
+    await this.#writers.whole.write(sql, whole)
+    await this.#writers.states.write(sql, states)
+  }
+}
+
+/** Of a message's content what the changes do not say. */
+function pick({ headers, payload, expires_at, delivery_limit }: ReturnType<typeof contentOf>): Partial<Row> {
+  return { headers, payload, expires_at, delivery_limit }
+}
+
+/** The batches up to one of another epoch: what comes then is another stream. */
+function sameEpoch(batches: readonly JournalBatch[]): readonly JournalBatch[] {
+  const epoch = batches[0]?.position.epoch
+  const other = batches.findIndex(({ position }) => position.epoch !== epoch)
+  return other < 0 ? batches : batches.slice(0, other)
+}
+
+const MOST_ERROR_BYTES = 2_000
+
+function flowOf({ key }: AttachedQueue, batches: readonly JournalBatch[]): FlowRow[] {
+  return batches.flatMap(({ at, client, changes }) =>
+    changes.map(({ id, change, attempt, error }) => ({
+      queue: key,
+      id: toBytes(id),
+      change,
+      at,
+      attempt: attempt ?? null,
+      client: client.slice(0, 64),
+      error: error === undefined ? null : toBytes(error).subarray(0, MOST_ERROR_BYTES),
+    })),
+  )
+}

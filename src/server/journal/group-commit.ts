@@ -1,0 +1,65 @@
+import { JournalError } from '../errors.js'
+
+interface Waiting<J> {
+  readonly job: J
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Commits the jobs of many callers together: those that come while a commit is under way, or within a few milliseconds, share the next one.
+ * Where a commit of several fails for another reason than the server's absence, each is committed alone, so that one does not fail the others.
+ */
+export class GroupCommit<J> {
+  readonly #commit: (jobs: readonly J[]) => Promise<void>
+  readonly #lingerMs: number
+  readonly #most: number
+  #waiting: Waiting<J>[] = []
+  #running: Promise<void> | undefined
+
+  constructor(
+    commit: (jobs: readonly J[]) => Promise<void>,
+    how: { readonly lingerMs: number; readonly most: number },
+  ) {
+    this.#commit = commit
+    this.#lingerMs = how.lingerMs
+    this.#most = how.most
+  }
+
+  submit(job: J): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ job, resolve, reject })
+      this.#running ??= this.#run()
+    })
+  }
+
+  /** Resolves when nothing waits. */
+  async idle(): Promise<void> {
+    while (this.#running !== undefined) await this.#running
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      if (this.#waiting.length < this.#most) await pause(this.#lingerMs)
+      await this.#flush(this.#waiting.splice(0, this.#most))
+    }
+    this.#running = undefined
+  }
+
+  async #flush(group: readonly Waiting<J>[]): Promise<void> {
+    try {
+      await this.#commit(group.map(({ job }) => job))
+      for (const { resolve } of group) resolve()
+    } catch (error) {
+      if (group.length === 1 || (error instanceof JournalError && error.isTemporary)) {
+        for (const { reject } of group) reject(error)
+        return
+      }
+      for (const one of group) await this.#flush([one])
+    }
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => (ms > 0 ? setTimeout(resolve, ms) : setImmediate(resolve)))
+}

@@ -1,0 +1,177 @@
+import { InvalidArgumentError, RedelayedError, type AddItem } from 'redelayed'
+import type { JournalMode } from '../config/journal-options.js'
+import type { JournalDatabase } from '../database/database.js'
+import { OPEN_STATES, toBytes, toText, type RowState } from '../database/tables.js'
+import { JournalError } from '../errors.js'
+import type { AcceptItem, Accepted, Accepter } from './accepter.js'
+import type { AttachedQueue } from './attached-queue.js'
+import type { Drain } from './drain.js'
+import type { RawMessage } from './journalled-queue.js'
+import { idParts, Positions } from './positions.js'
+import { restoreByHand, type RestoreOptions, type RestoreResult } from './restore.js'
+import { messageOf } from './rows.js'
+import { verify, type Difference } from './verify.js'
+
+/** A message as SQL knows it. */
+export interface JournalMessage extends RawMessage {
+  readonly state: RowState
+  readonly acceptedAt: number
+  readonly updatedAt: number
+}
+
+/** One change of a message, as SQL has it. */
+export interface FlowEntry {
+  readonly change: string
+  readonly at: number
+  readonly attempt: number | null
+  readonly client: string
+  readonly error: string | null
+}
+
+interface Parts {
+  readonly database: JournalDatabase
+  readonly drain: Drain
+  readonly accepter: Accepter
+}
+
+/** A queue through its journal. What is not here, such as polling, goes to the queue itself. */
+export class JournalQueue<T> {
+  readonly name: string
+  readonly #attached: AttachedQueue<T>
+  readonly #mode: JournalMode
+  readonly #parts: Parts | undefined
+
+  /** @internal */
+  constructor(attached: AttachedQueue<T>, mode: JournalMode, parts: Parts | undefined) {
+    this.name = attached.queue.name
+    this.#attached = attached
+    this.#mode = mode
+    this.#parts = parts
+  }
+
+  /**
+   * Adds a message. With the mode `'sync'` it resolves when SQL has the message and Redis too, or, with the outcome `'journalled'`, when SQL has
+   * it and Redis could not be reached.
+   *
+   * @throws JournalError SQL could not write it: it was not accepted, and Redis does not have it
+   * @throws what `add` of the queue throws: it was not accepted
+   */
+  async add(payload: T, options: Omit<AcceptItem<T>, 'payload'> = {}): Promise<Accepted> {
+    const [result] = await this.addMany([{ ...options, payload }])
+    if (result === undefined || result instanceof RedelayedError) throw result ?? new Error('there is no result')
+    return result
+  }
+
+  /** Adds many messages; for each what became of it, or why it was not accepted, in order. @throws JournalError, InvalidArgumentError: none was accepted */
+  async addMany(items: Iterable<AcceptItem<T>>): Promise<(Accepted | RedelayedError)[]> {
+    const list = [...items]
+    for (const [at, item] of list.entries()) {
+      if ((item as AddItem<T>).deduplicate !== undefined)
+        throw new InvalidArgumentError(`items[${at}].deduplicate`, 'none: a journal knows messages by their ids', {})
+    }
+    if (this.#mode === 'sync' && this.#parts !== undefined) return this.#parts.accepter.accept(this.#attached, list)
+    const { queue, clock, defaults } = this.#attached
+    const added = await queue.addMany(list, { existing: 'keep' })
+    return added.map(({ id, outcome }, at) => {
+      const { date, delay = defaults.delay } = list[at] ?? {}
+      return { id, outcome: outcome === 'kept' ? 'kept' : 'added', dueAt: date?.getTime() ?? clock.now() + delay }
+    })
+  }
+
+  /**
+   * Removes a message that no consumer has. Once it has resolved with true, no consumer gets the message, whatever Redis loses.
+   *
+   * @throws JournalError the message may be gone from Redis, and may come back when Redis loses its data
+   */
+  async cancel(id: string): Promise<boolean> {
+    const parts = this.#parts
+    const { queue, key } = this.#attached
+    const isRemoved = await queue.cancel(id)
+    if (parts === undefined) return isRemoved
+    if (!isRemoved) {
+      if (await queue.contains(id)) return false // a consumer has it
+      // Redis does not have it: it was handled, or it was accepted and never came there, or Redis has lost it
+      await parts.drain.run(this.#attached)
+    }
+    const position = await new Positions(parts.database).load(key)
+    const { last } = await queue.readChanges({ id: position.id, epoch: null }, 1)
+    const { ms, seq } = idParts(last ?? position.id)
+    const { numUpdatedRows } = await parts.database.run((sql) =>
+      sql
+        .updateTable('redelayed_messages')
+        .set({
+          state: 'removed',
+          updated_at: this.#attached.clock.now(),
+          generation: position.generation,
+          change_ms: ms,
+          change_seq: seq,
+        })
+        .where('queue', '=', key)
+        .where('id', '=', toBytes(id))
+        .where('state', 'in', OPEN_STATES)
+        .executeTakeFirst(),
+    )
+    return isRemoved || numUpdatedRows > 0n
+  }
+
+  /** The message as SQL knows it, also when it is final; `null` when SQL does not know it, or not any more. */
+  async get(id: string): Promise<JournalMessage | null> {
+    const row = await this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_messages')
+        .selectAll()
+        .where('queue', '=', this.#attached.key)
+        .where('id', '=', toBytes(id))
+        .executeTakeFirst(),
+    )
+    return row === undefined
+      ? null
+      : { ...messageOf(row), state: row.state, acceptedAt: row.accepted_at, updatedAt: row.updated_at }
+  }
+
+  /** What happened to a message, the oldest first. */
+  async flow(id: string): Promise<FlowEntry[]> {
+    const rows = await this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_message_flow')
+        .selectAll()
+        .where('queue', '=', this.#attached.key)
+        .where('id', '=', toBytes(id))
+        .orderBy('seq')
+        .execute(),
+    )
+    return rows.map(({ change, at, attempt, client, error }) => ({
+      change,
+      at,
+      attempt,
+      client,
+      error: error === null ? null : toText(error),
+    }))
+  }
+
+  /** Reads the change stream to its end: SQL knows then what happened before the call. Resolves with how many changes there were. */
+  async drain(): Promise<number> {
+    return (await this.#required.drain.run(this.#attached)).changes
+  }
+
+  /** Puts messages back by hand. */
+  restore(options: RestoreOptions = {}): Promise<RestoreResult> {
+    return restoreByHand(this.#database, this.#attached, options)
+  }
+
+  /** What SQL and Redis do not agree on. */
+  verify(): AsyncGenerator<Difference, void> {
+    const { database, drain } = this.#required
+    return verify(database, drain, this.#attached)
+  }
+
+  get #database(): JournalDatabase {
+    return this.#required.database
+  }
+
+  get #required(): Parts {
+    if (this.#parts === undefined)
+      throw new JournalError('ERR_JOURNAL_CLOSED', "there is no journal with the mode 'off'")
+    return this.#parts
+  }
+}

@@ -1,0 +1,66 @@
+import type {
+  AddItem,
+  Added,
+  Codec,
+  RawMessage,
+  ReliableQueueConfig,
+  RestoreItem,
+  RestoreOutcome,
+  StoredRawMessage,
+} from 'redelayed'
+
+/** One change of one message, as the change stream of a queue has it. */
+export interface JournalChange {
+  readonly change: string
+  readonly id: string
+  readonly attempt?: number
+  readonly dueAt?: number
+  readonly priority?: number
+  readonly payload?: Uint8Array
+  readonly headers?: Readonly<Record<string, string>>
+  readonly expiresAt?: number
+  readonly deliveryLimit?: number
+  readonly error?: string
+}
+
+/** What one script call changed. */
+export interface JournalBatch {
+  readonly position: { readonly epoch: string; readonly id: string }
+  readonly at: number
+  readonly client: string
+  readonly changes: readonly JournalChange[]
+}
+
+/**
+ * Entries of a change stream after one entry. Where that entry is not there, changes are missing: `epoch`: Redis has begun anew; `rewound`: its
+ * last entry is older; `trimmed`: the entry is gone; `off`: the queue keeps no changes.
+ */
+export interface ChangeReading {
+  readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
+  /** The id of the last entry that there ever was; `null` for none. */
+  readonly last: string | null
+  readonly batches: readonly JournalBatch[]
+}
+
+/** What the journal needs of a reliable queue. */
+export interface JournalledQueue<T = unknown> {
+  readonly name: string
+  readonly codec: Codec<T>
+  addMany(items: Iterable<AddItem<T>>, options?: { readonly existing?: 'keep' }): Promise<Added[]>
+  remove(...ids: readonly string[]): Promise<number>
+  cancel(id: string): Promise<boolean>
+  contains(id: string): Promise<boolean>
+  restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]>
+  getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]>
+  listAllRaw(options?: { pageSize?: number }): AsyncIterable<StoredRawMessage[]>
+  now(): Promise<number>
+  getConfig(): Promise<ReliableQueueConfig>
+  /** Has the scripts of the queue write what they change, with payloads, until all groups have it. */
+  keepChanges(group: string): Promise<void>
+  /** At most `count` entries after `id`; with an epoch, `id` must be an entry of it. */
+  readChanges(after: { readonly id: string; readonly epoch: string | null }, count: number): Promise<ChangeReading>
+  /** The group has all entries up to this one. */
+  releaseChanges(group: string, id: string): Promise<void>
+}
+
+export type { RawMessage, RestoreItem, RestoreOutcome, StoredRawMessage }

@@ -1,0 +1,145 @@
+import type { JournalDatabase, SqlTransaction } from '../database/database.js'
+import { isConflict } from '../database/failures.js'
+import type { Bytes, PositionTable } from '../database/tables.js'
+
+/** How far the journal has a queue's change stream. */
+export interface Position {
+  readonly generation: number
+  /** `null`: the entry at `id` need not be there, and the next one says the epoch. */
+  readonly epoch: string | null
+  readonly id: string
+  readonly isRepairing: boolean
+}
+
+/** The two numbers of a stream's id. */
+export function idParts(id: string): { ms: number; seq: number } {
+  const [ms = 0, seq = 0] = id.split('-').map(Number)
+  return { ms, seq }
+}
+
+/** The positions of the queues in the database. What moves one names where it was, so that of two instances one succeeds. */
+export class Positions {
+  readonly #database: JournalDatabase
+
+  constructor(database: JournalDatabase) {
+    this.#database = database
+  }
+
+  async load(queue: Bytes): Promise<Position> {
+    for (;;) {
+      const row = await this.row(queue)
+      if (row !== undefined) return positionOf(row)
+      await this.#create(queue)
+    }
+  }
+
+  row(queue: Bytes): Promise<PositionTable | undefined> {
+    return this.#database.run((sql) =>
+      sql.selectFrom('redelayed_positions').selectAll().where('queue', '=', queue).executeTakeFirst(),
+    )
+  }
+
+  /** Within the transaction that writes what the changes made; false when another instance has moved it. */
+  async advance(
+    sql: SqlTransaction,
+    queue: Bytes,
+    from: Position,
+    to: { epoch: string; id: string },
+  ): Promise<boolean> {
+    const { ms, seq } = idParts(from.id)
+    const { ms: change_ms, seq: change_seq } = idParts(to.id)
+    const { numUpdatedRows } = await sql
+      .updateTable('redelayed_positions')
+      .set({ epoch: to.epoch, change_ms, change_seq })
+      .where('queue', '=', queue)
+      .where('generation', '=', from.generation)
+      .where('change_ms', '=', ms)
+      .where('change_seq', '=', seq)
+      .executeTakeFirst()
+    return numUpdatedRows > 0n
+  }
+
+  /** Redis has forgotten something: what comes now is of another generation, and what Redis lacks has to be put back. */
+  async begin(queue: Bytes, from: Position, id: string): Promise<void> {
+    const { ms, seq } = idParts(id)
+    await this.#database.run((sql) =>
+      sql
+        .updateTable('redelayed_positions')
+        .set({
+          generation: from.generation + 1,
+          epoch: null,
+          change_ms: ms,
+          change_seq: seq,
+          repair: 1,
+          repair_stage: 'open',
+          repair_id: null,
+          repair_until: 0,
+        })
+        .where('queue', '=', queue)
+        .where('generation', '=', from.generation)
+        .execute(),
+    )
+  }
+
+  /** Takes the repair of a queue over, unless another instance is at it. */
+  async claimRepair(queue: Bytes, owner: string, now: number, leaseMs: number): Promise<PositionTable | undefined> {
+    const { numUpdatedRows } = await this.#database.run((sql) =>
+      sql
+        .updateTable('redelayed_positions')
+        .set({ repair_owner: owner, repair_until: now + leaseMs })
+        .where('queue', '=', queue)
+        .where('repair', '=', 1)
+        .where((where) => where.or([where('repair_owner', '=', owner), where('repair_until', '<', now)]))
+        .executeTakeFirst(),
+    )
+    return numUpdatedRows > 0n ? this.row(queue) : undefined
+  }
+
+  /** Notes how far a repair is; false when it is another instance's by now, or Redis has forgotten something once more. */
+  async noteRepair(
+    queue: Bytes,
+    { owner, generation }: { readonly owner: string; readonly generation: number },
+    progress: { readonly stage: string; readonly id: Bytes | null; readonly until: number; readonly isDone?: boolean },
+  ): Promise<boolean> {
+    const { numUpdatedRows } = await this.#database.run((sql) =>
+      sql
+        .updateTable('redelayed_positions')
+        .set({
+          repair_stage: progress.stage,
+          repair_id: progress.id,
+          repair_until: progress.until,
+          repair: progress.isDone === true ? 0 : 1,
+        })
+        .where('queue', '=', queue)
+        .where('repair_owner', '=', owner)
+        .where('generation', '=', generation)
+        .executeTakeFirst(),
+    )
+    // MySQL counts rows that were changed, and the lease always changes
+    return numUpdatedRows > 0n
+  }
+
+  async #create(queue: Bytes): Promise<void> {
+    const row: PositionTable = {
+      queue,
+      generation: 1,
+      epoch: null,
+      change_ms: 0,
+      change_seq: 0,
+      repair: 0,
+      repair_stage: 'open',
+      repair_id: null,
+      repair_owner: '',
+      repair_until: 0,
+    }
+    try {
+      await this.#database.run((sql) => sql.insertInto('redelayed_positions').values(row).execute())
+    } catch (error) {
+      if (!isConflict((error as Error).cause)) throw error
+    }
+  }
+}
+
+function positionOf({ generation, epoch, change_ms, change_seq, repair }: PositionTable): Position {
+  return { generation, epoch, id: `${change_ms}-${change_seq}`, isRepairing: repair === 1 }
+}

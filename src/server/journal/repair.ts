@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto'
+import type { JournalDatabase } from '../database/database.js'
+import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type RowState } from '../database/tables.js'
+import type { AttachedQueue } from './attached-queue.js'
+import type { Drain } from './drain.js'
+import type { RawMessage, RestoreItem } from './journalled-queue.js'
+import type { Positions } from './positions.js'
+import { messageOf, type Row } from './rows.js'
+
+/** How far a restore is. */
+export interface RestoreProgress {
+  readonly queue: string
+  /** What is put back, or what SQL knows as final is removed. */
+  readonly stage: 'open' | 'final'
+  /** Messages of SQL that were compared with Redis, of about so many. */
+  readonly checked: number
+  readonly total: number
+  readonly restored: number
+  readonly present: number
+  readonly removed: number
+  readonly perSecond: number
+  /** Milliseconds, at the rate until now. */
+  readonly left: number
+}
+
+/** Where a fault can be planted. */
+export interface RepairPoints {
+  readonly afterPage?: () => Promise<void> | void
+}
+
+const PAGE = 1_000
+const LEASE_MS = 15_000
+
+/**
+ * Makes Redis hold what SQL knows, after Redis has forgotten something: what is open and missing is put back; what is there with an older state
+ * gets its state; what is final is removed. It notes after each page how far it is, so that it goes on after an interruption, here or in
+ * another instance. Rows that have changed since belong to messages that Redis has.
+ */
+export class Repair {
+  readonly #owner = randomUUID()
+  readonly #database: JournalDatabase
+  readonly #positions: Positions
+  readonly #drain: Drain
+  readonly #rate: number
+  readonly #points: RepairPoints
+
+  constructor(
+    database: JournalDatabase,
+    positions: Positions,
+    drain: Drain,
+    how: { readonly rate: number; readonly points?: RepairPoints },
+  ) {
+    this.#database = database
+    this.#positions = positions
+    this.#drain = drain
+    this.#rate = how.rate
+    this.#points = how.points ?? {}
+  }
+
+  /** Resolves with whether Redis has everything now; not when another instance is at it, or Redis has forgotten something once more. */
+  async run(
+    attached: AttachedQueue,
+    {
+      signal,
+      onProgress,
+    }: {
+      readonly signal?: AbortSignal | undefined
+      readonly onProgress?: ((progress: RestoreProgress) => void) | undefined
+    },
+  ): Promise<boolean> {
+    const claim = await this.#positions.claimRepair(attached.key, this.#owner, Date.now(), LEASE_MS)
+    if (claim === undefined) return false
+    const { generation } = claim
+    const tally = new Tally(attached.queue.name, await this.#count(attached.key, generation))
+    let stage = claim.repair_stage === 'final' ? ('final' as const) : ('open' as const)
+    let after = claim.repair_id
+    for (;;) {
+      if (signal?.aborted === true) return false
+      // what was changed meanwhile is read first, so that no page undoes it
+      if ((await this.#drain.run(attached)).hasForgotten) return false
+      const rows = await this.#page(attached.key, stage === 'open' ? OPEN_STATES : FINAL_STATES, after, generation)
+      if (stage === 'open') await this.#restore(attached, rows, tally)
+      else await this.#remove(attached, rows, tally)
+      onProgress?.(tally.progress(stage))
+      await this.#points.afterPage?.()
+      after = rows.at(-1)?.id ?? null
+      const isEnd = rows.length < PAGE
+      const isDone = isEnd && stage === 'final'
+      if (isEnd) {
+        stage = 'final'
+        after = null
+      }
+      const noted = { stage, id: after, until: Date.now() + LEASE_MS, isDone }
+      if (!(await this.#positions.noteRepair(attached.key, { owner: this.#owner, generation }, noted))) return false
+      if (isDone) return true
+      await tally.keepRate(this.#rate)
+    }
+  }
+
+  async #restore(attached: AttachedQueue, rows: readonly Row[], tally: Tally): Promise<void> {
+    const outcomes = await attached.queue.restoreMany(rows.map(messageOf))
+    const there = rows.filter((_, at) => outcomes[at] === 'present')
+    tally.add(rows.length, { restored: rows.length - there.length, present: there.length })
+    if (there.length === 0) return
+    const found = await attached.queue.getAllRaw(there.map(({ id }) => toText(id)))
+    const older = there.flatMap((row, at): RestoreItem[] => {
+      const message = found[at]
+      if (message === null || message === undefined || message.inFlight || isSame(message, row)) return []
+      return [{ ...messageOf(row), replaces: message.dueAt }]
+    })
+    if (older.length === 0) return
+    const replaced = (await attached.queue.restoreMany(older)).filter((outcome) => outcome !== 'present').length
+    tally.add(0, { restored: replaced, present: -replaced })
+  }
+
+  async #remove(attached: AttachedQueue, rows: readonly Row[], tally: Tally): Promise<void> {
+    if (rows.length === 0) return
+    tally.add(rows.length, { removed: await attached.queue.remove(...rows.map(({ id }) => toText(id))) })
+  }
+
+  /** Rows of messages that Redis had before; the changes of this generation are of messages that it has. */
+  #page(queue: Bytes, states: readonly RowState[], after: Bytes | null, generation: number): Promise<Row[]> {
+    return this.#database.run((sql) => {
+      const query = sql
+        .selectFrom('redelayed_messages')
+        .selectAll()
+        .where('queue', '=', queue)
+        .where('state', 'in', states)
+        .where('generation', '<', generation)
+        .orderBy('id')
+        .limit(PAGE)
+      return (after === null ? query : query.where('id', '>', after)).execute()
+    })
+  }
+
+  async #count(queue: Bytes, generation: number): Promise<number> {
+    const { count } = await this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_messages')
+        .select((of) => of.fn.countAll().as('count'))
+        .where('queue', '=', queue)
+        .where('generation', '<', generation)
+        .executeTakeFirstOrThrow(),
+    )
+    return Number(count)
+  }
+}
+
+function isSame(message: RawMessage, row: Row): boolean {
+  return message.dueAt === row.due_at && message.priority === row.priority && message.attempts >= row.attempts
+}
+
+/** Counts, and how fast it goes. */
+class Tally {
+  readonly #queue: string
+  readonly #total: number
+  readonly #startedAt = performance.now()
+  #checked = 0
+  #restored = 0
+  #present = 0
+  #removed = 0
+
+  constructor(queue: string, total: number) {
+    this.#queue = queue
+    this.#total = total
+  }
+
+  add(checked: number, more: { restored?: number; present?: number; removed?: number }): void {
+    this.#checked += checked
+    this.#restored += more.restored ?? 0
+    this.#present += more.present ?? 0
+    this.#removed += more.removed ?? 0
+  }
+
+  progress(stage: RestoreProgress['stage']): RestoreProgress {
+    const seconds = Math.max(0.001, (performance.now() - this.#startedAt) / 1000)
+    const perSecond = this.#checked / seconds
+    return {
+      queue: this.#queue,
+      stage,
+      checked: this.#checked,
+      total: Math.max(this.#total, this.#checked),
+      restored: this.#restored,
+      present: this.#present,
+      removed: this.#removed,
+      perSecond: Math.round(perSecond),
+      left: perSecond === 0 ? 0 : Math.round((Math.max(0, this.#total - this.#checked) / perSecond) * 1000),
+    }
+  }
+
+  /** Waits where it goes faster than it may. */
+  async keepRate(rate: number): Promise<void> {
+    const wait = (this.#checked / rate) * 1000 - (performance.now() - this.#startedAt)
+    if (wait > 1) await new Promise((resolve) => setTimeout(resolve, Math.min(wait, LEASE_MS / 3)))
+  }
+}

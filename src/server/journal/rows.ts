@@ -1,0 +1,137 @@
+import type { FailedAttempt, RawMessage } from 'redelayed'
+import type { JournalDatabase } from '../database/database.js'
+import { EMPTY, toBytes, toText, type Bytes, type FlowTable, type MessageTable } from '../database/tables.js'
+import { Upsert } from '../database/upsert.js'
+
+export type Row = MessageTable
+export type FlowRow = Omit<FlowTable, 'seq'>
+
+/** A change that a row shows: of two, that with the greater generation, then the greater id of the stream is newer. */
+export interface Stamp {
+  readonly generation: number
+  readonly ms: number
+  readonly seq: number
+}
+
+const KEYS = ['queue', 'id'] as const
+const STATE = [
+  'state',
+  'due_at',
+  'priority',
+  'attempts',
+  'expires_at',
+  'failures',
+  'updated_at',
+  'generation',
+  'change_ms',
+  'change_seq',
+] as const
+const CONTENT = ['delivery_limit', 'headers', 'payload', 'accepted_at'] as const
+const COLUMNS = [...KEYS, ...STATE, ...CONTENT] as const
+const STAMP: readonly string[] = ['generation', 'change_ms', 'change_seq']
+
+/** All of a row but its content. */
+export const STATE_COLUMNS = [...KEYS, ...STATE, 'accepted_at', 'delivery_limit'] as const
+
+/** The ways in which the journal writes rows. */
+export interface Writers {
+  /** The whole row. */
+  readonly whole: Upsert<Row>
+  /** The state of a row that is there; its content stays. */
+  readonly states: Upsert<Row>
+  /** A message that is added: where there is a row of an earlier one, the change that it shows stays. */
+  readonly accepted: Upsert<Row>
+  readonly flow: Upsert<FlowRow>
+}
+
+export function writersOf({ kind }: JournalDatabase): Writers {
+  const messages = (updated: readonly (keyof Row)[]): Upsert<Row> =>
+    new Upsert<Row>(kind, 'redelayed_messages', { columns: COLUMNS, keys: KEYS, updated })
+  return {
+    whole: messages([...STATE, ...CONTENT]),
+    states: messages(STATE),
+    accepted: messages([...STATE, ...CONTENT].filter((name) => !STAMP.includes(name))),
+    flow: new Upsert<FlowRow>(kind, 'redelayed_message_flow', {
+      columns: ['queue', 'id', 'change', 'at', 'attempt', 'client', 'error'],
+    }),
+  }
+}
+
+export function newRow(queue: Bytes, id: string, { ms, seq, generation }: Stamp, at: number): Row {
+  return {
+    queue,
+    id: toBytes(id),
+    state: 'accepted',
+    due_at: at,
+    priority: 0,
+    attempts: 0,
+    expires_at: null,
+    delivery_limit: null,
+    headers: null,
+    payload: EMPTY,
+    failures: null,
+    accepted_at: at,
+    updated_at: at,
+    generation,
+    change_ms: ms,
+    change_seq: seq,
+  }
+}
+
+/** The message that a row can make again. */
+export function messageOf(row: Row): RawMessage {
+  return {
+    id: toText(row.id),
+    dueAt: row.due_at,
+    priority: row.priority,
+    attempts: row.attempts,
+    headers: headersOf(row.headers),
+    payload: row.payload,
+    expiresAt: row.expires_at,
+    deliveryLimit: row.delivery_limit,
+    failures: failuresOf(row.failures),
+  }
+}
+
+/** What a row gets of a message as it lies in Redis. */
+export function contentOf(
+  message: RawMessage,
+): Pick<
+  Row,
+  'due_at' | 'priority' | 'attempts' | 'expires_at' | 'delivery_limit' | 'headers' | 'payload' | 'failures'
+> {
+  return {
+    due_at: message.dueAt,
+    priority: message.priority,
+    attempts: message.attempts,
+    expires_at: message.expiresAt,
+    delivery_limit: message.deliveryLimit,
+    headers: headerBytes(message.headers),
+    payload: message.payload,
+    failures: failureBytes(message.failures),
+  }
+}
+
+export function headerBytes(headers: Readonly<Record<string, string>> | undefined): Bytes | null {
+  return headers === undefined || Object.keys(headers).length === 0 ? null : toBytes(JSON.stringify(headers))
+}
+
+export function headersOf(bytes: Bytes | null): Record<string, string> {
+  return bytes === null ? {} : (JSON.parse(toText(bytes)) as Record<string, string>)
+}
+
+/** So many failed attempts are kept. */
+const MOST_FAILURES = 100
+
+export function failureBytes(failures: readonly FailedAttempt[]): Bytes | null {
+  if (failures.length === 0) return null
+  return toBytes(
+    JSON.stringify(failures.slice(-MOST_FAILURES).map(({ attempt, at, reason }) => [attempt, at.getTime(), reason])),
+  )
+}
+
+export function failuresOf(bytes: Bytes | null): FailedAttempt[] {
+  if (bytes === null) return []
+  const lines = JSON.parse(toText(bytes)) as [number, number, string][]
+  return lines.map(([attempt, at, reason]) => ({ attempt, at: new Date(at), reason }))
+}

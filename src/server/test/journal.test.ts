@@ -1,0 +1,434 @@
+import { expect } from 'chai'
+import { sql } from 'kysely'
+import { ConnectionError, QueueFullError } from 'redelayed'
+import { createJournal, JournalError, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
+import { JournalDatabase } from '../database/database.js'
+import { parseJournalUrl } from '../config/journal-options.js'
+import type { FaultPoints } from '../journal/journal.js'
+import { startMariadb, startPostgres, startSqlite, statement, type TestServer } from './support/databases.js'
+import { eventually } from './support/eventually.js'
+import { FakeQueue } from './support/fake-queue.js'
+
+const KINDS: readonly [name: string, start: () => Promise<TestServer | undefined>][] = [
+  ['SQLite', async () => startSqlite()],
+  ['PostgreSQL', startPostgres],
+  ['MariaDB', startMariadb],
+]
+
+for (const [name, start] of KINDS) {
+  describe(`the journal in ${name}`, function () {
+    this.timeout(30_000)
+    let server: TestServer
+    let url: string
+    const open: Journal[] = []
+
+    before(async function () {
+      this.timeout(120_000)
+      const started = await start()
+      if (started !== undefined) server = started
+      else if (process.env.CI !== undefined) throw new Error(`${name} is not installed`)
+      else this.skip()
+    })
+    after(async () => {
+      await server?.stop()
+    })
+    beforeEach(async () => {
+      url = await server.fresh()
+    })
+    afterEach(async () => {
+      await Promise.all(open.splice(0).map((journal) => journal.close()))
+    })
+
+    /** Its background looks rarely, so that the tests decide when. */
+    async function make(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
+      const journal = await createJournal({ url, adoptAfterMs: 1_000, ...options }, points)
+      open.push(journal)
+      return journal
+    }
+
+    async function attached(
+      queue = new FakeQueue('mails'),
+      options: JournalOptions = {},
+      points: FaultPoints = {},
+    ): Promise<{ journal: Journal; queue: FakeQueue; mails: JournalQueue<string> }> {
+      const journal = await make(options, points)
+      const mails = await journal.attach<string>(queue)
+      await eventually(() =>
+        queue.readChanges({ id: '0-0', epoch: null }, 1).then(({ status }) => expect(status).to.equal('ok')),
+      )
+      return { journal, queue, mails }
+    }
+
+    async function stateOf(mails: JournalQueue<string>, id: string): Promise<string | undefined> {
+      await mails.drain()
+      return (await mails.get(id))?.state
+    }
+
+    it('has a message before Redis does', async () => {
+      let inSql: string | undefined
+      let inRedis: boolean | undefined
+      const queue = new FakeQueue('mails')
+      const { mails } = await attached(
+        queue,
+        {},
+        {
+          afterCommit: async () => {
+            inSql = (await mails.get('a'))?.state
+            inRedis = queue.messages.has('a')
+          },
+        },
+      )
+      const accepted = await mails.add('hello', {
+        id: 'a',
+        delay: 5_000,
+        priority: 7,
+        headers: { from: 'ada' },
+        timeToLive: 9_000,
+      })
+      expect([inSql, inRedis]).to.deep.equal(['accepted', false])
+      expect(accepted).to.include({ id: 'a', outcome: 'added' })
+      const message = queue.messages.get('a')
+      expect(message).to.include({ dueAt: accepted.dueAt, priority: 7, expiresAt: accepted.dueAt + 9_000 })
+      expect(await stateOf(mails, 'a')).to.equal('open')
+      expect(await mails.get('a')).to.deep.include({
+        headers: { from: 'ada' },
+        payload: Buffer.from('hello'),
+        attempts: 0,
+      })
+    })
+
+    it('follows a message to its end', async () => {
+      const { queue, mails } = await attached()
+      await mails.add('x', { id: 'a' })
+      queue.poll('a')
+      queue.fail('a', 'no', 500)
+      await mails.drain()
+      expect(await mails.get('a')).to.include({ state: 'open', attempts: 1, dueAt: queue.clock + 500 })
+      expect((await mails.get('a'))?.failures.map(({ reason }) => reason)).to.deep.equal(['no'])
+      queue.poll('a')
+      queue.end('a')
+      expect(await stateOf(mails, 'a')).to.equal('handled')
+      const flow = await mails.flow('a')
+      expect(flow.map(({ change }) => change)).to.deep.equal(['added', 'polled', 'failed', 'polled', 'acknowledged'])
+      expect(queue.released).to.equal(queue.stream.at(-1)?.position.id)
+    })
+
+    it('puts back everything that Redis has lost, as it was', async () => {
+      const { journal, queue, mails } = await attached()
+      const ids = Array.from({ length: 2_345 }, (_, n) => `m${n}`)
+      await mails.addMany(
+        ids.map((id, n) => ({ payload: `p${n}`, id, delay: n, priority: n % 10, headers: { n: String(n) } })),
+      )
+      queue.poll('m1')
+      queue.fail('m1', 'no', 70_000)
+      queue.poll('m2')
+      queue.end('m2')
+      await mails.drain()
+      const before = new Map(queue.messages)
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      queue.wipe()
+      await restored
+      expect(queue.messages.size).to.equal(2_344)
+      for (const [id, message] of before)
+        expect(queue.messages.get(id), id).to.deep.equal({
+          ...message,
+          inFlight: false,
+          payload: Buffer.from(message.payload),
+        })
+      const differences = []
+      for await (const difference of mails.verify()) differences.push(difference)
+      expect(differences).to.deep.equal([])
+    })
+
+    it('gives a Redis that went back in time what it lacks, and removes what was final', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.addMany(['done', 'later', 'stays'].map((id) => ({ payload: id, id, delay: 60_000 })))
+      await mails.drain()
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      queue.end('done')
+      queue.reschedule('later', queue.clock + 999_000)
+      await mails.add('new', { id: 'new', delay: 60_000 })
+      await mails.drain()
+      const due = queue.messages.get('later')?.dueAt
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      goBack()
+      await restored
+      expect([...queue.messages.keys()].sort()).to.deep.equal(['later', 'new', 'stays'])
+      expect(queue.messages.get('later')?.dueAt).to.equal(due)
+    })
+
+    it('notices a Redis that went back and has counted on since', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'old', delay: 60_000 })
+      await mails.drain()
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      await mails.add('x', { id: 'lost', delay: 60_000 })
+      await mails.drain()
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      queue.clock += 10
+      goBack()
+      await queue.addMany([{ payload: 'y', id: 'other' }])
+      await restored
+      expect([...queue.messages.keys()].sort()).to.deep.equal(['lost', 'old', 'other'])
+      expect(await stateOf(mails, 'other')).to.equal('open')
+    })
+
+    it('does not bring a handled message back when an older change comes late', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a' })
+      await mails.drain()
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      queue.poll('a')
+      queue.end('a')
+      await mails.drain()
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      goBack()
+      await restored
+      expect(queue.messages.has('a')).to.equal(false)
+      expect(['handled', 'removed']).to.include(await stateOf(mails, 'a'))
+    })
+
+    it('adds what an instance accepted that died before it could', async () => {
+      const queue = new FakeQueue('mails')
+      const { journal, mails } = await attached(
+        queue,
+        { sweepMs: 100 },
+        {
+          afterCommit: () => {
+            throw new Error('killed')
+          },
+        },
+      )
+      const failed = await mails.add('x', { id: 'a', delay: 5 }).catch((error: unknown) => error)
+      expect(failed).to.be.an('error')
+      expect(queue.messages.has('a')).to.equal(false)
+      const adopted = new Promise((resolve) => journal.once('adopted', (_, count) => resolve(count)))
+      queue.clock += 5_000
+      expect(await adopted).to.equal(1)
+      expect(await stateOf(mails, 'a')).to.equal('open')
+    })
+
+    it('does not add again what was handled before the change stream was read', async () => {
+      const { queue, mails, journal } = await attached(undefined, { sweepMs: 100 })
+      let adopted = 0
+      journal.on('adopted', (_, count) => (adopted += count))
+      await mails.add('x', { id: 'a' })
+      queue.poll('a')
+      queue.end('a')
+      queue.clock += 5_000
+      await mails.drain()
+      expect(await stateOf(mails, 'a')).to.equal('handled')
+      expect([adopted, queue.messages.size]).to.deep.equal([0, 0])
+    })
+
+    it('accepts while Redis is down, and adds then', async () => {
+      const { queue, mails, journal } = await attached(undefined, { sweepMs: 100 })
+      queue.addMany = async () => {
+        throw new ConnectionError('down', 'not-applied')
+      }
+      expect(await mails.add('x', { id: 'a' })).to.include({ outcome: 'journalled' })
+      const adopted = new Promise((resolve) => journal.once('adopted', resolve))
+      queue.clock += 5_000
+      await adopted
+      expect(queue.messages.has('a')).to.equal(true)
+    })
+
+    it('does not add later what Redis refused', async () => {
+      const { queue, mails } = await attached()
+      queue.addMany = async () => {
+        throw new QueueFullError()
+      }
+      const error = await mails.add('x', { id: 'a' }).catch((thrown: unknown) => thrown)
+      expect(error).to.include({ code: 'ERR_QUEUE_FULL' })
+      expect((await mails.get('a'))?.state).to.equal('refused')
+    })
+
+    it('keeps the message of an id, and gives the id to a new one when that was handled', async () => {
+      const { queue, mails } = await attached()
+      await mails.add('one', { id: 'a', delay: 60_000 })
+      expect(await mails.add('two', { id: 'a' })).to.include({ outcome: 'kept' })
+      await mails.drain()
+      expect(Buffer.from((await mails.get('a'))!.payload).toString()).to.equal('one')
+      queue.end('a')
+      // not drained: SQL takes it for open
+      expect(await mails.add('three', { id: 'a' })).to.include({ outcome: 'added' })
+      expect(Buffer.from((await mails.get('a'))!.payload).toString()).to.equal('three')
+      expect(await stateOf(mails, 'a')).to.equal('open')
+    })
+
+    it('does not bring back what was cancelled', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      expect(await mails.cancel('a')).to.equal(true)
+      expect((await mails.get('a'))?.state).to.equal('removed')
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      queue.wipe()
+      await restored
+      expect(queue.messages.size).to.equal(0)
+      expect(await mails.cancel('a')).to.equal(false)
+    })
+
+    it('does not cancel what a consumer has', async () => {
+      const { queue, mails } = await attached()
+      await mails.add('x', { id: 'a' })
+      queue.poll('a')
+      expect(await mails.cancel('a')).to.equal(false)
+      expect(await stateOf(mails, 'a')).to.equal('open')
+    })
+
+    it('knows that all were cleared', async () => {
+      const { queue, mails } = await attached()
+      await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id })))
+      queue.clear()
+      await mails.add('x', { id: 'c' })
+      expect([await stateOf(mails, 'a'), await stateOf(mails, 'b'), await stateOf(mails, 'c')]).to.deep.equal([
+        'removed',
+        'removed',
+        'open',
+      ])
+    })
+
+    it('follows Redis with the mode async', async () => {
+      const { queue, mails, journal } = await attached(undefined, { mode: 'async' })
+      await mails.add('x', { id: 'a', delay: 60_000, headers: { h: '1' } })
+      expect(await mails.get('a')).to.equal(null)
+      expect(await stateOf(mails, 'a')).to.equal('open')
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      queue.wipe()
+      await restored
+      expect(queue.messages.get('a')).to.deep.include({ headers: { h: '1' }, payload: Buffer.from('x') })
+    })
+
+    it('asks Redis for payloads that the stream does not have', async () => {
+      const queue = new FakeQueue('mails')
+      queue.withPayloads = false
+      const { mails } = await attached(queue, { mode: 'async' })
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      expect((await mails.get('a'))?.payload).to.deep.equal(Buffer.from('x'))
+    })
+
+    it('takes ids for different that differ in case, in spaces at the end, or in a zero byte', async () => {
+      const { mails } = await attached()
+      const ids = ['a', 'A', 'a ', 'a\0', 'ä', 'Ä', 'a'.repeat(512)]
+      await mails.addMany(ids.map((id) => ({ payload: id, id, delay: 60_000 })))
+      await mails.drain()
+      for (const id of ids) expect(Buffer.from((await mails.get(id))!.payload).toString(), id).to.equal(id)
+    })
+
+    it('takes payloads of 16 MiB', async () => {
+      const { mails } = await attached()
+      const payload = 'x'.repeat(16 * 1024 * 1024)
+      await mails.add(payload, { id: 'large', delay: 60_000 })
+      expect((await mails.get('large'))?.payload.length).to.equal(payload.length)
+    })
+
+    it('drains in two instances at once, and has each change once', async function () {
+      if (server.kind === 'sqlite') this.skip() // one process has the file
+      const { queue, mails } = await attached()
+      const other = await (await make()).attach<string>(queue)
+      const ids = Array.from({ length: 500 }, (_, n) => `m${n}`)
+      for (const id of ids) {
+        await queue.addMany([{ payload: id, id }])
+        queue.poll(id)
+        queue.end(id)
+      }
+      await Promise.all([mails.drain(), other.drain(), mails.drain()])
+      for (const id of [ids[0]!, ids[250]!, ids[499]!]) {
+        expect((await mails.flow(id)).map(({ change }) => change)).to.deep.equal(['added', 'polled', 'acknowledged'])
+        expect((await mails.get(id))?.state).to.equal('handled')
+      }
+    })
+
+    it('goes on with a restore that was interrupted', async () => {
+      let pages = 0
+      const queue = new FakeQueue('mails')
+      const first = await attached(
+        queue,
+        {},
+        {
+          afterPage: () => {
+            if (++pages === 2) throw new Error('killed')
+          },
+        },
+      )
+      await first.mails.addMany(Array.from({ length: 3_500 }, (_, n) => ({ payload: 'x', id: `m${n}`, delay: 60_000 })))
+      await first.mails.drain()
+      const killed = new Promise((resolve) => first.journal.once('error', resolve))
+      queue.wipe()
+      await killed
+      const restored = new Promise((resolve) => first.journal.once('restored', resolve))
+      await restored
+      expect(queue.messages.size).to.equal(3_500)
+    })
+
+    it('restores by hand: what is asked for, also what expired, or only in words', async () => {
+      const { queue, mails } = await attached()
+      await mails.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id, delay: 60_000, timeToLive: 5 })))
+      queue.end('c', 'expired')
+      await mails.drain()
+      const gone = ['a', 'b'].map((id) => [id, (queue.messages as Map<string, never>).delete(id)])
+      expect(gone).to.have.length(2)
+      expect(await mails.restore({ dryRun: true })).to.deep.equal({ checked: 2, restored: 2 })
+      expect(queue.messages.size).to.equal(0)
+      expect(await mails.restore({ ids: ['a', 'nothing'] })).to.deep.equal({ checked: 1, restored: 1 })
+      expect(await mails.restore()).to.deep.equal({ checked: 2, restored: 1 })
+      expect(await mails.restore({ expired: true })).to.deep.equal({ checked: 3, restored: 1 })
+      expect(queue.messages.get('c')?.expiresAt).to.equal(null)
+    })
+
+    it('says what differs', async () => {
+      const { queue, mails } = await attached()
+      await mails.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id, delay: 60_000 })))
+      await mails.drain()
+      const messages = queue.messages as Map<
+        string,
+        typeof queue.messages extends ReadonlyMap<string, infer M> ? M : never
+      >
+      messages.delete('a')
+      messages.set('b', { ...messages.get('b')!, dueAt: 5 })
+      messages.set('d', { ...messages.get('c')!, id: 'd' })
+      const said: string[] = []
+      for await (const { id, what } of mails.verify()) said.push(`${id} ${what}`)
+      expect([...new Set(said)].sort()).to.deep.equal(['a missing in Redis', 'b due time', 'd missing in SQL'])
+    })
+
+    it('removes what was final for long enough, and nothing else', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
+      queue.end('a')
+      await mails.drain()
+      expect(await journal.prune()).to.deep.equal({ messages: 1, flow: 3 })
+      expect([await mails.get('a'), (await mails.get('b'))?.state]).to.deep.equal([null, 'open'])
+    })
+
+    it('refuses tables that a newer version has changed', async () => {
+      await (await make()).close()
+      await statement(url, "insert into redelayed_migrations (name, timestamp) values ('9999-later', '2030')")
+      const error = await createJournal({ url }).catch((thrown: unknown) => thrown)
+      expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_NEWER' })
+    })
+
+    it('does not make its tables where it may not', async () => {
+      const error = await createJournal({ url, migrate: false }).catch((thrown: unknown) => thrown)
+      expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_OLDER' })
+    })
+
+    it('does all of a transaction or nothing', async () => {
+      await (await make()).close()
+      const database = new JournalDatabase(parseJournalUrl(url))
+      const failed = await database
+        .transaction(async (transaction) => {
+          await sql`delete from redelayed_migrations`.execute(transaction)
+          throw new Error('no')
+        })
+        .catch((error: unknown) => error)
+      expect(failed).to.include({ code: 'ERR_JOURNAL_QUERY' })
+      expect(await database.pendingMigrations()).to.deep.equal([])
+      await database.close()
+    })
+  })
+}

@@ -1,0 +1,232 @@
+import {
+  codecs,
+  type AddItem,
+  type Added,
+  type ReliableQueueConfig,
+  type RestoreItem,
+  type RestoreOutcome,
+  type StoredRawMessage,
+} from 'redelayed'
+import type { ChangeReading, JournalBatch, JournalChange, JournalledQueue } from '../../journal/journalled-queue.js'
+
+interface State {
+  readonly messages: Map<string, StoredRawMessage>
+  readonly stream: JournalBatch[]
+  readonly epoch: string
+  readonly last: number
+}
+
+/** A reliable queue in memory, with a change stream; it can be wiped and set back, as Redis can. Its clock stands unless it is moved. */
+export class FakeQueue implements JournalledQueue<string> {
+  readonly codec = codecs.string()
+  clock = 1_000_000
+  isDown = false
+  withPayloads = true
+  released = '0-0'
+  #state: State = { messages: new Map(), stream: [], epoch: '', last: 0 }
+  #epochs = 0
+
+  constructor(readonly name: string) {}
+
+  get messages(): ReadonlyMap<string, StoredRawMessage> {
+    return this.#state.messages
+  }
+
+  get stream(): readonly JournalBatch[] {
+    return this.#state.stream
+  }
+
+  /** Redis is there again, without data. */
+  wipe(): void {
+    this.#state = { messages: new Map(), stream: [], epoch: '', last: 0 }
+  }
+
+  /** What a snapshot holds; the result brings it back. */
+  snapshot(): () => void {
+    const { messages, stream, epoch, last } = this.#state
+    const saved = { messages: new Map(messages), stream: [...stream], epoch, last }
+    return () => {
+      this.#state = {
+        messages: new Map(saved.messages),
+        stream: [...saved.stream],
+        epoch: saved.epoch,
+        last: saved.last,
+      }
+    }
+  }
+
+  /** The entries up to an id go, as by trimming. */
+  trim(id: string): void {
+    const { stream } = this.#state
+    while (stream.length > 0 && Number(stream[0]?.position.id.split('-')[0]) <= Number(id.split('-')[0])) stream.shift()
+  }
+
+  async addMany(items: Iterable<AddItem<string>>): Promise<Added[]> {
+    this.#assertUp()
+    const changes: JournalChange[] = []
+    const added = [...items].map((item): Added => {
+      const id = item.id ?? 'drawn'
+      if (this.messages.has(id)) return { id, outcome: 'kept' }
+      const dueAt = Math.max(this.clock, item.date?.getTime() ?? this.clock)
+      const payload = this.codec.encode(item.payload)
+      const { priority = 0, headers = {}, timeToLive, deliveryLimit = null } = item
+      const expiresAt = timeToLive === undefined ? null : dueAt + timeToLive
+      const message = {
+        id,
+        dueAt,
+        priority,
+        attempts: 0,
+        headers,
+        payload,
+        expiresAt,
+        deliveryLimit,
+        failures: [],
+        inFlight: false,
+      }
+      this.#state.messages.set(id, message)
+      changes.push(this.#added(message))
+      return { id, outcome: 'added' }
+    })
+    this.#write(changes)
+    return added
+  }
+
+  poll(id: string, visibilityMs = 30_000): void {
+    const message = this.#get(id)
+    const polled = { ...message, attempts: message.attempts + 1, dueAt: this.clock + visibilityMs, inFlight: true }
+    this.#state.messages.set(id, polled)
+    this.#write([{ change: 'polled', id, attempt: polled.attempts, dueAt: polled.dueAt, priority: polled.priority }])
+  }
+
+  fail(id: string, error: string, delayMs: number): void {
+    const message = this.#get(id)
+    const failures = [...message.failures, { attempt: message.attempts, at: new Date(this.clock), reason: error }]
+    const failed = { ...message, dueAt: this.clock + delayMs, inFlight: false, failures }
+    this.#state.messages.set(id, failed)
+    this.#write([{ change: 'failed', id, attempt: message.attempts, dueAt: failed.dueAt, error }])
+  }
+
+  end(id: string, change = 'acknowledged'): void {
+    this.#get(id)
+    this.#state.messages.delete(id)
+    this.#write([{ change, id }])
+  }
+
+  reschedule(id: string, dueAt: number): void {
+    this.#state.messages.set(id, { ...this.#get(id), dueAt })
+    this.#write([{ change: 'rescheduled', id, dueAt }])
+  }
+
+  clear(): void {
+    this.#state.messages.clear()
+    this.#write([{ change: 'cleared', id: '' }])
+  }
+
+  async remove(...ids: readonly string[]): Promise<number> {
+    this.#assertUp()
+    const there = ids.filter((id) => this.#state.messages.delete(id))
+    this.#write(there.map((id) => ({ change: 'removed', id })))
+    return there.length
+  }
+
+  async cancel(id: string): Promise<boolean> {
+    this.#assertUp()
+    if (this.messages.get(id)?.inFlight !== false) return false
+    return (await this.remove(id)) === 1
+  }
+
+  async contains(id: string): Promise<boolean> {
+    this.#assertUp()
+    return this.messages.has(id)
+  }
+
+  async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+    this.#assertUp()
+    const changes: JournalChange[] = []
+    const outcomes = [...items].map(({ replaces, ...item }): RestoreOutcome => {
+      const there = this.messages.get(item.id)
+      if (there !== undefined && (there.inFlight || there.dueAt !== replaces)) return 'present'
+      const message = { ...item, inFlight: false }
+      this.#state.messages.set(item.id, message)
+      changes.push({ ...this.#added(message), attempt: item.attempts })
+      return there === undefined ? 'restored' : 'replaced'
+    })
+    this.#write(changes)
+    return outcomes
+  }
+
+  async getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
+    this.#assertUp()
+    return ids.map((id) => this.messages.get(id) ?? null)
+  }
+
+  async *listAllRaw(): AsyncGenerator<StoredRawMessage[], void> {
+    this.#assertUp()
+    yield [...this.messages.values()]
+  }
+
+  async now(): Promise<number> {
+    this.#assertUp()
+    return this.clock
+  }
+
+  async getConfig(): Promise<ReliableQueueConfig> {
+    return {}
+  }
+
+  async keepChanges(): Promise<void> {
+    this.#assertUp()
+    if (this.#state.epoch === '') this.#state = { ...this.#state, epoch: `epoch${this.#epochs++}` }
+  }
+
+  async readChanges(after: { id: string; epoch: string | null }, count: number): Promise<ChangeReading> {
+    this.#assertUp()
+    const { stream, epoch, last } = this.#state
+    const text = last === 0 ? null : `${last}-0`
+    if (epoch === '') return { status: 'off', last: null, batches: [] }
+    const from = Number(after.id.split('-')[0])
+    if (after.epoch !== null) {
+      if (after.epoch !== epoch) return { status: 'epoch', last: text, batches: [] }
+      if (last < from) return { status: 'rewound', last: text, batches: [] }
+      if (!stream.some(({ position }) => position.id === after.id))
+        return { status: 'trimmed', last: text, batches: [] }
+    }
+    const later = stream.filter(({ position }) => Number(position.id.split('-')[0]) > from)
+    return { status: 'ok', last: text, batches: later.slice(0, count) }
+  }
+
+  async releaseChanges(_group: string, id: string): Promise<void> {
+    this.#assertUp()
+    this.released = id
+  }
+
+  #added({ id, dueAt, priority, payload, headers, expiresAt, deliveryLimit }: StoredRawMessage): JournalChange {
+    const change = { change: 'added', id, dueAt, priority }
+    if (!this.withPayloads) return change
+    return {
+      ...change,
+      payload,
+      headers,
+      ...(expiresAt !== null && { expiresAt }),
+      ...(deliveryLimit !== null && { deliveryLimit }),
+    }
+  }
+
+  #write(changes: readonly JournalChange[]): void {
+    if (changes.length === 0 || this.#state.epoch === '') return
+    const { epoch } = this.#state
+    const last = Math.max(this.clock, this.#state.last + 1)
+    this.#state = { ...this.#state, last }
+    this.#state.stream.push({ position: { epoch, id: `${last}-0` }, at: this.clock, client: 'fake', changes })
+  }
+
+  #get(id: string): StoredRawMessage {
+    const message = this.messages.get(id)
+    if (message === undefined) throw new Error(`there is no message ${id}`)
+    return message
+  }
+
+  #assertUp(): void {
+    if (this.isDown) throw new Error('Redis is down')
+  }
+}
