@@ -10,7 +10,7 @@ import { shardOfKey } from '../../src/sharding/shard-of-key.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 
-type Type = 'string' | 'zset' | 'list' | 'hash' | 'channel'
+type Type = 'string' | 'zset' | 'list' | 'hash' | 'stream' | 'channel'
 interface Row {
   readonly type: Type
   /** Without it nothing can be delivered: while it is of another type, calls reject with a typed error. */
@@ -36,6 +36,7 @@ const RELIABLE: Readonly<Record<string, Row>> = {
   repeats: { type: 'hash' },
   ticks: { type: 'zset' },
   due: { type: 'zset' },
+  changes: { type: 'stream' },
   channel: { type: 'channel' },
 }
 
@@ -83,6 +84,9 @@ async function fill(redis: Redis, key: string, type: Type): Promise<void> {
   if (type === 'channel') for (const text of ANNOUNCED) pipeline.publish(key, text)
   if (type === 'string') pipeline.set(key, `9007199254740991 ${'x'.repeat(MIB)}`)
   if (type === 'list') pipeline.rpush(key, ...JUNK, ...many)
+  if (type === 'stream') {
+    for (const text of [...JUNK, ...many]) pipeline.xadd(key, '*', 'changes', text).xadd(key, '*', text, text, 'x', 'y')
+  }
   if (type === 'zset') {
     for (const [n, member] of JUNK.entries()) pipeline.zadd(key, SCORES[n % SCORES.length]!, member)
     pipeline.zadd(key, ...many.flatMap((member, n) => [n, member]))
@@ -97,6 +101,7 @@ async function fill(redis: Redis, key: string, type: Type): Promise<void> {
 /** So that the scripts come across what stands under these names. */
 async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part: string): Promise<void> {
   const names = FIELDS.flatMap((name) => [5, name])
+  if (part === 'changes') await redis.hset(keys.config, part, 'r,1000,,1,epoch')
   if (part === 'repeats') await redis.zadd(keys.ticks, ...names)
   if (['messages', 'deliveries', 'failures'].includes(part)) await redis.zadd(keys.due[0]!, ...names)
   if (part === 'deliveries') for (const name of FIELDS) await redis.hset(keys.messages, name, '\0x')
