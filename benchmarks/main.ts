@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Redis } from 'ioredis'
 import { findServerBin, startServer } from '../scripts/redis.js'
+import { changeStream } from './scenarios/change-stream.js'
 import { codecSpeed } from './codecs/main.js'
 import { commitRatios, compareWithCommitted, worthAnotherLook } from './lib/committed.js'
 import { plot } from './lib/plots.js'
@@ -49,6 +50,7 @@ const SCENARIOS: readonly Scenario[] = [
   sharded,
   ...reliableQueue,
   reliableChanges,
+  ...changeStream,
   codecSpeed,
 ]
 
