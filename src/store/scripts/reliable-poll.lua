@@ -248,6 +248,25 @@ local function hand(priority, attempt, lease, id, visible, record)
   if log then noteChange(log, groupHead, id) end
 end
 
+-- What is known of the deliveries of some ids. A value of a stranger can be of any size: each is measured after the first such one, which
+-- counts for nothing, and which the lease overwrites.
+local areShort = true
+local function deliveriesOf(ids, from, to)
+  local known = {}
+  if areShort then
+    known = redis.call('HMGET', deliveries, unpack(ids, from, to))
+    for n, delivery in ipairs(known) do
+      if delivery and #delivery > MOST_KNOWN then known[n], areShort = false, false end
+    end
+  else
+    for at = from, to do
+      local isKnown = redis.call('HSTRLEN', deliveries, ids[at]) <= MOST_KNOWN
+      known[#known + 1] = isKnown and redis.call('HGET', deliveries, ids[at])
+    end
+  end
+  return known
+end
+
 -- The first records as far as they fit, and what is known of their deliveries; the first of all however large it is. They are read
 -- in small pages, each one measured where the first of its page is large, so that what is larger than those before it costs one
 -- page; to measure each one always costs several hundredths of a poll.
@@ -267,13 +286,13 @@ local function fitting(ids)
     end
     if bytes + first > BYTES and looked + from > 1 then return records, delivered, from - 1 end
     local page = redis.call('HMGET', messages, unpack(ids, from, to))
-    local counts = redis.call('HMGET', deliveries, unpack(ids, from, to))
+    local known = deliveriesOf(ids, from, to)
     for n = 1, #page do
-      local record, count, at = page[n], counts[n], from + n - 1
-      local size = (record and #record or 0) + (count and #count or 0)
+      local record, at = page[n], from + n - 1
+      local size = record and #record or 0
       if bytes + size > BYTES and looked + at > 1 then return records, delivered, at - 1 end
       bytes = bytes + size
-      records[at], delivered[at] = record, count
+      records[at], delivered[at] = record, known[n]
     end
     if to < #ids and to < from + PAGE - 1 then return records, delivered, to end
   end
