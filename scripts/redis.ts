@@ -167,11 +167,14 @@ export function findServerBin(): string | undefined {
  */
 const PORTS = { from: 10_000, to: 20_000 }
 
-/** A port that no process listens on now. */
+/** A node of a cluster listens on the port that is so much higher, too. */
+const BUS_OFFSET = 10_000
+
+/** A port that no process listens on now, and that a node of a cluster can have. */
 export async function freePort({ from, to } = PORTS): Promise<number> {
   for (;;) {
     const port = randomInt(from, to)
-    if (await isFree(port)) return port
+    if ((await isFree(port)) && (await isFree(port + BUS_OFFSET))) return port
   }
 }
 

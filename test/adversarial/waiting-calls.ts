@@ -145,6 +145,7 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   'ReliableQueue.add': plain.calling(({ reliable }) => reliable.add('x')),
   'ReliableQueue.addMany': plain.calling(({ reliable }) => reliable.addMany([{ payload: 'x' }])),
   'ReliableQueue.size': plain.calling(({ reliable }) => reliable.size()),
+  'ReliableQueue.changes': plain.calling(({ reliable }) => reliable.changes().next()),
 
   'ShardedReliableQueue.poll': both.calling(({ shardedReliable }, ends) =>
     shardedReliable.poll({ timeout: time(ends), ...signalOf(ends) }),
@@ -191,5 +192,6 @@ export const OTHERS: ReadonlySet<string> = new Set(
   listSchedules updatePayload moveTo removeIds get getAll containsMany listAll counts countDelayedMessages
   countUnacknowledgedMessages setConfig setConfigIfAbsent getConfig disableOperation enableOperation configure operation info pause
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
-  createWorker pollFor begin extendSome addPrepared queueOf`.split(/\s+/),
+  restoreMany getAllRaw listAllRaw now acknowledgeChanges
+  removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf`.split(/\s+/),
 )

@@ -10,8 +10,8 @@ import { listenForWarnings, takeWarningProblems } from './warnings.js'
 export { expectWarning } from './warnings.js'
 
 const WATCHED = new Set(['TCPSocketWrap', 'TCPServerWrap', 'TLSWrap', 'ProcessWrap', 'Timeout'])
-/** How long what was closed may need until it is gone. */
-const SETTLE_MS = 2_000
+/** How long what was closed may need until it is gone: for two seconds ioredis keeps a timer for a connection that had ended already. */
+const SETTLE_MS = 3_000
 /** The limits of the tests are meant for a machine that does nothing else; they only have to end what hangs. */
 const PATIENCE = 3
 

@@ -253,7 +253,7 @@ describe('test support', () => {
         it('is clean', () => {})
         it('leaves a timer', () => { setTimeout(() => {}, 60_000) })
         it('leaves a server', (done) => { createServer().listen(0, '127.0.0.1', done) })
-        it('leaves a child', () => { spawn(process.execPath, ['-e', 'setTimeout(() => {}, 3000)'], { stdio: 'ignore' }) })
+        it('leaves a child', () => { spawn(process.execPath, ['-e', 'setTimeout(() => {}, 9000)'], { stdio: 'ignore' }) })
         it('uses an unreferenced timer', () => { setTimeout(() => {}, 60_000).unref() })
       `)
       expect(code).to.equal(1)
