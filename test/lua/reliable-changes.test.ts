@@ -400,6 +400,53 @@ describe('the change stream', () => {
     })
   })
 
+  describe('what groups keep', () => {
+    async function read(counts: Record<string, number>, setting = 'g,100,,0,epoch') {
+      const queue = await rig.queue(keeping({}, setting))
+      const { config, changes } = queue.keys
+      const keys = { config, changes }
+      for (let n = 0; n < 3; n++) await add([String(n), '0,0,,,0,,', ''])(rig.sender, queue)
+      const ids = (await rig.redis.xrange(changes, '-', '+')).map(([id]) => id)
+      const left = async (): Promise<number[]> =>
+        (await rig.redis.xrange(changes, '-', '+')).map(([id]) => ids.indexOf(id))
+      const done = (group: string, ...which: number[]): Promise<number> =>
+        run(rig.sender, changeScripts.acknowledgeChanges, keys, { group, ids: which.map((n) => ids[n] ?? '') })
+      for (const [group, count] of Object.entries(counts)) {
+        await run(rig.sender, changeScripts.openChanges, keys, { group, from: 'start', epoch: '', idleMs: 1_000_000 })
+        await rig.redis.xreadgroup('GROUP', group, 'reader', 'COUNT', count, 'STREAMS', changes, '>')
+      }
+      return { queue, keys, left, done }
+    }
+
+    for (const [ready, busy] of [
+      ['a', 'b'],
+      ['b', 'a'],
+    ] as const) {
+      it(`the entry before the one where two groups meet: ${ready} has acknowledged it, ${busy} has not`, async () => {
+        const { left, done } = await read({ a: 2, b: 2 })
+        await done(ready, 0, 1)
+        await done(busy, 0)
+        expect(await left()).to.deep.equal([0, 1, 2])
+        await done(busy, 1)
+        expect(await left()).to.deep.equal([1, 2])
+      })
+    }
+
+    it('goes with the last of them, so that adding is allowed again', async () => {
+      const { queue, keys, left } = await read({ a: 1 }, FOR_GROUPS)
+      const more = add(['more', '0,0,,,0,,', ''])
+      expect(await more(rig.sender, queue)).to.deep.include({ outcomes: [-6] })
+      const remove = (group: string) => run(rig.sender, changeScripts.removeChangeGroup, keys, { group })
+      expect(await remove('none')).to.equal(false)
+      expect(await left()).to.deep.equal([0, 1, 2])
+      expect(await remove('a')).to.equal(true)
+      expect(await left()).to.deep.equal([2])
+      expect(await more(rig.sender, queue)).to.not.deep.include({ outcomes: [-6] })
+      expect(await remove('a')).to.equal(false)
+      expect(await left(), 'what was added later stays for a group to come').to.have.length(2)
+    })
+  })
+
   describe('where a reader begins', () => {
     const open = async (queue: ReliableFixture, args: { group?: string; from: string; epoch?: string }) => {
       const { config, changes } = queue.keys

@@ -1,4 +1,4 @@
--- Remove a group of the change stream, and what only this group kept there.
+-- Remove a group of the change stream, and what only this group kept there; after the last group the last entry stays.
 --
 -- KEYS[1] config   hash    what `setConfig` and pausing say
 -- KEYS[2] changes  stream  what the scripts have changed
@@ -17,5 +17,11 @@ local config, changes = KEYS[1], KEYS[2]
 if redis.call('EXISTS', changes) == 0 then return 0 end
 local removed = redis.call('XGROUP', 'DESTROY', changes, ARGV[1])
 local log = logOf(config)
-if log and log.keep == 'g' then trimChanges(changes, groupsOf(changes)) end
+if log and log.keep == 'g' then
+  local groups = groupsOf(changes)
+  trimChanges(changes, groups)
+  -- The last group kept all but the last entry. It is trimmed exactly, because a stream of the smallest bound can be one node, which an
+  -- approximate trim leaves; that costs Redis about 14 ms for a million short entries, 1 us for each of 5 kB.
+  if removed == 1 and #groups == 0 then redis.call('XTRIM', changes, 'MAXLEN', 1) end
+end
 return removed

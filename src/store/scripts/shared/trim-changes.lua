@@ -4,7 +4,11 @@ local function trimChanges(stream, groups)
   local lowest, isUnread
   for _, group in ipairs(groups) do
     local id = group.first or group.last
-    if not lowest or isBefore(id, lowest) then lowest, isUnread = id, group.first ~= nil end
+    if not lowest or isBefore(id, lowest) then
+      lowest, isUnread = id, group.first ~= nil
+    elseif id == lowest then
+      isUnread = isUnread or group.first ~= nil
+    end
   end
   if not lowest then return end
   if isUnread then
