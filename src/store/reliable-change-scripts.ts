@@ -19,6 +19,7 @@ export interface StatusReply {
     readonly lag: number | null
     readonly oldest: string | null
     readonly consumers: number
+    readonly idleMs: number | null
   }[]
 }
 
@@ -52,14 +53,16 @@ function asOpenReply(reply: unknown): OpenReply {
 function asStatusReply(reply: unknown): StatusReply {
   const [epoch, first, last, length, limit, ...flat] = asArray(reply)
   const groups: StatusReply['groups'][number][] = []
-  for (let at = 0; at + 4 < flat.length; at += 5) {
+  for (let at = 0; at + 5 < flat.length; at += 6) {
     const lag = asInteger(flat[at + 2])
+    const idleMs = asInteger(flat[at + 5])
     groups.push({
       name: asText(flat[at]),
       pending: asInteger(flat[at + 1]),
       lag: lag < 0 ? null : lag,
       oldest: orNull(flat[at + 3]),
       consumers: asInteger(flat[at + 4]),
+      idleMs: idleMs < 0 ? null : idleMs,
     })
   }
   const most = asInteger(limit)

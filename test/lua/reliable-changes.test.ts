@@ -445,6 +445,23 @@ describe('the change stream', () => {
       expect(await remove('a')).to.equal(false)
       expect(await left(), 'what was added later stays for a group to come').to.have.length(2)
     })
+
+    it('and the shortest time since one of its consumers asked', async () => {
+      const { keys } = await read({ a: 1, b: 1 })
+      await rig.redis.xgroup('CREATE', keys.changes, 'c', '0')
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+      await rig.redis.xreadgroup('GROUP', 'b', 'another', 'COUNT', 1, 'STREAMS', keys.changes, '>')
+      const { groups } = await run(rig.sender, changeScripts.changeStatus, keys, {})
+      const [a, b, c] = groups.map(({ idleMs }) => idleMs)
+      expect(a).to.be.at.least(900)
+      expect(b).to.be.below(a ?? 0)
+      expect(c).to.equal(null)
+      const pipeline = rig.redis.pipeline()
+      for (let n = 0; n < 1_000; n++) pipeline.xgroup('CREATECONSUMER', keys.changes, 'a', String(n))
+      await pipeline.exec()
+      const later = await run(rig.sender, changeScripts.changeStatus, keys, {})
+      expect(later.groups.map(({ idleMs }) => idleMs === null)).to.deep.equal([true, false, true])
+    })
   })
 
   describe('where a reader begins', () => {

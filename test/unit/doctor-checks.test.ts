@@ -54,7 +54,7 @@ const calm: QueueState = {
   refusals: new Refusals(),
 }
 
-const group = { name: 'g', pending: 0, lag: 0, oldest: null, consumers: 1 }
+const group = { name: 'g', pending: 0, lag: 0, oldest: null, consumers: 1, idleMs: 5 }
 const stream = (change: Partial<ChangesState>): ChangesState => ({
   ...{ epoch: 'e', first: '1-1', last: '2-1', length: 9, limit: 100, groups: [group], examined: 10, foreign: 0 },
   ...change,
@@ -243,6 +243,26 @@ describe('what the doctor makes of what it saw', () => {
       'a group without readers at a server that does not say how far it is',
       kept({ changes: stream({ groups: [{ ...group, consumers: 0, lag: null }] }) }),
       ['warning change-group-idle'],
+    ],
+    [
+      'a group whose readers died',
+      kept({ changes: stream({ groups: [{ ...group, pending: 1, lag: 1, idleMs: 720_000 }] }) }),
+      ['warning change-group-idle'],
+      /^The group "g" has no reader that asked in the last 12 min, and 2 entries/,
+    ],
+    [
+      'groups whose readers may be alive',
+      kept({
+        changes: stream({
+          groups: [
+            { ...group, lag: 1, idleMs: 599_999 },
+            { ...group, pending: 1, lag: 0, idleMs: 720_000 },
+            { ...group, lag: null, idleMs: 720_000 },
+            { ...group, lag: 1, idleMs: null },
+          ],
+        }),
+      }),
+      [],
     ],
     [
       'a group without readers that has read all',

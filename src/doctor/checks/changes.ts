@@ -1,9 +1,12 @@
 import { quoted } from '../../text.js'
+import { duration } from '../../timing/duration.js'
 import { aboutQueue, counted, type Code, type Finding } from '../finding.js'
 import type { ChangesState } from '../inspect-changes.js'
 
 /** From this part of the bound on, the groups are called behind. */
 const BEHIND = 0.8
+/** Readers that have not asked for so long, though there is something to read, are taken for dead: Redis keeps them. */
+const IDLE_MS = 600_000
 
 /** Whether the change stream of a reliable queue is written, read, and of this package. */
 export function checkChanges(queue: string, changes: ChangesState): Finding[] {
@@ -23,10 +26,12 @@ export function checkChanges(queue: string, changes: ChangesState): Finding[] {
   if (limit !== null && groups.length === 0) {
     find('changes-unread', 'info', 'No group reads the change stream, so that no entry is removed.', { length, limit })
   }
-  for (const { name, consumers, pending, lag } of groups) {
-    if (consumers > 0 || pending + (lag ?? 1) === 0) continue
+  for (const { name, consumers, pending, lag, idleMs } of groups) {
+    const isIdle = consumers === 0 ? pending + (lag ?? 1) > 0 : (lag ?? 0) > 0 && (idleMs ?? 0) >= IDLE_MS
+    if (!isIdle) continue
     const left = lag === null ? 'entries' : counted(pending + lag, 'entry', 'entries')
-    const found = `The group ${quoted(name)} has no readers, and ${left} of the change stream wait for it.`
+    const readers = consumers === 0 ? 'has no readers' : `has no reader that asked in the last ${duration(idleMs ?? 0)}`
+    const found = `The group ${quoted(name)} ${readers}, and ${left} of the change stream wait for it.`
     find('change-group-idle', 'warning', found, { group: name, pending, lag })
   }
   if (foreign > 0) {

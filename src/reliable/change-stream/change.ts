@@ -73,6 +73,8 @@ export interface ChangeGroup {
   readonly oldest: string | null
   /** How many readers Redis knows. */
   readonly consumers: number
+  /** For how long none of them has asked for entries; `null` without readers, and where there are too many to look at. */
+  readonly idleMs: number | null
 }
 
 /** How far a queue's change stream and its groups are. */
