@@ -1,9 +1,11 @@
 import {
+  ChangesLostError,
   CommandError,
   DecodeError,
   InternalError,
   RedelayedError,
   ShutdownError,
+  UnsupportedOperationError,
   toError,
   toRedelayed,
 } from '../../errors.js'
@@ -24,6 +26,8 @@ const FIRST_COUNT = 4
 const MOST_COUNT = 100
 const PAGE_BYTES = 1024 * 1024
 const BEGINNING = '0-0'
+/** Failures that stay: also that a stream which was removed does not have where this reader began, or is kept no more. */
+const LASTING = [ShutdownError, InternalError, ChangesLostError, UnsupportedOperationError]
 
 export interface ReaderParams {
   readonly store: ReliableChangeStore
@@ -47,6 +51,8 @@ export class ChangeReader {
   #claimFrom = BEGINNING
   /** Whether entries may be this reader's of which it does not know. */
   #mayOwn = true
+  /** Whether the group is to be made again. */
+  #isRemoved = false
 
   constructor(params: ReaderParams) {
     this.#params = params
@@ -79,6 +85,7 @@ export class ChangeReader {
     this.#assertWanted()
     const { reader } = this.#params
     try {
+      if (this.#isRemoved) await this.#openAgain()
       const entries = reader === undefined ? await this.#forItself() : await this.#ofGroup(reader)
       this.#failures = 0
       this.#learn(entries)
@@ -87,6 +94,13 @@ export class ChangeReader {
       await this.#onFailure(thrown)
       return []
     }
+  }
+
+  /** The stream or the group was removed. What was added since is not to be missed, so that the group does not begin at the end again. */
+  async #openAgain(): Promise<void> {
+    const { store, start, reader } = this.#params
+    await openStream(store, start === 'end' ? 'start' : start, reader?.group ?? '')
+    this.#isRemoved = false
   }
 
   async #forItself(): Promise<StreamEntry[]> {
@@ -148,10 +162,9 @@ export class ChangeReader {
 
   async #onFailure(thrown: unknown): Promise<void> {
     this.#assertWanted()
-    const isLasting = thrown instanceof ShutdownError || thrown instanceof InternalError
-    if (isLasting || !(thrown instanceof RedelayedError)) throw thrown
+    if (LASTING.some((type) => thrown instanceof type) || !(thrown instanceof RedelayedError)) throw thrown
     if (thrown instanceof CommandError && thrown.redisCode === 'NOGROUP') {
-      await this.open() // the stream was removed, and with it the group
+      this.#isRemoved = true
       return
     }
     const { handle } = this.#params

@@ -1,0 +1,60 @@
+import { expect } from 'chai'
+import { ChangesLostError, CommandError, ConnectionError } from '../../src/errors.js'
+import { ChangeReader } from '../../src/reliable/change-stream/change-reader.js'
+import type { Start } from '../../src/reliable/change-stream/open-stream.js'
+import type { ReliableChangeStore, StreamEntry } from '../../src/store/reliable-change-store.js'
+import type { OpenReply } from '../../src/store/reliable-change-scripts.js'
+
+const ENTRY: StreamEntry = { id: '5-0', value: Buffer.from('e me\na,,5,0,1,1,0\nx'), isGone: false }
+const OK: OpenReply = { outcome: 'ok', after: '0-0' }
+
+/** A reader of a group that is removed before the first read; `opened` is what the store replies about opening, in turn. */
+async function readerOf(start: Start, opened: (OpenReply | Error)[]) {
+  const froms: string[] = []
+  const errors: unknown[] = []
+  let reads = 0
+  const store: Partial<ReliableChangeStore> = {
+    open: async (_group, from) => {
+      froms.push(from)
+      const reply = opened.shift()
+      if (reply === undefined || reply instanceof Error) throw reply ?? new Error('opened too often')
+      return reply
+    },
+    readOwn: async () => [],
+    readNew: async () => {
+      if (reads++ === 0) throw new CommandError('NOGROUP', 'NOGROUP No such key')
+      return [ENTRY]
+    },
+  }
+  const reader = new ChangeReader({
+    store: store as ReliableChangeStore,
+    handle: {
+      name: 'q',
+      context: { hub: { emit: (_name: string, error: unknown) => errors.push(error) } } as never,
+      withQueueName: (error) => error,
+    },
+    start,
+    reader: { group: 'g', consumer: 'c' },
+    claimAfterMs: 60_000,
+    signal: new AbortController().signal,
+  })
+  await reader.open()
+  return { froms, errors, next: () => reader.read().next() }
+}
+
+describe('a reader whose group is removed', () => {
+  it('makes it again, at the start of the stream, as often as that fails', async () => {
+    const down = new ConnectionError('down', 'unknown')
+    const { froms, errors, next } = await readerOf('end', [OK, down, down, OK])
+    expect(await next()).to.have.nested.property('value.position.id', '5-0')
+    expect(froms).to.deep.equal(['end', 'start', 'start', 'start'])
+    expect(errors).to.deep.equal([down, down])
+  })
+
+  it('ends when the stream does not have the position any more where it began', async () => {
+    const { errors, next } = await readerOf({ epoch: 'e', id: '1-0' }, [OK, { outcome: 'trimmed' }])
+    const error = await next().catch((thrown: unknown) => thrown)
+    expect(error).to.be.instanceOf(ChangesLostError)
+    expect(errors).to.deep.equal([])
+  })
+})
