@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { ReliableQueue } from 'redelayed'
+import { UnsupportedOperationError, type ReliableQueue } from 'redelayed'
 import {
   resolveJournalOptions,
   type JournalMode,
@@ -89,10 +89,13 @@ export class Journal extends EventEmitter<JournalEvents> {
   /**
    * Attaches a queue and the queue of its dead letters: from now on their changes are written into SQL, and what Redis loses is put back.
    * Messages are to be added through what it resolves with; others reach SQL only by the change stream.
+   *
+   * @throws UnsupportedOperationError this version of `redelayed` cannot read the change stream by pages
    */
   async attach<T>(queue: ReliableQueue<T> | JournalledQueue<T>): Promise<JournalQueue<T>> {
     const known = this.#queues.get(queue.name)
     if (known !== undefined) return known.handle as JournalQueue<T>
+    if (this.#parts !== undefined) assertReadable(queue)
     const handle = await this.#attach('deadLetters' in queue ? asJournalled(queue) : queue)
     if ('deadLetters' in queue) await this.#attach(asJournalled(queue.deadLetters))
     return handle
@@ -158,6 +161,14 @@ export class Journal extends EventEmitter<JournalEvents> {
   #report(error: unknown, queue: string): void {
     if (this.listenerCount('error') > 0) this.emit('error', error, queue)
   }
+}
+
+function assertReadable(queue: object): void {
+  const has = queue as Partial<JournalledQueue>
+  if (typeof has.readChanges === 'function' && typeof has.releaseChanges === 'function') return
+  throw new UnsupportedOperationError(
+    'the journal needs readChanges and releaseChanges of the queue, which this version of redelayed lacks',
+  )
 }
 
 /**
