@@ -276,8 +276,8 @@ export class RedelayedClient {
    * One reliable queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. A message is in
    * the shard of its id; see docs/sharded-reliable-queue.md.
    *
-   * @throws InvalidArgumentError (`ERR_INVALID_ARGUMENT`) the name is empty or has `{` or `}`, or an option is unknown or wrong
-   * @throws ShutdownError (`ERR_SHUTDOWN`) the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty or has `{` or `}`, or an option is unknown or wrong
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
    * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })

@@ -362,6 +362,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot; nothing was moved
+   * @throws ChangesBehindError `ERR_CHANGES_BEHIND`: of more than 500 `ids` some may have been moved
    * @throws ConnectionError `ERR_CONNECTION`: some may have been moved
    *
    * @example
@@ -735,9 +736,10 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * What happens to the queue's messages through all processes, one batch for each script call, in order. The queue must keep its changes:
-   * see `changes` of `setConfig`. Without a group each reader gets all; readers of a group share them, and acknowledge what they are
-   * done with. A failure after the beginning is an `error` event, and is retried.
+   * What happens to the queue's messages through all processes, one batch for each script call. The queue must keep its changes: see
+   * `changes` of `setConfig`. Without a group each reader gets all that Redis still has when it comes to read them; readers of a group share
+   * them, and acknowledge what they are done with; one at a time that always has the same `consumer` gets them in order. A failure after the
+   * beginning is an `error` event, and is retried.
    *
    * @throws InvalidArgumentError nothing was sent
    * @throws UnsupportedOperationError the queue keeps no changes
@@ -749,7 +751,7 @@ export class ReliableQueue<T = unknown> {
    * @example
    * ```ts
    * await mails.setConfig({ changes: { keep: 'groups' } })
-   * for await (const { position, at, changes } of mails.changes({ group: 'audit' })) {
+   * for await (const { position, at, changes } of mails.changes({ group: 'audit', consumer: 'auditor' })) {
    *   for (const { change, id } of changes) console.log(new Date(at), change, id)
    *   await mails.acknowledgeChanges('audit', position)
    * }
@@ -780,7 +782,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes a group of readers. One that nobody reads any more keeps all changes back. False when there is none of this name.
+   * Removes a group of readers. Where changes are kept for groups, one without readers keeps all that it has not acknowledged. False when
+   * there is none of this name.
    *
    * @throws InvalidArgumentError, ConnectionError
    *
@@ -809,8 +812,8 @@ export class ReliableQueue<T = unknown> {
 
   /**
    * From now on the events of this queue's messages, also those of the client, are about what all processes do, until the function is
-   * called that it resolves with. The queue must keep its changes: see `changes` of `setConfig`. Events come up to 250 ms later then;
-   * `full` stays this client's own.
+   * called that it resolves with. The queue must keep its changes: see `changes` of `setConfig`. Events come up to 250 ms later then,
+   * and those of changes that Redis removes before this client reads them do not come; `full` stays this client's own.
    *
    * @throws UnsupportedOperationError the queue keeps no changes
    * @throws ConnectionError, WrongTypeError

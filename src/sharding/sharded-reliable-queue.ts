@@ -35,7 +35,7 @@ interface Params<T> {
 
 /**
  * One reliable queue made of several ordinary ones, its shards, whose keys lie in different slots of a cluster. A message is in the shard of its
- * id. Priorities, `maxSize` and deduplication hold within a shard; see docs/sharded-reliable-queue.md.
+ * id. Priorities and `maxSize` hold within a shard; see docs/sharded-reliable-queue.md.
  */
 export class ShardedReliableQueue<T = unknown> {
   /** The queue's name as the application knows it. */
@@ -362,7 +362,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * The message of an id as it lies in its shard, or `null`.
+   * The message of an id, or `null`; it stays in its shard.
    *
    * @throws DecodeError it cannot be read
    * @throws InvalidArgumentError, ConnectionError
@@ -504,6 +504,7 @@ export class ShardedReliableQueue<T = unknown> {
 
   /**
    * Sets what holds for each shard in all processes: `maxSize` is of one shard. What is not given stays, `null` goes back to the default.
+   * Nothing here reads changes that are kept for groups: a shard whose stream is full refuses to add.
    *
    * @throws InvalidArgumentError nothing was changed
    * @throws ConnectionError some shards may have been changed; call it again

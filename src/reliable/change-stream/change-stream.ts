@@ -12,14 +12,20 @@ import type { Start } from './open-stream.js'
 export interface ChangesOptions {
   /** Readers of one group share the changes: each entry goes to one of them, and again to another one until it is acknowledged. */
   readonly group?: string | undefined
-  /** This reader's name within the group; one that was used before gets first what it did not acknowledge. Default: one at random. */
+  /**
+   * This reader's name within the group; one that was used before gets first what it did not acknowledge. Default: one at random, so that
+   * what a reader leaves comes to another one after `claimAfter`, out of order.
+   */
   readonly consumer?: string | undefined
   /**
    * `'start'` (default for a new group): with the first that is there; `'end'` (default without a group): with the next one; or after a
    * position. A group that exists continues where it is.
    */
   readonly from?: ChangePosition | 'start' | 'end' | undefined
-  /** When a reader of the group has not acknowledged an entry for so many milliseconds, another one gets it. At least 1; default 60,000. */
+  /**
+   * When a reader of the group has not acknowledged an entry so many milliseconds after it was fetched, in a page of up to 100, another one gets
+   * it. At least 1; default 60,000.
+   */
   readonly claimAfter?: number | undefined
   /** Ends the iteration with its reason. */
   readonly signal?: AbortSignal | undefined

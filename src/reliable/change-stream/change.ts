@@ -20,9 +20,12 @@ export type ChangeKind =
   | 'redriven'
   | 'cleared'
 
-/** Where a reader is. Positions of one epoch are ordered by their ids; within an epoch no change is missing. */
+/**
+ * Where a reader is. Positions of one epoch are ordered by their ids. Within an epoch a group misses no change where changes are kept for
+ * groups; any other reader goes on with the next entry that is there, and only its beginning `from` a position is checked.
+ */
 export interface ChangePosition {
-  /** Changes when changes may have been lost. */
+  /** Changes when the stream was lost or could not be written; not when Redis goes back in time. */
   readonly epoch: string
   /** Of the entry in the Redis stream: `<ms>-<n>`. */
   readonly id: string

@@ -22,7 +22,7 @@ export interface JournalOptions {
   readonly adoptAfterMs?: number | undefined
   /** For how long handled, expired and removed messages are kept, in milliseconds. Default 7 days. */
   readonly retentionMs?: number | undefined
-  /** How many messages a restore puts back in a second at most. Default: no limit. */
+  /** How many messages a restore looks at in a second at most; below 200 it is not kept. Default: no limit. */
   readonly restoreRate?: number | undefined
   /** How many connections there are to PostgreSQL or MySQL. 2 to 100; default 5. */
   readonly connections?: number | undefined

@@ -79,7 +79,8 @@ export class JournalQueue<T> {
   }
 
   /**
-   * Removes a message that no consumer has. Once it has resolved with true, no consumer gets the message, whatever Redis loses.
+   * Removes a message that no consumer has. Once it has resolved with true, SQL knows it as removed. It can still come back where its row was
+   * read by a restore, or committed by an `add`, that has not yet put it into Redis; see docs/journal.md.
    *
    * @throws JournalError the message may be gone from Redis, and may come back when Redis loses its data
    */
