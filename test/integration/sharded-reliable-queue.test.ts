@@ -380,7 +380,7 @@ for (const where of ['one server', 'a cluster']) {
       expect((await queue.poll())?.payload).to.equal('a')
     })
 
-    it('tells listeners what happens in any shard', async () => {
+    it('emits to its listeners what happens in any shard', async () => {
       const { queue } = open()
       const seen: string[] = []
       const note = ({ queue, count }: { queue: string; count: number }) =>
