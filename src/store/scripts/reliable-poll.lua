@@ -1,6 +1,6 @@
 -- Hand out visible messages, those of the highest priority first and of one priority by when they became visible. Until
 -- the visibility ends no other caller gets them. On the way the script returns messages whose visibility has ended, removes expired
--- ones and buries those delivered too often. A message that a caller prefetches (`beforehand`) counts as an attempt only from when the
+-- ones and makes dead letters of those delivered too often. A message that a caller prefetches (`beforehand`) counts as an attempt only from when the
 -- caller extends it as begun. If it never does, the next caller that prefetches the message has to extend it before handling it.
 -- Works for about `budgetUs`, with about 1 MiB of records, and then returns, however many are left.
 --
@@ -388,7 +388,7 @@ end
 writeChanges(log, KEYS[21], config, ARGV[12])
 if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV[12]) end
 
--- After an error here, what was handed out would reach nobody: it would lose an attempt each time, and become a dead letter unseen.
+-- After an error here the caller would get none of the messages: each would lose an attempt, and become a dead letter unseen.
 local function publish(where, at)
   local published = redis.pcall('PUBLISH', where, string.format('%.0f', at))
   if type(published) == 'table' and published.err then note('the channel', published.err) end

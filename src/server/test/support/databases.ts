@@ -14,8 +14,8 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
-/** Servers refuse to run as root; on Debian the user exists. */
-const NOBODY = 65_534
+/** The user and group of the servers, which refuse to run as root; Debian has them. */
+const UNPRIVILEGED = 65_534
 const START_MS = 60_000
 
 export function startSqlite(): TestServer {
@@ -127,13 +127,13 @@ function postgresBin(): string | undefined {
 }
 
 function identity(): { uid: number; gid: number } | Record<string, never> {
-  return process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
+  return process.getuid?.() === 0 ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {}
 }
 
 function privateDir(name: string): string {
   const dir = mkdtempSync(join(tmpdir(), `journal-${name}-`))
   mkdirSync(join(dir, 'home'))
-  if (process.getuid?.() === 0) for (const path of [dir, join(dir, 'home')]) chownSync(path, NOBODY, NOBODY)
+  if (process.getuid?.() === 0) for (const path of [dir, join(dir, 'home')]) chownSync(path, UNPRIVILEGED, UNPRIVILEGED)
   return dir
 }
 
