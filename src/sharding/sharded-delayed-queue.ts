@@ -37,9 +37,9 @@ export class ShardedDelayedQueue<T = unknown> {
   readonly name: string
   readonly codec: Codec<T>
   /** Over how many shards offers are spread. */
-  readonly shards: number
+  readonly shardCount: number
   /**
-   * The names of the shards' queues, for `getDelayedQueue` and for Java. Those beyond `shards` (see `formerShards`) get no
+   * The names of the shards' queues, for `getDelayedQueue` and for Java. Those beyond `shardCount` (see `formerShards`) get no
    * offers.
    */
   readonly names: readonly string[]
@@ -62,7 +62,7 @@ export class ShardedDelayedQueue<T = unknown> {
     this.#identity = identity
     this.handle = new QueueHandle(context, identity)
     this.#takes = new ShardedTakes(this.handle, identities, { consumersDeliver })
-    this.shards = shards
+    this.shardCount = shards
     this.names = Object.freeze(identities.map(({ name }) => name))
     this.layout = layout
     const each = { layout, deliver, unguessableTickets }
@@ -484,8 +484,8 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   #place(key: string | undefined): number {
-    if (key !== undefined) return shardOfKey(key, this.shards)
-    this.#turn = (this.#turn + 1) % this.shards
+    if (key !== undefined) return shardOfKey(key, this.shardCount)
+    this.#turn = (this.#turn + 1) % this.shardCount
     return this.#turn
   }
 

@@ -42,13 +42,16 @@ export class ShardedReliableQueue<T = unknown> {
   readonly name: string
   readonly codec: Codec<T>
   /** Over how many shards ids are placed. */
-  readonly shards: number
-  /** The names of the shards, for `getReliableQueue`. Those beyond `shards` (see `formerShards`) get no new ids. */
+  readonly shardCount: number
+  /** The names of the shards. */
   readonly names: readonly string[]
+  /**
+   * The shards, ordinary reliable queues, for what is done shard by shard. Those beyond `shardCount` (see `formerShards`) get no new ids. What is
+   * added here and not through the sharded queue is not where its operations look for it.
+   */
+  readonly shards: readonly ReliableQueue<T>[]
   /** @internal */
   readonly reliable: ReliableContext
-  /** @internal */
-  readonly queues: readonly ReliableQueue<T>[]
   readonly #isChanging: boolean
   readonly #handle: QueueHandle<T>
   readonly #shards: ReliableShards<T>
@@ -62,10 +65,10 @@ export class ShardedReliableQueue<T = unknown> {
   constructor(reliable: ReliableContext, { name, codec, queues, shards, isChanging }: Params<T>) {
     this.name = name
     this.codec = codec
-    this.shards = shards
+    this.shardCount = shards
     this.names = Object.freeze(queues.map((queue) => queue.name))
     this.reliable = reliable
-    this.queues = queues
+    this.shards = Object.freeze([...queues])
     this.#isChanging = isChanging
     this.#handle = new QueueHandle(reliable.queues, { name, codec })
     this.#shards = new ReliableShards(queues, shards)
@@ -233,13 +236,12 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   get deadLetters(): ShardedReliableQueue<T> {
-    const queues = this.queues.map((queue) => queue.deadLetters)
-    const { codec, shards } = this
+    const queues = this.shards.map((queue) => queue.deadLetters)
     return new ShardedReliableQueue(this.reliable, {
       name: deadLettersOf(this.name),
-      codec,
+      codec: this.codec,
       queues,
-      shards,
+      shards: this.shardCount,
       isChanging: this.#isChanging,
     })
   }
@@ -259,10 +261,10 @@ export class ShardedReliableQueue<T = unknown> {
    */
   async redrive(count = 100): Promise<number> {
     this.#handle.checked(() => integer('count', count, 1, 1_000))
-    const first = Math.floor(Math.random() * this.queues.length)
+    const first = Math.floor(Math.random() * this.shards.length)
     let moved = 0
     let failure: Error | undefined
-    for (const queue of [...this.queues.slice(first), ...this.queues.slice(0, first)]) {
+    for (const queue of [...this.shards.slice(first), ...this.shards.slice(0, first)]) {
       if (moved === count) break
       try {
         moved += await queue.redrive(count - moved)
@@ -440,7 +442,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   async *listAll(options: { state?: MessageState; pageSize?: number } = {}): AsyncGenerator<MessageInfo<T>, void> {
-    for (const queue of this.queues) yield* queue.listAll(options)
+    for (const queue of this.shards) yield* queue.listAll(options)
   }
 
   /**
@@ -480,7 +482,7 @@ export class ShardedReliableQueue<T = unknown> {
    * @example
    * ```ts
    * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 8, formerShards: 16 })
-   * const left = (await mails.sizes()).slice(mails.shards)
+   * const left = (await mails.sizes()).slice(mails.shardCount)
    * console.log(left.every((size) => size === 0) ? 'the last eight are empty' : left)
    * ```
    */
@@ -636,7 +638,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   on<K extends EventName>(name: K, listener: Listener<K>): this {
-    for (const queue of this.queues) queue.on(name, listener)
+    for (const queue of this.shards) queue.on(name, listener)
     return this
   }
 
@@ -653,7 +655,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   off<K extends EventName>(name: K, listener: Listener<K>): this {
-    for (const queue of this.queues) queue.off(name, listener)
+    for (const queue of this.shards) queue.off(name, listener)
     return this
   }
 

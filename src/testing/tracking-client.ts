@@ -42,7 +42,7 @@ export class TrackingClient extends RedelayedClient {
     options: ShardedReliableQueueOptions<T>,
   ): ShardedReliableQueue<NoInfer<T>> {
     const queue = super.getShardedReliableQueue<T>(name, options)
-    for (const shard of queue.queues) this.#reliable.set(shard.name, shard.identity.keys)
+    for (const shard of queue.shards) this.#reliable.set(shard.name, shard.identity.keys)
     this.#shards.set(name, [...(this.#shards.get(name) ?? []), ...queue.names])
     return queue
   }
@@ -86,5 +86,5 @@ export class TrackingClient extends RedelayedClient {
 }
 
 function partsOf(queue: WorkerQueue): readonly ReliableQueue[] {
-  return queue instanceof ShardedReliableQueue ? queue.queues : [queue]
+  return queue instanceof ShardedReliableQueue ? queue.shards : [queue]
 }

@@ -647,7 +647,7 @@ for (const where of ['one server', 'a cluster']) {
         await before.offerAll(numbers(160).map((value) => ({ value, delay: 20 })))
         const fewer = { shards: 4, formerShards: 16, name }
         const { queue: idle } = open({ ...fewer, deliver: false }) // so that all are pending while they are counted
-        expect(idle.shards).to.equal(4)
+        expect(idle.shardCount).to.equal(4)
         expect(idle.names).to.deep.equal(before.names)
         await idle.offerAll(numbers(40, 160).map((value) => ({ value, delay: 20 })))
         expect(await idle.sizes()).to.deep.equal([...new Array<number>(4).fill(20), ...new Array<number>(12).fill(10)])

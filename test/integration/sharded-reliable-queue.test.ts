@@ -473,6 +473,10 @@ for (const where of ['one server', 'a cluster']) {
         await queue.addMany(numbers(40, 80).map((id) => ({ payload: id, id, delay: LATER })))
         expect(await beyond()).to.equal(left)
         expect(await queue.containsMany(numbers(120))).to.equal(120)
+        expect(queue.shardCount).to.equal(3)
+        expect(queue.shards.map((shard) => shard.name)).to.deep.equal(before.names)
+        expect(await Promise.all(queue.shards.map((shard) => shard.size()))).to.deep.equal(await queue.sizes())
+        expect(queue.deadLetters.shards.map((shard) => shard.name)).to.deep.equal(before.names.map(deadLettersOf))
         for (const id of numbers(120)) await queue.reschedule(id, 0)
         await handled(queue, 120)
         expect(await beyond()).to.equal(0)
@@ -635,7 +639,7 @@ async function eventuallyAdds(queue: Queue, ids: readonly string[]): Promise<Add
   for (let attempt = 1; ; attempt++) {
     const error = await addingFails(queue, ids)
     const isWhole = error.failures.every(
-      ({ index }) => keySlot(queue.names[shardOfKey(ids[index]!, queue.shards)]!) < 5_461,
+      ({ index }) => keySlot(queue.names[shardOfKey(ids[index]!, queue.shardCount)]!) < 5_461,
     )
     if (isWhole || attempt === 20) return error
     await new Promise((resolve) => setTimeout(resolve, 500))

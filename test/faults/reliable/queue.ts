@@ -15,7 +15,7 @@ export function queueOf(
   const codec = codecs.json<Payload>()
   if (shards === undefined) return watch(client.getReliableQueue<Payload>(queue, { codec }), note)
   const sharded = client.getShardedReliableQueue<Payload>(queue, { shards, formerShards, codec })
-  for (const shard of sharded.queues) watch(shard, note)
+  for (const shard of sharded.shards) watch(shard, note)
   return sharded
 }
 
