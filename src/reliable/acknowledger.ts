@@ -18,6 +18,7 @@ import { toMillis } from '../timing/units.js'
 import { positive } from './add-options.js'
 import { Batches } from './batches.js'
 import { ReliableMessage, type MessageActions, type NegativeOptions } from './message.js'
+import { claimOf } from './receipt.js'
 
 /** A call that waits for its acknowledgement to be sent with the others of this turn. */
 interface Waiting {
@@ -84,29 +85,31 @@ export class Acknowledger<T> implements MessageActions {
 
   /** The first `unbegun` of the messages are not being handled yet; the others count as attempts from now on. */
   async extendMany(
-    messages: readonly ReliableMessage[],
+    claims: readonly (ReliableMessage | Claim)[],
     unbegun: number,
     visibilityTimeout: number | undefined,
   ): Promise<boolean[]> {
     const ms = visibilityTimeout === undefined ? AS_SET : positive('visibilityTimeout', visibilityTimeout)
     const heldUntil = visibilityTimeout === undefined ? undefined : performance.now() + visibilityTimeout
-    for (const message of messages) message.extensions++
+    const messages = claims.map((claim) => (claim instanceof ReliableMessage ? claim : undefined))
+    for (const message of messages) if (message) message.extensions++
     try {
-      const ends = await this.#store.extend(messages, ms, unbegun)
+      const ends = await this.#store.extend(claims, ms, unbegun)
       ends.forEach((end, at) => {
         if (end !== null) messages[at]?.onExtended(end, heldUntil)
       })
       return ends.map((end) => end !== null)
     } finally {
-      for (const message of messages) message.extensions--
+      for (const message of messages) if (message) message.extensions--
     }
   }
 
-  /** Throws unless all of them are messages of this queue. */
-  assertOwn(messages: readonly unknown[]): void {
-    messages.forEach((message, at) => {
+  /** The deliveries of messages and receipts. Throws unless the messages are of this queue. */
+  claimsOf<M extends ReliableMessage>(messages: readonly (M | string)[]): (M | Claim)[] {
+    return messages.map((message, at) => {
+      if (typeof message === 'string') return claimOf(`messages[${at}]`, message)
       const isMessage = message instanceof ReliableMessage
-      if (isMessage && message.queueKey === this.queueKey) return
+      if (isMessage && message.queueKey === this.queueKey) return message
       const received = isMessage ? inWords('one of another queue') : message
       throw new InvalidArgumentError(`messages[${at}]`, 'a message that was polled from this queue', received)
     })

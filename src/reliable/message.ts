@@ -1,4 +1,5 @@
 import type { Claim, PolledRecord } from '../store/reliable-scripts.js'
+import { receiptOf } from './receipt.js'
 import type { Headers } from './record.js'
 
 /** How a message that was not handled goes back. */
@@ -70,6 +71,14 @@ export class ReliableMessage<T = unknown> {
   /** When another consumer can get it, epoch milliseconds by the Redis clock. */
   get visibleUntil(): number {
     return this.#visibleUntil
+  }
+
+  /**
+   * This delivery as a short text of URL-safe characters. Every process can acknowledge, give back or extend the message with it, through a queue of
+   * the same name: where a message is handed on, such as over HTTP, it goes along. It has the message's id, and is as secret as the right to acknowledge.
+   */
+  get receipt(): string {
+    return receiptOf(this)
   }
 
   /** @internal */

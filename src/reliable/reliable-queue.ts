@@ -188,9 +188,10 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes messages: they were handled. One answer each: false for one that was not yours any more, and is left as it is.
+   * Removes messages: they were handled. One answer each: false for one that was not yours any more, and is left as it is. Instead of a message
+   * you can give its `receipt`, also one that another process has polled.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue, or is no receipt; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been removed
    *
    * @example
@@ -200,13 +201,13 @@ export class ReliableQueue<T = unknown> {
    * console.log(answers.filter((isDone) => !isDone).length, 'came too late')
    * ```
    */
-  async acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
-    this.#handle.checked(() => this.#acknowledger.assertOwn(messages))
-    return this.#handle.attribute(this.#acknowledger.acknowledgeMany(messages))
+  async acknowledge(...messages: readonly (ReliableMessage<T> | string)[]): Promise<boolean[]> {
+    const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
+    return this.#handle.attribute(this.#acknowledger.acknowledgeMany(claims))
   }
 
   /**
-   * Gives messages back: they were not handled. One answer each: false for one that was not yours any more, and is left as it is.
+   * Gives messages, or those of receipts, back: they were not handled. One answer each: false for one that was not yours any more, and is left as it is.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been given back
@@ -218,19 +219,19 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async negativeAcknowledge(
-    messages: readonly ReliableMessage<T>[],
+    messages: readonly (ReliableMessage<T> | string)[],
     options: NegativeOptions = {},
   ): Promise<boolean[]> {
-    const how = this.#handle.checked(() => {
-      this.#acknowledger.assertOwn(messages)
-      return giveBackOf(options)
-    })
-    return this.#handle.attribute(this.#acknowledger.giveBack(messages, how))
+    const { claims, how } = this.#handle.checked(() => ({
+      claims: this.#acknowledger.claimsOf(messages),
+      how: giveBackOf(options),
+    }))
+    return this.#handle.attribute(this.#acknowledger.giveBack(claims, how))
   }
 
   /**
-   * Extends the visibility of messages: to `visibilityTimeout` milliseconds from now (at least 1; default: what the queue says). One
-   * answer each: false for one that was not yours any more.
+   * Extends the visibility of messages, or those of receipts: to `visibilityTimeout` milliseconds from now (at least 1; default: what the queue
+   * says). One answer each: false for one that was not yours any more.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: the messages may have been extended
@@ -241,7 +242,7 @@ export class ReliableQueue<T = unknown> {
    * await mails.extend(messages, 60_000)
    * ```
    */
-  extend(messages: readonly ReliableMessage<T>[], visibilityTimeout?: number): Promise<boolean[]> {
+  extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: number): Promise<boolean[]> {
     return this.extendSome(messages, 0, visibilityTimeout)
   }
 
@@ -254,12 +255,12 @@ export class ReliableQueue<T = unknown> {
 
   /** @internal As `extend`; the first `unbegun` were prefetched and are not being handled yet. */
   async extendSome(
-    messages: readonly ReliableMessage<T>[],
+    messages: readonly (ReliableMessage<T> | string)[],
     unbegun: number,
     visibilityTimeout?: number,
   ): Promise<boolean[]> {
-    this.#handle.checked(() => this.#acknowledger.assertOwn(messages))
-    return this.#handle.attribute(this.#acknowledger.extendMany(messages, unbegun, visibilityTimeout))
+    const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
+    return this.#handle.attribute(this.#acknowledger.extendMany(claims, unbegun, visibilityTimeout))
   }
 
   /**

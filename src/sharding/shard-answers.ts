@@ -1,16 +1,23 @@
 import { InvalidArgumentError, inWords } from '../errors.js'
 import { ReliableMessage } from '../reliable/message.js'
+import { claimOf } from '../reliable/receipt.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import { placesOf } from './id-places.js'
 import { allOf, groupBy, type ReliableShards } from './reliable-shards.js'
 
-type Send<T> = (queue: ReliableQueue<T>, own: readonly ReliableMessage<T>[]) => Promise<boolean[]>
+/** A message, or the receipt of one. */
+type Handled<T> = ReliableMessage<T> | string
+
+type Send<T> = (queue: ReliableQueue<T>, own: readonly Handled<T>[]) => Promise<boolean[]>
 
 /** Acknowledges messages of several shards, or answers them otherwise: each shard gets one call for its own, all side by side. */
 export class ShardAnswers<T> {
+  readonly #shards: ReliableShards<T>
   readonly #byKey: ReadonlyMap<string, ReliableQueue<T>>
 
-  constructor({ queues }: ReliableShards<T>) {
-    this.#byKey = new Map(queues.map((queue) => [queue.identity.keys.messages, queue]))
+  constructor(shards: ReliableShards<T>) {
+    this.#shards = shards
+    this.#byKey = new Map(shards.queues.map((queue) => [queue.identity.keys.messages, queue]))
   }
 
   /** The shard that a message was polled from. */
@@ -19,16 +26,32 @@ export class ShardAnswers<T> {
   }
 
   /** The answers in the order of the messages. */
-  async send(messages: readonly ReliableMessage<T>[], send: Send<T>): Promise<boolean[]> {
-    const groups = groupBy(messages, (message, at) => this.#queueOf(`messages[${at}]`, message))
-    const answers = new Array<boolean>(messages.length)
-    const sendTo = async ([queue, indexes]: [ReliableQueue<T>, number[]]): Promise<void> => {
-      const own = indexes.flatMap((at) => messages[at] ?? [])
-      const answered = await send(queue, own)
-      indexes.forEach((at, position) => (answers[at] = answered[position] === true))
+  async send(messages: readonly Handled<T>[], send: Send<T>): Promise<boolean[]> {
+    const answers = messages.map(() => false)
+    let asked = messages.map((message, at) => ({ at, message, queues: this.#queuesOf(`messages[${at}]`, message) }))
+    while (asked.length > 0) {
+      const groups = groupBy(asked, ({ queues: [first] }) => first as ReliableQueue<T>)
+      const sendTo = async ([queue, positions]: [ReliableQueue<T>, number[]]): Promise<void> => {
+        const own = positions.flatMap((position) => asked[position] ?? [])
+        const answered = await send(
+          queue,
+          own.map(({ message }) => message),
+        )
+        own.forEach(({ at }, position) => (answers[at] = answered[position] === true))
+      }
+      await allOf(Array.from(groups, sendTo))
+      // a receipt does not name its shard: its message can be where another number of shards has put it
+      asked = asked
+        .filter(({ at, queues }) => answers[at] !== true && queues.length > 1)
+        .map((one) => ({ ...one, queues: one.queues.slice(1) }))
     }
-    await allOf(Array.from(groups, sendTo))
     return answers
+  }
+
+  /** Where the message is: of a receipt the shards where it can be, the likely one first. */
+  #queuesOf(what: string, message: Handled<T>): readonly ReliableQueue<T>[] {
+    if (typeof message !== 'string') return [this.#queueOf(what, message)]
+    return placesOf(claimOf(what, message).id, this.#shards).map((shard) => this.#shards.at(shard))
   }
 
   #queueOf(what: string, message: unknown): ReliableQueue<T> {

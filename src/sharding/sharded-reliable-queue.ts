@@ -176,7 +176,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes messages of any shards: they were handled. One answer each: false for one that was not yours any more, and is left as it is.
+   * Removes messages of any shards: they were handled. One answer each: false for one that was not yours any more, and is left as it is. Instead
+   * of a message you can give its `receipt`, also one that another process has polled.
    *
    * @throws InvalidArgumentError one of them was not polled from this queue; nothing was sent
    * @throws ConnectionError of one shard, after the others have answered; its `outcome` says whether any of the messages may have been removed
@@ -188,7 +189,7 @@ export class ShardedReliableQueue<T = unknown> {
    * console.log(answers.filter((isDone) => !isDone).length, 'came too late')
    * ```
    */
-  acknowledge(...messages: readonly ReliableMessage<T>[]): Promise<boolean[]> {
+  acknowledge(...messages: readonly (ReliableMessage<T> | string)[]): Promise<boolean[]> {
     return this.#handle.attribute(this.#answers.send(messages, (queue, own) => queue.acknowledge(...own)))
   }
 
@@ -204,7 +205,10 @@ export class ShardedReliableQueue<T = unknown> {
    * await mails.negativeAcknowledge(await mails.pollMany({ count: 10 }), { delay: 30_000 })
    * ```
    */
-  negativeAcknowledge(messages: readonly ReliableMessage<T>[], options: NegativeOptions = {}): Promise<boolean[]> {
+  negativeAcknowledge(
+    messages: readonly (ReliableMessage<T> | string)[],
+    options: NegativeOptions = {},
+  ): Promise<boolean[]> {
     const send = this.#answers.send(messages, (queue, own) => queue.negativeAcknowledge(own, options))
     return this.#handle.attribute(send)
   }
@@ -221,7 +225,7 @@ export class ShardedReliableQueue<T = unknown> {
    * await mails.extend(await mails.pollMany({ count: 10 }), 60_000)
    * ```
    */
-  extend(messages: readonly ReliableMessage<T>[], visibilityTimeout?: number): Promise<boolean[]> {
+  extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: number): Promise<boolean[]> {
     const send = this.#answers.send(messages, (queue, own) => queue.extend(own, visibilityTimeout))
     return this.#handle.attribute(send)
   }

@@ -350,6 +350,39 @@ describe('reliable queue', () => {
     })
   })
 
+  describe('receipts', () => {
+    it('another client acknowledges, extends and gives back by them what one has polled', async () => {
+      const { queue, name } = make()
+      const { queue: other } = make(makeClient(), name)
+      await queue.addMany(['a', 'b:\u00fc\n1', 'c'].map((id) => ({ payload: id, id })))
+      const receipts = (await queue.pollMany({ count: 3 })).map(({ receipt }) => receipt)
+      for (const receipt of receipts) expect(receipt).to.match(/^[A-Za-z0-9_-]{10,200}$/)
+      const [a = '', b = '', c = ''] = receipts
+      expect(await other.extend([a, b], 120_000)).to.deep.equal([true, true])
+      expect(((await queue.get('a'))?.visibleAt ?? 0) - (await redisNow())).to.be.greaterThan(100_000)
+      expect(await other.acknowledge(a, b)).to.deep.equal([true, true])
+      expect(await other.negativeAcknowledge([c, a], { error: new Error('busy') })).to.deep.equal([true, false])
+      const message = await taken(other)
+      expect([message.id, message.attempt]).to.deep.equal(['c', 2])
+      expect(await other.acknowledge(c), 'the receipt of the first delivery').to.deep.equal([false])
+      expect(await queue.acknowledge(message.receipt)).to.deep.equal([true])
+      expect(await queue.size()).to.equal(0)
+    })
+
+    it('what is no receipt is refused, and nothing is sent', async () => {
+      const { queue } = make()
+      await queue.add('a', { id: 'a' })
+      const message = await taken(queue)
+      const { receipt } = message
+      for (const wrong of ['', 'a', `${receipt}=`, `${receipt} `, receipt.slice(0, 8), 'A'.repeat(2_000)]) {
+        expect(await fails(queue.acknowledge(receipt, wrong), InvalidArgumentError)).to.include({ queue: queue.name })
+        await fails(queue.negativeAcknowledge([wrong]), InvalidArgumentError)
+        await fails(queue.extend([wrong]), InvalidArgumentError)
+      }
+      expect(await message.acknowledge()).to.equal(true)
+    })
+  })
+
   describe('changing', () => {
     it('cancels what no consumer has, and says when it is too late', async () => {
       const { queue } = make()

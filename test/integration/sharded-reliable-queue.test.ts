@@ -315,6 +315,19 @@ for (const where of ['one server', 'a cluster']) {
         expect(await queue.acknowledge()).to.deep.equal([])
       })
 
+      it('takes receipts, wherever another number of shards has put their messages', async () => {
+        const { queue: before, client, name } = open({ shards: 2 })
+        await before.addMany(numbers(30).map((id) => ({ payload: id, id })))
+        const receipts = (await before.pollMany({ count: 30 })).map(({ receipt }) => receipt)
+        const { queue } = open({ shards: 7, formerShards: 2, client, name })
+        expect(await queue.extend(receipts, 50_000)).to.deep.equal(receipts.map(() => true))
+        expect(await queue.negativeAcknowledge(receipts.slice(20))).to.deep.equal(numbers(10).map(() => true))
+        const answers = await queue.acknowledge(...receipts)
+        expect(answers).to.deep.equal(receipts.map((_, at) => at < 20))
+        expect(await queue.size()).to.equal(10)
+        expect(await rejection(queue.acknowledge('none'))).to.be.instanceOf(InvalidArgumentError)
+      })
+
       it('refuses messages of another queue, and sends nothing', async () => {
         const { queue, client } = open()
         const { queue: other } = open({ client })

@@ -46,16 +46,17 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
 
   // a worker acknowledges this way what its handlers completed
   const acknowledge = queue.acknowledge.bind(queue)
-  queue.acknowledge = (...messages) => answer(messages, 'done', () => acknowledge(...messages))
+  queue.acknowledge = (...messages) => answer(messages as readonly Message[], 'done', () => acknowledge(...messages))
 
   // and gives back so what no handler waits for any more
   const giveBack = queue.negativeAcknowledge.bind(queue)
-  queue.negativeAcknowledge = (messages, how) => answer(messages, saidBy(how), () => giveBack(messages, how))
+  queue.negativeAcknowledge = (messages, how) =>
+    answer(messages as readonly Message[], saidBy(how), () => giveBack(messages, how))
 
   // `extend` does so, too
   const extendSome = queue.extendSome.bind(queue)
   queue.extendSome = (messages, unbegun, visibility) =>
-    extension(messages, () => extendSome(messages, unbegun, visibility))
+    extension(messages as readonly Message[], () => extendSome(messages, unbegun, visibility))
   return queue
 }
 
