@@ -68,6 +68,7 @@ export type { AddItem, AddManyOptions, AddOptions, ExistingPolicy } from './reli
 export type { Added } from './reliable/additions.js'
 export type {
   ChangeBatch,
+  ChangePage,
   ChangeGroup,
   ChangeKind,
   ChangePosition,
@@ -75,7 +76,7 @@ export type {
   MessageChange,
 } from './reliable/change-stream/change.js'
 export type { ChangesConfig } from './reliable/change-stream/change-config.js'
-export type { ChangesOptions } from './reliable/change-stream/change-stream.js'
+export type { ChangesOptions, ReadChangesOptions } from './reliable/change-stream/change-stream.js'
 export type { ReliableQueueConfig } from './reliable/config.js'
 export type { MessageInfo, MessageState, ReliableQueueCounts } from './reliable/contents.js'
 export type { FailedAttempt } from './reliable/failures.js'

@@ -12,8 +12,8 @@ import type { AddItem, AddManyOptions, AddOptions, How, PendingMessage } from '.
 import { Adder } from './adder.js'
 import { Additions, type Added } from './additions.js'
 import { startAllEvents } from './change-stream/all-events.js'
-import type { ChangeBatch, ChangePosition, ChangeStatus } from './change-stream/change.js'
-import { ChangeStream, type ChangesOptions } from './change-stream/change-stream.js'
+import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change-stream/change.js'
+import { ChangeStream, type ChangesOptions, type ReadChangesOptions } from './change-stream/change-stream.js'
 import { Changes, type MoveMessages } from './changes.js'
 import { Claims, type PollManyOptions, type PollOptions } from './claims.js'
 import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from './config.js'
@@ -780,6 +780,44 @@ export class ReliableQueue<T = unknown> {
    */
   acknowledgeChanges(group: string, ...positions: readonly ChangePosition[]): Promise<number> {
     return this.#handle.attribute(this.#changeStream.acknowledge(group, positions))
+  }
+
+  /**
+   * One page of the change stream, without waiting and without a group, for a reader that keeps its position elsewhere. That the entry `after` is
+   * still there and what follows it are read in one step: with the status `'ok'` nothing is missing between them. A page has at most about
+   * 4 MiB, or one entry that is larger.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError, WrongTypeError
+   *
+   * @example
+   * ```ts
+   * const after = { epoch: 'AbCdEfGhIjKlMnOp', id: '1764000000000-0' } // from your database
+   * const { status, batches } = await mails.readChanges({ after, count: 100 })
+   * if (status !== 'ok') console.log('Redis has forgotten something:', status)
+   * const last = batches.at(-1)?.position
+   * if (last) await mails.releaseChanges('audit', last.id) // once it is stored
+   * ```
+   */
+  readChanges(options: ReadChangesOptions): Promise<ChangePage> {
+    return this.#handle.attribute(this.#changeStream.page(options))
+  }
+
+  /**
+   * Says that a group has all entries of the change stream up to this one, which `readChanges` gave; the group is made if there is none, and
+   * nobody else may read for it. Where changes are kept for groups, what all groups are done with goes. False, and nothing was done, when the
+   * group is further, the stream does not have the entry, or the queue keeps no changes. `'0-0'` only makes the group.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError it may have been released; it can be repeated
+   *
+   * @example
+   * ```ts
+   * console.log(await mails.releaseChanges('audit', '1764000000000-0'))
+   * ```
+   */
+  releaseChanges(group: string, id: string): Promise<boolean> {
+    return this.#handle.attribute(this.#changeStream.release(group, id))
   }
 
   /**

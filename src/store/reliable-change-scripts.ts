@@ -3,6 +3,17 @@ import * as generated from './scripts/generated.js'
 import { asArray, asFlag, asInteger, asText } from './replies.js'
 import { script } from './script.js'
 
+/** Whether an entry is still there: the queue keeps no changes, has begun another epoch, has gone back in time, or has trimmed it. */
+export type ReadStatus = 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
+
+export interface ReadReply {
+  readonly status: ReadStatus
+  readonly epoch: string | null
+  readonly last: string | null
+  /** As XRANGE gives them. */
+  readonly entries: readonly unknown[]
+}
+
 /** Where a reader begins, or why it cannot. */
 export type OpenReply =
   { readonly outcome: 'ok'; readonly after: string } | { readonly outcome: 'off' | 'epoch' | 'rewound' | 'trimmed' }
@@ -25,6 +36,8 @@ export interface StatusReply {
 
 /** The scripts of the change stream with the decoders of their replies. */
 export const openChanges = script(generated.reliableOpenChanges, asOpenReply)
+export const readChanges = script(generated.reliableReadChanges, asReadReply)
+export const releaseChanges = script(generated.reliableReleaseChanges, asFlag)
 export const acknowledgeChanges = script(generated.reliableAcknowledgeChanges, asInteger)
 export const removeChangeGroup = script(generated.reliableRemoveChangeGroup, asFlag)
 export const inspectChanges = script(generated.reliableInspectChanges, asInspected)
@@ -33,6 +46,15 @@ export const changeStatus = script(generated.reliableChangeStatus, asStatusReply
 function asInspected(reply: unknown): { examined: number; foreign: number } {
   const [examined, foreign] = asArray(reply)
   return { examined: asInteger(examined), foreign: asInteger(foreign) }
+}
+
+const READ_STATUSES: readonly string[] = ['ok', 'off', 'epoch', 'rewound', 'trimmed'] satisfies ReadStatus[]
+
+function asReadReply(reply: unknown): ReadReply {
+  const [first, epoch, last, entries] = asArray(reply)
+  const status = asText(first)
+  if (!READ_STATUSES.includes(status)) throw new InternalError('read-changes-reply', 'it has an unknown status')
+  return { status: status as ReadStatus, epoch: orNull(epoch), last: orNull(last), entries: asArray(entries) }
 }
 
 function asOpenReply(reply: unknown): OpenReply {

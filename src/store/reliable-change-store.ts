@@ -1,7 +1,7 @@
 import type { ReliableKeys } from '../keys.js'
 import { asArray, asBytesOrNull, asText } from './replies.js'
 import * as scripts from './reliable-change-scripts.js'
-import type { OpenReply, StatusReply } from './reliable-change-scripts.js'
+import type { OpenReply, ReadStatus, StatusReply } from './reliable-change-scripts.js'
 import { run } from './run.js'
 import type { Sender } from './sender.js'
 
@@ -18,6 +18,14 @@ export interface StreamEntry {
 export interface Reader {
   readonly group: string
   readonly consumer: string
+}
+
+/** Entries after one, if that one is still there. */
+export interface StreamPage {
+  readonly status: ReadStatus
+  readonly epoch: string | null
+  readonly last: string | null
+  readonly entries: readonly StreamEntry[]
 }
 
 const FIELD = 'changes'
@@ -73,6 +81,22 @@ export class ReliableChangeStore {
       next: asText(next),
       entries: asArray(entries).flatMap((entry) => (entry === null ? [] : [asEntry(entry)])),
     }
+  }
+
+  /** At most `count` entries after one, and one entry more than fit into `bytes`; with an epoch, that one must be an entry of it. */
+  async readPage(
+    after: { readonly id: string; readonly epoch: string | null },
+    count: number,
+    bytes: number,
+  ): Promise<StreamPage> {
+    const args = { after: after.id, epoch: after.epoch ?? '', count, bytes }
+    const { entries, ...page } = await run(this.#sender, scripts.readChanges, this.#keys, args, { idempotent: true })
+    return { ...page, entries: entries.map(asEntry) }
+  }
+
+  /** The group has all entries up to this one. */
+  release(group: string, id: string): Promise<boolean> {
+    return run(this.#sender, scripts.releaseChanges, this.#keys, { group, id }, { idempotent: true })
   }
 
   async acknowledge(group: string, ids: readonly string[]): Promise<number> {

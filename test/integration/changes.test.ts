@@ -251,6 +251,43 @@ describe('the changes of a reliable queue', function () {
     expect(await queue.getConfig()).to.deep.equal({})
   })
 
+  it('can be read by pages, from a position that is kept elsewhere', async () => {
+    const { queue, key } = await make({ keep: 'groups', payloads: true })
+    expect(await queue.releaseChanges('journal', '0-0')).to.equal(true)
+    await queue.addMany(['a', 'b'].map((id) => ({ payload: id, id })))
+    await rawClient().xadd(key, '*', 'any', 'thing')
+    await queue.remove('a')
+    const { status, epoch, last, batches } = await queue.readChanges({ after: { id: '0-0', epoch: null } })
+    expect([status, batches.length]).to.deep.equal(['ok', 3])
+    expect(batches.map(({ changes }) => changes.map(({ change, id }) => `${change} ${id}`))).to.deep.equal([
+      ['added a', 'added b'],
+      [],
+      ['removed a'],
+    ])
+    const positions = batches.map(({ position }) => position)
+    for (const position of positions) expect(position.epoch).to.equal(epoch)
+    expect(positions[2]?.id).to.equal(last)
+    const [after = { epoch: '', id: '' }] = positions
+    expect((await queue.readChanges({ after, count: 1 })).batches.map(({ position }) => position)).to.deep.equal([
+      positions[1],
+    ])
+    expect(await queue.releaseChanges('journal', positions[1]?.id ?? '')).to.equal(true)
+    expect((await queue.changeStatus()).first).to.equal(positions[1]?.id)
+    expect(await queue.readChanges({ after })).to.deep.equal({ status: 'trimmed', epoch, last, batches: [] })
+  })
+
+  it('are read in pages of a few megabytes, however large their payloads are', async function () {
+    this.timeout(30_000)
+    const { queue } = await make({ keep: 'groups', payloads: true })
+    const payload = 'x'.repeat(3 * 1024 * 1024)
+    for (let n = 0; n < 4; n++) await queue.add(payload, { id: String(n) })
+    const first = await queue.readChanges({ after: { id: '0-0', epoch: null } })
+    expect(first.batches.map(({ changes }) => changes[0]?.id)).to.deep.equal(['0', '1'])
+    const after = first.batches.at(-1)?.position ?? { id: '', epoch: '' }
+    const second = await queue.readChanges({ after })
+    expect(second.batches.map(({ changes }) => changes[0]?.id)).to.deep.equal(['2', '3'])
+  })
+
   it('wrong options are refused', async () => {
     const { queue } = await make()
     const wrong: unknown[] = [
@@ -270,6 +307,21 @@ describe('the changes of a reliable queue', function () {
       const refused = await rejection(queue.changes(options).next())
       expect(refused, JSON.stringify(options)).to.include({ code: 'ERR_INVALID_ARGUMENT' })
     }
+    const start = { id: '0-0', epoch: null }
+    for (const options of [
+      {},
+      { after: null },
+      { after: { id: 'x', epoch: null } },
+      { after: { id: '1-1', epoch: 'é' } },
+      { after: start, count: 0 },
+      { after: start, count: 10_001 },
+      { after: start, group: 'g' },
+    ]) {
+      const refused = await rejection(queue.readChanges(options as never))
+      expect(refused, JSON.stringify(options)).to.include({ code: 'ERR_INVALID_ARGUMENT' })
+    }
+    expect(await rejection(queue.releaseChanges('', '1-1'))).to.include({ code: 'ERR_INVALID_ARGUMENT' })
+    expect(await rejection(queue.releaseChanges('g', 'x'))).to.include({ code: 'ERR_INVALID_ARGUMENT' })
   })
 
   it('end with the signal, and with the client', async () => {

@@ -518,6 +518,143 @@ describe('the change stream', () => {
     })
   })
 
+  describe('reading by pages', () => {
+    const read = (
+      queue: ReliableFixture,
+      args: { after?: string; epoch?: string; count?: number; bytes?: number } = {},
+    ) => {
+      const { config, changes } = queue.keys
+      const given = { after: '0-0', epoch: '', count: 100, bytes: 1_000_000, ...args }
+      return run(rig.sender, changeScripts.readChanges, { config, changes }, given)
+    }
+    const release = (queue: ReliableFixture, group: string, id: string): Promise<boolean> => {
+      const { config, changes } = queue.keys
+      return run(rig.sender, changeScripts.releaseChanges, { config, changes }, { group, id })
+    }
+    const idsOf = async (queue: ReliableFixture): Promise<string[]> =>
+      (await rig.redis.xrange(queue.keys.changes, '-', '+')).map(([id]) => id)
+    const readIds = async (...args: Parameters<typeof read>): Promise<string[]> =>
+      (await read(...args)).entries.map((entry) => String((entry as unknown[])[0]))
+    const filled = async (setting: string, count = 30): Promise<ReliableFixture> => {
+      const queue = await rig.queue(keeping({}, setting))
+      for (let n = 0; n < count; n++) await add([String(n), '0,0,,,0,,', ''])(rig.sender, queue)
+      return queue
+    }
+
+    it('has nothing when the queue keeps no changes', async () => {
+      expect(await read(await rig.queue())).to.deep.equal({ status: 'off', epoch: null, last: null, entries: [] })
+    })
+
+    it('has nothing before the first change', async () => {
+      const queue = await rig.queue(keeping({}, ON))
+      await rig.redis.unlink(queue.keys.changes)
+      const nothing = { status: 'ok', epoch: 'epoch', last: null, entries: [] }
+      expect(await read(queue)).to.deep.equal(nothing)
+      expect(await read(queue, { epoch: 'epoch' })).to.deep.equal(nothing)
+    })
+
+    it('has what follows an entry, in order, at most so many', async () => {
+      const queue = await filled(ON)
+      const ids = await idsOf(queue)
+      expect(await readIds(queue)).to.deep.equal(ids)
+      expect(await readIds(queue, { after: ids[3] ?? '', epoch: 'epoch', count: 11 })).to.deep.equal(ids.slice(4, 15))
+      expect(await readIds(queue, { after: ids[3] ?? '', count: 1 })).to.deep.equal([ids[4]])
+      const atEnd = await read(queue, { after: ids[29] ?? '', epoch: 'epoch' })
+      expect(atEnd).to.deep.equal({ status: 'ok', epoch: 'epoch', last: ids[29], entries: [] })
+    })
+
+    it('ends with the entry that makes it too long', async () => {
+      const queue = await filled(ON)
+      const ids = await idsOf(queue)
+      const [[, fields] = ['', []]] = await rig.redis.xrange(queue.keys.changes, '-', '+', 'COUNT', 1)
+      const size = fields.join('').length
+      expect(await readIds(queue, { bytes: 1 })).to.deep.equal([ids[0]])
+      expect(await readIds(queue, { bytes: 2 * size })).to.deep.equal(ids.slice(0, 2))
+      expect(await readIds(queue, { bytes: 9 * size + 1 })).to.deep.equal(ids.slice(0, 10))
+    })
+
+    it('says that the entry is not there any more, and why', async () => {
+      const queue = await filled(ON, 3)
+      const [first = '', second = '', last = ''] = await idsOf(queue)
+      const reading = async (after: string, epoch: string): Promise<unknown> => {
+        const { status, last: newest, entries } = await read(queue, { after, epoch })
+        return [status, newest, entries.length]
+      }
+      expect(await reading(first, 'epoch')).to.deep.equal(['ok', last, 2])
+      expect(await reading(first, 'other')).to.deep.equal(['epoch', last, 0])
+      expect(await reading(`${Number.parseInt(last, 10) + 1}-0`, 'epoch')).to.deep.equal(['rewound', last, 0])
+      await rig.redis.xdel(queue.keys.changes, second)
+      expect(await reading(second, 'epoch')).to.deep.equal(['trimmed', last, 0])
+      await rig.redis.unlink(queue.keys.changes)
+      expect(await reading(first, 'epoch')).to.deep.equal(['rewound', null, 0])
+    })
+
+    it('releases what all groups have, but for the last of these', async () => {
+      const queue = await filled('g,100,,0,epoch', 6)
+      const ids = await idsOf(queue)
+      expect(await release(queue, 'one', '0-0')).to.equal(true)
+      expect(await release(queue, 'two', '0-0')).to.equal(true)
+      expect(await release(queue, 'one', ids[4] ?? '')).to.equal(true)
+      expect(await idsOf(queue)).to.deep.equal(ids)
+      expect(await release(queue, 'two', ids[2] ?? '')).to.equal(true)
+      expect(await idsOf(queue)).to.deep.equal(ids.slice(2))
+      expect((await read(queue, { after: ids[2] ?? '', epoch: 'epoch' })).status).to.equal('ok')
+      expect(await release(queue, 'two', ids[5] ?? '')).to.equal(true)
+      expect(await idsOf(queue)).to.deep.equal(ids.slice(4))
+      const { config, changes } = queue.keys
+      const { groups } = await run(rig.sender, changeScripts.changeStatus, { config, changes }, {})
+      expect(groups.map(({ name, pending, consumers }) => [name, pending, consumers])).to.deep.equal([
+        ['one', 0, 1],
+        ['two', 0, 1],
+      ])
+      for (const { idleMs } of groups) expect(idleMs).to.be.within(0, 60_000)
+      await release(queue, 'one', ids[5] ?? '')
+      const after = await run(rig.sender, changeScripts.changeStatus, { config, changes }, {})
+      expect(after.groups.map(({ lag }) => lag ?? 0)).to.deep.equal([0, 0])
+    })
+
+    it('goes no step back, and to no entry that is not there', async () => {
+      const queue = await filled('g,100,,0,epoch', 5)
+      const ids = await idsOf(queue)
+      expect(await release(queue, 'g', ids[3] ?? '')).to.equal(true)
+      expect(await idsOf(queue)).to.deep.equal(ids.slice(3))
+      for (const id of [ids[3] ?? '', ids[1] ?? '', '0-0', `${Number.parseInt(ids[4] ?? '', 10) + 9}-0`]) {
+        expect(await release(queue, 'g', id), id).to.equal(false)
+      }
+      expect(await idsOf(queue)).to.deep.equal(ids.slice(3))
+    })
+
+    it('a group does not hide that the stream went', async () => {
+      const queue = await filled('g,100,,0,epoch', 1)
+      const [id = ''] = await idsOf(queue)
+      await rig.redis.unlink(queue.keys.changes)
+      expect(await release(queue, 'g', id)).to.equal(false)
+      expect(await rig.redis.exists(queue.keys.changes)).to.equal(0)
+      expect(await release(queue, 'g', '0-0')).to.equal(true)
+      expect((await read(queue, { after: id, epoch: 'epoch' })).status).to.equal('epoch')
+    })
+
+    it('makes no group when the queue keeps no changes', async () => {
+      const queue = await rig.queue()
+      expect(await release(queue, 'g', '0-0')).to.equal(false)
+      expect(await rig.redis.exists(queue.keys.changes)).to.equal(0)
+    })
+
+    it('leaves the stream of the last ones as it is', async () => {
+      const queue = await filled(ON, 4)
+      const ids = await idsOf(queue)
+      expect(await release(queue, 'g', ids[3] ?? '')).to.equal(true)
+      expect(await idsOf(queue)).to.deep.equal(ids)
+    })
+
+    it('a key of another type is an error', async () => {
+      const queue = await rig.queue(keeping({}, ON))
+      await queue.block('changes')
+      expect(await rejection(read(queue))).to.include({ code: 'ERR_WRONG_TYPE' })
+      expect(await rejection(release(queue, 'g', '0-0'))).to.include({ code: 'ERR_WRONG_TYPE' })
+    })
+  })
+
   it('what a stranger wrote is counted by a look at the last entries', async () => {
     const queue = await rig.queue(keeping({}, ON))
     await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)

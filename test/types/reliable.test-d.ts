@@ -3,6 +3,7 @@ import {
   createClient,
   type Added,
   type ChangeBatch,
+  type ChangePage,
   type ChangeStatus,
   type HandlerContext,
   type ReliableMessage,
@@ -36,6 +37,8 @@ export async function queues(): Promise<void> {
   for await (const batch of mails.changes({ group: 'g', from: 'start' })) {
     is<ChangeBatch>()(batch)
     is<number>()(await mails.acknowledgeChanges('g', batch.position))
+    is<ChangePage>()(await mails.readChanges({ after: batch.position, count: 10 }))
+    is<boolean>()(await mails.releaseChanges('g', batch.position.id))
   }
   is<ChangeStatus>()(await mails.changeStatus())
   is<() => Promise<void>>()(await mails.allEvents())

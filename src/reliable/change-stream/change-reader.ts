@@ -1,19 +1,17 @@
 import {
   ChangesLostError,
   CommandError,
-  DecodeError,
   InternalError,
   RedelayedError,
   ShutdownError,
   UnsupportedOperationError,
   toError,
-  toRedelayed,
 } from '../../errors.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore, StreamEntry } from '../../store/reliable-change-store.js'
 import { backoffDelay } from '../../timing/backoff.js'
 import { abortablePause } from '../../timing/pause.js'
-import { readEntry } from './change-entry.js'
+import { batchOf } from './change-batch.js'
 import { openStream, type Start } from './open-stream.js'
 import type { ChangeBatch } from './change.js'
 
@@ -140,18 +138,14 @@ export class ChangeReader {
   }
 
   /** What cannot be read is reported, and keeps nothing back. */
-  async #batchOf({ id, value, isGone }: StreamEntry): Promise<ChangeBatch | undefined> {
+  async #batchOf(entry: StreamEntry): Promise<ChangeBatch | undefined> {
     const { handle } = this.#params
-    if (isGone) return this.#passOver(id)
-    try {
-      if (value === null) throw new DecodeError('changes', 'it is no entry of this package')
-      const { epoch, client, changes } = readEntry(value)
-      return { position: { epoch, id }, at: Number.parseInt(id, 10), client, changes }
-    } catch (thrown) {
-      const error = handle.withQueueName(toRedelayed(thrown))
-      handle.context.hub.emit('quarantined', { queue: handle.name, reason: 'undecodable', count: 1, error })
-      return this.#passOver(id)
-    }
+    if (entry.isGone) return this.#passOver(entry.id)
+    const batch = batchOf(entry)
+    if (!('error' in batch)) return batch
+    const error = handle.withQueueName(batch.error)
+    handle.context.hub.emit('quarantined', { queue: handle.name, reason: 'undecodable', count: 1, error })
+    return this.#passOver(entry.id)
   }
 
   async #passOver(id: string): Promise<undefined> {

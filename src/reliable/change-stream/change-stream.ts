@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { InvalidArgumentError } from '../../errors.js'
-import { nonEmptyString, onlyKnown } from '../../options.js'
+import { integer, nonEmptyString, onlyKnown } from '../../options.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { ReliableChangeStore } from '../../store/reliable-change-store.js'
 import { positive } from '../add-options.js'
-import type { ChangeBatch, ChangePosition, ChangeStatus } from './change.js'
+import { batchOf } from './change-batch.js'
+import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change.js'
 import { ChangeReader } from './change-reader.js'
 import { closeWithClient } from './close-with-client.js'
 import type { Start } from './open-stream.js'
@@ -31,10 +32,20 @@ export interface ChangesOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+export interface ReadChangesOptions {
+  /** The entry after which the page begins, `'0-0'` for the beginning; with an epoch the status says whether it is still there. */
+  readonly after: { readonly id: string; readonly epoch: string | null }
+  /** How many entries at most. 1 to 10,000; default 200. */
+  readonly count?: number | undefined
+}
+
 const OPTIONS = ['group', 'consumer', 'from', 'claimAfter', 'signal'] as const
 const CLAIM_AFTER_MS = 60_000
 const CONSUMER_BYTES = 9
+/** A page ends with the entry that makes it longer. */
+const PAGE_BYTES = 4 * 1024 * 1024
 const ID = /^\d{1,16}-\d{1,16}$/
+const NO_EPOCH = '-'
 const EPOCH = /^~?[\w-]{1,32}$/
 
 /** Reads the changes of one queue, and says how far its readers are. */
@@ -84,6 +95,32 @@ export class ChangeStream {
 
   async removeGroup(group: string): Promise<boolean> {
     return this.#store.removeGroup(nonEmptyString('group', group))
+  }
+
+  async page(options: ReadChangesOptions): Promise<ChangePage> {
+    onlyKnown('options', options, ['after', 'count'])
+    const { after, count = 200 } = options
+    const asPosition = assertPosition('after', { ...after, epoch: after?.epoch ?? NO_EPOCH })
+    const { entries, ...page } = await this.#store.readPage(
+      { id: asPosition.id, epoch: after.epoch },
+      integer('count', count, 1, 10_000),
+      PAGE_BYTES,
+    )
+    const { name, context } = this.#handle
+    const batches = entries.map((entry): ChangeBatch => {
+      const batch = batchOf(entry)
+      if (!('error' in batch)) return batch
+      const error = this.#handle.withQueueName(batch.error)
+      context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: 1, error })
+      const position = { epoch: page.epoch ?? '', id: entry.id }
+      return { position, at: Number.parseInt(entry.id, 10), client: '', changes: [] }
+    })
+    return { ...page, batches }
+  }
+
+  async release(group: string, id: string): Promise<boolean> {
+    const { id: checked } = assertPosition('id', { id, epoch: NO_EPOCH })
+    return this.#store.release(nonEmptyString('group', group), checked)
   }
 
   status(): Promise<ChangeStatus> {

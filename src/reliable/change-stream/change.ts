@@ -65,6 +65,21 @@ export interface ChangeBatch {
   readonly changes: readonly MessageChange[]
 }
 
+/** One page of the change stream, read after an entry. */
+export interface ChangePage {
+  /**
+   * `'ok'`, or what became of that entry: `'epoch'`: the stream has begun anew; `'rewound'`: Redis went back in time, and the last entry is an
+   * earlier one; `'trimmed'`: it is gone, and there can be later ones; `'off'`: the queue keeps no changes.
+   */
+  readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
+  /** Of the queue now; `null`: it keeps no changes. */
+  readonly epoch: string | null
+  /** The id of the last entry that there ever was; `null` for none. */
+  readonly last: string | null
+  /** None unless the status is `'ok'`. What is no entry of this package is a batch without changes. */
+  readonly batches: readonly ChangeBatch[]
+}
+
 /** How far one group of readers is. */
 export interface ChangeGroup {
   readonly name: string

@@ -1,0 +1,53 @@
+-- Read a page of the change stream without a group: the entries after one, and whether that one is still there. So what follows it is
+-- all that happened since. The page ends with the entry that makes it longer than `bytes`.
+--
+-- KEYS[1] config   hash    what `setConfig` and pausing say
+-- KEYS[2] changes  stream  what the scripts have changed
+--
+-- ARGV[1] after  text     the id of an entry, or '0-0' for all
+-- ARGV[2] epoch  text     of that entry; "" when it need not be there
+-- ARGV[3] count  integer  so many entries at most
+-- ARGV[4] bytes  integer  so many bytes of entries
+--
+-- returns {'ok' or 'off' when the queue keeps no changes; where the stream does not have that entry any more 'epoch', 'rewound' or 'trimmed';
+--   the epoch of the queue or "", the id of the last entry that there ever was or "", the entries as XRANGE gives them}
+local config, changes = KEYS[1], KEYS[2]
+local after, epoch, count, bytes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+-- include shared/change-log.lua
+
+-- include shared/stream-ids.lua
+
+local STEP = 8 -- entries that one command reads: each can have 16 MiB
+
+local function sizeOf(entry)
+  local size = 0
+  for _, field in ipairs(entry[2]) do size = size + #field end
+  return size
+end
+
+local function read()
+  local entries, size, from = {}, 0, after
+  while #entries < count and size < bytes do
+    local left = count - #entries
+    local some = redis.call('XRANGE', changes, '(' .. from, '+', 'COUNT', left < STEP and left or STEP)
+    for _, entry in ipairs(some) do
+      if size >= bytes then break end
+      entries[#entries + 1], size, from = entry, size + sizeOf(entry), entry[1]
+    end
+    if #some < STEP then break end
+  end
+  return entries
+end
+
+local log = logOf(config)
+if not log then return {'off', '', '', {}} end
+local isThere = redis.call('EXISTS', changes) == 1
+local last = isThere and byName(redis.call('XINFO', 'STREAM', changes))['last-generated-id'] or '0-0'
+local shown = last == '0-0' and '' or last
+if epoch ~= '' then
+  if epoch ~= log.epoch then return {'epoch', log.epoch, shown, {}} end
+  if isBefore(last, after) then return {'rewound', log.epoch, shown, {}} end
+  if after ~= '0-0' and #redis.call('XRANGE', changes, after, after) == 0 then return {'trimmed', log.epoch, shown, {}} end
+end
+return {'ok', log.epoch, shown, isThere and read() or {}}

@@ -1,0 +1,49 @@
+-- Say that a group has all entries up to one, although it did not read them as a group; it is made if there is none. Where the stream is
+-- kept for the groups, what all of them have goes.
+--
+-- KEYS[1] config   hash    what `setConfig` and pausing say
+-- KEYS[2] changes  stream  what the scripts have changed
+--
+-- ARGV[1] group  text
+-- ARGV[2] id     text  of an entry that is there, or '0-0' for none
+--
+-- returns 1; or 0, and nothing was done, when the queue keeps no changes, when the group is further, and when there is no such entry:
+--   Redis went back in time, and what comes after the entry is not what the caller has
+local config, changes = KEYS[1], KEYS[2]
+local group, id = ARGV[1], ARGV[2]
+
+-- include shared/change-log.lua
+
+-- include shared/stream-ids.lua
+
+-- include shared/trim-changes.lua
+
+local log = logOf(config)
+if not log then return 0 end
+if redis.call('EXISTS', changes) == 0 then
+  if id ~= '0-0' then return 0 end
+  -- a stream that went takes changes with it, and what a group makes in its place must not hide that
+  log.epoch = epochAfter(log.epoch)
+  redis.call('HSET', config, 'changes', log.prefix .. log.epoch)
+end
+if id ~= '0-0' and #redis.call('XRANGE', changes, id, id) == 0 then return 0 end
+
+local made = redis.pcall('XGROUP', 'CREATE', changes, group, id, 'MKSTREAM')
+if type(made) == 'table' and made.err then
+  if string.sub(made.err, 1, 9) ~= 'BUSYGROUP' then return redis.error_reply(made.err) end
+  for _, one in ipairs(groupsOf(changes)) do
+    if one.name == group and not isBefore(one.last, id) then return 0 end
+  end
+  redis.call('XGROUP', 'SETID', changes, group, id)
+end
+if log.keep == 'g' then trimChanges(changes, groupsOf(changes)) end
+
+-- The server counts what a group has not read only where it knows how much it has (from Redis 7 on).
+local stream = byName(redis.call('XINFO', 'STREAM', changes))
+local first = redis.call('XRANGE', changes, '-', '+', 'COUNT', 1)[1]
+if stream['entries-added'] and first and first[1] == id then
+  redis.call('XGROUP', 'SETID', changes, group, id, 'ENTRIESREAD', stream['entries-added'] - stream.length + 1)
+end
+-- A reader that asks for nothing: by it others see that somebody reads for this group.
+redis.call('XREADGROUP', 'GROUP', group, 'released', 'COUNT', 1, 'STREAMS', changes, '0')
+return 1
