@@ -1,9 +1,10 @@
 import { begin, drop, replace, setValue, type Fault } from './plant.js'
 
-/** Faults that somebody could put into the code; the simulation has to find each of them. */
+/** Faults that could be put into the code; the simulation has to find each of them. */
 export const BROKEN_VARIANTS: readonly Fault[] = [
   {
     what: 'a stale reply replaces the deadline',
+    firstSeed: 211,
     changes: [replace('afterReply', 'Math.min(state.deadline, next)', 'next')],
   },
   {
@@ -12,6 +13,7 @@ export const BROKEN_VARIANTS: readonly Fault[] = [
   },
   {
     what: 'a wake-up during a script is forgotten (no `again`)',
+    firstSeed: 3_442,
     changes: [replace('requestScript', '{ ...state, again: true }', 'state')],
   },
   {

@@ -9,6 +9,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** A fault that somebody could put into the code. */
 export interface Fault {
   readonly what: string
+  /** Where the search begins: a seed that shows the fault as the code is now. It may grow old: the search goes on from there. */
+  readonly firstSeed?: number
   readonly changes: readonly Change[]
 }
 

@@ -37,7 +37,7 @@ describe('Simulation of many clients, with faults', function () {
   describe('finds out when the code is broken', () => {
     for (const variant of BROKEN_VARIANTS) {
       it(variant.what, async () => {
-        const found = await firstViolation(await loadCode(variant))
+        const found = await firstViolation(await loadCode(variant), variant.firstSeed)
         expect(found, 'not found').to.be.a('string')
       })
     }
@@ -72,8 +72,8 @@ describe('Simulation of many clients, with faults', function () {
     return { scripts: scripts / delivered, lateness: lateness / delivered }
   }
 
-  async function firstViolation(code: Code): Promise<string | undefined> {
-    for (let seed = 1; seed <= SEEDS_TO_FIND; seed++) {
+  async function firstViolation(code: Code, firstSeed = 1): Promise<string | undefined> {
+    for (let seed = firstSeed; seed < firstSeed + SEEDS_TO_FIND; seed++) {
       const { violation } = await simulate(seed, code)
       if (violation !== undefined) return violation
     }

@@ -1,14 +1,10 @@
 import { begin, drop, replace, type Fault } from '../plant.js'
 
-export interface BrokenClient extends Fault {
-  /** Where the search begins for a fault that few seeds show: one that shows it as the code is now. Any other finds it, too, but later. */
-  readonly firstSeed?: number
-}
-
 /** Faults that could be put into the connections, the offers, the waits and the worker; the simulation has to find each. */
-export const BROKEN_CLIENTS: readonly BrokenClient[] = [
+export const BROKEN_CLIENTS: readonly Fault[] = [
   {
     what: 'the silence of a server that owes replies has no limit (no commandTimeout)',
+    firstSeed: 18,
     changes: [
       drop('SingleTopology', 'dropWhenStuck($$arguments)'),
       replace('SingleTopology', 'socketTimeout: $limit', 'socketTimeout: undefined'),
@@ -16,10 +12,12 @@ export const BROKEN_CLIENTS: readonly BrokenClient[] = [
   },
   {
     what: 'opening a connection has no time limit',
+    firstSeed: 21,
     changes: [replace('Opening.restart', 'setTimeout($giveUp, $limit)', 'setTimeout($giveUp, 3_600_000)')],
   },
   {
     what: 'a repetition is overtaken by its first attempt (a broken connection is not ended at the server)',
+    firstSeed: 30,
     changes: [replace('Predecessors.end', '[...this.#broken].filter($isHere)', '[]')],
   },
   {
@@ -34,6 +32,7 @@ export const BROKEN_CLIENTS: readonly BrokenClient[] = [
   },
   {
     what: 'an offer is repeated when it may have been delivered',
+    firstSeed: 14,
     changes: [
       replace('Offers.#limit', '$startedAt + $due.delayMs', '$startedAt + $due.delayMs + 3_600_000'),
       // either check alone is nearly enough
@@ -42,24 +41,32 @@ export const BROKEN_CLIENTS: readonly BrokenClient[] = [
   },
   {
     what: 'an element that comes for a take that was aborted is dropped',
+    firstSeed: 88,
     changes: [replace('Waiters.serve', '[...$wanting, ...$ended]', '[...$wanting]')],
   },
   {
     what: 'a take that ends is not unblocked at the server',
+    firstSeed: 15,
     changes: [drop('BlockingConnection.#interrupt', 'void this.#unblock($call)')],
   },
   {
     what: 'no transfer when the subscription is acknowledged',
+    firstSeed: 35,
     changes: [drop('Subscriber.#subscribe', '$listener.onSubscribed()')],
   },
-  { what: 'no sweep', changes: [drop('Sweeper.#tick', 'this.#sweep($member)')] },
+  {
+    what: 'no sweep',
+    firstSeed: 19,
+    changes: [drop('Sweeper.#tick', 'this.#sweep($member)')],
+  },
   {
     what: 'a half-open subscriber is not noticed (no ping)',
-    firstSeed: 685,
+    firstSeed: 1120,
     changes: [begin('keepPinging', 'return')],
   },
   {
     what: 'a failed transfer or poll is not tried again',
+    firstSeed: 12,
     changes: [replace('backOff', 'now + backoffDelay($$how)', 'Infinity')],
   },
   {
@@ -78,10 +85,12 @@ export const BROKEN_CLIENTS: readonly BrokenClient[] = [
   },
   {
     what: 'a repeated add does not say that it is one',
+    firstSeed: 60,
     changes: [replace('Adder', 'resent: $isRepeated', 'resent: false')],
   },
   {
     what: 'a connection whose reply is overdue is not given up',
+    firstSeed: 50,
     changes: [drop('dropWhenOverdue', '$link.drop($$arguments)')],
   },
   {
