@@ -1,0 +1,57 @@
+import { duration, oneOf, onOff, size, text, url, urls, whole, type Setting } from './setting.js'
+
+const REDIS = ['redis', 'rediss']
+const MiB = 1_048_576
+
+/**
+ * Every setting of the service. `maxBodyBytes` is the flag `--max-body-bytes`, the variable `REDELAYED_MAX_BODY_BYTES` and the line
+ * `max-body-bytes:` of the configuration file.
+ */
+export const SETTINGS = {
+  host: text('The address to listen on. 0.0.0.0 or :: for all.', '<address>', '127.0.0.1'),
+  port: whole('The port to listen on; 0 for any free one.', 8080, 0, 65_535),
+  redis: url('The Redis of the queues. Default: REDIS_URL, else a server of its own.', REDIS, undefined),
+  redisCluster: urls('Some nodes of a Redis Cluster, in the place of --redis.', REDIS),
+  dataDir: text('Where the keys file is, and the data of a Redis of its own.', '<path>', './redelayed-data'),
+  apiKeys: text('The file with the hashes of the API keys. Default: api-keys in --data-dir.', '<path>', undefined),
+  createTopics: onOff('Whether a push to a topic that is not there makes it.', true),
+  maxTopics: whole('How many topics there can be.', 10_000, 1, 1_000_000),
+  maxMessageBytes: size('The largest body of a message.', MiB, 1, 64 * MiB),
+  maxBatchBytes: size('The largest body of a batch.', 16 * MiB, 1, 256 * MiB),
+  maxBatch: whole('The most messages of a batch.', 1_000, 1, 10_000),
+  maxConnections: whole('The most connections of clients; more are closed at once.', 10_000, 1, 1_000_000),
+  maxWait: duration('The longest wait of a receive.', 60_000, 0, 600_000),
+  maxEventStreams: whole('The most clients of /v1/events.', 100, 0, 10_000),
+  rateLimit: whole('The most requests a second of each key, on this instance; 0 for no limit.', 0, 0, 1_000_000),
+  requestTimeout: duration('How long a client may take to send a request.', 30_000, 1_000, 600_000),
+  shutdownTimeout: duration('How long requests have to end when the service stops.', 10_000, 0, 600_000),
+  logLevel: oneOf('How much is logged.', ['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'info'),
+} as const satisfies Record<string, Setting<unknown>>
+
+export type SettingName = keyof typeof SETTINGS
+
+/** The settings with their values. */
+export type ServerSettings = {
+  readonly [K in SettingName]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never
+}
+
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
+
+/** As flags and files have it: `max-body-bytes`. */
+export function flagOf(name: SettingName): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+/** As the environment has it: `REDELAYED_MAX_BODY_BYTES`. */
+export function variableOf(name: SettingName): string {
+  return `REDELAYED_${flagOf(name).replaceAll('-', '_').toUpperCase()}`
+}
+
+/** The help: a line for each setting. */
+export function helpLines(): string[] {
+  return SETTING_NAMES.map((name) => {
+    const { form, about, initial } = SETTINGS[name]
+    const isSet = initial !== undefined && !Array.isArray(initial)
+    return `  ${`--${flagOf(name)} ${form}`.padEnd(34)} ${about}${isSet ? ` Default ${String(initial)}.` : ''}`
+  })
+}

@@ -1,0 +1,123 @@
+/** One setting of the service: its kind, its default, and a sentence about it. */
+export interface Setting<T> {
+  /** What a value looks like, for the help. */
+  readonly form: string
+  readonly about: string
+  readonly initial: T
+  /** It can hold a password or a key: never shown, and it can be read from a file. */
+  readonly isSecret: boolean
+  /** A flag without a value means true. */
+  readonly isSwitch: boolean
+  /** @throws Mistake */
+  read(text: string): T
+}
+
+/** A value is not what its setting takes. The message says what it takes, and never repeats the value, which can be secret. */
+export class Mistake extends Error {}
+
+interface More {
+  readonly isSecret?: boolean
+}
+
+/** Any text but the empty one. */
+export function text<T extends string | undefined>(
+  about: string,
+  form: string,
+  initial: T,
+  more: More = {},
+): Setting<string | T> {
+  return setting<string | T>(about, form, initial, more, (given) => {
+    if (given === '') throw new Mistake('expected a text, got an empty one')
+    return given
+  })
+}
+
+export function url<T extends string | undefined>(
+  about: string,
+  schemes: readonly string[],
+  initial: T,
+): Setting<string | T> {
+  const forms = schemes.map((scheme) => `${scheme}://…`).join(', ')
+  return setting<string | T>(about, '<url>', initial, { isSecret: true }, (given) => {
+    const scheme = URL.canParse(given) ? new URL(given).protocol.slice(0, -1) : ''
+    if (!schemes.includes(scheme)) throw new Mistake(`expected ${forms}`)
+    return given
+  })
+}
+
+export function urls(about: string, schemes: readonly string[]): Setting<readonly string[]> {
+  const one = url(about, schemes, undefined)
+  return setting<readonly string[]>(about, '<url,url,…>', [], { isSecret: true }, (given) =>
+    given.split(',').map((each) => one.read(each.trim()) ?? ''),
+  )
+}
+
+export function oneOf<T extends string>(about: string, allowed: readonly T[], initial: T): Setting<T> {
+  return setting(about, allowed.join('|'), initial, {}, (given) => {
+    const found = allowed.find((each) => each === given)
+    if (found === undefined) throw new Mistake(`expected ${allowed.join(' or ')}`)
+    return found
+  })
+}
+
+export function onOff(about: string, initial: boolean): Setting<boolean> {
+  const read = (given: string): boolean => {
+    if (['true', 'on', 'yes', '1'].includes(given)) return true
+    if (['false', 'off', 'no', '0'].includes(given)) return false
+    throw new Mistake('expected true or false')
+  }
+  return { ...setting(about, 'true|false', initial, {}, read), isSwitch: true }
+}
+
+export function whole(about: string, initial: number, least: number, most: number): Setting<number> {
+  return setting(about, '<number>', initial, {}, (given) =>
+    within(/^\d{1,15}$/.test(given) ? Number(given) : NaN, least, most, String),
+  )
+}
+
+const UNITS = new Map([
+  ['ms', 1],
+  ['s', 1_000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+])
+const SIZES = new Map([
+  ['b', 1],
+  ['kb', 1_024],
+  ['mb', 1_048_576],
+  ['gb', 1_073_741_824],
+])
+
+/** In milliseconds: `1500`, `1500ms`, `30s`, `5m`, `2h`, `7d`. */
+export function duration(about: string, initial: number, least: number, most: number): Setting<number> {
+  return setting(about, '<30s>', initial, {}, (given) => within(scaled(given, UNITS), least, most, (ms) => `${ms} ms`))
+}
+
+/** In bytes: `65536`, `64kb`, `1mb`. */
+export function size(about: string, initial: number, least: number, most: number): Setting<number> {
+  return setting(about, '<1mb>', initial, {}, (given) =>
+    within(scaled(given, SIZES), least, most, (bytes) => `${bytes} bytes`),
+  )
+}
+
+function scaled(given: string, units: ReadonlyMap<string, number>): number {
+  const [, digits = '', unit = ''] = /^(\d{1,15})([a-z]*)$/i.exec(given) ?? []
+  const factor = unit === '' ? 1 : (units.get(unit.toLowerCase()) ?? NaN)
+  return digits === '' ? NaN : Number(digits) * factor
+}
+
+function within(value: number, least: number, most: number, show: (value: number) => string): number {
+  if (value >= least && value <= most) return value
+  throw new Mistake(`expected ${show(least)} to ${show(most)}`)
+}
+
+function setting<T>(
+  about: string,
+  form: string,
+  initial: T,
+  { isSecret = false }: More,
+  read: (text: string) => T,
+): Setting<T> {
+  return { about, form, initial, isSecret, isSwitch: false, read }
+}

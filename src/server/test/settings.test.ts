@@ -1,0 +1,134 @@
+import { expect } from 'chai'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ConfigError, loadSettings, type Sources } from '../config/load-settings.js'
+import { flagOf, SETTING_NAMES, SETTINGS, variableOf } from '../config/server-settings.js'
+
+describe('the settings of the service', () => {
+  let dir = ''
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'redelayed-settings-'))
+  })
+  afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+  function file(name: string, content: string): string {
+    const path = join(dir, name)
+    writeFileSync(path, content)
+    return path
+  }
+
+  function problems(sources: Sources): readonly string[] {
+    try {
+      loadSettings(sources)
+    } catch (thrown) {
+      expect(thrown).to.be.instanceOf(ConfigError)
+      return (thrown as ConfigError).problems
+    }
+    return []
+  }
+
+  it('have their defaults where nothing is given', () => {
+    const settings = loadSettings({})
+    for (const name of SETTING_NAMES) expect(settings[name], name).to.equal(SETTINGS[name].initial)
+  })
+
+  it('have the same name as flag, as variable and as line of the file', () => {
+    for (const name of SETTING_NAMES) {
+      expect(variableOf(name)).to.equal(`REDELAYED_${flagOf(name).toUpperCase().replaceAll('-', '_')}`)
+    }
+    const config = file('a.yaml', 'max-body: 1\nmax-batch: 7\n')
+    expect(problems({ args: ['--config', config] })).to.deep.equal([`${config}: max-body: there is no such setting`])
+    expect(loadSettings({ args: ['--max-batch', '5'] }).maxBatch).to.equal(5)
+    expect(loadSettings({ env: { REDELAYED_MAX_BATCH: '6' } }).maxBatch).to.equal(6)
+    expect(loadSettings({ env: { REDELAYED_CONFIG: file('b.yaml', 'max-batch: 7') } }).maxBatch).to.equal(7)
+  })
+
+  it('a flag goes before a variable, and that before the file', () => {
+    const config = file('c.json', JSON.stringify({ port: 1, host: 'file', 'max-batch': 3, 'create-topics': false }))
+    const env = { REDELAYED_CONFIG: config, REDELAYED_PORT: '2', REDELAYED_HOST: 'variable' }
+    const { port, host, maxBatch, createTopics } = loadSettings({ args: ['--port=4'], env })
+    expect([port, host, maxBatch, createTopics]).to.deep.equal([4, 'variable', 3, false])
+  })
+
+  it('take durations, sizes, switches and lists', () => {
+    const args = ['--max-wait=2m', '--max-message-bytes', '64kb', '--no-create-topics']
+    const env = { REDELAYED_REDIS_CLUSTER: 'redis://a:1, rediss://b:2' }
+    const { maxWait, maxMessageBytes, createTopics, redisCluster } = loadSettings({ args, env })
+    expect([maxWait, maxMessageBytes, createTopics]).to.deep.equal([120_000, 65_536, false])
+    expect(redisCluster).to.deep.equal(['redis://a:1', 'rediss://b:2'])
+    const config = file('list.yaml', 'redis-cluster:\n  - redis://a:1\n  - redis://b:2\n')
+    expect(loadSettings({ args: ['--config', config] }).redisCluster).to.have.length(2)
+    expect(loadSettings({ args: ['--create-topics', '--port', '1'] }).createTopics).to.equal(true)
+  })
+
+  it('all mistakes are said at once, without the values', () => {
+    const config = file('d.yaml', 'prot: 1\nmax-batch: {}\nlog-level: loud\n')
+    const args = [
+      '--port',
+      '99999',
+      '--unknown',
+      'x',
+      '--max-wait=3w',
+      'serve',
+      '--host',
+      '--config',
+      config,
+      '--port=1',
+    ]
+    const env = { REDELAYED_REDIS: 'http://ada:secret@x', REDELAYED_CREATE_TOPICS: 'perhaps' }
+    const all = problems({ args, env })
+    expect(all).to.deep.equal([
+      '--unknown: there is no such setting',
+      'argument 4: expected a flag',
+      'argument 6: expected a flag',
+      '--host: expected a value',
+      '--port: given twice',
+      `${config}: prot: there is no such setting`,
+      `${config}: max-batch: expected a text, a number, true, false or a list of texts`,
+      'REDELAYED_REDIS: expected redis://…, rediss://…',
+      'REDELAYED_CREATE_TOPICS: expected true or false',
+      '--max-wait: expected 0 ms to 600000 ms',
+      `${config}: log-level: expected fatal or error or warn or info or debug or silent`,
+    ])
+    expect(new ConfigError(all).message).to.include('11 mistakes').and.not.include('secret')
+  })
+
+  it('secrets come from files', () => {
+    const path = file('redis', 'redis://:secret@host:1\n')
+    expect(loadSettings({ env: { REDELAYED_REDIS_FILE: path } }).redis).to.equal('redis://:secret@host:1')
+    expect(loadSettings({ args: ['--redis-file', path] }).redis).to.equal('redis://:secret@host:1')
+    expect(loadSettings({ args: ['--config', file('e.yaml', `redis-file: ${path}`)] }).redis).to.include('secret')
+    expect(problems({ env: { REDELAYED_REDIS_FILE: path, REDELAYED_REDIS: 'redis://a' } })).to.have.length(1)
+    expect(problems({ env: { REDELAYED_REDIS_FILE: join(dir, 'none') } })[0]).to.match(
+      /^REDELAYED_REDIS_FILE: .*cannot be read/,
+    )
+    expect(problems({ args: ['--port-file', path] }), 'no secret').to.deep.equal([
+      '--port-file: there is no such setting',
+      'argument 2: expected a flag',
+    ])
+  })
+
+  it('REDIS_URL is the Redis where no other is given', () => {
+    expect(loadSettings({ env: { REDIS_URL: 'redis://a' } }).redis).to.equal('redis://a')
+    expect(loadSettings({ args: ['--redis=redis://b'], env: { REDIS_URL: 'redis://a' } }).redis).to.equal('redis://b')
+    expect(loadSettings({ env: { REDIS_URL: 'redis://a', REDELAYED_REDIS_CLUSTER: 'redis://c' } }).redis).to.equal(
+      undefined,
+    )
+    expect(problems({ args: ['--redis=redis://b', '--redis-cluster=redis://c'] })).to.deep.equal([
+      'redis and redis-cluster: give one of them',
+    ])
+  })
+
+  it('a file that is no configuration is a mistake', () => {
+    for (const [content, expected] of [
+      ['- a\n- b', /expected lines such as/],
+      ['a: [', /cannot be read/],
+      ['text', /expected lines such as/],
+    ] as const) {
+      expect(problems({ args: ['--config', file('f.yaml', content)] })[0]).to.match(expected)
+    }
+    expect(problems({ args: ['--config', join(dir, 'none.yaml')] })[0]).to.match(/cannot be read/)
+    expect(problems({ args: ['--config', file('g.yaml', '')] })).to.deep.equal([])
+  })
+})
