@@ -1,0 +1,68 @@
+import { lookup as lookUp } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { buildConnector } from 'undici'
+import type { EgressPolicy } from './egress-policy.js'
+
+/** Every address of a name, as `dns.lookup` gives them. */
+export type Lookup = (host: string) => Promise<readonly string[]>
+
+const lookUpAll: Lookup = async (host) => {
+  const found = await lookUp(host, { all: true, verbatim: true })
+  return found.map(({ address }) => address)
+}
+
+/** A connection was not opened, because the policy does not allow the address. */
+export class EgressRefusedError extends Error {
+  override readonly name = 'EgressRefusedError'
+  readonly code = 'ERR_EGRESS_REFUSED'
+}
+
+/**
+ * Opens the sockets of webhooks. All of them come by here, those to literal addresses too, for which no look-up function is ever called. A name
+ * is resolved once, all its addresses are checked, and the socket goes to an address that was checked: a name that answers otherwise a moment
+ * later changes nothing.
+ */
+export function guardedConnect(
+  policy: EgressPolicy,
+  { connectTimeoutMs, lookup = lookUpAll, ca }: { connectTimeoutMs: number; lookup?: Lookup; ca?: string },
+): buildConnector.connector {
+  const connect = buildConnector({ timeout: connectTimeoutMs, ...(ca !== undefined && { ca }) })
+  return (options, callback) => {
+    const host = options.hostname.replace(/^\[|\]$/g, '')
+    withLimit(addressFor(host, policy, lookup), connectTimeoutMs).then(
+      (address) => {
+        // the certificate is to be of the name
+        const servername = options.servername ?? (isIP(host) > 0 ? undefined : host)
+        connect({ ...options, hostname: address, ...(servername !== undefined && { servername }) }, callback)
+      },
+      (error: unknown) => {
+        callback(error instanceof Error ? error : new Error(String(error)), null)
+      },
+    )
+  }
+}
+
+async function addressFor(host: string, policy: EgressPolicy, lookup: Lookup): Promise<string> {
+  const addresses = isIP(host) > 0 ? [host] : await lookup(host)
+  const [first] = addresses
+  if (first === undefined) throw new EgressRefusedError('the name of the endpoint has no address')
+  // a name with one address inside and one outside is an attempt to get inside
+  if (!addresses.every((address) => policy.allows(address)))
+    throw new EgressRefusedError('the endpoint has an address that is not public; the operator can allow its network')
+  return first
+}
+
+/** A look-up has no limit of its own. */
+async function withLimit<T>(promise: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`the name of the endpoint was not resolved within ${ms} ms`))
+    }, ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

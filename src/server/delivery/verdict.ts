@@ -1,0 +1,35 @@
+import type { Answer } from './sender.js'
+
+/** What an answer means for the message and for its endpoint. */
+export type Verdict =
+  | { readonly is: 'delivered' }
+  /** The endpoint wants no more: it is disabled. */
+  | { readonly is: 'gone' }
+  /** The endpoint is overloaded: nothing more goes there for so long. */
+  | { readonly is: 'throttled'; readonly waitMs: number }
+  | { readonly is: 'failed' }
+
+/** How long an overloaded endpoint is left alone where it does not say it. */
+const DEFAULT_PAUSE_MS = 5_000
+/** An endpoint cannot stop its messages for longer than that. */
+const MOST_PAUSE_MS = 24 * 3_600_000
+
+const OVERLOADED = new Set([429, 502, 503, 504])
+
+/** @param now epoch milliseconds, for a `Retry-After` that is a date */
+export function verdictOn(answer: Answer, now: number): Verdict {
+  if (answer.is === 'none') return { is: 'failed' }
+  const { status, retryAfter } = answer
+  if (status >= 200 && status < 300) return { is: 'delivered' }
+  if (status === 410) return { is: 'gone' }
+  if (OVERLOADED.has(status)) return { is: 'throttled', waitMs: pauseOf(retryAfter, now) }
+  return { is: 'failed' }
+}
+
+/** RFC 9110: seconds, or a date. */
+function pauseOf(retryAfter: string | undefined, now: number): number {
+  if (retryAfter === undefined) return DEFAULT_PAUSE_MS
+  const isDate = retryAfter.endsWith('GMT')
+  const ms = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) * 1_000 : isDate ? Date.parse(retryAfter) - now : NaN
+  return Number.isNaN(ms) ? DEFAULT_PAUSE_MS : Math.min(Math.max(ms, 0), MOST_PAUSE_MS)
+}
