@@ -35,7 +35,7 @@ const inTests = [
 
 export default defineConfig(
   {
-    ignores: ['**/dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/store/scripts/generated.ts'],
+    ignores: ['**/dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/**/scripts/generated.ts'],
   },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,

@@ -5,9 +5,9 @@ import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { markBuilt } from './ensure-built.js'
 import { root } from './ensure-installed.mjs'
-import { generate, LUA_FOLDER } from './generate-lua.js'
+import { generate, LUA_FOLDERS } from './generate-lua.js'
 
-const { problems } = generate({ dir: LUA_FOLDER, check: true })
+const problems = LUA_FOLDERS.flatMap((dir) => generate({ dir, check: true }).problems)
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exit(1)
 

@@ -1,4 +1,4 @@
-// Compiles src/store/scripts/*.lua into the one committed module src/store/scripts/generated.ts.
+// Compiles the .lua files of each folder below into one committed module beside them, generated.ts.
 //
 // The header comment of each .lua file is its contract: what KEYS[n] and ARGV[n] are, and what comes back. This script
 // reads it, holds it against the body, and turns it into names and types that `tsc` then checks at every call. It guards
@@ -6,15 +6,17 @@
 // verbatim, comments included. What several scripts need stands in a file of `shared/`; the line `-- include shared/x.lua`
 // is replaced by it.
 //
-//   npm run generate               writes src/store/scripts/generated.ts
-//   npm run generate -- --check    writes nothing; exits 1 when it is stale or a header is wrong
+//   npm run generate               writes them
+//   npm run generate -- --check    writes nothing; exits 1 when one is stale or a header is wrong
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Where the library's scripts are, and the module is written. */
-export const LUA_FOLDER = fileURLToPath(new URL('../src/store/scripts', import.meta.url))
+/** Where the scripts of the library and of the service are, and the modules are written. */
+export const LUA_FOLDERS = ['src/store/scripts', 'src/server/delivery/scripts'].map((folder) =>
+  fileURLToPath(new URL(`../${folder}`, import.meta.url)),
+)
 
 const KEY_TYPES = ['string', 'list', 'zset', 'hash', 'set', 'stream', 'any']
 const ARG_TYPES = ['text', 'integer', 'number', 'bytes', 'flag']
@@ -246,8 +248,10 @@ export function generate({ dir, check = false }: { dir: string; check?: boolean 
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { problems, count, changed } = generate({ dir: LUA_FOLDER, check: process.argv.includes('--check') })
-  for (const problem of problems) console.error(problem)
-  if (problems.length > 0) process.exitCode = 1
-  else console.log(`src/store/scripts/generated.ts: ${count} scripts, ${changed ? 'written' : 'up to date'}`)
+  for (const dir of LUA_FOLDERS) {
+    const { problems, count, changed } = generate({ dir, check: process.argv.includes('--check') })
+    for (const problem of problems) console.error(problem)
+    if (problems.length > 0) process.exitCode = 1
+    else console.log(`${relative(process.cwd(), dir)}: ${count} scripts, ${changed ? 'written' : 'up to date'}`)
+  }
 }

@@ -1,0 +1,68 @@
+import type { Endpoint } from './endpoint.js'
+import type { EndpointGate } from './endpoint-gate.js'
+import type { Answer, Sender } from './sender.js'
+import { signatureHeaders } from './signature.js'
+import { verdictOn } from './verdict.js'
+
+/** A message on its way to an endpoint. */
+export interface Webhook {
+  readonly id: string
+  readonly body: Uint8Array
+  readonly contentType: string
+  /** 1 for the first delivery. */
+  readonly attempt: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** What became of a delivery. */
+export type Delivered =
+  | { readonly is: 'delivered'; readonly answer: Answer }
+  /** Not sent: the endpoint is paused, limited, or its breaker is open. That is no attempt. */
+  | { readonly is: 'held'; readonly waitMs: number }
+  /** An attempt that failed; the endpoint asked for at least this pause. */
+  | { readonly is: 'failed'; readonly answer: Answer; readonly pauseMs: number; readonly failingMs: number }
+  /** The endpoint answered 410 and wants nothing more. */
+  | { readonly is: 'gone'; readonly answer: Answer }
+
+/** One delivery of one webhook: through the gate, signed, sent, and judged. */
+export class Delivery {
+  readonly #sender: Sender
+  readonly #gate: EndpointGate
+  readonly #now: () => number
+
+  /** @param now epoch milliseconds of this process: receivers hold the timestamp against a clock of their own, not against that of Redis */
+  constructor(sender: Sender, gate: EndpointGate, now: () => number = Date.now) {
+    this.#sender = sender
+    this.#gate = gate
+    this.#now = now
+  }
+
+  async deliver(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Delivered> {
+    const waitMs = await this.#gate.enter(endpoint.id, endpoint.perSecond)
+    if (waitMs > 0) return { is: 'held', waitMs }
+    const headers = {
+      ...forwarded(webhook.headers),
+      'content-type': webhook.contentType,
+      'user-agent': 'redelayed-server',
+      'redelayed-attempt': String(webhook.attempt),
+      ...signatureHeaders(webhook.id, this.#now(), webhook.body, endpoint.secrets),
+    }
+    const answer = await this.#sender.post(endpoint.url, headers, webhook.body, {
+      timeoutMs: endpoint.timeoutMs,
+      ...(signal && { signal }),
+    })
+    const verdict = verdictOn(answer, this.#now())
+    const pauseMs = verdict.is === 'throttled' ? verdict.waitMs : 0
+    const { failingMs } = await this.#gate.leave(endpoint.id, verdict.is === 'delivered', pauseMs)
+    if (verdict.is === 'delivered' || verdict.is === 'gone') return { is: verdict.is, answer }
+    return { is: 'failed', answer, pauseMs, failingMs }
+  }
+}
+
+/** Headers of the message go along under a prefix, so that none of them can pass for one of the request. */
+function forwarded(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const names = Object.entries(headers).filter(([name]) => /^[\w-]{1,64}$/.test(name))
+  return Object.fromEntries(
+    names.map(([name, value]) => [`redelayed-header-${name.toLowerCase()}`, encodeURIComponent(value)]),
+  )
+}

@@ -1,0 +1,65 @@
+import { endpointEnter, endpointLeave } from './scripts/generated.js'
+
+/** The two commands that the gate sends; an ioredis client, of one server or of a cluster, has them. */
+export interface ScriptRunner {
+  evalsha(sha1: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
+  eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
+}
+
+export interface GateOptions {
+  /** The breaker opens where so many of a minute's webhooks failed. Default 0.7, of at least 10. */
+  readonly share?: number
+  readonly least?: number
+  /** How long it stays open until one webhook tries again, and then between tries. Default 30 s. */
+  readonly openMs?: number
+}
+
+/** What a delivery has changed: whether the breaker has just opened, and how long nothing has been delivered. */
+export interface Left {
+  readonly hasOpened: boolean
+  readonly failingMs: number
+}
+
+/**
+ * Keeps a bad endpoint from costing the others anything: before each webhook it says whether the endpoint may get one, and after each it hears
+ * how it ended. The state is in Redis, under the Redis clock, so that all instances share it.
+ */
+export class EndpointGate {
+  readonly #redis: ScriptRunner
+  readonly #options: Required<GateOptions>
+
+  constructor(redis: ScriptRunner, { share = 0.7, least = 10, openMs = 30_000 }: GateOptions = {}) {
+    this.#redis = redis
+    this.#options = { share, least, openMs }
+  }
+
+  /** @returns 0: go; else the milliseconds after which to ask again */
+  async enter(endpoint: string, perSecond = 0): Promise<number> {
+    return Number(await this.#run(endpointEnter, endpoint, perSecond, this.#options.openMs))
+  }
+
+  async leave(endpoint: string, isDelivered: boolean, pauseMs = 0): Promise<Left> {
+    const { least, share, openMs } = this.#options
+    const reply = await this.#run(
+      endpointLeave,
+      endpoint,
+      isDelivered ? 1 : 0,
+      Math.ceil(pauseMs),
+      least,
+      share,
+      openMs,
+    )
+    const [hasOpened, failingMs] = reply as [number, number]
+    return { hasOpened: hasOpened === 1, failingMs }
+  }
+
+  async #run(script: { sha1: string; source: string }, endpoint: string, ...args: number[]): Promise<unknown> {
+    const given = [`redelayed:service:endpoint:{${endpoint}}`, ...args] as const
+    try {
+      return await this.#redis.evalsha(script.sha1, 1, ...given)
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+      return this.#redis.eval(script.source, 1, ...given)
+    }
+  }
+}

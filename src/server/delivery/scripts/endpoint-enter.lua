@@ -1,0 +1,37 @@
+-- Ask whether a webhook may go to its endpoint now. All instances of the service ask here, so that an endpoint that is down, overloaded or
+-- limited is so for all of them.
+--
+-- KEYS[1] endpoint  hash  pausedUntil, openUntil: epoch ms; nextAt: epoch ms with fractions, of the rate limit
+--
+-- ARGV[1] perSecond  number   the most webhooks a second; 0 for no limit
+-- ARGV[2] probeMs    integer  while the breaker is open, one webhook goes through after each of these times
+--
+-- returns 0: it may go; else the milliseconds after which to ask again
+local endpoint = KEYS[1]
+local perSecond, probeMs = tonumber(ARGV[1]), tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', endpoint, 'pausedUntil', 'openUntil', 'nextAt')
+local pausedUntil, openUntil, nextAt = tonumber(stored[1]) or 0, tonumber(stored[2]) or 0, tonumber(stored[3]) or 0
+
+local wait = math.max(pausedUntil, openUntil) - now
+if wait > 0 then
+  return math.ceil(wait)
+end
+
+-- The limit is spaced evenly: a second's worth may go at once after a pause, no more.
+if perSecond > 0 then
+  local spacing = 1000 / perSecond
+  nextAt = math.max(nextAt, now - math.max(0, 1000 - spacing))
+  if nextAt > now then
+    return math.ceil(nextAt - now)
+  end
+  redis.call('HSET', endpoint, 'nextAt', string.format('%.3f', nextAt + spacing))
+  redis.call('PEXPIRE', endpoint, 864000000)
+end
+
+if openUntil > 0 then
+  redis.call('HSET', endpoint, 'openUntil', now + probeMs)
+end
+return 0

@@ -1,0 +1,48 @@
+-- Note how a webhook ended. Of at least `least` in a minute, if `share` or more have failed, the breaker opens; what is delivered closes it.
+--
+-- KEYS[1] endpoint  hash  since, total, failed: the counts of a minute; failingSince, pausedUntil, openUntil: epoch ms
+--
+-- ARGV[1] delivered  flag     whether it was delivered
+-- ARGV[2] pauseMs    integer  the endpoint asks for a pause of so long; 0 for none
+-- ARGV[3] least      integer  below so many nothing is concluded
+-- ARGV[4] share      number   of failures, 0 to 1
+-- ARGV[5] openMs     integer  how long the breaker stays open before one webhook tries again
+--
+-- returns whether the breaker has just opened (1) or not (0), and for how many ms nothing has been delivered: 0 after a delivery
+local endpoint = KEYS[1]
+local delivered, pauseMs = ARGV[1] == '1', tonumber(ARGV[2])
+local least, share, openMs = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', endpoint, 'since', 'total', 'failed', 'failingSince', 'openUntil', 'pausedUntil')
+local since, total, failed = tonumber(stored[1]) or now, tonumber(stored[2]) or 0, tonumber(stored[3]) or 0
+local failingSince, openUntil, pausedUntil = tonumber(stored[4]), tonumber(stored[5]) or 0, tonumber(stored[6]) or 0
+if now - since >= 60000 or since > now then
+  since, total, failed = now, 0, 0
+end
+
+total = total + 1
+local opens = false
+if delivered then
+  if openUntil > 0 then
+    total, failed = 0, 0
+  end
+  redis.call('HDEL', endpoint, 'failingSince', 'openUntil')
+  failingSince = now
+else
+  failed = failed + 1
+  failingSince = failingSince or now
+  redis.call('HSET', endpoint, 'failingSince', failingSince)
+  opens = openUntil <= now and (openUntil > 0 or (total >= least and failed >= share * total))
+  if opens then
+    redis.call('HSET', endpoint, 'openUntil', now + openMs)
+    since, total, failed = now, 0, 0
+  end
+end
+if pauseMs > 0 then
+  redis.call('HSET', endpoint, 'pausedUntil', math.max(pausedUntil, now + pauseMs))
+end
+redis.call('HSET', endpoint, 'since', since, 'total', total, 'failed', failed)
+redis.call('PEXPIRE', endpoint, 864000000)
+return { opens and openUntil == 0 and 1 or 0, math.max(0, now - failingSince) }

@@ -1,0 +1,205 @@
+import { expect } from 'chai'
+import { Redis } from 'ioredis'
+import { randomUUID } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook as Verifier } from 'standardwebhooks'
+import { Delivery, type Delivered } from '../delivery/delivery.js'
+import { EgressPolicy } from '../delivery/egress-policy.js'
+import type { Endpoint } from '../delivery/endpoint.js'
+import { EndpointGate } from '../delivery/endpoint-gate.js'
+import { Sender } from '../delivery/sender.js'
+import { newSecret, readSecret } from '../delivery/webhook-secret.js'
+
+const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379'
+
+describe('the gate before an endpoint', () => {
+  let redis: Redis
+  let gate: EndpointGate
+  let id: string
+  beforeEach(() => {
+    redis = new Redis(url)
+    gate = new EndpointGate(redis)
+    id = randomUUID()
+  })
+  afterEach(async () => {
+    await redis.del(keyOf(id))
+    await redis.quit()
+  })
+  const keyOf = (endpoint: string) => `redelayed:service:endpoint:{${endpoint}}`
+  const fail = async (times: number, of = gate) => {
+    const left = []
+    for (let i = 0; i < times; i++) left.push(await of.leave(id, false))
+    return left
+  }
+  /** Moves times of the endpoint into the past, as if so long had gone by. */
+  const age = async (ms: number, ...fields: string[]) => {
+    for (const field of fields) if (await redis.hexists(keyOf(id), field)) await redis.hincrby(keyOf(id), field, -ms)
+  }
+
+  it('is open for an endpoint of which nothing is known', async () => {
+    expect(await gate.enter(id)).to.equal(0)
+  })
+
+  it('opens the breaker at 70 % failures of at least ten, once, for all instances', async () => {
+    const other = new EndpointGate(redis)
+    for (let i = 0; i < 3; i++) await gate.leave(id, true)
+    expect((await fail(6)).map(({ hasOpened }) => hasOpened)).to.deep.equal(Array(6).fill(false))
+    expect(await other.enter(id)).to.equal(0)
+    expect((await gate.leave(id, false)).hasOpened).to.equal(true)
+    expect((await other.leave(id, false)).hasOpened).to.equal(false)
+    expect(await other.enter(id)).to.be.within(25_000, 30_000)
+  })
+
+  it('stays open below ten, and below 70 %', async () => {
+    await fail(9)
+    expect(await gate.enter(id)).to.equal(0)
+    for (let i = 0; i < 5; i++) await gate.leave(id, true)
+    await fail(2)
+    expect(await gate.enter(id)).to.equal(0)
+  })
+
+  it('forgets the counts after a minute', async () => {
+    await fail(9)
+    await age(60_000, 'since')
+    expect((await fail(9)).some(({ hasOpened }) => hasOpened)).to.equal(false)
+  })
+
+  it('lets one through when the breaker has been open long enough, and a delivery closes it', async () => {
+    await fail(10)
+    await age(30_000, 'openUntil')
+    expect(await gate.enter(id)).to.equal(0)
+    expect(await gate.enter(id)).to.be.within(25_000, 30_000)
+    await gate.leave(id, true)
+    expect(await gate.enter(id)).to.equal(0)
+    expect(await gate.enter(id)).to.equal(0)
+  })
+
+  it('keeps the breaker open when the one that was let through fails', async () => {
+    await fail(10)
+    await age(30_000, 'openUntil')
+    await gate.enter(id)
+    expect((await gate.leave(id, false)).hasOpened).to.equal(false)
+    expect(await gate.enter(id)).to.be.within(25_000, 30_000)
+  })
+
+  it('keeps the longer of two pauses', async () => {
+    await gate.leave(id, false, 20_000)
+    await gate.leave(id, false, 5_000)
+    expect(await gate.enter(id)).to.be.within(15_000, 20_000)
+  })
+
+  it('says for how long nothing was delivered', async () => {
+    expect((await gate.leave(id, false)).failingMs).to.equal(0)
+    await age(432_000_000, 'failingSince')
+    expect((await gate.leave(id, false)).failingMs).to.be.within(432_000_000, 432_060_000)
+    expect((await gate.leave(id, true)).failingMs).to.equal(0)
+    expect((await gate.leave(id, false)).failingMs).to.equal(0)
+  })
+
+  for (const [perSecond, atOnce, least, most] of [
+    [5, 5, 1, 200],
+    [0.5, 1, 1_000, 2_000],
+    [1_000, 50, 0, 0],
+  ] as const) {
+    it(`spaces ${perSecond} a second: ${atOnce} at once after a pause`, async () => {
+      for (let i = 0; i < atOnce; i++) expect(await gate.enter(id, perSecond), String(i)).to.equal(0)
+      expect(await gate.enter(id, perSecond)).to.be.within(least, most)
+    })
+  }
+
+  it('works after the server has forgotten its scripts, and says what else is wrong', async () => {
+    await redis.script('FLUSH')
+    expect(await gate.enter(id)).to.equal(0)
+    await redis.set(keyOf(id), 'x')
+    const error: unknown = await gate.enter(id).catch((thrown: unknown) => thrown)
+    expect(error).to.be.instanceOf(Error).with.property('message').that.includes('WRONGTYPE')
+  })
+})
+
+describe('a delivery', () => {
+  let redis: Redis
+  let server: Server
+  let sender: Sender
+  let endpoint: Endpoint
+  let status: number
+  let seen: { headers: Record<string, string>; body: string }[]
+  const secret = newSecret()
+  const send = (over: { attempt?: number; headers?: Record<string, string> } = {}): Promise<Delivered> =>
+    new Delivery(sender, new EndpointGate(redis)).deliver(endpoint, {
+      id: 'm.1',
+      body: Buffer.from('{"n":1}'),
+      contentType: 'application/json',
+      attempt: 1,
+      ...over,
+    })
+
+  beforeEach(async () => {
+    seen = []
+    redis = new Redis(url)
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        seen.push({ headers: request.headers as Record<string, string>, body: Buffer.concat(chunks).toString() })
+        response.writeHead(status, { 'retry-after': '7' }).end('answer')
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const policy = new EgressPolicy({ allowNetworks: ['127.0.0.1'], ports: [port] })
+    sender = new Sender(policy)
+    endpoint = {
+      id: randomUUID(),
+      url: policy.readUrl(`http://127.0.0.1:${port}/`),
+      secrets: [readSecret(secret)],
+      perSecond: 0,
+      timeoutMs: 10_000,
+    }
+  })
+  afterEach(async () => {
+    await sender.close()
+    await redis.del(`redelayed:service:endpoint:{${endpoint.id}}`)
+    await redis.quit()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+
+  it('is accepted by the verifier of Standard Webhooks, and carries the headers of the message under a prefix', async () => {
+    status = 204
+    const result = await send({
+      attempt: 3,
+      headers: { Host: 'évil', 'content-type': 'x', 'a b': 'c', trace: 'a\r\nb' },
+    })
+    expect(result.is).to.equal('delivered')
+    const [{ headers, body }] = seen as [(typeof seen)[0]]
+    expect(new Verifier(secret).verify(body, headers)).to.deep.equal({ n: 1 })
+    expect(headers).to.include({
+      'content-type': 'application/json',
+      'redelayed-attempt': '3',
+      'redelayed-header-host': '%C3%A9vil',
+      'redelayed-header-content-type': 'x',
+      'redelayed-header-trace': 'a%0D%0Ab',
+    })
+    expect(headers['host']).to.match(/^127\.0\.0\.1:/)
+  })
+
+  it('that fails keeps the answer; the endpoint that asks for a pause gets it', async () => {
+    status = 500
+    expect(await send()).to.deep.include({ is: 'failed', pauseMs: 0, failingMs: 0 })
+    status = 503
+    const result = await send()
+    expect(result).to.include({ is: 'failed', pauseMs: 7_000 })
+    expect(result).to.have.nested.property('answer.body').that.deep.equals(Buffer.from('answer'))
+    status = 200
+    expect(await send())
+      .to.have.property('waitMs')
+      .that.is.within(1, 7_000)
+    expect(seen).to.have.length(2)
+  })
+
+  it('of an endpoint that is gone says so', async () => {
+    status = 410
+    expect(await send()).to.include({ is: 'gone' })
+  })
+})
