@@ -161,15 +161,16 @@ export class EventHub {
   /** By queue, the sources that give the events of all processes. */
   readonly #fromAll = new Map<string, Set<object>>()
 
-  /** A source for one queue object, and the function that ends it. */
-  forQueue(queue: string): { events: Events; end: () => void } {
+  /** A source for one queue object, which may consist of several queues, and the function that ends it. */
+  forQueue(...queues: readonly string[]): { events: Events; end: () => void } {
     const events = new Events()
-    const sources = this.#byQueue.get(queue) ?? new Set()
-    this.#byQueue.set(queue, sources.add(events))
+    for (const queue of queues) this.#byQueue.set(queue, (this.#byQueue.get(queue) ?? new Set()).add(events))
     const end = (): void => {
       events.removeAll()
-      sources.delete(events)
-      if (sources.size === 0 && this.#byQueue.get(queue) === sources) this.#byQueue.delete(queue)
+      for (const queue of queues) {
+        const sources = this.#byQueue.get(queue)
+        if (sources?.delete(events) === true && sources.size === 0) this.#byQueue.delete(queue)
+      }
     }
     return { events, end }
   }

@@ -71,7 +71,7 @@ export class RawMessages<T> {
 
   /** All are checked before anything is sent. */
   async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
-    const pages = addPages(Array.from(items, checked))
+    const pages = addPages(Array.from(items, assertRestored))
     const outcomes: RestoreOutcome[][] = pages.map(() => [])
     const left = pages.entries()
     const work = async (): Promise<void> => {
@@ -129,7 +129,8 @@ function asRaw(message: StoredMessage): StoredRawMessage {
   }
 }
 
-function checked(item: RestoreItem, at: number): RestoredMessage {
+/** @throws InvalidArgumentError */
+export function assertRestored(item: RestoreItem, at: number): RestoredMessage {
   const what = (name: string): string => `items[${at}].${name}`
   onlyKnown(`items[${at}]`, item, ITEM_OPTIONS)
   const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces } = item

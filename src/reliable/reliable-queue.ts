@@ -1,10 +1,11 @@
 import type { Codec } from '../codecs/codec.js'
 import type { RedelayedError } from '../errors.js'
-import type { EventName, Events, Listener } from '../events.js'
+import type { EventName, Listener } from '../events.js'
 import { deadLettersOf } from '../keys.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import type { QueueContext } from '../queues/context.js'
 import { QueueHandle } from '../queues/queue-handle.js'
+import { QueueListeners } from '../queues/queue-listeners.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import { ReliableStore } from '../store/reliable-store.js'
 import { Acknowledger, giveBackOf } from './acknowledger.js'
@@ -54,7 +55,7 @@ export class ReliableQueue<T = unknown> {
   readonly #raw: RawMessages<T>
   readonly #schedules: Schedules<T>
   readonly #changeStream: ChangeStream
-  #events: { readonly events: Events; readonly end: () => void } | undefined
+  readonly #listeners: QueueListeners
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
@@ -79,6 +80,7 @@ export class ReliableQueue<T = unknown> {
     this.#schedules = new Schedules(handle, store, repeats)
     const changeStore = new ReliableChangeStore(queues.commands, identity.keys)
     this.#changeStream = new ChangeStream(handle, changeStore)
+    this.#listeners = new QueueListeners(queues.hub, [identity.name])
   }
 
   /**
@@ -880,7 +882,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   on<K extends EventName>(name: K, listener: Listener<K>): this {
-    this.#source.on(name, listener)
+    this.#listeners.on(name, listener)
     return this
   }
 
@@ -895,7 +897,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   once<K extends EventName>(name: K, listener: Listener<K>): this {
-    this.#source.once(name, listener)
+    this.#listeners.once(name, listener)
     return this
   }
 
@@ -912,18 +914,8 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   off<K extends EventName>(name: K, listener: Listener<K>): this {
-    this.#events?.events.off(name, listener)
-    if (this.#events?.events.isEmpty === true) {
-      this.#events.end()
-      this.#events = undefined
-    }
+    this.#listeners.off(name, listener)
     return this
-  }
-
-  /** Made by the first listener, so that a queue object without any costs the client nothing. */
-  get #source(): Events {
-    this.#events ??= this.context.hub.forQueue(this.name)
-    return this.#events.events
   }
 
   async #configure(settingsOf: () => string[], ifAbsent = false): Promise<boolean> {

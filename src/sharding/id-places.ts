@@ -24,6 +24,11 @@ export function placesOf(id: string, { shards, covered }: ShardCounts): readonly
   return [place, ...all]
 }
 
+/** Whether a script may have made the id of another one. */
+export function isDerived(id: string): boolean {
+  return DERIVED.test(id)
+}
+
 /** The ids that this one may have been made of. */
 function originsOf(id: string): string[] {
   const origins: string[] = []

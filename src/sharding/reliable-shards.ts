@@ -31,6 +31,14 @@ export class ReliableShards<T> implements ShardCounts {
     for (const place of placesOf(id, this)) if (await action(this.at(place))) return true
     return false
   }
+
+  /** The shard of an id; `isSought`: the one that has a message of this id, where there is any. */
+  async placeOf(id: string, isSought: boolean): Promise<number> {
+    const [place, ...others] = placesOf(id, this)
+    if (!isSought) return place
+    const isThere = await Promise.all(others.map((other) => this.at(other).contains(id)))
+    return others.find((_, at) => isThere[at]) ?? place
+  }
 }
 
 /** Some calls as one: all of them end before it resolves, or rejects with the first failure. */

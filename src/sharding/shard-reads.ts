@@ -1,4 +1,5 @@
-import type { MessageInfo, ReliableQueueCounts } from '../reliable/contents.js'
+import type { ReliableQueueCounts } from '../reliable/contents.js'
+import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { placesOf } from './id-places.js'
 import { allOf, groupBy, type ReliableShards } from './reliable-shards.js'
 
@@ -11,12 +12,18 @@ export class ShardReads<T> {
   }
 
   /** First where the ids are placed now; those that are not there, where they can be otherwise. */
-  async getAll(ids: readonly string[]): Promise<(MessageInfo<T> | null)[]> {
-    const found = new Array<MessageInfo<T> | null>(ids.length).fill(null)
+  async getAll<M>(
+    ids: readonly string[],
+    read: (queue: ReliableQueue<T>, ids: string[]) => Promise<(M | null)[]>,
+  ): Promise<(M | null)[]> {
+    const found = new Array<M | null>(ids.length).fill(null)
     const lookUp = async (places: readonly (readonly [at: number, shard: number])[]): Promise<void> => {
       const inShard = async ([shard, group]: [number, number[]]): Promise<void> => {
         const indexes = group.flatMap((position) => places[position]?.[0] ?? [])
-        const infos = await this.#shards.at(shard).getAll(indexes.flatMap((at) => ids[at] ?? []))
+        const infos = await read(
+          this.#shards.at(shard),
+          indexes.flatMap((at) => ids[at] ?? []),
+        )
         indexes.forEach((at, position) => (found[at] ??= infos[position] ?? null))
       }
       await allOf(

@@ -3,7 +3,6 @@ import type { QueueContext } from '../queues/context.js'
 import type { How, PendingMessage } from '../reliable/add-options.js'
 import type { AddRoute, Added } from '../reliable/additions.js'
 import { drawnId } from '../reliable/message-id.js'
-import { placesOf } from './id-places.js'
 import { groupBy, type ReliableShards } from './reliable-shards.js'
 import { shardOfKey } from './shard-of-key.js'
 
@@ -35,7 +34,9 @@ export class ShardedAddRoute<T> implements AddRoute {
 
   async send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     pending.forEach(assertOneShard)
-    const places = await Promise.all(pending.map((message) => this.#placeOf(message)))
+    const placeOf = ({ id, isDrawn }: PendingMessage): Promise<number> =>
+      this.#shards.placeOf(id, this.#isChanging && !isDrawn)
+    const places = await Promise.all(pending.map(placeOf))
     const results = new Array<Added | RedelayedError>(pending.length)
     const sendTo = async (shard: number, indexes: readonly number[]): Promise<void> => {
       const own = indexes.flatMap((at) => pending[at] ?? [])
@@ -51,14 +52,6 @@ export class ShardedAddRoute<T> implements AddRoute {
       ),
     )
     return results
-  }
-
-  /** The shard of its id; while the number of shards changes, the one that has a message of this id. */
-  async #placeOf({ id, isDrawn }: PendingMessage): Promise<number> {
-    const [place, ...others] = placesOf(id, this.#shards)
-    if (isDrawn || !this.#isChanging) return place
-    const isThere = await Promise.all(others.map((other) => this.#shards.at(other).contains(id)))
-    return others.find((_, at) => isThere[at]) ?? place
   }
 }
 

@@ -4,14 +4,17 @@ import type { EventName, Listener } from '../events.js'
 import { deadLettersOf } from '../keys.js'
 import { integer, nonEmptyString } from '../options.js'
 import { QueueHandle } from '../queues/queue-handle.js'
+import { QueueListeners } from '../queues/queue-listeners.js'
 import type { AddItem, AddManyOptions, AddOptions } from '../reliable/add-options.js'
 import { Additions, type Added } from '../reliable/additions.js'
 import { assertPollManyOptions, assertPollOptions, type PollManyOptions, type PollOptions } from '../reliable/claims.js'
+import type { ChangeStatus } from '../reliable/change-stream/change.js'
 import type { ReliableQueueConfig } from '../reliable/config.js'
 import type { MessageInfo, MessageState, ReliableQueueCounts } from '../reliable/contents.js'
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
 import type { NegativeOptions, ReliableMessage } from '../reliable/message.js'
+import type { RestoreItem, RestoreOutcome, StoredRawMessage } from '../reliable/raw-messages.js'
 import { TASK_HEADER } from '../reliable/record.js'
 import { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { ScheduleInfo } from '../reliable/repeats/schedules.js'
@@ -20,8 +23,15 @@ import { placesOf } from './id-places.js'
 import { allOf, groupBy, ReliableShards } from './reliable-shards.js'
 import { ShardAnswers } from './shard-answers.js'
 import { ShardReads } from './shard-reads.js'
+import { ShardRestores } from './shard-restores.js'
 import { ShardSchedules } from './shard-schedules.js'
 import { ShardedAddRoute } from './sharded-add-route.js'
+import {
+  ShardedChanges,
+  type ShardedChangeBatch,
+  type ShardedChangePosition,
+  type ShardedChangesOptions,
+} from './sharded-changes.js'
 import { ShardedPolls } from './sharded-polls.js'
 import { resolveShardedReliableOptions, type ShardedReliableQueueOptions } from './sharded-reliable-options.js'
 
@@ -59,7 +69,10 @@ export class ShardedReliableQueue<T = unknown> {
   readonly #answers: ShardAnswers<T>
   readonly #polls: ShardedPolls<T>
   readonly #reads: ShardReads<T>
+  readonly #restores: ShardRestores<T>
   readonly #schedules: ShardSchedules<T>
+  readonly #changes: ShardedChanges<T>
+  readonly #listeners: QueueListeners
 
   /** @internal */
   constructor(reliable: ReliableContext, { name, codec, queues, shards, isChanging }: Params<T>) {
@@ -77,7 +90,10 @@ export class ShardedReliableQueue<T = unknown> {
     this.#answers = new ShardAnswers(this.#shards)
     this.#polls = new ShardedPolls(this.#handle, this.#shards, this.#answers)
     this.#reads = new ShardReads(this.#shards)
+    this.#restores = new ShardRestores(this.#shards, isChanging)
     this.#schedules = new ShardSchedules(this.#shards)
+    this.#changes = new ShardedChanges(this.#shards)
+    this.#listeners = new QueueListeners(reliable.queues.hub, this.names)
   }
 
   /**
@@ -400,7 +416,7 @@ export class ShardedReliableQueue<T = unknown> {
    */
   async getAll(ids: readonly string[]): Promise<(MessageInfo<T> | null)[]> {
     this.#assertIds(ids)
-    return this.#reads.getAll(ids)
+    return this.#reads.getAll(ids, (queue, own) => queue.getAll(own))
   }
 
   /**
@@ -447,6 +463,72 @@ export class ShardedReliableQueue<T = unknown> {
    */
   async *listAll(options: { state?: MessageState; pageSize?: number } = {}): AsyncGenerator<MessageInfo<T>, void> {
     for (const queue of this.shards) yield* queue.listAll(options)
+  }
+
+  /**
+   * Puts messages back as they were, each into the shard of its id; otherwise as `ReliableQueue.restoreMany`. What a schedule has made belongs
+   * into the schedule's shard: restore it by `shards`, as you have read it.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError of one shard, after the others have answered: the same call again restores what is not there
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const saved = await mails.getAllRaw(['welcome:ada'])
+   * console.log(await mails.restoreMany(saved.filter((message) => message !== null))) // ['present']
+   * ```
+   */
+  restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+    return this.#handle.attribute(this.#restores.restoreMany(messages))
+  }
+
+  /**
+   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it.
+   *
+   * @throws DecodeError the meta data of one of them cannot be read
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const [message] = await mails.getAllRaw(['welcome:ada'])
+   * console.log(message?.payload.length, 'bytes, due at', message?.dueAt)
+   * ```
+   */
+  async getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
+    this.#assertIds(ids)
+    return this.#reads.getAll(ids, (queue, own) => queue.getAllRaw(own))
+  }
+
+  /**
+   * Walks all messages in pages, shard by shard, with everything that `restoreMany` needs. `pageSize` is 1 to 1,000, default 500.
+   *
+   * @throws InvalidArgumentError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for await (const page of mails.listAllRaw()) console.log(page.length, 'messages')
+   * ```
+   */
+  async *listAllRaw(options: { pageSize?: number } = {}): AsyncGenerator<StoredRawMessage[], void> {
+    for (const queue of this.shards) yield* queue.listAllRaw(options)
+  }
+
+  /**
+   * The clock of the first shard, epoch milliseconds. Each shard goes by that of its own master, unless the client uses its own.
+   *
+   * @throws ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.add({ to: 'ada' }, { date: new Date((await mails.now()) + 60_000) })
+   * ```
+   */
+  now(): Promise<number> {
+    return this.#shards.at(0).now()
   }
 
   /**
@@ -509,8 +591,35 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets what holds for each shard in all processes: `maxSize` is of one shard. What is not given stays, `null` goes back to the default.
-   * Nothing here reads changes that are kept for groups: a shard whose stream is full refuses to add.
+   * How many messages of all shards are not visible yet.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * console.log(await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).countDelayedMessages())
+   * ```
+   */
+  async countDelayedMessages(): Promise<number> {
+    return (await this.counts()).delayed
+  }
+
+  /**
+   * How many messages of all shards consumers have.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * console.log(await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).countUnacknowledgedMessages())
+   * ```
+   */
+  async countUnacknowledgedMessages(): Promise<number> {
+    return (await this.counts()).inFlight
+  }
+
+  /**
+   * Sets what holds for each shard in all processes: `maxSize`, and `maxLength` of changes, are of one shard. What is not given stays, `null` goes back to the default.
    *
    * @throws InvalidArgumentError nothing was changed
    * @throws ConnectionError some shards may have been changed; call it again
@@ -631,7 +740,98 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Listens to what happens to the shards through this client; `queue` of an event is the shard's name.
+   * What happens to the messages of all shards through all processes. As `ReliableQueue.changes`: a batch is one script call at one shard, and
+   * its position is one of that shard. The order is kept within a shard. Of shards beyond those that all readers know nothing is read.
+   *
+   * @throws as `ReliableQueue.changes`, of the first shard that cannot be read
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.setConfig({ changes: { keep: 'groups' } })
+   * for await (const { position, changes } of mails.changes({ group: 'audit', consumer: 'auditor' })) {
+   *   for (const { change, id } of changes) console.log(change, id, 'in', mails.names[position.shard])
+   *   await mails.acknowledgeChanges('audit', position)
+   * }
+   * ```
+   */
+  async *changes(options: ShardedChangesOptions = {}): AsyncGenerator<ShardedChangeBatch, void> {
+    try {
+      yield* this.#changes.read(options)
+    } catch (thrown) {
+      throw this.#handle.attributed(thrown)
+    }
+  }
+
+  /**
+   * Says that a group is done with some entries of the shards' change streams. Resolves with how many the group had not acknowledged before.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError of one shard, after the others have answered; some may have been acknowledged
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for await (const { position } of mails.changes({ group: 'audit' })) await mails.acknowledgeChanges('audit', position)
+   * ```
+   */
+  acknowledgeChanges(group: string, ...positions: readonly ShardedChangePosition[]): Promise<number> {
+    return this.#handle.attribute(this.#changes.acknowledge(group, positions))
+  }
+
+  /**
+   * Removes a group of readers from all shards. False when there is none of this name in any.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError of one shard, after the others have answered; call it again
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log(await mails.removeChangeGroup('audit'))
+   * ```
+   */
+  removeChangeGroup(group: string): Promise<boolean> {
+    return this.#handle.attribute(this.#changes.removeGroup(group))
+  }
+
+  /**
+   * How far the change stream of each shard and its groups are, in the order of `shards`.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for (const { length, groups } of await mails.changeStatus()) console.log(length, groups)
+   * ```
+   */
+  changeStatus(): Promise<ChangeStatus[]> {
+    return this.#handle.attribute(this.#changes.status())
+  }
+
+  /**
+   * From now on the events of all shards are about what all processes do, until the function is called that it resolves with. As
+   * `ReliableQueue.allEvents`.
+   *
+   * @throws UnsupportedOperationError a shard keeps no changes
+   * @throws ConnectionError, WrongTypeError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.setConfig({ changes: { keep: 'recent' } })
+   * const end = await mails.allEvents()
+   * mails.on('acknowledged', ({ ids }) => console.log('some process has handled', ids))
+   * await end()
+   * ```
+   */
+  allEvents(): Promise<() => Promise<void>> {
+    return this.#handle.attribute(this.#changes.allEvents())
+  }
+
+  /**
+   * Listens to what happens to the shards through this client, or, while `allEvents` is on, through any; `queue` of an event is the shard's name.
    *
    * @throws TypeError the listener is no function
    *
@@ -642,12 +842,28 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   on<K extends EventName>(name: K, listener: Listener<K>): this {
-    for (const queue of this.shards) queue.on(name, listener)
+    this.#listeners.on(name, listener)
     return this
   }
 
   /**
-   * Ends what `on` began.
+   * As `on`, for the next event of any shard only.
+   *
+   * @throws TypeError the listener is no function
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * mails.once('added', ({ ids }) => console.log(ids))
+   * ```
+   */
+  once<K extends EventName>(name: K, listener: Listener<K>): this {
+    this.#listeners.once(name, listener)
+    return this
+  }
+
+  /**
+   * Ends what `on` or `once` began; without effect for a listener that is not there.
    *
    * @throws TypeError the listener is no function
    *
@@ -659,7 +875,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   off<K extends EventName>(name: K, listener: Listener<K>): this {
-    for (const queue of this.shards) queue.off(name, listener)
+    this.#listeners.off(name, listener)
     return this
   }
 

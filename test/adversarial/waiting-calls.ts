@@ -159,6 +159,7 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   ),
   'ShardedReliableQueue.add': plain.calling(({ shardedReliable }) => shardedReliable.add('x')),
   'ShardedReliableQueue.addMany': plain.calling(({ shardedReliable }) => shardedReliable.addMany([{ payload: 'x' }])),
+  'ShardedReliableQueue.changes': plain.calling(({ shardedReliable }) => shardedReliable.changes().next()),
   'ShardedReliableQueue.size': plain.calling(({ shardedReliable }) => shardedReliable.size()),
   'ShardedReliableQueue.redrive': {
     ...plain.calling(({ shardedReliable }) => shardedReliable.redrive()),

@@ -13,6 +13,7 @@ import {
   type ReliableMessage,
   type ShardedReliableQueue,
   type ShardedReliableQueueOptions,
+  type StoredRawMessage,
 } from '../../src/index.js'
 import { deadLettersOf, listKeys, reliableKeys } from '../../src/keys.js'
 import { keySlot } from '../../src/redis/topology/key-slot.js'
@@ -190,6 +191,45 @@ for (const where of ['one server', 'a cluster']) {
         expect([total, delayed, visible, inFlight, dead]).to.deep.equal([34, 34, 0, 0, 0])
         expect(await queue.clear()).to.equal(true)
         expect(await queue.isEmpty()).to.equal(true)
+      })
+
+      it('restore messages in their shards, as they were, where they are not in any', async () => {
+        const { queue: before, client, name } = open()
+        const headers = { from: 'ada' }
+        await before.addMany(numbers(80).map((id) => ({ payload: id, id, delay: LATER, priority: 3, headers })))
+        const pages: StoredRawMessage[][] = []
+        for await (const page of before.listAllRaw({ pageSize: 7 })) pages.push(page)
+        const saved = pages.flat()
+        expect(sorted(saved.map(({ id }) => id))).to.deep.equal(sorted(numbers(80)))
+        expect(await before.getAllRaw(saved.map(({ id }) => id))).to.deep.equal(saved)
+        expect(await before.restoreMany(saved)).to.deep.equal(saved.map(() => 'present'))
+        await before.remove(...numbers(60))
+        const outcomes = await before.restoreMany(saved)
+        expect(outcomes).to.deep.equal(saved.map(({ id }) => (Number(id) < 60 ? 'restored' : 'present')))
+        expect(await before.getAllRaw(saved.map(({ id }) => id))).to.deep.equal(saved)
+        for (const id of numbers(80)) expect(await isAt(before.names[shardOfKey(id, SHARDS)]!, id), id).to.equal(true)
+        const { queue: fewer } = open({ shards: 3, formerShards: SHARDS, client, name })
+        expect(await fewer.restoreMany(saved)).to.deep.equal(saved.map(() => 'present'))
+        expect(await fewer.size()).to.equal(80)
+        expect(await fewer.countDelayedMessages()).to.equal(80)
+        expect(await fewer.countUnacknowledgedMessages()).to.equal(0)
+        const wrong = [...saved.slice(0, 5), { ...saved[5]!, dueAt: -1 }]
+        await before.remove(...numbers(80))
+        const error = await rejection(before.restoreMany(wrong))
+        expect(error).to.be.instanceOf(InvalidArgumentError).that.includes({ queue: name })
+        expect(error.message).to.include('items[5].dueAt')
+        expect(await before.isEmpty()).to.equal(true)
+        expect(Math.abs((await before.now()) - Date.now())).to.be.below(60_000)
+      })
+
+      it('restore what a schedule has made where it is, in the shard of the schedule', async () => {
+        const { queue } = open()
+        await queue.upsertSchedule('daily', 'x', { every: LATER })
+        const saved: StoredRawMessage[] = []
+        for await (const page of queue.listAllRaw()) saved.push(...page)
+        expect(saved).to.have.length(1)
+        expect(await queue.restoreMany(saved)).to.deep.equal(['present'])
+        expect(await queue.size()).to.equal(1)
       })
 
       it('refuse what is no id', async () => {

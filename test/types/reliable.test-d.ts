@@ -92,6 +92,25 @@ export async function shards(): Promise<void> {
   client.createWorker(sharded, (invoice: Invoice) => invoice.amount)
 }
 
+/** What a reliable queue has, and a sharded one does not. */
+type LeftOut =
+  | 'move' // the other queue would have to be in the slot of every shard
+  | 'readChanges'
+  | 'releaseChanges' // pages of one stream, for what stores its position: each of `shards` has them
+  | 'context'
+  | 'identity'
+  | 'addPrepared'
+  | 'begin'
+  | 'extendSome' // internal
+
+/** A method that is added to one kind of queue is added to the other, or named here with its reason. */
+export function sameMethods(): void {
+  is<LeftOut>()(undefined as unknown as Exclude<keyof ReliableQueue, keyof ShardedReliableQueue>)
+  is<'shardCount' | 'shards' | 'names' | 'sizes' | 'queueOf'>()(
+    undefined as unknown as Exclude<keyof ShardedReliableQueue, keyof ReliableQueue>,
+  )
+}
+
 export async function messages(message: ReliableMessage<Mail>): Promise<void> {
   is<Mail>()(message.payload)
   is<string>()(message.id)

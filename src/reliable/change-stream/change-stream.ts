@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { InvalidArgumentError } from '../../errors.js'
 import { integer, nonEmptyString, onlyKnown } from '../../options.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
-import type { ReliableChangeStore } from '../../store/reliable-change-store.js'
+import type { Reader, ReliableChangeStore } from '../../store/reliable-change-store.js'
 import { positive } from '../add-options.js'
 import { batchOf } from './change-batch.js'
 import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change.js'
-import { ChangeReader } from './change-reader.js'
+import { ChangeReader, type ReaderParams } from './change-reader.js'
 import { closeWithClient } from './close-with-client.js'
 import type { Start } from './open-stream.js'
 
@@ -128,25 +128,26 @@ export class ChangeStream {
   }
 
   #reader(options: ChangesOptions): { reader: ChangeReader; end: () => void } {
-    onlyKnown('options', options, OPTIONS)
-    const { group, from = group === undefined ? 'end' : 'start', claimAfter = CLAIM_AFTER_MS } = options
-    if (group === undefined && options.consumer !== undefined)
-      throw new InvalidArgumentError('consumer', 'none without a group', options.consumer)
+    const how = howToRead(options)
     const { signal, end } = closeWithClient(this.#handle.context.buffers, options.signal)
-    const consumer = options.consumer ?? randomBytes(CONSUMER_BYTES).toString('base64url')
-    const names =
-      group === undefined
-        ? undefined
-        : { group: nonEmptyString('group', group), consumer: nonEmptyString('consumer', consumer) }
-    const reader = new ChangeReader({
-      store: this.#store,
-      handle: this.#handle,
-      start: assertStart(from),
-      reader: names,
-      claimAfterMs: positive('claimAfter', claimAfter),
-      signal,
-    })
-    return { reader, end }
+    return { reader: new ChangeReader({ store: this.#store, handle: this.#handle, ...how, signal }), end }
+  }
+}
+
+/** @throws InvalidArgumentError */
+export function howToRead(options: ChangesOptions): Pick<ReaderParams, 'start' | 'reader' | 'claimAfterMs'> {
+  onlyKnown('options', options, OPTIONS)
+  const { group, from = group === undefined ? 'end' : 'start', claimAfter = CLAIM_AFTER_MS } = options
+  if (group === undefined && options.consumer !== undefined)
+    throw new InvalidArgumentError('consumer', 'none without a group', options.consumer)
+  const consumer = options.consumer ?? randomBytes(CONSUMER_BYTES).toString('base64url')
+  const names = (of: string): Reader => {
+    return { group: nonEmptyString('group', of), consumer: nonEmptyString('consumer', consumer) }
+  }
+  return {
+    start: assertStart(from),
+    reader: group === undefined ? undefined : names(group),
+    claimAfterMs: positive('claimAfter', claimAfter),
   }
 }
 
@@ -154,7 +155,8 @@ function assertStart(from: unknown): Start {
   return from === 'start' || from === 'end' ? from : assertPosition('from', from)
 }
 
-function assertPosition(what: string, position: unknown): ChangePosition {
+/** @throws InvalidArgumentError */
+export function assertPosition(what: string, position: unknown): ChangePosition {
   if (typeof position === 'object' && position !== null && 'epoch' in position && 'id' in position) {
     const { epoch, id } = position
     if (typeof epoch === 'string' && EPOCH.test(epoch) && typeof id === 'string' && ID.test(id)) return { epoch, id }

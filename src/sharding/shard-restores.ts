@@ -1,0 +1,33 @@
+import { assertRestored, type RestoreItem, type RestoreOutcome } from '../reliable/raw-messages.js'
+import { isDerived } from './id-places.js'
+import { allOf, groupBy, type ReliableShards } from './reliable-shards.js'
+
+/** Puts messages back into the shards of their ids. */
+export class ShardRestores<T> {
+  readonly #shards: ReliableShards<T>
+  readonly #isChanging: boolean
+
+  constructor(shards: ReliableShards<T>, isChanging: boolean) {
+    this.#shards = shards
+    this.#isChanging = isChanging
+  }
+
+  /** All are checked before anything is sent. A message that can be elsewhere is looked for first, as it must not be there twice. */
+  async restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+    const items = Array.from(messages)
+    items.forEach(assertRestored)
+    const places = await allOf(items.map(({ id }) => this.#shards.placeOf(id, this.#isChanging || isDerived(id))))
+    const outcomes = new Array<RestoreOutcome>(items.length)
+    const restore = async ([shard, indexes]: [number, number[]]): Promise<void> => {
+      const restored = await this.#shards.at(shard).restoreMany(indexes.flatMap((at) => items[at] ?? []))
+      indexes.forEach((at, position) => (outcomes[at] = restored[position] ?? 'present'))
+    }
+    await allOf(
+      Array.from(
+        groupBy(places, (place) => place),
+        restore,
+      ),
+    )
+    return outcomes
+  }
+}
