@@ -153,13 +153,19 @@ function withCleanError<K extends EventName>(name: K, event: RedelayedEvents[K])
 /** The most different errors without a listener that are printed as warnings. */
 const MAX_WARNINGS = 100
 
+/** Where in the changes of a queue an event comes from. */
+interface EventPosition {
+  readonly epoch: string
+  readonly id: string
+}
+
 /** The events of a client, and those of its queue objects, which get what concerns their queue. */
 export class EventHub {
   readonly client = new Events()
   readonly #byQueue = new Map<string, Set<Events>>()
   readonly #warned = new Set<string>()
-  /** By queue, the sources that give the events of all processes. */
-  readonly #fromAll = new Map<string, Set<object>>()
+  /** By queue, how many sources give the events of all processes, and the last change that one of them gave. */
+  readonly #fromAll = new Map<string, { sources: number; last: EventPosition | undefined }>()
 
   /** A source for one queue object, which may consist of several queues, and the function that ends it. */
   forQueue(...queues: readonly string[]): { events: Events; end: () => void } {
@@ -187,19 +193,28 @@ export class EventHub {
     if (count > 0 && this.isHeard(name, queue)) this.emit(name, { queue, count, ids })
   }
 
-  /** From now on the events of a queue's messages are what is given here, until `end`. Of several sources the first one counts. */
-  fromAll(queue: string): { emit: (name: MessagesEventName, ids: readonly string[]) => void; end: () => void } {
-    const source = {}
-    const sources = this.#fromAll.get(queue) ?? new Set<object>()
-    this.#fromAll.set(queue, sources.add(source))
+  /**
+   * From now on the events of a queue's messages are what is given here, until `end`. Several sources give the same, one earlier than the other:
+   * what one has given is not given again.
+   */
+  fromAll(queue: string): {
+    emit: (position: EventPosition, events: readonly (readonly [MessagesEventName, readonly string[]])[]) => void
+    end: () => void
+  } {
+    const given = this.#fromAll.get(queue) ?? { sources: 0, last: undefined }
+    this.#fromAll.set(queue, given)
+    given.sources++
     return {
-      emit: (name, ids) => {
-        if (sources.values().next().value !== source || !this.isHeard(name, queue)) return
-        this.emit(name, { queue, count: ids.length, ids })
+      emit: (position, events) => {
+        if (!isAfter(position, given.last)) return
+        given.last = position
+        for (const [name, ids] of events) {
+          if (this.isHeard(name, queue)) this.emit(name, { queue, count: ids.length, ids })
+        }
       },
       end: () => {
-        sources.delete(source)
-        if (sources.size === 0 && this.#fromAll.get(queue) === sources) this.#fromAll.delete(queue)
+        given.sources--
+        if (given.sources === 0) this.#fromAll.delete(queue)
       },
     }
   }
@@ -226,4 +241,12 @@ export class EventHub {
     const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
     process.emitWarning(`${error.message}${cause}; listen to 'error' to see every one`, 'RedelayedWarning', error.code)
   }
+}
+
+/** In another epoch the ids begin anew. */
+function isAfter(position: EventPosition, last: EventPosition | undefined): boolean {
+  if (last?.epoch !== position.epoch) return true
+  const [ms = 0, n = 0] = position.id.split('-').map(Number)
+  const [lastMs = 0, lastN = 0] = last.id.split('-').map(Number)
+  return ms > lastMs || (ms === lastMs && n > lastN)
 }

@@ -79,6 +79,10 @@ export const MEANINGS = {
     means: 'No process reads for this group, and the changes that it has not acknowledged stay.',
     repair: 'Start its readers, or remove it with removeChangeGroup.',
   },
+  'changes-groups': {
+    means: 'Another program made the groups. What groups have acknowledged stays, and adding is refused at the bound.',
+    repair: 'Find out who made them, and remove them with removeChangeGroup or XGROUP DESTROY.',
+  },
   'changes-foreign': {
     means: 'Another program writes into the key. Readers pass its entries over with a quarantined event.',
     repair: 'Find out who wrote them.',

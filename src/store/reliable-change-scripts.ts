@@ -1,6 +1,6 @@
 import { InternalError } from '../errors.js'
 import * as generated from './scripts/generated.js'
-import { asArray, asFlag, asInteger, asText } from './replies.js'
+import { asArray, asBytes, asFlag, asInteger, asText } from './replies.js'
 import { script } from './script.js'
 
 /** Whether an entry is still there: the queue keeps no changes, has begun another epoch, has gone back in time, or has trimmed it. */
@@ -18,12 +18,22 @@ export interface ReadReply {
 export type OpenReply =
   { readonly outcome: 'ok'; readonly after: string } | { readonly outcome: 'off' | 'epoch' | 'rewound' | 'trimmed' }
 
+/** One entry of a stream. */
+export interface StreamEntry {
+  readonly id: string
+  /** `null` for an entry that is not of this package. */
+  readonly value: Buffer | null
+  /** It was removed while it was pending. */
+  readonly isGone: boolean
+}
+
 export interface StatusReply {
   readonly epoch: string | null
   readonly first: string | null
   readonly last: string | null
   readonly length: number
   readonly limit: number | null
+  readonly groupCount: number
   readonly groups: readonly {
     readonly name: string
     readonly pending: number
@@ -37,11 +47,29 @@ export interface StatusReply {
 /** The scripts of the change stream with the decoders of their replies. */
 export const openChanges = script(generated.reliableOpenChanges, asOpenReply)
 export const readChanges = script(generated.reliableReadChanges, asReadReply)
+export const followChanges = script(generated.reliableFollowChanges, asEntries)
 export const releaseChanges = script(generated.reliableReleaseChanges, asFlag)
-export const acknowledgeChanges = script(generated.reliableAcknowledgeChanges, asInteger)
+export const acknowledgeChanges = script(generated.reliableAcknowledgeChanges, asAcknowledged)
 export const removeChangeGroup = script(generated.reliableRemoveChangeGroup, asFlag)
 export const inspectChanges = script(generated.reliableInspectChanges, asInspected)
 export const changeStatus = script(generated.reliableChangeStatus, asStatusReply)
+
+/** `groups`: how many there are, 0 where the script did not look. */
+function asAcknowledged(reply: unknown): { done: number; groups: number } {
+  const [done, groups] = asArray(reply)
+  return { done: asInteger(done), groups: asInteger(groups) }
+}
+
+function asEntries(reply: unknown): StreamEntry[] {
+  const flat = asArray(reply)
+  const entries: StreamEntry[] = []
+  for (let at = 0; at + 1 < flat.length; at += 2) {
+    const value = flat[at + 1]
+    const isOurs = typeof value !== 'number'
+    entries.push({ id: asText(flat[at]), value: isOurs ? asBytes(value) : null, isGone: value === 1 })
+  }
+  return entries
+}
 
 function asInspected(reply: unknown): { examined: number; foreign: number } {
   const [examined, foreign] = asArray(reply)
@@ -73,7 +101,7 @@ function asOpenReply(reply: unknown): OpenReply {
 }
 
 function asStatusReply(reply: unknown): StatusReply {
-  const [epoch, first, last, length, limit, ...flat] = asArray(reply)
+  const [epoch, first, last, length, limit, groupCount, ...flat] = asArray(reply)
   const groups: StatusReply['groups'][number][] = []
   for (let at = 0; at + 5 < flat.length; at += 6) {
     const lag = asInteger(flat[at + 2])
@@ -94,6 +122,7 @@ function asStatusReply(reply: unknown): StatusReply {
     last: orNull(last),
     length: asInteger(length),
     limit: most === 0 ? null : most,
+    groupCount: asInteger(groupCount),
     groups,
   }
 }

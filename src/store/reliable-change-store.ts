@@ -1,17 +1,17 @@
 import type { ReliableKeys } from '../keys.js'
 import { asArray, asBytesOrNull, asText } from './replies.js'
 import * as scripts from './reliable-change-scripts.js'
-import type { OpenReply, ReadStatus, StatusReply } from './reliable-change-scripts.js'
+import type { OpenReply, ReadStatus, StatusReply, StreamEntry } from './reliable-change-scripts.js'
 import { run } from './run.js'
+import type { ArgsOf } from './script.js'
 import type { Sender } from './sender.js'
 
-/** One entry of a stream. */
-export interface StreamEntry {
-  readonly id: string
-  /** `null` for an entry that is not of this package. */
-  readonly value: Buffer | null
-  /** It was removed while it was pending. */
-  readonly isGone: boolean
+export type { StreamEntry } from './reliable-change-scripts.js'
+
+/** How much one script reads. */
+export interface Page {
+  readonly count: number
+  readonly bytes: number
 }
 
 /** A group, and one of its readers. */
@@ -33,11 +33,15 @@ const FIELD = 'changes'
 const IDS = 500
 /** Readers that are gone for so long, and left nothing, are forgotten. */
 const FORGET_MS = 3_600_000
+/** Where there are more groups, a script that trims takes the server milliseconds: it does so only now and then. */
+const FEW_GROUPS = 100
+const NEXT_TRIM_MS = 1_000
 
 /** What Redis has of one queue's change stream. */
 export class ReliableChangeStore {
   readonly #sender: Sender
   readonly #keys: Pick<ReliableKeys, 'config' | 'changes'>
+  #nextTrimAt = 0
 
   constructor(sender: Sender, { config, changes }: ReliableKeys) {
     this.#sender = sender
@@ -50,22 +54,24 @@ export class ReliableChangeStore {
     return run(this.#sender, scripts.openChanges, this.#keys, args, { idempotent: true })
   }
 
-  /** The entries after one, at most so many. */
-  async readAfter(id: string, count: number): Promise<StreamEntry[]> {
-    const args = ['COUNT', String(count), 'STREAMS', this.#keys.changes, id]
-    return streamOf(await this.#sender.call('XREAD', args, { idempotent: true }))
+  /** The entries after one: those that fit into `bytes`, and a few more. */
+  readAfter(id: string, { count, bytes }: Page): Promise<StreamEntry[]> {
+    const args = { group: '', consumer: '', after: id, count, bytes }
+    return this.#read(args, { idempotent: true })
   }
 
   /** Entries that no reader of the group has got yet. Where the reply is lost, they are among those that this reader has. */
-  async readNew({ group, consumer }: Reader, count: number): Promise<StreamEntry[]> {
-    const args = ['GROUP', group, consumer, 'COUNT', String(count), 'STREAMS', this.#keys.changes, '>']
-    return streamOf(await this.#sender.call('XREADGROUP', args))
+  readNew({ group, consumer }: Reader, { count, bytes }: Page): Promise<StreamEntry[]> {
+    return this.#read({ group, consumer, after: '>', count, bytes }, { idempotent: false })
   }
 
   /** Entries after `id` that this reader has got and not acknowledged. */
-  async readOwn({ group, consumer }: Reader, id: string, count: number): Promise<StreamEntry[]> {
-    const args = ['GROUP', group, consumer, 'COUNT', String(count), 'STREAMS', this.#keys.changes, id]
-    return streamOf(await this.#sender.call('XREADGROUP', args, { idempotent: true }))
+  readOwn({ group, consumer }: Reader, id: string, { count, bytes }: Page): Promise<StreamEntry[]> {
+    return this.#read({ group, consumer, after: id, count, bytes }, { idempotent: true })
+  }
+
+  #read(args: ArgsOf<typeof scripts.followChanges.source>, options: { idempotent: boolean }): Promise<StreamEntry[]> {
+    return run(this.#sender, scripts.followChanges, { changes: this.#keys.changes }, args, options)
   }
 
   /** Takes over entries that a reader of the group has had for longer than `idleMs`; and where to continue, `0-0` after the last. */
@@ -102,8 +108,10 @@ export class ReliableChangeStore {
   async acknowledge(group: string, ids: readonly string[]): Promise<number> {
     let done = 0
     for (let from = 0; from < ids.length; from += IDS) {
-      const args = { group, ids: ids.slice(from, from + IDS) }
-      done += await run(this.#sender, scripts.acknowledgeChanges, this.#keys, args, { idempotent: true })
+      const args = { group, trim: performance.now() >= this.#nextTrimAt, ids: ids.slice(from, from + IDS) }
+      const reply = await run(this.#sender, scripts.acknowledgeChanges, this.#keys, args, { idempotent: true })
+      done += reply.done
+      if (reply.groups > FEW_GROUPS) this.#nextTrimAt = performance.now() + NEXT_TRIM_MS
     }
     return done
   }
@@ -120,14 +128,6 @@ export class ReliableChangeStore {
   status(): Promise<StatusReply> {
     return run(this.#sender, scripts.changeStatus, this.#keys, {}, { idempotent: true })
   }
-}
-
-/** Of a reply for one stream: its name and its entries, in a list of their own where the connection speaks RESP 2. */
-function streamOf(reply: unknown): StreamEntry[] {
-  if (reply === null) return []
-  const [first, second] = asArray(reply)
-  const entries = Array.isArray(first) ? (first as unknown[])[1] : second
-  return asArray(entries).map(asEntry)
 }
 
 function asEntry(reply: unknown): StreamEntry {

@@ -246,7 +246,7 @@ describe('the changes of a reliable queue', function () {
     expect(await rejection(queue.allEvents())).to.be.instanceOf(UnsupportedOperationError)
     expect(await queue.changeStatus()).to.deep.equal({
       ...{ epoch: null, first: null, last: null, length: 0, limit: null },
-      groups: [],
+      ...{ groupCount: 0, groups: [] },
     })
     expect(await queue.getConfig()).to.deep.equal({})
   })
@@ -350,7 +350,10 @@ describe('the changes of a reliable queue', function () {
       expect(inShort(await take(read, 1))).to.deep.equal(['added x'])
     }
     // the group has acknowledged them, so that only the last one is left for the other reader
-    expect(quarantined.map(({ reason, count }) => `${reason} ${count}`)).to.deep.equal(Array(5).fill('undecodable 1'))
+    expect(quarantined.map(({ reason, count }) => `${reason} ${count}`)).to.deep.equal([
+      'undecodable 4',
+      'undecodable 1',
+    ])
     expect((await queue.changeStatus()).groups[0]?.pending).to.equal(1)
   })
 

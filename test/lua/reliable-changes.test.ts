@@ -366,8 +366,10 @@ describe('the change stream', () => {
       const ids = (await rig.redis.xrange(changes, '-', '+')).map(([id]) => id)
       const left = async (): Promise<number[]> =>
         (await rig.redis.xrange(changes, '-', '+')).map(([id]) => ids.indexOf(id))
-      const done = (group: string, ...which: number[]): Promise<number> =>
-        run(rig.sender, changeScripts.acknowledgeChanges, keys, { group, ids: which.map((n) => ids[n] ?? '') })
+      const done = async (group: string, ...which: number[]): Promise<number> => {
+        const args = { group, trim: true, ids: which.map((n) => ids[n] ?? '') }
+        return (await run(rig.sender, changeScripts.acknowledgeChanges, keys, args)).done
+      }
       for (const group of ['one', 'two']) {
         const args = { group, from: 'start', epoch: '', idleMs: 1 }
         expect(await run(rig.sender, changeScripts.openChanges, keys, args)).to.deep.equal({
@@ -409,8 +411,10 @@ describe('the change stream', () => {
       const ids = (await rig.redis.xrange(changes, '-', '+')).map(([id]) => id)
       const left = async (): Promise<number[]> =>
         (await rig.redis.xrange(changes, '-', '+')).map(([id]) => ids.indexOf(id))
-      const done = (group: string, ...which: number[]): Promise<number> =>
-        run(rig.sender, changeScripts.acknowledgeChanges, keys, { group, ids: which.map((n) => ids[n] ?? '') })
+      const done = async (group: string, ...which: number[]): Promise<number> => {
+        const args = { group, trim: true, ids: which.map((n) => ids[n] ?? '') }
+        return (await run(rig.sender, changeScripts.acknowledgeChanges, keys, args)).done
+      }
       for (const [group, count] of Object.entries(counts)) {
         await run(rig.sender, changeScripts.openChanges, keys, { group, from: 'start', epoch: '', idleMs: 1_000_000 })
         await rig.redis.xreadgroup('GROUP', group, 'reader', 'COUNT', count, 'STREAMS', changes, '>')
@@ -665,5 +669,113 @@ describe('the change stream', () => {
       examined: 3,
       foreign: 2,
     })
+  })
+
+  it('a setting that no version writes keeps nothing, and refuses nothing', async () => {
+    for (const setting of [
+      'g,0,,0,e',
+      `r,${'9'.repeat(26)},,0,e`,
+      'r,100000001,,0,e',
+      `r,1000,${'9'.repeat(17)},0,e`,
+    ]) {
+      const queue = await rig.queue(keeping({}, setting))
+      const before = await rig.redis.xlen(queue.keys.changes)
+      const added = await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
+      expect(added, setting).to.have.deep.property('outcomes').that.does.not.include(-6)
+      const { config, changes } = queue.keys
+      expect(await run(rig.sender, changeScripts.changeStatus, { config, changes }, {}), setting).to.include({
+        epoch: null,
+        limit: null,
+        length: before,
+      })
+    }
+  })
+
+  it('a stream with ids that come from no clock begins anew', async () => {
+    const most = '18446744073709551615'
+    for (const id of [`${most}-${most}`, '18446744073709551614-5', `1-${most}`]) {
+      for (const setting of [ON, FOR_GROUPS]) {
+        const queue = await rig.queue(keeping({}, setting))
+        const { config, changes } = queue.keys
+        await rig.redis.xadd(changes, id, 'any', 'thing')
+        if (id.startsWith('1-')) await rig.redis.call('XSETID', changes, `9007199254740991-${most}`)
+        await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
+        const entries = await rig.redis.xrange(changes, '-', '+')
+        expect(entries, id).to.have.length(1)
+        const epoch = (await rig.redis.hget(config, 'changes'))?.split(',')[4]
+        expect(epoch, id).to.match(/^[\da-f]{16}$/)
+        expect(entries[0]?.[1][1], id).to.equal(`${epoch} me\na,,1000,0,1,1,0\na`.replace('1000', String(NOW)))
+        expect(entries[0]?.[0], id).to.match(/^\d{13}-\d$/)
+      }
+    }
+  })
+
+  describe('a page of entries', () => {
+    async function filled(sizes: readonly number[]) {
+      const queue = await rig.queue(keeping({}, ON))
+      for (const size of sizes) await rig.redis.xadd(queue.keys.changes, '*', 'changes', 'x'.repeat(size))
+      await rig.redis.xgroup('CREATE', queue.keys.changes, 'g', '0')
+      const read = (group: string, after: string, count = 100, bytes = 1_000) => {
+        const args = { group, consumer: 'c', after, count, bytes }
+        return run(rig.sender, changeScripts.followChanges, { changes: queue.keys.changes }, args)
+      }
+      return { queue, read }
+    }
+
+    it('ends soon after the bytes that are wanted, for each kind of reader', async () => {
+      const { read } = await filled(Array.from({ length: 60 }, (_, n) => (n < 20 ? 1 : 900)))
+      for (const [group, after] of [
+        ['', '0-0'],
+        ['g', '>'],
+        ['g', '0-0'],
+      ] as const) {
+        const page = await read(group, after)
+        expect(page.length).to.be.within(22, 28)
+        expect(page.map(({ value }) => value?.length)).to.deep.equal(page.map((_, n) => (n < 20 ? 1 : 900)))
+      }
+      const next = await read('g', '>', 3)
+      expect(next).to.have.length(3)
+    })
+
+    it('says which entries are of strangers, and which are gone, without their bytes', async () => {
+      const { queue, read } = await filled([1])
+      const key = queue.keys.changes
+      await rig.redis.xadd(key, '*', 'any', 'thing')
+      const id = (await rig.redis.xadd(key, '*', 'changes', 'gone')) ?? ''
+      await rig.redis.xadd(key, '*', 'changes', 'x', 'y', 'z')
+      expect((await read('g', '>')).map(({ value }) => value?.toString() ?? null)).to.deep.equal([
+        'x',
+        null,
+        'gone',
+        null,
+      ])
+      await rig.redis.xdel(key, id)
+      const own = await read('g', '0-0')
+      expect(own.map(({ value, isGone }) => [value?.toString() ?? null, isGone])).to.deep.equal([
+        ['x', false],
+        [null, false],
+        [null, true],
+        [null, false],
+      ])
+      expect(await read('', own.at(-1)?.id ?? '')).to.deep.equal([])
+    })
+  })
+
+  it('more groups than any queue has are counted, and not looked at', async () => {
+    const queue = await rig.queue(keeping({}, FOR_GROUPS))
+    await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
+    const { config, changes } = queue.keys
+    const pipeline = rig.redis.pipeline()
+    for (let n = 0; n < 1_001; n++) pipeline.xgroup('CREATE', changes, `g${n}`, '0')
+    await pipeline.exec()
+    const acknowledged = await run(
+      rig.sender,
+      changeScripts.acknowledgeChanges,
+      { config, changes },
+      { group: 'g0', trim: true, ids: [] },
+    )
+    expect(acknowledged).to.deep.equal({ done: 0, groups: 1_001 })
+    const status = await run(rig.sender, changeScripts.changeStatus, { config, changes }, {})
+    expect(status).to.deep.include({ groupCount: 1_001, groups: [], length: 1 })
   })
 })

@@ -45,6 +45,31 @@ describe('an entry of the change stream', () => {
     ])
   })
 
+  it('reads no JSON but that of a text as JSON, and no reason that is longer than any', () => {
+    const bomb = '[' + '[],'.repeat(100_000) + '[]]'
+    const long = `"${'x'.repeat(100_000)}"`
+    const parse = JSON.parse
+    const parsed: number[] = []
+    JSON.parse = (text: string) => {
+      parsed.push(text.length)
+      return parse(text) as unknown
+    }
+    try {
+      for (const [kind, extra] of [
+        ['f', bomb],
+        ['d', bomb],
+        ['m', bomb],
+        ['f', long],
+      ]) {
+        const { changes } = readEntry(entry(`e me\n${kind},1,,,1,1,${extra?.length}\n${extra}x`))
+        expect(changes[0]?.error?.length ?? 0).to.be.lessThan(10_000)
+      }
+    } finally {
+      JSON.parse = parse
+    }
+    expect(parsed).to.deep.equal([65_536])
+  })
+
   const unreadable: [what: string, text: string][] = [
     ['nothing', ''],
     ['no line', 'x'],

@@ -56,7 +56,8 @@ const calm: QueueState = {
 
 const group = { name: 'g', pending: 0, lag: 0, oldest: null, consumers: 1, idleMs: 5 }
 const stream = (change: Partial<ChangesState>): ChangesState => ({
-  ...{ epoch: 'e', first: '1-1', last: '2-1', length: 9, limit: 100, groups: [group], examined: 10, foreign: 0 },
+  ...{ epoch: 'e', first: '1-1', last: '2-1', length: 9, limit: 100, groupCount: 1, groups: [group] },
+  ...{ examined: 10, foreign: 0 },
   ...change,
 })
 
@@ -232,7 +233,13 @@ describe('what the doctor makes of what it saw', () => {
       ['error changes-behind'],
       /100 of at most 100 entries: adding is refused\.$/,
     ],
-    ['changes that no group reads', kept({ changes: stream({ groups: [] }) }), ['info changes-unread']],
+    ['changes that no group reads', kept({ changes: stream({ groupCount: 0, groups: [] }) }), ['info changes-unread']],
+    [
+      'more groups than any queue has',
+      kept({ changes: stream({ groupCount: 200_000, groups: [] }) }),
+      ['error changes-groups'],
+      /^The change stream has 200,000 groups/,
+    ],
     [
       'a group without readers',
       kept({ changes: stream({ groups: [{ ...group, name: 'g\u001b', consumers: 0, pending: 1, lag: 2 }] }) }),

@@ -194,4 +194,21 @@ describe('EventHub', () => {
     hub.emit('transferred', transferred('a'))
     expect(heard).to.equal(50)
   })
+
+  it('gives each change of a queue once, also when one of two sources ends and the other one is behind', () => {
+    const hub = new EventHub()
+    const heard: string[] = []
+    hub.client.on('added', ({ ids }) => heard.push(...ids))
+    const [first, second] = [hub.fromAll('q'), hub.fromAll('q')]
+    const give = (source: typeof first, id: string, epoch = 'e') => source.emit({ epoch, id }, [['added', [id]]])
+    for (const id of ['9-0', '10-9', '10-10']) give(first, id)
+    give(second, '9-0')
+    first.end()
+    for (const id of ['10-9', '10-10', '10-11']) give(second, id)
+    give(second, '1-0', 'another')
+    expect(heard).to.deep.equal(['9-0', '10-9', '10-10', '10-11', '1-0'])
+    second.end()
+    hub.messages('added', 'q', ['own'])
+    expect(heard.at(-1)).to.equal('own')
+  })
 })

@@ -5,12 +5,14 @@ import type { ChangesState } from '../inspect-changes.js'
 
 /** From this part of the bound on, the groups are called behind. */
 const BEHIND = 0.8
+/** With more the scripts do not look at any. */
+const MOST_GROUPS = 1_000
 /** Readers that have not asked for so long, though there is something to read, are taken for dead: Redis keeps them. */
 const IDLE_MS = 600_000
 
 /** Whether the change stream of a reliable queue is written, read, and of this package. */
 export function checkChanges(queue: string, changes: ChangesState): Finding[] {
-  const { epoch, length, limit, groups, examined, foreign } = changes
+  const { epoch, length, limit, groups, groupCount, examined, foreign } = changes
   const findings: Finding[] = []
   const find = (code: Code, level: Finding['level'], found: string, figures: Finding['figures']): void => {
     findings.push(aboutQueue(queue, code, level, found, figures))
@@ -23,7 +25,11 @@ export function checkChanges(queue: string, changes: ChangesState): Finding[] {
     const found = `The change stream has ${length} of at most ${limit} entries${isFull ? ': adding is refused' : ''}.`
     find('changes-behind', isFull ? 'error' : 'warning', found, { length, limit })
   }
-  if (limit !== null && groups.length === 0) {
+  if (groupCount > MOST_GROUPS) {
+    const found = `The change stream has ${groupCount.toLocaleString('en')} groups: with more than ${MOST_GROUPS.toLocaleString('en')} no entry is removed.`
+    find('changes-groups', 'error', found, { groups: groupCount })
+  }
+  if (limit !== null && groupCount === 0) {
     find('changes-unread', 'info', 'No group reads the change stream, so that no entry is removed.', { length, limit })
   }
   for (const { name, consumers, pending, lag, idleMs } of groups) {

@@ -23,9 +23,7 @@ export async function startAllEvents(handle: QueueHandle<unknown>, stream: Chang
   const { emit, end } = context.hub.fromAll(name)
   const isOver = (async () => {
     try {
-      for await (const { changes } of batches) {
-        for (const [event, ids] of eventsOf(changes)) emit(event, ids)
-      }
+      for await (const { position, changes } of batches) emit(position, eventsOf(changes))
     } catch (thrown) {
       if (ending.signal.aborted || thrown instanceof ShutdownError) return
       context.hub.emit('error', handle.withQueueName(toRedelayed(thrown)))

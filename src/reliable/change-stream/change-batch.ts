@@ -3,10 +3,18 @@ import type { StreamEntry } from '../../store/reliable-change-store.js'
 import { readEntry } from './change-entry.js'
 import type { ChangeBatch } from './change.js'
 
+/** What a script writes: milliseconds of the Redis clock, and few entries in each. */
+const OF_CLOCK = /^\d{1,15}-\d{1,10}$/
+
+/** Whether an id comes from a clock. One that a stranger has written can be beyond all times, and behind it nothing follows. */
+export function isOfClock(id: string): boolean {
+  return OF_CLOCK.test(id)
+}
+
 /** What an entry says; or why it cannot be read. */
 export function batchOf({ id, value }: StreamEntry): ChangeBatch | { readonly error: RedelayedError } {
   try {
-    if (value === null) throw new DecodeError('changes', 'it is no entry of this package')
+    if (value === null || !isOfClock(id)) throw new DecodeError('changes', 'it is no entry of this package')
     const { epoch, client, changes } = readEntry(value)
     return { position: { epoch, id }, at: Number.parseInt(id, 10), client, changes }
   } catch (thrown) {

@@ -16,6 +16,7 @@ export interface ChangesConfig {
   readonly payloads?: boolean | undefined
 }
 
+const [LEAST_LENGTH, MOST_LENGTH] = [100, 100_000_000]
 const STORED = /^([gr]),(\d{1,16}),(\d{0,16}),([01]),~?[\w-]{0,32}$/
 
 /** The setting as the scripts read it, but for the epoch; `''` for none. */
@@ -28,7 +29,12 @@ export function changesText(what: string, config: ChangesConfig | false): string
     throw new InvalidArgumentError(`${what}.maxAge`, "none where changes are kept for 'groups'", maxAge)
   }
   const isShort = keep === 'recent' && maxAge === undefined
-  const maxLength = integer(`${what}.maxLength`, config.maxLength ?? (isShort ? 10_000 : 1_000_000), 100, 100_000_000)
+  const maxLength = integer(
+    `${what}.maxLength`,
+    config.maxLength ?? (isShort ? 10_000 : 1_000_000),
+    LEAST_LENGTH,
+    MOST_LENGTH,
+  )
   const age = maxAge === undefined ? '' : String(integer(`${what}.maxAge`, maxAge, 1_000, Number.MAX_SAFE_INTEGER))
   const records = Number(boolean(`${what}.payloads`, payloads))
   return `${keep === 'groups' ? 'g' : 'r'},${maxLength},${age},${records}`
@@ -37,10 +43,12 @@ export function changesText(what: string, config: ChangesConfig | false): string
 /** What is stored, if the scripts read it so. */
 export function readChangesText(text: string): ChangesConfig | undefined {
   const [, keep, maxLength, maxAge, payloads] = STORED.exec(text) ?? []
-  if (keep === undefined) return undefined
+  const length = Number(maxLength)
+  if (keep === undefined || length < 1 || length > MOST_LENGTH || !Number.isSafeInteger(Number(maxAge)))
+    return undefined
   return {
     keep: keep === 'g' ? 'groups' : 'recent',
-    maxLength: Number(maxLength),
+    maxLength: length,
     ...(maxAge !== '' && { maxAge: Number(maxAge) }),
     payloads: payloads === '1',
   }

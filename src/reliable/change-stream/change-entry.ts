@@ -30,6 +30,8 @@ const KINDS = new Map<string, ChangeKind>([
 const HAVE_RECORDS: readonly ChangeKind[] = ['added', 'updated', 'redriven']
 const HAVE_ERRORS: readonly ChangeKind[] = ['failed', 'dead']
 const LINE_BYTES = 200
+/** No script writes a longer reason. */
+const REASON_BYTES = 65_536
 const NEWLINE = 10
 /** No script changes more messages. */
 const MOST_CHANGES = 10_000
@@ -76,7 +78,7 @@ function readPart(bytes: Buffer, start: number, changes: MessageChange[]): numbe
 function readExtra(change: ChangeKind, extra: Buffer): Partial<MessageChange> {
   if (extra.length === 0) return {}
   if (HAVE_ERRORS.includes(change)) {
-    const error = textIn(extra)
+    const error = textIn(extra.subarray(0, REASON_BYTES))
     return error === '' ? {} : { error: clean(error) }
   }
   if (change === 'moved') return { to: textIn(extra) }
@@ -91,9 +93,10 @@ function readExtra(change: ChangeKind, extra: Buffer): Partial<MessageChange> {
   }
 }
 
-/** JSON of a text; any other bytes as they are. */
+/** JSON of a text; any other bytes as they are, because JSON of anything else can take minutes. */
 function textIn(bytes: Buffer): string {
   const json = bytes.toString()
+  if (!json.startsWith('"')) return json
   try {
     const text: unknown = JSON.parse(json)
     return typeof text === 'string' ? text : json

@@ -11,7 +11,7 @@ import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore, StreamEntry } from '../../store/reliable-change-store.js'
 import { backoffDelay } from '../../timing/backoff.js'
 import { abortablePause } from '../../timing/pause.js'
-import { batchOf } from './change-batch.js'
+import { batchOf, isOfClock } from './change-batch.js'
 import { openStream, type Start } from './open-stream.js'
 import type { ChangeBatch } from './change.js'
 
@@ -19,10 +19,10 @@ import type { ChangeBatch } from './change.js'
 const FIRST_WAIT_MS = 10
 const LAST_WAIT_MS = 250
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
-/** How many entries one command reads: few at first, then as many as fit into `PAGE_BYTES`. */
-const FIRST_COUNT = 4
-const MOST_COUNT = 100
-const PAGE_BYTES = 1024 * 1024
+/** How much one script reads. */
+const PAGE = { count: 100, bytes: 1024 * 1024 }
+/** How many entries are taken over at once: they can be of any size. */
+const CLAIMED = 4
 const BEGINNING = '0-0'
 /** Failures that stay: also that a stream which was removed does not have where this reader began, or is kept no more. */
 const LASTING = [ShutdownError, InternalError, ChangesLostError, UnsupportedOperationError]
@@ -38,10 +38,17 @@ export interface ReaderParams {
   readonly signal: AbortSignal
 }
 
+/** Entries that follow each other and bring no batch. */
+interface PassedOver {
+  readonly ids: string[]
+  unreadable: number
+  /** Why the first of them cannot be read. */
+  error?: RedelayedError
+}
+
 /** Reads a queue's changes, for itself or for a group. It looks for new ones again and again, because a wait needs a connection of its own. */
 export class ChangeReader {
   readonly #params: ReaderParams
-  #count = FIRST_COUNT
   /** The last entry that was read. */
   #after = BEGINNING
   #failures = 0
@@ -69,11 +76,16 @@ export class ChangeReader {
     let waitMs = FIRST_WAIT_MS
     for (;;) {
       const entries = await this.#next()
+      let passed: PassedOver = { ids: [], unreadable: 0 }
       for (const entry of entries) {
         this.#assertWanted()
-        const batch = await this.#batchOf(entry)
-        if (batch !== undefined) yield batch
+        const batch = this.#batchOf(entry, passed)
+        if (batch === undefined) continue
+        await this.#passOver(passed)
+        passed = { ids: [], unreadable: 0 }
+        yield batch
       }
+      await this.#passOver(passed)
       waitMs = entries.length > 0 ? FIRST_WAIT_MS : Math.min(2 * waitMs, LAST_WAIT_MS)
       if (entries.length === 0) await this.#pause(waitMs)
     }
@@ -86,7 +98,6 @@ export class ChangeReader {
       if (this.#isRemoved) await this.#openAgain()
       const entries = reader === undefined ? await this.#forItself() : await this.#ofGroup(reader)
       this.#failures = 0
-      this.#learn(entries)
       return entries
     } catch (thrown) {
       await this.#onFailure(thrown)
@@ -102,8 +113,13 @@ export class ChangeReader {
   }
 
   async #forItself(): Promise<StreamEntry[]> {
-    const entries = await this.#params.store.readAfter(this.#after, this.#count)
+    const { store } = this.#params
+    const entries = await store.readAfter(this.#after, PAGE)
     this.#after = entries.at(-1)?.id ?? this.#after
+    // after an entry of a stranger there may be none any more, until a script begins the stream anew
+    if (entries.length === 0 && !isOfClock(this.#after)) {
+      if (isOfClock(await openStream(store, 'end', ''))) this.#after = BEGINNING
+    }
     return entries
   }
 
@@ -111,47 +127,43 @@ export class ChangeReader {
   async #ofGroup(reader: Reader): Promise<StreamEntry[]> {
     const { store, claimAfterMs } = this.#params
     if (this.#mayOwn) {
-      const own = await store.readOwn(reader, this.#after, this.#count)
-      this.#after = own.at(-1)?.id ?? this.#after
+      const own = await store.readOwn(reader, this.#after, PAGE)
+      this.#after = lastOf(own) ?? this.#after
       this.#mayOwn = own.length > 0
       if (own.length > 0) return own
     }
     if (performance.now() >= this.#nextClaimAt) {
-      const { next, entries } = await store.claim(reader, claimAfterMs, this.#claimFrom, this.#count)
+      const { next, entries } = await store.claim(reader, claimAfterMs, this.#claimFrom, CLAIMED)
       this.#claimFrom = next
       if (next === BEGINNING) this.#nextClaimAt = performance.now() + claimAfterMs / 2
       if (entries.length > 0) return entries
     }
     this.#mayOwn = true // until the reply is here
-    const entries = await store.readNew(reader, this.#count)
+    const entries = await store.readNew(reader, PAGE)
     this.#mayOwn = false
-    this.#after = entries.at(-1)?.id ?? this.#after
+    this.#after = lastOf(entries) ?? this.#after
     return entries
   }
 
-  /** Entries can be of any size: as many are read as would fit if they were like the last ones. */
-  #learn(entries: readonly StreamEntry[]): void {
-    if (entries.length === 0) return
-    const bytes = entries.reduce((sum, { value }) => sum + (value?.length ?? 0), 0)
-    const fitting = Math.floor(PAGE_BYTES / Math.max(1, bytes / entries.length))
-    this.#count = Math.max(1, Math.min(4 * this.#count, MOST_COUNT, fitting))
+  #batchOf(entry: StreamEntry, passed: PassedOver): ChangeBatch | undefined {
+    if (!entry.isGone) {
+      const batch = batchOf(entry)
+      if (!('error' in batch)) return batch
+      passed.unreadable++
+      passed.error ??= this.#params.handle.withQueueName(batch.error)
+    }
+    passed.ids.push(entry.id)
+    return undefined
   }
 
-  /** What cannot be read is reported, and keeps nothing back. */
-  async #batchOf(entry: StreamEntry): Promise<ChangeBatch | undefined> {
-    const { handle } = this.#params
-    if (entry.isGone) return this.#passOver(entry.id)
-    const batch = batchOf(entry)
-    if (!('error' in batch)) return batch
-    const error = handle.withQueueName(batch.error)
-    handle.context.hub.emit('quarantined', { queue: handle.name, reason: 'undecodable', count: 1, error })
-    return this.#passOver(entry.id)
-  }
-
-  async #passOver(id: string): Promise<undefined> {
-    const { reader, store } = this.#params
-    if (reader === undefined) return
-    await store.acknowledge(reader.group, [id]).catch((failed: unknown) => this.#onFailure(failed))
+  /** What cannot be read is reported, and keeps nothing back. There can be any number of such entries, so those of a page cost one script. */
+  async #passOver({ ids, unreadable, error }: PassedOver): Promise<void> {
+    const { reader, store, handle } = this.#params
+    if (error !== undefined) {
+      handle.context.hub.emit('quarantined', { queue: handle.name, reason: 'undecodable', count: unreadable, error })
+    }
+    if (reader === undefined || ids.length === 0) return
+    await store.acknowledge(reader.group, ids).catch((failed: unknown) => this.#onFailure(failed))
   }
 
   async #onFailure(thrown: unknown): Promise<void> {
@@ -175,4 +187,9 @@ export class ChangeReader {
     const { signal } = this.#params
     if (signal.aborted) throw toError(signal.reason)
   }
+}
+
+/** The last one that a script can have written. */
+function lastOf(entries: readonly StreamEntry[]): string | undefined {
+  return entries.findLast(({ id }) => isOfClock(id))?.id
 }

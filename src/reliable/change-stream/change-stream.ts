@@ -4,7 +4,7 @@ import { integer, nonEmptyString, onlyKnown } from '../../options.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore } from '../../store/reliable-change-store.js'
 import { positive } from '../add-options.js'
-import { batchOf } from './change-batch.js'
+import { batchOf, isOfClock } from './change-batch.js'
 import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change.js'
 import { ChangeReader, type ReaderParams } from './change-reader.js'
 import { closeWithClient } from './close-with-client.js'
@@ -107,7 +107,9 @@ export class ChangeStream {
       PAGE_BYTES,
     )
     const { name, context } = this.#handle
-    const batches = entries.map((entry): ChangeBatch => {
+    // a position beyond all times could not be kept, and nothing follows it until a script begins the stream anew
+    const ofClock = entries.filter(({ id }) => isOfClock(id))
+    const batches = ofClock.map((entry): ChangeBatch => {
       const batch = batchOf(entry)
       if (!('error' in batch)) return batch
       const error = this.#handle.withQueueName(batch.error)

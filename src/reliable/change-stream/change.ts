@@ -106,6 +106,7 @@ export interface ChangeStatus {
   readonly length: number
   /** At how many entries adding is refused; `null` where it never is. */
   readonly limit: number | null
-  /** At most 100. */
+  readonly groupCount: number
+  /** At most 100; none where there are more than 1,000, as only a stranger makes: then nothing is trimmed either. */
   readonly groups: readonly ChangeGroup[]
 }

@@ -4,9 +4,10 @@
 -- KEYS[2] changes  stream  what the scripts have changed
 --
 -- ARGV[1] group   text
--- ARGV[2..] ids   text*  of entries
+-- ARGV[2] trim    flag   whether anything goes
+-- ARGV[3..] ids   text*  of entries
 --
--- returns how many of the entries the group had read and not acknowledged
+-- returns {how many of the entries the group had read and not acknowledged, how many groups there are or 0 when it did not look}
 local config, changes = KEYS[1], KEYS[2]
 
 -- include shared/change-log.lua
@@ -15,7 +16,8 @@ local config, changes = KEYS[1], KEYS[2]
 
 -- include shared/trim-changes.lua
 
-local done = #ARGV > 1 and redis.call('XACK', changes, ARGV[1], unpack(ARGV, 2)) or 0
+local done = #ARGV > 2 and redis.call('XACK', changes, ARGV[1], unpack(ARGV, 3)) or 0
 local log = logOf(config)
-if log and log.keep == 'g' then trimChanges(changes, groupsOf(changes)) end
-return done
+local groups = 0
+if ARGV[2] == '1' and log and log.keep == 'g' then groups = trimChanges(changes) end
+return {done, groups}

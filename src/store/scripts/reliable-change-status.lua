@@ -4,7 +4,7 @@
 -- KEYS[2] changes  stream  what the scripts have changed
 --
 -- returns {epoch or "" when the queue keeps no changes, the ids of the first and the last entry or "", how many there are, how many can be
---   there until adding is refused or 0, then for each of at most 100 groups six: its name, how many entries it has read and not
+--   there until adding is refused or 0, how many groups there are, then for each of at most 100 of at most 1,000 groups six: its name, how many entries it has read and not
 --   acknowledged, how many it has not read or -1 when the server does not say it, the first it has not acknowledged or "", its consumers,
 --   for how many ms none of these has asked for entries or -1 where there are none or too many to look at}
 local config, changes = KEYS[1], KEYS[2]
@@ -30,7 +30,9 @@ local reply = {
 }
 if redis.call('EXISTS', changes) == 1 then reply[3] = byName(redis.call('XINFO', 'STREAM', changes))['last-generated-id'] end
 local looks = 1000 -- at consumers
-for n, group in ipairs(groupsOf(changes)) do
+local groups
+groups, reply[6] = groupsOf(changes)
+for n, group in ipairs(groups) do
   if n > 100 then break end
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3] = group.name, group.pending, group.lag or -1

@@ -31,12 +31,12 @@ if id ~= '0-0' and #redis.call('XRANGE', changes, id, id) == 0 then return 0 end
 local made = redis.pcall('XGROUP', 'CREATE', changes, group, id, 'MKSTREAM')
 if type(made) == 'table' and made.err then
   if string.sub(made.err, 1, 9) ~= 'BUSYGROUP' then return redis.error_reply(made.err) end
-  for _, one in ipairs(groupsOf(changes)) do
+  for _, one in ipairs((groupsOf(changes))) do
     if one.name == group and not isBefore(one.last, id) then return 0 end
   end
   redis.call('XGROUP', 'SETID', changes, group, id)
 end
-if log.keep == 'g' then trimChanges(changes, groupsOf(changes)) end
+if log.keep == 'g' then trimChanges(changes) end
 
 -- The server counts what a group has not read only where it knows how much it has (from Redis 7 on).
 local stream = byName(redis.call('XINFO', 'STREAM', changes))

@@ -18,10 +18,9 @@ if redis.call('EXISTS', changes) == 0 then return 0 end
 local removed = redis.call('XGROUP', 'DESTROY', changes, ARGV[1])
 local log = logOf(config)
 if log and log.keep == 'g' then
-  local groups = groupsOf(changes)
-  trimChanges(changes, groups)
+  local groups = trimChanges(changes)
   -- The last group kept all but the last entry. It is trimmed exactly, because a stream of the smallest bound can be one node, which an
   -- approximate trim leaves; that costs Redis about 14 ms for a million short entries, 1 us for each of 5 kB.
-  if removed == 1 and #groups == 0 then redis.call('XTRIM', changes, 'MAXLEN', 1) end
+  if removed == 1 and groups == 0 then redis.call('XTRIM', changes, 'MAXLEN', 1) end
 end
 return removed

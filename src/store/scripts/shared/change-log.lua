@@ -3,8 +3,9 @@
 local function openLog(stored)
   if type(stored) ~= 'string' or #stored > 100 then return nil end
   local prefix, keep, most, age, records, epoch = string.match(stored, '^(([gr]),(%d+),(%d*),([01]),)(~?[%w_-]*)$')
-  if not prefix then return nil end
-  return {prefix = prefix, keep = keep, most = tonumber(most), age = tonumber(age), records = records == '1', epoch = epoch, parts = 0}
+  most, age = tonumber(most), tonumber(age)
+  if not prefix or most < 1 or most > 100000000 or (age and age > 9007199254740991) then return nil end
+  return {prefix = prefix, keep = keep, most = most, age = age, records = records == '1', epoch = epoch, parts = 0}
 end
 
 -- The same of a configuration; a text that is longer than any setting is not read.
@@ -52,6 +53,13 @@ local function appendEntry(log, stream, entry, onlyIfThere)
   return redis.pcall('XADD', unpack(args))
 end
 
+-- Whether an id comes from a clock. After one that a stranger has written, all others follow, and after the last one possible there are
+-- none. What a script writes has 13 digits of milliseconds, and few after them.
+local function isOfClock(id)
+  local dash = string.find(id, '-', 1, true)
+  return dash and dash <= 16 and #id - dash <= 10
+end
+
 -- It differs from all before it: by it the readers learn that changes may be missing.
 local function epochAfter(epoch)
   local time = redis.call('TIME')
@@ -59,7 +67,8 @@ local function epochAfter(epoch)
 end
 
 -- The last step of a script. Where the stream is not there any more, it begins anew with another epoch. What cannot be written (to a
--- key of another type) ends the epoch instead of the work; an epoch that has ended begins with "~".
+-- key of another type) ends the epoch instead of the work; an epoch that has ended begins with "~". A stream with ids that come from no clock
+-- is removed, and begins anew, too.
 local function writeChanges(log, stream, config, client)
   if not log or not log.at then return end
   endPart(log)
@@ -68,6 +77,18 @@ local function writeChanges(log, stream, config, client)
   if not hasEnded then written = appendEntry(log, stream, epoch .. text, true) end
   if not written then
     epoch = epochAfter(log.epoch)
+    written = appendEntry(log, stream, epoch .. text, false)
+  end
+  local last = written
+  if type(last) == 'table' then
+    local about = redis.pcall('XINFO', 'STREAM', stream)
+    for n = 1, about.err and 0 or #about, 2 do
+      if about[n] == 'last-generated-id' then last = about[n + 1] end
+    end
+  end
+  if type(last) == 'string' and not isOfClock(last) then
+    epoch = epochAfter(log.epoch)
+    redis.pcall('UNLINK', stream)
     written = appendEntry(log, stream, epoch .. text, false)
   end
   if type(written) == 'table' then

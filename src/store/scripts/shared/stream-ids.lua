@@ -1,10 +1,15 @@
+-- Whether one whole number is less than another. As text, because any client can write ids beyond 2^53.
+local function isLess(a, b)
+  if #a ~= #b then return #a < #b end
+  return a < b
+end
+
 -- Whether one id of a stream is before another: "<ms>-<n>".
 local function isBefore(a, b)
-  local aMs, aN = string.match(a, '^(%d+)-(%d+)$')
-  local bMs, bN = string.match(b, '^(%d+)-(%d+)$')
-  aMs, bMs = tonumber(aMs), tonumber(bMs)
-  if aMs ~= bMs then return aMs < bMs end
-  return tonumber(aN) < tonumber(bN)
+  local aMs, aN = string.match(a, '^0*(%d+)-0*(%d+)$')
+  local bMs, bN = string.match(b, '^0*(%d+)-0*(%d+)$')
+  if aMs ~= bMs then return isLess(aMs, bMs) end
+  return isLess(aN, bN)
 end
 
 -- A reply such as that of XINFO, names and values in turn, as a table.
@@ -14,17 +19,23 @@ local function byName(flat)
   return named
 end
 
--- The groups of a stream, none where there is no stream: for each its name, how many entries it has read and not acknowledged, its lag
--- if the server says it, its consumers, the last entry it has read, and the first of those it has not acknowledged.
+-- The groups of a stream, and how many there are: for each its name, how many entries it has read and not acknowledged, its lag if the
+-- server says it, its consumers, the last entry it has read, and the first of those it has not acknowledged. None where there is no
+-- stream, nor where there are more than any queue has: a stranger's 200,000 would take seconds.
+local MOST_GROUPS = 1000
 local function groupsOf(stream)
   local groups = {}
-  for _, flat in ipairs(redis.pcall('XINFO', 'GROUPS', stream)) do
+  local about = redis.pcall('XINFO', 'STREAM', stream)
+  local count = about.err and 0 or byName(about).groups
+  if count == 0 or count > MOST_GROUPS then return groups, count end
+  for _, flat in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
     local group = byName(flat)
-    local first = group.pending > 0 and redis.call('XPENDING', stream, group.name)[2] or nil
+    -- the form with a range, because the other one names each consumer
+    local first = group.pending > 0 and redis.call('XPENDING', stream, group.name, '-', '+', 1)[1]
     groups[#groups + 1] = {
       name = group.name, pending = group.pending, lag = group.lag, consumers = group.consumers, last = group['last-delivered-id'],
-      first = first
+      first = first and first[1] or nil
     }
   end
-  return groups
+  return groups, count
 end
