@@ -70,7 +70,12 @@ class SqliteThreadDriver implements Driver {
   }
 
   async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('rollback'))
+    try {
+      await connection.executeQuery(CompiledQuery.raw('rollback'))
+    } catch (error) {
+      // some failures, as that of a full disk, have rolled it back already, and are what the caller has to see
+      if (!/no transaction is active/.test(String(error))) throw error
+    }
   }
 
   async destroy(): Promise<void> {

@@ -2,8 +2,11 @@ import { expect } from 'chai'
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { InvalidArgumentError } from 'redelayed'
 import { createJournal, JournalError } from '../index.js'
+import { parseJournalUrl } from '../config/journal-options.js'
+import { JournalDatabase } from '../database/database.js'
 import { asJournalError } from '../database/failures.js'
 import { freePort } from './support/databases.js'
 
@@ -64,6 +67,21 @@ describe('a journal that cannot be opened', () => {
     expect(await codeOf(url)).to.equal('ERR_JOURNAL_LOCKED')
     await first.close()
     await (await createJournal({ url })).close()
+  })
+
+  it('says that the disk is full, and goes on when it is not', async () => {
+    const database = await JournalDatabase.open(parseJournalUrl(`sqlite:${join(dir, 'full.db')}`), { migrate: true })
+    try {
+      await database.run((db) => sql.raw('pragma max_page_count = 60').execute(db))
+      const write = (): Promise<unknown> =>
+        database.transaction((db) => sql.raw('create table big as select zeroblob(1000000) as bytes').execute(db))
+      const error = await write().catch((thrown: unknown) => thrown)
+      expect((error as JournalError).code).to.equal('ERR_JOURNAL_FULL')
+      await database.run((db) => sql.raw('pragma max_page_count = 100000').execute(db))
+      await write()
+    } finally {
+      await database.close()
+    }
   })
 
   it('refuses a folder that is not there', async () => {
