@@ -1,0 +1,91 @@
+// `npm run test:faults:journal`: the journal of the workspace redelayed-server under faults of Redis, of SQL and of its own processes, with
+// servers of its own. Ends with the line `N passed, N failed`.
+//
+//   npm run test:faults:journal -- --seed 7                 as before; without it a new seed each time
+//   npm run test:faults:journal -- --faults 100 --plants all  the long form
+//   npm run test:faults:journal -- --only "comes back"      faults and planted faults whose names contain this
+//   npm run test:faults:journal -- --database sqlite        or postgres, mariadb: only this one
+//   npm run test:faults:journal -- --report faults.ndjson   a line for each
+import { randomInt } from 'node:crypto'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { ensureInstalled, root } from './ensure-installed.mjs'
+import { findServerBin } from './redis.js'
+
+ensureInstalled(root, { workspaces: true })
+const { FAULTS } = await import('../test/faults/journal/faults.js')
+const { PLANTS } = await import('../test/faults/journal/plants.js')
+const { findPlant, planned, runSteps } = await import('../test/faults/journal/run.js')
+const { isThere } = await import('../test/faults/journal/sql.js')
+
+/** In the short form. */
+const SHORT_PLANTS = 3
+const KINDS = ['sqlite', 'postgres', 'mariadb'] as const
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+    faults: { type: 'string' },
+    plants: { type: 'string', default: String(SHORT_PLANTS) },
+    only: { type: 'string', default: '' },
+    database: { type: 'string' },
+    report: { type: 'string' },
+  },
+})
+const seed = number('seed', values.seed)
+const kinds = KINDS.filter((kind) => kind === (values.database ?? kind) && isThere(kind))
+const missing = KINDS.filter((kind) => kind === (values.database ?? kind) && !isThere(kind))
+if (!findServerBin() || kinds.length === 0 || (process.env['CI'] && missing.length > 0)) {
+  console.error(
+    `\n*** SKIPPED: these faults need redis-server, and ${missing.join(' and ')} installed.\n*** No fault was tried.\n`,
+  )
+  console.log(process.env['CI'] ? '0 passed, 1 failed' : '0 passed, 0 failed, all skipped')
+  process.exit(process.env['CI'] ? 1 : 0)
+}
+if (missing.length > 0) console.log(`Without ${missing.join(' and ')}, which are not installed.`)
+
+// so that the servers and the file systems go with this process
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const started = performance.now()
+const say = (line: string): void =>
+  console.log(`${String(Math.round((performance.now() - started) / 1_000)).padStart(5)} s  ${line}`)
+const chosen = FAULTS.filter(({ name }) => name.includes(values.only))
+const count = values.faults === undefined ? chosen.length : number('faults', values.faults)
+console.log(`faults of the journal, seed ${seed}`)
+const outcomes =
+  chosen.length === 0
+    ? []
+    : await runSteps(planned(seed, count, kinds, chosen), {
+        seed,
+        say,
+        report: values.report && resolve(values.report),
+      })
+let failed = outcomes.filter(({ problems }) => problems.length > 0).length
+let passed = outcomes.length - failed
+
+const plants = PLANTS.filter(({ on, what }) => kinds.includes(on) && (what.includes(values.only) || chosen.length > 0))
+const named = values.only === '' ? plants : plants.filter(({ what }) => what.includes(values.only))
+const limit = values.plants === 'all' ? named.length : number('plants', values.plants)
+for (let i = 0; i < Math.min(limit, named.length); i++) {
+  const plant = named[(seed + i) % named.length]
+  if (plant === undefined) continue
+  const { found, rounds, example } = await findPlant(plant, seed).catch((error: unknown) => ({
+    found: [],
+    rounds: 0,
+    example: String(error instanceof Error ? error.stack : error),
+  }))
+  if (found.length > 0) passed++
+  else failed++
+  say(
+    `${found.length > 0 ? 'found' : 'FAILED, not found'} in round ${rounds}: ${plant.what}: ${found.join(', ')}: ${example}`,
+  )
+}
+console.log(`again: npm run test:faults:journal -- --seed ${seed}`)
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed > 0 ? 1 : 0)
+
+function number(what: string, text: string): number {
+  if (/^\d{1,10}$/.test(text)) return Number(text)
+  console.error(`--${what} takes a whole number, not ${JSON.stringify(text)}`)
+  process.exit(2)
+}

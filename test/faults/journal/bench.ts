@@ -1,0 +1,361 @@
+import { randomUUID } from 'node:crypto'
+import { eventually } from '../../support/events.js'
+import { randomFrom } from '../../support/random.js'
+import { Books, type Message, type Span, type Wrong } from './books.js'
+import { GoneError, MemberProcess } from './member-process.js'
+import { PREFIX, type Place } from './place.js'
+import type { Program } from './program.js'
+import type { Item, Job, Payload, Said } from './protocol.js'
+import { digestOf } from './serve.js'
+import type { SqlServer } from './sql.js'
+
+/** How often a producer adds, and how many at most. */
+const EVERY_MS = 25
+const MOST_ITEMS = 4
+const MOST_DELAY_MS = 1_500
+const FAR_MS = 86_400_000
+const SHARES = { far: 0.05, fail: 0.08, poison: 0.02, park: 0.02, cancelled: 0.12 } as const
+/** What got no answer is added again under its id, so often. */
+const ATTEMPTS = 6
+const AGAIN_MS = 250
+/** Before a fault, so that all is in full swing, and after it. */
+const LEAD_MS = 1_000
+/** A restore that was killed is taken over when its lease of 15 s is over; adopting waits for 5 s. */
+const DRAIN_MS = 90_000
+const STOP_MS = 15_000
+const CLOCKS_MS = 600_000
+const POISON_LIMIT = 2
+const LIMIT = 1_000
+
+export interface BenchParams {
+  readonly place: Place
+  readonly sql: SqlServer
+  readonly program: Program
+  readonly seed: number
+  readonly consumers?: number
+  /** Stops looking as soon as something is wrong: a planted fault is found. */
+  readonly drainMs?: number
+}
+
+export interface Result {
+  readonly accepted: number
+  readonly journalled: number
+  readonly refused: number
+  readonly unknown: number
+  readonly cancelled: number
+  readonly delivered: number
+  readonly twice: number
+  readonly seconds: number
+  readonly errors: Readonly<Record<string, number>>
+  readonly problems: readonly { readonly wrong: Wrong; readonly text: string }[]
+}
+
+/** Service processes with a journal, consumers and producers on one queue, and the books of every message. */
+export class Bench {
+  readonly place: Place
+  readonly sql: SqlServer
+  readonly random: () => number
+  readonly members: readonly MemberProcess[]
+  readonly consumers: readonly MemberProcess[]
+  readonly queue = `${PREFIX}:${randomUUID().slice(0, 8)}`
+  books = new Books()
+  readonly #drainMs: number
+  readonly #ending = new Set<Promise<void>>()
+  readonly #shifts = new Map<MemberProcess, number>()
+  #url = ''
+  #errors: Record<string, number> = {}
+  #numbers = 0
+  #timer: NodeJS.Timeout | undefined
+  #isOver = false
+
+  constructor({ place, sql, program, seed, consumers = 2, drainMs = DRAIN_MS }: BenchParams) {
+    this.place = place
+    this.sql = sql
+    this.random = randomFrom(seed)
+    this.#drainMs = drainMs
+    const process = (name: string, script: string): MemberProcess =>
+      new MemberProcess(name, script, (said, from) => this.#hear(said, from))
+    // a SQLite file is open in one process
+    const count = sql.kind === 'sqlite' ? 1 : 3
+    this.members = Array.from({ length: count }, (_, at) => process(`member-${at + 1}`, program.member))
+    this.consumers = Array.from({ length: consumers }, (_, at) => process(`consumer-${at + 1}`, program.consumer))
+  }
+
+  async start(): Promise<void> {
+    this.#url = await this.sql.fresh()
+    await this.members[0]?.start(this.#jobOf(this.members[0]))
+    const others = [...this.members.slice(1), ...this.consumers]
+    await Promise.all(others.map((process) => process.start(this.#jobOf(process))))
+    await this.#addBacklog()
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    clearInterval(this.#timer)
+    await Promise.all([...this.consumers, ...this.members].map((process) => process.stop(STOP_MS)))
+    await Promise.all(this.#ending)
+  }
+
+  /** Load, the fault, the healing, everything handled to the end; and then what the books say. */
+  async round(fault: () => Promise<void>): Promise<Result> {
+    const startedAt = performance.now()
+    const known = new Set(this.books.messages.keys())
+    this.#errors = {}
+    this.#produce(true)
+    try {
+      await this.pause(LEAD_MS)
+      await fault()
+      await this.place.healthy()
+      await this.pause(LEAD_MS)
+    } finally {
+      this.#produce(false)
+    }
+    await Promise.all(this.#ending)
+    await this.#settle()
+    const { books } = this
+    if (books.problems.length === 0) books.agreed()
+    const fresh = [...books.messages.values()].filter(({ item }) => !known.has(item.id))
+    const count = (which: (message: Message) => boolean): number => fresh.filter(which).length
+    return {
+      accepted: count(({ state }) => state === 'accepted'),
+      journalled: count(({ outcome }) => outcome === 'journalled'),
+      refused: count(({ state }) => state === 'refused'),
+      unknown: count(({ state }) => state === 'unknown'),
+      cancelled: count(({ cancel }) => cancel?.done === true),
+      delivered: fresh.reduce((sum, { deliveries }) => sum + deliveries.length, 0),
+      twice: count(
+        (message) => message.deliveries.filter(({ how, effect }) => how === 'done' && effect === true).length > 1,
+      ),
+      seconds: Math.round((performance.now() - startedAt) / 100) / 10,
+      errors: this.#errors,
+      problems: books.problems,
+    }
+  }
+
+  /** Between two times in milliseconds: faults come at moments that nobody chose. */
+  pause(min: number, max = min): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, min + (max - min) * this.random()))
+  }
+
+  /** @throws GoneError none is there */
+  oneMember(): MemberProcess {
+    const ready = this.members.filter((member) => member.isReady)
+    const member = ready[Math.floor(this.random() * ready.length)]
+    if (member === undefined) throw new GoneError('no member is there')
+    return member
+  }
+
+  /** After a kill. */
+  async revive(member: MemberProcess): Promise<void> {
+    await member.start(this.#jobOf(member), this.#shifts.get(member) ?? 0)
+  }
+
+  /** Each member has another date. */
+  async shiftClocks(on: boolean): Promise<void> {
+    for (const member of this.members) {
+      const shiftMs = on ? Math.round((this.random() * 2 - 1) * CLOCKS_MS) : 0
+      this.#shifts.set(member, shiftMs)
+      if (member.isReady) await member.order({ kind: 'date', shiftMs })
+    }
+  }
+
+  /** By hand, in several members at once. */
+  async restoreByHand(): Promise<void> {
+    const span: Span = { from: Date.now(), to: Infinity }
+    this.books.restores.push(span)
+    await Promise.all(this.members.map((member) => member.order({ kind: 'restore' }).catch(() => undefined)))
+    span.to = Date.now()
+  }
+
+  /** Many messages that are cancelled as soon as they are accepted. */
+  addAndCancel(count: number): void {
+    const each = async (): Promise<void> => {
+      const messages = await this.#add([{ ...this.#draw(), delay: 4_000 + Math.floor(this.random() * 2_000) }])
+      await Promise.all(messages.map((message) => this.#cancel(message)))
+    }
+    for (let i = 0; i < count; i++) this.#follow(each())
+  }
+
+  /** Until a member said an error of this kind, or for so long. */
+  async sawError(code: RegExp, withinMs: number): Promise<void> {
+    const until = Date.now() + withinMs
+    while (Date.now() < until && !Object.keys(this.#errors).some((each) => code.test(each))) await this.pause(50)
+  }
+
+  countError(code: string): void {
+    this.#errors[code] = (this.#errors[code] ?? 0) + 1
+  }
+
+  #produce(on: boolean): void {
+    clearInterval(this.#timer)
+    if (!on) return
+    this.#timer = setInterval(() => {
+      const count = 1 + Math.floor(this.random() ** 3 * MOST_ITEMS)
+      this.#follow(this.#produceSome(Array.from({ length: count }, () => this.#draw())))
+    }, EVERY_MS)
+  }
+
+  async #produceSome(items: readonly Item[]): Promise<void> {
+    const added = await this.#add(items)
+    await Promise.all(
+      added.map(async (message) => {
+        const { delay, payload } = message.item
+        if (delay > MOST_DELAY_MS || payload.kind !== 'usual' || this.random() > SHARES.cancelled) return
+        await this.pause(0, delay * 1.2)
+        await this.#cancel(message)
+      }),
+    )
+  }
+
+  /** As an application does it that must not lose anything; gives those that were accepted. */
+  async #add(items: readonly Item[]): Promise<Message[]> {
+    const messages = items.map((item) => this.books.begin(item, digestOf(item.payload)))
+    let open: readonly Message[] = messages
+    for (let attempt = 1; attempt <= ATTEMPTS && open.length > 0 && !this.#isOver; attempt++) {
+      if (attempt > 1) await this.pause(AGAIN_MS)
+      const answers = await this.#ask((member) =>
+        member.order({ kind: 'add', items: open.map(({ item }) => item) }),
+      ).catch((error: unknown) => open.map(() => ({ error: error instanceof GoneError ? 'gone' : String(error) })))
+      open = open.filter((message, at) => {
+        const answer = answers[at] ?? { error: 'there is no answer' }
+        if ('error' in answer) this.countError(`add ${answer.error}`)
+        return this.books.answered(message, answer, attempt)
+      })
+    }
+    for (const message of messages) message.isPending = false
+    return messages.filter(({ state }) => state === 'accepted')
+  }
+
+  async #ask<T>(order: (member: MemberProcess) => Promise<T>): Promise<T> {
+    return order(this.oneMember())
+  }
+
+  async #cancel(message: Message): Promise<void> {
+    const from = Date.now()
+    message.cancel = { from, to: Infinity, done: null }
+    const { id } = message.item
+    const answer = await this.#ask((member) => member.order({ kind: 'cancel', id })).catch(() => ({ error: 'gone' }))
+    if ('error' in answer) this.countError(`cancel ${answer.error}`)
+    message.cancel = { from, to: Date.now(), done: 'done' in answer ? answer.done : null }
+  }
+
+  /** So many that a restore takes several pages. */
+  async #addBacklog(): Promise<void> {
+    const items = Array.from({ length: 1_500 }, () => ({ ...this.#draw(), ...usual(this.#numbers), delay: FAR_MS }))
+    for (let from = 0; from < items.length; from += 500) await this.#add(items.slice(from, from + 500))
+  }
+
+  #draw(): Item {
+    const n = ++this.#numbers
+    const dice = this.random()
+    const { poison, park, fail, far } = SHARES
+    const kinds = [
+      ['poison', poison],
+      ['park', park],
+      ['fail', fail],
+    ] as const
+    let sum = 0
+    const kind = kinds.find(([, share]) => dice < (sum += share))?.[0] ?? 'usual'
+    const isFar = kind === 'usual' && dice > 1 - far
+    return {
+      id: `${n}-${this.random() < 0.5 ? 'A' : 'a'}`,
+      payload: { n, kind, text: 'é'.repeat(Math.floor(this.random() ** 4 * 800)) },
+      delay: isFar ? FAR_MS : Math.floor(this.random() * MOST_DELAY_MS),
+      priority: Math.floor(this.random() * 10),
+      headers: this.random() < 0.3 ? { trace: String(n) } : {},
+      deliveryLimit: kind === 'poison' ? POISON_LIMIT : LIMIT,
+    }
+  }
+
+  /** Everything that is due was handled, nothing is in the making, and SQL and Redis agree. */
+  async #settle(): Promise<void> {
+    const { books } = this
+    await this.#allHandled()
+    for (const message of books.open()) books.lost(message)
+    if (books.problems.length > 0) return
+    await this.#agreement()
+    const flows = new Map<string, readonly string[]>()
+    const repeated = books.repeated()
+    const found = await this.oneMember().order({ kind: 'flow', ids: repeated })
+    repeated.forEach((id, at) => flows.set(id, found[at] ?? []))
+    books.judge(flows)
+    await this.#compare('queue')
+    await this.#compare('dead letters')
+  }
+
+  async #allHandled(): Promise<void> {
+    const until = Date.now() + this.#drainMs
+    while (this.books.open().length > 0 && Date.now() < until) await this.pause(50)
+  }
+
+  async #agreement(): Promise<void> {
+    let differences: readonly string[] = []
+    const until = Date.now() + this.#drainMs / 2
+    do {
+      const from = Date.now()
+      differences = await this.#ask((member) => member.order({ kind: 'verify' })).catch((error: unknown) => [
+        String(error),
+      ])
+      if (differences.length === 0) {
+        // its process may have been killed before it could say so
+        for (const loss of this.books.losses) loss.restoredAt = Math.min(loss.restoredAt, from)
+        return
+      }
+      await this.pause(500)
+    } while (Date.now() < until)
+    for (const text of differences) this.books.differs(`verify: ${text}`)
+  }
+
+  async #compare(where: 'queue' | 'dead letters'): Promise<void> {
+    const { books } = this
+    const messages = where === 'queue' ? books.far() : books.dead()
+    const ids = messages.map(({ item }) => item.id)
+    const ask = () => this.oneMember().order({ kind: 'lying', ids, dead: where === 'dead letters' })
+    // what nobody answered for dies when its visibility ends
+    await eventually(
+      async () => {
+        if ((await ask()).includes(null)) throw new Error('some are missing')
+      },
+      10_000,
+      300,
+    ).catch(() => undefined)
+    books.compare(messages, await ask(), where)
+  }
+
+  #hear(said: Said, from: MemberProcess): void {
+    const { books } = this
+    switch (said.said) {
+      case 'claimed':
+        return books.claimed(said)
+      case 'answered':
+        return books.said(said)
+      case 'error':
+        return this.countError(`${from.name.replace(/-\d+$/, '')} ${said.code}`)
+      case 'adopted':
+        return void books.adoptions.push(Date.now())
+      case 'restored':
+        if (said.queue !== this.queue) return
+        for (const loss of books.losses)
+          if (loss.to < Infinity && loss.from > books.agreedAt) loss.restoredAt = Date.now()
+        return
+      case 'forgotten':
+        return
+    }
+  }
+
+  #jobOf(process: MemberProcess): Job {
+    const { name } = process
+    return { name: `${this.queue}/${name}`, client: this.place.client, queue: this.queue, url: this.#url }
+  }
+
+  #follow(promise: Promise<void>): void {
+    const followed = promise
+      .catch((error: unknown) => this.books.differs(String(error)))
+      .finally(() => this.#ending.delete(followed))
+    this.#ending.add(followed)
+  }
+}
+
+function usual(n: number): { payload: Payload; deliveryLimit: number } {
+  return { payload: { n, kind: 'usual', text: `backlog ${n}` }, deliveryLimit: LIMIT }
+}

@@ -1,0 +1,306 @@
+import type { AddAnswer, Claim, Item, Lying, Said } from './protocol.js'
+
+export type Answered = Extract<Said, { said: 'answered' }>
+
+/** A delivery, and what was said of it. */
+interface Delivery extends Claim {
+  /** `undefined` until it was answered. */
+  how?: 'done' | 'failed'
+  /** Whether Redis took the answer; `null`: nobody knows. */
+  effect?: boolean | null
+  answeredAt?: number
+}
+
+/** What is known of a message. */
+export interface Message {
+  readonly item: Item
+  readonly digest: string
+  /** `unknown`: its producer got no answer, and it may be there. */
+  state: 'unknown' | 'accepted' | 'refused'
+  /** Whether a producer is at it. */
+  isPending: boolean
+  outcome?: 'added' | 'kept' | 'journalled'
+  acceptedAt?: number
+  dueAt?: number
+  refusal?: string
+  /** `done` is `null` when nobody knows what it did. */
+  cancel?: { readonly from: number; readonly to: number; readonly done: boolean | null }
+  readonly deliveries: Delivery[]
+  /** So many of them were judged, and are as they should be. */
+  judged: number
+  /** What lay in Redis of a message that is parked, when so many deliveries had come. */
+  parked?: { readonly dueAt: number; readonly attempts: number; readonly deliveries: number }
+}
+
+/** When Redis lost what it had written. Times are the machine's. */
+export interface Loss {
+  readonly what: string
+  /** All that was written before is there again; `-Infinity`: nothing is. */
+  readonly back: number
+  readonly from: number
+  to: number
+  /** When everything was restored. */
+  restoredAt: number
+  /** SQL or a member failed at about the same time, so that more was not drained. */
+  readonly isAlone: boolean
+}
+
+/** A time in which rows may have been read by a restore, or the addition of what others had accepted. */
+export interface Span {
+  readonly from: number
+  to: number
+}
+
+export const WRONGS = ['lost', 'early', 'cancelled', 'twice', 'refused', 'other', 'changed'] as const
+export type Wrong = (typeof WRONGS)[number]
+
+/** A change of the last moments: so long it may take SQL, which is well, to have it, on a machine that is busy. */
+const DRAIN_MS = 8_000
+/** Between what a process says and what the bench hears. */
+const SLACK_MS = 250
+
+/** Every message that the bench added, and what became of it. */
+export class Books {
+  readonly messages = new Map<string, Message>()
+  readonly losses: Loss[] = []
+  readonly restores: Span[] = []
+  readonly adoptions: number[] = []
+  readonly problems: { readonly wrong: Wrong; readonly text: string }[] = []
+  /** When SQL and Redis were last known to agree. */
+  agreedAt = -Infinity
+  readonly #deliveries = new Map<string, Delivery>()
+
+  begin(item: Item, digest: string): Message {
+    const message: Message = { item, digest, state: 'unknown', isPending: true, deliveries: [], judged: 0 }
+    this.messages.set(item.id, message)
+    return message
+  }
+
+  /** Gives whether it has to be tried again. */
+  answered(message: Message, answer: AddAnswer, attempt: number): boolean {
+    if ('outcome' in answer) {
+      message.state = 'accepted'
+      message.outcome = answer.outcome
+      message.acceptedAt = Date.now()
+      // what the first attempt made keeps its time
+      if (answer.outcome !== 'kept') message.dueAt = answer.dueAt
+      return false
+    }
+    message.refusal = answer.error
+    const isSure = attempt === 1 && DEFINITE.has(answer.error)
+    if (isSure) message.state = 'refused'
+    return !isSure
+  }
+
+  claimed(claim: Claim): void {
+    const message = this.messages.get(claim.id)
+    if (message === undefined) {
+      this.#wrong('other', `${claim.id} was delivered, and nobody added it`)
+      return
+    }
+    const delivery: Delivery = { ...claim }
+    message.deliveries.push(delivery)
+    this.#deliveries.set(`${claim.id} ${claim.lease}`, delivery)
+    if (claim.digest !== message.digest) this.#wrong('changed', `${claim.id} has another payload`)
+    if (claim.priority !== message.item.priority) this.#wrong('changed', `${claim.id} has priority ${claim.priority}`)
+    if (JSON.stringify(claim.headers) !== JSON.stringify(message.item.headers))
+      this.#wrong('changed', `${claim.id} has the headers ${JSON.stringify(claim.headers)}`)
+  }
+
+  said({ id, lease, how, effect, at }: Answered): void {
+    const delivery = this.#deliveries.get(`${id} ${lease}`)
+    if (delivery !== undefined) Object.assign(delivery, { how, effect, answeredAt: at })
+  }
+
+  /** Messages that are due soon after all and were not handled yet. */
+  open(): Message[] {
+    return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
+  }
+
+  /** What must lie in Redis. */
+  far(): Message[] {
+    return [...this.messages.values()].filter((message) => isExpected(message) && isFar(message))
+  }
+
+  /** What must be a dead letter. */
+  dead(): Message[] {
+    return [...this.messages.values()].filter(
+      (message) => isExpected(message) && message.item.payload.kind === 'poison' && isOver(message),
+    )
+  }
+
+  /** Compares what lies there. */
+  compare(messages: readonly Message[], found: readonly (Lying | null)[], where: 'queue' | 'dead letters'): void {
+    messages.forEach((message, at) => {
+      const { id, priority, headers } = message.item
+      const there = found[at]
+      if (there === null || there === undefined) {
+        this.#wrong('lost', `${id} is not in the ${where}: ${story(message)}`)
+        return
+      }
+      // a dead letter begins anew, with the lowest priority
+      const isDead = where === 'dead letters'
+      const differs =
+        there.digest !== message.digest ||
+        (!isDead && there.priority !== priority) ||
+        JSON.stringify(there.headers) !== JSON.stringify(headers)
+      if (differs)
+        this.#wrong(
+          'changed',
+          `${id} lies in the ${where} as ${JSON.stringify(there)}, not as ${JSON.stringify(message.item)}`,
+        )
+      if (isDead) return
+      if (message.item.payload.kind === 'park') this.#compareParked(message, there)
+      else if (message.dueAt !== undefined && there.dueAt !== message.dueAt)
+        this.#wrong('changed', `${id} is due at ${there.dueAt}, not at ${message.dueAt}`)
+    })
+  }
+
+  /** What the rules say of all messages; `flows`: what SQL has of those that came again. */
+  judge(flows: ReadonlyMap<string, readonly string[]>): void {
+    for (const message of this.messages.values()) {
+      const { item, deliveries } = message
+      if (message.state === 'refused' && deliveries.length > 0)
+        this.#wrong('refused', `${item.id} was refused with ${message.refusal}, and delivered: ${story(message)}`)
+      for (const { polledAt } of deliveries) {
+        if (message.dueAt !== undefined && polledAt < message.dueAt)
+          this.#wrong('early', `${item.id} was due at ${message.dueAt}, and delivered at ${polledAt}`)
+      }
+      this.#judgeCancel(message)
+      this.#judgeTwice(message, flows.get(item.id) ?? [])
+    }
+  }
+
+  /** Those that came again after they had been handled. */
+  repeated(): string[] {
+    return [...this.messages.values()].filter((message) => repeats(message).length > 0).map(({ item }) => item.id)
+  }
+
+  /** All is as it should be; what comes from now on is judged for itself. */
+  agreed(): void {
+    for (const message of this.messages.values()) message.judged = message.deliveries.length
+    this.agreedAt = Date.now()
+  }
+
+  lost(message: Message): void {
+    this.#wrong('lost', `${message.item.id} was accepted, and not handled: ${story(message)}`)
+  }
+
+  differs(text: string): void {
+    this.#wrong('other', text)
+  }
+
+  #compareParked(message: Message, { dueAt, attempts }: Lying): void {
+    const { deliveries, parked, item } = message
+    const isNew = parked === undefined || parked.deliveries < deliveries.length
+    if (isNew && attempts >= 1) message.parked = { dueAt, attempts, deliveries: deliveries.length }
+    else if (dueAt !== parked?.dueAt || attempts !== parked.attempts)
+      this.#wrong('changed', `${item.id} has ${attempts} attempts, and is due at ${dueAt}: ${JSON.stringify(parked)}`)
+  }
+
+  #judgeCancel(message: Message): void {
+    const { cancel, item } = message
+    if (cancel?.done !== true) return
+    for (const { at } of message.deliveries.slice(message.judged)) {
+      if (at <= cancel.to || this.#mayComeBack(message, cancel, at)) continue
+      this.#wrong('cancelled', `${item.id} was delivered at ${at}: ${story(message)}`)
+    }
+  }
+
+  /** The windows that docs/journal.md names. */
+  #mayComeBack(message: Message, cancel: Span, claimedAt: number): boolean {
+    const meets = (span: Span): boolean => cancel.from <= span.to + SLACK_MS && cancel.to >= span.from - SLACK_MS
+    if (this.restores.some(meets)) return true
+    if (this.losses.some(({ from, restoredAt }) => meets({ from, to: restoredAt }))) return true
+    if (message.outcome === 'journalled') {
+      const { to } = cancel
+      if (this.adoptions.some((at) => at >= cancel.from - SLACK_MS && at <= Math.max(to, claimedAt) + SLACK_MS))
+        return true
+    }
+    return this.losses.some(
+      ({ back, from, restoredAt }) =>
+        back > -Infinity && cancel.to >= back && claimedAt >= from - SLACK_MS && claimedAt <= restoredAt + SLACK_MS,
+    )
+  }
+
+  #judgeTwice(message: Message, flow: readonly string[]): void {
+    const drained = flow.filter((change) => change === 'acknowledged').length
+    const all = message.deliveries.filter(isDone).length
+    for (const { doneAt, claimedAt } of repeats(message)) {
+      const loss = this.losses.find(
+        ({ back, from, to, restoredAt }) =>
+          // nothing is recorded in an empty Redis until a journal has seen that it is empty
+          back <= doneAt + SLACK_MS && doneAt <= (back === -Infinity ? restoredAt : to) && claimedAt >= from - SLACK_MS,
+      )
+      if (loss === undefined) {
+        this.#wrong(
+          'twice',
+          `${message.item.id} came again, and Redis had lost nothing: ${story(message)}; ${JSON.stringify(this.losses)}`,
+        )
+        continue
+      }
+      const isEarlyEnough = claimedAt <= loss.restoredAt + SLACK_MS
+      if (loss.back > -Infinity && isEarlyEnough) continue
+      // what is handled while a restore is under way can be put back by its page
+      if (doneAt >= loss.from && isEarlyEnough) continue
+      if (drained >= all) {
+        this.#wrong(
+          'twice',
+          `${message.item.id} came again though SQL knew it as handled: ${flow.join(', ')}; ${story(message)}`,
+        )
+      } else if (doneAt < this.agreedAt || (loss.isAlone && doneAt < loss.from - DRAIN_MS)) {
+        this.#wrong('twice', `${message.item.id} was handled long before, and SQL did not know: ${story(message)}`)
+      }
+    }
+  }
+
+  #wrong(wrong: Wrong, text: string): void {
+    this.problems.push({ wrong, text })
+  }
+}
+
+/** Errors with which surely nothing was done. */
+const DEFINITE = new Set(['ERR_JOURNAL_FULL', 'ERR_JOURNAL_TOO_LARGE', 'ERR_JOURNAL_ACCESS', 'ERR_INVALID_ARGUMENT'])
+const FAR_MS = 600_000
+
+function isExpected({ state, cancel }: Message): boolean {
+  return state === 'accepted' && (cancel === undefined || cancel.done === false)
+}
+
+function isFar({ item, deliveries }: Message): boolean {
+  if (item.payload.kind !== 'park') return item.delay > FAR_MS
+  return deliveries.some(({ how, effect }) => how === 'failed' && effect !== false)
+}
+
+function isDone({ how, effect }: Delivery): boolean {
+  return how === 'done' && effect === true
+}
+
+/** Nothing more has to come of it. */
+function isOver({ item, deliveries }: Message): boolean {
+  if (item.payload.kind !== 'poison') return deliveries.some(({ how, effect }) => how === 'done' && effect !== false)
+  return deliveries.some(
+    ({ how, effect, attempt }) => how === 'failed' && effect !== false && attempt >= item.deliveryLimit,
+  )
+}
+
+/** Each delivery after one that was done with. */
+function repeats({ deliveries, judged }: Message): { doneAt: number; claimedAt: number }[] {
+  return deliveries.flatMap(({ at }, index) => {
+    if (index < judged) return []
+    const done = deliveries.slice(0, index).filter((delivery) => isDone(delivery) && (delivery.answeredAt ?? 0) <= at)
+    const last = done.at(-1)?.answeredAt
+    return last === undefined ? [] : [{ doneAt: last, claimedAt: at }]
+  })
+}
+
+function story({ item, state, outcome, refusal, acceptedAt, dueAt, cancel, deliveries }: Message): string {
+  const took = deliveries.map(
+    ({ at, polledAt, attempt, how, effect, answeredAt }) =>
+      `claimed ${at} (Redis ${polledAt}), attempt ${attempt}, ${how ?? 'no answer'} ${effect} ${answeredAt}`,
+  )
+  const parts = [`${state} ${outcome ?? ''} at ${acceptedAt}, due ${dueAt}, ${item.payload.kind}`]
+  if (refusal !== undefined) parts.push(refusal)
+  if (cancel !== undefined) parts.push(`cancel ${cancel.from} to ${cancel.to}: ${cancel.done}`)
+  return [...parts, ...took].join('; ')
+}

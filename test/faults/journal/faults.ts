@@ -1,0 +1,280 @@
+import { eventually } from '../../support/events.js'
+import { leaveMaster, loseMaster } from '../scenarios/failover.js'
+import type { Bench } from './bench.js'
+import type { Loss } from './books.js'
+import type { MemberProcess } from './member-process.js'
+import { SentinelPlace, SinglePlace } from './place.js'
+import type { Point } from './protocol.js'
+
+/** What happens to a bench, with the healing. */
+export interface JournalFault {
+  readonly name: string
+  readonly place: 'single' | 'sentinel'
+  /** The database has to be a server. */
+  readonly needsServer?: true
+  /** The database's disk has to be one that can be filled. */
+  readonly needsQuota?: true
+  readonly fault: (bench: Bench) => Promise<void>
+}
+
+const POINT_MS = 20_000
+const CROWD = 40
+/** Longer than a statement waits, in the long form only. */
+const STOPPED = { min: 1_500, max: 4_000 }
+
+function single({ place }: Bench): SinglePlace {
+  if (!(place instanceof SinglePlace)) throw new Error('it needs one Redis')
+  return place
+}
+
+/** Notes that Redis loses what it wrote after `back`, from now until the end of `action`. */
+async function losing(
+  bench: Bench,
+  { what, back, isAlone = true }: { what: string; back: number; isAlone?: boolean },
+  action: () => Promise<void>,
+): Promise<void> {
+  const loss: Loss = { what, back, from: Date.now(), to: Infinity, restoredAt: Infinity, isAlone }
+  bench.books.losses.push(loss)
+  await action()
+  loss.to = Date.now()
+}
+
+/** Redis dies while messages are added and cancelled, and comes back without anything. */
+async function wipe(bench: Bench, isAlone = true, between = async (): Promise<void> => {}): Promise<void> {
+  const place = single(bench)
+  bench.addAndCancel(CROWD)
+  await bench.pause(20, 300)
+  await losing(bench, { what: 'all', back: -Infinity, isAlone }, async () => {
+    await place.kill()
+    await between()
+    await bench.pause(200, 1_200)
+    await place.restartEmpty()
+  })
+}
+
+async function killAt(bench: Bench, point: Point): Promise<void> {
+  const member = bench.oneMember()
+  await member.order({ kind: 'arm', point })
+  await endedWithin(member)
+  await bench.pause(100, 1_000)
+  await bench.revive(member)
+}
+
+async function endedWithin(member: MemberProcess): Promise<void> {
+  await eventually(
+    () => {
+      if (member.isAlive) throw new Error(`${member.name} did not come to the point at which it ends`)
+    },
+    POINT_MS,
+    20,
+  )
+}
+
+async function killSql(bench: Bench): Promise<() => Promise<void>> {
+  const { sql } = bench
+  if (sql.kill !== undefined && sql.restart !== undefined) {
+    await sql.kill()
+    return sql.restart
+  }
+  const [member] = bench.members as [MemberProcess]
+  await member.kill()
+  return () => bench.revive(member)
+}
+
+/** Gives what lets it go on. */
+function pauseSql({ sql, members }: Bench): () => void {
+  if (sql.pause !== undefined) {
+    sql.pause(true)
+    return () => sql.pause?.(false)
+  }
+  for (const member of members) member.signal('SIGSTOP')
+  return () => members.forEach((member) => member.signal('SIGCONT'))
+}
+
+const redisFaults: readonly JournalFault[] = [
+  { name: 'Redis is killed and comes back without data', place: 'single', fault: (bench) => wipe(bench) },
+  {
+    name: 'Redis is killed and comes back with an old snapshot',
+    place: 'single',
+    async fault(bench) {
+      const place = single(bench)
+      const back = Date.now()
+      await place.takeSnapshot()
+      await bench.pause(300, 1_500)
+      bench.addAndCancel(CROWD)
+      await bench.pause(20, 300)
+      await losing(bench, { what: 'since a snapshot', back }, async () => {
+        await place.kill()
+        await bench.pause(100, 1_000)
+        await place.restartFromSnapshot()
+      })
+    },
+  },
+  {
+    name: 'Redis is killed and comes back without its last second, appendfsync everysec',
+    place: 'single',
+    async fault(bench) {
+      const place = single(bench)
+      const back = Date.now()
+      const size = place.size()
+      await bench.pause(100, 1_000)
+      await losing(bench, { what: 'the last second', back }, async () => {
+        await place.kill()
+        const cut = size + Math.floor((place.size() - size) * bench.random() ** 2)
+        await bench.pause(100, 1_000)
+        await place.restartCut(cut)
+      })
+    },
+  },
+  {
+    name: 'Redis is killed and comes back with everything',
+    place: 'single',
+    async fault(bench) {
+      await single(bench).kill()
+      await bench.pause(500, 3_000)
+      await single(bench).restart()
+    },
+  },
+  {
+    name: 'Sentinel chooses a replica that lacks the last writes',
+    place: 'sentinel',
+    async fault(bench) {
+      const { place } = bench
+      if (!(place instanceof SentinelPlace)) throw new Error('it needs sentinels')
+      await losing(bench, { what: 'what no replica had', back: Date.now() }, async () => {
+        await loseMaster(bench, place.stage)
+        await place.healthy()
+      })
+    },
+  },
+  {
+    name: 'Sentinel chooses another master while the old one lives on',
+    place: 'sentinel',
+    async fault(bench) {
+      const { place } = bench
+      if (!(place instanceof SentinelPlace)) throw new Error('it needs sentinels')
+      await losing(bench, { what: 'what the old master took', back: Date.now() }, async () => {
+        await leaveMaster(place, place.stage)
+        await place.healthy()
+      })
+    },
+  },
+]
+
+const sqlFaults: readonly JournalFault[] = [
+  {
+    name: 'SQL is killed',
+    place: 'single',
+    async fault(bench) {
+      const restart = await killSql(bench)
+      await bench.pause(200, 2_000)
+      await restart()
+    },
+  },
+  {
+    name: 'SQL is stopped for a while',
+    place: 'single',
+    async fault(bench) {
+      const goOn = pauseSql(bench)
+      await bench.pause(STOPPED.min, STOPPED.max)
+      goOn()
+    },
+  },
+  {
+    name: "SQL's disk is full",
+    place: 'single',
+    needsQuota: true,
+    async fault(bench) {
+      bench.sql.quota?.fill()
+      await bench.sawError(/ERR_JOURNAL_FULL/, 6_000)
+      await bench.pause(500, 2_000)
+      bench.sql.quota?.relieve()
+    },
+  },
+]
+
+const memberFaults: readonly JournalFault[] = [
+  {
+    name: 'a member is killed between the commit and the addition',
+    place: 'single',
+    fault: (bench) => killAt(bench, 'afterCommit'),
+  },
+  {
+    name: 'a member is killed between the addition and the answer',
+    place: 'single',
+    fault: (bench) => killAt(bench, 'afterAdd'),
+  },
+  {
+    name: 'a member is killed in the middle of a restore',
+    place: 'single',
+    async fault(bench) {
+      await Promise.all(bench.members.map((member) => member.order({ kind: 'arm', point: 'afterPage' })))
+      await wipe(bench)
+      const dead = (): MemberProcess[] => bench.members.filter((member) => !member.isAlive)
+      await eventually(
+        () => {
+          if (dead().length === 0) throw new Error('no restore came to the point at which its member ends')
+        },
+        POINT_MS,
+        20,
+      )
+      const alive = bench.members.filter((member) => member.isReady)
+      await Promise.all(alive.map((member) => member.order({ kind: 'arm', point: undefined }).catch(() => undefined)))
+      await bench.pause(100, 500)
+      await Promise.all(dead().map((member) => bench.revive(member)))
+    },
+  },
+  {
+    name: 'two members restore by hand while a third does it by itself',
+    place: 'single',
+    async fault(bench) {
+      await wipe(bench)
+      await bench.restoreByHand()
+    },
+  },
+  {
+    name: 'the clocks of the members and of Redis differ',
+    place: 'single',
+    async fault(bench) {
+      await bench.shiftClocks(true)
+      await bench.pause(300)
+      // Redis comes back on a machine whose date is another
+      await wipe(bench, true, async () => single(bench).moveDate(bench.random() * 2_000 - 500))
+      await bench.pause(2_000)
+      await bench.shiftClocks(false)
+    },
+  },
+]
+
+const both: readonly JournalFault[] = [
+  {
+    name: 'Redis loses its data while SQL is stopped',
+    place: 'single',
+    async fault(bench) {
+      const goOn = pauseSql(bench)
+      try {
+        await bench.pause(300, 1_000)
+        await wipe(bench, false)
+        await bench.pause(0, 1_000)
+      } finally {
+        goOn()
+      }
+    },
+  },
+  {
+    name: 'SQL and a member are killed, and Redis loses its data before they are back',
+    place: 'single',
+    async fault(bench) {
+      const member = bench.oneMember()
+      const restart = await killSql(bench)
+      await member.kill()
+      await bench.pause(0, 500)
+      const back = wipe(bench, false)
+      await restart()
+      if (!member.isAlive) await bench.revive(member)
+      await back
+    },
+  },
+]
+
+export const FAULTS: readonly JournalFault[] = [...redisFaults, ...sqlFaults, ...memberFaults, ...both]

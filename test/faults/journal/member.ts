@@ -1,0 +1,144 @@
+// A service process of the journal's fault bench: it has a journal with the queue attached, and does what the bench says.
+import { RedelayedError, codecs, createClient, type RedelayedClient, type ReliableQueue } from '../../../src/index.js'
+import { createJournal } from '../../../src/server/journal/journal.js'
+import type { Journal } from '../../../src/server/journal/journal.js'
+import type { JournalQueue } from '../../../src/server/journal/journal-queue.js'
+import type { AddAnswer, Answers, Item, Job, Lying, Order, Payload, Point } from './protocol.js'
+import { digestOf, machineNow, say, serve } from './serve.js'
+
+const RETRY_MS = 200
+/** So many differences are enough to know that there are some. */
+const MOST_DIFFERENCES = 10
+
+let client: RedelayedClient | undefined
+let queue: ReliableQueue<Payload> | undefined
+let journal: Journal | undefined
+let handle: JournalQueue<Payload> | undefined
+let armed: Point | undefined
+
+/** Never resolves at the point that is armed: the process is gone. */
+function pass(point: Point): Promise<void> | undefined {
+  if (armed !== point) return undefined
+  process.kill(process.pid, 'SIGKILL')
+  return new Promise(() => undefined)
+}
+
+async function start({ name, client: options, queue: queueName, url }: Job): Promise<undefined> {
+  client = createClient({
+    ...options,
+    codec: codecs.json(),
+    ioredis: { ...options.ioredis, connectionName: name },
+  })
+  client.on('error', (error) => say({ said: 'error', code: codeOf(error) }))
+  queue = client.getReliableQueue<Payload>(queueName)
+  journal = await opened(url)
+  journal.on('error', (error) => say({ said: 'error', code: codeOf(error) }))
+  for (const said of ['forgotten', 'restored', 'adopted'] as const) {
+    journal.on(said, (from: string) => say({ said, queue: from }))
+  }
+  handle = await journal.attach(queue)
+  return undefined
+}
+
+/** SQL may be down when the process starts. */
+async function opened(url: string): Promise<Journal> {
+  for (;;) {
+    try {
+      return await createJournal(
+        { url, sweepMs: 500, adoptAfterMs: 5_000 },
+        {
+          afterCommit: () => pass('afterCommit'),
+          afterAdd: () => pass('afterAdd'),
+          afterPage: () => pass('afterPage'),
+        },
+      )
+    } catch (error) {
+      say({ said: 'error', code: codeOf(error) })
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    }
+  }
+}
+
+async function add(items: readonly Item[]): Promise<AddAnswer[]> {
+  try {
+    const results = await must(handle).addMany(items)
+    return results.map((result) => (result instanceof RedelayedError ? { error: codeOf(result) } : result))
+  } catch (error) {
+    return items.map(() => ({ error: codeOf(error) }))
+  }
+}
+
+async function cancel(id: string): Promise<Answers['cancel']> {
+  try {
+    return { done: await must(handle).cancel(id) }
+  } catch (error) {
+    return { error: codeOf(error) }
+  }
+}
+
+async function verify(): Promise<string[]> {
+  const found: string[] = []
+  for await (const { id, what, sql, redis } of must(handle).verify()) {
+    found.push(`${id}: ${what} (SQL ${sql}, Redis ${redis})`)
+    if (found.length === MOST_DIFFERENCES) break
+  }
+  return found
+}
+
+async function flow(ids: readonly string[]): Promise<string[][]> {
+  const flows: string[][] = []
+  for (const id of ids) flows.push((await must(handle).flow(id)).map(({ change }) => change))
+  return flows
+}
+
+async function lying(ids: readonly string[], dead: boolean): Promise<(Lying | null)[]> {
+  const from = dead ? must(queue).deadLetters : must(queue)
+  const all = await from.getAllRaw(ids)
+  return all.map((message) => {
+    if (message === null) return null
+    const { id, dueAt, attempts, priority, headers, payload } = message
+    return { id, dueAt, attempts, priority, headers, digest: digestOf(must(queue).codec.decode(Buffer.from(payload))) }
+  })
+}
+
+async function stop(): Promise<undefined> {
+  await journal?.close()
+  await client?.shutdown()
+  return undefined
+}
+
+function must<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('it was not started')
+  return value
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof RedelayedError ? error.code : String(error)
+}
+
+serve(async (order: Order) => {
+  switch (order.kind) {
+    case 'start':
+      return start(order.job)
+    case 'add':
+      return add(order.items)
+    case 'cancel':
+      return cancel(order.id)
+    case 'arm':
+      armed = order.point
+      return undefined
+    case 'restore':
+      return must(handle).restore()
+    case 'verify':
+      return verify()
+    case 'flow':
+      return flow(order.ids)
+    case 'lying':
+      return lying(order.ids, order.dead)
+    case 'date':
+      Date.now = () => machineNow() + order.shiftMs
+      return undefined
+    case 'stop':
+      return stop()
+  }
+})

@@ -1,0 +1,146 @@
+import { begin, replace, type Fault } from '../../simulation/plant.js'
+import type { Kind } from './sql.js'
+
+/** A fault that somebody could put into the journal, and what has to show it. */
+export interface Plant extends Fault {
+  readonly on: Kind
+  /** Names of faults begin with these; they are done in turn until one shows it. */
+  readonly shownBy: readonly string[]
+}
+
+const WITHOUT_DATA = 'Redis is killed and comes back without data'
+const SNAPSHOT = 'Redis is killed and comes back with an old snapshot'
+const WITH_ALL = 'Redis is killed and comes back with everything'
+const SQL_KILLED = 'SQL is killed'
+const SQL_FULL = "SQL's disk"
+const SQL_AND_REDIS = 'Redis loses its data while SQL is stopped'
+
+export const PLANTS: readonly Plant[] = [
+  {
+    what: 'the message goes to Redis before the row is committed',
+    on: 'sqlite',
+    shownBy: [SQL_FULL],
+    changes: [
+      replace(
+        'Accepter.accept',
+        'this.#commits.submit(pending)',
+        'addAll(attached, pending).then(() => this.#commits.submit(pending))',
+      ),
+    ],
+  },
+  {
+    what: 'the producer is answered before the row is committed',
+    on: 'postgres',
+    shownBy: [SQL_AND_REDIS],
+    changes: [
+      replace(
+        'Accepter.accept',
+        'await this.#commits.submit(pending)',
+        'void this.#commits.submit(pending).catch(() => undefined)',
+      ),
+    ],
+  },
+  {
+    what: 'changes are written without their order',
+    on: 'sqlite',
+    shownBy: [WITH_ALL, WITHOUT_DATA],
+    changes: [
+      begin('isNewer', 'return false'),
+      replace(
+        'Drain.run',
+        'this.#write(attached, position, $end, batches)',
+        'this.#write(attached, position, $end, [...batches].reverse())',
+      ),
+    ],
+  },
+  {
+    what: 'an older change overwrites a newer one',
+    on: 'postgres',
+    shownBy: [WITHOUT_DATA, SNAPSHOT],
+    changes: [begin('isNewer', 'return false')],
+  },
+  {
+    what: 'the epoch and the last entry of the stream are not checked',
+    on: 'sqlite',
+    shownBy: [SNAPSHOT],
+    changes: [
+      replace(
+        'Drain.run',
+        'attached.queue.readChanges(position, PAGE)',
+        'attached.queue.readChanges({ ...position, epoch: null }, PAGE)',
+      ),
+    ],
+  },
+  {
+    what: 'a restore does not read the changes of the meantime first',
+    on: 'sqlite',
+    shownBy: [WITHOUT_DATA],
+    changes: [replace('Repair.run', '(await this.#drain.run(attached)).hasForgotten', 'false')],
+  },
+  {
+    what: 'the stream is trimmed before SQL has its entries',
+    on: 'sqlite',
+    shownBy: [SQL_FULL, SQL_KILLED],
+    changes: [
+      replace(
+        'Drain.run',
+        'this.#write(attached, position, $end, batches)',
+        '(batches.length > 0 ? attached.queue.releaseChanges(JOURNAL_GROUP, id!) : Promise.resolve()).then(() => this.#write(attached, position, $end, batches))',
+      ),
+    ],
+  },
+  {
+    what: 'the position is committed before the rows',
+    on: 'postgres',
+    shownBy: [SQL_FULL, SQL_KILLED],
+    changes: [
+      replace(
+        'Drain.#write',
+        'this.#positions.advance(sql, attached.key, position, end)',
+        'this.#database.run((apart) => this.#positions.advance(apart as never, attached.key, position, end))',
+      ),
+    ],
+  },
+  {
+    what: 'what SQL knows as final stays in Redis',
+    on: 'sqlite',
+    shownBy: [SNAPSHOT],
+    changes: [begin('Repair.#remove', 'return')],
+  },
+  {
+    what: 'what SQL knows as open is not put back',
+    on: 'sqlite',
+    shownBy: [WITHOUT_DATA],
+    changes: [begin('Repair.#restore', 'return')],
+  },
+  {
+    what: 'what was accepted and never came to Redis is not added',
+    on: 'sqlite',
+    shownBy: [WITH_ALL],
+    changes: [begin('adopt', 'return 0')],
+  },
+  {
+    what: 'a cancelled message stays open in SQL until its change is read',
+    on: 'sqlite',
+    shownBy: [WITHOUT_DATA],
+    changes: [begin('JournalQueue.cancel', 'return this.#attached.queue.cancel(id)')],
+  },
+  {
+    what: 'what is put back is due at once',
+    on: 'sqlite',
+    shownBy: [WITHOUT_DATA],
+    changes: [replace('messageOf', 'dueAt: row.due_at', 'dueAt: 1')],
+  },
+  {
+    what: 'what is put back has no attempts behind it',
+    on: 'sqlite',
+    shownBy: [WITHOUT_DATA],
+    changes: [replace('messageOf', 'attempts: row.attempts', 'attempts: 0')],
+  },
+  {
+    what: 'the next life of a queue counts as the one before',
+    on: 'sqlite',
+    shownBy: [WITHOUT_DATA, SNAPSHOT],
+    changes: [begin('Positions.begin', 'return true')],
+  },
+]

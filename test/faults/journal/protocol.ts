@@ -1,0 +1,102 @@
+import type { ClientOptions } from '../../../src/index.js'
+
+/** What a message carries. */
+export interface Payload {
+  readonly n: number
+  /** `fail`: its first handling fails; `poison`: each does; `park`: after it has failed it waits for hours. */
+  readonly kind: 'usual' | 'fail' | 'poison' | 'park'
+  readonly text: string
+}
+
+/** A message as a producer adds it. */
+export interface Item {
+  readonly id: string
+  readonly payload: Payload
+  readonly delay: number
+  readonly priority: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly deliveryLimit: number
+}
+
+/** What a process works on. */
+export interface Job {
+  readonly name: string
+  readonly client: ClientOptions
+  readonly queue: string
+  /** Of the journal; the consumers have none. */
+  readonly url: string
+}
+
+export type AddAnswer =
+  { readonly outcome: 'added' | 'kept' | 'journalled'; readonly dueAt: number } | { readonly error: string }
+
+/** A message as it lies in Redis, with a digest for its payload. */
+export interface Lying {
+  readonly id: string
+  readonly dueAt: number
+  readonly attempts: number
+  readonly priority: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly digest: string
+}
+
+export type Point = 'afterCommit' | 'afterAdd' | 'afterPage'
+
+/** From the bench to a process; each is answered. */
+export type Order =
+  | { readonly kind: 'start'; readonly job: Job }
+  | { readonly kind: 'add'; readonly items: readonly Item[] }
+  | { readonly kind: 'cancel'; readonly id: string }
+  /** The next time that the journal comes there, the process kills itself. */
+  | { readonly kind: 'arm'; readonly point: Point | undefined }
+  | { readonly kind: 'restore' }
+  | { readonly kind: 'verify' }
+  /** What SQL has of these messages, change by change. */
+  | { readonly kind: 'flow'; readonly ids: readonly string[] }
+  | { readonly kind: 'lying'; readonly ids: readonly string[]; readonly dead: boolean }
+  /** `Date` of this process is wrong by so much. */
+  | { readonly kind: 'date'; readonly shiftMs: number }
+  | { readonly kind: 'stop' }
+
+export interface Answers {
+  readonly start: undefined
+  readonly add: readonly AddAnswer[]
+  readonly cancel: { readonly done: boolean } | { readonly error: string }
+  readonly arm: undefined
+  readonly restore: { readonly restored: number }
+  readonly verify: readonly string[]
+  readonly flow: readonly (readonly string[])[]
+  readonly lying: readonly (Lying | null)[]
+  readonly date: undefined
+  readonly stop: undefined
+}
+
+/** What a process says by itself. Times are the machine's. */
+export type Said =
+  | { readonly said: 'forgotten' | 'restored' | 'adopted'; readonly queue: string }
+  | { readonly said: 'error'; readonly code: string }
+  | ({ readonly said: 'claimed' } & Claim)
+  /** `null`: nobody knows what became of the answer. */
+  | {
+      readonly said: 'answered'
+      readonly id: string
+      readonly lease: string
+      readonly how: 'done' | 'failed'
+      readonly effect: boolean | null
+      readonly at: number
+    }
+
+/** A delivery that began. */
+export interface Claim {
+  readonly id: string
+  readonly lease: string
+  readonly attempt: number
+  /** By the Redis clock. */
+  readonly visibleAt: number
+  readonly polledAt: number
+  readonly priority: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly digest: string
+  /** By this machine's clock. */
+  readonly at: number
+}

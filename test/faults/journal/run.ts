@@ -1,0 +1,192 @@
+import { appendFileSync } from 'node:fs'
+import { randomFrom } from '../../support/random.js'
+import { Bench, type Result } from './bench.js'
+import type { Wrong } from './books.js'
+import { FAULTS, type JournalFault } from './faults.js'
+import { SentinelPlace, SinglePlace, type Place } from './place.js'
+import type { Plant } from './plants.js'
+import { buildProgram, type Program } from './program.js'
+import { startSql, type Kind, type SqlServer } from './sql.js'
+
+const HOUR_MS = 3_600_000
+/** A planted fault that shows only sometimes gets so many rounds. */
+const PLANT_ROUNDS = 12
+/** With a planted fault, what has not come by then does not come. */
+const PLANT_DRAIN_MS = 15_000
+
+/** A fault, and the database with which it is done. */
+export interface Step {
+  readonly kind: Kind
+  readonly fault: JournalFault
+}
+
+export interface Outcome {
+  readonly kind: Kind
+  readonly name: string
+  readonly problems: readonly string[]
+}
+
+/** Each fault once, and so on until there are so many; each with one of the databases, in turn, in an order that the seed gives. */
+export function planned(seed: number, count: number, kinds: readonly Kind[], faults = FAULTS): Step[] {
+  const random = randomFrom(seed)
+  const steps: Step[] = []
+  const offset = Math.floor(random() * kinds.length)
+  for (let round = 0; steps.length < count; round++) {
+    const order = shuffled(faults, random)
+    order.forEach((fault, at) => {
+      const kind = kinds[(offset + round + at) % kinds.length] as Kind
+      if (steps.length < count) steps.push({ kind, fault })
+    })
+  }
+  // those of one place and one database one after the other
+  return steps
+    .map((step, at) => ({ step, at }))
+    .sort((a, b) => rank(a.step, kinds) - rank(b.step, kinds) || a.at - b.at)
+    .map(({ step }) => step)
+}
+
+/** Does the steps; `say` gets a line for each. */
+export async function runSteps(
+  steps: readonly Step[],
+  { seed, say, report }: { seed: number; say: (line: string) => void; report?: string | undefined },
+): Promise<Outcome[]> {
+  const program = await buildProgram()
+  const outcomes: Outcome[] = []
+  const stage = new Stage(program, seed)
+  try {
+    for (const { kind, fault } of steps) {
+      let problems: string[] = []
+      let line = ''
+      try {
+        const bench = await stage.benchFor(kind, fault.place)
+        if (fault.needsQuota === true && bench.sql.quota === undefined) {
+          say(`- ${kind}: ${fault.name}: left out, only root can make a disk that is full`)
+          continue
+        }
+        const result = await bench.round(() => fault.fault(bench))
+        line = lineOf(result)
+        problems = result.problems.map(({ wrong, text }) => `${wrong}: ${text}`)
+        if (report !== undefined)
+          appendFileSync(report, `${JSON.stringify({ kind, name: fault.name, seed, ...result })}\n`)
+      } catch (error) {
+        problems = [String(error instanceof Error ? error.stack : error)]
+      }
+      outcomes.push({ kind, name: fault.name, problems })
+      say(`${problems.length === 0 ? 'ok' : 'FAILED'} ${kind}: ${fault.name}: ${line}`)
+      for (const problem of problems.slice(0, 10)) say(`    ${problem}`)
+      // what went wrong must not disturb the next ones
+      if (problems.length > 0) await stage.clear()
+    }
+  } finally {
+    await stage.end()
+    program.remove()
+  }
+  return outcomes
+}
+
+/** Whether the bench finds a fault that was put into the journal, and how. */
+export async function findPlant(
+  plant: Plant,
+  seed: number,
+): Promise<{ found: readonly Wrong[]; rounds: number; example: string }> {
+  const program = await buildProgram(plant)
+  const stage = new Stage(program, seed, PLANT_DRAIN_MS)
+  const shows = plant.shownBy.map((start) => {
+    const fault = FAULTS.find(({ name }) => name.startsWith(start))
+    if (fault === undefined) throw new Error(`there is no fault "${start}"`)
+    return fault
+  })
+  try {
+    for (let round = 0; round < PLANT_ROUNDS; round++) {
+      const fault = shows[round % shows.length] as JournalFault
+      const bench = await stage.benchFor(plant.on, fault.place)
+      if (fault.needsQuota === true && bench.sql.quota === undefined) continue
+      const { problems } = await bench.round(() => fault.fault(bench))
+      if (problems.length > 0) {
+        const found = [...new Set(problems.map(({ wrong }) => wrong))]
+        return { found, rounds: round + 1, example: problems[0]?.text ?? '' }
+      }
+    }
+    return { found: [], rounds: PLANT_ROUNDS, example: '' }
+  } finally {
+    await stage.end()
+    program.remove()
+  }
+}
+
+/** The servers and the fleet of the present step; what the next one can use stays. */
+class Stage {
+  readonly #program: Program
+  readonly #seed: number
+  readonly #drainMs: number | undefined
+  #sql: SqlServer | undefined
+  #place: Place | undefined
+  #bench: Bench | undefined
+  #count = 0
+
+  constructor(program: Program, seed: number, drainMs?: number) {
+    this.#program = program
+    this.#seed = seed
+    this.#drainMs = drainMs
+  }
+
+  async benchFor(kind: Kind, where: JournalFault['place']): Promise<Bench> {
+    const isThere = this.#bench !== undefined && this.#sql?.kind === kind && isAt(this.#place, where)
+    if (this.#bench !== undefined && isThere) return this.#bench
+    await this.clear()
+    if (this.#sql?.kind !== kind) {
+      await this.#sql?.stop()
+      this.#sql = undefined
+      this.#sql = await startSql(kind)
+    }
+    const seed = this.#seed + this.#count++ * 7_919
+    const shiftMs = (randomFrom(seed)() * 2 - 1) * HOUR_MS
+    this.#place = where === 'single' ? await SinglePlace.start(shiftMs) : await SentinelPlace.start()
+    this.#bench = new Bench({
+      place: this.#place,
+      sql: this.#sql,
+      program: this.#program,
+      seed,
+      ...(this.#drainMs !== undefined && { drainMs: this.#drainMs }),
+    })
+    await this.#bench.start()
+    return this.#bench
+  }
+
+  /** The fleet and its Redis go. */
+  async clear(): Promise<void> {
+    this.#sql?.quota?.relieve()
+    this.#sql?.pause?.(false)
+    await this.#bench?.stop()
+    this.#bench = undefined
+    await this.#place?.stop()
+    this.#place = undefined
+  }
+
+  async end(): Promise<void> {
+    await this.clear()
+    await this.#sql?.stop()
+    this.#sql = undefined
+  }
+}
+
+function isAt(place: Place | undefined, where: JournalFault['place']): boolean {
+  return where === 'single' ? place instanceof SinglePlace : place instanceof SentinelPlace
+}
+
+function rank({ kind, fault }: Step, kinds: readonly Kind[]): number {
+  return kinds.indexOf(kind) * 2 + (fault.place === 'single' ? 0 : 1)
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  return items
+    .map((item) => ({ item, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item)
+}
+
+function lineOf({ problems, errors, ...counts }: Result): string {
+  const numbers = Object.entries(counts).map(([name, count]) => `${name} ${count}`)
+  const met = Object.entries(errors).map(([code, count]) => `${code} ${count}`)
+  return `${numbers.join(', ')}${met.length === 0 ? '' : ` (${met.join(', ')})`}`
+}
