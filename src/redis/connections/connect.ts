@@ -4,6 +4,7 @@ import type { Settings } from '../../options.js'
 import { clusterRetryStrategy } from '../topology/cluster-retries.js'
 import { ClusterTopology } from '../topology/cluster-topology.js'
 import { MasterFinder } from '../topology/master-finder.js'
+import { slotsTimeout } from '../topology/slot-requests.js'
 import type { Target } from '../options.js'
 import { LIMITS } from './ioredis-defaults.js'
 import { BorrowedTopology, SingleTopology } from '../topology/single-topology.js'
@@ -30,6 +31,7 @@ export function createTopology(
         lazyConnect: true,
         // else ioredis would resend commands that may have been carried out, when a connection breaks; it still follows redirections
         retryDelayOnFailover: 0,
+        slotsRefreshTimeout: slotsTimeout(settings.connectTimeout),
         clusterRetryStrategy: clusterRetryStrategy(() => performance.now(), Math.random),
         redisOptions: { ...target.redis, ...LIMITS, connectTimeout: settings.connectTimeout },
         // an option of the cluster, though it is given among those of its nodes

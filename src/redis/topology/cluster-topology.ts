@@ -4,6 +4,7 @@ import type { Settings } from '../../options.js'
 import type { Emit } from '../../events.js'
 import { addressOfClient } from '../connections/address.js'
 import { guardNodes } from './cluster-nodes.js'
+import { firstAnswer } from './first-answer.js'
 import { atMost, pause } from '../../timing/pause.js'
 import { QUIT_TIMEOUT_MS, abandon, leaveQuietly } from '../connections/disconnect.js'
 import { keySlot } from './key-slot.js'
@@ -12,6 +13,7 @@ import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { Readiness } from '../readiness.js'
 import { assertVersion, isBefore62 } from '../connections/server-version.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
+import { askSideBySide, checkSideBySide } from './slot-requests.js'
 import { NodeGoneError, type Place, type Topology } from './topology.js'
 
 /** The pause before a command whose connection broke is sent again: a failover takes a while. */
@@ -33,6 +35,7 @@ export class ClusterTopology implements Topology {
   readonly #ready: Readiness
   readonly #onError = (): void => {}
   readonly #endGuard: () => void
+  readonly #endRequests: () => void
   #closing: Promise<void> | undefined
   #refreshing: Promise<void> | undefined
   /** When, by the monotonic clock, the last connection broke that could not be ended at its server. */
@@ -51,9 +54,11 @@ export class ClusterTopology implements Topology {
         void this.refresh() // a replica may have taken its place
       },
     })
+    this.#endRequests = owned ? askSideBySide(cluster) : () => {}
     this.#endGuard = guardNodes(cluster, owned)
     // calls report the errors; without a listener ioredis prints them
     if (owned) {
+      checkSideBySide(cluster)
       cluster.on('error', this.#onError)
       cluster.on('+node', (node: Redis) => {
         this.#learn(node)
@@ -62,8 +67,11 @@ export class ClusterTopology implements Topology {
       })
     }
     const inspect = async (): Promise<void> => {
-      const [node] = cluster.nodes('master')
-      if (node !== undefined) this.isBefore62 = isBefore62(await assertVersion(node))
+      const masters = cluster.nodes('master')
+      if (masters.length === 0) return
+      // connected ones first: they answered a moment ago
+      masters.sort((one, other) => Number(other.status === 'ready') - Number(one.status === 'ready'))
+      this.isBefore62 = isBefore62(await firstAnswer(masters, assertVersion))
     }
     this.#ready = new Readiness(cluster, settings.connectTimeout, inspect, this.watch)
   }
@@ -161,6 +169,7 @@ export class ClusterTopology implements Topology {
     this.watch.stop()
     // the cluster has connections of its own, which the user's code may have left open
     if (this.#refreshing !== undefined) await atMost(QUIT_TIMEOUT_MS, this.#refreshing)
+    this.#endRequests()
     if (!this.#owned) return
     if (this.#isAnyReady()) await atMost(QUIT_TIMEOUT_MS, cluster.quit())
     const ended = cluster.nodes('all').map((node) => new Promise((resolve) => node.once('end', resolve)))

@@ -7,10 +7,11 @@ import type { Node } from '../options.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { guardReplies } from '../replies/reply-guard.js'
 import { translateError } from '../replies/server-errors.js'
+import { abortablePause } from '../../timing/pause.js'
 import { roleIn } from '../connections/server-version.js'
 
-/** A node that is silent must not delay those that answer: the caller asks again soon. */
-const PROBE_MS = 1_000
+/** While some nodes are slow or silent, those that answered are asked again: a replica may have become the master. */
+const AGAIN_MS = 1_000
 /** How long the finder waits for other nodes after one has the role master: there may be two masters for a moment, or by mistake. */
 const GRACE_MS = 200
 
@@ -27,7 +28,7 @@ export class MasterFinder {
   constructor(nodes: readonly Node[], options: RedisOptions, settings: Settings) {
     this.#nodes = nodes
     // the search is a part of opening a connection, and must leave time for the other parts
-    this.#probeMs = Math.min(PROBE_MS, Math.ceil(settings.connectTimeout / 2))
+    this.#probeMs = Math.ceil(settings.connectTimeout / 2)
     const connectTimeout = this.#probeMs
     const commandTimeout = Math.min(this.#probeMs, settings.commandTimeout)
     // without the ready check, which would wait for a node that is loading
@@ -54,7 +55,9 @@ export class MasterFinder {
   async #search(): Promise<Node> {
     const masters = new Map<string, Node>()
     const reasons: Error[] = []
-    await this.#askAll(masters, reasons)
+    const ended = new AbortController()
+    await this.#askAll(masters, reasons, ended.signal)
+    ended.abort()
     this.#endProbes()
     const [master, second] = masters.values()
     if (second !== undefined) {
@@ -72,7 +75,7 @@ export class MasterFinder {
   }
 
   /** Resolves when all have answered, or the time is over. Masters are keyed by run id, because one may have two addresses. */
-  #askAll(masters: Map<string, Node>, reasons: Error[]): Promise<void> {
+  #askAll(masters: Map<string, Node>, reasons: Error[], ended: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       let timer = setTimeout(resolve, this.#probeMs)
       const found = (runId: string, node: Node): void => {
@@ -83,7 +86,10 @@ export class MasterFinder {
       const answers = this.#nodes.map((node) =>
         this.#ask(node).then(
           (runId) => found(runId, node),
-          (thrown: unknown) => void reasons.push(toError(thrown)),
+          (thrown: unknown) => {
+            reasons.push(toError(thrown))
+            void this.#askAgain(node, found, ended)
+          },
         ),
       )
       void Promise.all(answers).then(() => {
@@ -93,12 +99,27 @@ export class MasterFinder {
     })
   }
 
+  /** Asks a node that is no master again and again, as long as the search awaits others. */
+  async #askAgain(node: Node, found: (runId: string, node: Node) => void, ended: AbortSignal): Promise<void> {
+    for (;;) {
+      await abortablePause(AGAIN_MS, ended)
+      if (ended.aborted) return
+      try {
+        found(await this.#ask(node), node)
+        return
+      } catch {
+        // the next answer may be another one
+      }
+    }
+  }
+
   #endProbes(): void {
     for (const probe of this.#probes) abandon(probe)
     this.#probes.clear()
   }
 
   async #ask(node: Node): Promise<string> {
+    if (this.#closed) throw new ShutdownError('the client was shut down')
     const probe = guardReplies(new Redis({ ...this.#options, ...node }))
     let reason: Error | undefined
     probe.on('error', (error: Error) => (reason = error)) // ioredis prints errors without a listener
