@@ -1,21 +1,18 @@
 import { Kysely, MysqlDialect, PostgresDialect, type Dialect, type Transaction } from 'kysely'
-import { createPool } from 'mysql2'
-import { Pool, types } from 'pg'
 import type { DatabaseTarget } from '../config/journal-options.js'
 import { JournalError } from '../errors.js'
 import { asJournalError, isConflict } from './failures.js'
+import { STATEMENT_MS } from './limits.js'
 import { migrate, pendingMigrations, type DatabaseKind } from './migrations.js'
+import { mysqlPool } from './mysql-pool.js'
+import { postgresPool } from './postgres-pool.js'
 import { sqliteDialect } from './sqlite-dialect.js'
 import type { JournalTables } from './tables.js'
 
 export type Sql = Kysely<JournalTables>
 export type SqlTransaction = Transaction<JournalTables>
 
-const CONNECT_MS = 5_000
-/** A server that was stopped, or is behind a dead network, answers nothing: a statement ends after so long. */
-const STATEMENT_MS = 20_000
 const MOST_ATTEMPTS = 5
-const INT8 = 20
 
 /** The journal's SQL database: its errors are the journal's. */
 export class JournalDatabase {
@@ -42,9 +39,9 @@ export class JournalDatabase {
     return database
   }
 
-  constructor(target: DatabaseTarget) {
+  constructor(target: DatabaseTarget, statementMs = STATEMENT_MS) {
     this.kind = target.kind
-    this.#sql = new Kysely<JournalTables>({ dialect: dialectFor(target) })
+    this.#sql = new Kysely<JournalTables>({ dialect: dialectFor(target, statementMs) })
   }
 
   /** Runs statements outside a transaction. */
@@ -92,43 +89,13 @@ export class JournalDatabase {
   }
 }
 
-function dialectFor(target: DatabaseTarget): Dialect {
+function dialectFor(target: DatabaseTarget, statementMs: number): Dialect {
   switch (target.kind) {
     case 'sqlite':
       return sqliteDialect(target.path)
     case 'postgres':
-      return new PostgresDialect({ pool: postgresPool(target.url, target.connections) })
+      return new PostgresDialect({ pool: postgresPool(target.url, target.connections, statementMs) })
     case 'mysql':
-      return new MysqlDialect({ pool: mysqlPool(target.url, target.connections) })
+      return new MysqlDialect({ pool: mysqlPool(target.url, target.connections, statementMs) })
   }
-}
-
-const parserOf = types.getTypeParser as (oid: number, format: 'text') => unknown
-
-function postgresPool(connectionString: string, max: number): Pool {
-  const pool = new Pool({
-    connectionString,
-    max,
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: STATEMENT_MS,
-    keepAlive: true,
-    types: {
-      // all of ours are below 2^53
-      getTypeParser: ((oid: number, format: 'text') =>
-        oid === INT8 ? Number : parserOf(oid, format)) as typeof types.getTypeParser,
-    },
-  })
-  pool.on('error', () => undefined) // an idle connection broke: the next query gets another
-  return pool
-}
-
-function mysqlPool(uri: string, connectionLimit: number): ReturnType<typeof createPool> {
-  return createPool({
-    uri,
-    connectionLimit,
-    connectTimeout: CONNECT_MS,
-    enableKeepAlive: true,
-    charset: 'utf8mb4',
-    supportBigNumbers: true,
-  })
 }

@@ -23,6 +23,12 @@ const TYPES: Readonly<Record<DatabaseKind, Types>> = {
 
 function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
   const { name, payload, number, serial } = TYPES[kind]
+  /** MySQL commits each statement of a migration by itself: one that was interrupted finds a part of it done. */
+  const index = async (db: Kysely<never>, called: string, table: string, columns: string[]): Promise<void> => {
+    if (kind === 'mysql' && (await hasIndex(db, called))) return
+    const create = db.schema.createIndex(called).on(table).columns(columns)
+    await (kind === 'mysql' ? create : create.ifNotExists()).execute()
+  }
   return {
     '0001-messages': {
       async up(db: Kysely<never>) {
@@ -47,11 +53,7 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
           .addColumn('change_seq', number, (column) => column.notNull())
           .addPrimaryKeyConstraint('redelayed_messages_key', ['queue', 'id'])
           .execute()
-        await db.schema
-          .createIndex('redelayed_messages_state')
-          .on('redelayed_messages')
-          .columns(['state', 'updated_at'])
-          .execute()
+        await index(db, 'redelayed_messages_state', 'redelayed_messages', ['state', 'updated_at'])
         await db.schema
           .createTable('redelayed_message_flow')
           .ifNotExists()
@@ -66,12 +68,8 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
           .addColumn('client', 'varchar(64)', (column) => column.notNull())
           .addColumn('error', payload)
           .execute()
-        await db.schema
-          .createIndex('redelayed_message_flow_message')
-          .on('redelayed_message_flow')
-          .columns(['queue', 'id'])
-          .execute()
-        await db.schema.createIndex('redelayed_message_flow_at').on('redelayed_message_flow').column('at').execute()
+        await index(db, 'redelayed_message_flow_message', 'redelayed_message_flow', ['queue', 'id'])
+        await index(db, 'redelayed_message_flow_at', 'redelayed_message_flow', ['at'])
         await db.schema
           .createTable('redelayed_positions')
           .ifNotExists()
@@ -91,13 +89,21 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
   }
 }
 
+async function hasIndex(db: Kysely<never>, called: string): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from information_schema.statistics where table_schema = database() and index_name = ${called} limit 1
+  `.execute(db)
+  return rows.length > 0
+}
+
 const TABLE = 'redelayed_migrations'
 
 /** Which migrations a database still needs, in order. @throws JournalError ERR_JOURNAL_SCHEMA_NEWER */
 export async function pendingMigrations(db: Kysely<JournalTables>, kind: DatabaseKind): Promise<string[]> {
   const known = Object.keys(migrationsFor(kind))
   const tables = await db.introspection.getTables()
-  if (!tables.some(({ name }) => name === TABLE)) return known
+  const schema = await schemaOf(db, kind)
+  if (!tables.some((table) => table.name === TABLE && (schema === undefined || table.schema === schema))) return known
   const { rows } = await sql<{ name: string }>`select name from ${sql.table(TABLE)}`.execute(db)
   const done = new Set(rows.map(({ name }) => name))
   const unknown = [...done].filter((name) => !known.includes(name))
@@ -110,11 +116,22 @@ export async function pendingMigrations(db: Kysely<JournalTables>, kind: Databas
   return known.filter((name) => !done.has(name))
 }
 
+/** Where PostgreSQL makes the tables; other schemas of the database can have a journal of their own. */
+async function schemaOf(db: Kysely<JournalTables>, kind: DatabaseKind): Promise<string | undefined> {
+  if (kind !== 'postgres') return undefined
+  const { rows } = await sql<{ name: string | null }>`select current_schema() as name`.execute(db)
+  const name = rows[0]?.name
+  if (name) return name
+  throw new JournalError('ERR_JOURNAL_ACCESS', 'the search_path of its user names no schema that is there: make one')
+}
+
 /** Brings the tables to this version; resolves with the names of what was done. */
 export async function migrate(db: Kysely<JournalTables>, kind: DatabaseKind): Promise<string[]> {
   if ((await pendingMigrations(db, kind)).length === 0) return []
+  const schema = await schemaOf(db, kind)
   const migrator = new Migrator({
     db,
+    ...(schema !== undefined && { migrationTableSchema: schema }),
     provider: { getMigrations: async () => migrationsFor(kind) },
     migrationTableName: TABLE,
     migrationLockTableName: `${TABLE}_lock`,

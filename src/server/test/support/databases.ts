@@ -9,6 +9,8 @@ import { JournalDatabase } from '../../database/database.js'
 /** A database of one test file's own. */
 export interface TestServer {
   readonly kind: 'sqlite' | 'postgres' | 'mysql'
+  /** Of the server's process, which a test may stop and let go on. */
+  readonly pid: number | undefined
   /** The URL of a new, empty database. */
   fresh(): Promise<string>
   stop(): Promise<void>
@@ -23,6 +25,7 @@ export function startSqlite(): TestServer {
   let count = 0
   return {
     kind: 'sqlite',
+    pid: undefined,
     fresh: async () => `sqlite:${join(dir, `journal-${count++}.db`)}`,
     stop: async () => rmSync(dir, { recursive: true, force: true }),
   }
@@ -49,6 +52,7 @@ export async function startPostgres(): Promise<TestServer | undefined> {
   await answering(url('postgres'))
   return {
     kind: 'postgres',
+    pid: child.pid,
     async fresh() {
       const name = `journal_${count++}`
       await statement(url('postgres'), `create database ${name}`)
@@ -90,6 +94,7 @@ export async function startMariadb(): Promise<TestServer | undefined> {
   await answering(url('mysql'))
   return {
     kind: 'mysql',
+    pid: child.pid,
     async fresh() {
       const name = `journal_${count++}`
       // the collation that takes ids for equal that differ in case or in spaces at the end

@@ -1,0 +1,60 @@
+import type { MysqlPool, MysqlPoolConnection } from 'kysely'
+import { createPool, type PoolConnection, type QueryError } from 'mysql2'
+import { CONNECT_MS } from './limits.js'
+
+type OnConnection = Parameters<MysqlPool['getConnection']>[0]
+type OnResult = (error: unknown, result: never) => void
+
+/**
+ * Connections of MySQL or MariaDB, which `mysql2` would wait for without a limit, and on which it would wait for answers without one. A connection on
+ * which a statement had no answer is closed: what it was in the middle of is unknown.
+ */
+export function mysqlPool(uri: string, connectionLimit: number, statementMs: number): MysqlPool {
+  const pool = createPool({
+    uri,
+    connectionLimit,
+    connectTimeout: CONNECT_MS,
+    enableKeepAlive: true,
+    charset: 'utf8mb4',
+    supportBigNumbers: true,
+  })
+  return {
+    getConnection: (callback: OnConnection) => {
+      let timer: NodeJS.Timeout | undefined = setTimeout(() => {
+        timer = undefined
+        callback(timeout('no connection became free'), undefined as never)
+      }, CONNECT_MS)
+      pool.getConnection((error, connection) => {
+        if (timer === undefined) {
+          if (!error) connection.release()
+          return
+        }
+        clearTimeout(timer)
+        callback(error, error ? (undefined as never) : connectionOf(connection, statementMs))
+      })
+    },
+    end: (callback) => {
+      pool.end(callback)
+    },
+  }
+}
+
+function connectionOf(connection: PoolConnection, statementMs: number): MysqlPoolConnection {
+  const query = (sql: string, values: unknown[], callback: OnResult): void => {
+    connection.query({ sql, values, timeout: statementMs }, (error: QueryError | null, result: unknown) => {
+      // what the server itself refuses has a state of SQL; without an answer the next statement would wait behind this one
+      if (error !== null && error.sqlState === undefined) connection.destroy()
+      callback(error, result as never)
+    })
+  }
+  return {
+    query: query as MysqlPoolConnection['query'],
+    release: () => {
+      connection.release()
+    },
+  }
+}
+
+function timeout(what: string): Error {
+  return Object.assign(new Error(`${what} within ${CONNECT_MS} ms`), { code: 'ETIMEDOUT' })
+}
