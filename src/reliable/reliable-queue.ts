@@ -823,10 +823,11 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes a group of readers. Where changes are kept for groups, one without readers keeps all that it has not acknowledged. False when
-   * there is none of this name.
+   * Removes a group of readers, and what only this group kept. Where changes are kept for groups, one without readers keeps all that it has
+   * not acknowledged. False when there is none of this name.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError the group may have been removed, and some of what it kept may be there
    *
    * @example
    * ```ts

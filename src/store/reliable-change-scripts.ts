@@ -50,7 +50,7 @@ export const readChanges = script(generated.reliableReadChanges, asReadReply)
 export const followChanges = script(generated.reliableFollowChanges, asEntries)
 export const releaseChanges = script(generated.reliableReleaseChanges, asFlag)
 export const acknowledgeChanges = script(generated.reliableAcknowledgeChanges, asAcknowledged)
-export const removeChangeGroup = script(generated.reliableRemoveChangeGroup, asFlag)
+export const removeChangeGroup = script(generated.reliableRemoveChangeGroup, asRemoved)
 export const inspectChanges = script(generated.reliableInspectChanges, asInspected)
 export const changeStatus = script(generated.reliableChangeStatus, asStatusReply)
 
@@ -69,6 +69,11 @@ function asEntries(reply: unknown): StreamEntry[] {
     entries.push({ id: asText(flat[at]), value: isOurs ? asBytes(value) : null, isGone: value === 1 })
   }
   return entries
+}
+
+function asRemoved(reply: unknown): { isRemoved: boolean; from: string } {
+  const [removed, from] = asArray(reply)
+  return { isRemoved: asFlag(removed), from: asText(from) }
 }
 
 function asInspected(reply: unknown): { examined: number; foreign: number } {

@@ -31,6 +31,8 @@ export interface StreamPage {
 const FIELD = 'changes'
 /** How many ids one script acknowledges. */
 const IDS = 500
+/** How many entries one script removes; each takes 1 us at most, unless it is larger than 5 kB. */
+const TRIMMED = 10_000
 /** Readers that are gone for so long, and left nothing, are forgotten. */
 const FORGET_MS = 3_600_000
 /** Where there are more groups, a script that trims takes the server milliseconds: it does so only now and then. */
@@ -116,8 +118,13 @@ export class ReliableChangeStore {
     return done
   }
 
-  removeGroup(group: string): Promise<boolean> {
-    return run(this.#sender, scripts.removeChangeGroup, this.#keys, { group })
+  /** What the group has kept goes in several scripts, as it can be a million entries. */
+  async removeGroup(group: string): Promise<boolean> {
+    const remove = (from: string): Promise<{ isRemoved: boolean; from: string }> =>
+      run(this.#sender, scripts.removeChangeGroup, this.#keys, { group, from, most: TRIMMED })
+    const { isRemoved, ...first } = await remove('')
+    for (let { from } = first; from !== '';) ({ from } = await remove(from))
+    return isRemoved
   }
 
   /** How many of the last `count` entries no script has written. */

@@ -6,6 +6,8 @@ import { handled, having, NOW, record, useReliable, type ReliableFixture, type S
 import { raw, rejection } from './support.js'
 
 const client = 'me'
+const REMOVED = { isRemoved: true, from: '' }
+const NONE = { isRemoved: false, from: '' }
 const ON = 'r,1000,,0,epoch'
 const WITH_RECORDS = 'r,1000,,1,epoch'
 const FOR_GROUPS = 'g,3,,0,epoch'
@@ -396,9 +398,10 @@ describe('the change stream', () => {
         ['one', 0, null, 1],
         ['two', 0, null, 1],
       ])
-      expect(await run(rig.sender, changeScripts.removeChangeGroup, keys, { group: 'two' })).to.equal(true)
+      const remove = { group: 'two', from: '', most: 1_000 }
+      expect(await run(rig.sender, changeScripts.removeChangeGroup, keys, remove)).to.deep.equal(REMOVED)
       expect(await left()).to.deep.equal([5])
-      expect(await run(rig.sender, changeScripts.removeChangeGroup, keys, { group: 'two' })).to.equal(false)
+      expect(await run(rig.sender, changeScripts.removeChangeGroup, keys, remove)).to.deep.equal(NONE)
     })
   })
 
@@ -440,14 +443,42 @@ describe('the change stream', () => {
       const { queue, keys, left } = await read({ a: 1 }, FOR_GROUPS)
       const more = add(['more', '0,0,,,0,,', ''])
       expect(await more(rig.sender, queue)).to.deep.include({ outcomes: [-6] })
-      const remove = (group: string) => run(rig.sender, changeScripts.removeChangeGroup, keys, { group })
-      expect(await remove('none')).to.equal(false)
+      const remove = (group: string) =>
+        run(rig.sender, changeScripts.removeChangeGroup, keys, { group, from: '', most: 1_000 })
+      expect(await remove('none')).to.deep.equal(NONE)
       expect(await left()).to.deep.equal([0, 1, 2])
-      expect(await remove('a')).to.equal(true)
+      expect(await remove('a')).to.deep.equal(REMOVED)
       expect(await left()).to.deep.equal([2])
       expect(await more(rig.sender, queue)).to.not.deep.include({ outcomes: [-6] })
-      expect(await remove('a')).to.equal(false)
+      expect(await remove('a')).to.deep.equal(NONE)
       expect(await left(), 'what was added later stays for a group to come').to.have.length(2)
+    })
+
+    it('goes in parts, and neither what comes meanwhile, nor what a new group needs', async () => {
+      const { keys } = await read({ a: 1 }, 'g,1000000,,0,epoch')
+      const pipeline = rig.redis.pipeline()
+      for (let n = 0; n < 2_000; n++) pipeline.xadd(keys.changes, '*', 'changes', 'epoch x\n')
+      await pipeline.exec()
+      const length = () => rig.redis.xlen(keys.changes)
+      const remove = (from: string) =>
+        run(rig.sender, changeScripts.removeChangeGroup, keys, { group: 'a', from, most: 400 })
+      const first = await remove('')
+      expect(first.isRemoved).to.equal(true)
+      expect(await length()).to.be.within(1_603, 1_803)
+      const meanwhile = await rig.redis.xadd(keys.changes, '*', 'changes', 'epoch x\n')
+      const second = await remove(first.from)
+      expect(second).to.deep.equal({ isRemoved: false, from: first.from })
+      const atSecond = await length()
+      expect(atSecond).to.be.within(1_204, 1_604)
+      await rig.redis.xgroup('CREATE', keys.changes, 'b', '0')
+      await rig.redis.xreadgroup('GROUP', 'b', 'reader', 'COUNT', 1, 'STREAMS', keys.changes, '>')
+      expect(await remove(second.from)).to.deep.equal(NONE)
+      expect(await length()).to.equal(atSecond)
+      await rig.redis.xgroup('DESTROY', keys.changes, 'b')
+      let { from } = second
+      for (let calls = 0; from !== '' && calls < 10; calls++) ({ from } = await remove(from))
+      expect(from).to.equal('')
+      expect((await rig.redis.xrange(keys.changes, '-', '+')).map(([id]) => id)).to.deep.equal([first.from, meanwhile])
     })
 
     it('and the shortest time since one of its consumers asked', async () => {

@@ -54,7 +54,7 @@ local TOGETHER = 10
 -- include shared/change-log.lua
 
 local now = milliseconds(ARGV[2])
-local settings = stored(config, 'addPaused', 'maxSize', 'maxMessageBytes', 'delay', 'timeToLive', 'changes')
+local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused')
 local isPaused, maxSize, maxBytes = settings.addPaused == '1', setting(settings.maxSize, 1), setting(settings.maxMessageBytes, 1)
 local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.timeToLive, 1)
 local log = settings.changes and openLog(settings.changes)

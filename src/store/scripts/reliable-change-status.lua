@@ -26,7 +26,7 @@ end
 local log = logOf(config)
 local first = redis.call('XRANGE', changes, '-', '+', 'COUNT', 1)[1]
 local reply = {
-  log and log.epoch or '', first and first[1] or '', '', redis.call('XLEN', changes), log and log.keep == 'g' and log.most or 0
+  log and log.epoch or '', first and first[1] or '', '', redis.call('XLEN', changes), log and log.keep == 'g' and tonumber(log.most) or 0
 }
 if redis.call('EXISTS', changes) == 1 then reply[3] = byName(redis.call('XINFO', 'STREAM', changes))['last-generated-id'] end
 local looks = 1000 -- at consumers

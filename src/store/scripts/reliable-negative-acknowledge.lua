@@ -65,7 +65,7 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
-local settings = stored(config, 'deliveryLimit', 'deadLetters', 'changes')
+local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters')
 local log = openLog(settings.changes)
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end

@@ -23,7 +23,7 @@ local isThere = redis.call('EXISTS', changes) == 1
 -- a stream that went takes changes with it, and what a group makes in its place must not hide that
 if not isThere and group ~= '' then
   log.epoch = epochAfter(log.epoch)
-  redis.call('HSET', config, 'changes', log.prefix .. log.epoch)
+  redis.call('HSET', config, 'changes', changesWith(log, log.epoch))
 end
 
 local last = isThere and byName(redis.call('XINFO', 'STREAM', changes))['last-generated-id'] or '0-0'

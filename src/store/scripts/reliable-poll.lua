@@ -97,7 +97,7 @@ end
 
 -- include shared/settings.lua
 
-local settings = stored(config, 'pollPaused', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'changes')
+local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused')
 local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end

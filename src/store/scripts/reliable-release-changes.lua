@@ -24,7 +24,7 @@ if redis.call('EXISTS', changes) == 0 then
   if id ~= '0-0' then return 0 end
   -- a stream that went takes changes with it, and what a group makes in its place must not hide that
   log.epoch = epochAfter(log.epoch)
-  redis.call('HSET', config, 'changes', log.prefix .. log.epoch)
+  redis.call('HSET', config, 'changes', changesWith(log, log.epoch))
 end
 if id ~= '0-0' and #redis.call('XRANGE', changes, id, id) == 0 then return 0 end
 

@@ -4,9 +4,12 @@
 -- KEYS[2] changes  stream  what the scripts have changed
 --
 -- ARGV[1] group  text
+-- ARGV[2] from   text  "", or, to go on, what the last call has returned
+-- ARGV[3] most   integer  about so many entries are removed, so that no script takes long
 --
--- returns 1, or 0 when there was none of this name
+-- returns {1 or 0 when there was none of this name, the first entry that has to stay when there are more to be removed, or ""}
 local config, changes = KEYS[1], KEYS[2]
+local group, from, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 -- include shared/change-log.lua
 
@@ -14,13 +17,19 @@ local config, changes = KEYS[1], KEYS[2]
 
 -- include shared/trim-changes.lua
 
-if redis.call('EXISTS', changes) == 0 then return 0 end
-local removed = redis.call('XGROUP', 'DESTROY', changes, ARGV[1])
+if redis.call('EXISTS', changes) == 0 then return {0, ''} end
+local removed = from == '' and redis.call('XGROUP', 'DESTROY', changes, group) or 0
 local log = logOf(config)
-if log and log.keep == 'g' then
-  local groups = trimChanges(changes)
-  -- The last group kept all but the last entry. It is trimmed exactly, because a stream of the smallest bound can be one node, which an
-  -- approximate trim leaves; that costs Redis about 14 ms for a million short entries, 1 us for each of 5 kB.
-  if removed == 1 and groups == 0 then redis.call('XTRIM', changes, 'MAXLEN', 1) end
+if not log or log.keep ~= 'g' then return {removed, ''} end
+local first, groups = firstKept(changes)
+if groups == 0 and removed == 1 then -- the last group kept all but the last entry
+  local last = redis.call('XREVRANGE', changes, '+', '-', 'COUNT', 1)[1]
+  first = last and last[1]
+elseif from ~= '' and (groups == 0 or (first and isBefore(from, first))) then
+  first = from -- what was added since stays, and what a group needs that was made since
 end
-return removed
+if not first then return {removed, ''} end
+-- Whole nodes of the stream as far as the bound goes, and then exactly, because a stream of few entries can be one node.
+if redis.call('XTRIM', changes, 'MINID', '~', first, 'LIMIT', most) > most / 2 then return {removed, first} end
+redis.call('XTRIM', changes, 'MINID', first)
+return {removed, ''}

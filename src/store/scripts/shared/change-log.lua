@@ -2,13 +2,23 @@
 -- "<g or r>,<most entries>,<oldest in ms or nothing>,<1 with records>,<epoch>"; without a valid one the queue keeps no changes.
 local function openLog(stored)
   if type(stored) ~= 'string' or #stored > 100 then return nil end
-  local prefix, keep, most, age, records, epoch = string.match(stored, '^(([gr]),(%d+),(%d*),([01]),)(~?[%w_-]*)$')
-  most, age = tonumber(most), tonumber(age)
-  if not prefix or most < 1 or most > 100000000 or (age and age > 9007199254740991) then return nil end
-  return {prefix = prefix, keep = keep, most = most, age = age, records = records == '1', epoch = epoch, parts = 0}
+  local keep, most, age, records, epoch = string.match(stored, '^([gr]),(%d+),(%d*),([01]),(~?[%w_-]*)$')
+  if not keep then return nil end
+  local limit = tonumber(most)
+  if limit < 1 or limit > 100000000 or (age ~= '' and tonumber(age) > 9007199254740991) then return nil end
+  -- With all fields that it will ever have: a table that grows is copied again and again.
+  return {
+    stored = stored, keep = keep, most = most, age = age, records = records == '1', epoch = epoch,
+    head = false, extra = '', size = 0, count = 0, at = 0, last = 0, parts = false,
+  }
 end
 
--- The same of a configuration; a text that is longer than any setting is not read.
+-- The setting with another epoch.
+local function changesWith(log, epoch)
+  return string.match(log.stored, '^.*,') .. epoch
+end
+
+-- The same as `openLog`, of a configuration; a text that is longer than any setting is not read.
 local function logOf(config)
   local size = redis.pcall('HSTRLEN', config, 'changes')
   if type(size) == 'number' and size > 0 and size <= 100 then return openLog(redis.call('HGET', config, 'changes')) end
@@ -18,39 +28,43 @@ end
 local function isBehind(log, stream)
   if not log or log.keep ~= 'g' then return false end
   local length = redis.pcall('XLEN', stream)
-  return type(length) == 'number' and length >= log.most
+  return type(length) == 'number' and length >= tonumber(log.most)
 end
 
 -- What the changes of one part have in common: the kind, how many deliveries count now, when it is due as text, the priority.
 local function changeHead(kind, attempts, due, priority)
-  return kind .. ',' .. (attempts and string.format('%.0f', attempts) or '') .. ',' .. (due or '') .. ',' .. (priority or '')
+  return kind .. ',' .. (attempts and string.format('%d', attempts) or '') .. ',' .. (due or '') .. ',' .. (priority or '')
 end
 
+-- Formatted as integers, which takes a fifth of what Lua needs to make a text of a number.
 local function endPart(log)
-  if log.at then log[log.at] = log.head .. ',' .. log.size .. ',' .. log.count .. ',' .. #log.extra .. '\n' end
+  log.parts[log.at] = string.format('%s,%d,%d,%d\n', log.head, log.size, log.count, #log.extra)
 end
 
 -- A part is "<head>,<bytes of each id>,<how many ids>,<bytes of extra>\n", the extra (a record, an error, a name), the ids.
 local function noteChange(log, head, id, extra)
   extra = extra or ''
-  if #id ~= log.size or head ~= log.head or extra ~= log.extra then
-    endPart(log)
-    log.at, log.head, log.size, log.extra, log.count = log.parts + 1, head, #id, extra, 0
-    log[log.at], log[log.at + 1] = '', extra
-    log.parts = log.at + 1
+  if head == log.head and #id == log.size and extra == log.extra then
+    log.count, log.last = log.count + 1, log.last + 1
+    log.parts[log.last] = id
+    return
   end
-  log.count, log.parts = log.count + 1, log.parts + 1
-  log[log.parts] = id
+  if log.parts then
+    endPart(log)
+    local at = log.last + 1
+    log.at, log.last = at, at + 2
+    log.parts[at], log.parts[at + 1], log.parts[at + 2] = '', extra, id
+  else
+    log.at, log.last, log.parts = 1, 3, {'', extra, id}
+  end
+  log.head, log.extra, log.size, log.count = head, extra, #id, 1
 end
 
 local function appendEntry(log, stream, entry, onlyIfThere)
-  local args = {stream}
-  if onlyIfThere then args[2] = 'NOMKSTREAM' end
-  if log.keep == 'r' then
-    args[#args + 1], args[#args + 2], args[#args + 3] = 'MAXLEN', '~', log.most
-  end
-  args[#args + 1], args[#args + 2], args[#args + 3] = '*', 'changes', entry
-  return redis.pcall('XADD', unpack(args))
+  if log.keep == 'g' and onlyIfThere then return redis.pcall('XADD', stream, 'NOMKSTREAM', '*', 'changes', entry) end
+  if log.keep == 'g' then return redis.pcall('XADD', stream, '*', 'changes', entry) end
+  if onlyIfThere then return redis.pcall('XADD', stream, 'NOMKSTREAM', 'MAXLEN', '~', log.most, '*', 'changes', entry) end
+  return redis.pcall('XADD', stream, 'MAXLEN', '~', log.most, '*', 'changes', entry)
 end
 
 -- Whether an id comes from a clock. After one that a stranger has written, all others follow, and after the last one possible there are
@@ -59,6 +73,8 @@ local function isOfClock(id)
   local dash = string.find(id, '-', 1, true)
   return dash and dash <= 16 and #id - dash <= 10
 end
+
+local ENDED = string.byte('~')
 
 -- It differs from all before it: by it the readers learn that changes may be missing.
 local function epochAfter(epoch)
@@ -70,10 +86,10 @@ end
 -- key of another type) ends the epoch instead of the work; an epoch that has ended begins with "~". A stream with ids that come from no clock
 -- is removed, and begins anew, too.
 local function writeChanges(log, stream, config, client)
-  if not log or not log.at then return end
+  if not log or not log.parts then return end
   endPart(log)
-  local text, epoch, written = ' ' .. client .. '\n' .. table.concat(log), log.epoch, false
-  local hasEnded = string.sub(epoch, 1, 1) == '~'
+  local text, epoch, written = ' ' .. client .. '\n' .. table.concat(log.parts), log.epoch, false
+  local hasEnded = string.byte(epoch) == ENDED
   if not hasEnded then written = appendEntry(log, stream, epoch .. text, true) end
   if not written then
     epoch = epochAfter(log.epoch)
@@ -93,10 +109,10 @@ local function writeChanges(log, stream, config, client)
   end
   if type(written) == 'table' then
     epoch = hasEnded and log.epoch or '~' .. log.epoch
-  elseif log.keep == 'r' and log.age then
+  elseif log.keep == 'r' and log.age ~= '' then
     local time = redis.call('TIME')
-    local oldest = time[1] * 1000 + math.floor(time[2] / 1000) - log.age
+    local oldest = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(log.age)
     redis.pcall('XTRIM', stream, 'MINID', '~', string.format('%.0f', math.max(0, oldest)))
   end
-  if epoch ~= log.epoch then redis.pcall('HSET', config, 'changes', log.prefix .. epoch) end
+  if epoch ~= log.epoch then redis.pcall('HSET', config, 'changes', changesWith(log, epoch)) end
 end

@@ -6,14 +6,19 @@ local function setting(text, least, most)
 end
 
 -- Some settings by their names as far as they are stored, or the error of a key of another type. A text that is longer than any setting
--- (16 bytes; 100 for the changes, with their epoch) is not read: each script would copy a stranger's 100 MB.
+-- (16 bytes; 100 for the changes, with their epoch) is not read: each script would copy a stranger's 100 MB. Most queues have few settings, so
+-- those come first that most of these have, and after the last that is stored no other is looked for.
 local function stored(config, ...)
   local fields, found = redis.pcall('HLEN', config), {}
   if type(fields) == 'table' then return fields end
   if fields == 0 then return found end
   for _, name in ipairs({...}) do
     local size = redis.call('HSTRLEN', config, name)
-    if size > 0 and size <= (name == 'changes' and 100 or 16) then found[name] = redis.call('HGET', config, name) end
+    if size > 0 then
+      if size <= (name == 'changes' and 100 or 16) then found[name] = redis.call('HGET', config, name) end
+      fields = fields - 1
+      if fields == 0 then break end
+    end
   end
   return found
 end

@@ -1,6 +1,6 @@
--- Removes the entries that all groups have acknowledged, but for the last of these: by it a reader finds out that nothing is missing.
--- Without a group everything stays, and with more than MOST_GROUPS. Returns how many groups there are.
-local function trimChanges(stream)
+-- The first entry that has to stay: the last of those that all groups have acknowledged, as by it a reader finds out that nothing is missing.
+-- None without a group, and with more than MOST_GROUPS. And how many groups there are.
+local function firstKept(stream)
   local groups, count = groupsOf(stream)
   local lowest, isUnread
   for _, group in ipairs(groups) do
@@ -11,11 +11,13 @@ local function trimChanges(stream)
       isUnread = isUnread or group.first ~= nil
     end
   end
-  if not lowest then return count end
-  if isUnread then
-    local before = redis.call('XREVRANGE', stream, '(' .. lowest, '-', 'COUNT', 1)[1]
-    if before then lowest = before[1] end
-  end
-  redis.call('XTRIM', stream, 'MINID', lowest)
+  local before = isUnread and redis.call('XREVRANGE', stream, '(' .. lowest, '-', 'COUNT', 1)[1]
+  return before and before[1] or lowest, count
+end
+
+-- Removes what is before that entry. Returns how many groups there are.
+local function trimChanges(stream)
+  local first, count = firstKept(stream)
+  if first then redis.call('XTRIM', stream, 'MINID', first) end
   return count
 end
