@@ -1,5 +1,6 @@
 export { createJournal } from './journal/journal.js'
 export type { FaultPoints, Journal, JournalEvents } from './journal/journal.js'
+export type { ShardedJournalQueue } from './journal/sharded-journal-queue.js'
 export type { FlowEntry, JournalMessage, JournalQueue } from './journal/journal-queue.js'
 export type { AcceptItem, Accepted } from './journal/accepter.js'
 export type { ChangeReading, JournalBatch, JournalChange, JournalledQueue } from './journal/journalled-queue.js'

@@ -297,6 +297,24 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
+   * The shards in which the message of an id can be. It is added to the first one; the others are those of other numbers of shards.
+   *
+   * @throws InvalidArgumentError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const [shard] = mails.shardsOf('welcome:ada')
+   * console.log(shard.name)
+   * ```
+   */
+  shardsOf(id: string): readonly [ReliableQueue<T>, ...ReliableQueue<T>[]] {
+    this.#assertIds([id])
+    const [first, ...others] = placesOf(id, this.#shards)
+    return [this.#shards.at(first), ...others.map((shard) => this.#shards.at(shard))]
+  }
+
+  /**
    * Removes a message that no consumer has. False when there is none of this id, or a consumer has it.
    *
    * @throws InvalidArgumentError nothing was sent

@@ -57,6 +57,8 @@ export interface PositionTable {
   epoch: string | null
   change_ms: number
   change_seq: number
+  /** Entries of the stream until this time can be in the flow table already: Redis went back to before it. */
+  reread_until: number
   /** 1 while what Redis lacks is being put back. */
   repair: number
   /** How far that is. */

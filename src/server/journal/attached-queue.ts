@@ -25,6 +25,12 @@ export class AttachedQueue<T = unknown> {
     return this.#defaults
   }
 
+  /** Has the queue keep what the journal needs, where it keeps its changes otherwise. Where it keeps none, the drain turns them on. */
+  async prepare(): Promise<void> {
+    const { changes } = await this.queue.getConfig()
+    if (changes) await this.queue.keepChanges(JOURNAL_GROUP)
+  }
+
   /** Asks Redis for its clock and the queue's configuration. */
   async refresh(): Promise<void> {
     await this.clock.refresh()

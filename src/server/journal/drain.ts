@@ -2,8 +2,9 @@ import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { toBytes, toText, EMPTY } from '../database/tables.js'
 import { applyChange, isNewer, type ChangeTime, type Draft } from './apply-change.js'
 import { JOURNAL_GROUP, type AttachedQueue } from './attached-queue.js'
-import type { JournalBatch } from './journalled-queue.js'
+import type { ChangeReading, JournalBatch } from './journalled-queue.js'
 import { idParts, type Position, type Positions } from './positions.js'
+import { MOST_CLIENT, Reread } from './reread.js'
 import { contentOf, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
 
 /** So many entries are read and written together. */
@@ -22,8 +23,10 @@ export class Drain {
   readonly #database: JournalDatabase
   readonly #positions: Positions
   readonly #writers: Writers
+  readonly #reread: Reread
 
   constructor(database: JournalDatabase, positions: Positions, writers: Writers) {
+    this.#reread = new Reread()
     this.#database = database
     this.#positions = positions
     this.#writers = writers
@@ -34,31 +37,28 @@ export class Drain {
     let changes = 0
     for (let page = 0; page < pages; page++) {
       const position = await this.#positions.load(attached.key)
-      const { status, last, batches } = await attached.queue.readChanges(position, PAGE)
+      const { status, epoch, batches } = await attached.queue.readChanges(position, PAGE)
       if (status !== 'ok') {
-        if (await this.#begin(attached, position, status, last)) return { changes, hasForgotten: true }
+        if (await this.#begin(attached, position, status)) return { changes, hasForgotten: true }
         continue
       }
-      const together = sameEpoch(batches)
-      const end = together.at(-1)?.position
-      if (end === undefined) break
-      if (await this.#write(attached, position, end, together)) {
-        changes += together.reduce((sum, batch) => sum + batch.changes.length, 0)
-        await attached.queue.releaseChanges(JOURNAL_GROUP, end.id)
+      const id = batches.at(-1)?.position.id
+      // The epoch is that of the queue when the page was read: what comes after the page belongs to it, or another one has begun.
+      if (id === undefined && position.epoch === epoch) break
+      if (await this.#write(attached, position, { epoch, id: id ?? position.id }, batches)) {
+        changes += batches.reduce((sum, batch) => sum + batch.changes.length, 0)
+        if (id !== undefined) await attached.queue.releaseChanges(JOURNAL_GROUP, id)
       }
     }
     return { changes, hasForgotten: false }
   }
 
   /** Resolves with whether Redis has forgotten something. */
-  async #begin(attached: AttachedQueue, position: Position, status: string, last: string | null): Promise<boolean> {
-    if (status === 'off') await attached.queue.keepChanges(JOURNAL_GROUP)
+  async #begin(attached: AttachedQueue, position: Position, status: ChangeReading['status']): Promise<boolean> {
+    await attached.queue.keepChanges(JOURNAL_GROUP)
     const isNew = status === 'off' && position.epoch === null && position.id === '0-0'
     if (isNew && !(await this.#knowsAny(attached))) return false
-    // Entries up to the position were written. After a rewind the server counts on from what is its last entry now.
-    const from = status === 'rewound' ? (last ?? '0-0') : status === 'trimmed' ? position.id : '0-0'
-    await this.#positions.begin(attached.key, position, from)
-    return true
+    return this.#positions.begin(attached.key, position)
   }
 
   async #knowsAny({ key }: AttachedQueue): Promise<boolean> {
@@ -71,13 +71,14 @@ export class Drain {
   #write(
     attached: AttachedQueue,
     position: Position,
-    end: JournalBatch['position'],
-    batches: readonly JournalBatch[],
+    end: { readonly epoch: string | null; readonly id: string },
+    page: readonly JournalBatch[],
   ): Promise<boolean> {
-    const ids = new Set(batches.flatMap(({ changes }) => changes.map(({ id }) => id)))
     return this.#database.transaction(async (sql) => {
       // first, so that another instance waits here and then finds the position moved
       if (!(await this.#positions.advance(sql, attached.key, position, end))) return false
+      const batches = await this.#reread.news(sql, attached.key, position.rereadUntil, page)
+      const ids = new Set(batches.flatMap(({ changes }) => changes.map(({ id }) => id)))
       const known = await this.#rowsOf(sql, attached, [...ids])
       const drafts = new Map<string, Draft>()
       for (const [id, row] of known) drafts.set(id, { row, content: 'kept' })
@@ -176,13 +177,6 @@ function pick({ headers, payload, expires_at, delivery_limit }: ReturnType<typeo
   return { headers, payload, expires_at, delivery_limit }
 }
 
-/** The batches up to one of another epoch: what comes then is another stream. */
-function sameEpoch(batches: readonly JournalBatch[]): readonly JournalBatch[] {
-  const epoch = batches[0]?.position.epoch
-  const other = batches.findIndex(({ position }) => position.epoch !== epoch)
-  return other < 0 ? batches : batches.slice(0, other)
-}
-
 const MOST_ERROR_BYTES = 2_000
 
 function flowOf({ key }: AttachedQueue, batches: readonly JournalBatch[]): FlowRow[] {
@@ -193,7 +187,7 @@ function flowOf({ key }: AttachedQueue, batches: readonly JournalBatch[]): FlowR
       change,
       at,
       attempt: attempt ?? null,
-      client: client.slice(0, 64),
+      client: client.slice(0, MOST_CLIENT),
       error: error === undefined ? null : toBytes(error).subarray(0, MOST_ERROR_BYTES),
     })),
   )

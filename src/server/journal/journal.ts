@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { UnsupportedOperationError, type ReliableQueue } from 'redelayed'
+import type { ReliableQueue, ShardedReliableQueue } from 'redelayed'
 import {
   resolveJournalOptions,
   type JournalMode,
@@ -18,6 +18,7 @@ import { prune, type Pruned } from './prune.js'
 import { asJournalled } from './reliable.js'
 import { Repair, type RepairPoints, type RestoreProgress } from './repair.js'
 import { writersOf } from './rows.js'
+import { ShardedJournalQueue } from './sharded-journal-queue.js'
 import { Watch } from './watch.js'
 
 export interface JournalEvents {
@@ -48,12 +49,6 @@ interface Parts {
   readonly repair: Repair
 }
 
-interface Attached {
-  readonly attached: AttachedQueue
-  readonly handle: JournalQueue<unknown>
-  readonly watch: Watch | undefined
-}
-
 /**
  * A SQL database that has every message of the queues that are attached to it, so that Redis can lose everything. See docs/journal.md.
  */
@@ -61,7 +56,8 @@ export class Journal extends EventEmitter<JournalEvents> {
   readonly mode: JournalMode
   readonly #settings: JournalSettings
   readonly #parts: Parts | undefined
-  readonly #queues = new Map<string, Attached>()
+  readonly #queues = new Map<string, Promise<JournalQueue<never>>>()
+  readonly #watches: Watch[] = []
   readonly #pruning: Watch | undefined
 
   /** @internal */
@@ -88,16 +84,21 @@ export class Journal extends EventEmitter<JournalEvents> {
 
   /**
    * Attaches a queue and the queue of its dead letters: from now on their changes are written into SQL, and what Redis loses is put back.
-   * Messages are to be added through what it resolves with; others reach SQL only by the change stream.
-   *
-   * @throws UnsupportedOperationError this version of `redelayed` cannot read the change stream by pages
+   * Messages are to be added through what it resolves with; others reach SQL only by the change stream. A sharded queue is attached shard by
+   * shard. While Redis does not answer, it resolves, too.
    */
-  async attach<T>(queue: ReliableQueue<T> | JournalledQueue<T>): Promise<JournalQueue<T>> {
+  attach<T>(queue: ShardedReliableQueue<T>): Promise<ShardedJournalQueue<T>>
+  attach<T>(queue: ReliableQueue<T> | JournalledQueue<T>): Promise<JournalQueue<T>>
+  async attach<T>(
+    queue: ReliableQueue<T> | JournalledQueue<T> | ShardedReliableQueue<T>,
+  ): Promise<JournalQueue<T> | ShardedJournalQueue<T>> {
+    if ('shardCount' in queue) {
+      return new ShardedJournalQueue(queue, await Promise.all(queue.shards.map((shard) => this.attach(shard))))
+    }
     const known = this.#queues.get(queue.name)
-    if (known !== undefined) return known.handle as JournalQueue<T>
-    if (this.#parts !== undefined) assertReadable(queue)
-    const handle = await this.#attach('deadLetters' in queue ? asJournalled(queue) : queue)
-    if ('deadLetters' in queue) await this.#attach(asJournalled(queue.deadLetters))
+    if (known !== undefined) return known as Promise<JournalQueue<unknown>> as Promise<JournalQueue<T>>
+    if (!('deadLetters' in queue)) return this.#add(queue)
+    const [handle] = await Promise.all([this.#add(asJournalled(queue)), this.#add(asJournalled(queue.deadLetters))])
     return handle
   }
 
@@ -109,7 +110,8 @@ export class Journal extends EventEmitter<JournalEvents> {
 
   /** Ends what runs in the background and closes the database. The queues stay open. */
   async close(): Promise<void> {
-    await Promise.all([this.#pruning?.stop(), ...[...this.#queues.values()].map(({ watch }) => watch?.stop())])
+    await Promise.allSettled(this.#queues.values())
+    await Promise.all([this.#pruning?.stop(), ...this.#watches.map((watch) => watch.stop())])
     await this.#parts?.accepter.idle()
     await this.#parts?.database.close()
   }
@@ -118,37 +120,51 @@ export class Journal extends EventEmitter<JournalEvents> {
     await this.close()
   }
 
+  #add<T>(queue: JournalledQueue<T>): Promise<JournalQueue<T>> {
+    const handle = this.#attach(queue)
+    this.#queues.set(queue.name, handle as Promise<JournalQueue<never>>)
+    return handle
+  }
+
   async #attach<T>(queue: JournalledQueue<T>): Promise<JournalQueue<T>> {
     const attached = new AttachedQueue(queue)
     const parts = this.#parts
     const handle = new JournalQueue(attached, this.mode, parts)
+    if (parts === undefined) return handle
     let sweptAt = -Infinity
+    let isPrepared = false
+    const prepare = async (): Promise<void> => {
+      await attached.refresh()
+      await attached.prepare()
+      await this.#drain(attached, parts, 2) // as many as turning the changes on takes
+      isPrepared = true
+    }
     const step = async (): Promise<void> => {
-      if (parts === undefined) return
+      if (!isPrepared) await prepare()
       await this.#catchUp(attached, parts)
       if (performance.now() - sweptAt < this.#settings.sweepMs) return
       await this.#sweep(attached, parts)
       sweptAt = performance.now()
     }
-    if (parts !== undefined) await attached.refresh().catch((error: unknown) => this.#report(error, queue.name))
-    const watch = parts && new Watch(step, DRAIN_MS, (error) => this.#report(error, queue.name))
-    this.#queues.set(queue.name, {
-      attached: attached,
-      handle: handle,
-      watch,
-    })
+    await prepare().catch((error: unknown) => this.#report(error, queue.name))
+    this.#watches.push(new Watch(step, DRAIN_MS, (error) => this.#report(error, queue.name)))
     return handle
   }
 
   /** Reads the change stream, and puts back what Redis has forgotten. */
-  async #catchUp<T>(attached: AttachedQueue<T>, { drain, repair, database }: Parts): Promise<void> {
+  async #catchUp<T>(attached: AttachedQueue<T>, parts: Parts): Promise<void> {
+    const { repair, database } = parts
     const one = attached as AttachedQueue
     const { name } = attached.queue
-    const { hasForgotten } = await drain.run(one)
-    if (hasForgotten) this.emit('forgotten', name)
+    await this.#drain(attached, parts)
     if (!(await new Positions(database).load(attached.key)).isRepairing) return
     const isDone = await repair.run(one, { onProgress: (progress) => this.emit('restoring', progress) })
     if (isDone) this.emit('restored', name)
+  }
+
+  async #drain<T>(attached: AttachedQueue<T>, { drain }: Parts, pages?: number): Promise<void> {
+    const { hasForgotten } = await drain.run(attached as AttachedQueue, pages)
+    if (hasForgotten) this.emit('forgotten', attached.queue.name)
   }
 
   async #sweep<T>(attached: AttachedQueue<T>, { database, drain }: Parts): Promise<void> {
@@ -161,14 +177,6 @@ export class Journal extends EventEmitter<JournalEvents> {
   #report(error: unknown, queue: string): void {
     if (this.listenerCount('error') > 0) this.emit('error', error, queue)
   }
-}
-
-function assertReadable(queue: object): void {
-  const has = queue as Partial<JournalledQueue>
-  if (typeof has.readChanges === 'function' && typeof has.releaseChanges === 'function') return
-  throw new UnsupportedOperationError(
-    'the journal needs readChanges and releaseChanges of the queue, which this version of redelayed lacks',
-  )
 }
 
 /**

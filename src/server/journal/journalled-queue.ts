@@ -37,6 +37,8 @@ export interface JournalBatch {
  */
 export interface ChangeReading {
   readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
+  /** Of the queue now; `null` where it keeps no changes. */
+  readonly epoch: string | null
   /** The id of the last entry that there ever was; `null` for none. */
   readonly last: string | null
   readonly batches: readonly JournalBatch[]
@@ -55,12 +57,12 @@ export interface JournalledQueue<T = unknown> {
   listAllRaw(options?: { pageSize?: number }): AsyncIterable<StoredRawMessage[]>
   now(): Promise<number>
   getConfig(): Promise<ReliableQueueConfig>
-  /** Has the scripts of the queue write what they change, with payloads, until all groups have it. */
+  /** Has the scripts of the queue write what they change, with payloads, until all groups have it, and the group is there. */
   keepChanges(group: string): Promise<void>
   /** At most `count` entries after `id`; with an epoch, `id` must be an entry of it. */
   readChanges(after: { readonly id: string; readonly epoch: string | null }, count: number): Promise<ChangeReading>
-  /** The group has all entries up to this one. */
-  releaseChanges(group: string, id: string): Promise<void>
+  /** The group has all entries up to this one. False when it was further, or there is no such entry. */
+  releaseChanges(group: string, id: string): Promise<boolean>
 }
 
 export type { RawMessage, RestoreItem, RestoreOutcome, StoredRawMessage }

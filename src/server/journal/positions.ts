@@ -9,6 +9,8 @@ export interface Position {
   readonly epoch: string | null
   readonly id: string
   readonly isRepairing: boolean
+  /** Entries until this time can be in SQL already. */
+  readonly rereadUntil: number
 }
 
 /** The two numbers of a stream's id. */
@@ -44,7 +46,7 @@ export class Positions {
     sql: SqlTransaction,
     queue: Bytes,
     from: Position,
-    to: { epoch: string; id: string },
+    to: { readonly epoch: string | null; readonly id: string },
   ): Promise<boolean> {
     const { ms, seq } = idParts(from.id)
     const { ms: change_ms, seq: change_seq } = idParts(to.id)
@@ -59,17 +61,21 @@ export class Positions {
     return numUpdatedRows > 0n
   }
 
-  /** Redis has forgotten something: what comes now is of another generation, and what Redis lacks has to be put back. */
-  async begin(queue: Bytes, from: Position, id: string): Promise<void> {
-    const { ms, seq } = idParts(id)
-    await this.#database.run((sql) =>
+  /**
+   * Redis has forgotten something: what comes now is of another generation, and what Redis lacks has to be put back. The stream is read from its
+   * beginning, because nothing says up to which of its entries SQL has them. False when another instance has moved the position.
+   */
+  async begin(queue: Bytes, from: Position): Promise<boolean> {
+    const { ms, seq } = idParts(from.id)
+    const { numUpdatedRows } = await this.#database.run((sql) =>
       sql
         .updateTable('redelayed_positions')
         .set({
           generation: from.generation + 1,
           epoch: null,
-          change_ms: ms,
-          change_seq: seq,
+          change_ms: 0,
+          change_seq: 0,
+          reread_until: Math.max(from.rereadUntil, ms),
           repair: 1,
           repair_stage: 'open',
           repair_id: null,
@@ -77,8 +83,11 @@ export class Positions {
         })
         .where('queue', '=', queue)
         .where('generation', '=', from.generation)
-        .execute(),
+        .where('change_ms', '=', ms)
+        .where('change_seq', '=', seq)
+        .executeTakeFirst(),
     )
+    return numUpdatedRows > 0n
   }
 
   /** Takes the repair of a queue over, unless another instance is at it. */
@@ -126,6 +135,7 @@ export class Positions {
       epoch: null,
       change_ms: 0,
       change_seq: 0,
+      reread_until: 0,
       repair: 0,
       repair_stage: 'open',
       repair_id: null,
@@ -140,6 +150,7 @@ export class Positions {
   }
 }
 
-function positionOf({ generation, epoch, change_ms, change_seq, repair }: PositionTable): Position {
-  return { generation, epoch, id: `${change_ms}-${change_seq}`, isRepairing: repair === 1 }
+function positionOf({ generation, epoch, change_ms, change_seq, repair, reread_until }: PositionTable): Position {
+  const id = `${change_ms}-${change_seq}`
+  return { generation, epoch, id, isRepairing: repair === 1, rereadUntil: reread_until }
 }

@@ -15,22 +15,13 @@ export function asJournalled<T>(queue: ReliableQueue<T>): JournalledQueue<T> {
   return new Journalled(queue)
 }
 
-/** The change stream by pages, where the library has it. */
-interface Changes {
-  setConfig(config: { changes: { keep: 'groups'; payloads: boolean } }): Promise<void>
-  readChanges(options: { after: { id: string; epoch: string | null }; count: number }): Promise<ChangeReading>
-  releaseChanges(group: string, id: string): Promise<void>
-}
-
 class Journalled<T> implements JournalledQueue<T> {
   readonly name: string
   readonly codec: Codec<T>
   readonly #queue: ReliableQueue<T>
-  readonly #changes: Changes
 
   constructor(queue: ReliableQueue<T>) {
     this.#queue = queue
-    this.#changes = queue as unknown as Changes
     this.name = queue.name
     this.codec = queue.codec
   }
@@ -72,15 +63,20 @@ class Journalled<T> implements JournalledQueue<T> {
   }
 
   async keepChanges(group: string): Promise<void> {
-    await this.#changes.setConfig({ changes: { keep: 'groups', payloads: true } })
-    await this.#changes.releaseChanges(group, '0-0')
+    const { changes } = await this.#queue.getConfig()
+    // a bound of the user's own stays
+    if (!changes || changes.keep !== 'groups' || changes.payloads !== true) {
+      const maxLength = changes && changes.keep === 'groups' ? changes.maxLength : undefined
+      await this.#queue.setConfig({ changes: { keep: 'groups', payloads: true, maxLength } })
+    }
+    await this.#queue.releaseChanges(group, '0-0')
   }
 
   readChanges(after: { readonly id: string; readonly epoch: string | null }, count: number): Promise<ChangeReading> {
-    return this.#changes.readChanges({ after: { id: after.id, epoch: after.epoch }, count })
+    return this.#queue.readChanges({ after: { id: after.id, epoch: after.epoch }, count })
   }
 
-  async releaseChanges(group: string, id: string): Promise<void> {
-    await this.#changes.releaseChanges(group, id)
+  releaseChanges(group: string, id: string): Promise<boolean> {
+    return this.#queue.releaseChanges(group, id)
   }
 }

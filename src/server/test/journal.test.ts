@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { sql } from 'kysely'
-import { ConnectionError, QueueFullError, UnsupportedOperationError } from 'redelayed'
+import { ConnectionError, QueueFullError } from 'redelayed'
 import { createJournal, JournalError, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
 import { JournalDatabase } from '../database/database.js'
 import { parseJournalUrl } from '../config/journal-options.js'
@@ -415,18 +415,6 @@ for (const [name, start] of KINDS) {
     it('does not make its tables where it may not', async () => {
       const error = await createJournal({ url, migrate: false }).catch((thrown: unknown) => thrown)
       expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_OLDER' })
-    })
-
-    it('does not attach a queue whose change stream cannot be read by pages', async () => {
-      const journal = await make()
-      for (const lacking of ['readChanges', 'releaseChanges']) {
-        const queue = Object.assign(new FakeQueue('mails'), { [lacking]: undefined })
-        const error = await journal.attach<string>(queue).catch((thrown: unknown) => thrown)
-        expect(error)
-          .to.be.instanceOf(UnsupportedOperationError)
-          .and.match(/this version of redelayed lacks/)
-      }
-      await journal.attach<string>(new FakeQueue('mails'))
     })
 
     it('does all of a transaction or nothing', async () => {

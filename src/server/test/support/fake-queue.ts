@@ -183,21 +183,22 @@ export class FakeQueue implements JournalledQueue<string> {
     this.#assertUp()
     const { stream, epoch, last } = this.#state
     const text = last === 0 ? null : `${last}-0`
-    if (epoch === '') return { status: 'off', last: null, batches: [] }
+    if (epoch === '') return { status: 'off', epoch: null, last: null, batches: [] }
     const from = Number(after.id.split('-')[0])
     if (after.epoch !== null) {
-      if (after.epoch !== epoch) return { status: 'epoch', last: text, batches: [] }
-      if (last < from) return { status: 'rewound', last: text, batches: [] }
-      if (!stream.some(({ position }) => position.id === after.id))
-        return { status: 'trimmed', last: text, batches: [] }
+      if (after.epoch !== epoch) return { status: 'epoch', epoch, last: text, batches: [] }
+      if (last < from) return { status: 'rewound', epoch, last: text, batches: [] }
+      if (from > 0 && !stream.some(({ position }) => position.id === after.id))
+        return { status: 'trimmed', epoch, last: text, batches: [] }
     }
     const later = stream.filter(({ position }) => Number(position.id.split('-')[0]) > from)
-    return { status: 'ok', last: text, batches: later.slice(0, count) }
+    return { status: 'ok', epoch, last: text, batches: later.slice(0, count) }
   }
 
-  async releaseChanges(_group: string, id: string): Promise<void> {
+  async releaseChanges(_group: string, id: string): Promise<boolean> {
     this.#assertUp()
     this.released = id
+    return true
   }
 
   #added({ id, dueAt, priority, payload, headers, expiresAt, deliveryLimit }: StoredRawMessage): JournalChange {

@@ -1,0 +1,112 @@
+import { InternalError, RedelayedError, type ShardedReliableQueue } from 'redelayed'
+import { OPEN_STATES } from '../database/tables.js'
+import type { AcceptItem, Accepted } from './accepter.js'
+import type { FlowEntry, JournalMessage, JournalQueue } from './journal-queue.js'
+import { drawId } from './message-id.js'
+import type { RestoreOptions, RestoreResult } from './restore.js'
+import type { Difference } from './verify.js'
+
+/** A sharded queue through its journal, which has each shard as a queue of its own. */
+export class ShardedJournalQueue<T> {
+  readonly name: string
+  readonly #queue: ShardedReliableQueue<T>
+  readonly #shards: ReadonlyMap<string, JournalQueue<T>>
+
+  /** @internal */
+  constructor(queue: ShardedReliableQueue<T>, shards: readonly JournalQueue<T>[]) {
+    this.name = queue.name
+    this.#queue = queue
+    this.#shards = new Map(shards.map((shard) => [shard.name, shard]))
+  }
+
+  /** The shards through the journal. */
+  get shards(): readonly JournalQueue<T>[] {
+    return [...this.#shards.values()]
+  }
+
+  /** As `JournalQueue.add`, in the shard of the id. @throws as `JournalQueue.add` */
+  async add(payload: T, options: Omit<AcceptItem<T>, 'payload'> = {}): Promise<Accepted> {
+    const [result] = await this.addMany([{ ...options, payload }])
+    if (result === undefined || result instanceof RedelayedError)
+      throw result ?? new InternalError('sharded-journal', 'there is no result')
+    return result
+  }
+
+  /**
+   * As `JournalQueue.addMany`; the shards' commits share one.
+   *
+   * @throws as `JournalQueue.addMany`; those of other shards can have been accepted then
+   */
+  async addMany(items: Iterable<AcceptItem<T>>): Promise<(Accepted | RedelayedError)[]> {
+    const list = Array.from(items, (item) => ({ ...item, id: item.id ?? drawId() }))
+    const byShard = new Map<JournalQueue<T>, number[]>()
+    for (const [at, { id }] of list.entries()) {
+      const [shard] = this.#of(id)
+      const own = byShard.get(shard)
+      if (own === undefined) byShard.set(shard, [at])
+      else own.push(at)
+    }
+    const results: (Accepted | RedelayedError)[] = []
+    const added = await Promise.allSettled(
+      Array.from(byShard, async ([shard, own]) => {
+        const some = await shard.addMany(own.flatMap((at) => list[at] ?? []))
+        own.forEach((at, n) => (results[at] = some[n] as Accepted | RedelayedError))
+      }),
+    )
+    for (const each of added) if (each.status === 'rejected') throw each.reason
+    return results
+  }
+
+  /** As `JournalQueue.cancel`, in the shards where the id can be. @throws JournalError as there */
+  async cancel(id: string): Promise<boolean> {
+    for (const shard of this.#of(id)) if (await shard.cancel(id)) return true
+    return false
+  }
+
+  /** As `JournalQueue.get`; of several with this id that which is not final, else that of the first shard. @throws JournalError */
+  async get(id: string): Promise<JournalMessage | null> {
+    const found: JournalMessage[] = []
+    for (const shard of this.#of(id)) {
+      const message = await shard.get(id)
+      if (message !== null && OPEN_STATES.includes(message.state)) return message
+      if (message !== null) found.push(message)
+    }
+    return found[0] ?? null
+  }
+
+  /** As `JournalQueue.flow`. @throws JournalError */
+  async flow(id: string): Promise<FlowEntry[]> {
+    const flows = await Promise.all(this.#of(id).map((shard) => shard.flow(id)))
+    return flows.flat().sort((a, b) => a.at - b.at)
+  }
+
+  /** As `JournalQueue.drain`, of all shards. @throws JournalError, ConnectionError */
+  async drain(): Promise<number> {
+    const counts = await Promise.all(this.shards.map((shard) => shard.drain()))
+    return counts.reduce((sum, count) => sum + count, 0)
+  }
+
+  /** As `JournalQueue.restore`, shard by shard. @throws JournalError, ConnectionError */
+  async restore({ ids, ...options }: RestoreOptions = {}): Promise<RestoreResult> {
+    let [checked, restored] = [0, 0]
+    for (const shard of this.shards) {
+      const own = ids?.filter((id) => this.#of(id).includes(shard))
+      if (own?.length === 0) continue
+      const result = await shard.restore({ ...options, ...(own !== undefined && { ids: own }) })
+      checked += result.checked
+      restored += result.restored
+    }
+    return { checked, restored }
+  }
+
+  /** As `JournalQueue.verify`, shard by shard. @throws JournalError, ConnectionError */
+  async *verify(): AsyncGenerator<Difference, void> {
+    for (const shard of this.shards) yield* shard.verify()
+  }
+
+  #of(id: string): [JournalQueue<T>, ...JournalQueue<T>[]] {
+    const [first, ...others] = this.#queue.shardsOf(id).flatMap(({ name }) => this.#shards.get(name) ?? [])
+    if (first === undefined) throw new InternalError('sharded-journal', 'the shard is not attached')
+    return [first, ...others]
+  }
+}
