@@ -193,6 +193,6 @@ export const OTHERS: ReadonlySet<string> = new Set(
   listSchedules updatePayload moveTo removeIds get getAll containsMany listAll counts countDelayedMessages
   countUnacknowledgedMessages setConfig setConfigIfAbsent getConfig disableOperation enableOperation configure operation info pause
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
-  restoreMany getAllRaw listAllRaw now acknowledgeChanges readChanges releaseChanges
+  restoreMany getAllRaw listAllRaw now shardsOf acknowledgeChanges readChanges releaseChanges
   removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf`.split(/\s+/),
 )

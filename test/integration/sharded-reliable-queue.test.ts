@@ -529,6 +529,8 @@ for (const where of ['one server', 'a cluster']) {
         expect(queue.shardCount).to.equal(3)
         expect(queue.shards.map((shard) => shard.name)).to.deep.equal(before.names)
         expect(await Promise.all(queue.shards.map((shard) => shard.size()))).to.deep.equal(await queue.sizes())
+        const [id = ''] = numbers(40, 80)
+        expect(await queue.shardsOf(id)[0].contains(id)).to.equal(true)
         expect(queue.deadLetters.shards.map((shard) => shard.name)).to.deep.equal(before.names.map(deadLettersOf))
         for (const id of numbers(120)) await queue.reschedule(id, 0)
         await handled(queue, 120)

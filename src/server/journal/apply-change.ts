@@ -1,4 +1,4 @@
-import type { Bytes } from '../database/tables.js'
+import { FINAL_STATES, type Bytes } from '../database/tables.js'
 import type { JournalChange } from './journalled-queue.js'
 import { failureBytes, failuresOf, headerBytes, newRow, type Row, type Stamp } from './rows.js'
 
@@ -44,6 +44,8 @@ export function applyChange(
   const shown = { updated_at: time.at, generation: time.generation, change_ms: time.ms, change_seq: time.seq }
   const row = { ...draft.row, ...shown }
   const final = FINAL.get(change.change)
+  // a repair removes what a snapshot brought back: it stays what it was
+  if (final === 'removed' && FINAL_STATES.includes(row.state)) return { ...draft, row }
   if (final !== undefined) return { ...draft, row: { ...row, ...failureIn(row, change, time), state: final } }
   const { dueAt = row.due_at, attempt = row.attempts, priority = row.priority } = change
   switch (change.change) {

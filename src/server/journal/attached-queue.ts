@@ -14,7 +14,11 @@ export class AttachedQueue<T = unknown> {
   readonly clock: QueueClock
   #defaults: { readonly delay: number; readonly timeToLive: number | undefined } = { delay: 0, timeToLive: undefined }
 
-  constructor(queue: JournalledQueue<T>) {
+  /** Whether messages come here with the failures of another queue, which the change stream does not say. */
+  readonly isForDeadLetters: boolean
+
+  constructor(queue: JournalledQueue<T>, { isForDeadLetters = false } = {}) {
+    this.isForDeadLetters = isForDeadLetters
     this.queue = queue
     this.key = toBytes(queue.name)
     this.clock = new QueueClock(() => queue.now())

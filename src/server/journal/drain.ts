@@ -167,9 +167,22 @@ export class Drain {
         else if (known.has(id)) states.push(row)
       })
     }
+    if (attached.isForDeadLetters) await addFailures(attached, known, whole)
     await this.#writers.whole.write(sql, whole)
     await this.#writers.states.write(sql, states)
   }
+}
+
+/** Dead letters have the failures of the queue where they died. */
+async function addFailures({ queue }: AttachedQueue, known: ReadonlyMap<string, Row>, rows: Row[]): Promise<void> {
+  const places = [...rows.keys()].filter((at) => !known.has(toText(rows[at]?.id ?? EMPTY)))
+  if (places.length === 0) return
+  const messages = await queue.getAllRaw(places.map((at) => toText(rows[at]?.id ?? EMPTY)))
+  places.forEach((at, n) => {
+    const message = messages[n]
+    const row = rows[at]
+    if (row && message) rows[at] = { ...row, failures: contentOf(message).failures }
+  })
 }
 
 /** Of a message's content what the changes do not say. */

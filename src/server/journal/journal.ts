@@ -97,8 +97,11 @@ export class Journal extends EventEmitter<JournalEvents> {
     }
     const known = this.#queues.get(queue.name)
     if (known !== undefined) return known as Promise<JournalQueue<unknown>> as Promise<JournalQueue<T>>
-    if (!('deadLetters' in queue)) return this.#add(queue)
-    const [handle] = await Promise.all([this.#add(asJournalled(queue)), this.#add(asJournalled(queue.deadLetters))])
+    if (!('deadLetters' in queue)) return this.#add(queue, false)
+    const [handle] = await Promise.all([
+      this.#add(asJournalled(queue), false),
+      this.#add(asJournalled(queue.deadLetters), true),
+    ])
     return handle
   }
 
@@ -120,14 +123,14 @@ export class Journal extends EventEmitter<JournalEvents> {
     await this.close()
   }
 
-  #add<T>(queue: JournalledQueue<T>): Promise<JournalQueue<T>> {
-    const handle = this.#attach(queue)
+  #add<T>(queue: JournalledQueue<T>, isForDeadLetters: boolean): Promise<JournalQueue<T>> {
+    const handle = this.#attach(new AttachedQueue(queue, { isForDeadLetters }))
     this.#queues.set(queue.name, handle as Promise<JournalQueue<never>>)
     return handle
   }
 
-  async #attach<T>(queue: JournalledQueue<T>): Promise<JournalQueue<T>> {
-    const attached = new AttachedQueue(queue)
+  async #attach<T>(attached: AttachedQueue<T>): Promise<JournalQueue<T>> {
+    const { queue } = attached
     const parts = this.#parts
     const handle = new JournalQueue(attached, this.mode, parts)
     if (parts === undefined) return handle

@@ -104,6 +104,17 @@ export class Positions {
     return numUpdatedRows > 0n ? this.row(queue) : undefined
   }
 
+  async releaseRepair(queue: Bytes, owner: string): Promise<void> {
+    await this.#database.run((sql) =>
+      sql
+        .updateTable('redelayed_positions')
+        .set({ repair_until: 0 })
+        .where('queue', '=', queue)
+        .where('repair_owner', '=', owner)
+        .execute(),
+    )
+  }
+
   /** Notes how far a repair is; false when it is another instance's by now, or Redis has forgotten something once more. */
   async noteRepair(
     queue: Bytes,

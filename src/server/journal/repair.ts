@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { JournalDatabase } from '../database/database.js'
-import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type RowState } from '../database/tables.js'
+import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type PositionTable, type RowState } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import type { RawMessage, RestoreItem } from './journalled-queue.js'
@@ -70,6 +70,21 @@ export class Repair {
   ): Promise<boolean> {
     const claim = await this.#positions.claimRepair(attached.key, this.#owner, Date.now(), LEASE_MS)
     if (claim === undefined) return false
+    try {
+      return await this.#goOn(attached, claim, signal, onProgress)
+    } catch (error) {
+      // another instance need not wait for the end of the lease
+      await this.#positions.releaseRepair(attached.key, this.#owner).catch(() => undefined)
+      throw error
+    }
+  }
+
+  async #goOn(
+    attached: AttachedQueue,
+    claim: PositionTable,
+    signal: AbortSignal | undefined,
+    onProgress: ((progress: RestoreProgress) => void) | undefined,
+  ): Promise<boolean> {
     const { generation } = claim
     const tally = new Tally(attached.queue.name, await this.#count(attached.key, generation))
     let stage = claim.repair_stage === 'final' ? ('final' as const) : ('open' as const)

@@ -31,7 +31,8 @@ export class Reread {
     }
     return page.filter(
       ({ at, client, changes }) =>
-        at > until || !changes.every(({ change, id }) => known.has(nameOf(at, client.slice(0, MOST_CLIENT), change, id))),
+        at > until ||
+        !changes.every(({ change, id }) => known.has(nameOf(at, client.slice(0, MOST_CLIENT), change, id))),
     )
   }
 }

@@ -1,0 +1,347 @@
+import { expect } from 'chai'
+import { Redis } from 'ioredis'
+import { createClient, type RedelayedClient, type ReliableQueue, type StoredRawMessage } from 'redelayed'
+import { createJournal, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
+import type { FaultPoints } from '../journal/journal.js'
+import { startMariadb, startPostgres, startSqlite, type TestServer } from './support/databases.js'
+import { eventually } from './support/eventually.js'
+import { LosableRedis } from './support/losable-redis.js'
+
+const KINDS: readonly [name: string, start: () => Promise<TestServer | undefined>][] = [
+  ['SQLite', async () => startSqlite()],
+  ['PostgreSQL', startPostgres],
+  ['MariaDB', startMariadb],
+]
+const HOUR = 3_600_000
+
+type Mails = JournalQueue<string>
+
+for (const [name, start] of KINDS) {
+  describe(`the journal between Redis and ${name}`, function () {
+    this.timeout(60_000)
+    let server: TestServer
+    let url: string
+    const ends: (() => Promise<unknown>)[] = []
+
+    before(async function () {
+      this.timeout(120_000)
+      const started = await start()
+      if (started !== undefined) server = started
+      else if (process.env.CI !== undefined) throw new Error(`${name} is not installed`)
+      else this.skip()
+    })
+    after(() => server?.stop())
+    beforeEach(async () => {
+      url = await server.fresh()
+    })
+    afterEach(async () => {
+      for (const end of ends.splice(0).reverse()) await end()
+    })
+
+    async function redis(...args: string[]): Promise<LosableRedis> {
+      const one = await LosableRedis.start(args)
+      ends.push(() => one.stop())
+      return one
+    }
+
+    function connect({ url: of }: LosableRedis): RedelayedClient {
+      const client = createClient({ url: of, commandTimeout: 1_000 })
+      client.on('error', () => undefined)
+      ends.push(() => client.shutdown())
+      return client
+    }
+
+    async function open(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
+      const journal = await createJournal({ url, sweepMs: 200, adoptAfterMs: 1_000, ...options }, points)
+      ends.push(() => journal.close())
+      return journal
+    }
+
+    async function set(
+      of: LosableRedis,
+      options: JournalOptions = {},
+      points: FaultPoints = {},
+    ): Promise<{ client: RedelayedClient; queue: ReliableQueue<string>; journal: Journal; mails: Mails }> {
+      const client = connect(of)
+      const queue = client.getReliableQueue<string>('mails')
+      const journal = await open(options, points)
+      return { client, queue, journal, mails: await journal.attach(queue) }
+    }
+
+    /** Resolves when all of these were restored after the call. */
+    function restored(journal: Journal, ...names: string[]): Promise<void> {
+      const left = new Set(names)
+      return new Promise((resolve) => {
+        journal.on('restored', (queue) => {
+          left.delete(queue)
+          if (left.size === 0) resolve()
+        })
+      })
+    }
+
+    /** Of failed attempts not the time, which SQL has from the change stream: it can be a millisecond later. */
+    const withoutFlight = (message: StoredRawMessage): unknown => ({
+      ...message,
+      inFlight: false,
+      payload: Buffer.from(message.payload).toString(),
+      failures: message.failures.map(({ attempt, reason }) => [attempt, reason]),
+    })
+
+    async function contentOf(queue: ReliableQueue<string>): Promise<Map<string, unknown>> {
+      const found = new Map<string, unknown>()
+      for await (const page of queue.listAllRaw()) for (const each of page) found.set(each.id, withoutFlight(each))
+      return found
+    }
+
+    async function differences(mails: Mails): Promise<unknown[]> {
+      const found: unknown[] = []
+      for await (const each of mails.verify()) found.push(each)
+      return found
+    }
+
+    /** Messages in all states, and what is handled, cancelled and dead. */
+    async function fill(queue: ReliableQueue<string>, mails: Mails): Promise<void> {
+      await mails.addMany(
+        Array.from({ length: 1_500 }, (_, n) => ({
+          payload: `p${n}`,
+          id: `m${n}`,
+          delay: HOUR + n,
+          priority: n % 10,
+          headers: { n: String(n), ä: 'ö' },
+          ...(n % 3 === 0 && { timeToLive: HOUR }),
+          ...(n % 5 === 0 && { deliveryLimit: 7 }),
+        })),
+      )
+      expect(await mails.cancel('m7')).to.equal(true)
+      await queue.reschedule('m8', 2 * HOUR, { priority: 1 })
+      await queue.updatePayload('m9', 'new')
+      await mails.addMany(['handled', 'failed', 'dead', 'held'].map((id) => ({ payload: id, id })))
+      for (const message of await queue.pollMany({ count: 4, visibilityTimeout: HOUR })) {
+        if (message.id === 'handled') await message.acknowledge()
+        if (message.id === 'failed') await queue.negativeAcknowledge([message], { delay: HOUR, error: 'no luck' })
+        if (message.id === 'dead') await queue.negativeAcknowledge([message], { reject: true, error: 'never' })
+      }
+    }
+
+    it('follows adds, cancels, acknowledgements and dead letters', async () => {
+      const { queue, mails, journal } = await set(await redis())
+      await fill(queue, mails)
+      await mails.drain()
+      const dead = await journal.attach(queue.deadLetters)
+      await dead.drain()
+      const states: Record<string, string | undefined> = {}
+      for (const id of ['m0', 'm7', 'handled', 'failed', 'dead', 'held']) states[id] = (await mails.get(id))?.state
+      expect(states).to.deep.equal({
+        ...{ m0: 'open', m7: 'removed', handled: 'handled', failed: 'open', dead: 'dead', held: 'open' },
+      })
+      expect(await dead.get('dead')).to.include({ state: 'open' })
+      expect((await mails.flow('failed')).map(({ change, error }) => [change, error])).to.deep.equal([
+        ['added', null],
+        ['polled', null],
+        ['failed', 'Error: no luck'],
+      ])
+      expect([await differences(mails), await differences(dead)]).to.deep.equal([[], []])
+    })
+
+    it('puts everything back into a Redis that was killed and lost its data, as it was', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one)
+      await fill(queue, mails)
+      await Promise.all([mails.drain(), (await journal.attach(queue.deadLetters)).drain()])
+      const before = await contentOf(queue)
+      const deadBefore = await contentOf(queue.deadLetters)
+      expect(before.size).to.equal(1_501)
+      const isBack = restored(journal, queue.name, queue.deadLetters.name)
+      await one.kill()
+      expect(await mails.add('late', { id: 'late', delay: HOUR })).to.include({ outcome: 'journalled' })
+      await one.startEmpty()
+      await isBack
+      await eventually(async () => expect(await queue.contains('late')).to.equal(true))
+      await mails.drain()
+      const after = await contentOf(queue)
+      expect(after.delete('late')).to.equal(true)
+      expect(after).to.deep.equal(before)
+      expect(await contentOf(queue.deadLetters)).to.deep.equal(deadBefore)
+      expect([await differences(mails)]).to.deep.equal([[]])
+      await queue.reschedule('m3', 0)
+      const [message] = await queue.pollMany({ count: 1, timeout: 5_000 })
+      expect(message).to.include({ id: 'm3', payload: 'p3' })
+      expect(await message?.acknowledge()).to.equal(true)
+      await mails.drain()
+      expect((await mails.get('m3'))?.state).to.equal('handled')
+    })
+
+    for (const [what, args] of [
+      ['an old snapshot', []],
+      ['a log that lacks the last moments', ['--appendonly', 'yes', '--appendfsync', 'everysec']],
+    ] as const) {
+      it(`gives a Redis with ${what} what it lacks, and removes what was handled since`, async () => {
+        const one = await redis(...args)
+        const { queue, mails, journal } = await set(one)
+        const raw = new Redis(one.url)
+        ends.push(async () => raw.disconnect())
+        raw.on('error', () => undefined)
+        await mails.addMany(['stays', 'handled', 'cancelled', 'later'].map((id) => ({ payload: id, id, delay: HOUR })))
+        await mails.drain()
+        await raw.save()
+        await new Promise((resolve) => setTimeout(resolve, 1_100)) // the log is written each second
+        one.keepFiles('old')
+        await mails.cancel('cancelled')
+        await queue.reschedule('later', 2 * HOUR)
+        await queue.reschedule('handled', 0)
+        await (await queue.poll({ timeout: 5_000 }))?.acknowledge()
+        await mails.add('new', { id: 'new', delay: HOUR })
+        await mails.drain()
+        const before = await contentOf(queue)
+        expect([...before.keys()].sort()).to.deep.equal(['later', 'new', 'stays'])
+        const isBack = restored(journal, queue.name)
+        await one.kill()
+        await one.startWith('old')
+        await isBack
+        await mails.drain()
+        expect(await contentOf(queue)).to.deep.equal(before)
+        expect(await differences(mails)).to.deep.equal([])
+        expect([(await mails.get('handled'))?.state, (await mails.get('cancelled'))?.state]).to.deep.equal([
+          'handled',
+          'removed',
+        ])
+      })
+    }
+
+    it('does not open again what was handled, when a snapshot of an earlier epoch comes back', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one)
+      const raw = new Redis(one.url)
+      ends.push(async () => raw.disconnect())
+      raw.on('error', () => undefined)
+      await mails.add('x', { id: 'a', delay: HOUR })
+      await mails.drain()
+      await raw.save()
+      one.keepFiles('first epoch')
+      const { epoch } = await queue.changeStatus()
+
+      const isRestored = restored(journal, queue.name)
+      await one.kill()
+      await one.startEmpty()
+      await isRestored
+      expect((await queue.changeStatus()).epoch).to.not.equal(epoch)
+      await queue.reschedule('a', 0)
+      await (await queue.poll({ timeout: 5_000 }))?.acknowledge()
+      await mails.drain()
+      expect((await mails.get('a'))?.state).to.equal('handled')
+
+      const isBack = restored(journal, queue.name)
+      await one.kill()
+      await one.startWith('first epoch')
+      await isBack
+      await mails.drain()
+      expect((await queue.changeStatus()).epoch).to.equal(epoch)
+      expect(await queue.contains('a')).to.equal(false)
+      expect((await mails.get('a'))?.state).to.equal('handled')
+      expect((await mails.flow('a')).filter(({ change }) => change === 'added')).to.have.length(2)
+    })
+
+    it('goes on with a restore that was interrupted, in another journal', async () => {
+      const one = await redis()
+      let pages = 0
+      const first = await set(
+        one,
+        {},
+        {
+          afterPage: () => {
+            if (++pages >= 2) throw new Error('interrupted')
+          },
+        },
+      )
+      await first.mails.addMany(
+        Array.from({ length: 5_000 }, (_, n) => ({ payload: `p${n}`, id: `m${n}`, delay: HOUR })),
+      )
+      await first.mails.drain()
+      const before = await contentOf(first.queue)
+      await one.kill()
+      await one.startEmpty()
+      await eventually(() => expect(pages).to.be.at.least(2))
+      await first.journal.close()
+      expect(await first.queue.size()).to.be.below(5_000)
+      const journal = await open()
+      const isBack = restored(journal, first.queue.name)
+      const mails = await journal.attach(first.queue)
+      await isBack
+      await mails.drain()
+      expect(await contentOf(first.queue)).to.deep.equal(before)
+      expect(await differences(mails)).to.deep.equal([])
+    })
+
+    it('adds what was committed by a process that died before it could add it', async () => {
+      const one = await redis()
+      const dying = await set(
+        one,
+        {},
+        {
+          afterCommit: () => {
+            throw new Error('killed')
+          },
+        },
+      )
+      await dying.mails.add('x', { id: 'a', delay: HOUR }).catch(() => undefined)
+      await dying.journal.close()
+      expect(await dying.queue.contains('a')).to.equal(false)
+      const journal = await open()
+      const mails = await journal.attach(dying.queue)
+      await eventually(async () => expect(await dying.queue.contains('a')).to.equal(true))
+      await mails.drain()
+      expect((await mails.get('a'))?.state).to.equal('open')
+    })
+
+    it('restores once with two journals at work', async function () {
+      if (server.kind === 'sqlite') this.skip() // one process has the file
+      const one = await redis()
+      const first = await set(one)
+      const second = await set(one)
+      await Promise.all([
+        first.mails.addMany(Array.from({ length: 2_000 }, (_, n) => ({ payload: 'x', id: `a${n}`, delay: HOUR }))),
+        second.mails.addMany(Array.from({ length: 2_000 }, (_, n) => ({ payload: 'x', id: `b${n}`, delay: HOUR }))),
+      ])
+      await Promise.all([first.mails.drain(), second.mails.drain()])
+      const before = await contentOf(first.queue)
+      expect(before.size).to.equal(4_000)
+      const isBack = Promise.race([restored(first.journal, 'mails'), restored(second.journal, 'mails')])
+      await one.kill()
+      await one.startEmpty()
+      await isBack
+      await Promise.all([first.mails.drain(), second.mails.drain()])
+      expect(await contentOf(first.queue)).to.deep.equal(before)
+      expect(await differences(second.mails)).to.deep.equal([])
+      expect((await first.mails.flow('a1')).map(({ change }) => change)).to.deep.equal(['added', 'added'])
+    })
+
+    it('keeps a sharded queue, shard by shard', async () => {
+      const one = await redis()
+      const client = connect(one)
+      const queue = client.getShardedReliableQueue<string>('mails', { shards: 3 })
+      const journal = await open()
+      const mails = await journal.attach(queue)
+      const ids = Array.from({ length: 600 }, (_, n) => `m${n}`)
+      const results = await mails.addMany([
+        ...ids.map((id) => ({ payload: id, id, delay: HOUR })),
+        { payload: 'drawn', delay: HOUR },
+      ])
+      expect(new Set(results.map((result) => 'outcome' in result && result.outcome))).to.deep.equal(new Set(['added']))
+      expect(await mails.add('again', { id: 'm5', delay: HOUR })).to.include({ outcome: 'kept' })
+      expect(await mails.cancel('m6')).to.equal(true)
+      await mails.drain()
+      expect((await mails.get('m6'))?.state).to.equal('removed')
+      const sizes = await Promise.all(queue.shards.map((shard) => shard.size()))
+      expect(Math.min(...sizes)).to.be.above(0)
+      const isBack = restored(journal, ...queue.names)
+      await one.kill()
+      await one.startEmpty()
+      await isBack
+      expect(await Promise.all(queue.shards.map((shard) => shard.size()))).to.deep.equal(sizes)
+      const found: unknown[] = []
+      for await (const each of mails.verify()) found.push(each)
+      expect(found).to.deep.equal([])
+      expect((await queue.get('m5'))?.payload).to.equal('m5')
+    })
+  })
+}

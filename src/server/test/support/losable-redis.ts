@@ -1,0 +1,54 @@
+import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { startRedis, type RedisServer } from '../../../../test/support/redis-server.js'
+
+/** A server of a test's own, which can be killed and lose its data, or get those of an earlier time. */
+export class LosableRedis {
+  readonly #server: RedisServer
+  readonly #saved = new Map<string, string>()
+
+  static async start(args: string[] = []): Promise<LosableRedis> {
+    return new LosableRedis(await startRedis({ args }))
+  }
+
+  private constructor(server: RedisServer) {
+    this.#server = server
+  }
+
+  get url(): string {
+    return this.#server.url
+  }
+
+  kill(): Promise<void> {
+    return this.#server.kill('SIGKILL')
+  }
+
+  /** Starts the server that was killed, without its data. */
+  async startEmpty(): Promise<void> {
+    this.#clear()
+    await this.#server.restart()
+  }
+
+  /** Keeps the files as they are now; the caller has had the server write them. */
+  keepFiles(name: string): void {
+    const to = join(this.#server.dir, '..', `${name}-${process.pid}-${this.#server.port}`)
+    cpSync(this.#server.dir, to, { recursive: true })
+    this.#saved.set(name, to)
+  }
+
+  /** Starts the server that was killed with the files of before. */
+  async startWith(name: string): Promise<void> {
+    this.#clear()
+    cpSync(this.#saved.get(name) ?? '', this.#server.dir, { recursive: true })
+    await this.#server.restart()
+  }
+
+  async stop(): Promise<void> {
+    await this.#server.stop()
+    for (const path of this.#saved.values()) rmSync(path, { recursive: true, force: true })
+  }
+
+  #clear(): void {
+    for (const name of readdirSync(this.#server.dir)) rmSync(join(this.#server.dir, name), { recursive: true })
+  }
+}
