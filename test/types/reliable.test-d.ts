@@ -106,7 +106,7 @@ type LeftOut =
 /** A method that is added to one kind of queue is added to the other, or named here with its reason. */
 export function sameMethods(): void {
   is<LeftOut>()(undefined as unknown as Exclude<keyof ReliableQueue, keyof ShardedReliableQueue>)
-  is<'shardCount' | 'shards' | 'names' | 'sizes' | 'queueOf'>()(
+  is<'shardCount' | 'shards' | 'shardsOf' | 'names' | 'sizes' | 'queueOf'>()(
     undefined as unknown as Exclude<keyof ShardedReliableQueue, keyof ReliableQueue>,
   )
 }
