@@ -166,7 +166,7 @@ export class Journal extends EventEmitter<JournalEvents> {
   }
 
   async #drain<T>(attached: AttachedQueue<T>, { drain }: Parts, pages?: number): Promise<void> {
-    const { hasForgotten } = await drain.run(attached as AttachedQueue, pages)
+    const { hasForgotten } = await drain.run(attached, pages)
     if (hasForgotten) this.emit('forgotten', attached.queue.name)
   }
 
