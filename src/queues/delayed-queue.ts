@@ -46,6 +46,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   readonly #quarantine: Quarantine<T>
   readonly #events: Events
   readonly #endEvents: () => void
+  readonly #deliver: boolean
   readonly #release: () => Promise<void>
 
   /** @internal */
@@ -62,10 +63,16 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     this.#offers = new Offers(context, identity, layout, unguessableTickets)
     this.#object = new ObjectOperations(this.#handle, identity.keys, scheduleKeys)
     this.#quarantine = new Quarantine(this.#handle, identity.keys)
+    this.#deliver = deliver
     this.#release = deliver ? context.transfers.acquire(identity) : () => Promise.resolve()
     const { events, end } = context.hub.forQueue(this.name)
     this.#events = events
     this.#endEvents = end
+  }
+
+  /** @internal Whether this object makes its client deliver the queue. */
+  get isDelivering(): boolean {
+    return this.#deliver && this.#handle.isUsable
   }
 
   /**

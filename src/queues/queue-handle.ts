@@ -39,6 +39,10 @@ export class QueueHandle<T> implements Sender {
     this.codec = codec
   }
 
+  get isUsable(): boolean {
+    return this.#ended === undefined
+  }
+
   /** Gives the object up; false when it was given up before. */
   end(why: string): boolean {
     if (this.#ended !== undefined) return false

@@ -154,7 +154,7 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
   const redis: RedisOptions = hostAndPort(
     'url',
     {
-      host: url.hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1',
+      host: hostOf(url) || '127.0.0.1',
       port: url.port === '' ? undefined : Number(url.port),
     },
     6379,
@@ -177,6 +177,11 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
     }
   }
   return redis
+}
+
+/** An IPv6 address without the brackets that it has in a URL. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
 function unescaped(what: string, text: string): string {

@@ -70,6 +70,11 @@ export class ShardedDelayedQueue<T = unknown> {
     this.#turn = Math.floor(Math.random() * shards)
   }
 
+  /** @internal Whether this object makes its client deliver the shards. */
+  get isDelivering(): boolean {
+    return this.#delayed.some((shard) => shard.isDelivering)
+  }
+
   /**
    * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
    * accepted it. Resolves with the ticket to cancel or reschedule it with. Errors as for `DelayedQueue.offer`.

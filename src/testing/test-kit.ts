@@ -2,6 +2,7 @@ import type { ClientOptions, RedelayedClient } from '../client.js'
 import { InvalidArgumentError, RedelayedError, inWords } from '../errors.js'
 import { deadLettersOf, listKeys, queueKeys, reliableKeys } from '../keys.js'
 import { integer, nonEmptyString } from '../options.js'
+import { hostOf } from '../redis/options.js'
 import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
 import { parseDuration } from '../timing/duration.js'
 import { pause } from '../timing/pause.js'
@@ -76,14 +77,15 @@ export class TestKit {
     if (target?.protocol !== 'redis:')
       throw new InvalidArgumentError('url', 'the URL of one Redis without TLS', inWords('another'))
     const raw = await KitRedis.open(given)
-    const redis = await flakyServer({ host: target.hostname, port: Number(target.port || 6379) })
-    const through = new URL(given)
-    through.hostname = '127.0.0.1'
-    through.port = String(redis.port)
+    let redis: FlakyServer | undefined
     try {
+      redis = await flakyServer({ host: hostOf(target), port: Number(target.port || 6379) })
+      const through = new URL(given)
+      through.hostname = '127.0.0.1'
+      through.port = String(redis.port)
       return new TestKit({ options: { ...options, url: through.href }, redis, raw, startAt: at, timeout })
     } catch (error) {
-      await Promise.all([raw.close([]), redis.close()])
+      await Promise.all([raw.close([]), redis?.close()])
       throw error
     }
   }
@@ -268,8 +270,11 @@ export class TestKit {
     const keys = [...this.#names, ...shards].flatMap((name) =>
       [queueKeys(name), reliableKeys(name), reliableKeys(deadLettersOf(name))].flatMap(listKeys),
     )
-    await this.#raw.close(keys)
-    await this.redis.close()
+    try {
+      await this.#raw.close(keys)
+    } finally {
+      await this.redis.close()
+    }
   }
 }
 

@@ -4,6 +4,8 @@ import type { DelayedQueueOptions } from '../queues/delayed-options.js'
 import type { DelayedQueue } from '../queues/delayed-queue.js'
 import type { ListQueue } from '../queues/list-queue.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
+import type { ShardedDelayedQueue } from '../sharding/sharded-delayed-queue.js'
+import type { ShardedDelayedQueueOptions } from '../sharding/sharded-options.js'
 import type { ShardedReliableQueueOptions } from '../sharding/sharded-reliable-options.js'
 import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
 import type { Handler, HandlersOf } from '../workers/handlers.js'
@@ -21,13 +23,24 @@ export interface Delivering {
 export class TrackingClient extends RedelayedClient {
   readonly workers: Worker[] = []
   readonly #delayed = new Map<string, QueueKeys>()
+  readonly #held: { readonly queue: { readonly isDelivering: boolean }; readonly names: readonly string[] }[] = []
   readonly #reliable = new Map<string, ReliableKeys>()
   readonly #worked = new Map<string, ReliableKeys>()
   readonly #shards = new Map<string, readonly string[]>()
 
   override getDelayedQueue<T>(destination: ListQueue<T>, options?: DelayedQueueOptions): DelayedQueue<T> {
     const queue = super.getDelayedQueue(destination, options)
-    this.#delayed.set(queue.name, queueKeys(queue.name))
+    this.#track(queue, [queue.name])
+    return queue
+  }
+
+  override getShardedDelayedQueue<T = unknown>(
+    name: string,
+    options: ShardedDelayedQueueOptions<T>,
+  ): ShardedDelayedQueue<NoInfer<T>> {
+    const queue = super.getShardedDelayedQueue<T>(name, options)
+    this.#track(queue, queue.names)
+    this.#addShards(name, queue.names)
     return queue
   }
 
@@ -43,7 +56,7 @@ export class TrackingClient extends RedelayedClient {
   ): ShardedReliableQueue<NoInfer<T>> {
     const queue = super.getShardedReliableQueue<T>(name, options)
     for (const shard of queue.shards) this.#reliable.set(shard.name, shard.identity.keys)
-    this.#shards.set(name, [...(this.#shards.get(name) ?? []), ...queue.names])
+    this.#addShards(name, queue.names)
     return queue
   }
 
@@ -81,7 +94,17 @@ export class TrackingClient extends RedelayedClient {
   }
 
   delivering(): Delivering {
-    return { delayed: [...this.#delayed.values()], worked: [...this.#worked.values()] }
+    const held = new Set(this.#held.filter(({ queue }) => queue.isDelivering).flatMap(({ names }) => names))
+    return { delayed: Array.from(held, queueKeys), worked: [...this.#worked.values()] }
+  }
+
+  #track(queue: { readonly isDelivering: boolean }, names: readonly string[]): void {
+    for (const name of names) this.#delayed.set(name, queueKeys(name))
+    this.#held.push({ queue, names })
+  }
+
+  #addShards(name: string, shards: readonly string[]): void {
+    this.#shards.set(name, [...(this.#shards.get(name) ?? []), ...shards])
   }
 }
 

@@ -1,6 +1,9 @@
 import { expect } from 'chai'
-import { ConnectionError, InvalidArgumentError, codecs, retryIn } from '../../src/index.js'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { ConnectionError, InvalidArgumentError, codecs, retryIn, type DelayedQueueOptions } from '../../src/index.js'
 import { TestKitError, createTestKit, type TestKit, type TestKitOptions } from '../../src/testing/index.js'
+import { isFree } from '../../scripts/redis.js'
+import { requireServerBin, startRedis } from '../support/redis-server.js'
 import { rawClient, redisUrl } from '../support/redis.js'
 import { cleanUp, onCleanup } from './fixtures.js'
 
@@ -51,6 +54,31 @@ describe('test kit', () => {
     await queue.add('x', { delay: 1_800_000 })
     await kit.advance('30m')
     expect((await polled)?.payload).to.equal('x')
+  })
+
+  it('a sharded delayed queue follows the clock too, and leaves nothing behind', async () => {
+    const kit = await open()
+    const name = kit.uniqueName('sharded')
+    const queue = kit.client.getShardedDelayedQueue<string>(name, { ...string, shards: 3 })
+    await queue.offerAll(['a', 'b', 'c'].map((value) => ({ value, delay: 1_800_000 })))
+    await kit.advance('30m')
+    expect(await queue.readySize()).to.equal(3)
+    await queue.offer('later', 60_000)
+    await kit.close()
+    expect(await rawClient().keys(`*${name}*`)).to.deep.equal([])
+  })
+
+  it('does not wait for a delayed queue that its client does not deliver', async () => {
+    const kit = await open({ timeout: 2_000 })
+    const get = (options?: DelayedQueueOptions) =>
+      kit.client.getDelayedQueue(kit.client.getBlockingQueue<string>(kit.uniqueName(), string), options)
+    const others = get({ deliver: false })
+    const shards = kit.client.getShardedDelayedQueue<string>(kit.uniqueName(), { ...string, shards: 2, deliver: false })
+    const given = get()
+    for (const queue of [others, shards, given]) await queue.offer('x', 60_000)
+    await given.destroy()
+    await kit.advance('1m')
+    expect(await Promise.all([others.size(), shards.size()])).to.deep.equal([1, 1])
   })
 
   it('a worker has done all that is due when the clock was moved, retries too', async () => {
@@ -143,6 +171,38 @@ describe('test kit', () => {
     await kit.client.getDelayedQueue(kit.client.getBlockingQueue<string>(name, string)).offer('y', 5)
     await Promise.all([kit.close(), kit.close()])
     expect(await rawClient().keys(`*${name}*`)).to.deep.equal([])
+  })
+
+  it('stops listening also when the keys cannot be removed at the end', async function () {
+    requireServerBin(this)
+    const server = await startRedis()
+    onCleanup(() => server.stop())
+    const kit = await createTestKit({ url: server.url })
+    kit.uniqueName()
+    const { port } = kit.redis
+    await server.stop()
+    const thrown: unknown = await kit.close().catch((error: unknown) => error)
+    expect(thrown).to.be.instanceOf(Error)
+    expect(await isFree(port)).to.equal(true)
+  })
+
+  it('reaches a server by its IPv6 address', async function () {
+    const { port: target } = new URL(redisUrl())
+    const server = createServer((client) => {
+      const upstream = connect(Number(target), new URL(redisUrl()).hostname)
+      client.on('error', () => undefined).pipe(upstream)
+      upstream.on('error', () => undefined).pipe(client)
+    })
+    const hasIpv6 = await new Promise((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(0, '::1', () => resolve(true))
+    })
+    if (hasIpv6 !== true) this.skip()
+    onCleanup(() => server.close())
+    const kit = await open({ url: `redis://[::1]:${(server.address() as AddressInfo).port}` })
+    const queue = kit.client.getQueue<string>(kit.uniqueName(), string)
+    await queue.offer('x')
+    expect(await queue.size()).to.equal(1)
   })
 
   describe('refuses', () => {
