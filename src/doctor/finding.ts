@@ -107,6 +107,10 @@ export const MEANINGS = {
     means: 'Redis could not write to its disk when it last tried; a restart loses what is not there.',
     repair: 'Read the log of Redis: a full disk, or missing rights.',
   },
+  'aof-no-fsync': {
+    means: 'A crash of the machine loses what the kernel had not written to disk, often the last 30 seconds.',
+    repair: 'Set appendfsync everysec or always, unless that may be lost.',
+  },
   'aof-everysec': {
     means: 'A crash of the machine loses up to the last second of changes, also of acknowledged offers.',
     repair: 'Nothing, if that is acceptable; else appendfsync always, which costs time for each write.',

@@ -399,7 +399,7 @@ describe('redelayed doctor', function () {
       expect((await look(['--fix', 'true'])).queues).to.have.nested.property('[0].queue', 'true')
     })
 
-    it('persistence-off, snapshots-only, aof-everysec: until it is set', async function () {
+    it('persistence-off, snapshots-only, aof-everysec, aof-no-fsync: until it is set', async function () {
       await start(this)
       expect(await found()).to.deep.equal(['warning persistence-off'])
       await redis.config('SET', 'save', '60 1')
@@ -407,6 +407,8 @@ describe('redelayed doctor', function () {
       expect((await look()).exit).to.equal(0)
       await redis.config('SET', 'appendonly', 'yes')
       expect(await found()).to.deep.equal(['info aof-everysec'])
+      await redis.config('SET', 'appendfsync', 'no')
+      expect(await found()).to.deep.equal(['warning aof-no-fsync'])
       await redis.config('SET', 'appendfsync', 'always')
       expect(await found()).to.deep.equal([])
     })

@@ -116,7 +116,7 @@ describe('what the doctor makes of what it saw', () => {
     ['no persistence', info({ aof_enabled: '0' }), ['warning persistence-off']],
     ['snapshots only', info({ aof_enabled: '0' }, { save: '60 1' }), ['info snapshots-only'], /60 1/],
     ['fsync each second', info({}, { appendfsync: 'everysec' }), ['info aof-everysec']],
-    ['no fsync', info({}, { appendfsync: 'no' }), ['info aof-everysec'], /is no\./],
+    ['no fsync', info({}, { appendfsync: 'no' }), ['warning aof-no-fsync'], /is no\./],
     [
       'a full disk',
       info({ aof_last_write_status: 'err', rdb_last_bgsave_status: 'ok' }),

@@ -40,6 +40,8 @@ function checkPersistence({ address, info, config }: ServerState): Finding[] {
     )
   } else if (isAof === '0' && save !== undefined) {
     findings.push(aboutServer(address, 'snapshots-only', 'info', `No append-only file; snapshots: ${save}.`, { save }))
+  } else if (isAof === '1' && appendfsync === 'no') {
+    findings.push(aboutServer(address, 'aof-no-fsync', 'warning', 'appendfsync is no.', { appendfsync }))
   } else if (isAof === '1' && appendfsync !== undefined && appendfsync !== 'always') {
     findings.push(aboutServer(address, 'aof-everysec', 'info', `appendfsync is ${appendfsync}.`, { appendfsync }))
   }
