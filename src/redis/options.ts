@@ -89,12 +89,12 @@ export function resolveTarget(options: ConnectOptions): Target {
   const redis: RedisOptions = { ...options.ioredis, ...credentials(options) }
   if (options.ioredis?.['keyPrefix']) refuseKeyPrefix(options.ioredis['keyPrefix'])
   if (options.cluster !== undefined) {
-    const nodes = nodesOf('cluster', options.cluster, redis)
+    const nodes = nodesOf('cluster', options.cluster, redis, options.tls)
     if (redis.db) throw new InvalidArgumentError('db', '0 with a cluster', redis.db)
     return { kind: 'cluster', nodes, redis }
   }
   if (options.replicated !== undefined) {
-    const nodes = nodesOf('replicated', options.replicated, redis)
+    const nodes = nodesOf('replicated', options.replicated, redis, options.tls)
     return { kind: 'replicated', nodes, redis }
   }
   if (options.sentinels !== undefined) {
@@ -113,7 +113,9 @@ export function resolveTarget(options: ConnectOptions): Target {
       },
     }
   }
-  if (options.url !== undefined) return { kind: 'single', redis: { ...redis, ...parseUrl(options.url, redis) } }
+  if (options.url !== undefined) {
+    return { kind: 'single', redis: { ...redis, ...parseUrl(options.url, redis, options.tls) } }
+  }
   return {
     kind: 'single',
     redis: { ...redis, ...hostAndPort('options', { host: options.host ?? '127.0.0.1', port: options.port }, 6379) },
@@ -130,14 +132,14 @@ function credentials(options: ConnectOptions): RedisOptions {
   }
   if (options.db !== undefined) redis.db = integer('db', options.db, 0, 1_000_000)
   if (options.tls !== undefined) {
-    if (typeof options.tls === 'object') redis.tls = { ...options.tls }
+    if (typeof options.tls === 'object' && options.tls !== null) redis.tls = { ...options.tls }
     else if (boolean('tls', options.tls)) redis.tls = {}
   }
   return redis
 }
 
-/** A part that is given in both the URL and the options is an error: the client must not guess. */
-function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
+/** Where the URL and the options differ, or both give a part, is an error: the client must not guess. */
+function parseUrl(given: string | URL, already: RedisOptions, tls: ConnectOptions['tls']): RedisOptions {
   let url: URL
   try {
     url = new URL(given)
@@ -170,7 +172,10 @@ function parseUrl(given: string | URL, already: RedisOptions): RedisOptions {
   if (url.search !== '') throw new InvalidArgumentError('url', 'no query; use the options instead', inWords('one'))
   if (url.hash !== '')
     throw new InvalidArgumentError('url', 'every # of a password escaped as %23', inWords('a bare one'))
-  if (url.protocol === 'rediss:' && already.tls === undefined) redis.tls = {}
+  if (url.protocol === 'rediss:') {
+    if (tls === false) throw new InvalidArgumentError('tls', 'true or options with a rediss:// URL', tls)
+    if (already.tls === undefined) redis.tls = {}
+  }
   for (const part of ['username', 'password', 'db'] as const) {
     if (redis[part] !== undefined && already[part] !== undefined) {
       throw new InvalidArgumentError(part, 'it either in the url or in the options', inWords('both'))
@@ -193,11 +198,16 @@ function unescaped(what: string, text: string): string {
 }
 
 /** The parts of the URLs beside host and port apply to all nodes, so they must be equal. */
-function nodesOf(what: string, list: readonly (HostAndPort | string | URL)[], redis: RedisOptions): Node[] {
+function nodesOf(
+  what: string,
+  list: readonly (HostAndPort | string | URL)[],
+  redis: RedisOptions,
+  tls: ConnectOptions['tls'],
+): Node[] {
   let common: RedisOptions | undefined
   const nodes = nonEmptyList(what, list).map((node) => {
     if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort(what, node, 6379)
-    const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis)
+    const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis, tls)
     if (shared.db === 0) delete shared.db // a URL need not name it
     common ??= shared
     if (!isDeepStrictEqual(common, shared)) {
@@ -226,13 +236,20 @@ function nonEmptyList<T>(what: string, list: readonly T[]): readonly T[] {
 }
 
 function borrowed(client: IoredisClient): IoredisClient {
-  const looksRight = typeof client === 'object' && client !== null && typeof client.duplicate === 'function'
-  if (!looksRight || typeof client.status !== 'string')
-    throw new InvalidArgumentError('redis', 'an ioredis client', client)
+  const isClient =
+    isObject(client) &&
+    isObject(client.options) &&
+    typeof client.duplicate === 'function' &&
+    typeof client.status === 'string'
+  if (!isClient) throw new InvalidArgumentError('redis', 'an ioredis client', client)
   const { keyPrefix, redisOptions } = client.options as { keyPrefix?: unknown; redisOptions?: { keyPrefix?: unknown } }
   if (keyPrefix) refuseKeyPrefix(keyPrefix)
   if (redisOptions?.keyPrefix) refuseKeyPrefix(redisOptions.keyPrefix)
   return client
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** ioredis would prefix keys, but not channels nor the names that Redisson uses: announcements would be lost silently. */

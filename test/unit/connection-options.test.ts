@@ -193,6 +193,13 @@ describe('connection options', () => {
       ['a database with a cluster', { cluster: [{ host: 'a' }], db: 1 }, /^db: expected 0 with a cluster, got 1/],
       ['a database with a cluster url', { cluster: ['redis://a/1'] }, /^db: expected 0 with a cluster, got 1/],
       ['TLS that is text', { tls: 'yes' }, /^tls: expected true or false, got a string of 3 characters/],
+      ['TLS that is null', { host: 'h', tls: null }, /^tls: expected true or false, got null/],
+      [
+        'a TLS url and no TLS',
+        { url: 'rediss://h', tls: false },
+        /^tls: expected true or options with a rediss:\/\/ URL, got false/,
+      ],
+      ['a TLS url of a cluster and no TLS', { cluster: ['rediss://h'], tls: false }, /^tls: expected true or options/],
       ['no sentinels', { sentinels: [], name: 'n' }, /^sentinels: expected a non-empty array, got an array of 0/],
       ['sentinels without a name', { sentinels: [{ host: 'a' }] }, /^name: expected a non-empty string, got undefined/],
       [
@@ -207,6 +214,11 @@ describe('connection options', () => {
         /^cluster: expected a non-empty array, got a string of 9 characters/,
       ],
       ['a client that is none', { redis: {} }, /^redis: expected an ioredis client, got an object \(Object\)/],
+      [
+        'a client without options',
+        { redis: { status: 'ready', duplicate: () => ({}) } },
+        /^redis: expected an ioredis client, got an object/,
+      ],
       ['a client that is null', { redis: null }, /^redis: expected an ioredis client, got null/],
       [
         'a keyPrefix',
