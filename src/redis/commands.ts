@@ -53,19 +53,15 @@ export class Commands implements Sender {
   }
 
   /**
-   * Whether a command that was sent for `key` since `startedAt`, on a connection that broke, may be sent again: the first attempt cannot be carried out any more.
-   * Waits until there is another connection, within the time limit of a call that began then.
+   * Whether a command that was sent for `key` since `startedAt`, on a connection that broke, may be sent again: the first attempt
+   * cannot be carried out any more. Waits until there is another connection, within the time limit of a call that began then.
    */
   async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
     while (this.isInTime(startedAt, waitMs)) {
       await this.#topology.commands()
-      let isOver: boolean | undefined = false
-      const asked = this.#limited(this.#topology.isOver(key, startedAt)).then(
-        (answer) => (isOver = answer),
-        () => (isOver = undefined), // its server cannot be reached
-      )
-      await atMost(this.#msLeft(startedAt, waitMs), asked)
-      if ((isOver as boolean | undefined) !== undefined) return isOver && this.isInTime(startedAt, waitMs)
+      const asked = this.#limited(this.#topology.isOver(key, startedAt)).catch(() => 'unreachable' as const)
+      const isOver = await atMost(this.#msLeft(startedAt, waitMs), asked)
+      if (isOver !== 'unreachable') return isOver === true && this.isInTime(startedAt, waitMs)
       const recovering = this.#topology.recover()
       if (recovering === undefined || this.#closed) return false
       await atMost(this.#msLeft(startedAt, waitMs), recovering)

@@ -1,30 +1,17 @@
-/** Resolves after `ms`, or when the signal aborts. */
+/** Resolves after `ms`, or as soon as the signal aborts. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    signal?.addEventListener('abort', done, { once: true })
-    function done(): void {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-  })
-}
-
-/** Ends early when the signal aborts. */
-export function abortablePause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
+    if (signal?.aborted === true) {
       resolve()
       return
     }
-    const end = (): void => {
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end, { once: true })
+    function end(): void {
       clearTimeout(timer)
-      signal.removeEventListener('abort', end)
+      signal?.removeEventListener('abort', end)
       resolve()
     }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end, { once: true })
   })
 }
 
@@ -33,10 +20,11 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Resolves when the promise has ended, in whatever way, and after `ms` at the latest. */
-export async function atMost(ms: number, promise: Promise<unknown>): Promise<void> {
+/** What the promise resolves with; `undefined` when it rejects, and after `ms` at the latest. */
+export async function atMost<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
-  await Promise.race([promise.catch(() => undefined), timeout])
+  const timeout = new Promise<undefined>((resolve) => (timer = setTimeout(() => resolve(undefined), ms)))
+  const first = await Promise.race([promise.catch(() => undefined), timeout])
   clearTimeout(timer)
+  return first
 }

@@ -116,7 +116,7 @@ export class Fetching {
   }
 
   /** The reply, if it comes before the end; else nothing, and it is overdue. */
-  async #before(end: Promise<void>, queue: WorkerQueue, asked: Promise<Reply>): Promise<Reply> {
+  async #before(end: Promise<unknown>, queue: WorkerQueue, asked: Promise<Reply>): Promise<Reply> {
     const reply = await Promise.race([asked, end.then(() => undefined)])
     if (reply !== undefined) return reply
     this.#overdue.set(queue, asked)

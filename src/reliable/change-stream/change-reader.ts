@@ -10,7 +10,7 @@ import {
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore, StreamEntry } from '../../store/reliable-change-store.js'
 import { backoffDelay } from '../../timing/backoff.js'
-import { abortablePause } from '../../timing/pause.js'
+import { pause } from '../../timing/pause.js'
 import { batchOf, isOfClock } from './change-batch.js'
 import { openStream, type Start } from './open-stream.js'
 import type { ChangeBatch } from './change.js'
@@ -179,7 +179,7 @@ export class ChangeReader {
   }
 
   async #pause(ms: number): Promise<void> {
-    await abortablePause(ms, this.#params.signal)
+    await pause(ms, this.#params.signal)
     this.#assertWanted()
   }
 
