@@ -64,10 +64,9 @@ export class Waits<T> {
   }
 
   /** Takes one element: without waiting when no timeout is given, else waiting at most so long. */
-  async poll(end: End, [timeout, unit, options]: PollArguments): Promise<T | null> {
-    if (timeout === undefined) return this.#list.pop(end)
-    const { signal } = typeof unit === 'object' ? unit : (options ?? {})
-    const timeoutMs = this.millis(timeout, typeof unit === 'object' ? undefined : unit)
+  async poll(end: End, given: PollArguments): Promise<T | null> {
+    const { timeoutMs, signal } = this.#list.handle.checked(() => waitOfPoll(given))
+    if (timeoutMs === undefined) return this.#list.pop(end)
     const taken = await this.#among([this.#list], { end, max: 1, timeoutMs, signal })
     return taken?.values[0] ?? null
   }
@@ -189,6 +188,13 @@ export class Waits<T> {
       for (const release of releases) release()
     }
   }
+}
+
+/** How long a poll waits; without `timeoutMs`, not at all. */
+export function waitOfPoll([timeout, unit, options]: PollArguments): TakeOptions & { timeoutMs?: number } {
+  if (timeout === undefined) return {}
+  if (typeof unit === 'object' && unit !== null) return { timeoutMs: toMillis('timeout', timeout), signal: unit.signal }
+  return { timeoutMs: toMillis('timeout', timeout, unit), signal: options?.signal }
 }
 
 function parseFurther(further: FurtherQueues): { names: readonly string[]; options: TakeOptions } {

@@ -1,10 +1,10 @@
 import { ShutdownError, failureOf, toError } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
 import { systemClock } from '../timing/clock.js'
-import { toMillis, type TimeUnit } from '../timing/units.js'
+import { toMillis } from '../timing/units.js'
 import type { QueueIdentity } from '../queues/context.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
-import type { PollArguments, TakeManyOptions, TakeOptions } from '../queues/waits.js'
+import { waitOfPoll, type PollArguments, type TakeManyOptions, type TakeOptions } from '../queues/waits.js'
 import { sourceOf, type RawElement } from './shard-source.js'
 import { ShardedConsumer } from './sharded-consumer.js'
 
@@ -42,11 +42,10 @@ export class ShardedTakes<T> {
   }
 
   /** Takes one element: without waiting when no timeout is given, else waiting at most so long. */
-  async poll([timeout, unit, options]: PollArguments): Promise<T | null> {
+  async poll(given: PollArguments): Promise<T | null> {
     this.#handle.assertUsable()
-    if (timeout === undefined) return (await this.#drain(1))[0] ?? null
-    const { signal } = typeof unit === 'object' ? unit : (options ?? {})
-    const timeoutMs = this.#millis(timeout, typeof unit === 'object' ? undefined : unit)
+    const { timeoutMs, signal } = this.#handle.checked(() => waitOfPoll(given))
+    if (timeoutMs === undefined) return (await this.#drain(1))[0] ?? null
     return (await this.#wait(1, { signal, timeoutMs }))[0] ?? null
   }
 
@@ -55,7 +54,7 @@ export class ShardedTakes<T> {
     const timeoutMs = this.#handle.checked(() => {
       integer('max', max, 1, MAX_TAKE)
       onlyKnown('options', options, ['timeout', 'signal'])
-      return options.timeout === undefined ? undefined : this.#millis(options.timeout, undefined)
+      return options.timeout === undefined ? undefined : toMillis('timeout', options.timeout)
     })
     return this.#wait(max, { timeoutMs, signal: options.signal })
   }
@@ -81,10 +80,6 @@ export class ShardedTakes<T> {
 
   async #drain(max: number): Promise<T[]> {
     return valuesOf(await this.#handle.trackOperation(() => this.#consumer.drain(max)))
-  }
-
-  #millis(timeout: number, unit: TimeUnit | undefined): number {
-    return this.#handle.checked(() => toMillis('timeout', timeout, unit))
   }
 
   #report(shard: QueueIdentity<T> | undefined, what: string, cause: Error): void {

@@ -252,6 +252,7 @@ for (const layout of ORDERS) {
           () => queue.iterate(paged).next(),
         )
       }
+      await expectRefused(wanted('unit of timeout', 'null'), () => queue.poll(1_000, as(null)))
       await expectRefused(wanted('max', '10000'), () => queue.takeMany(10_001))
       await expectRefused(wanted('options.timeOut', 'timeout, signal'), () => queue.takeMany(1, as({ timeOut: 5 })))
     })
