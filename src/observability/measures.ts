@@ -80,10 +80,14 @@ function queueLabels(): (queue: string) => string {
     const known = labels.get(queue)
     if (known !== undefined) return known
     if (labels.size >= MAX_QUEUES) return OTHER_QUEUES
-    const label = printable(queue, MAX_LABEL)
+    const label = labelOf(queue)
     labels.set(queue, label)
     return label
   }
+}
+
+function labelOf(name: string): string {
+  return printable(name, MAX_LABEL)
 }
 
 const MESSAGE_EVENTS = ['added', 'full', 'polled', 'acknowledged', 'failed', 'rejected', 'expired', 'removed'] as const
@@ -99,12 +103,12 @@ export function observe(client: RedelayedClient, tasks: readonly string[], sink:
     ends.push(() => client.off(name, listener))
     return client
   }
-  const labelOf = queueLabels()
+  const labelOfQueue = queueLabels()
   for (const event of MESSAGE_EVENTS) {
-    listen(event, ({ queue, count }) => sink.count('messages', { queue: labelOf(queue), event }, count))
+    listen(event, ({ queue, count }) => sink.count('messages', { queue: labelOfQueue(queue), event }, count))
   }
   listen('settled', ({ queue: name, task = '', outcome, ms, lateMs, attempt }) => {
-    const queue = labelOf(name)
+    const queue = labelOfQueue(name)
     const labels = { queue, task: tasks.includes(task) ? task : '', outcome }
     sink.count('settled', labels, 1)
     sink.record('handling_seconds', labels, ms / 1_000)
@@ -112,12 +116,12 @@ export function observe(client: RedelayedClient, tasks: readonly string[], sink:
     sink.record('attempts', { queue }, attempt)
   })
   listen('transferred', ({ queue: name, count, maxLatenessMs }) => {
-    const queue = labelOf(name)
+    const queue = labelOfQueue(name)
     sink.count('transferred', { queue }, count)
     sink.record('transfer_lateness_seconds', { queue }, maxLatenessMs / 1_000)
   })
   listen('quarantined', ({ queue, reason, count }) =>
-    sink.count('quarantined', { queue: labelOf(queue), reason }, count),
+    sink.count('quarantined', { queue: labelOfQueue(queue), reason }, count),
   )
   listen('error', ({ code }) => sink.count('errors', { code }, 1))
   listen('reconnecting', ({ connection }) => sink.count('reconnects', { connection }, 1))
@@ -133,26 +137,27 @@ export async function readGauges(queues: readonly MeasuredQueue[]): Promise<Read
 }
 
 async function readGaugesOf(queue: MeasuredQueue): Promise<Reading[]> {
-  const { name } = queue
+  const label = labelOf(queue.name)
   const { states, oldestMs } = 'counts' in queue ? await reliableDepth(queue) : await delayedDepth(queue)
   const depth = Object.entries(states).map(([state, value]) => ({
     name: 'queue_messages' as const,
-    labels: { queue: name, state },
+    labels: { queue: label, state },
     value,
   }))
   const changes = 'changeStatus' in queue ? await changeReadings(queue).catch((): Reading[] => []) : []
-  return [...depth, { name: 'queue_oldest_seconds', labels: { queue: name }, value: oldestMs / 1_000 }, ...changes]
+  return [...depth, { name: 'queue_oldest_seconds', labels: { queue: label }, value: oldestMs / 1_000 }, ...changes]
 }
 
 /** Nothing where the queue keeps no changes; of a group nothing where the server does not say how far it is. */
 async function changeReadings(queue: ReliableQueue): Promise<Reading[]> {
   const { epoch, length, groups } = await queue.changeStatus()
   if (epoch === null) return []
+  const label = labelOf(queue.name)
   const lags = groups.flatMap(({ name, pending, lag }) => {
-    const labels = { queue: queue.name, group: printable(name, MAX_LABEL) }
+    const labels = { queue: label, group: labelOf(name) }
     return lag === null ? [] : [{ name: 'queue_changes_lag' as const, labels, value: pending + lag }]
   })
-  return [{ name: 'queue_changes', labels: { queue: queue.name }, value: length }, ...lags]
+  return [{ name: 'queue_changes', labels: { queue: label }, value: length }, ...lags]
 }
 
 interface Depth {

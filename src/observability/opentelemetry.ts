@@ -106,15 +106,14 @@ function measure(meter: Otel.Meter, client: RedelayedClient, { queues = [], task
   const histograms = new Map(
     Object.entries(HISTOGRAMS).map(([key, description]) => {
       const explicitBucketBoundaries = [...BUCKETS[key as keyof typeof BUCKETS]]
-      const unit = key.endsWith('_seconds') ? 's' : '1'
       const advice = { explicitBucketBoundaries }
-      return [key, meter.createHistogram(nameOf(key), { description, unit, advice })]
+      return [key, meter.createHistogram(nameOf(key), { description, unit: unitOf(key), advice })]
     }),
   )
   const gauges = new Map(
     Object.entries(GAUGES).map(([key, description]) => [
       key,
-      meter.createObservableGauge(nameOf(key), { description }),
+      meter.createObservableGauge(nameOf(key), { description, unit: unitOf(key) }),
     ]),
   )
   const collect = async (result: Otel.BatchObservableResult): Promise<void> => {
@@ -132,4 +131,8 @@ function measure(meter: Otel.Meter, client: RedelayedClient, { queues = [], task
     end()
     meter.removeBatchObservableCallback(collect, [...gauges.values()])
   }
+}
+
+function unitOf(key: string): string {
+  return key.endsWith('_seconds') ? 's' : '1'
 }

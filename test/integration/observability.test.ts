@@ -88,6 +88,17 @@ describe('observability', () => {
       expect(text).to.include(`redelayed_queue_messages{queue="${delayed.name}",state="delayed"} 1`)
     })
 
+    it('gives a queue the same label everywhere', async () => {
+      const client = makeClient()
+      const name = `${uniqueName()}\u202E${'long'.repeat(60)}`
+      const queue = client.getReliableQueue(name, string)
+      forgetReliable(name)
+      const { register } = prometheusMetrics(client, { queues: [queue] })
+      await queue.add('x')
+      const [, label] = /^redelayed_messages_total\{queue="(.*)",event="added"/m.exec(await register.metrics()) ?? []
+      expect(await register.metrics()).to.include(`redelayed_queue_messages{queue="${label}",state="visible"} 1`)
+    })
+
     it('gives tasks without a handler no label: their names come from outside', async () => {
       const { client, queue } = make()
       const { register } = prometheusMetrics(client, { tasks: ['other'] })
@@ -190,6 +201,10 @@ describe('observability', () => {
       expect(pointsOf('attempts')[0]?.value).to.include({ count: 4 })
       const dead = pointsOf('queue_messages').find(({ attributes }) => attributes['state'] === 'dead')
       expect(dead).to.deep.include({ value: 1, attributes: { queue: name, state: 'dead' } })
+      const unitOf = (metric: string) =>
+        metrics.find(({ descriptor }) => descriptor.name === `redelayed.${metric}`)?.descriptor.unit
+      expect(unitOf('queue_oldest_seconds')).to.equal('s')
+      expect(unitOf('queue_messages')).to.equal('1')
       stop()
       await queue.add('x')
       exporter.reset()
