@@ -7,7 +7,7 @@ import type { Node } from '../options.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { guardReplies } from '../replies/reply-guard.js'
 import { translateError } from '../replies/server-errors.js'
-import { abortablePause } from '../../timing/pause.js'
+import { pause } from '../../timing/pause.js'
 import { roleIn } from '../connections/server-version.js'
 
 /** While some nodes are slow or silent, those that answered are asked again: a replica may have become the master. */
@@ -102,7 +102,7 @@ export class MasterFinder {
   /** Asks a node that is no master again and again, as long as the search awaits others. */
   async #askAgain(node: Node, found: (runId: string, node: Node) => void, ended: AbortSignal): Promise<void> {
     for (;;) {
-      await abortablePause(AGAIN_MS, ended)
+      await pause(AGAIN_MS, ended)
       if (ended.aborted) return
       try {
         found(await this.#ask(node), node)
