@@ -374,11 +374,13 @@ describe('the changes of a reliable queue', function () {
     it('come from all processes, each once, until it is ended', async () => {
       const { client, queue, other } = await make()
       const heard: string[] = []
-      for (const name of ['added', 'polled', 'acknowledged', 'removed', 'rejected'] as const) {
-        queue.on(name, ({ ids }: MessagesEvent) => heard.push(`${name} ${ids.join(' ')}`))
-      }
       const onClient: string[] = []
-      client.on('added', ({ queue: name, ids }) => onClient.push(`${name === queue.name} ${ids.join(' ')}`))
+      for (const name of ['added', 'polled', 'acknowledged', 'failed', 'rejected', 'expired', 'removed'] as const) {
+        queue.on(name, ({ ids }: MessagesEvent) => heard.push(`${name} ${ids.join(' ')}`))
+        client.on(name, ({ queue: of, ids }: MessagesEvent) => {
+          if (of === queue.name) onClient.push(`${name} ${ids.join(' ')}`)
+        })
+      }
       const ends = await Promise.all([queue.allEvents(), client.getReliableQueue(queue.name).allEvents()])
       await queue.add('x', { id: 'own' })
       await other.addMany([
@@ -388,18 +390,34 @@ describe('the changes of a reliable queue', function () {
       const message = await other.poll()
       await message?.acknowledge()
       await other.remove('a', 'own', 'b')
-      await eventually(() => expect(heard).to.have.length(5))
-      expect(heard.slice(0, 4)).to.deep.equal([
+      await other.add('x', { id: 'c', deliveryLimit: 2 })
+      for (let deliveries = 0; deliveries < 2; deliveries++) {
+        const next = await other.poll({ timeout: 10_000 })
+        await next?.negativeAcknowledge()
+      }
+      await other.add('x', { id: 'd', timeToLive: 1 })
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(await other.poll()).to.equal(null)
+      const all = [
         'added own',
         'added a b',
         `polled ${message?.id}`,
         `acknowledged ${message?.id}`,
-      ])
-      expect(onClient).to.deep.equal(['true own', 'true a b'])
+        `removed ${['a', 'own', 'b'].filter((id) => id !== message?.id).join(' ')}`,
+        'added c',
+        'polled c',
+        'failed c',
+        'polled c',
+        'rejected c',
+        'added d',
+        'expired d',
+      ]
+      await eventually(() => expect(heard).to.deep.equal(all))
+      expect(onClient).to.deep.equal(all)
       for (const end of ends) await end()
       await other.add('x', { id: 'unheard' })
       await queue.add('x', { id: 'heard' })
-      expect(heard.slice(5)).to.deep.equal(['added heard'])
+      expect(heard.slice(all.length)).to.deep.equal(['added heard'])
     })
   })
 

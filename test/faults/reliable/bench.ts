@@ -106,9 +106,9 @@ export class ReliableBench extends Fleet<Role, Job> {
     )
   }
 
-  /** Restarts the process with more shards than there were. */
+  /** Restarts the process with another number of shards. */
   async restartWith(worker: WorkerProcess<Job>, shards: number): Promise<void> {
-    this.parts = partsOf(this.queue, shards)
+    this.parts = partsOf(this.queue, Math.max(shards, this.#shards ?? 0))
     await worker.kill()
     await this.revive(worker, { shards, formerShards: this.#shards })
   }

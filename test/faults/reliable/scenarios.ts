@@ -21,7 +21,7 @@ export type ReliableScenario<S extends Stage = Stage> = AnyScenario<S, ReliableB
 const CUTS = 4
 /** The first shards are each at another of them. */
 const MASTERS = 3
-const MORE_SHARDS = 10
+const NEW_SHARDS = { more: 10, fewer: 3 }
 const LONG_MS = 2 * VISIBILITY_MS
 /** Longer than a client waits for an answer, and than any visibility. */
 const SILENT_MS = 3 * VISIBILITY_MS
@@ -193,21 +193,26 @@ export const sharded: readonly ReliableScenario<ClusterStage>[] = [
     allowed: FORGOTTEN,
     fault: (bench, stage) => stopMasterOf(stage, keysOf(bench.parts[1] ?? '').messages),
   },
-  {
-    name: 'SIGKILL of all processes of a sharded queue, which come back with more shards while a master dies',
+  changing('more'),
+  changing('fewer'),
+]
+
+function changing(which: keyof typeof NEW_SHARDS): ReliableScenario<ClusterStage> {
+  return {
+    name: `SIGKILL of all processes of a sharded queue, which come back with ${which} shards while a master dies`,
     allowed: FORGOTTEN,
     async fault(bench, stage) {
       const dying = killMasterOf(stage, keysOf(bench.parts[2] ?? '').messages)
       const { poller, worker, producer } = bench.workers
       const reviving: Promise<void>[] = []
       for (const process of [...poller, ...worker, ...producer]) {
-        reviving.push(bench.restartWith(process, MORE_SHARDS))
+        reviving.push(bench.restartWith(process, NEW_SHARDS[which]))
         await bench.pause(200, 500)
       }
       await Promise.all([...reviving, dying])
     },
-  },
-]
+  }
+}
 
 /** Not where a replica takes over: each call may be carried over such a fault without an error, which is what is promised. */
 function sawErrors({ errors }: Result): void {
