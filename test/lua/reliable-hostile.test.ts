@@ -1,6 +1,7 @@
 /** What others have written into the keys of a reliable queue: settings, histories, and keys of another type. */
 import { expect } from 'chai'
 import {
+  acknowledge,
   add,
   configure,
   count,
@@ -161,6 +162,41 @@ describe('hostile data of a reliable queue', () => {
     expect(handed).to.equal(200)
     expect(calls).to.not.include.keys('hget')
     expect(calls).to.include({ hmget: 15 }) // 14 pages of records, and one of deliveries
+  })
+
+  describe('200 held messages whose deliveries no script has written', () => {
+    const ids = Array.from({ length: 200 }, (_, n) => `m${n}`)
+    const leases = handled(...ids.map((id) => [id, '1 t', 0] as const))
+    for (const [what, call] of [
+      ['acknowledge', ({ keys }) => run(rig.sender, acknowledge, keys, { nowMs: NOW, client: 'me', handled: leases })],
+      [
+        'extend',
+        ({ keys, channel }) =>
+          run(rig.sender, extend, keys, { channel, nowMs: NOW, visibilityMs: 9, unbegun: 0, handled: leases }),
+      ],
+      [
+        'give back',
+        ({ keys, channel, deadChannel }) =>
+          run(rig.sender, negativeAcknowledge, keys, {
+            ...{ channel, deadChannel, nowMs: NOW, how: 'failed', delayMs: 0, reason: '""', client: 'me' },
+            handled: leases,
+          }),
+      ],
+      ['look at', ({ keys }) => run(rig.sender, get, keys, { nowMs: NOW, ids: ids.map((id) => Buffer.from(id)) })],
+      [
+        'bring back',
+        (queue) => run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE, count: 0 }),
+      ],
+    ] satisfies [string, (queue: ReliableFixture) => Promise<unknown>][]) {
+      it(`${what}: reads few of these`, async () => {
+        const queue = await rig.queue(having(ids.map((id) => ({ id, priority: 0, until: NOW + 1 }))))
+        for (const id of ids) await rig.redis.hset(queue.keys.deliveries, id, 'x'.repeat(65_536))
+        const calls = await commandCalls(rig.redis, () => call(queue))
+        const { hget = 0, hmget = 0, hstrlen = 0 } = calls
+        expect(hget + hmget, JSON.stringify(calls)).to.be.lessThan(what === 'look at' ? 205 : 20) // the records are read, too
+        expect(hstrlen).to.be.within(what === 'bring back' ? 99 : 184, 450)
+      })
+    }
   })
 
   it('drops a history that no script has written without reading it', async () => {

@@ -16,6 +16,8 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/milliseconds.lua
 
+-- include shared/attempts.lua
+
 -- include shared/change-log.lua
 
 local now = milliseconds(ARGV[1])
@@ -25,7 +27,11 @@ for at = 3, #ARGV, 2 do
 end
 if #members == 0 then return {} end
 local ends = redis.call('ZMSCORE', inFlight, unpack(members))
-local leases = redis.call('HMGET', deliveries, unpack(named))
+local leases, PAGE = {}, 16
+for from = 1, #named, PAGE do
+  local to = math.min(from + PAGE - 1, #named)
+  for n, lease in ipairs(deliveriesOf(deliveries, named, from, to)) do leases[from + n - 1] = lease end
+end
 
 local reply, gone, ids, seen = {}, {}, {}, {}
 for n, member in ipairs(members) do

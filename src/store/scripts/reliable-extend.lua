@@ -37,6 +37,8 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/beforehand.lua
 
+-- include shared/attempts.lua
+
 local now = milliseconds(ARGV[2])
 local visibility = tonumber(ARGV[3])
 if visibility < 0 then visibility = setting(stored(config, 'visibilityTimeout').visibilityTimeout, 1) or 30000 end
@@ -48,7 +50,7 @@ for at = 5, #ARGV, 2 do
   local member, lease = ARGV[at], ARGV[at + 1]
   local score = redis.call('ZSCORE', inFlight, member) or '0'
   local ends = tonumber(score)
-  local isHeld = ends > now and redis.call('HGET', deliveries, string.sub(member, 2)) == lease
+  local isHeld = ends > now and deliveryOf(deliveries, string.sub(member, 2)) == lease
   if isHeld then
     -- what has begun stays so, whatever comes late
     changes[#changes + 1], changes[#changes + 2] = at < begun and isUnbegun(score) and early or text, member

@@ -43,7 +43,7 @@ for at = 2, #ARGV do
   if record then priority, visible, isTaken = locate(due, inFlight, id) end
   local last = #reply
   if priority then
-    local attempts = attemptsOf(redis.call('HGET', deliveries, id))
+    local attempts = attemptsOf(deliveryOf(deliveries, id))
     reply[last + 1], reply[last + 2] = priority, string.format('%.0f', visible)
     reply[last + 3], reply[last + 4] = isTaken and 1 or 0, attempts
     reply[last + 5], reply[last + 6] = historyOf(failures, id) or '', record

@@ -80,7 +80,7 @@ for at = 8, #ARGV, 2 do
   local id = string.sub(member, 2)
   local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
   local result = 0
-  if ends > now and redis.call('HGET', deliveries, id) == lease then
+  if ends > now and deliveryOf(deliveries, id) == lease then
     local attempts = attemptsOf(lease)
     local priority = tonumber(string.sub(member, 1, 1)) or 0
     local _, limit = readMeta(redis.call('HGET', messages, id) or '')

@@ -142,7 +142,7 @@ end
 -- What was not acknowledged in time comes back, as visible since then.
 local returned, changed = 0, 0
 local function takeBack(member, priority, id, ended)
-  local delivery = redis.call('HGET', deliveries, id)
+  local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
   if isUnbegun(ended) then
     attempts = math.max(0, attempts - 1)
@@ -150,8 +150,7 @@ local function takeBack(member, priority, id, ended)
     ended = string.format('%.0f', ended)
     if log then noteChange(log, changeHead('l', attempts, ended), id) end
   else
-    local known = string.sub(delivery or '', 1, 64) -- more is a stranger's
-    local stays = string.find(known, ' ~', 1, true) and '~' or '' -- it may have killed its process
+    local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
     redis.call('HSET', deliveries, id, attempts .. stays)
     noteFailure(failures, id, attempts, now, '"its visibility ended"')
     if log then noteChange(log, changeHead('f', attempts, ended), id, '"its visibility ended"') end
@@ -248,25 +247,6 @@ local function hand(priority, attempt, lease, id, visible, record)
   if log then noteChange(log, groupHead, id) end
 end
 
--- What is known of the deliveries of some ids. A value of a stranger can be of any size: each is measured after the first such one, which
--- counts for nothing, and which the lease overwrites.
-local areShort = true
-local function deliveriesOf(ids, from, to)
-  local known = {}
-  if areShort then
-    known = redis.call('HMGET', deliveries, unpack(ids, from, to))
-    for n, delivery in ipairs(known) do
-      if delivery and #delivery > MOST_KNOWN then known[n], areShort = false, false end
-    end
-  else
-    for at = from, to do
-      local isKnown = redis.call('HSTRLEN', deliveries, ids[at]) <= MOST_KNOWN
-      known[#known + 1] = isKnown and redis.call('HGET', deliveries, ids[at])
-    end
-  end
-  return known
-end
-
 -- The first records as far as they fit, and what is known of their deliveries; the first of all however large it is. They are read
 -- in small pages, each one measured where the first of its page is large, so that what is larger than those before it costs one
 -- page; to measure each one always costs several hundredths of a poll.
@@ -286,7 +266,7 @@ local function fitting(ids)
     end
     if bytes + first > BYTES and looked + from > 1 then return records, delivered, from - 1 end
     local page = redis.call('HMGET', messages, unpack(ids, from, to))
-    local known = deliveriesOf(ids, from, to)
+    local known = deliveriesOf(deliveries, ids, from, to)
     for n = 1, #page do
       local record, at = page[n], from + n - 1
       local size = record and #record or 0
