@@ -145,7 +145,7 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   'ReliableQueue.add': plain.calling(({ reliable }) => reliable.add('x')),
   'ReliableQueue.addMany': plain.calling(({ reliable }) => reliable.addMany([{ payload: 'x' }])),
   'ReliableQueue.size': plain.calling(({ reliable }) => reliable.size()),
-  'ReliableQueue.changes': plain.calling(({ reliable }) => reliable.changes().next()),
+  'ReliableQueue.changes': signalled.calling(({ reliable }, ends) => reliable.changes(signalOf(ends)).next()),
 
   'ShardedReliableQueue.poll': both.calling(({ shardedReliable }, ends) =>
     shardedReliable.poll({ timeout: time(ends), ...signalOf(ends) }),
@@ -159,7 +159,9 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   ),
   'ShardedReliableQueue.add': plain.calling(({ shardedReliable }) => shardedReliable.add('x')),
   'ShardedReliableQueue.addMany': plain.calling(({ shardedReliable }) => shardedReliable.addMany([{ payload: 'x' }])),
-  'ShardedReliableQueue.changes': plain.calling(({ shardedReliable }) => shardedReliable.changes().next()),
+  'ShardedReliableQueue.changes': signalled.calling(({ shardedReliable }, ends) =>
+    shardedReliable.changes(signalOf(ends)).next(),
+  ),
   'ShardedReliableQueue.size': plain.calling(({ shardedReliable }) => shardedReliable.size()),
   'ShardedReliableQueue.redrive': {
     ...plain.calling(({ shardedReliable }) => shardedReliable.redrive()),

@@ -58,3 +58,30 @@ describe('a reader whose group is removed', () => {
     expect(errors).to.deep.equal([])
   })
 })
+
+describe('a reader at a server that is silent', () => {
+  const silent = new Promise<never>(() => {})
+  const places: Record<string, Partial<ReliableChangeStore>> = {
+    'when it begins': { open: () => silent },
+    'when it reads': { open: async () => OK, readAfter: () => silent },
+  }
+  for (const [when, store] of Object.entries(places)) {
+    it(`ends by its signal ${when}`, async () => {
+      const ending = new AbortController()
+      const reader = new ChangeReader({
+        store: store as ReliableChangeStore,
+        handle: { name: 'q', context: {} as never, withQueueName: (error) => error },
+        start: 'end',
+        reader: undefined,
+        claimAfterMs: 60_000,
+        signal: ending.signal,
+      })
+      const ended = reader
+        .open()
+        .then(() => reader.read().next())
+        .catch((thrown: unknown) => thrown)
+      setImmediate(() => ending.abort(new Error('enough')))
+      expect(await ended).to.have.property('message', 'enough')
+    })
+  }
+})

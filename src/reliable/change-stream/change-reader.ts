@@ -10,7 +10,7 @@ import {
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore, StreamEntry } from '../../store/reliable-change-store.js'
 import { backoffDelay } from '../../timing/backoff.js'
-import { pause } from '../../timing/pause.js'
+import { pause, unlessAborted } from '../../timing/pause.js'
 import { batchOf, isOfClock } from './change-batch.js'
 import { openStream, type Start } from './open-stream.js'
 import type { ChangeBatch } from './change.js'
@@ -67,7 +67,7 @@ export class ChangeReader {
   /** Finds where to begin; rejects where that is not possible. */
   async open(): Promise<void> {
     const { store, start, reader } = this.#params
-    const after = await openStream(store, start, reader?.group ?? '')
+    const after = await this.#unlessEnded(openStream(store, start, reader?.group ?? ''))
     if (reader === undefined) this.#after = after
   }
 
@@ -108,17 +108,17 @@ export class ChangeReader {
   /** The stream or the group was removed. What was added since is not to be missed, so that the group does not begin at the end again. */
   async #openAgain(): Promise<void> {
     const { store, start, reader } = this.#params
-    await openStream(store, start === 'end' ? 'start' : start, reader?.group ?? '')
+    await this.#unlessEnded(openStream(store, start === 'end' ? 'start' : start, reader?.group ?? ''))
     this.#isRemoved = false
   }
 
   async #forItself(): Promise<StreamEntry[]> {
     const { store } = this.#params
-    const entries = await store.readAfter(this.#after, PAGE)
+    const entries = await this.#unlessEnded(store.readAfter(this.#after, PAGE))
     this.#after = entries.at(-1)?.id ?? this.#after
     // after an entry of a stranger there may be none any more, until a script begins the stream anew
     if (entries.length === 0 && !isOfClock(this.#after)) {
-      if (isOfClock(await openStream(store, 'end', ''))) this.#after = BEGINNING
+      if (isOfClock(await this.#unlessEnded(openStream(store, 'end', '')))) this.#after = BEGINNING
     }
     return entries
   }
@@ -127,19 +127,19 @@ export class ChangeReader {
   async #ofGroup(reader: Reader): Promise<StreamEntry[]> {
     const { store, claimAfterMs } = this.#params
     if (this.#mayOwn) {
-      const own = await store.readOwn(reader, this.#after, PAGE)
+      const own = await this.#unlessEnded(store.readOwn(reader, this.#after, PAGE))
       this.#after = lastOf(own) ?? this.#after
       this.#mayOwn = own.length > 0
       if (own.length > 0) return own
     }
     if (performance.now() >= this.#nextClaimAt) {
-      const { next, entries } = await store.claim(reader, claimAfterMs, this.#claimFrom, CLAIMED)
+      const { next, entries } = await this.#unlessEnded(store.claim(reader, claimAfterMs, this.#claimFrom, CLAIMED))
       this.#claimFrom = next
       if (next === BEGINNING) this.#nextClaimAt = performance.now() + claimAfterMs / 2
       if (entries.length > 0) return entries
     }
     this.#mayOwn = true // until the reply is here
-    const entries = await store.readNew(reader, PAGE)
+    const entries = await this.#unlessEnded(store.readNew(reader, PAGE))
     this.#mayOwn = false
     this.#after = lastOf(entries) ?? this.#after
     return entries
@@ -163,7 +163,7 @@ export class ChangeReader {
       handle.context.hub.emit('quarantined', { queue: handle.name, reason: 'undecodable', count: unreadable, error })
     }
     if (reader === undefined || ids.length === 0) return
-    await store.acknowledge(reader.group, ids).catch((failed: unknown) => this.#onFailure(failed))
+    await this.#unlessEnded(store.acknowledge(reader.group, ids)).catch((failed: unknown) => this.#onFailure(failed))
   }
 
   async #onFailure(thrown: unknown): Promise<void> {
@@ -176,6 +176,11 @@ export class ChangeReader {
     const { handle } = this.#params
     handle.context.hub.emit('error', handle.withQueueName(thrown))
     await this.#pause(backoffDelay(BACKOFF, ++this.#failures, Math.random()))
+  }
+
+  /** The signal ends the reader also while the server is silent. */
+  #unlessEnded<T>(reply: Promise<T>): Promise<T> {
+    return unlessAborted(reply, this.#params.signal)
   }
 
   async #pause(ms: number): Promise<void> {
