@@ -6,7 +6,7 @@ import { BlockingPool } from './redis/blocking/blocking-pool.js'
 import { Commands } from './redis/commands.js'
 import { DurableCommands } from './redis/durable/durable-commands.js'
 import { CONNECT_OPTIONS, resolveTarget, type ConnectOptions } from './redis/options.js'
-import { SEARCH_MS, whenUnreachable } from './redis/connections/shutdown-deadline.js'
+import { SEARCH_MS, whenLate, whenUnreachable } from './redis/connections/shutdown-deadline.js'
 import { Subscriber } from './redis/subscriber.js'
 import { createTopology } from './redis/connections/connect.js'
 import type { Topology } from './redis/topology/topology.js'
@@ -73,6 +73,8 @@ export const TUNING = [
 ] as const satisfies readonly (keyof Tuning)[]
 
 const CLIENT_BYTES = 6
+/** How many times `commandTimeout` a shutdown lets a command take whose reply is on its way. */
+const LATE_TIMEOUTS = 2
 
 /** A connection to one Redis, and the queues on it. Nothing is opened before the first call that needs it. */
 export class RedelayedClient {
@@ -401,11 +403,9 @@ export class RedelayedClient {
     const buffers = [...this.#context.buffers]
     const needed = this.#blocking.blocked || buffers.some((buffer) => buffer.holding)
     if (!this.#topology.connected && this.#topology.closesAtOnce && !needed) await this.#topology.close()
-    const stopWatching = whenUnreachable(
-      this.#topology,
-      () => this.#searchMs(),
-      () => void this.#topology.close().then(() => this.#commands.giveUp()),
-    )
+    const giveUp = (): void => void this.#topology.close().then(() => this.#commands.giveUp())
+    const stopWatching = whenUnreachable(this.#topology, () => this.#searchMs(), giveUp)
+    const stopTiming = whenLate(this.#topology, LATE_TIMEOUTS * this.#context.settings.commandTimeout, giveUp)
     try {
       const putBack = buffers.map((buffer) => buffer.close())
       await Promise.all([this.#transfers.close(), this.#polls.close()])
@@ -416,6 +416,7 @@ export class RedelayedClient {
       await Promise.all([this.#commands.drain(), this.#durable.close()])
     } finally {
       stopWatching()
+      stopTiming()
     }
     await this.#topology.close()
   }

@@ -68,6 +68,23 @@ describe('A slow line', function () {
     expect((await taken.promise) === element, 'whether it is the element').to.equal(true)
   })
 
+  it('does not hold up a shutdown with many calls whose replies come one by one', async () => {
+    await start()
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port, commandTimeout: 1_000 })
+    const queue = client.getQueue<string>(uniqueName(), string)
+    expect(await queue.size()).to.equal(0)
+    proxy.throttle(4_000)
+    // more than a minute of bytes
+    const adds = Array.from({ length: 300 }, () => queue.add('x'.repeat(1_000)).catch((error: unknown) => error))
+    await eventually(async () => expect(await rawTo(server.port).llen(queue.name)).to.be.above(0))
+    const startedAt = performance.now()
+    await client.shutdown()
+    expect(performance.now() - startedAt).to.be.below(20_000)
+    const ends = await Promise.all(adds)
+    expect(ends[0]).to.equal(true)
+    expect(ends.at(-1)).to.be.instanceOf(ConnectionError).with.property('outcome', 'unknown')
+  })
+
   it('does not hold up a shutdown for ever', async () => {
     await start()
     const { client, taken, put } = await taking({ commandTimeout: 300 })

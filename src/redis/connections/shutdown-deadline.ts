@@ -18,3 +18,20 @@ export function whenUnreachable(topology: Topology, searchMs: () => number, give
   }, CHECK_MS)
   return () => clearInterval(timer)
 }
+
+/**
+ * For a shutdown: calls `giveUp` when a command has waited for its reply for `limitMs`, although replies come, as on a slow line with many
+ * commands in flight, until the returned function is called.
+ */
+export function whenLate(topology: Topology, limitMs: number, giveUp: () => void): () => void {
+  let newest = topology.inFlight().at(-1)
+  const timer = setInterval(() => {
+    const inFlight = topology.inFlight()
+    const isLate = newest !== undefined && inFlight.includes(newest)
+    newest = inFlight.at(-1)
+    if (!isLate) return
+    clearInterval(timer)
+    giveUp()
+  }, limitMs)
+  return () => clearInterval(timer)
+}

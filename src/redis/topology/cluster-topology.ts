@@ -85,6 +85,10 @@ export class ClusterTopology implements Topology {
     return this.#ready.now && this.#isAnyReady()
   }
 
+  inFlight(): readonly object[] {
+    return [] // `KeptCommands` limits each
+  }
+
   commands(): Cluster | Promise<Cluster> {
     return this.#ready.now ? this.#cluster : this.#ready.wait().then(() => this.#cluster)
   }

@@ -80,6 +80,10 @@ export class SingleTopology implements Topology {
     return this.#link.current !== undefined
   }
 
+  inFlight(): readonly object[] {
+    return this.#link.current?.commandQueue.toArray() ?? []
+  }
+
   commands(): Redis | Promise<Redis> {
     return this.#link.current ?? this.#link.get()
   }
@@ -184,6 +188,10 @@ export class BorrowedTopology implements Topology {
 
   get connected(): boolean {
     return this.#ready.now
+  }
+
+  inFlight(): readonly object[] {
+    return [] // `KeptCommands` limits each
   }
 
   commands(): Redis | Promise<Redis> {

@@ -27,6 +27,8 @@ export interface Topology {
   readonly isBefore62: boolean
   /** Whether commands could be sent now. */
   readonly connected: boolean
+  /** The commands that wait for a reply, in their order, where nothing else limits how long they do. */
+  inFlight(): readonly object[]
   /**
    * Whether a shutdown need not wait for connections that are not open when it begins. Where ioredis keeps commands,
    * that would abort commands that are about to succeed.
