@@ -10,7 +10,7 @@ const layers = {
 }
 const names = Object.keys(layers)
 const pathOf = (/** @type {string[]} */ some) => some.flatMap((name) => layers[name]).join('|')
-const SOURCES = '^src/server/(?!test/|dist/|node_modules/)'
+const SOURCES = '^src/server/(?!test/|demo/|dist/|node_modules/)'
 
 module.exports = {
   forbidden: [
@@ -52,7 +52,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^src/server/(test|dist)/' },
+    exclude: { path: '^src/server/(test|demo|dist)/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },

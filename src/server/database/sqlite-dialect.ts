@@ -10,7 +10,8 @@ import {
   type Kysely,
   type QueryResult,
 } from 'kysely'
-import { OPENED, type SqliteReply } from './sqlite-protocol.js'
+import { pack, unpack } from './packed.js'
+import { OPENED, type SqliteReply, type SqliteRequest } from './sqlite-protocol.js'
 
 /** SQLite by one connection in a thread of its own. */
 export function sqliteDialect(path: string): Dialect {
@@ -127,7 +128,8 @@ class SqliteThread implements DatabaseConnection {
       const call = this.#next++
       this.#calls.set(call, { resolve: resolve, reject })
       this.#worker.ref()
-      this.#worker.postMessage({ call, sql, parameters })
+      const packed = pack(parameters)
+      this.#worker.postMessage({ call, sql, parameters: packed } satisfies SqliteRequest, [packed.bytes.buffer])
     })
   }
 
@@ -147,7 +149,7 @@ class SqliteThread implements DatabaseConnection {
     this.#calls.delete(reply.call)
     if (this.#calls.size === 0) this.#worker.unref()
     if ('error' in reply) call?.reject(Object.assign(new Error(reply.error.message), { code: reply.error.code }))
-    else call?.resolve({ rows: reply.rows as never[], numAffectedRows: BigInt(reply.changes) })
+    else call?.resolve({ rows: rowsOf(reply.columns, unpack(reply.cells)), numAffectedRows: BigInt(reply.changes) })
   }
 
   #fail(error: Error): void {
@@ -155,4 +157,14 @@ class SqliteThread implements DatabaseConnection {
     for (const { reject } of this.#calls.values()) reject(this.#failure)
     this.#calls.clear()
   }
+}
+
+function rowsOf(columns: readonly string[], cells: readonly unknown[]): never[] {
+  const rows: Record<string, unknown>[] = []
+  for (let from = 0; from < cells.length; from += columns.length) {
+    const row: Record<string, unknown> = {}
+    for (let at = 0; at < columns.length; at++) row[columns[at] as string] = cells[from + at]
+    rows.push(row)
+  }
+  return rows as never[]
 }

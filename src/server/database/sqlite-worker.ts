@@ -1,6 +1,7 @@
 // The thread that has the one connection to a SQLite file: its calls block, and must delay no timer of the service.
 import { createRequire } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
+import { pack, unpack, type Packed } from './packed.js'
 import { OPENED, type SqliteReply, type SqliteRequest } from './sqlite-protocol.js'
 
 interface Statement {
@@ -66,23 +67,25 @@ function isQuery(sql: string): boolean {
 }
 
 function answer({ call, sql, parameters }: SqliteRequest): SqliteReply {
-  const values = parameters.map((value) =>
-    value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value,
-  )
+  const values = unpack(parameters)
   const statement = prepare(sql)
   // libsql takes a single argument of bytes for an object with named parameters; an array it takes for what it is
   const given = isBuiltin ? values : [values]
-  if (isQuery(sql)) return { call, rows: withBytes(statement.all(...given)), changes: 0 }
-  return { call, rows: [], changes: Number(statement.run(...given).changes) }
+  if (isQuery(sql)) return { call, ...cellsOf(statement.all(...given)), changes: 0 }
+  return { call, ...cellsOf([]), changes: Number(statement.run(...given).changes) }
 }
 
-/** What libsql gives as an `ArrayBuffer` is given as bytes, too. */
-function withBytes(rows: Record<string, unknown>[]): Record<string, unknown>[] {
-  if (isBuiltin) return rows
+function cellsOf(rows: readonly Record<string, unknown>[]): { columns: string[]; cells: Packed } {
+  const columns = Object.keys(rows[0] ?? {})
+  const cells: unknown[] = []
   for (const row of rows) {
-    for (const name in row) if (row[name] instanceof ArrayBuffer) row[name] = new Uint8Array(row[name])
+    for (const name of columns) {
+      const cell = row[name]
+      // libsql gives bytes as an `ArrayBuffer`
+      cells.push(cell instanceof ArrayBuffer ? new Uint8Array(cell) : cell)
+    }
   }
-  return rows
+  return { columns, cells: pack(cells) }
 }
 
 function failed(call: number, thrown: unknown): SqliteReply {
@@ -102,7 +105,7 @@ function attempt(call: number, action: () => SqliteReply): void {
   } catch (thrown) {
     reply = failed(call, thrown)
   }
-  port?.postMessage(reply)
+  port?.postMessage(reply, 'cells' in reply ? [reply.cells.bytes.buffer] : [])
 }
 
 port.on('message', (request: SqliteRequest | 'close') => {
@@ -125,5 +128,5 @@ attempt(OPENED, () => {
   database.exec('PRAGMA synchronous = FULL')
   database.exec('BEGIN EXCLUSIVE')
   database.exec('COMMIT')
-  return { call: OPENED, rows: [], changes: 0 }
+  return { call: OPENED, ...cellsOf([]), changes: 0 }
 })
