@@ -274,9 +274,8 @@ async function launch(
   failed.catch(() => giveUp.abort())
   try {
     const answer = await Promise.race([ask(`redis://${HOST}:${port}`, READY_TIMEOUT_MS, giveUp.signal), failed])
-    // It may be the server of another process, which was faster on this port: then this one is about to end.
-    const isOther = answer.pid !== undefined && answer.pid !== child.pid
-    if (isOther) await Promise.race([new Promise((resolve) => setTimeout(resolve, 1_000)), failed])
+    // the server of another process, which was faster on this port
+    if (answer.pid !== undefined && answer.pid !== child.pid) throw new Error(`${HOST}:${port}: address already in use`)
   } catch (error) {
     child.kill('SIGKILL')
     throw error

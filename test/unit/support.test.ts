@@ -3,13 +3,33 @@ import { spawn } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startServer } from '../../scripts/redis.js'
 import { eventually, once } from '../support/events.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { expectWarning } from '../support/hooks.js'
+import { requireServerBin, startRedis } from '../support/redis-server.js'
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.js'
 
 describe('test support', () => {
+  describe('startServer', () => {
+    it('refuses the server of another process on its port', async function () {
+      requireServerBin(this)
+      const other = await startRedis()
+      const dir = mkdtempSync(join(tmpdir(), 'redelayed-no-server-'))
+      try {
+        const bin = join(dir, 'no-server')
+        writeFileSync(bin, '#!/bin/sh\nexec sleep 600\n', { mode: 0o755 })
+        const thrown: unknown = await startServer({ bin, port: other.port }).catch((error: unknown) => error)
+        expect(String(thrown)).to.include('address already in use')
+      } finally {
+        rmSync(dir, { recursive: true })
+        await other.stop()
+      }
+    })
+  })
+
   describe('FakeClock', () => {
     it('runs due timers in order, each at its own time', async () => {
       const clock = new FakeClock(1000.5)
