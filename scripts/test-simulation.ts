@@ -1,8 +1,8 @@
-// `npm run test:simulation`: the two simulations of test/simulation over many seeds, with progress, on all cores: `task` is the transfer
-// task with its timers, `client` the whole client over sockets of its own.
+// `npm run test:simulation`: the two simulations of test/simulation over many seeds, with progress, on all cores: `scheduler` is the due
+// scheduler with its timers, `client` the whole client over sockets of its own.
 //
 //   npm run test:simulation -- --only client     one of them
-//   npm run test:simulation -- --seeds 1000000     how many; by default 50,000 of the task and 10,000 of the client
+//   npm run test:simulation -- --seeds 1000000     how many; by default 50,000 of the scheduler and 10,000 of the client
 //   npm run test:simulation -- --only client --from 104947 --seeds 1     one seed again
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 const SIMULATIONS = {
-  task: { seeds: 50_000, slice: 500 },
+  scheduler: { seeds: 50_000, slice: 500 },
   client: { seeds: 10_000, slice: 50 },
 } as const
 
@@ -87,7 +87,7 @@ async function simulateAll(kind: Kind, from: number, seeds: number) {
   const seconds = Math.round((performance.now() - started) / 1000)
   const [delivered, scripts] = [sum.delivered, sum.scripts].map((count) => count.toLocaleString('en-US'))
   console.log(
-    `${delivered} messages delivered by ${scripts} ${kind === 'task' ? 'scripts' : 'commands'} in ${seconds} s`,
+    `${delivered} messages delivered by ${scripts} ${kind === 'scheduler' ? 'scripts' : 'commands'} in ${seconds} s`,
   )
   console.log(`${sum.seeds.toLocaleString('en-US')} seeds, ${violations.length} violations`)
   return violations.length === 0 && sum.seeds === seeds
@@ -98,13 +98,13 @@ async function work() {
   const { loadCode } = await import('../test/simulation/code.js')
   const { playClient } = await import('../test/simulation/client/play.js')
   const { loadClientCode } = await import('../test/simulation/client/code.js')
-  const task = await loadCode()
+  const scheduler = await loadCode()
   const client = await loadClientCode()
 
   const play = async ({ kind, from, to }: Slice) => {
     const report: Report = { seeds: 0, delivered: 0, scripts: 0, violations: [] }
     for (let seed = from; seed < to; seed++) {
-      const outcome = await (kind === 'task' ? simulate(seed, task) : playClient(seed, client))
+      const outcome = await (kind === 'scheduler' ? simulate(seed, scheduler) : playClient(seed, client))
       report.seeds++
       report.delivered += outcome.delivered
       report.scripts += 'scripts' in outcome ? outcome.scripts : outcome.commands

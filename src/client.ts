@@ -72,6 +72,7 @@ export const TUNING = [
   'maxPayloadBytes',
 ] as const satisfies readonly (keyof Tuning)[]
 
+/** Of the random name by which a client recognizes its own leases and messages. */
 const CLIENT_BYTES = 6
 /** How many times `commandTimeout` a shutdown lets a command take whose reply is on its way. */
 const LATE_TIMEOUTS = 2
@@ -97,6 +98,7 @@ export class RedelayedClient {
     onlyKnown('options', options, [...CONNECT_OPTIONS, ...TUNING, 'codec', 'nameMapper', 'instrumentation'])
     const emit = this.#hub.emit
     const settings = resolveSettings(options, localTime)
+    const client = randomBytes(CLIENT_BYTES).toString('base64url')
     this.#codec = options.codec === undefined ? codecs.msgpack() : assertCodec(options.codec)
     this.#mapper = options.nameMapper === undefined ? identityMapper : assertMapper(options.nameMapper)
     this.#topology = createTopology(resolveTarget(options), settings, emit, (isStale) => {
@@ -116,6 +118,7 @@ export class RedelayedClient {
       sender: this.#commands,
       channels: this.#subscriber,
       settings,
+      client,
       emit,
       onDelivered: (destination) => this.#blocking.prefer(destination),
     })
@@ -136,7 +139,7 @@ export class RedelayedClient {
       queues: this.#context,
       polls: this.#polls,
       instrumentation: options.instrumentation,
-      client: randomBytes(CLIENT_BYTES).toString('base64url'),
+      client,
       keysOf: (name) => reliableKeys(this.#rawName(name)),
     }
   }

@@ -1,5 +1,6 @@
 import { codecs, type Codec } from '../index.js'
 import { quoted } from '../text.js'
+import { UNITS } from '../timing/duration.js'
 import { UsageError } from './failure.js'
 
 /** The options of a command as cac passes them. */
@@ -27,8 +28,6 @@ export function textOption(options: RawOptions, name: string): string | undefine
   if (Array.isArray(value)) throw new UsageError(`--${name}: given more than once`)
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
-
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** `1500`, `500ms`, `1.5s`, `2m`, `1h`, `1d`, in milliseconds. */
 export function parseDelay(text: string): number {

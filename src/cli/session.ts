@@ -25,12 +25,12 @@ export interface Session {
 export async function withSession(options: RawOptions, action: (session: Session) => Promise<void>): Promise<void> {
   const global = globalOptions(options)
   const codec = codecOf(parseCodec(options))
-  const order = parseLayout(options)
+  const layout = parseLayout(options)
   const client = connect(global)
   try {
     await action({
       json: global.json,
-      delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { layout: order, deliver: false }),
+      delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { layout, deliver: false }),
       print: (document, lines) => console.log(global.json ? jsonText(document) : lines().join('\n')),
     })
   } finally {

@@ -75,7 +75,10 @@ async function byDryRun(server: Server, user: string): Promise<May | undefined> 
   return async (words) => (await dryRun(server, user, words)) !== 'command'
 }
 
-/** The denied commands; `undefined` if the server has no dry run. A command that the server does not have is not reported. */
+/**
+ * What the user is denied: the command, a key of it, or nothing; `undefined` if the server has no dry run. A command that the server
+ * lacks counts as allowed.
+ */
 async function dryRun(
   server: Server,
   user: string,

@@ -5,7 +5,7 @@ import type { Sender } from '../store/sender.js'
 
 /** The change stream of a reliable queue. */
 export interface ChangesState extends StatusReply {
-  /** How many of the last entries were examined at, and how many of them no script has written. */
+  /** How many of the last entries were examined, and how many of those no script of this package wrote. */
   readonly examined: number
   readonly foreign: number
 }

@@ -125,10 +125,9 @@ async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnPr
   const { now, nextDue, pending, delivered, quarantined } = counts
   const latest = String(now - GRACE_MS)
   const overdue = asInteger(await sender.call('ZCOUNT', [timeouts, '0', latest], { idempotent: true }))
-  const [, most] =
-    ((await sender.call('ZRANGEBYSCORE', [timeouts, '0', latest, 'WITHSCORES', 'LIMIT', '0', '1'], {
-      idempotent: true,
-    })) as [unknown?, unknown?]) ?? []
+  const [, most] = (await sender.call('ZRANGEBYSCORE', [timeouts, '0', latest, 'WITHSCORES', 'LIMIT', '0', '1'], {
+    idempotent: true,
+  })) as [unknown?, unknown?]
   const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - Number(asText(most)))
   const survey = await inspectBoth(sender, keys, onProgress)
   return { pending, overdue, mostOverdueMs, nextDue, delivered, quarantined, ...survey }

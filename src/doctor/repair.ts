@@ -3,7 +3,7 @@ import { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { DelayedStore } from '../store/delayed-store.js'
 import type { Sender } from '../store/sender.js'
-import { MEANINGS, meaningOf, type Code, type Finding } from './finding.js'
+import { meaningOf, type Code, type Finding } from './finding.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
 import { Pace } from './pace.js'
 import { recheckSuspects } from './recheck.js'
@@ -105,8 +105,3 @@ async function restore(sender: Sender, { keys, contents }: QueueState, until: nu
   }
   return total
 }
-
-/** The codes that `--fix` repairs. */
-export const FIXABLE: readonly Code[] = (Object.keys(MEANINGS) as Code[]).filter(
-  (code) => meaningOf(code).fix !== undefined,
-)

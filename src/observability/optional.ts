@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { UnsupportedOperationError } from '../index.js'
 
-/** A library that only those need who use this part of the package. */
+/** Loads a library that only this entry point needs. */
 export function optional(library: string, what: string): unknown {
   try {
     return createRequire(import.meta.url)(library)

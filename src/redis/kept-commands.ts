@@ -21,7 +21,7 @@ export class KeptCommands {
     this.#limitMs = limitMs
   }
 
-  /** When the oldest of them was sent. */
+  /** When the call of the first one kept began; a later one can have begun earlier. */
   get oldest(): number | undefined {
     for (const { since } of this.#kept) return since
     return undefined

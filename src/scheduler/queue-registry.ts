@@ -48,7 +48,7 @@ export class QueueRegistry<Q extends ServedQueue> {
   readonly #sweeper: Sweeper<Q>
   #closed = false
 
-  /** `script`: what the errors call it that is run. */
+  /** `script`: the name of the operation in errors. */
   constructor(params: { script: string; channels: Channels; settings: Settings; emit: Emit }) {
     this.#script = params.script
     this.#channels = params.channels

@@ -24,7 +24,7 @@ export interface TransferTarget {
 export interface TransferParams {
   readonly sender: Sender
   readonly settings: Settings
-  /** Of the random name of this client, by which it knows its own leases. */
+  /** The random name of this client, by which it recognizes its own leases. */
   readonly client: string
   readonly emit: Emit
   readonly onDelivered: (destination: string) => void

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import type { Sender } from '../store/sender.js'
@@ -6,9 +5,6 @@ import { QueueRegistry, type Channels, type QueueAddress } from './queue-registr
 import { QueueTransfers, type TransferParams, type TransferTarget } from './queue-transfers.js'
 
 export type { TransferTarget } from './queue-transfers.js'
-
-/** Of the random name of a client, by which it knows its own leases. */
-const CLIENT_BYTES = 6
 
 /** The delayed queues that this client transfers: each from its first user on until its last. */
 export class TransferRegistry {
@@ -19,10 +15,11 @@ export class TransferRegistry {
     sender: Sender
     channels: Channels
     settings: Settings
+    client: string
     emit: Emit
     onDelivered: (destination: string) => void
   }) {
-    this.#params = { ...params, client: randomBytes(CLIENT_BYTES).toString('base64url') }
+    this.#params = params
     this.#queues = new QueueRegistry({ ...params, script: 'transfer' })
   }
 

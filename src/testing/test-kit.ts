@@ -25,7 +25,7 @@ export interface TestKitOptions extends Omit<
 /** Where a message of a reliable queue is. `'gone'`: it was acknowledged, removed or has expired. */
 export type KitState = 'delayed' | 'visible' | 'inFlight' | 'dead' | 'gone'
 
-/** Asked of the kit, and it did not come to pass in time. */
+/** A condition that the kit waited for did not hold in time. */
 export class TestKitError extends RedelayedError {
   constructor(message: string) {
     super('ERR_TEST_KIT', message)

@@ -1,7 +1,8 @@
 import { InvalidArgumentError } from '../errors.js'
 import { integer } from '../options.js'
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** The milliseconds of each unit. */
+export const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** Milliseconds from a number of them, or from a text such as `'15s'`, `'3m'`, `'2h'`. */
 export function parseDuration(what: string, duration: unknown, most: number = Number.MAX_SAFE_INTEGER): number {

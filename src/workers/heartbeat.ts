@@ -2,10 +2,10 @@ import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { Assignment } from './assignment.js'
 import { LeaseLostError } from './outcomes.js'
 
-/** What is extended so often within its visibility has two more chances when one fails. */
+/** Extensions per visibility timeout: when one fails, two more follow before the message is lost. */
 const BEATS = 3
 
-/** Extends what a worker has, as long as it has it, and so says which of it is being handled. */
+/** Extends the messages of a worker until their outcome is known; an extension also marks those whose handler has begun. */
 export class Heartbeat {
   readonly #inHand: ReadonlySet<Assignment>
   readonly #visibilityTimeout: number

@@ -34,13 +34,10 @@ export function retryDelays(policy: RetryPolicy = DEFAULT, random: () => number 
   const first = integer('backoff.delay', delay, 0, MAX_DELAY_MS)
   if (oneOf('backoff.type', type, ['fixed', 'exponential']) === 'fixed') return () => first
   const most = integer('backoff.maxDelay', maxDelay ?? Math.max(first, HOUR_MS), first, MAX_DELAY_MS)
-  if (
-    typeof (jitter ?? 0) !== 'number' ||
-    !(((jitter as number | undefined) ?? 0) >= 0 && ((jitter as number | undefined) ?? 0) <= 1)
-  ) {
+  const share: unknown = jitter ?? 0
+  if (typeof share !== 'number' || !(share >= 0 && share <= 1)) {
     throw new InvalidArgumentError('backoff.jitter', 'a number from 0 to 1', jitter)
   }
-  const share = (jitter as number | undefined) ?? 0
   return (attempt) => {
     const whole = Math.min(most, first * 2 ** Math.min(attempt - 1, 50))
     return Math.round(whole * (1 - share * random()))

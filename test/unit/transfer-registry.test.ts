@@ -115,6 +115,7 @@ describe('TransferRegistry', () => {
       sender,
       channels,
       settings: resolveSettings(tuning),
+      client: 'this',
       emit: (name, event) => events.push({ name, event }),
       onDelivered: (destination) => delivered.push(destination),
     })
