@@ -1,0 +1,129 @@
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { createClient, type RedelayedClient } from 'redelayed'
+import { createJournal } from '../index.js'
+import { startSqlite, statement, type TestServer } from './support/databases.js'
+import { LosableRedis } from './support/losable-redis.js'
+
+const HOUR = 3_600_000
+const program = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
+
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const child = spawn(process.execPath, ['--import=tsx', program, ...args], {
+    env: { ...process.env, REDELAYED_JOURNAL: undefined, REDIS_URL: undefined, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [out, err] = ['', '']
+  child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
+  child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, out, err })))
+}
+
+describe('redelayed-server journal', function () {
+  this.timeout(240_000)
+  const databases: TestServer = startSqlite()
+  let redis: LosableRedis
+  let client: RedelayedClient
+  let url: string
+
+  before(async () => {
+    redis = await LosableRedis.start()
+  })
+  after(async () => {
+    await redis?.stop()
+    await databases.stop()
+  })
+  beforeEach(async () => {
+    url = await databases.fresh()
+    client = createClient({ url: redis.url })
+  })
+  afterEach(() => client.shutdown())
+
+  it('makes the tables, and says when they are there', async () => {
+    const args = ['journal', 'migrate', '--journal', url]
+    const { code, out } = await cli(args)
+    expect([code, out]).to.deep.equal([0, 'Done: 0001-messages.\n'])
+    expect(await cli(['journal', 'migrate'], { REDELAYED_JOURNAL: url })).to.include({
+      code: 0,
+      out: 'The tables are of this version.\n',
+    })
+  })
+
+  it('verifies, restores what is missing, and finds no difference then', async () => {
+    const queue = client.getReliableQueue<string>('mails')
+    const journal = await createJournal({ url })
+    const mails = await journal.attach(queue)
+    await mails.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id, delay: HOUR })))
+    await mails.drain()
+    await journal.close()
+    await queue.setConfig({ changes: false }) // so that the journal does not hear of it
+    await queue.remove('a', 'b')
+    const where = ['--journal', url, '--redis', redis.url, '--queue', 'mails']
+
+    const dry = await cli(['journal', 'restore', ...where, '--dry-run', '--id', 'a'])
+    expect([dry.code, dry.err]).to.deep.equal([0, ''])
+    expect(dry.out).to.match(/^mails: 1 open in SQL, [01] would be restored\.$/m)
+    const restored = await cli(['journal', 'restore', ...where])
+    expect([restored.code, restored.err]).to.deep.equal([0, ''])
+    expect(await queue.size()).to.equal(3)
+    const verified = await cli(['journal', 'verify', ...where])
+    expect([verified.code, verified.err]).to.deep.equal([0, ''])
+    expect(verified.out).to.match(/^mails: 0 differences\.$/m)
+  })
+
+  it('names what differs, and ends with 1', async () => {
+    const queue = client.getReliableQueue<string>('others')
+    const journal = await createJournal({ url })
+    const others = await journal.attach(queue)
+    await others.add('x', { id: 'known', delay: HOUR })
+    await others.drain()
+    await journal.close()
+    await statement(url, `update redelayed_messages set priority = 5`)
+    const { code, out } = await cli(['journal', 'verify', '--journal', url, '--redis', redis.url, '--queue', 'others'])
+    expect(code).to.equal(1)
+    expect(out).to.match(/^others "known": priority \(SQL: 5, Redis: 0\)$/m)
+  })
+
+  it('removes what was final for long enough', async () => {
+    await cli(['journal', 'migrate', '--journal', url])
+    const { code, out } = await cli(['journal', 'prune', '--journal', url, '--older-than', '30'])
+    expect([code, out]).to.deep.equal([0, 'Removed 0 messages that were final and 0 changes.\n'])
+  })
+
+  for (const [what, args, code, says] of [
+    ['an action that there is not', ['journal', 'forget', '--journal', 'sqlite:x'], 2, /there are migrate, verify/],
+    ['no journal', ['journal', 'verify', '--queue', 'q'], 2, /REDELAYED_JOURNAL is missing/],
+    ['no queue', ['journal', 'verify', '--journal', 'sqlite:x'], 2, /--queue is missing/],
+    ['a bad number of days', ['journal', 'prune', '--journal', 'sqlite:x', '--older-than', 'x'], 2, /a number of days/],
+    ['another scheme', ['journal', 'migrate', '--journal', 'oracle://host/db'], 1, /sqlite:<path>/],
+  ] as const) {
+    it(`refuses ${what}`, async () => {
+      const ended = await cli(args)
+      expect(ended.code).to.equal(code)
+      expect(ended.err)
+        .to.match(says)
+        .and.not.match(/ at .*\.ts/)
+    })
+  }
+
+  it('says what to do about a file that is no database, tables that are not there, and a file that is open', async () => {
+    const path = url.slice('sqlite:'.length)
+    writeFileSync(path, 'no database '.repeat(500))
+    expect((await cli(['journal', 'migrate', '--journal', url])).err).to.match(/give the path of a SQLite file/)
+    rmSync(path)
+    const old = await cli(['journal', 'prune', '--journal', url])
+    expect([old.code, /journal migrate/.test(old.err)]).to.deep.equal([1, true])
+    const journal = await createJournal({ url })
+    const locked = await cli(['journal', 'prune', '--journal', url])
+    await journal.close()
+    expect([locked.code, /another process has it open/.test(locked.err)]).to.deep.equal([1, true])
+  })
+})
