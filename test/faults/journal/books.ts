@@ -228,9 +228,8 @@ export class Books {
     const all = message.deliveries.filter(isDone).length
     for (const { doneAt, claimedAt } of repeats(message)) {
       const loss = this.losses.find(
-        ({ back, from, to, restoredAt }) =>
-          // nothing is recorded in an empty Redis until a journal has seen that it is empty
-          back <= doneAt + SLACK_MS && doneAt <= (back === -Infinity ? restoredAt : to) && claimedAt >= from - SLACK_MS,
+        ({ back, from, restoredAt }) =>
+          back <= doneAt + SLACK_MS && doneAt <= restoredAt && claimedAt >= from - SLACK_MS,
       )
       if (loss === undefined) {
         this.#wrong(

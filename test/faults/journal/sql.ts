@@ -1,5 +1,16 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../scripts/redis.js'
@@ -106,8 +117,9 @@ async function startPostgres(): Promise<SqlServer> {
 }
 
 async function startMariadb(): Promise<SqlServer> {
-  const quota = Quota.make('mariadb', 512)
-  const dir = privateDir('mariadb', quota?.path)
+  const dir = privateDir('mariadb')
+  // only the tables lie on the disk that is filled
+  const quota = Quota.make('tables', 64)
   const port = await freePort()
   const data = join(dir, 'data')
   run(
@@ -142,8 +154,15 @@ async function startMariadb(): Promise<SqlServer> {
     quota,
     async fresh() {
       const name = `journal_${count++}`
-      if (count > 1) await execute(`drop database if exists journal_${count - 2}`)
+      if (count > 1) await execute(`drop database if exists journal_${count - 2}`).catch(() => undefined)
       await execute(`create database ${name} character set utf8mb4 collate utf8mb4_general_ci`)
+      if (quota !== undefined) {
+        const [here, there] = [join(data, name), join(quota.path, name)]
+        cpSync(here, there, { recursive: true })
+        for (const path of [there, ...readdirSync(there).map((file) => join(there, file))]) own(path)
+        rmSync(here, { recursive: true })
+        symlinkSync(there, here)
+      }
       return url(name)
     },
     kill: () => server.kill(),
