@@ -16,9 +16,15 @@ export class AttachedQueue<T = unknown> {
 
   /** Whether messages come here with the failures of another queue, which the change stream does not say. */
   readonly isForDeadLetters: boolean
+  /** Where its messages go that die, as the journal has it. */
+  readonly deadLetters: AttachedQueue | undefined
 
-  constructor(queue: JournalledQueue<T>, { isForDeadLetters = false } = {}) {
-    this.isForDeadLetters = isForDeadLetters
+  constructor(
+    queue: JournalledQueue<T>,
+    how: { readonly isForDeadLetters?: boolean; readonly deadLetters?: AttachedQueue | undefined } = {},
+  ) {
+    this.isForDeadLetters = how.isForDeadLetters ?? false
+    this.deadLetters = how.deadLetters
     this.queue = queue
     this.key = toBytes(queue.name)
     this.clock = new QueueClock(() => queue.now())

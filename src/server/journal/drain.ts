@@ -45,6 +45,7 @@ export class Drain {
       const id = batches.at(-1)?.position.id
       // The epoch is that of the queue when the page was read: what comes after the page belongs to it, or another one has begun.
       if (id === undefined && position.epoch === epoch) break
+      if (!(await this.#readDeadLetters(attached, batches))) continue
       if (await this.#write(attached, position, { epoch, id: id ?? position.id }, batches)) {
         changes += batches.reduce((sum, batch) => sum + batch.changes.length, 0)
         if (id !== undefined) await attached.queue.releaseChanges(JOURNAL_GROUP, id)
@@ -53,8 +54,20 @@ export class Drain {
     return { changes, hasForgotten: false }
   }
 
+  /**
+   * A message that dies and its dead letter are in two streams. SQL gets the dead letter first: otherwise a Redis that loses its data in between
+   * would leave neither. False when that stream has begun anew.
+   */
+  async #readDeadLetters({ deadLetters }: AttachedQueue, batches: readonly JournalBatch[]): Promise<boolean> {
+    if (deadLetters === undefined) return true
+    const isAny = batches.some(({ changes }) => changes.some(({ change }) => change === 'dead'))
+    return !isAny || !(await this.run(deadLetters)).hasForgotten
+  }
+
   /** Resolves with whether Redis has forgotten something. */
   async #begin(attached: AttachedQueue, position: Position, status: ChangeReading['status']): Promise<boolean> {
+    // no message dies before its dead letter is recorded
+    await attached.deadLetters?.queue.keepChanges(JOURNAL_GROUP)
     await attached.queue.keepChanges(JOURNAL_GROUP)
     const isNew = status === 'off' && position.epoch === null && position.id === '0-0'
     if (isNew && !(await this.#knowsAny(attached))) return false

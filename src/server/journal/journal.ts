@@ -97,11 +97,10 @@ export class Journal extends EventEmitter<JournalEvents> {
     }
     const known = this.#queues.get(queue.name)
     if (known !== undefined) return known as Promise<JournalQueue<unknown>> as Promise<JournalQueue<T>>
-    if (!('deadLetters' in queue)) return this.#add(queue, false)
-    const [handle] = await Promise.all([
-      this.#add(asJournalled(queue), false),
-      this.#add(asJournalled(queue.deadLetters), true),
-    ])
+    if (!('deadLetters' in queue)) return this.#add(new AttachedQueue(queue))
+    const deadLetters = new AttachedQueue(asJournalled(queue.deadLetters), { isForDeadLetters: true })
+    const attached = new AttachedQueue(asJournalled(queue), { deadLetters: deadLetters as AttachedQueue })
+    const [handle] = await Promise.all([this.#add(attached), this.#add(deadLetters)])
     return handle
   }
 
@@ -123,9 +122,9 @@ export class Journal extends EventEmitter<JournalEvents> {
     await this.close()
   }
 
-  #add<T>(queue: JournalledQueue<T>, isForDeadLetters: boolean): Promise<JournalQueue<T>> {
-    const handle = this.#attach(new AttachedQueue(queue, { isForDeadLetters }))
-    this.#queues.set(queue.name, handle as Promise<JournalQueue<never>>)
+  #add<T>(attached: AttachedQueue<T>): Promise<JournalQueue<T>> {
+    const handle = this.#attach(attached)
+    this.#queues.set(attached.queue.name, handle as Promise<JournalQueue<never>>)
     return handle
   }
 

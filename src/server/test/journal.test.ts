@@ -4,7 +4,11 @@ import { ConnectionError, QueueFullError } from 'redelayed'
 import { createJournal, JournalError, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
 import { JournalDatabase } from '../database/database.js'
 import { parseJournalUrl } from '../config/journal-options.js'
+import { AttachedQueue } from '../journal/attached-queue.js'
+import { Drain } from '../journal/drain.js'
 import type { FaultPoints } from '../journal/journal.js'
+import { Positions } from '../journal/positions.js'
+import { writersOf } from '../journal/rows.js'
 import { startMariadb, startPostgres, startSqlite, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue } from './support/fake-queue.js'
@@ -63,6 +67,35 @@ for (const [name, start] of KINDS) {
       await mails.drain()
       return (await mails.get(id))?.state
     }
+
+    it('has a dead letter before it knows the message as dead', async () => {
+      const database = await JournalDatabase.open(parseJournalUrl(url), { migrate: true })
+      try {
+        const [queue, dead] = [new FakeQueue('mails'), new FakeQueue('mails:dead')]
+        const deadLetters = new AttachedQueue(dead, { isForDeadLetters: true }) as AttachedQueue
+        const mails = new AttachedQueue(queue, { deadLetters }) as AttachedQueue
+        const drain = new Drain(database, new Positions(database), writersOf(database))
+        const states = async (): Promise<string[]> => {
+          const rows = await database.run((db) =>
+            db.selectFrom('redelayed_messages').select(['queue', 'state']).orderBy('queue').execute(),
+          )
+          return rows.map((row) => `${Buffer.from(row.queue).toString()} ${row.state}`)
+        }
+        await drain.run(mails)
+        await queue.addMany([{ id: 'a', payload: 'x' }])
+        await drain.run(mails)
+        queue.end('a', 'dead')
+        await dead.addMany([{ id: 'a', payload: 'x' }])
+        dead.isDown = true
+        await drain.run(mails).catch(() => undefined)
+        expect(await states()).to.deep.equal(['mails open'])
+        dead.isDown = false
+        await drain.run(mails)
+        expect(await states()).to.deep.equal(['mails dead', 'mails:dead open'])
+      } finally {
+        await database.close()
+      }
+    })
 
     it('has a message before Redis does', async () => {
       let inSql: string | undefined
