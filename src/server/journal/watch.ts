@@ -35,7 +35,8 @@ export class Watch {
   }
 }
 
-const MOST_PAUSE_MS = 5_000
+/** What is handled in a Redis that came back empty comes twice until it is seen to be empty. */
+const MOST_PAUSE_MS = 1_000
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
