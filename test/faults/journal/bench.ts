@@ -22,6 +22,7 @@ const AGAIN_MS = 250
 const LEAD_MS = 1_000
 /** A restore that was killed is taken over when its lease of 15 s is over; adopting waits for 5 s. */
 const DRAIN_MS = 90_000
+const MOST_LOST = 5
 const STOP_MS = 15_000
 const CLOCKS_MS = 600_000
 const POISON_LIMIT = 2
@@ -271,7 +272,11 @@ export class Bench {
   async #settle(): Promise<void> {
     const { books } = this
     await this.#allHandled()
-    for (const message of books.open()) books.lost(message)
+    for (const message of books.open().slice(0, MOST_LOST)) {
+      const { id } = message.item
+      const why = await this.#ask((member) => member.order({ kind: 'explain', id })).catch(String)
+      books.lost(message, why)
+    }
     if (books.problems.length > 0) return
     await this.#agreement()
     const flows = new Map<string, readonly string[]>()

@@ -56,6 +56,8 @@ export type Wrong = (typeof WRONGS)[number]
 
 /** A change of the last moments: so long it may take SQL, which is well, to have it, on a machine that is busy. */
 const DRAIN_MS = 8_000
+/** Between an adoption and its end, when its member says so. */
+const ADOPTED_MS = 10_000
 /** Between what a process says and what the bench hears. */
 const SLACK_MS = 250
 
@@ -182,8 +184,8 @@ export class Books {
     this.agreedAt = Date.now()
   }
 
-  lost(message: Message): void {
-    this.#wrong('lost', `${message.item.id} was accepted, and not handled: ${story(message)}`)
+  lost(message: Message, why: string): void {
+    this.#wrong('lost', `${message.item.id} was accepted, and not handled: ${story(message)}; ${why}`)
   }
 
   differs(text: string): void {

@@ -45,7 +45,7 @@ async function opened(url: string): Promise<Journal> {
   for (;;) {
     try {
       return await createJournal(
-        { url, sweepMs: 500, adoptAfterMs: 5_000 },
+        { url, sweepMs: 500, adoptAfterMs: 15_000 },
         {
           afterCommit: () => pass('afterCommit'),
           afterAdd: () => pass('afterAdd'),
@@ -89,6 +89,16 @@ async function flow(ids: readonly string[]): Promise<string[][]> {
   const flows: string[][] = []
   for (const id of ids) flows.push((await must(handle).flow(id)).map(({ change }) => change))
   return flows
+}
+
+/** All that is known of a message that has not come. */
+async function explain(id: string): Promise<string> {
+  const row = await must(handle).get(id)
+  const [message] = await must(queue).getAllRaw([id])
+  const flow = await must(handle).flow(id)
+  const sql = row === null ? 'nothing' : `${row.state}, due ${row.dueAt}, updated ${row.updatedAt}`
+  const redis = message === null || message === undefined ? 'nothing' : `due ${message.dueAt}`
+  return `SQL ${sql}; Redis ${redis}, at ${await must(queue).now()}; flow ${flow.map(({ change }) => change).join(', ')}`
 }
 
 async function lying(ids: readonly string[], dead: boolean): Promise<(Lying | null)[]> {
@@ -135,6 +145,8 @@ serve(async (order: Order) => {
       return flow(order.ids)
     case 'lying':
       return lying(order.ids, order.dead)
+    case 'explain':
+      return explain(order.id)
     case 'date':
       Date.now = () => machineNow() + order.shiftMs
       return undefined

@@ -54,6 +54,7 @@ export type Order =
   /** What SQL has of these messages, change by change. */
   | { readonly kind: 'flow'; readonly ids: readonly string[] }
   | { readonly kind: 'lying'; readonly ids: readonly string[]; readonly dead: boolean }
+  | { readonly kind: 'explain'; readonly id: string }
   /** `Date` of this process is wrong by so much. */
   | { readonly kind: 'date'; readonly shiftMs: number }
   | { readonly kind: 'stop' }
@@ -67,6 +68,7 @@ export interface Answers {
   readonly verify: readonly string[]
   readonly flow: readonly (readonly string[])[]
   readonly lying: readonly (Lying | null)[]
+  readonly explain: string
   readonly date: undefined
   readonly stop: undefined
 }
