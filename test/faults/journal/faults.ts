@@ -33,7 +33,7 @@ async function losing(
   { what, back, isAlone = true }: { what: string; back: number; isAlone?: boolean },
   action: () => Promise<void>,
 ): Promise<void> {
-  const loss: Loss = { what, back, from: Date.now(), to: Infinity, restoredAt: Infinity, isAlone }
+  const loss: Loss = { what, back, from: Date.now(), to: Infinity, seenAt: Infinity, restoredAt: Infinity, isAlone }
   bench.books.losses.push(loss)
   await action()
   loss.to = Date.now()

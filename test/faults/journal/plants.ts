@@ -75,7 +75,10 @@ export const PLANTS: readonly Plant[] = [
     what: 'a restore does not read the changes of the meantime first',
     on: 'sqlite',
     shownBy: [WITHOUT_DATA],
-    changes: [replace('Repair', '(await this.#drain.run(attached)).hasForgotten', 'false')],
+    changes: [
+      replace('Repair.#goOn', '(await this.#drain.run(attached)).hasForgotten', 'false'),
+      replace('Repair.#look', '(await this.#drain.run(attached)).hasForgotten', 'false'),
+    ],
   },
   {
     what: 'the stream is trimmed before SQL has its entries',
