@@ -99,7 +99,7 @@ export class Journal extends EventEmitter<JournalEvents> {
     if (known !== undefined) return known as Promise<JournalQueue<unknown>> as Promise<JournalQueue<T>>
     if (!('deadLetters' in queue)) return this.#add(new AttachedQueue(queue))
     const deadLetters = new AttachedQueue(asJournalled(queue.deadLetters), { isForDeadLetters: true })
-    const attached = new AttachedQueue(asJournalled(queue), { deadLetters: deadLetters as AttachedQueue })
+    const attached = new AttachedQueue(asJournalled(queue), { deadLetters })
     const [handle] = await Promise.all([this.#add(attached), this.#add(deadLetters)])
     return handle
   }

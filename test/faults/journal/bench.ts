@@ -344,8 +344,6 @@ export class Bench {
           if (loss.to < Infinity && loss.from > books.agreedAt) loss.restoredAt = Date.now()
         return
       case 'forgotten':
-        if (said.queue !== this.queue) return
-        for (const loss of books.losses) if (loss.from > books.agreedAt) loss.seenAt = Math.min(loss.seenAt, Date.now())
         return
     }
   }

@@ -39,8 +39,6 @@ export interface Loss {
   readonly back: number
   readonly from: number
   to: number
-  /** When a journal said that it had seen it: until then an empty Redis records nothing. */
-  seenAt: number
   /** When everything was restored. */
   restoredAt: number
   /** SQL or a member failed at about the same time, so that more was not drained. */
@@ -232,10 +230,9 @@ export class Books {
     const all = message.deliveries.filter(isDone).length
     for (const { doneAt, claimedAt } of repeats(message)) {
       const loss = this.losses.find(
-        ({ back, from, to, seenAt, restoredAt }) =>
-          back <= doneAt + SLACK_MS &&
-          doneAt <= (back > -Infinity ? to : Math.min(seenAt, restoredAt)) + SLACK_MS &&
-          claimedAt >= from - SLACK_MS,
+        // what is handled while a restore is under way can be put back by its page
+        ({ back, from, restoredAt }) =>
+          back <= doneAt + SLACK_MS && doneAt <= restoredAt + SLACK_MS && claimedAt >= from - SLACK_MS,
       )
       if (loss === undefined) {
         this.#wrong(
@@ -245,7 +242,7 @@ export class Books {
         continue
       }
       const isEarlyEnough = claimedAt <= loss.restoredAt + SLACK_MS
-      if (loss.back > -Infinity && isEarlyEnough) continue
+      if (isEarlyEnough && (loss.back > -Infinity || doneAt > loss.to)) continue
       if (drained >= all) {
         this.#wrong(
           'twice',

@@ -33,7 +33,7 @@ async function losing(
   { what, back, isAlone = true }: { what: string; back: number; isAlone?: boolean },
   action: () => Promise<void>,
 ): Promise<void> {
-  const loss: Loss = { what, back, from: Date.now(), to: Infinity, seenAt: Infinity, restoredAt: Infinity, isAlone }
+  const loss: Loss = { what, back, from: Date.now(), to: Infinity, restoredAt: Infinity, isAlone }
   bench.books.losses.push(loss)
   await action()
   loss.to = Date.now()
@@ -247,6 +247,26 @@ const memberFaults: readonly JournalFault[] = [
 ]
 
 const both: readonly JournalFault[] = [
+  {
+    name: 'Redis comes back with a snapshot whose last changes SQL lacks, because it is stopped',
+    place: 'single',
+    async fault(bench) {
+      const place = single(bench)
+      const goOn = pauseSql(bench)
+      try {
+        await bench.pause(500, 1_000)
+        const back = Date.now()
+        await place.takeSnapshot()
+        await losing(bench, { what: 'since a snapshot', back, isAlone: false }, async () => {
+          await place.kill()
+          await bench.pause(100, 500)
+          await place.restartFromSnapshot()
+        })
+      } finally {
+        goOn()
+      }
+    },
+  },
   {
     name: 'Redis loses its data while SQL is stopped',
     place: 'single',
