@@ -215,9 +215,8 @@ export class Books {
     if (this.restores.some(meets)) return true
     if (this.losses.some(({ from, restoredAt }) => meets({ from, to: restoredAt }))) return true
     if (message.outcome === 'journalled') {
-      const { to } = cancel
-      if (this.adoptions.some((at) => at >= cancel.from - SLACK_MS && at <= Math.max(to, claimedAt) + SLACK_MS))
-        return true
+      const isNear = (at: number): boolean => at >= cancel.from - SLACK_MS && at <= claimedAt + ADOPTED_MS
+      if (this.adoptions.some(isNear)) return true
     }
     return this.losses.some(
       ({ back, from, restoredAt }) =>

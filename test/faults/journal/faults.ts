@@ -17,7 +17,7 @@ export interface JournalFault {
   readonly fault: (bench: Bench) => Promise<void>
 }
 
-const POINT_MS = 20_000
+const POINT_MS = 60_000
 const CROWD = 40
 /** Longer than a statement waits, in the long form only. */
 const STOPPED = { min: 1_500, max: 4_000 }
