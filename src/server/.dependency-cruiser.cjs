@@ -1,10 +1,14 @@
-// The layers of the service: config, database, journal, command line. A layer imports from itself and from those before it, and of the
+// The layers of the service: config, database, journal, topics, delivery, API, service, command line. A layer imports from itself and from those before it, and of the
 // library only its public entry points.
 const layers = {
   errors: ['^src/server/errors\\.ts$'],
   config: ['^src/server/config/'],
   database: ['^src/server/database/'],
   journal: ['^src/server/journal/'],
+  topics: ['^src/server/topics/'],
+  delivery: ['^src/server/delivery/'],
+  api: ['^src/server/api/'],
+  service: ['^src/server/service/'],
   index: ['^src/server/index\\.ts$'],
   cli: ['^src/server/cli/'],
 }

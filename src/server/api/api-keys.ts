@@ -1,0 +1,124 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { RedelayedError } from 'redelayed'
+
+export const SCOPES = ['push', 'consume', 'admin', 'read'] as const
+export type Scope = (typeof SCOPES)[number]
+
+/** A key that is allowed in, without its secret. */
+export interface ApiKey {
+  readonly id: string
+  readonly scopes: ReadonlySet<Scope>
+  /** Names of topics; one that ends with `*` stands for all that begin so. */
+  readonly topics: readonly string[]
+}
+
+interface Stored extends ApiKey {
+  readonly hash: Buffer
+}
+
+const PREFIX = 'rdk'
+/** How often the file is looked at, at most. */
+const LOOK_MS = 1_000
+
+/** May the key have to do with this topic? */
+export function covers({ topics }: ApiKey, topic: string): boolean {
+  return topics.some((each) => (each.endsWith('*') ? topic.startsWith(each.slice(0, -1)) : each === topic))
+}
+
+export interface MadeKey {
+  /** What the client sends; it is nowhere else. */
+  readonly key: string
+  /** For the file. */
+  readonly line: string
+}
+
+export function makeKey(scopes: readonly Scope[] = SCOPES, topics: readonly string[] = ['*']): MadeKey {
+  const id = randomBytes(6).toString('hex')
+  const key = `${PREFIX}_${id}_${randomBytes(32).toString('base64url')}`
+  return { key, line: `${id} ${hashOf(key).toString('hex')} ${scopes.join(',')} ${topics.join(',')}` }
+}
+
+/**
+ * The keys that are allowed in: a file with a line for each, `<id> <SHA-256 of the key> <scopes> <topics>`. It is read again when it has changed, so
+ * keys are added and removed while the service runs. The keys are random, so a fast hash is enough.
+ */
+export class ApiKeys {
+  readonly path: string
+  readonly #onError: (error: unknown) => void
+  #keys: ReadonlyMap<string, Stored> = new Map()
+  #version = ''
+  #lookedAt = -Infinity
+
+  /** @throws RedelayedError the file cannot be read, or has a line that is no key */
+  constructor(path: string, onError: (error: unknown) => void) {
+    this.path = path
+    this.#onError = onError
+    this.#read()
+  }
+
+  get size(): number {
+    return this.#keys.size
+  }
+
+  /** The key of a text that a client has sent. */
+  find(given: string): ApiKey | undefined {
+    if (performance.now() - this.#lookedAt > LOOK_MS) this.#look()
+    const [, id = ''] = /^rdk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/.exec(given) ?? []
+    const stored = this.#keys.get(id)
+    return stored !== undefined && timingSafeEqual(stored.hash, hashOf(given)) ? stored : undefined
+  }
+
+  /** A mistake in a file that was changed keeps the keys of before. */
+  #look(): void {
+    try {
+      this.#read()
+    } catch (thrown) {
+      this.#onError(thrown)
+    }
+  }
+
+  #read(): void {
+    this.#lookedAt = performance.now()
+    const { mtimeMs, size, ino } = statSync(this.path)
+    const version = `${mtimeMs} ${size} ${ino}`
+    if (version === this.#version) return
+    this.#keys = new Map(readLines(this.path, readFileSync(this.path, 'utf8')).map((key) => [key.id, key]))
+    this.#version = version
+  }
+}
+
+/** Makes the file with one key that may do everything, where there is none; resolves with the key. */
+export function makeKeysFile(path: string): string | undefined {
+  const { key, line } = makeKey()
+  const head =
+    '# Keys of the HTTP API: <id> <SHA-256 of the key> <scopes> <topics>. Make one with: redelayed-server key'
+  mkdirSync(dirname(path), { recursive: true })
+  try {
+    writeFileSync(path, `${head}\n${line}\n`, { mode: 0o600, flag: 'wx' })
+    return key
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return undefined
+    throw thrown
+  }
+}
+
+function readLines(path: string, text: string): Stored[] {
+  return text.split('\n').flatMap((line, at) => {
+    const content = line.trim()
+    if (content === '' || content.startsWith('#')) return []
+    const form = /^([0-9a-f]{12}) ([0-9a-f]{64}) (\S+) (\S+)$/.exec(content)
+    const [, id = '', hash = '', scopes = '', topics = ''] = form ?? []
+    const known = scopes.split(',').filter((each): each is Scope => SCOPES.some((scope) => scope === each))
+    if (form === null || known.length !== scopes.split(',').length) {
+      const expected = `<id> <hash> <scopes of ${SCOPES.join(', ')}> <topics>`
+      throw new RedelayedError('ERR_API_KEYS', `${path}, line ${at + 1}: expected ${expected}`)
+    }
+    return [{ id, hash: Buffer.from(hash, 'hex'), scopes: new Set(known), topics: topics.split(',') }]
+  })
+}
+
+function hashOf(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}

@@ -1,0 +1,164 @@
+import swagger from '@fastify/swagger'
+import { TypeBoxValidatorCompiler, type TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import fastify, { LogController, type FastifyInstance } from 'fastify'
+import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
+import type { ServerSettings } from '../config/server-settings.js'
+import type { Topics } from '../topics/topics.js'
+import type { ApiKeys } from './api-keys.js'
+import { authorize } from './authorize.js'
+import { assertUncompressed, readOnlyJson } from './content.js'
+import { Waits, type App, type Context } from './context.js'
+import { Metrics } from './metrics.js'
+import { problem, problemOf, PROBLEMS, type ProblemCode } from './problem.js'
+import { RateLimit } from './rate-limit.js'
+import { consumeRoutes } from './routes/consume.js'
+import { eventRoutes } from './routes/events.js'
+import { messageRoutes } from './routes/messages.js'
+import { operationRoutes } from './routes/operations.js'
+import { topicRoutes } from './routes/topics.js'
+import { ProblemOutput } from './schemas.js'
+
+export interface AppParts {
+  readonly settings: ServerSettings
+  readonly topics: Topics
+  readonly keys: ApiKeys
+  readonly version: string
+}
+
+export interface Api {
+  readonly app: FastifyInstance
+  readonly metrics: Metrics
+  /** Ends waits with what they have, and answers no new requests. */
+  readonly stopWaiting: () => void
+}
+
+const MAX_HEADER_BYTES = 16_384
+/** Of requests other than pushes. */
+const BODY_LIMIT = 2 * 1_048_576
+const PROBLEM = 'application/problem+json'
+
+/** The HTTP API on the topics: routes with their schemas, and what all of them share. */
+export async function createApp(parts: AppParts): Promise<Api> {
+  const { settings, topics, keys } = parts
+  const metrics = new Metrics()
+  const waits = new Waits()
+  const app = fastify({
+    logger:
+      settings.logLevel === 'silent'
+        ? false
+        : { level: settings.logLevel, redact: ['req.headers.authorization', 'req.headers["x-api-key"]'] },
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+    bodyLimit: BODY_LIMIT,
+    requestTimeout: settings.requestTimeout,
+    keepAliveTimeout: 75_000,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: 3_600 },
+    http: {
+      connectionsCheckingInterval: 1_000,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: Math.min(15_000, settings.requestTimeout),
+    },
+    clientErrorHandler: answerUnreadable,
+  }).withTypeProvider<TypeBoxTypeProvider>()
+  app.server.maxConnections = settings.maxConnections
+  app.setValidatorCompiler(TypeBoxValidatorCompiler as never)
+  app.setSerializerCompiler(() => JSON.stringify)
+  readOnlyJson(app)
+
+  app.decorateRequest('apiKey')
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.header('X-Request-Id', request.id)
+    void reply.header('X-Content-Type-Options', 'nosniff')
+    void reply.header('Cache-Control', 'no-store')
+    if (waits.isStopping) void reply.header('Connection', 'close')
+    assertUncompressed(request)
+  })
+  app.addHook('onRequest', authorize(keys, new RateLimit(settings.rateLimit)))
+  app.addHook('preValidation', async (request) => {
+    if (request.routeOptions.config.bodyIsOptional) request.body ??= {}
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'none'
+    metrics.requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1_000)
+    const line = {
+      method: request.method,
+      route,
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime),
+      key: request.apiKey?.id,
+    }
+    if (reply.statusCode >= 500) request.log.warn(line, 'failed')
+    else request.log.debug(line, 'answered')
+  })
+  app.setErrorHandler(async (thrown, request, reply) => {
+    const answer = problemOf(thrown)
+    if (answer.code === 'internal-error') request.log.error(thrown, 'a request failed')
+    if (answer.status === 503) void reply.header('Retry-After', 1)
+    return reply
+      .code(answer.status)
+      .type(PROBLEM)
+      .send({ ...answer, requestId: request.id })
+  })
+  app.setNotFoundHandler(async (request, reply) => {
+    return reply
+      .code(404)
+      .type(PROBLEM)
+      .send(problem('not-found', undefined, { requestId: request.id }))
+  })
+
+  await describe(app, parts.version)
+  const context: Context = { topics, settings, metrics, waits }
+  await app.register(async (scope) => {
+    const routes = scope as App
+    topicRoutes(routes, context)
+    messageRoutes(routes, context)
+    consumeRoutes(routes, context)
+    eventRoutes(routes, context)
+    operationRoutes(routes, context)
+  })
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  return { app: app as unknown as FastifyInstance, metrics, stopWaiting: () => waits.stop() }
+}
+
+/** OpenAPI 3.1 of the routes; each can answer with a problem. */
+async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, version: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'redelayed', version, description: 'Delayed messages for every language.' },
+      components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+      security: [{ key: [] }],
+    },
+  })
+  app.addHook('onRoute', (route) => {
+    if (route.schema === undefined || route.schema.hide === true) return
+    const responses = (route.schema.response ?? {}) as Record<string, unknown>
+    const problems = { description: 'A problem', content: { [PROBLEM]: { schema: ProblemOutput } } }
+    route.schema.response = { ...responses, '4xx': problems, '5xx': problems }
+  })
+}
+
+/** What Node could not read as a request: the answer goes to the bare socket. */
+function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const code: ProblemCode =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? 'headers-too-large'
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 'request-timeout'
+        : 'invalid-request'
+  const body = JSON.stringify(problem(code, 'the request could not be read'))
+  const [status, title] = PROBLEMS[code]
+  const head = [
+    `HTTP/1.1 ${status} ${title}`,
+    `Content-Type: ${PROBLEM}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}

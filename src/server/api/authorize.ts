@@ -1,0 +1,52 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { covers, type ApiKey, type ApiKeys, type Scope } from './api-keys.js'
+import { BadRequest } from './problem.js'
+import type { RateLimit } from './rate-limit.js'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the key must be allowed to do; without it the route is open to all. */
+    scope?: Scope
+    /** Without a body it is taken for `{}`. */
+    bodyIsOptional?: boolean
+  }
+  interface FastifyRequest {
+    apiKey: ApiKey
+  }
+}
+
+const NOBODY: ApiKey = Object.freeze({ id: '', scopes: new Set<Scope>(), topics: [] })
+
+/** Before a body is read: the key, its scope, the topic of the path, and its rate. */
+export function authorize(keys: ApiKeys, rates: RateLimit) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    request.apiKey = NOBODY
+    const { scope } = request.routeOptions.config
+    if (scope === undefined) return
+    const key = keys.find(givenKey(request))
+    if (key === undefined) {
+      void reply.header('WWW-Authenticate', 'Bearer')
+      throw new BadRequest('unauthorized', 'send the key as "Authorization: Bearer <key>"')
+    }
+    request.apiKey = key
+    if (!key.scopes.has(scope)) throw new BadRequest('forbidden', `the key does not have the scope ${scope}`)
+    const { topic } = (request.params ?? {}) as { topic?: string }
+    if (topic !== undefined) assertCovers(key, topic)
+    const seconds = rates.take(key.id)
+    if (seconds > 0) {
+      void reply.header('Retry-After', seconds)
+      throw new BadRequest('rate-limited', 'the key has sent too many requests')
+    }
+  }
+}
+
+/** @throws BadRequest */
+export function assertCovers(key: ApiKey, topic: string): void {
+  if (!covers(key, topic)) throw new BadRequest('forbidden', 'the key is not for this topic')
+}
+
+function givenKey({ headers }: FastifyRequest): string {
+  const [, bearer] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []
+  const other = headers['x-api-key']
+  return bearer ?? (typeof other === 'string' ? other : '')
+}

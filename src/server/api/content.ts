@@ -1,0 +1,74 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { BadRequest } from './problem.js'
+import { readJson } from './strict-json.js'
+
+/** A batch of lines, each a message of its own. */
+export class Lines {
+  readonly lines: readonly Buffer[]
+
+  constructor(lines: readonly Buffer[]) {
+    this.lines = lines
+  }
+}
+
+const NEWLINE = 0x0a
+
+/** The service reads JSON and nothing else; compressed bodies are refused, so that none is larger than it looks. */
+export function readOnlyJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    parse(done, () => {
+      assertPlain(request)
+      return body.length === 0 ? undefined : readJson(body as Buffer)
+    })
+  })
+}
+
+/** A JSON value for each line, for the routes of this scope. */
+export function readAlsoLines(app: FastifyInstance): void {
+  app.addContentTypeParser(
+    ['application/x-ndjson', 'application/jsonl'],
+    { parseAs: 'buffer' },
+    (request, body, done) => {
+      parse(done, () => {
+        assertPlain(request)
+        return new Lines(linesOf(body as Buffer))
+      })
+    },
+  )
+}
+
+function linesOf(body: Buffer): Buffer[] {
+  const lines: Buffer[] = []
+  for (let from = 0; from < body.length;) {
+    const end = body.indexOf(NEWLINE, from)
+    const to = end < 0 ? body.length : end
+    const line = body.subarray(from, body[to - 1] === 0x0d ? to - 1 : to)
+    if (line.length > 0) lines.push(line)
+    from = to + 1
+  }
+  return lines
+}
+
+function assertPlain({ headers }: FastifyRequest): void {
+  const [, charset = 'utf-8'] = /;\s*charset="?([^";\s]+)/i.exec(headers['content-type'] ?? '') ?? []
+  if (!/^utf-?8$/i.test(charset)) throw new BadRequest('unsupported-media-type', 'the body must be UTF-8')
+}
+
+/** Before a body is read. @throws BadRequest */
+export function assertUncompressed({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity')
+    throw new BadRequest('unsupported-media-type', 'compressed bodies are not read')
+}
+
+function parse(done: (error: Error | null, body?: unknown) => void, read: () => unknown): void {
+  let value: unknown
+  try {
+    value = read()
+  } catch (thrown) {
+    done(thrown as Error)
+    return
+  }
+  done(null, value)
+}

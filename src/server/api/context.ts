@@ -1,0 +1,58 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify'
+import type { ServerSettings } from '../config/server-settings.js'
+import type { Topics } from '../topics/topics.js'
+import type { Metrics } from './metrics.js'
+
+/** What routes need. */
+export interface Context {
+  readonly topics: Topics
+  readonly settings: ServerSettings
+  readonly metrics: Metrics
+  /** Waits that end when the service stops. */
+  readonly waits: Waits
+}
+
+export type App = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+/** The requests that wait for something: a stop ends them all, so that each is answered. */
+export class Waits {
+  readonly #waiting = new Set<AbortController>()
+  #isStopping = false
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  get isStopping(): boolean {
+    return this.#isStopping
+  }
+
+  begin(): AbortController {
+    const wait = new AbortController()
+    if (this.#isStopping) wait.abort()
+    this.#waiting.add(wait)
+    return wait
+  }
+
+  end(wait: AbortController): void {
+    this.#waiting.delete(wait)
+  }
+
+  stop(): void {
+    this.#isStopping = true
+    for (const wait of this.#waiting) wait.abort()
+  }
+}

@@ -1,0 +1,97 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Topics } from '../topics/topics.js'
+
+/** Of so many topics the sizes are measured; more would make each scrape expensive. */
+const MOST_TOPICS = 100
+const STATES = ['visible', 'delayed', 'inFlight', 'dead'] as const
+
+/** What the service measures, each instance for itself; the sizes of topics are the same on all. */
+export class Metrics {
+  readonly registry = new Registry()
+  readonly requests = new Histogram({
+    name: 'redelayed_http_request_duration_seconds',
+    help: 'Time until a request was answered; waits of receives count.',
+    labelNames: ['method', 'route', 'status'] as const,
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
+    registers: [this.registry],
+  })
+  readonly pushed = new Counter({
+    name: 'redelayed_messages_pushed_total',
+    help: 'Messages of pushes by what became of them; refused: they were not accepted.',
+    labelNames: ['outcome'] as const,
+    registers: [this.registry],
+  })
+  readonly received = new Counter({
+    name: 'redelayed_messages_received_total',
+    help: 'Messages that receives answered.',
+    registers: [this.registry],
+  })
+  readonly givenBack = new Counter({
+    name: 'redelayed_messages_given_back_total',
+    help: 'Messages whose client hung up before it had them.',
+    registers: [this.registry],
+  })
+  readonly lateness = new Histogram({
+    name: 'redelayed_lateness_seconds',
+    help: 'From the due time of the first message of a receive until it was handed out; grows with a backlog.',
+    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60, 600],
+    registers: [this.registry],
+  })
+  readonly leases = new Counter({
+    name: 'redelayed_leases_total',
+    help: 'Answers to leases.',
+    labelNames: ['operation', 'answer'] as const,
+    registers: [this.registry],
+  })
+  readonly waiting = new Gauge({
+    name: 'redelayed_waiting_receives',
+    help: 'Receives that wait for messages.',
+    registers: [this.registry],
+  })
+  readonly streams = new Gauge({
+    name: 'redelayed_event_streams',
+    help: 'Clients of /v1/events.',
+    registers: [this.registry],
+  })
+  readonly #sizes = new Gauge({
+    name: 'redelayed_topic_messages',
+    help: `Messages of each topic by state, of the first ${MOST_TOPICS} topics by name.`,
+    labelNames: ['topic', 'state'] as const,
+    registers: [this.registry],
+  })
+  readonly #oldest = new Gauge({
+    name: 'redelayed_topic_oldest_visible_seconds',
+    help: 'For how long the first visible message of each topic has been waiting.',
+    labelNames: ['topic'] as const,
+    registers: [this.registry],
+  })
+
+  /** The text of a scrape. */
+  async text(topics: Topics): Promise<string> {
+    await this.#measure(topics)
+    return this.registry.metrics()
+  }
+
+  async #measure(topics: Topics): Promise<void> {
+    const names = (await topics.list()).slice(0, MOST_TOPICS).map(({ name }) => name)
+    const counted = await Promise.all(
+      names.map(
+        async (name) =>
+          [
+            name,
+            await topics.open(name).then(
+              (topic) => topic.counts(),
+              () => undefined,
+            ),
+          ] as const,
+      ),
+    )
+    this.#sizes.reset()
+    this.#oldest.reset()
+    for (const [topic, counts] of counted) {
+      if (counts === undefined) continue // deleted a moment ago
+      for (const state of STATES) this.#sizes.set({ topic, state }, counts[state])
+      this.#oldest.set({ topic }, counts.oldestMs / 1_000)
+    }
+  }
+}

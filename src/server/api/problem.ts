@@ -1,0 +1,174 @@
+import {
+  AuthError,
+  ChangesBehindError,
+  CommandError,
+  ConnectionError,
+  InvalidArgumentError,
+  OperationDisabledError,
+  PayloadTooLargeError,
+  QueueFullError,
+  ReadOnlyError,
+  RedelayedError,
+  ShutdownError,
+  UnsupportedServerError,
+} from 'redelayed'
+import { JournalError } from '../errors.js'
+import { TopicError, type TopicErrorCode } from '../topics/errors.js'
+
+/** What can be wrong with a request: a status and a title each. The codes stay. */
+export const PROBLEMS = {
+  'invalid-request': [400, 'The request is not what the operation takes'],
+  'malformed-json': [400, 'The body is not JSON'],
+  'invalid-utf8': [400, 'The body is not UTF-8'],
+  'json-too-deep': [400, 'The body nests too deep'],
+  'json-too-many-values': [400, 'The body has too many values'],
+  'forbidden-key': [400, 'The body has a key that is not allowed'],
+  'repeated-key': [400, 'The body has a key twice'],
+  'unsafe-number': [400, 'The body has a number that would not arrive as it was sent'],
+  'invalid-topic': [400, 'Not a name that a topic can have'],
+  'invalid-message': [400, 'The message is not what a topic takes'],
+  'invalid-lease': [400, 'Not a lease'],
+  'invalid-cursor': [400, 'Not a cursor of this listing'],
+  unauthorized: [401, 'The key is missing or unknown'],
+  forbidden: [403, 'The key may not do this'],
+  'not-found': [404, 'There is nothing at this path'],
+  'topic-not-found': [404, 'There is no such topic'],
+  'message-not-found': [404, 'There is no such message'],
+  'request-timeout': [408, 'The request took too long to arrive'],
+  'topic-not-empty': [409, 'The topic has messages'],
+  'topic-shards': [409, 'The number of shards stays'],
+  'topic-paused': [409, 'The topic is paused'],
+  'message-in-flight': [409, 'A consumer has the message'],
+  'no-events': [409, 'The topic keeps no events'],
+  'not-with-journal': [409, 'Not where the service has a journal'],
+  'message-too-large': [413, 'The message is too large'],
+  'body-too-large': [413, 'The body is too large'],
+  'unsupported-media-type': [415, 'The body is of a type that the operation does not take'],
+  'idempotency-mismatch': [422, 'The idempotency key came with another message'],
+  'rate-limited': [429, 'Too many requests of this key'],
+  'topic-full': [429, 'The topic holds as many messages as it may'],
+  'too-many-topics': [429, 'There are as many topics as there may be'],
+  'too-many-streams': [429, 'There are as many event streams as there may be'],
+  'headers-too-large': [431, 'The headers are too large'],
+  'internal-error': [500, 'The service failed'],
+  'redis-unavailable': [503, 'Redis does not answer'],
+  'redis-refused': [503, 'Redis refused the command'],
+  'journal-unavailable': [503, 'The journal does not answer'],
+  'changes-behind': [503, 'Too many changes wait to be read'],
+  'shutting-down': [503, 'The service is stopping'],
+} as const satisfies Record<string, readonly [status: number, title: string]>
+
+export type ProblemCode = keyof typeof PROBLEMS
+
+/** RFC 9457. */
+export interface Problem {
+  readonly type: string
+  readonly title: string
+  readonly status: number
+  readonly code: ProblemCode
+  readonly detail?: string
+  /** Of the request; the log has it too. */
+  readonly requestId?: string
+  /** Parts of the request that are wrong. */
+  readonly errors?: readonly { readonly path: string; readonly message: string }[]
+}
+
+/** What a handler throws for an answer that is a problem. */
+export class BadRequest extends Error {
+  readonly code: ProblemCode
+  readonly errors: Problem['errors']
+
+  constructor(code: ProblemCode, detail: string, errors?: Problem['errors']) {
+    super(detail)
+    this.code = code
+    this.errors = errors
+  }
+}
+
+export function problem(code: ProblemCode, detail?: string, more: Pick<Problem, 'requestId' | 'errors'> = {}): Problem {
+  const [status, title] = PROBLEMS[code]
+  return { type: `urn:redelayed:problem:${code}`, title, status, code, ...(detail && { detail }), ...more }
+}
+
+const OF_TOPICS: Record<TopicErrorCode, ProblemCode> = {
+  ERR_TOPIC_NAME: 'invalid-topic',
+  ERR_TOPIC_NOT_FOUND: 'topic-not-found',
+  ERR_TOPIC_NOT_EMPTY: 'topic-not-empty',
+  ERR_TOPIC_SHARDS: 'topic-shards',
+  ERR_TOO_MANY_TOPICS: 'too-many-topics',
+  ERR_MESSAGE_NOT_FOUND: 'message-not-found',
+  ERR_MESSAGE_IN_FLIGHT: 'message-in-flight',
+  ERR_MESSAGE_INVALID: 'invalid-message',
+  ERR_MESSAGE_TOO_LARGE: 'message-too-large',
+  ERR_IDEMPOTENCY_MISMATCH: 'idempotency-mismatch',
+  ERR_LEASE: 'invalid-lease',
+  ERR_NO_EVENTS: 'no-events',
+  ERR_CURSOR: 'invalid-cursor',
+  ERR_NOT_WITH_JOURNAL: 'not-with-journal',
+}
+
+/** What Fastify itself refuses. */
+const OF_FASTIFY: Readonly<Record<string, ProblemCode>> = {
+  FST_ERR_VALIDATION: 'invalid-request',
+  FST_ERR_BAD_URL: 'invalid-request',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body-too-large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported-media-type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid-request',
+  FST_ERR_CTP_EMPTY_TYPE: 'unsupported-media-type',
+  FST_ERR_MAX_PARAM_LENGTH: 'invalid-request',
+}
+
+interface FastifyFailure {
+  readonly code?: string
+  readonly message: string
+  readonly validation?: readonly { readonly instancePath: string; readonly message?: string }[]
+  readonly validationContext?: string
+}
+
+/** The problem that an error is. What a client may not know, such as addresses, is not in it. */
+export function problemOf(thrown: unknown): Problem {
+  if (thrown instanceof BadRequest)
+    return problem(thrown.code, thrown.message, thrown.errors && { errors: thrown.errors })
+  if (thrown instanceof TopicError) return problem(OF_TOPICS[thrown.code], plain(thrown))
+  if (thrown instanceof JournalError) {
+    if (thrown.code === 'ERR_JOURNAL_TOO_LARGE') return problem('message-too-large', thrown.message)
+    return problem('journal-unavailable', 'nothing was accepted; try again later')
+  }
+  if (thrown instanceof RedelayedError) return ofLibrary(thrown)
+  const { code = '', message, validation, validationContext } = thrown as FastifyFailure
+  const known = OF_FASTIFY[code]
+  if (known === undefined) return problem('internal-error')
+  if (validation === undefined) return problem(known, message)
+  const errors = validation.slice(0, 20).map(({ instancePath, message: what = 'is wrong' }) => {
+    return { path: `${validationContext ?? 'body'}${instancePath}`, message: what }
+  })
+  return problem(known, `${errors[0]?.path ?? 'body'} ${errors[0]?.message ?? ''}`, { errors })
+}
+
+function ofLibrary(error: RedelayedError): Problem {
+  if (error instanceof InvalidArgumentError) return problem('invalid-request', plain(error))
+  if (error instanceof PayloadTooLargeError) return problem('message-too-large', plain(error))
+  if (error instanceof QueueFullError) return problem('topic-full', plain(error))
+  if (error instanceof OperationDisabledError) return problem('topic-paused', 'pushing is paused')
+  if (error instanceof ChangesBehindError) return problem('changes-behind', plain(error))
+  if (error instanceof ShutdownError) return problem('shutting-down')
+  if (error instanceof ConnectionError) {
+    const isSure = error.outcome === 'not-applied'
+    return problem(
+      'redis-unavailable',
+      isSure
+        ? 'nothing was done'
+        : 'it is not known whether it was done; the same request again is safe with an id or an Idempotency-Key',
+    )
+  }
+  if (error instanceof CommandError || error instanceof AuthError || error instanceof ReadOnlyError)
+    return problem('redis-refused')
+  if (error instanceof UnsupportedServerError) return problem('redis-refused', plain(error))
+  return problem('internal-error')
+}
+
+/** The message without the name of the queue in front, which the path has. */
+function plain({ message, queue }: RedelayedError): string {
+  const prefix = queue === undefined ? '' : `queue ${JSON.stringify(queue)}: `
+  return message.startsWith(prefix) ? message.slice(prefix.length) : message
+}

@@ -1,0 +1,129 @@
+import type { ServerResponse } from 'node:http'
+import type { ChangePosition, MessageChange } from 'redelayed'
+import { Type } from 'typebox'
+import { assertKept, watchTopics, type WatchEvent } from '../../topics/watch.js'
+import { assertCovers } from '../authorize.js'
+import type { App, Context } from '../context.js'
+import { BadRequest } from '../problem.js'
+import { TOPIC_NAME } from '../../topics/topic-name.js'
+
+/** Of so many queues the positions go into the id of an event. */
+const MOST_POSITIONS = 20
+const BEAT_MS = 15_000
+
+/** What happens to messages, as server-sent events. */
+export function eventRoutes(app: App, { topics, settings, metrics, waits }: Context): void {
+  let streams = 0
+
+  app.get(
+    '/v1/events',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags: ['events'],
+        operationId: 'watchEvents',
+        summary: 'What happens to the messages of some topics, on all instances, as server-sent events',
+        querystring: Type.Object({
+          topic: Type.Array(Type.String({ pattern: TOPIC_NAME }), { minItems: 1, maxItems: 50 }),
+        }),
+        produces: ['text/event-stream'],
+      },
+    },
+    async (request, reply) => {
+      const names = [...new Set(request.query.topic)]
+      for (const name of names) assertCovers(request.apiKey, name)
+      const watched = await Promise.all(names.map((name) => topics.open(name)))
+      assertKept(watched)
+      if (streams >= settings.maxEventStreams)
+        throw new BadRequest('too-many-streams', `there can be ${settings.maxEventStreams}`)
+      const positions = readPositions(request.headers['last-event-id'])
+
+      void reply.hijack()
+      const { raw } = reply
+      raw.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+      })
+      raw.write(': the events begin here\n\n')
+      const waiting = waits.begin()
+      raw.once('close', () => waiting.abort())
+      const beat = setInterval(() => raw.write(':\n\n'), BEAT_MS)
+      streams++
+      metrics.streams.inc()
+      try {
+        await watchTopics(watched, {
+          from: (topic, shard) => positions.get(`${topic}/${shard}`),
+          sink: (event) => send(raw, event, positions),
+          signal: waiting.signal,
+          onError: (error) => request.log.warn(error, 'the events of a topic cannot be read; they are tried again'),
+        })
+      } catch (thrown) {
+        request.log.error(thrown, 'events ended')
+      } finally {
+        clearInterval(beat)
+        waits.end(waiting)
+        streams--
+        metrics.streams.dec()
+        raw.end()
+      }
+    },
+  )
+}
+
+/** Resolves when the client has room for more. */
+async function send(raw: ServerResponse, event: WatchEvent, positions: Map<string, ChangePosition>): Promise<void> {
+  if (raw.destroyed || raw.writableEnded) return
+  const hasRoom = raw.write(event.kind === 'lost' ? lostText(event) : changesText(event, positions))
+  if (!hasRoom) {
+    await new Promise<void>((resolve) => {
+      const go = (): void => {
+        raw.off('drain', go)
+        raw.off('close', go)
+        resolve()
+      }
+      raw.once('drain', go)
+      raw.once('close', go)
+    })
+  }
+}
+
+function lostText({ topic, shard, reason }: WatchEvent & { kind: 'lost' }): string {
+  return `event: lost\ndata: ${JSON.stringify({ topic, shard, reason })}\n\n`
+}
+
+/** An event for each change; only the last one of a batch has an id, so that a client that comes back gets whole batches. */
+function changesText(
+  { topic, shard, batch }: WatchEvent & { kind: 'changes' },
+  positions: Map<string, ChangePosition>,
+): string {
+  positions.set(`${topic}/${shard}`, batch.position)
+  const id = positions.size > MOST_POSITIONS ? '' : `id: ${positionsText(positions)}\n`
+  return batch.changes
+    .map((change, at) => {
+      const data = JSON.stringify({ topic, at: batch.at, ...shownChange(change) })
+      return `event: ${change.change}\n${at === batch.changes.length - 1 ? id : ''}data: ${data}\n\n`
+    })
+    .join('')
+}
+
+/** Without payloads: a reader of events need not be allowed to read them. */
+function shownChange({ change, id, attempt, dueAt, priority, error }: MessageChange) {
+  return { change, id, attempt, dueAt, priority, error }
+}
+
+function positionsText(positions: ReadonlyMap<string, ChangePosition>): string {
+  return Array.from(positions, ([key, { epoch, id }]) => `${key}=${epoch}:${id}`).join(',')
+}
+
+/** What is none of ours is passed over: then the events begin now. */
+function readPositions(given: string | string[] | undefined): Map<string, ChangePosition> {
+  const positions = new Map<string, ChangePosition>()
+  for (const part of String(given ?? '')
+    .split(',')
+    .slice(0, MOST_POSITIONS)) {
+    const [, key = '', epoch = '', id = ''] = /^([^=]+\/\d+)=([A-Za-z0-9_-]+):(\d+-\d+)$/.exec(part) ?? []
+    if (key !== '') positions.set(key, { epoch, id })
+  }
+  return positions
+}

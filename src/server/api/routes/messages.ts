@@ -1,0 +1,235 @@
+import { RedelayedError } from 'redelayed'
+import { Type } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { cursorText, readCursor } from '../../topics/cursor.js'
+import { timeOf, type NewMessage, type Pushed } from '../../topics/new-message.js'
+import { changedBody } from '../../topics/topic.js'
+import { Lines, readAlsoLines } from '../content.js'
+import type { App, Context } from '../context.js'
+import { BadRequest, problemOf, type Problem } from '../problem.js'
+import * as schemas from '../schemas.js'
+import { readJson } from '../strict-json.js'
+import { isSet } from './topics.js'
+
+/** Room for what a message has beside its body, and for its JSON. */
+const BESIDE_BODY = 262_144
+
+const tags = ['messages']
+const message = Compile(schemas.MessageInput)
+
+/** Messages: pushed, shown, changed, removed. */
+export function messageRoutes(app: App, { topics, settings, metrics }: Context): void {
+  // the body can be base64
+  const bodyLimit = Math.ceil((settings.maxMessageBytes * 4) / 3) + BESIDE_BODY
+
+  app.post(
+    '/v1/topics/:topic/messages',
+    {
+      config: { scope: 'push' },
+      bodyLimit,
+      schema: {
+        tags,
+        operationId: 'pushMessage',
+        summary: 'Push a message; 200 where one of its id is there and stays, or was postponed',
+        params: schemas.TopicParams,
+        headers: Type.Object({ 'idempotency-key': Type.Optional(Type.String({ minLength: 1, maxLength: 255 })) }),
+        body: schemas.MessageInput,
+        response: { 200: schemas.PushedOutput, 201: schemas.PushedOutput },
+      },
+    },
+    async (request, reply) => {
+      const { topic } = request.params
+      const key = request.headers['idempotency-key']
+      const given = request.body as NewMessage
+      let pushed: Pushed | RedelayedError | undefined
+      if (key === undefined) [pushed] = await topics.push(topic, [given])
+      else {
+        const once = await topics.pushOnce(topic, given, { key, owner: request.apiKey.id })
+        if (once.isRepeated) void reply.header('Idempotency-Replayed', 'true')
+        pushed = once.pushed
+      }
+      if (pushed === undefined || pushed instanceof RedelayedError) {
+        metrics.pushed.inc({ outcome: 'refused' })
+        throw pushed ?? new Error('there is no result')
+      }
+      metrics.pushed.inc({ outcome: pushed.outcome })
+      void reply.header('Location', `/v1/topics/${encodeURIComponent(topic)}/messages/${encodeURIComponent(pushed.id)}`)
+      return reply.code(pushed.outcome === 'kept' || pushed.outcome === 'postponed' ? 200 : 201).send(pushed)
+    },
+  )
+
+  void app.register(async (scope) => {
+    readAlsoLines(scope)
+    batchRoute(scope, { topics, settings, metrics })
+  })
+
+  app.get(
+    '/v1/topics/:topic/messages/:id',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'getMessage',
+        summary: 'A message, also a dead letter',
+        params: schemas.MessageParams,
+        response: { 200: schemas.MessageOutput },
+      },
+    },
+    async ({ params: { topic, id } }) => (await topics.open(topic)).get(id),
+  )
+
+  app.patch(
+    '/v1/topics/:topic/messages/:id',
+    {
+      config: { scope: 'push' },
+      bodyLimit,
+      schema: {
+        tags,
+        operationId: 'changeMessage',
+        summary: 'Give a message that no consumer has another time, priority or body',
+        params: schemas.MessageParams,
+        body: schemas.MessageChange,
+        response: { 200: schemas.MessageOutput },
+      },
+    },
+    async (request) => {
+      const { delay, dueAt, priority, body } = request.body
+      if (delay !== undefined && dueAt !== undefined)
+        throw new BadRequest('invalid-message', 'dueAt: expected one of delay and dueAt')
+      const change = {
+        delay,
+        priority,
+        dueAt: dueAt === undefined ? undefined : timeOf('dueAt', dueAt),
+        body: 'body' in request.body ? changedBody(body) : undefined,
+      }
+      const topic = await topics.open(request.params.topic)
+      return topic.change(request.params.id, change, settings.maxMessageBytes)
+    },
+  )
+
+  app.delete(
+    '/v1/topics/:topic/messages/:id',
+    {
+      config: { scope: 'push' },
+      schema: {
+        tags,
+        operationId: 'removeMessage',
+        summary: 'Remove a message that no consumer has, or by force one that a consumer has',
+        params: schemas.MessageParams,
+        querystring: Type.Object({ force: schemas.Flag }),
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      const topic = await topics.open(request.params.topic)
+      await topic.remove(request.params.id, isSet(request.query.force))
+      return reply.code(204).send(null)
+    },
+  )
+
+  for (const [path, isDead] of [
+    ['messages', false],
+    ['dead-letters', true],
+  ] as const) {
+    app.get(
+      `/v1/topics/:topic/${path}`,
+      {
+        config: { scope: 'read' },
+        schema: {
+          tags,
+          operationId: isDead ? 'listDeadLetters' : 'listMessages',
+          summary: `The ${isDead ? 'dead letters' : 'messages'} by priority and time, in pages; while others push and receive some can be missing or come twice`,
+          params: schemas.TopicParams,
+          querystring: isDead ? schemas.PageQuery : schemas.MessagesQuery,
+          response: { 200: schemas.MessagePage },
+        },
+      },
+      async ({ params, query }) => {
+        const { cursor, limit = 100 } = query
+        const state = 'state' in query ? (query.state as 'visible' | 'delayed' | 'inFlight' | undefined) : undefined
+        const [shard, skip] = cursor === undefined ? [0, 0] : readCursor(cursor, ['number', 'number'])
+        const topic = await topics.open(params.topic)
+        const page = await topic.list({ state, isDead, shard: Number(shard), skip: Number(skip), limit })
+        return { messages: page.messages, ...(page.next && { cursor: cursorText([page.next.shard, page.next.skip]) }) }
+      },
+    )
+  }
+
+  app.post(
+    '/v1/topics/:topic/dead-letters/redrive',
+    {
+      config: { scope: 'admin', bodyIsOptional: true },
+      schema: {
+        tags,
+        operationId: 'redriveDeadLetters',
+        summary: 'Move dead letters back, where they begin anew: those of some ids, or the oldest',
+        params: schemas.TopicParams,
+        body: schemas.RedriveInput,
+        response: { 200: schemas.RedriveOutput },
+      },
+    },
+    async (request) => {
+      const { count = 100, ids } = request.body
+      const topic = await topics.open(request.params.topic)
+      return { redriven: await topic.redrive(count, ids) }
+    },
+  )
+}
+
+function batchRoute(app: App, { topics, settings, metrics }: Pick<Context, 'topics' | 'settings' | 'metrics'>): void {
+  app.post(
+    '/v1/topics/:topic/messages/batch',
+    {
+      config: { scope: 'push' },
+      bodyLimit: settings.maxBatchBytes,
+      schema: {
+        tags,
+        operationId: 'pushMessages',
+        summary: 'Push many messages, as JSON or as lines of JSON; each is accepted or refused by itself',
+        params: schemas.TopicParams,
+        consumes: ['application/json', 'application/x-ndjson'],
+        response: { 200: schemas.BatchOutput },
+      },
+    },
+    async (request) => {
+      const items = itemsOf(request.body, settings.maxBatch).map(checked)
+      const good = items.flatMap((item) => (item instanceof BadRequest ? [] : [item]))
+      const pushed = good.length === 0 ? [] : await topics.push(request.params.topic, good)
+      let at = 0
+      const results = items.map((item) => shown(item instanceof BadRequest ? item : pushed[at++]))
+      for (const result of results) metrics.pushed.inc({ outcome: 'problem' in result ? 'refused' : result.outcome })
+      return { results, failed: results.filter((result) => 'problem' in result).length }
+    },
+  )
+}
+
+/** What stands in the body: a list, `{ messages }`, or lines. */
+function itemsOf(body: unknown, most: number): readonly unknown[] {
+  const list = body instanceof Lines ? body.lines : Array.isArray(body) ? body : listIn(body)
+  if (!Array.isArray(list) || list.length === 0)
+    throw new BadRequest('invalid-request', 'expected an array of messages, or { "messages": [...] }')
+  if (list.length > most)
+    throw new BadRequest('invalid-request', `expected at most ${most} messages, got ${list.length}`)
+  return list as unknown[]
+}
+
+function listIn(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || Object.keys(body).join() !== 'messages') return undefined
+  return (body as { messages: unknown }).messages
+}
+
+function checked(item: unknown): NewMessage | BadRequest {
+  try {
+    const value = item instanceof Uint8Array ? readJson(Buffer.from(item)) : item
+    if (message.Check(value)) return value
+    const [first] = message.Errors(value)
+    return new BadRequest('invalid-request', `message${first?.instancePath ?? ''} ${first?.message ?? 'is wrong'}`)
+  } catch (thrown) {
+    if (thrown instanceof BadRequest) return thrown
+    throw thrown
+  }
+}
+
+function shown(result: Pushed | RedelayedError | BadRequest | undefined): Pushed | { problem: Problem } {
+  return result === undefined || result instanceof Error ? { problem: problemOf(result) } : result
+}

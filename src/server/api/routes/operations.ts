@@ -1,0 +1,57 @@
+import { Type } from 'typebox'
+import type { App, Context } from '../context.js'
+import { BadRequest } from '../problem.js'
+
+const PING_MS = 2_000
+
+/** For those who run the service: is it alive, can it work, what does it measure. */
+export function operationRoutes(app: App, { topics, metrics, waits }: Context): void {
+  const tags = ['operations']
+  const status = Type.Object({ status: Type.String() })
+
+  app.get(
+    '/livez',
+    {
+      schema: { tags, operationId: 'isAlive', summary: 'The process answers', security: [], response: { 200: status } },
+    },
+    async () => ({ status: 'ok' }),
+  )
+
+  app.get(
+    '/readyz',
+    {
+      schema: {
+        tags,
+        operationId: 'isReady',
+        summary: 'Redis answers, and the service is not stopping',
+        security: [],
+        response: { 200: status },
+      },
+    },
+    async () => {
+      if (waits.isStopping) throw new BadRequest('shutting-down', 'the service is stopping')
+      await within(PING_MS, topics.ping())
+      return { status: 'ok' }
+    },
+  )
+
+  app.get(
+    '/metrics',
+    {
+      config: { scope: 'read' },
+      schema: { tags, operationId: 'metrics', summary: 'Prometheus metrics', produces: ['text/plain'] },
+    },
+    async (_request, reply) => {
+      const text = await metrics.text(topics)
+      return reply.header('Content-Type', metrics.registry.contentType).send(text)
+    },
+  )
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new BadRequest('redis-unavailable', `no answer within ${ms} ms`)), ms)
+  })
+  await Promise.race([work, late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,144 @@
+import { Type } from 'typebox'
+import { cursorText, readCursor } from '../../topics/cursor.js'
+import type { TopicRecord } from '../../topics/registry.js'
+import { covers } from '../api-keys.js'
+import type { App, Context } from '../context.js'
+import * as schemas from '../schemas.js'
+
+/** Topics: made, shown, paused, emptied, deleted. */
+export function topicRoutes(app: App, { topics }: Context): void {
+  const tags = ['topics']
+  const params = schemas.TopicParams
+
+  app.put(
+    '/v1/topics/:topic',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags,
+        operationId: 'putTopic',
+        summary: 'Make a topic, or give it other settings; what is left out has its default',
+        params,
+        body: schemas.TopicInput,
+        response: { 200: schemas.TopicOutput, 201: schemas.TopicOutput },
+      },
+    },
+    async (request, reply) => {
+      const { topic, createdAt, isNew } = await topics.put(request.params.topic, request.body)
+      void reply.code(isNew ? 201 : 200)
+      return { name: topic.name, createdAt, settings: topic.settings }
+    },
+  )
+
+  app.get(
+    '/v1/topics/:topic',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'getTopic',
+        summary: 'The settings of a topic, and how many messages it has',
+        params,
+        response: { 200: schemas.TopicOutput },
+      },
+    },
+    async (request) => {
+      const { topic, createdAt } = await topics.get(request.params.topic)
+      return { name: topic.name, createdAt, settings: topic.settings, counts: await topic.counts() }
+    },
+  )
+
+  app.delete(
+    '/v1/topics/:topic',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags,
+        operationId: 'deleteTopic',
+        summary: 'Delete a topic without messages, or by force with them',
+        params,
+        querystring: Type.Object({ force: schemas.Flag }),
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      await topics.delete(request.params.topic, isSet(request.query.force))
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.get(
+    '/v1/topics',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'listTopics',
+        summary: 'The topics of the key by name, in pages',
+        querystring: schemas.PageQuery,
+        response: { 200: schemas.TopicPage },
+      },
+    },
+    async ({ query: { cursor, limit = 100 }, apiKey }) => {
+      const [after] = cursor === undefined ? [''] : readCursor(cursor, ['string'])
+      const all = (await topics.list()).filter(({ name }) => name > String(after) && covers(apiKey, name))
+      const page = all.slice(0, limit)
+      const last = page.at(-1)
+      return {
+        topics: page.map(shown),
+        ...(last !== undefined && all.length > limit && { cursor: cursorText([last.name]) }),
+      }
+    },
+  )
+
+  for (const verb of ['pause', 'resume'] as const) {
+    app.post(
+      `/v1/topics/:topic/${verb}`,
+      {
+        config: { scope: 'admin', bodyIsOptional: true },
+        schema: {
+          tags,
+          operationId: `${verb}Topic`,
+          summary: verb === 'pause' ? 'From now on consumers get nothing, or pushes are refused' : 'End a pause',
+          params,
+          body: schemas.PauseInput,
+          response: { 200: Type.Object({ what: Type.String() }) },
+        },
+      },
+      async (request) => {
+        const { what = 'receive' } = request.body
+        const topic = await topics.open(request.params.topic)
+        await topic[verb](what)
+        return { what }
+      },
+    )
+  }
+
+  app.post(
+    '/v1/topics/:topic/purge',
+    {
+      config: { scope: 'admin', bodyIsOptional: true },
+      schema: {
+        tags,
+        operationId: 'purgeTopic',
+        summary: 'Remove all messages, those of consumers too, or all dead letters',
+        params,
+        body: schemas.PurgeInput,
+        response: { 200: schemas.PurgeOutput },
+      },
+    },
+    async (request) => {
+      const topic = await topics.open(request.params.topic)
+      return { purged: await topic.purge(request.body.what ?? 'messages') }
+    },
+  )
+}
+
+function shown({ name, record }: { name: string; record: TopicRecord }) {
+  return { name, createdAt: record.createdAt, settings: record.settings }
+}
+
+/** `?force` and `?force=true`. */
+export function isSet(flag: boolean | '' | undefined): boolean {
+  return flag === true || flag === ''
+}

@@ -1,0 +1,250 @@
+import { Type, type TSchema } from 'typebox'
+import { TOPIC_NAME } from '../topics/topic-name.js'
+
+const closed = { additionalProperties: false } as const
+const DAY_MS = 86_400_000
+/** Some 27,000 years; sums of it and a time stay exact. */
+const MAX_MS = 10_000_000 * DAY_MS
+
+const Ms = (description: string, minimum = 0) =>
+  Type.Integer({ minimum, maximum: MAX_MS, description: `${description}, in milliseconds` })
+const Time = (description: string) => Type.Number({ description: `${description}, epoch milliseconds` })
+const OrNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const TopicParams = Type.Object({ topic: Type.String({ pattern: TOPIC_NAME }) })
+export const MessageParams = Type.Object({
+  topic: Type.String({ pattern: TOPIC_NAME }),
+  id: Type.String({ minLength: 1, maxLength: 600 }),
+})
+
+const settings = {
+  shards: Type.Integer({
+    minimum: 1,
+    maximum: 256,
+    description: 'Over how many queues the messages are spread; it stays',
+  }),
+  visibilityTimeout: Ms('How long a consumer has a message', 1),
+  deliveryLimit: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'After so many deliveries a message is a dead letter',
+  }),
+  timeToLive: OrNull(Ms('Messages that nobody handled so long after they were due are removed', 1)),
+  delay: Ms('Of messages that say nothing of their own'),
+  maxSize: OrNull(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'How many messages there can be, of each shard',
+    }),
+  ),
+  deadLetters: Type.Boolean({ description: 'Whether messages that fail too often are kept' }),
+  retryDelays: Type.Array(Ms('Before the next delivery'), {
+    minItems: 1,
+    maxItems: 100,
+    description:
+      'How long a message waits that was given back without a delay, after its first, second … delivery; the last one repeats',
+  }),
+  events: Type.Boolean({ description: 'Whether what happens is kept for /v1/events' }),
+}
+
+export const TopicInput = Type.Partial(Type.Object(settings, closed))
+
+export const Counts = Type.Object({
+  total: Type.Integer(),
+  visible: Type.Integer(),
+  delayed: Type.Integer(),
+  inFlight: Type.Integer(),
+  dead: Type.Integer(),
+  oldestMs: Type.Number({ description: 'For how long the first visible message has been waiting' }),
+})
+
+export const TopicOutput = Type.Object({
+  name: Type.String(),
+  createdAt: Time('When it was made'),
+  settings: Type.Object(settings),
+  counts: Type.Optional(Counts),
+})
+
+export const TopicPage = Type.Object({ topics: Type.Array(TopicOutput), cursor: Type.Optional(Type.String()) })
+
+const Headers = Type.Record(Type.String({ minLength: 1, maxLength: 256 }), Type.String({ maxLength: 8_192 }), {
+  maxProperties: 100,
+})
+
+const content = {
+  body: Type.Optional(Type.Unknown({ description: 'Any JSON value' })),
+  bodyBase64: Type.Optional(Type.String({ description: 'Bytes, in the place of a JSON value' })),
+}
+
+const when = {
+  delay: Type.Optional(Ms('It is due so long after it was accepted')),
+  dueAt: Type.Optional(
+    Type.Union(
+      [
+        Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 }),
+        Type.String({ format: 'date-time', maxLength: 40 }),
+      ],
+      {
+        description: 'In the place of a delay: epoch milliseconds, or a time of ISO 8601',
+      },
+    ),
+  ),
+  priority: Type.Optional(Type.Integer({ minimum: 0, maximum: 9, description: '9 is the highest' })),
+}
+
+export const MessageInput = Type.Object(
+  {
+    id: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: 'Default: a UUID of version 7' })),
+    bizKey: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
+    ...when,
+    timeToLive: Type.Optional(Ms('It is removed when nobody handled it so long after it was due', 1)),
+    deliveryLimit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    ...content,
+    headers: Type.Optional(Headers),
+    existing: Type.Optional(
+      Type.Enum(['keep', 'replace', 'postpone'], { description: 'What happens when the id is there' }),
+    ),
+  },
+  closed,
+)
+
+export const MessageChange = Type.Object({ ...when, body: content.body }, { ...closed, minProperties: 1 })
+
+export const PushedOutput = Type.Object({
+  id: Type.String(),
+  outcome: Type.Enum(['added', 'replaced', 'postponed', 'kept', 'journalled']),
+  dueAt: Type.Optional(Time('When it is due; not of a message that was kept')),
+})
+
+export const ProblemOutput = Type.Object(
+  {
+    type: Type.String(),
+    title: Type.String(),
+    status: Type.Integer(),
+    code: Type.String({ description: 'Stays the same; for programs' }),
+    detail: Type.Optional(Type.String()),
+    requestId: Type.Optional(Type.String()),
+    errors: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
+  },
+  { description: 'RFC 9457' },
+)
+
+export const BatchInput = Type.Object(
+  { messages: Type.Array(Type.Unknown(), { minItems: 1, description: 'Each as for a single push' }) },
+  closed,
+)
+
+export const BatchOutput = Type.Object({
+  results: Type.Array(Type.Unknown(), {
+    description: 'Of each message in order: as for a single push, or { problem }',
+  }),
+  failed: Type.Integer({ description: 'How many were not accepted' }),
+})
+
+const shown = {
+  ...content,
+  bizKey: Type.Optional(Type.String()),
+  headers: Type.Record(Type.String(), Type.String()),
+}
+
+const Failure = Type.Object({ attempt: Type.Integer(), at: Time('When'), reason: Type.String() })
+
+export const MessageOutput = Type.Object({
+  id: Type.String(),
+  state: Type.String({
+    description:
+      'visible, delayed, inFlight or dead; of the journal also accepted, handled, removed, expired, moved, refused',
+  }),
+  dueAt: Time('When it is, was, or will be again visible'),
+  priority: Type.Integer(),
+  attempts: Type.Integer({ description: 'How often it was delivered' }),
+  expiresAt: OrNull(Type.Number()),
+  failures: Type.Array(Failure),
+  ...shown,
+  flow: Type.Optional(
+    Type.Array(
+      Type.Object({
+        change: Type.String(),
+        at: Type.Number(),
+        attempt: OrNull(Type.Integer()),
+        error: OrNull(Type.String()),
+      }),
+      { description: 'What happened to it, where the service has a journal' },
+    ),
+  ),
+})
+
+export const MessagePage = Type.Object({ messages: Type.Array(MessageOutput), cursor: Type.Optional(Type.String()) })
+
+export const PageQuery = Type.Object({
+  cursor: Type.Optional(Type.String({ maxLength: 400 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
+})
+
+export const MessagesQuery = Type.Object({
+  ...PageQuery.properties,
+  state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight'])),
+})
+
+export const ReceiveInput = Type.Object(
+  {
+    max: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: 'At most so many; default 1' })),
+    wait: Type.Optional(Ms('How long to wait for the first one; default 0')),
+    visibilityTimeout: Type.Optional(Ms('How long this consumer has them; default: the topic says', 1)),
+  },
+  closed,
+)
+
+export const ReceiveOutput = Type.Object({
+  messages: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      lease: Type.String({ description: 'To acknowledge it with' }),
+      attempt: Type.Integer({ description: 'The number of this delivery, from 1' }),
+      priority: Type.Integer(),
+      dueAt: Time('When it was due'),
+      leasedUntil: Time('Until then no other consumer gets it'),
+      ...shown,
+    }),
+  ),
+})
+
+const Leases = Type.Array(Type.String({ minLength: 1, maxLength: 1_200 }), { minItems: 1, maxItems: 1_000 })
+
+export const AcknowledgeInput = Type.Object({ leases: Leases }, closed)
+export const ExtendInput = Type.Object({ leases: Leases, visibilityTimeout: Type.Optional(Ms('From now', 1)) }, closed)
+export const NegativeInput = Type.Object(
+  {
+    leases: Leases,
+    delay: Type.Optional(Ms('It is visible again after so long; default: the retryDelays of the topic')),
+    reject: Type.Optional(Type.Boolean({ description: 'It becomes a dead letter at once' })),
+    countAttempt: Type.Optional(Type.Boolean({ description: 'False: this delivery is no attempt' })),
+    error: Type.Optional(Type.String({ maxLength: 2_000, description: 'Why; kept with the message' })),
+  },
+  closed,
+)
+export const LeaseOutput = Type.Object({
+  results: Type.Array(Type.Enum(['ok', 'lost']), {
+    description: 'Of each lease in order; lost: it was not yours any more, and nothing was changed',
+  }),
+})
+
+export const PauseInput = Type.Object(
+  { what: Type.Optional(Type.Enum(['push', 'receive'], { description: 'Default receive' })) },
+  closed,
+)
+export const PurgeInput = Type.Object(
+  { what: Type.Optional(Type.Enum(['messages', 'dead-letters'], { description: 'Default messages' })) },
+  closed,
+)
+export const PurgeOutput = Type.Object({ purged: Type.Integer({ description: 'About how many there were' }) })
+export const RedriveInput = Type.Object(
+  {
+    count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'The oldest so many; default 100' })),
+    ids: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 600 }), { minItems: 1, maxItems: 500 })),
+  },
+  closed,
+)
+export const RedriveOutput = Type.Object({ redriven: Type.Integer() })
+export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')]))

@@ -1,0 +1,93 @@
+// `redelayed-server [--flags]`: the delay service.
+import { readFileSync } from 'node:fs'
+import { ConfigError, loadSettings } from '../config/load-settings.js'
+import { helpLines, type ServerSettings } from '../config/server-settings.js'
+import { startService, type Service } from '../service/service.js'
+
+const args = process.argv.slice(2)
+const { version } = JSON.parse(readFileSync(new URL(import.meta.resolve('redelayed-server/package.json')), 'utf8')) as {
+  version: string
+}
+
+if (args.includes('--help') || args.includes('-h')) help()
+else if (args.includes('--version')) console.log(version)
+else await main()
+
+async function main(): Promise<void> {
+  try {
+    const settings = loadSettings({ args: args.filter((arg) => arg !== '--check-config'), env: process.env })
+    if (args.includes('--check-config')) {
+      console.log('The configuration is fine.')
+      return
+    }
+    const service = await startService(settings, version)
+    greet(service, settings)
+    endWith(service)
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    process.exitCode = error instanceof ConfigError ? 2 : 1
+  }
+}
+
+function greet({ url, madeKey, keysPath, ownRedis }: Service, { dataDir }: ServerSettings): void {
+  const key = madeKey ?? '<your key>'
+  const lines = [`redelayed-server ${version} listens on ${url}`, '']
+  if (ownRedis !== undefined) {
+    lines.push(`Redis: ${ownRedis.what}. For production set --redis or REDIS_URL.`)
+    if (!ownRedis.isDurable)
+      lines.push('*** This emulator forgets all messages when it stops, and is slow. Use it for a look only. ***')
+    lines.push('')
+  }
+  if (madeKey === undefined) lines.push(`Keys: ${keysPath}; make one more with "redelayed-server key".`)
+  else lines.push(`Key (it is shown once; its hash is in ${keysPath}):`, `  ${madeKey}`)
+  const post = `curl -s -X POST -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json'`
+  lines.push(
+    '',
+    'Try it: push a message that is due in 5 seconds, wait for it, and acknowledge it with its lease.',
+    `  ${post} ${url}/v1/topics/orders/messages -d '{"delay":5000,"body":{"order":7}}'`,
+    `  ${post} ${url}/v1/topics/orders/receive -d '{"wait":10000}'`,
+    `  ${post} ${url}/v1/leases/acknowledge -d '{"leases":["<lease>"]}'`,
+    '',
+    `The API is described at ${url}/openapi.json.${ownRedis === undefined ? '' : ` The data are in ${dataDir}.`}`,
+  )
+  console.log(lines.join('\n'))
+}
+
+/** The first signal ends the service with patience, the second at once. */
+function endWith(service: Service): void {
+  let isEnding = false
+  const end = (code: number): void => {
+    if (isEnding) process.exit(1)
+    isEnding = true
+    service.close().then(
+      () => process.exit(code),
+      (error: unknown) => {
+        console.error(error)
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGINT', () => end(0))
+  process.on('SIGTERM', () => end(0))
+  service.failed.catch((error: unknown) => {
+    if (isEnding) return
+    console.error(error instanceof Error ? error.message : error)
+    end(1)
+  })
+}
+
+function help(): void {
+  const lines = [
+    'redelayed-server [flags]          the delay service',
+    'redelayed-server key [flags]      make an API key',
+    'redelayed-server journal <action> look after a journal; see "redelayed-server journal --help"',
+    '',
+    'Each setting is a flag, a variable (--max-batch: REDELAYED_MAX_BATCH) and a line of the file of --config (max-batch: 500).',
+    'Settings that can be secret also come from a file: --redis-file, REDELAYED_REDIS_FILE.',
+    '',
+    ...helpLines(),
+    '  --config <path>                    A file with settings, YAML or JSON.',
+    '  --check-config                     Say what is wrong with the settings, and end.',
+  ]
+  console.log(lines.join('\n'))
+}

@@ -1,0 +1,99 @@
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
+import { createApp } from '../api/app.js'
+import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
+import type { ServerSettings } from '../config/server-settings.js'
+import { Topics } from '../topics/topics.js'
+import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
+
+export interface Service {
+  /** Where it listens: `http://127.0.0.1:8080`. */
+  readonly url: string
+  /** The first key, where this start has made it. It is nowhere else. */
+  readonly madeKey: string | undefined
+  readonly keysPath: string
+  /** The Redis of its own, if it has one. */
+  readonly ownRedis: Pick<OwnRedis, 'what' | 'isDurable'> | undefined
+  /** Rejects when the service cannot go on. */
+  readonly failed: Promise<never>
+  /** Answers what waits, ends what runs within `shutdownTimeout`, and closes everything. */
+  close(): Promise<void>
+}
+
+/**
+ * Starts the delay service.
+ *
+ * @throws RedelayedError what it needs is not there; nothing is left open
+ */
+export async function startService(settings: ServerSettings, version: string): Promise<Service> {
+  const closers: (() => Promise<void>)[] = []
+  const closeAll = async (): Promise<void> => {
+    for (const close of closers.splice(0).reverse()) await close()
+  }
+  try {
+    const ownRedis = needsRedis(settings) ? await startRedis(settings.dataDir) : undefined
+    if (ownRedis !== undefined) closers.push(() => ownRedis.stop())
+
+    const client = connect(settings, ownRedis)
+    closers.push(() => client.shutdown())
+    const log: { error: (thrown: unknown) => void } = { error: () => undefined }
+    client.on('error', (error) => log.error(error))
+
+    const topics = new Topics(client, { ...settings, onError: (error) => log.error(error) })
+    closers.push(() => topics.stop())
+    await topics.start()
+
+    const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
+    const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
+    const keys = new ApiKeys(keysPath, (error) => log.error(error))
+
+    const { app, stopWaiting } = await createApp({ settings, topics, keys, version })
+    log.error = (thrown) => app.log.error(thrown)
+    closers.push(async () => {
+      stopWaiting()
+      await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
+    })
+    await app.listen({ host: settings.host, port: settings.port })
+    return {
+      url: urlOf(app.server.address() as AddressInfo),
+      madeKey,
+      keysPath,
+      ownRedis,
+      failed: ownRedis?.ended ?? new Promise<never>(() => undefined),
+      close: closeAll,
+    }
+  } catch (thrown) {
+    await closeAll()
+    throw thrown
+  }
+}
+
+function needsRedis({ redis, redisCluster }: ServerSettings): boolean {
+  return redis === undefined && redisCluster.length === 0
+}
+
+async function startRedis(dataDir: string): Promise<OwnRedis> {
+  const found = (await startOwnRedis(dataDir)) ?? (await startEmulator())
+  if (found !== undefined) return found
+  const ways = 'set --redis or REDIS_URL, or install redis-server or valkey-server'
+  throw new RedelayedError('ERR_NO_REDIS', `there is no Redis: ${ways}, or the npm package js-redis-server for a look`)
+}
+
+function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {
+  if (redisCluster.length > 0) return createClient({ cluster: redisCluster })
+  const url = redis ?? own?.url ?? ''
+  // the emulator answers some commands otherwise in RESP3
+  return createClient({ url, ...(own?.isDurable === false && { ioredis: { protocol: 2 } }) })
+}
+
+/** Ends requests by force when their time is over. */
+async function within(ms: number, closing: PromiseLike<unknown>, force: () => void): Promise<void> {
+  const timer = setTimeout(force, ms)
+  await closing
+  clearTimeout(timer)
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}

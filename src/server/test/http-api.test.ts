@@ -1,0 +1,587 @@
+/* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-call -- answers are JSON: each test says what it expects of them */
+import { expect } from 'chai'
+import { Redis } from 'ioredis'
+import { codecs, createClient } from 'redelayed'
+import { redisUrl } from '../../../test/support/redis.js'
+import { eventually } from './support/eventually.js'
+import { startTestService, type Answer, type TestService } from './support/service.js'
+
+const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+describe('the HTTP API', function () {
+  this.timeout(30_000)
+  let server: TestService
+  let topic: string
+  beforeEach(async () => {
+    server = await startTestService()
+    topic = server.topic()
+  })
+  afterEach(() => server.stop())
+
+  const ask: TestService['ask'] = (...args) => server.ask(...args)
+  const push = (message: object): Promise<Answer> => ask('POST', `/v1/topics/${topic}/messages`, message)
+  const receive = (how: object = {}): Promise<Answer> => ask('POST', `/v1/topics/${topic}/receive`, how)
+  const one = async (how: object = {}): Promise<any> => (await receive({ wait: 10_000, ...how })).body.messages[0]
+  const leases = (what: string, body: object): Promise<Answer> => ask('POST', `/v1/leases/${what}`, body)
+
+  function expectProblem(answer: Answer, status: number, code: string): void {
+    expect([answer.status, answer.body.code], JSON.stringify(answer.body)).to.deep.equal([status, code])
+    expect(answer.headers.get('content-type')).to.match(/^application\/problem\+json/)
+    expect(answer.body).to.include({ type: `urn:redelayed:problem:${code}`, status })
+    expect(answer.body.requestId).to.equal(answer.headers.get('x-request-id'))
+  }
+
+  describe('pushing and receiving', () => {
+    it('gives a consumer what was pushed, and removes it when it is acknowledged', async () => {
+      const before = Date.now()
+      const pushed = await push({ body: { order: 7 }, headers: { trace: 'x' }, bizKey: 'order:7', priority: 3 })
+      expect(pushed.status).to.equal(201)
+      expect(pushed.body.id).to.match(UUID_7)
+      expect(pushed.body).to.include({ outcome: 'added' })
+      expect(pushed.body.dueAt).to.be.within(before - 5_000, Date.now() + 5_000)
+      expect(pushed.headers.get('location')).to.equal(`/v1/topics/${topic}/messages/${pushed.body.id}`)
+      const message = await one()
+      expect(message).to.deep.include({
+        id: pushed.body.id,
+        body: { order: 7 },
+        headers: { trace: 'x' },
+        bizKey: 'order:7',
+      })
+      expect(message).to.include({ attempt: 1, priority: 3 })
+      expect((await leases('acknowledge', { leases: [message.lease] })).body).to.deep.equal({ results: ['ok'] })
+      expect((await leases('acknowledge', { leases: [message.lease] })).body).to.deep.equal({ results: ['lost'] })
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts).to.include({ total: 0 })
+    })
+
+    it('is on time: not before the delay, by the clock of Redis', async () => {
+      await push({ delay: 700, body: 'later' })
+      expect((await receive()).body.messages).to.deep.equal([])
+      const message = await one()
+      expect(message.body).to.equal('later')
+      const pushed = await push({ dueAt: new Date(Date.now() + 60_000).toISOString(), body: 1 })
+      const { body: stored } = await ask('GET', `/v1/topics/${topic}/messages/${pushed.body.id}`)
+      expect(stored).to.include({ state: 'delayed', dueAt: pushed.body.dueAt })
+    })
+
+    it('keeps JSON values of all kinds, and bytes, as they are', async () => {
+      const values = [null, true, 0, -1.5, '', 'ü €', [], {}, [{ a: [1] }], { ü: { b: null } }]
+      for (const [n, body] of values.entries()) await push({ id: String(n), body })
+      const bytes = Buffer.from([0, 255, 1, 254])
+      await push({ id: 'bytes', bodyBase64: bytes.toString('base64') })
+      await push({ id: 'none' })
+      const { body } = await receive({ max: 100 })
+      const got = new Map<string, Record<string, unknown>>(body.messages.map((each: { id: string }) => [each.id, each]))
+      values.forEach((value, n) => expect(got.get(String(n))?.['body']).to.deep.equal(value))
+      expect(got.get('bytes'))
+        .to.include({ bodyBase64: bytes.toString('base64') })
+        .and.not.have.property('body')
+      expect(got.get('none')?.['body']).to.equal(null)
+    })
+
+    it('shares the queue with programs that use the library', async () => {
+      const client = createClient({ url: redisUrl() })
+      try {
+        await push({ body: { from: 'http' }, id: 'a' })
+        const queue = client.getReliableQueue<{ from: string }>(topic, { codec: codecs.json<{ from: string }>() })
+        const message = await queue.poll()
+        expect(message?.payload).to.deep.equal({ from: 'http' })
+        await message?.acknowledge()
+        await queue.add({ from: 'library' }, { id: 'b' })
+        expect(await one()).to.deep.include({ id: 'b', body: { from: 'library' } })
+        await client
+          .getReliableQueue<Uint8Array>(topic, { codec: codecs.bytes() })
+          .add(Buffer.from('{no JSON'), { id: 'c' })
+        expect(await one()).to.deep.include({ id: 'c', bodyBase64: Buffer.from('{no JSON').toString('base64') })
+      } finally {
+        await client.shutdown()
+      }
+    })
+
+    it('keeps, replaces or postpones a message whose id is there', async () => {
+      expect((await push({ id: 'x', body: 1, delay: 60_000 })).status).to.equal(201)
+      const kept = await push({ id: 'x', body: 2 })
+      expect([kept.status, kept.body]).to.deep.equal([200, { id: 'x', outcome: 'kept' }])
+      expect((await push({ id: 'x', body: 3, delay: 90_000, existing: 'postpone' })).body.outcome).to.equal('postponed')
+      expect((await push({ id: 'x', body: 4, existing: 'replace' })).body.outcome).to.equal('replaced')
+      expect((await one()).body).to.equal(4)
+    })
+
+    it('a long poll gets what is pushed while it waits', async () => {
+      await push({ body: 0 })
+      await one()
+      const waiting = one()
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      await push({ body: 'now' })
+      expect((await waiting).body).to.equal('now')
+    })
+
+    it('gives messages back, later or at once, and makes dead letters of those that fail too often', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, { retryDelays: [60_000, 1], deliveryLimit: 2 })
+      await push({ id: 'x', body: 1 })
+      const first = await one()
+      expect(
+        (await leases('negative-acknowledge', { leases: [first.lease], error: 'busy' })).body.results,
+      ).to.deep.equal(['ok'])
+      const { body: stored } = await ask('GET', `/v1/topics/${topic}/messages/x`)
+      expect(stored).to.include({ state: 'delayed', attempts: 1 })
+      expect(stored.dueAt - Date.now()).to.be.within(40_000, 61_000)
+      expect(stored.failures[0].reason).to.include('busy')
+      expect((await ask('PATCH', `/v1/topics/${topic}/messages/x`, { delay: 0 })).status).to.equal(200)
+      const second = await one()
+      expect(second.attempt).to.equal(2)
+      await leases('negative-acknowledge', { leases: [second.lease] })
+      expect((await ask('GET', `/v1/topics/${topic}/messages/x`)).body.state).to.equal('dead')
+      const dead = await ask('GET', `/v1/topics/${topic}/dead-letters`)
+      expect(dead.body.messages.map(({ id, state }: { id: string; state: string }) => [id, state])).to.deep.equal([
+        ['x', 'dead'],
+      ])
+      expect((await ask('POST', `/v1/topics/${topic}/dead-letters/redrive`, { ids: ['x', 'y'] })).body).to.deep.equal({
+        redriven: 1,
+      })
+      expect((await one()).attempt).to.equal(1)
+    })
+
+    it('extends a lease, and rejects', async () => {
+      await push({ id: 'x' })
+      const { lease, leasedUntil } = await one({ visibilityTimeout: 5_000 })
+      expect((await leases('extend', { leases: [lease], visibilityTimeout: 60_000 })).body.results).to.deep.equal([
+        'ok',
+      ])
+      const { body: stored } = await ask('GET', `/v1/topics/${topic}/messages/x`)
+      expect(stored.state).to.equal('inFlight')
+      expect(stored.dueAt).to.be.greaterThan(Number(leasedUntil) + 30_000)
+      await leases('negative-acknowledge', { leases: [lease], reject: true })
+      expect((await ask('POST', `/v1/topics/${topic}/dead-letters/redrive`)).body).to.deep.equal({ redriven: 1 })
+    })
+
+    it('leases of several topics are answered in their order', async () => {
+      await push({ body: 1 })
+      const a = await one()
+      topic = server.topic()
+      await push({ body: 2 })
+      const b = await one()
+      await leases('acknowledge', { leases: [a.lease] })
+      const answer = await leases('acknowledge', {
+        leases: [b.lease, a.lease, b.lease.replace(topic, `${topic}-none`)],
+      })
+      expect(answer.body.results).to.deep.equal(['ok', 'lost', 'lost'])
+    })
+  })
+
+  describe('messages', () => {
+    it('are shown, changed and removed while no consumer has them', async () => {
+      await push({ id: 'a/b ü', body: 1, delay: 60_000 })
+      const path = `/v1/topics/${topic}/messages/${encodeURIComponent('a/b ü')}`
+      expect((await ask('GET', path)).body).to.include({ id: 'a/b ü', body: 1, priority: 0 })
+      const changed = await ask('PATCH', path, { priority: 9, body: [2], dueAt: Date.now() + 3_600_000 })
+      expect(changed.body).to.deep.include({ priority: 9, body: [2] })
+      expect(changed.body.dueAt - Date.now()).to.be.within(3_590_000, 3_610_000)
+      const onlyPriority = await ask('PATCH', path, { priority: 1 })
+      expect(onlyPriority.body.dueAt).to.be.closeTo(Number(changed.body.dueAt), 5_000)
+      expect((await ask('DELETE', path)).status).to.equal(204)
+      expectProblem(await ask('DELETE', path), 404, 'message-not-found')
+      expectProblem(await ask('GET', path), 404, 'message-not-found')
+      expectProblem(await ask('PATCH', path, { delay: 0 }), 404, 'message-not-found')
+    })
+
+    it('stay as they are while a consumer has them, unless they are removed by force', async () => {
+      await push({ id: 'x', body: 1 })
+      const { lease } = await one()
+      const path = `/v1/topics/${topic}/messages/x`
+      expectProblem(await ask('PATCH', path, { delay: 0 }), 409, 'message-in-flight')
+      expectProblem(await ask('DELETE', path), 409, 'message-in-flight')
+      expect((await ask('DELETE', `${path}?force`)).status).to.equal(204)
+      expect((await leases('acknowledge', { leases: [lease] })).body.results).to.deep.equal(['lost'])
+    })
+
+    it('are listed in pages, each once', async () => {
+      const messages = Array.from({ length: 25 }, (_, n) => ({ id: `m${n}`, delay: 60_000 + n }))
+      await ask('POST', `/v1/topics/${topic}/messages/batch`, messages)
+      const ids: string[] = []
+      let query = '?limit=10'
+      for (let pages = 0; pages < 3; pages++) {
+        const { body } = await ask('GET', `/v1/topics/${topic}/messages${query}`)
+        ids.push(...body.messages.map(({ id }: { id: string }) => id))
+        query = `?limit=10&cursor=${body.cursor}`
+        if (pages === 2) expect(body).not.to.have.property('cursor')
+      }
+      expect(ids).to.deep.equal(messages.map(({ id }) => id))
+      expect((await ask('GET', `/v1/topics/${topic}/messages?state=visible`)).body).to.deep.equal({ messages: [] })
+      for (const cursor of ['x', 'WzFd', 'WyJhIiwxXQ', 'Wy0xLDBd'])
+        expectProblem(await ask('GET', `/v1/topics/${topic}/messages?cursor=${cursor}`), 400, 'invalid-cursor')
+    })
+  })
+
+  describe('batches', () => {
+    it('accept or refuse each message by itself, in order', async () => {
+      const { status, body } = await ask('POST', `/v1/topics/${topic}/messages/batch`, {
+        messages: [
+          { id: 'a' },
+          { id: 'a' },
+          { priority: 10 },
+          7,
+          { id: 'b', bodyBase64: '*' },
+          { id: 'c', existing: 'replace' },
+        ],
+      })
+      expect(status).to.equal(200)
+      const shown = body.results.map(
+        (each: { outcome?: string; problem?: { code: string } }) => each.outcome ?? each.problem?.code,
+      )
+      expect(shown).to.deep.equal(['added', 'kept', 'invalid-request', 'invalid-request', 'invalid-message', 'added'])
+      expect(body.failed).to.equal(3)
+    })
+
+    it('come as lines too', async () => {
+      const raw = '{"id":"a","body":1}\r\n\n{"id":"b","id":"c"}\n{"id"\n{"id":"d"}'
+      const headers = { 'content-type': 'application/x-ndjson' }
+      const { body } = await ask('POST', `/v1/topics/${topic}/messages/batch`, undefined, { raw, headers })
+      const shown = body.results.map(
+        (each: { id?: string; problem?: { code: string } }) => each.id ?? each.problem?.code,
+      )
+      expect(shown).to.deep.equal(['a', 'repeated-key', 'malformed-json', 'd'])
+      expectProblem(
+        await ask('POST', `/v1/topics/${topic}/messages`, undefined, { raw, headers }),
+        415,
+        'unsupported-media-type',
+      )
+    })
+
+    it('of more than the limit, of none, and of no messages are refused whole', async () => {
+      const path = `/v1/topics/${topic}/messages/batch`
+      expectProblem(await ask('POST', path, Array(1_001).fill({})), 400, 'invalid-request')
+      for (const body of [[], {}, { messages: {} }, { messages: [], other: 1 }, 'x', null])
+        expectProblem(await ask('POST', path, body), 400, 'invalid-request')
+      expect((await ask('POST', path, Array(1_000).fill({ body: 1 }))).body.failed).to.equal(0)
+    })
+  })
+
+  describe('idempotency keys', () => {
+    const pushWith = (key: string, message: object): Promise<Answer> =>
+      ask('POST', `/v1/topics/${topic}/messages`, message, { headers: { 'idempotency-key': key } })
+
+    it('the same request again gets the same answer, and adds nothing, also when the message was handled', async () => {
+      const first = await pushWith('k', { body: { a: 1, b: 2 }, delay: 50 })
+      expect([first.status, first.headers.get('idempotency-replayed')]).to.deep.equal([201, null])
+      const second = await pushWith('k', { delay: 50, body: { b: 2, a: 1 } })
+      expect([second.status, second.body]).to.deep.equal([201, first.body])
+      expect(second.headers.get('idempotency-replayed')).to.equal('true')
+      const { lease } = await one()
+      await leases('acknowledge', { leases: [lease] })
+      expect((await pushWith('k', { body: { a: 1, b: 2 }, delay: 50 })).body).to.deep.equal(first.body)
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts.total).to.equal(0)
+    })
+
+    it('requests at the same time add one message', async () => {
+      const answers = await Promise.all(Array.from({ length: 10 }, () => pushWith('same', { body: 1 })))
+      const shown = answers.map(({ status, body }) => `${status} ${body.id} ${body.code}`)
+      expect([...new Set(shown)]).to.have.length(1)
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts.total).to.equal(1)
+    })
+
+    it('another message under the same key is refused; another topic has keys of its own', async () => {
+      await pushWith('k', { body: 1 })
+      expectProblem(await pushWith('k', { body: 2 }), 422, 'idempotency-mismatch')
+      topic = server.topic()
+      expect((await pushWith('k', { body: 2 })).status).to.equal(201)
+    })
+  })
+
+  describe('topics', () => {
+    it('are made, shown, changed and listed', async () => {
+      const made = await ask('PUT', `/v1/topics/${topic}`, { visibilityTimeout: 1_234, maxSize: 2 })
+      expect(made.status).to.equal(201)
+      expect(made.body.settings).to.include({ visibilityTimeout: 1_234, maxSize: 2, deliveryLimit: 10, shards: 1 })
+      const changed = await ask('PUT', `/v1/topics/${topic}`, { deliveryLimit: 3 })
+      expect(changed.status).to.equal(200)
+      expect(changed.body.settings).to.include({ visibilityTimeout: 30_000, maxSize: null, deliveryLimit: 3 })
+      const { body } = await ask('GET', `/v1/topics?limit=1000`)
+      expect(body.topics.map(({ name }: { name: string }) => name)).to.include(topic)
+      const other = server.topic()
+      await ask('PUT', `/v1/topics/${other}`, {})
+      const names: string[] = []
+      for (let cursor = ''; ;) {
+        const page = (await ask('GET', `/v1/topics?limit=1${cursor && `&cursor=${cursor}`}`)).body
+        names.push(...page.topics.map(({ name }: { name: string }) => name))
+        if (page.cursor === undefined) break
+        cursor = page.cursor
+      }
+      expect(names).to.include.members([topic, other])
+      expect([...names].sort()).to.deep.equal(names)
+    })
+
+    it('hold as many messages as they may', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, { maxSize: 1 })
+      await push({ id: 'a' })
+      expectProblem(await push({ id: 'b' }), 429, 'topic-full')
+    })
+
+    it('are spread over shards, and look the same', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, { shards: 4 })
+      expectProblem(await ask('PUT', `/v1/topics/${topic}`, { shards: 5 }), 409, 'topic-shards')
+      const ids = Array.from({ length: 40 }, (_, n) => `m${n}`)
+      await ask(
+        'POST',
+        `/v1/topics/${topic}/messages/batch`,
+        ids.map((id) => ({ id, body: id })),
+      )
+      expect((await ask('GET', `/v1/topics/${topic}/messages/m7`)).body.body).to.equal('m7')
+      const listed: string[] = []
+      for (let cursor = ''; ;) {
+        const page = (await ask('GET', `/v1/topics/${topic}/messages?limit=7${cursor && `&cursor=${cursor}`}`)).body
+        listed.push(...page.messages.map(({ id }: { id: string }) => id))
+        if (page.cursor === undefined) break
+        cursor = page.cursor
+      }
+      expect(listed.sort()).to.deep.equal([...ids].sort())
+      const got: { id: string; lease: string }[] = []
+      while (got.length < 40) got.push(...(await receive({ max: 40, wait: 10_000 })).body.messages)
+      const { body } = await leases('acknowledge', { leases: got.map(({ lease }) => lease) })
+      expect(new Set(body.results)).to.deep.equal(new Set(['ok']))
+    })
+
+    it('are deleted when they are empty, or by force', async () => {
+      await push({ id: 'a' })
+      expectProblem(await ask('DELETE', `/v1/topics/${topic}`), 409, 'topic-not-empty')
+      expect((await push({ id: 'b' })).status, 'it is not paused').to.equal(201)
+      expect((await ask('DELETE', `/v1/topics/${topic}?force=true`)).status).to.equal(204)
+      expectProblem(await ask('GET', `/v1/topics/${topic}`), 404, 'topic-not-found')
+      expectProblem(await ask('DELETE', `/v1/topics/${topic}`), 404, 'topic-not-found')
+      expect((await push({ id: 'a' })).status, 'made anew').to.equal(201)
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts.total).to.equal(1)
+    })
+
+    it('a push through an instance that does not know yet that the topic was deleted makes it anew', async () => {
+      const other = await startTestService()
+      try {
+        await push({ id: 'a' })
+        const path = `/v1/topics/${topic}/messages`
+        await other.ask('POST', path, { id: 'b' }, {})
+        await ask('DELETE', `/v1/topics/${topic}?force`)
+        expect((await other.ask('POST', path, { id: 'c' })).status).to.equal(201)
+        expect((await ask('GET', `/v1/topics/${topic}`)).body.counts.total).to.equal(1)
+      } finally {
+        await other.stop()
+      }
+    })
+
+    it('are paused for pushes or for consumers, and emptied', async () => {
+      await push({ id: 'a' })
+      expect((await ask('POST', `/v1/topics/${topic}/pause`)).body).to.deep.equal({ what: 'receive' })
+      expect((await receive()).body.messages).to.deep.equal([])
+      await ask('POST', `/v1/topics/${topic}/pause`, { what: 'push' })
+      expectProblem(await push({ id: 'b' }), 409, 'topic-paused')
+      await ask('PUT', `/v1/topics/${topic}`, {})
+      expectProblem(await push({ id: 'b' }), 409, 'topic-paused')
+      await ask('POST', `/v1/topics/${topic}/resume`, { what: 'push' })
+      expect((await push({ id: 'b' })).status).to.equal(201)
+      expect((await ask('POST', `/v1/topics/${topic}/purge`)).body).to.deep.equal({ purged: 2 })
+      await ask('POST', `/v1/topics/${topic}/resume`, { what: 'receive' })
+      expect((await receive()).body.messages).to.deep.equal([])
+    })
+
+    it('have names that no queue of the service has', async () => {
+      for (const name of ['redelayed-server:topics', `${topic}:dead`, '.x', '%7Bx%7D', 'a%2Fb', 'x'.repeat(129)]) {
+        const answer = await ask('PUT', `/v1/topics/${name}`, {})
+        expect([answer.status, answer.body.code], name).to.satisfy(
+          ([status, code]: [number, string]) => status === 400 && /^invalid-(topic|request)$/.test(code),
+        )
+      }
+    })
+  })
+
+  it('a topic is not made by a push where the service does not allow that', async () => {
+    const strict = await startTestService({ createTopics: false })
+    try {
+      expectProblem(await strict.ask('POST', `/v1/topics/${topic}/messages`, {}), 404, 'topic-not-found')
+      expectProblem(await strict.ask('POST', `/v1/topics/${topic}/receive`, {}), 404, 'topic-not-found')
+    } finally {
+      await strict.stop()
+    }
+  })
+
+  describe('keys', () => {
+    it('are needed, and open only what they are for', async () => {
+      for (const key of ['', 'x', server.key.slice(0, -1), `${server.key.slice(0, -2)}AA`]) {
+        const answer = await ask('GET', '/v1/topics', undefined, { key })
+        expectProblem(answer, 401, 'unauthorized')
+        expect(answer.headers.get('www-authenticate')).to.equal('Bearer')
+      }
+      await push({})
+      const pusher = server.addKey(['push'], [topic])
+      await eventually(async () => {
+        const { status } = await ask('POST', `/v1/topics/${topic}/messages`, {}, { key: pusher })
+        expect(status).to.equal(201)
+      })
+      expectProblem(await ask('POST', `/v1/topics/${topic}/receive`, {}, { key: pusher }), 403, 'forbidden')
+      expectProblem(await ask('POST', `/v1/topics/${topic}-other/messages`, {}, { key: pusher }), 403, 'forbidden')
+      expectProblem(await ask('DELETE', `/v1/topics/${topic}`, undefined, { key: pusher }), 403, 'forbidden')
+      const consumer = server.addKey(['consume', 'read'], ['nothing-*'])
+      await eventually(async () => {
+        const { status, body } = await ask('GET', '/v1/topics', undefined, { key: consumer })
+        expect([status, body]).to.deep.equal([200, { topics: [] }])
+      })
+      const { lease } = await one()
+      expectProblem(
+        await ask('POST', '/v1/leases/acknowledge', { leases: [lease] }, { key: consumer }),
+        403,
+        'forbidden',
+      )
+    })
+
+    it('have a rate', async () => {
+      const slow = await startTestService({ rateLimit: 5 })
+      try {
+        const answers = await Promise.all(Array.from({ length: 30 }, () => slow.ask('GET', '/v1/topics')))
+        const refused = answers.filter(({ status }) => status === 429)
+        expect(refused.length).to.be.within(1, 25)
+        expectProblem(refused[0] as Answer, 429, 'rate-limited')
+        expect(Number(refused[0]?.headers.get('retry-after'))).to.be.at.least(1)
+      } finally {
+        await slow.stop()
+      }
+    })
+  })
+
+  describe('operations', () => {
+    it('says that it is alive and ready, what it measures, and what it can do', async () => {
+      expect((await ask('GET', '/livez', undefined, { key: 'none' })).body).to.deep.equal({ status: 'ok' })
+      expect((await ask('GET', '/readyz', undefined, { key: 'none' })).body).to.deep.equal({ status: 'ok' })
+      await push({ id: 'a' })
+      const { body } = await ask('GET', '/metrics')
+      expect(body)
+        .to.include('redelayed_messages_pushed_total{outcome="added"}')
+        .and.include('redelayed_lateness_seconds')
+      expectProblem(await ask('GET', '/metrics', undefined, { key: 'none' }), 401, 'unauthorized')
+      const { body: api } = await ask('GET', '/openapi.json', undefined, { key: 'none' })
+      expect(api.openapi).to.match(/^3\.1\./)
+      const operations = Object.values<Record<string, { operationId: string }>>(api.paths).flatMap((path) =>
+        Object.values(path).map(({ operationId }) => operationId),
+      )
+      expect(new Set(operations).size).to.equal(operations.length)
+      expect(operations).to.include.members([
+        'pushMessage',
+        'pushMessages',
+        'receiveMessages',
+        'acknowledge',
+        'watchEvents',
+      ])
+      expectProblem(await ask('GET', '/v1/nothing'), 404, 'not-found')
+      expectProblem(await ask('POST', '/v1/topics', {}), 404, 'not-found')
+    })
+
+    it('idle long polls cost no connection to Redis each, and all get their answer when the service stops', async () => {
+      const many = await startTestService({ maxConnections: 1_000 })
+      const name = many.topic()
+      await many.ask('PUT', `/v1/topics/${name}`, {})
+      const redis = new Redis(redisUrl(), { protocol: 2 })
+      try {
+        const connections = async (): Promise<number> =>
+          Number(/connected_clients:(\d+)/.exec(await redis.info('clients'))?.[1])
+        await many.ask('POST', `/v1/topics/${name}/receive`, { wait: 1 })
+        const before = await connections()
+        const waiting = Array.from({ length: 200 }, () =>
+          many.ask('POST', `/v1/topics/${name}/receive`, { wait: 60_000 }),
+        )
+        await eventually(async () =>
+          expect((await many.ask('GET', '/metrics')).body).to.include('redelayed_waiting_receives 200'),
+        )
+        expect((await connections()) - before).to.be.at.most(2)
+        await ask('DELETE', `/v1/topics/${name}?force`)
+        await many.stop()
+        const answers = await Promise.all(waiting)
+        expect(new Set(answers.map(({ status, body }) => `${status} ${JSON.stringify(body)}`))).to.deep.equal(
+          new Set(['200 {"messages":[]}']),
+        )
+      } finally {
+        redis.disconnect()
+        await many.stop()
+      }
+    })
+  })
+
+  it('gives back what a client that hung up would have got, and the delivery does not count', async () => {
+    await push({ id: 'first' })
+    await one()
+    const gone = new AbortController()
+    const waiting = ask('POST', `/v1/topics/${topic}/receive`, { wait: 60_000 }, { signal: gone.signal }).catch(
+      () => undefined,
+    )
+    await eventually(async () => expect((await ask('GET', '/metrics')).body).to.include('redelayed_waiting_receives 1'))
+    gone.abort()
+    await waiting
+    await eventually(async () => expect((await ask('GET', '/metrics')).body).to.include('redelayed_waiting_receives 0'))
+    await push({ id: 'second' })
+    expect(await one()).to.include({ id: 'second', attempt: 1 })
+  })
+
+  describe('events', () => {
+    async function* eventsOf(
+      response: Response,
+    ): AsyncGenerator<{ event: string; id: string; data: Record<string, unknown> }> {
+      let text = ''
+      for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+        text += Buffer.from(chunk).toString()
+        for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+          const lines = new Map(
+            text
+              .slice(0, end)
+              .split('\n')
+              .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+          )
+          text = text.slice(end + 2)
+          const data = lines.get('data')
+          if (data !== undefined)
+            yield { event: lines.get('event') ?? '', id: lines.get('id') ?? '', data: JSON.parse(data) }
+        }
+      }
+    }
+
+    const watch = (query: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> =>
+      fetch(`${server.url}/v1/events?${query}`, {
+        headers: { authorization: `Bearer ${server.key}`, ...headers },
+        signal,
+      })
+
+    it('say what happens, and go on where a client was', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, {})
+      const end = new AbortController()
+      try {
+        const events = eventsOf(await watch(`topic=${topic}`, {}, end.signal))
+        // the reader begins with what comes after it, and says so with the first event
+        let first: unknown
+        const begun = events.next().then((event) => (first = event))
+        for (let n = 0; first === undefined; n++) {
+          await push({ id: `w${n}`, delay: 600_000 })
+          await new Promise((resolve) => setTimeout(resolve, 50))
+        }
+        await begun
+        await push({ id: 'a' })
+        const { lease } = await one()
+        await leases('acknowledge', { leases: [lease] })
+        const seen: string[] = []
+        let position = ''
+        while (seen.length < 3) {
+          const { value } = await events.next()
+          if (value?.data['id'] !== 'a') continue
+          seen.push(`${value?.event} ${value?.data['id']}`)
+          if (seen.length === 1) position = value?.id ?? ''
+        }
+        expect(seen).to.deep.equal(['added a', 'polled a', 'acknowledged a'])
+        const again = eventsOf(await watch(`topic=${topic}`, { 'last-event-id': position }, end.signal))
+        const { value } = await again.next()
+        expect(value).to.deep.include({ event: 'polled' })
+        expect(value?.data).to.include({ topic, id: 'a', attempt: 1 })
+      } finally {
+        end.abort()
+      }
+    })
+
+    it('are there only where a topic keeps them', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, { events: false })
+      expectProblem(await ask('GET', `/v1/events?topic=${topic}`), 409, 'no-events')
+      expectProblem(await ask('GET', '/v1/events'), 400, 'invalid-request')
+      expectProblem(await ask('GET', `/v1/events?topic=${topic}-none`), 404, 'topic-not-found')
+    })
+  })
+})

@@ -1,0 +1,98 @@
+/* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-assignment -- answers are JSON: each test says what it expects of them */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { redisUrl } from '../../../../test/support/redis.js'
+import { makeKey, type Scope } from '../../api/api-keys.js'
+import { loadSettings } from '../../config/load-settings.js'
+import type { ServerSettings } from '../../config/server-settings.js'
+import { startService, type Service } from '../../service/service.js'
+
+/** What the service answered. */
+export interface Answer {
+  readonly status: number
+  readonly body: any
+  readonly headers: Headers
+}
+
+export interface Ask {
+  readonly key?: string
+  readonly headers?: Record<string, string>
+  readonly signal?: AbortSignal
+  /** As it is, in the place of JSON. */
+  readonly raw?: string | Uint8Array
+}
+
+/** A service of one test, on the Redis of the run, with a key that may do everything. */
+export interface TestService {
+  readonly service: Service
+  readonly url: string
+  readonly key: string
+  readonly keysPath: string
+  /** A topic that no other test uses; it is deleted at the end. */
+  topic(): string
+  ask(method: string, path: string, body?: unknown, how?: Ask): Promise<Answer>
+  /** One more key, from now on. */
+  addKey(scopes: readonly Scope[], topics?: readonly string[]): string
+  stop(): Promise<void>
+}
+
+let count = 0
+
+export async function startTestService(given: Partial<ServerSettings> = {}): Promise<TestService> {
+  const dir = mkdtempSync(join(tmpdir(), 'redelayed-service-'))
+  const keysPath = join(dir, 'api-keys')
+  const made = [makeKey()]
+  const write = (): void => writeFileSync(keysPath, made.map(({ line }) => `${line}\n`).join(''))
+  write()
+  const settings = {
+    ...loadSettings({ env: { REDIS_URL: redisUrl() } }),
+    ...{ port: 0, dataDir: dir, apiKeys: keysPath, logLevel: 'silent' as const },
+    ...given,
+  }
+  const service = await startService(settings, '0.0.0')
+  const key = made[0]?.key ?? ''
+  const topics: string[] = []
+
+  const ask = async (method: string, path: string, body?: unknown, how: Ask = {}): Promise<Answer> => {
+    const hasBody = body !== undefined || how.raw !== undefined
+    const response = await fetch(service.url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${how.key ?? key}`,
+        // nothing is left open behind a test
+        connection: 'close',
+        ...(hasBody && { 'content-type': 'application/json' }),
+        ...how.headers,
+      },
+      ...(hasBody && { body: (how.raw ?? JSON.stringify(body)) as string }),
+      ...(how.signal && { signal: how.signal }),
+    })
+    const text = await response.text()
+    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    return { status: response.status, body: isJson && text !== '' ? JSON.parse(text) : text, headers: response.headers }
+  }
+  return {
+    service,
+    url: service.url,
+    key,
+    keysPath,
+    topic() {
+      const name = `test-${process.pid}-${Date.now().toString(36)}-${count++}`
+      topics.push(name)
+      return name
+    },
+    ask,
+    addKey(scopes, of) {
+      const one = makeKey(scopes, of)
+      made.push(one)
+      write()
+      return one.key
+    },
+    async stop() {
+      await Promise.all(topics.map((name) => ask('DELETE', `/v1/topics/${name}?force`).catch(() => undefined)))
+      await service.close()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}

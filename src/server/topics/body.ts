@@ -1,0 +1,60 @@
+import { codecs } from 'redelayed'
+
+/** Headers of the service's own begin so; callers cannot give such. */
+export const OWN_HEADERS = 'redelayed-'
+
+const BODY = `${OWN_HEADERS}body`
+const BIZ_KEY = `${OWN_HEADERS}biz-key`
+const json = codecs.json()
+
+/** What a caller can give as a message's content. */
+export interface BodyInput {
+  readonly body?: unknown
+  readonly bodyBase64?: string | undefined
+  readonly bizKey?: string | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** A message's content as callers get it: one of `body` and `bodyBase64`. */
+export interface ShownBody {
+  readonly body?: unknown
+  readonly bodyBase64?: string
+  readonly bizKey?: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/**
+ * The payload and the headers of the queue's message. A JSON value is its text, which consumers with the library read with `codecs.json()`;
+ * bytes are themselves, and a header says so.
+ */
+export function storedBody(input: BodyInput): { payload: Buffer; headers: Record<string, string> } {
+  const { bodyBase64, bizKey } = input
+  const headers = { ...input.headers }
+  if (bizKey !== undefined) headers[BIZ_KEY] = bizKey
+  if (bodyBase64 === undefined) return { payload: jsonBytes(input.body), headers }
+  return { payload: Buffer.from(bodyBase64, 'base64'), headers: { ...headers, [BODY]: 'bytes' } }
+}
+
+export function jsonBytes(body: unknown): Buffer {
+  return Buffer.from(JSON.stringify(body === undefined ? null : body))
+}
+
+/** Of a message that was perhaps added with the library. What is not JSON is shown as bytes. */
+export function shownBody(payload: Uint8Array, stored: Readonly<Record<string, string>>): ShownBody {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  const { [BODY]: kind, [BIZ_KEY]: bizKey, ...headers } = stored
+  const rest = { ...(bizKey !== undefined && { bizKey }), headers }
+  if (kind !== 'bytes') {
+    try {
+      return { body: json.decode(bytes), ...rest }
+    } catch {
+      // not JSON
+    }
+  }
+  return { bodyBase64: bytes.toString('base64'), ...rest }
+}
+
+/** Whether the text is base64 of whole bytes, as `Buffer` does not check it. */
+export function isBase64(text: string): boolean {
+  return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)
+}

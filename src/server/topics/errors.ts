@@ -1,0 +1,38 @@
+import { RedelayedError, type ErrorDetails } from 'redelayed'
+
+/** Why the service refuses what it was asked; of what was refused nothing was done. */
+export type TopicErrorCode =
+  /** Not a name that a topic can have. */
+  | 'ERR_TOPIC_NAME'
+  | 'ERR_TOPIC_NOT_FOUND'
+  /** It has messages. */
+  | 'ERR_TOPIC_NOT_EMPTY'
+  /** The number of shards cannot be changed. */
+  | 'ERR_TOPIC_SHARDS'
+  /** There are as many topics as there can be. */
+  | 'ERR_TOO_MANY_TOPICS'
+  | 'ERR_MESSAGE_NOT_FOUND'
+  /** A consumer has the message. */
+  | 'ERR_MESSAGE_IN_FLIGHT'
+  /** A part of the message is not what it should be. */
+  | 'ERR_MESSAGE_INVALID'
+  /** The body is larger than the service takes. */
+  | 'ERR_MESSAGE_TOO_LARGE'
+  /** The key was used before with another message. */
+  | 'ERR_IDEMPOTENCY_MISMATCH'
+  /** The text is no lease. */
+  | 'ERR_LEASE'
+  /** The topic keeps no events. */
+  | 'ERR_NO_EVENTS'
+  /** The listing cannot be continued there. */
+  | 'ERR_CURSOR'
+  /** What the journal cannot keep. */
+  | 'ERR_NOT_WITH_JOURNAL'
+
+export class TopicError extends RedelayedError {
+  declare readonly code: TopicErrorCode
+
+  constructor(code: TopicErrorCode, message: string, details: ErrorDetails = {}) {
+    super(code, message, details)
+  }
+}

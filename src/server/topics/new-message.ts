@@ -1,0 +1,100 @@
+import type { AddItem } from 'redelayed'
+import { isBase64, OWN_HEADERS, storedBody, type BodyInput } from './body.js'
+import { TopicError } from './errors.js'
+
+/** What is done with a message whose id is there already. */
+export type Existing = 'keep' | 'replace' | 'postpone'
+
+/** A message as a caller gives it. */
+export interface NewMessage extends BodyInput {
+  readonly id?: string | undefined
+  /** Milliseconds. */
+  readonly delay?: number | undefined
+  /** Epoch milliseconds, or a time of ISO 8601. Not with `delay`. */
+  readonly dueAt?: number | string | undefined
+  readonly priority?: number | undefined
+  readonly timeToLive?: number | undefined
+  readonly deliveryLimit?: number | undefined
+  readonly existing?: Existing | undefined
+}
+
+/** What became of a message. */
+export interface Pushed {
+  readonly id: string
+  /** `kept`: one of this id is there and stays; `journalled`: the journal has it, and Redis gets it as soon as it answers. */
+  readonly outcome: 'added' | 'replaced' | 'postponed' | 'kept' | 'journalled'
+  /** Epoch milliseconds; not of a message that was kept. */
+  readonly dueAt?: number
+}
+
+/** A message on its way to the queue: its id and its due time are known. */
+export interface ReadyMessage {
+  readonly item: AddItem<Uint8Array> & { readonly id: string }
+  readonly existing: Existing
+  readonly dueAt: number
+}
+
+interface Given {
+  /** Of a message without one. */
+  readonly drawId: () => string
+  /** Of a message without a time. */
+  readonly delay: number
+  /** The clock of Redis. */
+  readonly now: number
+  readonly maxBytes: number
+}
+
+/** No message is due later than that: some 280,000 years from now, where dates end earlier than 53 bits. */
+const MAX_TIME = 8_640_000_000_000_000
+const MAX_ID_BYTES = 512
+const MAX_HEADER_BYTES = 60 * 1_024
+
+/** @throws TopicError a part of it is not what it should be */
+export function readyMessage(message: NewMessage, { drawId, delay: initial, now, maxBytes }: Given): ReadyMessage {
+  const { id = drawId(), delay, dueAt, priority, timeToLive, deliveryLimit, existing = 'keep', bodyBase64 } = message
+  if (id === '' || !id.isWellFormed() || Buffer.byteLength(id) > MAX_ID_BYTES)
+    throw invalid('id', `1 to ${MAX_ID_BYTES} bytes of UTF-8`)
+  if (delay !== undefined && dueAt !== undefined) throw invalid('dueAt', 'one of delay and dueAt')
+  if (message.body !== undefined && bodyBase64 !== undefined) throw invalid('bodyBase64', 'one of body and bodyBase64')
+  if (bodyBase64 !== undefined && !isBase64(bodyBase64)) throw invalid('bodyBase64', 'base64 with padding')
+  for (const name of Object.keys(message.headers ?? {})) {
+    if (name.toLowerCase().startsWith(OWN_HEADERS)) throw invalid('headers', `no name that begins with ${OWN_HEADERS}`)
+  }
+  const { payload, headers } = storedBody(message)
+  if (Buffer.byteLength(JSON.stringify(headers)) > MAX_HEADER_BYTES)
+    throw invalid('headers', `at most ${MAX_HEADER_BYTES} bytes together`)
+  assertSize(payload, maxBytes)
+  const due = dueAt === undefined ? now + (delay ?? initial) : timeOf('dueAt', dueAt)
+  const hasHeaders = Object.keys(headers).length > 0
+  return {
+    item: {
+      payload,
+      id,
+      // a delay is counted by Redis, which is exact; a time stays what it is
+      ...(dueAt === undefined ? delay !== undefined && { delay } : { date: new Date(due) }),
+      ...(hasHeaders && { headers }),
+      ...(priority !== undefined && { priority }),
+      ...(timeToLive !== undefined && { timeToLive }),
+      ...(deliveryLimit !== undefined && { deliveryLimit }),
+    },
+    existing,
+    dueAt: Math.max(due, now),
+  }
+}
+
+/** Epoch milliseconds. @throws TopicError it is no time */
+export function timeOf(what: string, time: number | string): number {
+  const ms = typeof time === 'number' ? time : Date.parse(time)
+  if (Number.isInteger(ms) && ms >= 0 && ms <= MAX_TIME) return ms
+  throw invalid(what, 'epoch milliseconds or a time such as 2030-01-01T09:00:00Z')
+}
+
+export function assertSize(payload: Buffer, most: number): void {
+  if (payload.length <= most) return
+  const problem = `the body has ${payload.length} bytes, and the limit is ${most}`
+  throw new TopicError('ERR_MESSAGE_TOO_LARGE', problem)
+}
+
+function invalid(what: string, expected: string): TopicError {
+  return new TopicError('ERR_MESSAGE_INVALID', `${what}: expected ${expected}`)
+}

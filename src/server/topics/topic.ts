@@ -1,0 +1,353 @@
+import {
+  AddManyError,
+  RedelayedError,
+  type AddItem,
+  type MessageInfo,
+  type MessageState,
+  type ReliableMessage,
+  type ReliableQueue,
+  type ReliableQueueCounts,
+  type ShardedReliableQueue,
+} from 'redelayed'
+import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
+import { jsonBytes, shownBody, type ShownBody } from './body.js'
+import { TopicError } from './errors.js'
+import type { TopicJournal } from './topic-journal.js'
+import { leaseText } from './lease.js'
+import { queueConfigOf, retryDelayOf, type TopicSettings } from './topic-settings.js'
+
+export type TopicQueue = ReliableQueue<Uint8Array> | ShardedReliableQueue<Uint8Array>
+
+/** A message as it lies in a topic. */
+export interface StoredMessage extends ShownBody {
+  readonly id: string
+  readonly state: MessageState | 'dead' | 'handled' | 'removed' | 'expired' | 'moved' | 'accepted' | 'refused'
+  /** Epoch milliseconds: when it is, was, or will be again visible. */
+  readonly dueAt: number
+  readonly priority: number
+  /** How often it was delivered. */
+  readonly attempts: number
+  readonly expiresAt: number | null
+  readonly failures: { readonly attempt: number; readonly at: number; readonly reason: string }[]
+  /** What happened to it, where the journal knows it. */
+  readonly flow?: {
+    readonly change: string
+    readonly at: number
+    readonly attempt: number | null
+    readonly error: string | null
+  }[]
+}
+
+/** A message that a consumer has. */
+export interface ReceivedMessage extends ShownBody {
+  readonly id: string
+  /** To acknowledge it with. */
+  readonly lease: string
+  /** The number of this delivery, from 1. */
+  readonly attempt: number
+  readonly priority: number
+  /** When it was due, epoch milliseconds. */
+  readonly dueAt: number
+  /** Until then no other consumer gets it, epoch milliseconds. */
+  readonly leasedUntil: number
+}
+
+export interface Receive {
+  readonly max: number
+  /** Milliseconds; 0 does not wait. */
+  readonly wait: number
+  readonly visibilityTimeout?: number | undefined
+  readonly signal: AbortSignal
+}
+
+export interface Change {
+  readonly delay?: number | undefined
+  /** Epoch milliseconds. */
+  readonly dueAt?: number | undefined
+  readonly priority?: number | undefined
+  readonly body?: { readonly payload: Buffer } | undefined
+}
+
+export interface NegativeAnswer {
+  /** Default: the topic's delay for this delivery. */
+  readonly delay?: number | undefined
+  readonly reject?: boolean | undefined
+  readonly countAttempt?: boolean | undefined
+  readonly error?: string | undefined
+}
+
+/** Messages that were received, and how to give them back when nobody gets the answer. */
+export interface Received {
+  readonly messages: readonly ReceivedMessage[]
+  /** How late the first of them is, in milliseconds. */
+  readonly latenessMs: number
+  giveBack(): Promise<void>
+}
+
+/** A reliable queue with the rules of the service. */
+export class Topic {
+  readonly name: string
+  readonly settings: TopicSettings
+  readonly queue: TopicQueue
+  readonly journal: TopicJournal | undefined
+
+  constructor(name: string, settings: TopicSettings, queue: TopicQueue, journal?: TopicJournal) {
+    this.name = name
+    this.settings = settings
+    this.queue = queue
+    this.journal = journal
+  }
+
+  /** Its queues: one, or the shards. */
+  get shards(): readonly ReliableQueue<Uint8Array>[] {
+    return 'shards' in this.queue ? this.queue.shards : [this.queue]
+  }
+
+  /** Has the queues keep the settings. `enable`: the topic is new, and was perhaps deleted before. */
+  async configure({ enable }: { readonly enable: boolean }): Promise<void> {
+    await this.queue.setConfig(queueConfigOf(this.settings, this.journal !== undefined))
+    if (enable) await Promise.all([this.resume('push'), this.resume('receive')])
+  }
+
+  /** What became of each message, or why it was not added, in order. */
+  async add(messages: readonly ReadyMessage[]): Promise<(Pushed | RedelayedError)[]> {
+    const results = new Array<Pushed | RedelayedError>(messages.length)
+    const kinds: readonly Existing[] = ['keep', 'replace', 'postpone']
+    await Promise.all(
+      kinds.map(async (existing) => {
+        const indexes = messages.flatMap((message, at) => (message.existing === existing ? [at] : []))
+        if (indexes.length === 0) return
+        const own = indexes.flatMap((at) => messages[at] ?? [])
+        const added = await this.#addAlike(own, existing)
+        indexes.forEach((at, position) => (results[at] = added[position] as Pushed | RedelayedError))
+      }),
+    )
+    return results
+  }
+
+  async #addAlike(messages: readonly ReadyMessage[], existing: Existing): Promise<(Pushed | RedelayedError)[]> {
+    const items = messages.map(({ item }) => item)
+    const added = await this.#send(items, existing)
+    return added.map((result, at) => {
+      if (result instanceof RedelayedError) return result
+      // a message that was added before, under the same idempotency key, is the one that was meant
+      const outcome = result.outcome === 'duplicate' ? 'added' : result.outcome
+      return { id: result.id, outcome, ...(outcome !== 'kept' && { dueAt: messages[at]?.dueAt ?? 0 }) }
+    })
+  }
+
+  async #send(
+    items: readonly AddItem<Uint8Array>[],
+    existing: Existing,
+  ): Promise<(RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate' })[]> {
+    if (this.journal !== undefined) {
+      if (existing !== 'keep')
+        throw new TopicError('ERR_NOT_WITH_JOURNAL', `existing: only "keep" where the service has a journal`)
+      return this.journal.addMany(items)
+    }
+    try {
+      return await this.queue.addMany(items, { existing })
+    } catch (thrown) {
+      if (!(thrown instanceof AddManyError)) throw thrown
+      const failures = new Map(thrown.failures.map(({ index, error }) => [index, error]))
+      return items.map(
+        (_, at) => failures.get(at) ?? (thrown.results[at] as { id: string; outcome: Pushed['outcome'] }),
+      )
+    }
+  }
+
+  /** As it lies in the queue or among the dead letters, or as the journal remembers it. */
+  async get(id: string): Promise<StoredMessage> {
+    const info = (await this.queue.get(id)) ?? undefined
+    const dead = info === undefined ? await this.queue.deadLetters.get(id) : null
+    const found =
+      info !== undefined
+        ? shown(info)
+        : dead === null
+          ? await this.#remembered(id)
+          : { ...shown(dead), state: 'dead' as const }
+    if (found === undefined) throw notFound()
+    return this.journal === undefined ? found : { ...found, flow: await this.journal.flow(id) }
+  }
+
+  async #remembered(id: string): Promise<StoredMessage | undefined> {
+    const row = await this.journal?.get(id)
+    if (row === null || row === undefined) return undefined
+    const { state, dueAt, priority, attempts, expiresAt, failures } = row
+    return {
+      ...{ id, state: state === 'open' ? 'accepted' : state, dueAt, priority, attempts, expiresAt: expiresAt ?? null },
+      failures: (failures ?? []).map(failureOf),
+      ...shownBody(row.payload, row.headers ?? {}),
+    }
+  }
+
+  /** @throws TopicError it is not there, or a consumer has it */
+  async change(id: string, { delay, dueAt, priority, body }: Change, maxBytes: number): Promise<StoredMessage> {
+    const before = await this.queue.get(id)
+    if (before === null) throw notFound()
+    if (before.state === 'inFlight') throw inFlight()
+    const now = (await this.shards[0]?.now()) ?? Date.now()
+    if (body !== undefined) {
+      assertSize(body.payload, maxBytes)
+      if (!(await this.queue.updatePayload(id, body.payload))) throw await this.#whyNot(id)
+    }
+    if (delay !== undefined || dueAt !== undefined || priority !== undefined) {
+      const wait = delay ?? Math.max(0, (dueAt ?? before.visibleAt) - now)
+      const isDone = await this.queue.reschedule(id, Math.ceil(wait), priority === undefined ? {} : { priority })
+      if (!isDone) throw await this.#whyNot(id)
+    }
+    const after = await this.queue.get(id)
+    if (after === null) throw notFound()
+    return shown(after)
+  }
+
+  /** @throws TopicError it is not there, or a consumer has it and it is not removed by force */
+  async remove(id: string, force: boolean): Promise<void> {
+    const isDone = await (this.journal ?? this.queue).cancel(id)
+    if (isDone) return
+    if (!force) throw await this.#whyNot(id)
+    if ((await this.queue.remove(id)) === 0) throw notFound()
+  }
+
+  async #whyNot(id: string): Promise<TopicError> {
+    return (await this.queue.contains(id)) ? inFlight() : notFound()
+  }
+
+  /** Resolves without messages when the signal aborts. */
+  async receive({ max, wait, visibilityTimeout, signal }: Receive): Promise<Received> {
+    const how = { count: max, visibilityTimeout, signal, ...(wait > 0 && { timeout: wait }) }
+    const messages = await this.queue.pollMany(how).catch((thrown: unknown) => {
+      if (signal.aborted && thrown === signal.reason) return []
+      throw thrown
+    })
+    return {
+      messages: messages.map((message) => this.#received(message)),
+      latenessMs: Math.max(0, ...messages.map(({ polledAt, visibleAt }) => polledAt - visibleAt)),
+      giveBack: async () => {
+        if (messages.length > 0) await this.queue.negativeAcknowledge(messages, { countAttempt: false })
+      },
+    }
+  }
+
+  #received(message: ReliableMessage<Uint8Array>): ReceivedMessage {
+    const { id, attempt, priority, visibleAt, visibleUntil, receipt, payload, headers } = message
+    const lease = leaseText({ topic: this.name, attempt, receipt })
+    return { id, lease, attempt, priority, dueAt: visibleAt, leasedUntil: visibleUntil, ...shownBody(payload, headers) }
+  }
+
+  acknowledge(receipts: readonly string[]): Promise<boolean[]> {
+    return this.queue.acknowledge(...receipts)
+  }
+
+  async negativeAcknowledge(receipt: string, attempt: number, answer: NegativeAnswer): Promise<boolean> {
+    const { delay = retryDelayOf(this.settings, attempt), reject = false, countAttempt = true, error } = answer
+    const options = { delay, reject, countAttempt, ...(error !== undefined && { error: new Refusal(error) }) }
+    const [isDone = false] = await this.queue.negativeAcknowledge([receipt], options)
+    return isDone
+  }
+
+  extend(receipts: readonly string[], visibilityTimeout?: number): Promise<boolean[]> {
+    return this.queue.extend(receipts, visibilityTimeout)
+  }
+
+  counts(): Promise<ReliableQueueCounts> {
+    return this.queue.counts()
+  }
+
+  pause(what: 'push' | 'receive'): Promise<void> {
+    return this.queue.disableOperation(what === 'push' ? 'add' : 'poll')
+  }
+
+  resume(what: 'push' | 'receive'): Promise<void> {
+    return this.queue.enableOperation(what === 'push' ? 'add' : 'poll')
+  }
+
+  /** Removes all messages, or all dead letters; resolves with how many there were. */
+  async purge(what: 'messages' | 'dead-letters'): Promise<number> {
+    const { total, dead } = await this.queue.counts()
+    await (what === 'messages' ? this.queue : this.queue.deadLetters).clear()
+    return what === 'messages' ? total : dead
+  }
+
+  /** Moves dead letters back: those of some ids, or the oldest. Resolves with how many. */
+  async redrive(count: number, ids?: readonly string[]): Promise<number> {
+    if (ids === undefined) return this.queue.redrive(count)
+    const moved = await Promise.all(
+      this.shards.map((shard) => shard.deadLetters.move({ to: shard.name, ids: [...ids] })),
+    )
+    return moved.reduce((sum, each) => sum + each, 0)
+  }
+
+  /** A page of the messages, or of the dead letters, from the `skip`th of a shard on. */
+  async list({
+    state,
+    isDead,
+    shard: first,
+    skip: begin,
+    limit,
+  }: ListPage): Promise<{ messages: StoredMessage[]; next: { shard: number; skip: number } | undefined }> {
+    const messages: StoredMessage[] = []
+    let skip = begin
+    for (let shard = first; shard < this.shards.length; shard++, skip = 0) {
+      const queue = this.shards[shard] as ReliableQueue<Uint8Array>
+      const listed = (isDead ? queue.deadLetters : queue).listAll({
+        ...(state && { state }),
+        pageSize: Math.min(1_000, limit + 1),
+      })
+      let at = 0
+      for await (const info of listed) {
+        if (at++ < skip) continue
+        if (messages.length === limit) return { messages, next: { shard, skip: at - 1 } }
+        messages.push(isDead ? { ...shown(info), state: 'dead' } : shown(info))
+      }
+    }
+    return { messages, next: undefined }
+  }
+}
+
+export interface ListPage {
+  readonly state?: MessageState | undefined
+  readonly isDead: boolean
+  readonly shard: number
+  readonly skip: number
+  readonly limit: number
+}
+
+/** A body as a change of a message has it. */
+export function changedBody(body: unknown): { payload: Buffer } {
+  return { payload: jsonBytes(body) }
+}
+
+function shown(info: MessageInfo<Uint8Array>): StoredMessage {
+  const { id, state, visibleAt, priority, attempts, expiresAt, failures, payload, headers } = info
+  return {
+    ...{ id, state, dueAt: visibleAt, priority, attempts, expiresAt },
+    failures: failures.map(failureOf),
+    ...shownBody(payload, headers),
+  }
+}
+
+function failureOf({
+  attempt,
+  at,
+  reason,
+}: {
+  attempt: number
+  at: Date
+  reason: string
+}): StoredMessage['failures'][number] {
+  return { attempt, at: at.getTime(), reason }
+}
+
+/** A consumer's own words, which stand alone in the history. */
+class Refusal extends Error {
+  override name = 'Refused'
+}
+
+function notFound(): TopicError {
+  return new TopicError('ERR_MESSAGE_NOT_FOUND', 'the topic has no message of this id')
+}
+
+function inFlight(): TopicError {
+  return new TopicError('ERR_MESSAGE_IN_FLIGHT', 'a consumer has the message')
+}
