@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { JournalDatabase } from '../database/database.js'
+import type { JournalDatabase, Sql } from '../database/database.js'
 import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type PositionTable, type RowState } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
-import type { RawMessage, RestoreItem } from './journalled-queue.js'
+import type { RawMessage, RestoreItem, StoredRawMessage } from './journalled-queue.js'
 import type { Positions } from './positions.js'
 import { messageOf, type Row } from './rows.js'
 
@@ -29,6 +29,8 @@ export interface RepairPoints {
 }
 
 const PAGE = 1_000
+/** So many ids stand in one condition. */
+const IDS = 500
 const LEASE_MS = 15_000
 
 /**
@@ -94,8 +96,8 @@ export class Repair {
       // what was changed meanwhile is read first, so that no page undoes it
       if ((await this.#drain.run(attached)).hasForgotten) return false
       const rows = await this.#page(attached.key, stage === 'open' ? OPEN_STATES : FINAL_STATES, after, generation)
-      if (stage === 'open') await this.#restore(attached, rows, tally)
-      else await this.#remove(attached, rows, tally)
+      const act = stage === 'open' ? this.#restore : this.#remove
+      if (!(await act.call(this, attached, generation, rows, tally))) return false
       onProgress?.(tally.progress(stage))
       await this.#points.afterPage?.()
       after = rows.at(-1)?.id ?? null
@@ -112,25 +114,59 @@ export class Repair {
     }
   }
 
-  async #restore(attached: AttachedQueue, rows: readonly Row[], tally: Tally): Promise<void> {
+  /** Resolves with false when Redis has forgotten something once more. */
+  async #restore(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
     const outcomes = await attached.queue.restoreMany(rows.map(messageOf))
     const there = rows.filter((_, at) => outcomes[at] === 'present')
     tally.add(rows.length, { restored: rows.length - there.length, present: there.length })
-    if (there.length === 0) return
-    const found = await attached.queue.getAllRaw(there.map(({ id }) => toText(id)))
-    const older = there.flatMap((row, at): RestoreItem[] => {
-      const message = found[at]
-      if (message === null || message === undefined || message.inFlight || isSame(message, row)) return []
-      return [{ ...messageOf(row), replaces: message.dueAt }]
+    const found = await this.#look(attached, there)
+    if (found === undefined) return false
+    const older = there.filter((row) => {
+      const message = found.get(toText(row.id))
+      return message !== undefined && !message.inFlight && !isSame(message, row)
     })
-    if (older.length === 0) return
-    const replaced = (await attached.queue.restoreMany(older)).filter((outcome) => outcome !== 'present').length
+    const ids = older.map(({ id }) => id)
+    const still = await this.#database.run((sql) => unchanged(sql, attached.key, OPEN_STATES, generation, ids))
+    const items = older.flatMap((row): RestoreItem[] => {
+      const id = toText(row.id)
+      // where it has another due time by now, it has changed since, and stays as it is
+      return still.has(id) ? [{ ...messageOf(row), replaces: found.get(id)?.dueAt }] : []
+    })
+    if (items.length === 0) return true
+    const replaced = (await attached.queue.restoreMany(items)).filter((outcome) => outcome !== 'present').length
     tally.add(0, { restored: replaced, present: -replaced })
+    return true
   }
 
-  async #remove(attached: AttachedQueue, rows: readonly Row[], tally: Tally): Promise<void> {
-    if (rows.length === 0) return
-    tally.add(rows.length, { removed: await attached.queue.remove(...rows.map(({ id }) => toText(id))) })
+  /**
+   * What SQL knows as final goes. The rows are locked meanwhile: whoever adds a message under such an id writes its row first, and so waits
+   * until the old message has gone. Resolves with false when Redis has forgotten something once more.
+   */
+  async #remove(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
+    const found = await this.#look(attached, rows)
+    if (found === undefined) return false
+    const ids = rows.map(({ id }) => id).filter((id) => found.has(toText(id)))
+    let removed = 0
+    if (ids.length > 0) {
+      removed = await this.#database.transaction(async (sql) => {
+        const locks = this.#database.kind !== 'sqlite' // which has one transaction at a time
+        const still = await unchanged(sql, attached.key, FINAL_STATES, generation, ids, locks)
+        return still.size === 0 ? 0 : attached.queue.remove(...still)
+      })
+    }
+    tally.add(rows.length, { removed })
+    return true
+  }
+
+  /**
+   * What Redis has under the ids of a page, and then the changes until now: a row that is unchanged after them is newer than what was found.
+   * `undefined` when Redis has forgotten something once more.
+   */
+  async #look(attached: AttachedQueue, rows: readonly Row[]): Promise<Map<string, StoredRawMessage> | undefined> {
+    if (rows.length === 0) return new Map()
+    const messages = await attached.queue.getAllRaw(rows.map(({ id }) => toText(id)))
+    if ((await this.#drain.run(attached)).hasForgotten) return undefined
+    return new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
   }
 
   /** Rows of messages that Redis had before; the changes of this generation are of messages that it has. */
@@ -159,6 +195,29 @@ export class Repair {
     )
     return Number(count)
   }
+}
+
+/** Which rows of a page are still in these states, without a change of this generation. */
+async function unchanged(
+  sql: Sql,
+  queue: Bytes,
+  states: readonly RowState[],
+  generation: number,
+  ids: readonly Bytes[],
+  locks = false,
+): Promise<Set<string>> {
+  const still = new Set<string>()
+  for (let from = 0; from < ids.length; from += IDS) {
+    const query = sql
+      .selectFrom('redelayed_messages')
+      .select('id')
+      .where('queue', '=', queue)
+      .where('id', 'in', ids.slice(from, from + IDS))
+      .where('state', 'in', states)
+      .where('generation', '<', generation)
+    for (const { id } of await (locks ? query.forUpdate() : query).execute()) still.add(toText(id))
+  }
+  return still
 }
 
 function isSame(message: RawMessage, row: Row): boolean {

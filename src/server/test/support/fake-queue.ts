@@ -32,6 +32,11 @@ export class FakeQueue implements JournalledQueue<string> {
     return this.#state.messages
   }
 
+  /** Whether its changes are written. */
+  get isKept(): boolean {
+    return this.#state.epoch !== ''
+  }
+
   get stream(): readonly JournalBatch[] {
     return this.#state.stream
   }
