@@ -20,17 +20,30 @@ export type JournalErrorCode =
   | 'ERR_JOURNAL_TOO_LARGE'
   /** The server does not answer; the call can be repeated. */
   | 'ERR_JOURNAL_UNAVAILABLE'
+  /** A row makes no message that the queue takes: it is passed over. */
+  | 'ERR_JOURNAL_ROW'
   /** The journal was closed. */
   | 'ERR_JOURNAL_CLOSED'
   /** The server refused a statement for another reason. */
   | 'ERR_JOURNAL_QUERY'
 
-/** The SQL journal could not do what was asked; of a statement that failed nothing was done. */
+/** The SQL journal could not do what was asked. `outcome` says whether it may have been done all the same. */
 export class JournalError extends RedelayedError {
   declare readonly code: JournalErrorCode
 
-  constructor(code: JournalErrorCode, message: string, details: ErrorDetails = {}) {
+  /**
+   * `'not-applied'`: nothing was done. `'unknown'`: the connection broke while it was committed, so all of it was done, or nothing: a message
+   * that was accepted so is added later. Adding it again under the same id adds it once.
+   */
+  readonly outcome: 'not-applied' | 'unknown'
+
+  constructor(
+    code: JournalErrorCode,
+    message: string,
+    { outcome = 'not-applied', ...details }: ErrorDetails & { readonly outcome?: 'not-applied' | 'unknown' } = {},
+  ) {
     super(code, message, details)
+    this.outcome = outcome
   }
 
   /** Whether the same call can succeed later without a change by people. */

@@ -18,7 +18,10 @@ export interface JournalOptions {
   readonly lingerMs?: number | undefined
   /** How often each queue is checked for what Redis has lost, in milliseconds. Default 5,000. */
   readonly sweepMs?: number | undefined
-  /** After how many milliseconds an accepted message that Redis does not have is added by another instance. Default 30,000. */
+  /**
+   * After how many milliseconds an accepted message that Redis does not have is added by another instance. More than twice the client's
+   * `commandTimeout`, so that the one that accepted it has ended its attempts. Default 30,000.
+   */
   readonly adoptAfterMs?: number | undefined
   /** For how long handled, expired and removed messages are kept, in milliseconds. Default 7 days. */
   readonly retentionMs?: number | undefined

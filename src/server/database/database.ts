@@ -58,14 +58,22 @@ export class JournalDatabase {
   async transaction<R>(action: (sql: SqlTransaction) => Promise<R>): Promise<R> {
     for (let attempt = 1; ; attempt++) {
       this.#assertOpen()
+      let isCommitted = false
       try {
         const transaction = this.#sql.transaction()
         // on MySQL the default would lock gaps between rows
-        return await (this.kind === 'mysql' ? transaction.setIsolationLevel('read committed') : transaction).execute(
-          action,
-        )
+        const isolated = this.kind === 'mysql' ? transaction.setIsolationLevel('read committed') : transaction
+        return await isolated.execute(async (sql) => {
+          const result = await action(sql)
+          isCommitted = true
+          return result
+        })
       } catch (error) {
-        if (!isConflict(error) || attempt >= MOST_ATTEMPTS) throw asJournalError(error)
+        if (isConflict(error) && attempt < MOST_ATTEMPTS) continue
+        const failed = asJournalError(error)
+        // the connection broke before the answer to the commit
+        if (isCommitted && failed.isTemporary && !isConflict(error)) throw withUnknownOutcome(failed)
+        throw failed
       }
     }
   }
@@ -87,6 +95,10 @@ export class JournalDatabase {
   #assertOpen(): void {
     if (this.#isClosed) throw new JournalError('ERR_JOURNAL_CLOSED', 'the journal was closed')
   }
+}
+
+function withUnknownOutcome({ code, message, cause }: JournalError): JournalError {
+  return new JournalError(code, `${message}; it may have been written all the same`, { cause, outcome: 'unknown' })
 }
 
 function dialectFor(target: DatabaseTarget, statementMs: number): Dialect {

@@ -2,9 +2,12 @@ import { AddManyError, ConnectionError, InvalidArgumentError, type AddItem, type
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
+import { checkItem } from './check-item.js'
+import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
 import { drawId } from './message-id.js'
-import { contentOf, headerBytes, newRow, type Row, type Writers } from './rows.js'
+import { headerBytes, newRow, type Row, type Writers } from './rows.js'
+import { takeOver } from './take-over.js'
 
 /** What the journal accepts: the options of `add` that can be stored. */
 export type AcceptItem<T> = Omit<AddItem<T>, 'deduplicate'>
@@ -48,14 +51,20 @@ export class Accepter {
   readonly #commits: GroupCommit<Job>
   readonly #adoptAfterMs: number
   readonly #points: AcceptPoints
+  readonly #drain: Drain
+  /** Rows that Redis refused, which SQL does not know yet. */
+  readonly #refused = new Set<Row>()
+  readonly #calls = new Set<Promise<unknown>>()
 
   constructor(
     database: JournalDatabase,
     writers: Writers,
+    drain: Drain,
     how: { readonly lingerMs: number; readonly adoptAfterMs: number; readonly points?: AcceptPoints },
   ) {
     this.#database = database
     this.#writers = writers
+    this.#drain = drain
     this.#adoptAfterMs = how.adoptAfterMs
     this.#points = how.points ?? {}
     this.#commits = new GroupCommit((jobs) => this.#commit(jobs), { lingerMs: how.lingerMs, most: MOST_JOBS })
@@ -63,20 +72,40 @@ export class Accepter {
 
   /** One result or error per message, in order. */
   async accept<T>(attached: AttachedQueue<T>, items: readonly AcceptItem<T>[]): Promise<(Accepted | RedelayedError)[]> {
+    const call = this.#accept(attached, items)
+    this.#calls.add(call)
+    try {
+      return await call
+    } finally {
+      this.#calls.delete(call)
+    }
+  }
+
+  /** Resolves when no call is under way. */
+  async idle(): Promise<void> {
+    while (this.#calls.size > 0) await Promise.allSettled(this.#calls)
+    await this.retryRefusals().catch(() => undefined)
+  }
+
+  /** Writes what Redis refused while SQL did not answer: else it would be added later. */
+  async retryRefusals(): Promise<void> {
+    if (this.#refused.size > 0) await this.#writeRefusals([...this.#refused])
+  }
+
+  async #accept<T>(
+    attached: AttachedQueue<T>,
+    items: readonly AcceptItem<T>[],
+  ): Promise<(Accepted | RedelayedError)[]> {
+    const startedAt = performance.now()
     const pending = items.map((item, at) => prepare(attached, item, at))
     await this.#commits.submit(pending)
-    const committedAt = performance.now()
     await this.#points.afterCommit?.()
     // So late another instance may have added the messages by now, and a consumer may have handled them.
-    if (performance.now() - committedAt > this.#adoptAfterMs / 2)
+    if (performance.now() - startedAt > this.#adoptAfterMs / 2)
       return pending.map((each) => accepted(each, 'journalled'))
     const results = await this.#add(attached, pending)
     await this.#points.afterAdd?.()
     return results
-  }
-
-  idle(): Promise<void> {
-    return this.#commits.idle()
   }
 
   #commit(jobs: readonly Job[]): Promise<void> {
@@ -119,67 +148,94 @@ export class Accepter {
   async #add<T>(attached: AttachedQueue<T>, pending: readonly Pending<T>[]): Promise<(Accepted | RedelayedError)[]> {
     const outcomes = await addAll(attached, pending)
     const results: (Accepted | RedelayedError)[] = []
-    const refused: Pending<T>[] = []
-    const rewritten: Row[] = []
+    const refused: Row[] = []
+    const other: Pending<T>[] = []
     for (const [at, each] of pending.entries()) {
       const outcome = outcomes[at]
       if (outcome === 'added' || outcome === 'kept') {
         results.push(accepted(each, outcome))
         // Redis and the row are not of the same message
-        if (each.isNew ? outcome === 'kept' : outcome === 'added') rewritten.push(each.row)
+        if (each.isNew ? outcome === 'kept' : outcome === 'added') other.push(each)
       } else if (each.isNew && outcome instanceof ConnectionError) {
         results.push(accepted(each, 'journalled'))
       } else {
-        if (each.isNew) refused.push(each)
+        if (each.isNew) refused.push(each.row)
         results.push(outcome as RedelayedError)
       }
     }
-    if (refused.length > 0) await this.#refuse(refused.map(({ row }) => row))
-    if (rewritten.length > 0) await this.#rewrite(attached, rewritten)
+    if (refused.length > 0) await this.#refuse(refused)
+    if (other.length > 0) await this.#follow(attached, other)
     return results
   }
 
   /** Redis will not take them: they are not to be added later. */
   async #refuse(rows: readonly Row[]): Promise<void> {
+    for (const row of rows) this.#refused.add(row)
+    await this.#writeRefusals(rows).catch(() => undefined) // the queue's own error says more; it is tried again
+  }
+
+  async #writeRefusals(rows: readonly Row[]): Promise<void> {
     await this.#database.transaction(async (sql) => {
-      for (const { queue, id } of rows) {
+      for (const { queue, id, accepted_at } of rows) {
         await sql
           .updateTable('redelayed_messages')
           .set({ state: 'refused' })
           .where('queue', '=', queue)
           .where('id', '=', id)
           .where('state', '=', 'accepted')
+          .where('accepted_at', '=', accepted_at)
           .execute()
       }
     })
+    for (const row of rows) this.#refused.delete(row)
   }
 
-  /** Gives rows the content of the messages that Redis has under their ids. */
-  async #rewrite({ queue }: AttachedQueue, rows: readonly Row[]): Promise<void> {
-    const messages = await queue.getAllRaw(rows.map(({ id }) => toText(id)))
-    const changed = rows.flatMap((row, at) => {
-      const message = messages[at]
-      return message === null || message === undefined
-        ? []
-        : [{ ...row, ...contentOf(message), state: 'open' as const }]
+  /**
+   * Rows become those of the messages that Redis has under their ids, by the change stream; what it does not say any more, Redis is asked. An
+   * error changes nothing of what became of the messages, and the stream keeps the changes until they are read.
+   */
+  async #follow<T>(attached: AttachedQueue<T>, pending: readonly Pending<T>[]): Promise<void> {
+    const queue = attached as AttachedQueue
+    try {
+      if ((await this.#drain.run(queue)).hasForgotten) await this.#acceptAgain(queue, pending)
+      const kept = pending.filter(({ isNew }) => isNew).map(({ row }) => row)
+      await takeOver(this.#database, this.#writers, queue, kept)
+    } catch {
+      return
+    }
+  }
+
+  /** Redis had taken them under ids of messages that SQL knows, and lost them before SQL had read that. */
+  #acceptAgain({ key }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<void> {
+    const rows = pending.filter(({ isNew }) => !isNew).map(({ row }) => row)
+    return this.#database.transaction(async (sql) => {
+      const { generation } = await sql
+        .selectFrom('redelayed_positions')
+        .select('generation')
+        .where('queue', '=', key)
+        .executeTakeFirstOrThrow()
+      for (const row of rows) {
+        const query = sql
+          .selectFrom('redelayed_messages')
+          .select('generation')
+          .where('queue', '=', key)
+          .where('id', '=', row.id)
+        const known = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).executeTakeFirst()
+        if (known === undefined || known.generation < generation) await this.#writers.accepted.write(sql, [row])
+      }
     })
-    await this.#database.transaction((sql) => this.#writers.accepted.write(sql, changed))
   }
 }
 
-function prepare<T>({ queue, key, clock, defaults }: AttachedQueue<T>, item: AcceptItem<T>, at: number): Pending<T> {
+function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number): Pending<T> {
+  const { queue, key, clock, defaults } = attached
+  checkItem(item, at)
   const now = clock.now()
   const { id = drawId(), delay, date, priority = 0, headers, deliveryLimit } = item
-  if (Buffer.byteLength(id) > MOST_ID_BYTES || id === '' || !id.isWellFormed())
-    throw new InvalidArgumentError(
-      `items[${at}].id`,
-      `a text of 1 to ${MOST_ID_BYTES} bytes without lone surrogates`,
-      id,
-    )
   const timeToLive = item.timeToLive ?? defaults.timeToLive
   const dueAt = date === undefined ? now + (delay ?? defaults.delay) : Math.max(now, date.getTime())
-  if (!Number.isSafeInteger(dueAt))
-    throw new InvalidArgumentError(`items[${at}].delay`, 'a time of at most 2^53-1 ms', delay)
+  if (!Number.isSafeInteger(dueAt + (timeToLive ?? 0)))
+    throw new InvalidArgumentError(`items[${at}].delay and timeToLive`, 'a time of at most 2^53-1 ms', delay)
   const row: Row = {
     ...newRow(key, id, NO_STAMP, now),
     due_at: dueAt,
@@ -192,8 +248,6 @@ function prepare<T>({ queue, key, clock, defaults }: AttachedQueue<T>, item: Acc
   const exact = { ...item, id, date: new Date(dueAt), delay: undefined, timeToLive }
   return { item: exact, row, isDrawn: item.id === undefined, isNew: true }
 }
-
-const MOST_ID_BYTES = 512
 
 async function addAll<T>(
   { queue }: AttachedQueue<T>,

@@ -1,49 +1,79 @@
 import type { JournalDatabase } from '../database/database.js'
+import type { Bytes } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
-import { messageOf, type Row } from './rows.js'
+import { restoreRows, type OnBadRow } from './restore-rows.js'
+import { messageOf, type Row, type Writers } from './rows.js'
+import { takeOver } from './take-over.js'
 
 const PAGE = 500
 
 /**
  * Adds what was accepted long ago and never came to Redis, because the instance that accepted it has died or could not reach Redis. The change
- * stream is read to its end in between: what is still only accepted then was not added, and no consumer has handled it.
+ * stream is read to its end before: what is still only accepted then was not added, and no consumer has handled it. The rows are claimed, so that
+ * of several instances one adds them.
  */
 export async function adopt(
   database: JournalDatabase,
+  writers: Writers,
   drain: Drain,
   attached: AttachedQueue,
-  olderThanMs: number,
+  { olderThanMs, onBadRow }: { readonly olderThanMs: number; readonly onBadRow: OnBadRow },
 ): Promise<number> {
   const before = attached.clock.now() - olderThanMs
-  const lost = (): Promise<Row[]> =>
-    database.run((sql) =>
-      sql
-        .selectFrom('redelayed_messages')
-        .selectAll()
-        .where('queue', '=', attached.key)
-        .where('state', '=', 'accepted')
-        .where('updated_at', '<', before)
-        .limit(PAGE)
-        .execute(),
-    )
-  if ((await lost()).length === 0) return 0
-  if ((await drain.run(attached)).hasForgotten) return 0
-  const rows = await lost()
-  if (rows.length === 0) return 0
-  const outcomes = await attached.queue.restoreMany(rows.map(messageOf))
-  const present = rows.filter((_, at) => outcomes[at] === 'present').map(({ id }) => id)
-  if (present.length > 0) {
-    await database.run((sql) =>
-      sql
-        .updateTable('redelayed_messages')
-        .set({ state: 'open' })
-        .where('queue', '=', attached.key)
-        .where('id', 'in', present)
-        .where('state', '=', 'accepted')
-        .execute(),
-    )
+  let count = 0
+  for (;;) {
+    if (!(await isAnyLeft(database, attached.key, before))) return count
+    if ((await drain.run(attached)).hasForgotten) return count
+    const rows = await claim(database, attached, before)
+    const outcomes = await restoreRows(attached.queue, rows.map(messageOf), onBadRow)
+    const present = rows.filter((_, at) => outcomes[at] === 'present')
+    await takeOver(database, writers, attached, present)
+    count += outcomes.filter((outcome) => outcome === 'restored').length
+    if (rows.length < PAGE) break
   }
   await drain.run(attached)
-  return outcomes.filter((outcome) => outcome === 'restored').length
+  return count
+}
+
+async function isAnyLeft(database: JournalDatabase, queue: Bytes, before: number): Promise<boolean> {
+  const row = await database.run((sql) =>
+    sql
+      .selectFrom('redelayed_messages')
+      .select('id')
+      .where('queue', '=', queue)
+      .where('state', '=', 'accepted')
+      .where('updated_at', '<', before)
+      .limit(1)
+      .executeTakeFirst(),
+  )
+  return row !== undefined
+}
+
+/** A row that was claimed is young again: who finds it next waits as long as for one that was just accepted. */
+function claim(database: JournalDatabase, { key, clock }: AttachedQueue, before: number): Promise<Row[]> {
+  return database.transaction(async (sql) => {
+    const query = sql
+      .selectFrom('redelayed_messages')
+      .selectAll()
+      .where('queue', '=', key)
+      .where('state', '=', 'accepted')
+      .where('updated_at', '<', before)
+      .orderBy('updated_at')
+      .limit(PAGE)
+    const rows = await (database.kind === 'sqlite' ? query : query.forUpdate()).execute()
+    if (rows.length > 0) {
+      await sql
+        .updateTable('redelayed_messages')
+        .set({ updated_at: clock.now() })
+        .where('queue', '=', key)
+        .where(
+          'id',
+          'in',
+          rows.map(({ id }) => id),
+        )
+        .execute()
+    }
+    return rows
+  })
 }

@@ -58,7 +58,8 @@ export function applyChange(
       }
     case 'rescheduled': {
       // a message that becomes visible later also expires so much later
-      const expires = row.expires_at === null ? null : Math.max(1, row.expires_at + dueAt - row.due_at)
+      const shifted = row.expires_at === null ? null : row.expires_at + dueAt - row.due_at
+      const expires = change.expiresAt ?? (shifted && Math.max(0, Math.min(shifted, Number.MAX_SAFE_INTEGER)))
       return { ...draft, row: { ...row, state: 'open', due_at: dueAt, priority, expires_at: expires } }
     }
     case 'updated':

@@ -2,7 +2,7 @@ import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { toBytes, toText, EMPTY } from '../database/tables.js'
 import { applyChange, isNewer, type ChangeTime, type Draft } from './apply-change.js'
 import { JOURNAL_GROUP, type AttachedQueue } from './attached-queue.js'
-import type { ChangeReading, JournalBatch } from './journalled-queue.js'
+import type { ChangeReading, JournalBatch, JournalChange } from './journalled-queue.js'
 import { idParts, type Position, type Positions } from './positions.js'
 import { MOST_CLIENT, Reread } from './reread.js'
 import { contentOf, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
@@ -15,6 +15,9 @@ const IDS = 500
 /** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
 
+/** `until`: the time of the first entry that waits for another queue; what is older is written. */
+type RunResult = Drained & { readonly until: number }
+
 /**
  * Brings the changes of a queue's stream into SQL, in their order. The rows and the position are one transaction, and the position names what it
  * was before: of two instances that drain at once one succeeds, and each change is written once. The stream is released after the commit.
@@ -24,6 +27,7 @@ export class Drain {
   readonly #positions: Positions
   readonly #writers: Writers
   readonly #reread: Reread
+  readonly #queues = new Map<string, AttachedQueue>()
 
   constructor(database: JournalDatabase, positions: Positions, writers: Writers) {
     this.#reread = new Reread()
@@ -32,16 +36,31 @@ export class Drain {
     this.#writers = writers
   }
 
+  /** From now on, what leaves another queue for this one is written after it. */
+  add(attached: AttachedQueue): void {
+    this.#queues.set(attached.queue.name, attached)
+  }
+
   /** Until the end of the stream, or for so many pages. */
   async run(attached: AttachedQueue, pages = Infinity): Promise<Drained> {
+    const { changes, hasForgotten } = await this.#run(attached, pages, new Map())
+    return { changes, hasForgotten }
+  }
+
+  /** `waiting`: the queues that this one is drained for, and the time of the first entry that SQL does not have of each. */
+  async #run(attached: AttachedQueue, pages: number, waiting: ReadonlyMap<AttachedQueue, number>): Promise<RunResult> {
     let changes = 0
     for (let page = 0; page < pages; page++) {
       const position = await this.#positions.load(attached.key)
-      const { status, epoch, batches } = await attached.queue.readChanges(position, PAGE)
+      const { status, epoch, batches: read } = await attached.queue.readChanges(position, PAGE)
       if (status !== 'ok') {
-        if (await this.#begin(attached, position, status)) return { changes, hasForgotten: true }
+        if (await this.#begin(attached, position, status)) return { changes, hasForgotten: true, until: -Infinity }
         continue
       }
+      const cut = await this.#followMoves(attached, read, waiting)
+      if (cut === 'again') continue
+      const batches = read.slice(0, cut)
+      if (read.length > 0 && batches.length === 0) return { changes, hasForgotten: false, until: timeOf(read[0]) }
       const id = batches.at(-1)?.position.id
       // The epoch is that of the queue when the page was read: what comes after the page belongs to it, or another one has begun.
       if (id === undefined && position.epoch === epoch) break
@@ -51,7 +70,40 @@ export class Drain {
         if (id !== undefined) await attached.queue.releaseChanges(JOURNAL_GROUP, id)
       }
     }
-    return { changes, hasForgotten: false }
+    return { changes, hasForgotten: false, until: Infinity }
+  }
+
+  /**
+   * A message that goes to another queue is final here. Before that is written, SQL has to know the message there: lost between the two, it would
+   * be put back in neither. Resolves with how many entries of a page may be written then.
+   */
+  async #followMoves(
+    attached: AttachedQueue,
+    batches: readonly JournalBatch[],
+    waiting: ReadonlyMap<AttachedQueue, number>,
+  ): Promise<number | 'again'> {
+    const targets = batches.map(({ changes }) => new Set(changes.flatMap((change) => this.#targetOf(attached, change))))
+    const until = new Map(waiting)
+    const nested = new Map(waiting).set(attached, timeOf(batches[0]))
+    for (const target of new Set(targets.flatMap((some) => [...some]))) {
+      if (nested.has(target)) continue
+      const drained = await this.#run(target, Infinity, nested)
+      // it has begun anew: what was read here can be of the time before
+      if (drained.hasForgotten) return 'again'
+      until.set(target, drained.until)
+    }
+    const isWritten = (batch: JournalBatch, target: AttachedQueue): boolean =>
+      timeOf(batch) < (until.get(target) ?? Infinity)
+    const end = batches.findIndex((batch, at) => [...(targets[at] ?? [])].some((target) => !isWritten(batch, target)))
+    // Of queues that wait for each other, with entries of the same millisecond, the first one goes on.
+    if (end === 0 && waiting.size === 0) return 1
+    return end < 0 ? batches.length : end
+  }
+
+  #targetOf({ queue }: AttachedQueue, { change, to }: JournalChange): AttachedQueue[] {
+    const name = change === 'dead' ? queue.deadLettersName : change === 'moved' ? to : undefined
+    const target = name === undefined ? undefined : this.#queues.get(name)
+    return target === undefined ? [] : [target]
   }
 
   /**
@@ -196,6 +248,11 @@ async function addFailures({ queue }: AttachedQueue, known: ReadonlyMap<string, 
     const row = rows[at]
     if (row && message) rows[at] = { ...row, failures: contentOf(message).failures }
   })
+}
+
+/** When an entry was written, by its place in the stream. */
+function timeOf(batch: JournalBatch | undefined): number {
+  return batch === undefined ? Infinity : idParts(batch.position.id).ms
 }
 
 /** Of a message's content what the changes do not say. */

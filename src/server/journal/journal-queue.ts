@@ -7,9 +7,8 @@ import type { AcceptItem, Accepted, Accepter } from './accepter.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import type { RawMessage } from './journalled-queue.js'
-import { idParts, Positions } from './positions.js'
 import { restoreByHand, type RestoreOptions, type RestoreResult } from './restore.js'
-import { messageOf } from './rows.js'
+import { messageOf, STATE_COLUMNS, type Row } from './rows.js'
 import { verify, type Difference } from './verify.js'
 
 /** A message as SQL knows it. */
@@ -27,6 +26,8 @@ export interface FlowEntry {
   readonly client: string
   readonly error: string | null
 }
+
+type StateRow = Omit<Row, 'headers' | 'payload'>
 
 interface Parts {
   readonly database: JournalDatabase
@@ -53,7 +54,8 @@ export class JournalQueue<T> {
    * Adds a message. With the mode `'sync'` it resolves when SQL has the message and Redis too, or, with the outcome `'journalled'`, when SQL has
    * it and Redis could not be reached.
    *
-   * @throws JournalError SQL could not write it: it was not accepted, and Redis does not have it
+   * @throws JournalError SQL could not write it, and Redis does not have it; with the `outcome` `'unknown'` it can be added later all the same, and
+   * adding it again under the same id adds it once
    * @throws what `add` of the queue throws: it was not accepted
    */
   async add(payload: T, options: Omit<AcceptItem<T>, 'payload'> = {}): Promise<Accepted> {
@@ -86,33 +88,49 @@ export class JournalQueue<T> {
    */
   async cancel(id: string): Promise<boolean> {
     const parts = this.#parts
-    const { queue, key } = this.#attached
+    const { queue } = this.#attached
+    if (parts === undefined) return queue.cancel(id)
+    const before = await this.#stateOf(id)
     const isRemoved = await queue.cancel(id)
-    if (parts === undefined) return isRemoved
-    if (!isRemoved) {
-      if (await queue.contains(id)) return false // a consumer has it
-      // Redis does not have it: it was handled, or it was accepted and never came there, or Redis has lost it
-      await parts.drain.run(this.#attached)
-    }
-    const position = await new Positions(parts.database).load(key)
-    const { last } = await queue.readChanges({ id: position.id, epoch: null }, 1)
-    const { ms, seq } = idParts(last ?? position.id)
-    const { numUpdatedRows } = await parts.database.run((sql) =>
+    if (!isRemoved && (await queue.contains(id))) return false // a consumer has it
+    // Now SQL knows that it was removed; or that it was handled, where Redis did not have it.
+    await parts.drain.run(this.#attached)
+    return (await this.#removeRow(before)) || isRemoved
+  }
+
+  /**
+   * What Redis did not have was accepted and never came there, or Redis has lost it. The row keeps its place in the order of all changes, so
+   * that one that is not known yet, such as an addition under this id, overwrites it. False when it has changed meanwhile.
+   */
+  async #removeRow(before: StateRow | undefined): Promise<boolean> {
+    if (before === undefined || !OPEN_STATES.includes(before.state)) return false
+    const { queue, id, state, accepted_at, updated_at, generation, change_ms, change_seq } = before
+    const { numUpdatedRows } = await this.#database.run((sql) =>
       sql
         .updateTable('redelayed_messages')
-        .set({
-          state: 'removed',
-          updated_at: this.#attached.clock.now(),
-          generation: position.generation,
-          change_ms: ms,
-          change_seq: seq,
-        })
-        .where('queue', '=', key)
-        .where('id', '=', toBytes(id))
-        .where('state', 'in', OPEN_STATES)
+        .set({ state: 'removed', updated_at: this.#attached.clock.now() })
+        .where('queue', '=', queue)
+        .where('id', '=', id)
+        .where('state', '=', state)
+        .where('accepted_at', '=', accepted_at)
+        .where('updated_at', '=', updated_at)
+        .where('generation', '=', generation)
+        .where('change_ms', '=', change_ms)
+        .where('change_seq', '=', change_seq)
         .executeTakeFirst(),
     )
-    return isRemoved || numUpdatedRows > 0n
+    return numUpdatedRows > 0n
+  }
+
+  #stateOf(id: string): Promise<StateRow | undefined> {
+    return this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_messages')
+        .select(STATE_COLUMNS)
+        .where('queue', '=', this.#attached.key)
+        .where('id', '=', toBytes(id))
+        .executeTakeFirst(),
+    )
   }
 
   /** The message as SQL knows it, also when it is final; `null` when SQL does not know it, or not any more. */

@@ -17,7 +17,8 @@ import { Positions } from './positions.js'
 import { prune, type Pruned } from './prune.js'
 import { asJournalled } from './reliable.js'
 import { Repair, type RepairPoints, type RestoreProgress } from './repair.js'
-import { writersOf } from './rows.js'
+import type { OnBadRow } from './restore-rows.js'
+import { writersOf, type Writers } from './rows.js'
 import { ShardedJournalQueue } from './sharded-journal-queue.js'
 import { Watch } from './watch.js'
 
@@ -47,6 +48,7 @@ interface Parts {
   readonly drain: Drain
   readonly accepter: Accepter
   readonly repair: Repair
+  readonly writers: Writers
 }
 
 /**
@@ -72,8 +74,14 @@ export class Journal extends EventEmitter<JournalEvents> {
     this.#parts = {
       database,
       drain,
-      accepter: new Accepter(database, writers, { ...settings, points }),
-      repair: new Repair(database, positions, drain, { rate: settings.restoreRate, points }),
+      accepter: new Accepter(database, writers, drain, { ...settings, points }),
+      repair: new Repair(database, positions, drain, {
+        rate: settings.restoreRate,
+        adoptAfterMs: settings.adoptAfterMs,
+        onBadRow: this.#onBadRow,
+        points,
+      }),
+      writers,
     }
     this.#pruning = new Watch(
       async () => void (await this.prune()),
@@ -133,6 +141,7 @@ export class Journal extends EventEmitter<JournalEvents> {
     const parts = this.#parts
     const handle = new JournalQueue(attached, this.mode, parts)
     if (parts === undefined) return handle
+    parts.drain.add(attached)
     let sweptAt = -Infinity
     let isPrepared = false
     const prepare = async (): Promise<void> => {
@@ -169,11 +178,15 @@ export class Journal extends EventEmitter<JournalEvents> {
     if (hasForgotten) this.emit('forgotten', attached.queue.name)
   }
 
-  async #sweep<T>(attached: AttachedQueue<T>, { database, drain }: Parts): Promise<void> {
+  async #sweep<T>(attached: AttachedQueue<T>, { database, writers, drain, accepter }: Parts): Promise<void> {
+    await accepter.retryRefusals()
     await attached.refresh()
-    const count = await adopt(database, drain, attached, this.#settings.adoptAfterMs)
+    const how = { olderThanMs: this.#settings.adoptAfterMs, onBadRow: this.#onBadRow }
+    const count = await adopt(database, writers, drain, attached, how)
     if (count > 0) this.emit('adopted', attached.queue.name, count)
   }
+
+  readonly #onBadRow: OnBadRow = (error, queue) => this.#report(error, queue)
 
   /** Without a listener an error in the background is no reason to end the process. */
   #report(error: unknown, queue: string): void {

@@ -21,6 +21,8 @@ export interface JournalChange {
   readonly expiresAt?: number
   readonly deliveryLimit?: number
   readonly error?: string
+  /** Of `moved`: the name of the other queue. */
+  readonly to?: string
 }
 
 /** What one script call changed. */
@@ -47,6 +49,8 @@ export interface ChangeReading {
 /** What the journal needs of a reliable queue. */
 export interface JournalledQueue<T = unknown> {
   readonly name: string
+  /** Of the queue of its dead letters, where it has one. */
+  readonly deadLettersName?: string | undefined
   readonly codec: Codec<T>
   addMany(items: Iterable<AddItem<T>>, options?: { readonly existing?: 'keep' }): Promise<Added[]>
   remove(...ids: readonly string[]): Promise<number>

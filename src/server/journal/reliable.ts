@@ -17,12 +17,14 @@ export function asJournalled<T>(queue: ReliableQueue<T>): JournalledQueue<T> {
 
 class Journalled<T> implements JournalledQueue<T> {
   readonly name: string
+  readonly deadLettersName: string
   readonly codec: Codec<T>
   readonly #queue: ReliableQueue<T>
 
   constructor(queue: ReliableQueue<T>) {
     this.#queue = queue
     this.name = queue.name
+    this.deadLettersName = queue.deadLetters.name
     this.codec = queue.codec
   }
 

@@ -5,6 +5,7 @@ import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import type { RawMessage, RestoreItem, StoredRawMessage } from './journalled-queue.js'
 import type { Positions } from './positions.js'
+import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { messageOf, type Row } from './rows.js'
 
 /** How far a restore is. */
@@ -44,18 +45,27 @@ export class Repair {
   readonly #positions: Positions
   readonly #drain: Drain
   readonly #rate: number
+  readonly #adoptAfterMs: number
+  readonly #onBadRow: OnBadRow
   readonly #points: RepairPoints
 
   constructor(
     database: JournalDatabase,
     positions: Positions,
     drain: Drain,
-    how: { readonly rate: number; readonly points?: RepairPoints },
+    how: {
+      readonly rate: number
+      readonly adoptAfterMs: number
+      readonly onBadRow: OnBadRow
+      readonly points?: RepairPoints
+    },
   ) {
     this.#database = database
     this.#positions = positions
     this.#drain = drain
     this.#rate = how.rate
+    this.#adoptAfterMs = how.adoptAfterMs
+    this.#onBadRow = how.onBadRow
     this.#points = how.points ?? {}
   }
 
@@ -116,9 +126,11 @@ export class Repair {
 
   /** Resolves with false when Redis has forgotten something once more. */
   async #restore(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
-    const outcomes = await attached.queue.restoreMany(rows.map(messageOf))
-    const there = rows.filter((_, at) => outcomes[at] === 'present')
-    tally.add(rows.length, { restored: rows.length - there.length, present: there.length })
+    const mine = await this.#claim(attached, rows)
+    const outcomes = await restoreRows(attached.queue, mine.map(messageOf), this.#onBadRow)
+    const there = mine.filter((_, at) => outcomes[at] === 'present')
+    const isNew = outcomes.filter((outcome) => outcome === 'restored').length
+    tally.add(rows.length, { restored: isNew, present: there.length })
     const found = await this.#look(attached, there)
     if (found === undefined) return false
     const older = there.filter((row) => {
@@ -133,9 +145,36 @@ export class Repair {
       return still.has(id) ? [{ ...messageOf(row), replaces: found.get(id)?.dueAt }] : []
     })
     if (items.length === 0) return true
-    const replaced = (await attached.queue.restoreMany(items)).filter((outcome) => outcome !== 'present').length
+    const outcomesOfOlder = await restoreRows(attached.queue, items, this.#onBadRow)
+    const replaced = outcomesOfOlder.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
     tally.add(0, { restored: replaced, present: -replaced })
     return true
+  }
+
+  /**
+   * What was just accepted is on its way to Redis, by the instance that accepted it or by one that adds what such an instance left: it is theirs.
+   * What was accepted longer ago is claimed in the same way.
+   */
+  async #claim({ key, clock }: AttachedQueue, rows: readonly Row[]): Promise<readonly Row[]> {
+    const before = clock.now() - this.#adoptAfterMs
+    const old = rows.filter(({ state, updated_at }) => state === 'accepted' && updated_at < before)
+    const claimed = new Set<string>()
+    if (old.length > 0) {
+      await this.#database.transaction(async (sql) => {
+        for (const { id } of old) {
+          const { numUpdatedRows } = await sql
+            .updateTable('redelayed_messages')
+            .set({ updated_at: clock.now() })
+            .where('queue', '=', key)
+            .where('id', '=', id)
+            .where('state', '=', 'accepted')
+            .where('updated_at', '<', before)
+            .executeTakeFirst()
+          if (numUpdatedRows > 0n) claimed.add(toText(id))
+        }
+      })
+    }
+    return rows.filter(({ state, id }) => state !== 'accepted' || claimed.has(toText(id)))
   }
 
   /**

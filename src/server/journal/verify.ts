@@ -90,7 +90,8 @@ function compareOne(
   if (!isOpen) return say('final in SQL', row.state, 'a message')
   if (row.state === 'accepted') return [] // its change has not been read yet
   return [
-    ...(row.due_at === message.dueAt ? [] : say('due time', row.due_at, message.dueAt)),
+    // a consumer can extend its visibility, which is no change of the message
+    ...(message.inFlight || row.due_at === message.dueAt ? [] : say('due time', row.due_at, message.dueAt)),
     ...(row.priority === message.priority ? [] : say('priority', row.priority, message.priority)),
     ...(row.attempts === message.attempts ? [] : say('attempts', row.attempts, message.attempts)),
     ...(Buffer.compare(row.payload, message.payload) === 0

@@ -1,6 +1,15 @@
 import { expect } from 'chai'
-import type { StoredRawMessage } from 'redelayed'
-import { createJournal, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
+import {
+  ConnectionError,
+  InvalidArgumentError,
+  QueueFullError,
+  type AddItem,
+  type Added,
+  type StoredRawMessage,
+} from 'redelayed'
+import { JournalDatabase } from '../database/database.js'
+import { createJournal, JournalError, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
+import type { ChangeReading } from '../journal/journalled-queue.js'
 import type { FaultPoints } from '../journal/journal.js'
 import { startSqlite } from './support/databases.js'
 import { eventually } from './support/eventually.js'
@@ -8,6 +17,51 @@ import { FakeQueue } from './support/fake-queue.js'
 
 /** A queue that lets something else happen between two calls of the journal. */
 class HookedQueue extends FakeQueue {
+  readonly deadLettersName: string | undefined
+  /** Each runs once. */
+  afterCancel: (() => Promise<unknown>) | undefined
+  beforeAdd: (() => Promise<unknown>) | undefined
+  #reads: Promise<void> = Promise.resolve()
+  #letReads = (): void => undefined
+
+  constructor(name: string, deadLettersName?: string) {
+    super(name)
+    this.deadLettersName = deadLettersName
+  }
+
+  holdReads(): void {
+    this.#reads = new Promise((resolve) => (this.#letReads = resolve))
+  }
+
+  letReads(): void {
+    this.#letReads()
+  }
+
+  extend(id: string, ms: number): void {
+    const message = this.messages.get(id)
+    if (message) (this.messages as Map<string, StoredRawMessage>).set(id, { ...message, dueAt: this.clock + ms })
+  }
+
+  override async readChanges(after: { id: string; epoch: string | null }, count: number): Promise<ChangeReading> {
+    await this.#reads
+    return super.readChanges(after, count)
+  }
+
+  override async addMany(items: Iterable<AddItem<string>>): Promise<Added[]> {
+    const hook = this.beforeAdd
+    this.beforeAdd = undefined
+    await hook?.()
+    return super.addMany(items)
+  }
+
+  override async cancel(id: string): Promise<boolean> {
+    const isRemoved = await super.cancel(id)
+    const hook = this.afterCancel
+    this.afterCancel = undefined
+    await hook?.()
+    return isRemoved
+  }
+
   /** Runs once, just before the next look at messages. */
   onLook: ((ids: readonly string[]) => Promise<void> | void) | undefined
 
@@ -89,5 +143,208 @@ describe('the journal, when others act between its steps', function () {
       await mails.drain()
       expect((await mails.get('a'))?.dueAt).to.equal(latest)
     })
+  })
+
+  describe('a cancel', () => {
+    it('leaves alone a message that was added anew under the id', async () => {
+      const { queue, mails } = await attached()
+      await mails.add('old', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      queue.afterCancel = async () => {
+        queue.clock += 10
+        expect(await mails.add('new', { id: 'a', delay: 90_000 })).to.include({ outcome: 'added' })
+      }
+      expect(await mails.cancel('a')).to.equal(true)
+      await mails.drain()
+      expect([(await mails.get('a'))?.state, textOf(await mails.get('a'))]).to.deep.equal(['open', 'new'])
+    })
+
+    it('removes what was accepted and never came to Redis, and not what was added meanwhile', async () => {
+      const { queue, mails } = await attached()
+      queue.addMany = async () => {
+        throw new ConnectionError('down', 'not-applied')
+      }
+      for (const id of ['a', 'b']) expect(await mails.add('x', { id })).to.include({ outcome: 'journalled' })
+      expect(await mails.cancel('a')).to.equal(true)
+      queue.afterCancel = async () => {
+        queue.clock += 10
+        delete (queue as Partial<HookedQueue>).addMany
+        expect(await mails.add('y', { id: 'b', delay: 60_000 })).to.include({ outcome: 'added' })
+        await queue.cancel('other')
+      }
+      await mails.cancel('b')
+      await mails.drain()
+      expect([(await mails.get('a'))?.state, (await mails.get('b'))?.state]).to.deep.equal(['removed', 'open'])
+    })
+  })
+
+  describe('an add', () => {
+    it('does not bring a message back that was handled before its row was written again', async () => {
+      const { queue, mails } = await attached()
+      await queue.addMany([{ payload: 'theirs', id: 'a' }])
+      await mails.drain()
+      queue.end('a')
+      await mails.drain()
+      queue.clock += 10
+      // SQL has the id as final, and Redis has another message under it, which is handled meanwhile
+      queue.beforeAdd = () => queue.addMany([{ payload: 'other', id: 'a' }])
+      queue.onLook = async () => {
+        queue.clock += 10
+        queue.end('a')
+        await mails.drain()
+      }
+      expect(await mails.add('mine', { id: 'a' })).to.include({ outcome: 'kept' })
+      await mails.drain()
+      expect((await mails.get('a'))?.state).to.equal('handled')
+    })
+
+    it('knows the message that Redis has under the id', async () => {
+      const { queue, mails } = await attached()
+      queue.beforeAdd = () => queue.addMany([{ payload: 'theirs', id: 'a' }])
+      expect(await mails.add('mine', { id: 'a' })).to.include({ outcome: 'kept' })
+      expect([(await mails.get('a'))?.state, textOf(await mails.get('a'))]).to.deep.equal(['open', 'theirs'])
+    })
+
+    it('stays what it was when SQL fails after it, and what Redis refused is not added later', async () => {
+      const { queue, mails } = await attached({ sweepMs: 100 })
+      // eslint-disable-next-line @typescript-eslint/unbound-method -- it is called with its object
+      const { transaction } = JournalDatabase.prototype
+      try {
+        queue.addMany = async () => {
+          JournalDatabase.prototype.transaction = () => Promise.reject(new JournalError('ERR_JOURNAL_UNAVAILABLE', ''))
+          throw new QueueFullError()
+        }
+        const error = await mails.add('x', { id: 'a' }).catch((thrown: unknown) => thrown)
+        expect(error).to.include({ code: 'ERR_QUEUE_FULL' })
+      } finally {
+        JournalDatabase.prototype.transaction = transaction
+      }
+      await eventually(async () => expect((await mails.get('a'))?.state).to.equal('refused'))
+    })
+
+    it('is refused before SQL has it where the queue would refuse it', async () => {
+      const { mails } = await attached()
+      const bad: Record<string, unknown>[] = [
+        { priority: 42 },
+        { delay: -1 },
+        { delay: 1, date: new Date() },
+        { date: new Date(NaN) },
+        { timeToLive: 0 },
+        { timeToLive: Number.MAX_SAFE_INTEGER },
+        { deliveryLimit: 0 },
+        { headers: { a: 1 } },
+        { headers: { a: 'x'.repeat(70_000) } },
+        { colour: 'red' },
+      ]
+      for (const options of bad) {
+        const error = await mails.add('x', { id: 'a', ...options }).catch((thrown: unknown) => thrown)
+        expect(error, JSON.stringify(options)).to.be.instanceOf(InvalidArgumentError)
+      }
+      expect(await mails.get('a')).to.equal(null)
+    })
+  })
+
+  describe('a row that makes no message', () => {
+    it('does not keep the others from Redis', async () => {
+      const url = await server.fresh()
+      const { journal, queue, mails } = await attached({ url, adoptAfterMs: 100, sweepMs: 100 })
+      const restoreMany = queue.restoreMany.bind(queue)
+      queue.restoreMany = async (items) => {
+        const list = [...items]
+        if (list.some(({ id }) => id === 'bad')) throw new InvalidArgumentError('items[0].priority', '0 to 9', 42)
+        return restoreMany(list)
+      }
+      const said: unknown[] = []
+      journal.on('error', (error) => said.push(error))
+      await mails.addMany(['a', 'bad', 'c'].map((id) => ({ payload: id, id, delay: 60_000 })))
+      await mails.drain()
+      const done = restored(journal)
+      queue.wipe()
+      await done
+      expect([...queue.messages.keys()].sort()).to.deep.equal(['a', 'c'])
+      expect(said.map((error) => (error as JournalError).code)).to.include('ERR_JOURNAL_ROW')
+    })
+  })
+
+  describe('what was accepted and is not in Redis', () => {
+    it('is left to the instance that accepted it, by a restore', async () => {
+      let goOn = (): void => undefined
+      const committed = new Promise<void>((resolve) => (goOn = resolve))
+      let proceed = (): void => undefined
+      const isHeld = new Promise<void>((resolve) => (proceed = resolve))
+      const points: FaultPoints = {
+        afterCommit: async () => {
+          goOn()
+          await isHeld
+        },
+      }
+      const { journal, queue, mails } = await attached({}, points)
+      const adding = mails.add('x', { id: 'a' })
+      await committed
+      const done = restored(journal)
+      queue.wipe()
+      await done
+      expect(queue.messages.has('a'), 'the restore has not added it').to.equal(false)
+      proceed()
+      expect(await adding).to.include({ outcome: 'added' })
+    })
+
+    it('is not added by an instance that was too slow before the commit', async () => {
+      const { queue, mails } = await attached({ adoptAfterMs: 400, lingerMs: 500, sweepMs: 60_000 })
+      expect(await mails.add('x', { id: 'a' })).to.include({ outcome: 'journalled' })
+      expect(queue.messages.has('a')).to.equal(false)
+    })
+  })
+
+  describe('a message that goes to another queue', () => {
+    it('is known there before it is final where it was', async () => {
+      const [queue, dead] = [new HookedQueue('mails', 'mails:dead'), new HookedQueue('mails:dead')]
+      const journal = await make()
+      const mails = await journal.attach<string>(queue)
+      const letters = await journal.attach<string>(dead)
+      await eventually(() => expect([queue.isKept, dead.isKept]).to.deep.equal([true, true]))
+      await mails.add('x', { id: 'a' })
+      await mails.drain()
+      dead.holdReads()
+      queue.end('a', 'dead')
+      await dead.addMany([{ payload: 'x', id: 'a' }])
+      const draining = mails.drain()
+      await Promise.race([draining, new Promise((resolve) => setTimeout(resolve, 500))])
+      expect((await mails.get('a'))?.state).to.equal('open')
+      dead.letReads()
+      await draining
+      expect([(await mails.get('a'))?.state, (await letters.get('a'))?.state]).to.deep.equal(['dead', 'open'])
+    })
+
+    it('goes both ways', async () => {
+      const [one, other] = [new HookedQueue('one', 'other'), new HookedQueue('other', 'one')]
+      const journal = await make()
+      const [ones, others] = [await journal.attach<string>(one), await journal.attach<string>(other)]
+      await eventually(() => expect([one.isKept, other.isKept]).to.deep.equal([true, true]))
+      const ids = Array.from({ length: 20 }, (_, n) => `m${n}`)
+      for (const [at, id] of ids.entries()) {
+        const [from, to] = at % 2 === 0 ? [one, other] : [other, one]
+        await from.addMany([{ payload: id, id }])
+        if (at % 3 > 0) [one, other].forEach((queue) => (queue.clock += 1))
+        from.end(id, 'dead')
+        await to.addMany([{ payload: id, id }])
+      }
+      await Promise.all([ones.drain(), others.drain()])
+      for (const [at, id] of ids.entries()) {
+        const [from, to] = at % 2 === 0 ? [ones, others] : [others, ones]
+        expect([(await from.get(id))?.state, (await to.get(id))?.state], id).to.deep.equal(['dead', 'open'])
+      }
+    })
+  })
+
+  it('does not take an extended visibility for a difference', async () => {
+    const { queue, mails } = await attached()
+    await mails.add('x', { id: 'a' })
+    queue.poll('a')
+    await mails.drain()
+    queue.extend('a', 90_000)
+    const said: string[] = []
+    for await (const { what } of mails.verify()) said.push(what)
+    expect(said).to.deep.equal([])
   })
 })

@@ -45,7 +45,7 @@ for (const [name, start] of KINDS) {
 
     /** Its background looks rarely, so that the tests decide when. */
     async function make(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
-      const journal = await createJournal({ url, adoptAfterMs: 1_000, ...options }, points)
+      const journal = await createJournal({ url, adoptAfterMs: 60_000, ...options }, points)
       open.push(journal)
       return journal
     }
@@ -239,7 +239,7 @@ for (const [name, start] of KINDS) {
       expect(failed).to.be.an('error')
       expect(queue.messages.has('a')).to.equal(false)
       const adopted = new Promise((resolve) => journal.once('adopted', (_, count) => resolve(count)))
-      queue.clock += 5_000
+      queue.clock += 65_000
       expect(await adopted).to.equal(1)
       expect(await stateOf(mails, 'a')).to.equal('open')
     })
@@ -251,7 +251,7 @@ for (const [name, start] of KINDS) {
       await mails.add('x', { id: 'a' })
       queue.poll('a')
       queue.end('a')
-      queue.clock += 5_000
+      queue.clock += 65_000
       await mails.drain()
       expect(await stateOf(mails, 'a')).to.equal('handled')
       expect([adopted, queue.messages.size]).to.deep.equal([0, 0])
@@ -264,7 +264,7 @@ for (const [name, start] of KINDS) {
       }
       expect(await mails.add('x', { id: 'a' })).to.include({ outcome: 'journalled' })
       const adopted = new Promise((resolve) => journal.once('adopted', resolve))
-      queue.clock += 5_000
+      queue.clock += 65_000
       await adopted
       expect(queue.messages.has('a')).to.equal(true)
     })

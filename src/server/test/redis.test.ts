@@ -52,7 +52,7 @@ for (const [name, start] of KINDS) {
     }
 
     async function open(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
-      const journal = await createJournal({ url, sweepMs: 200, adoptAfterMs: 1_000, ...options }, points)
+      const journal = await createJournal({ url, sweepMs: 200, adoptAfterMs: 30_000, ...options }, points)
       ends.push(() => journal.close())
       return journal
     }
@@ -145,7 +145,7 @@ for (const [name, start] of KINDS) {
 
     it('puts everything back into a Redis that was killed and lost its data, as it was', async () => {
       const one = await redis()
-      const { queue, mails, journal } = await set(one)
+      const { queue, mails, journal } = await set(one, { adoptAfterMs: 12_000 })
       await fill(queue, mails)
       await Promise.all([mails.drain(), (await journal.attach(queue.deadLetters)).drain()])
       const before = await contentOf(queue)
@@ -286,7 +286,7 @@ for (const [name, start] of KINDS) {
       await dying.mails.add('x', { id: 'a', delay: HOUR }).catch(() => undefined)
       await dying.journal.close()
       expect(await dying.queue.contains('a')).to.equal(false)
-      const journal = await open()
+      const journal = await open({ adoptAfterMs: 1_000 })
       const mails = await journal.attach(dying.queue)
       await eventually(async () => expect(await dying.queue.contains('a')).to.equal(true))
       await mails.drain()

@@ -23,7 +23,7 @@ export const PLANTS: readonly Plant[] = [
     shownBy: [SQL_FULL],
     changes: [
       replace(
-        'Accepter.accept',
+        'Accepter.#accept',
         'this.#commits.submit(pending)',
         'addAll(attached, pending).then(() => this.#commits.submit(pending))',
       ),
@@ -35,7 +35,7 @@ export const PLANTS: readonly Plant[] = [
     shownBy: [SQL_AND_REDIS],
     changes: [
       replace(
-        'Accepter.accept',
+        'Accepter.#accept',
         'await this.#commits.submit(pending)',
         'void this.#commits.submit(pending).catch(() => undefined)',
       ),
@@ -48,7 +48,7 @@ export const PLANTS: readonly Plant[] = [
     changes: [
       begin('isNewer', 'return false'),
       replace(
-        'Drain.run',
+        'Drain.#run',
         'this.#write(attached, position, $end, batches)',
         'this.#write(attached, position, $end, [...batches].reverse())',
       ),
@@ -66,7 +66,7 @@ export const PLANTS: readonly Plant[] = [
     shownBy: [SNAPSHOT],
     changes: [
       replace(
-        'Drain.run',
+        'Drain.#run',
         'attached.queue.readChanges(position, PAGE)',
         'attached.queue.readChanges({ ...position, epoch: null }, PAGE)',
       ),
@@ -84,7 +84,7 @@ export const PLANTS: readonly Plant[] = [
     shownBy: [SQL_FULL, SQL_KILLED],
     changes: [
       replace(
-        'Drain.run',
+        'Drain.#run',
         'this.#write(attached, position, $end, batches)',
         '(batches.length > 0 ? attached.queue.releaseChanges(JOURNAL_GROUP, id!) : Promise.resolve()).then(() => this.#write(attached, position, $end, batches))',
       ),
@@ -106,13 +106,13 @@ export const PLANTS: readonly Plant[] = [
     what: 'what SQL knows as final stays in Redis',
     on: 'sqlite',
     shownBy: [SNAPSHOT],
-    changes: [begin('Repair.#remove', 'return')],
+    changes: [begin('Repair.#remove', 'return true')],
   },
   {
     what: 'what SQL knows as open is not put back',
     on: 'sqlite',
     shownBy: [WITHOUT_DATA],
-    changes: [begin('Repair.#restore', 'return')],
+    changes: [begin('Repair.#restore', 'return true')],
   },
   {
     what: 'what was accepted and never came to Redis is not added',

@@ -1,0 +1,45 @@
+import { InvalidArgumentError } from 'redelayed'
+import type { AcceptItem } from './accepter.js'
+
+const OPTIONS = ['payload', 'id', 'delay', 'date', 'priority', 'headers', 'timeToLive', 'deliveryLimit']
+const MOST_ID_BYTES = 512
+const MOST_HEADER_BYTES = 64 * 1024
+const MOST_DELIVERIES = 1_000_000
+const MOST_PRIORITY = 9
+
+/** What the queue would refuse is refused before SQL has it: what was committed has to be a message. */
+export function checkItem(item: AcceptItem<unknown>, at: number): void {
+  const what = (name: string): string => `items[${at}].${name}`
+  for (const name of Object.keys(item)) {
+    if (!OPTIONS.includes(name)) throw new InvalidArgumentError(what(name), `one of ${OPTIONS.join(', ')}`, name)
+  }
+  const { id, delay, date, priority, headers, timeToLive, deliveryLimit } = item
+  if (id !== undefined && !isId(id))
+    throw new InvalidArgumentError(what('id'), `a text of 1 to ${MOST_ID_BYTES} bytes without lone surrogates`, id)
+  if (date !== undefined && delay !== undefined)
+    throw new InvalidArgumentError(what('delay'), 'none where there is a date', delay)
+  if (date !== undefined && (!(date instanceof Date) || Number.isNaN(date.getTime())))
+    throw new InvalidArgumentError(what('date'), 'a valid Date', date)
+  whole(what('delay'), delay, 0, Number.MAX_SAFE_INTEGER)
+  whole(what('priority'), priority, 0, MOST_PRIORITY)
+  whole(what('timeToLive'), timeToLive, 1, Number.MAX_SAFE_INTEGER)
+  whole(what('deliveryLimit'), deliveryLimit, 1, MOST_DELIVERIES)
+  if (headers !== undefined && !areHeaders(headers))
+    throw new InvalidArgumentError(what('headers'), 'an object of texts of at most 64 KiB together', headers)
+}
+
+function isId(id: unknown): boolean {
+  return typeof id === 'string' && id !== '' && id.isWellFormed() && Buffer.byteLength(id) <= MOST_ID_BYTES
+}
+
+function areHeaders(headers: unknown): boolean {
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return false
+  if (!Object.values(headers).every((value) => typeof value === 'string')) return false
+  return Buffer.byteLength(JSON.stringify(headers)) <= MOST_HEADER_BYTES
+}
+
+function whole(what: string, value: unknown, least: number, most: number): void {
+  if (value === undefined) return
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return
+  throw new InvalidArgumentError(what, `a whole number from ${least} to ${most}`, value)
+}
