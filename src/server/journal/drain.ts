@@ -64,7 +64,6 @@ export class Drain {
       const id = batches.at(-1)?.position.id
       // The epoch is that of the queue when the page was read: what comes after the page belongs to it, or another one has begun.
       if (id === undefined && position.epoch === epoch) break
-      if (!(await this.#readDeadLetters(attached, batches))) continue
       if (await this.#write(attached, position, { epoch, id: id ?? position.id }, batches)) {
         changes += batches.reduce((sum, batch) => sum + batch.changes.length, 0)
         if (id !== undefined) await attached.queue.releaseChanges(JOURNAL_GROUP, id)
@@ -100,20 +99,9 @@ export class Drain {
     return end < 0 ? batches.length : end
   }
 
-  #targetOf({ queue }: AttachedQueue, { change, to }: JournalChange): AttachedQueue[] {
-    const name = change === 'dead' ? queue.deadLettersName : change === 'moved' ? to : undefined
-    const target = name === undefined ? undefined : this.#queues.get(name)
+  #targetOf({ deadLetters }: AttachedQueue, { change, to }: JournalChange): AttachedQueue[] {
+    const target = change === 'dead' ? deadLetters : to === undefined ? undefined : this.#queues.get(to)
     return target === undefined ? [] : [target]
-  }
-
-  /**
-   * A message that dies and its dead letter are in two streams. SQL gets the dead letter first: otherwise a Redis that loses its data in between
-   * would leave neither. False when that stream has begun anew.
-   */
-  async #readDeadLetters({ deadLetters }: AttachedQueue, batches: readonly JournalBatch[]): Promise<boolean> {
-    if (deadLetters === undefined) return true
-    const isAny = batches.some(({ changes }) => changes.some(({ change }) => change === 'dead'))
-    return !isAny || !(await this.run(deadLetters)).hasForgotten
   }
 
   /** Resolves with whether Redis has forgotten something. */
