@@ -99,8 +99,9 @@ export class Drain {
     return end < 0 ? batches.length : end
   }
 
-  #targetOf({ deadLetters }: AttachedQueue, { change, to }: JournalChange): AttachedQueue[] {
-    const target = change === 'dead' ? deadLetters : to === undefined ? undefined : this.#queues.get(to)
+  #targetOf({ queue }: AttachedQueue, { change, to }: JournalChange): AttachedQueue[] {
+    const name = change === 'dead' ? queue.deadLettersName : to
+    const target = name === undefined ? undefined : this.#queues.get(name)
     return target === undefined ? [] : [target]
   }
 

@@ -71,10 +71,12 @@ for (const [name, start] of KINDS) {
     it('has a dead letter before it knows the message as dead', async () => {
       const database = await JournalDatabase.open(parseJournalUrl(url), { migrate: true })
       try {
-        const [queue, dead] = [new FakeQueue('mails'), new FakeQueue('mails:dead')]
+        const queue = Object.assign(new FakeQueue('mails'), { deadLettersName: 'mails:dead' })
+        const dead = new FakeQueue('mails:dead')
         const deadLetters = new AttachedQueue(dead, { isForDeadLetters: true }) as AttachedQueue
         const mails = new AttachedQueue(queue, { deadLetters }) as AttachedQueue
         const drain = new Drain(database, new Positions(database), writersOf(database))
+        drain.add(deadLetters)
         const states = async (): Promise<string[]> => {
           const rows = await database.run((db) =>
             db.selectFrom('redelayed_messages').select(['queue', 'state']).orderBy('queue').execute(),
