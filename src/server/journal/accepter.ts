@@ -1,16 +1,13 @@
-import { AddManyError, ConnectionError, InvalidArgumentError, type AddItem, type RedelayedError } from 'redelayed'
+import { AddManyError, ConnectionError, InvalidArgumentError, type RedelayedError } from 'redelayed'
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
+import { checkItem, type AcceptItem } from './accept-item.js'
 import type { AttachedQueue } from './attached-queue.js'
-import { checkItem } from './check-item.js'
 import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
 import { drawId } from './message-id.js'
 import { headerBytes, newRow, type Row, type Writers } from './rows.js'
 import { takeOver } from './take-over.js'
-
-/** What the journal accepts: the options of `add` that can be stored. */
-export type AcceptItem<T> = Omit<AddItem<T>, 'deduplicate'>
 
 /**
  * What became of an accepted message. `'kept'`: one of this id is there and stays; `'journalled'`: SQL has it, and Redis could not be reached:

@@ -1,6 +1,7 @@
 import { InternalError, RedelayedError, type ShardedReliableQueue } from 'redelayed'
 import { OPEN_STATES } from '../database/tables.js'
-import type { AcceptItem, Accepted } from './accepter.js'
+import type { AcceptItem } from './accept-item.js'
+import type { Accepted } from './accepter.js'
 import type { FlowEntry, JournalMessage, JournalQueue } from './journal-queue.js'
 import { drawId } from './message-id.js'
 import type { RestoreOptions, RestoreResult } from './restore.js'

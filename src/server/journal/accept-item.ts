@@ -1,5 +1,7 @@
-import { InvalidArgumentError } from 'redelayed'
-import type { AcceptItem } from './accepter.js'
+import { InvalidArgumentError, type AddItem } from 'redelayed'
+
+/** What the journal accepts: the options of `add` that can be stored. */
+export type AcceptItem<T> = Omit<AddItem<T>, 'deduplicate'>
 
 const OPTIONS = ['payload', 'id', 'delay', 'date', 'priority', 'headers', 'timeToLive', 'deliveryLimit']
 const MOST_ID_BYTES = 512
