@@ -807,7 +807,7 @@ export class ReliableQueue<T = unknown> {
 
   /**
    * Says that a group has all entries of the change stream up to this one, which `readChanges` gave; the group is made if there is none, and
-   * nobody else may read for it. Where changes are kept for groups, what all groups are done with goes. False, and nothing was done, when the
+   * no other reader may read for it. Where changes are kept for groups, what all groups are done with goes. False, and nothing was done, when the
    * group is further, the stream does not have the entry, or the queue keeps no changes. `'0-0'` only makes the group.
    *
    * @throws InvalidArgumentError nothing was sent

@@ -1,4 +1,4 @@
-/** What somebody with nothing but a connection to Redis can write into the change stream of a queue, as its readers meet it. */
+/** What a stranger with nothing but a connection to Redis can write into the change stream of a queue, as its readers meet it. */
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import { codecs, type ChangeBatch, type QuarantinedEvent, type ReliableQueue } from '../../src/index.js'

@@ -56,7 +56,7 @@ class Round {
   readonly #copies = new Set<Redis>()
   /** The nodes that ioredis has not come to yet. */
   #left: number
-  /** Tells ioredis the result of the node that it came to last; with an error it goes on to the next one. */
+  /** Passes to ioredis the result of the node that it came to last; with an error it goes on to the next one. */
   #next: Callback = () => {}
   #open = 0
   #isOver = false

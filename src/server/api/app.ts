@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger'
 import { TypeBoxValidatorCompiler, type TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import fastify, { LogController, type FastifyInstance } from 'fastify'
+import fastify, { LogController, type FastifyInstance, type FastifyReply } from 'fastify'
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { ServerSettings } from '../config/server-settings.js'
@@ -10,7 +10,7 @@ import { authorize } from './authorize.js'
 import { assertUncompressed, readOnlyJson } from './content.js'
 import { Waits, type App, type Context } from './context.js'
 import { Metrics } from './metrics.js'
-import { problem, problemOf, PROBLEMS, type ProblemCode } from './problem.js'
+import { BadRequest, problem, problemOf, PROBLEMS, type ProblemCode } from './problem.js'
 import { RateLimit } from './rate-limit.js'
 import { consumeRoutes } from './routes/consume.js'
 import { eventRoutes } from './routes/events.js'
@@ -29,7 +29,7 @@ export interface AppParts {
 export interface Api {
   readonly app: FastifyInstance
   readonly metrics: Metrics
-  /** Ends waits with what they have, and answers no new requests. */
+  /** Ends waits with what they have; the service is not ready from then on. */
   readonly stopWaiting: () => void
 }
 
@@ -50,6 +50,15 @@ export async function createApp(parts: AppParts): Promise<Api> {
         : { level: settings.logLevel, redact: ['req.headers.authorization', 'req.headers["x-api-key"]'] },
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
+    // what is under way on kept connections while the service stops gets its answer
+    return503OnClosing: false,
+    frameworkErrors: (error, request, reply) => {
+      const answer = problemOf(error)
+      void (reply as FastifyReply)
+        .code(answer.status)
+        .type(PROBLEM)
+        .send({ ...answer, requestId: request.id })
+    },
     bodyLimit: BODY_LIMIT,
     requestTimeout: settings.requestTimeout,
     keepAliveTimeout: 75_000,
@@ -70,6 +79,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
   app.decorateRequest('apiKey')
   app.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id)
+    if (request.is404) throw new BadRequest('not-found', 'see /openapi.json') // before a body is read
     void reply.header('X-Content-Type-Options', 'nosniff')
     void reply.header('Cache-Control', 'no-store')
     if (waits.isStopping) void reply.header('Connection', 'close')
@@ -94,7 +104,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
   })
   app.setErrorHandler(async (thrown, request, reply) => {
     const answer = problemOf(thrown)
-    if (answer.code === 'internal-error') request.log.error(thrown, 'a request failed')
+    if (answer.status >= 500) request.log.error(thrown, 'a request failed')
     if (answer.status === 503) void reply.header('Retry-After', 1)
     return reply
       .code(answer.status)

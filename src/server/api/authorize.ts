@@ -15,12 +15,12 @@ declare module 'fastify' {
   }
 }
 
-const NOBODY: ApiKey = Object.freeze({ id: '', scopes: new Set<Scope>(), topics: [] })
+const NO_KEY: ApiKey = Object.freeze({ id: '', scopes: new Set<Scope>(), topics: [] })
 
 /** Before a body is read: the key, its scope, the topic of the path, and its rate. */
 export function authorize(keys: ApiKeys, rates: RateLimit) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    request.apiKey = NOBODY
+    request.apiKey = NO_KEY
     const { scope } = request.routeOptions.config
     if (scope === undefined) return
     const key = keys.find(givenKey(request))

@@ -25,26 +25,28 @@ export function readOnlyJson(app: FastifyInstance): void {
 }
 
 /** A JSON value for each line, for the routes of this scope. */
-export function readAlsoLines(app: FastifyInstance): void {
+export function readAlsoLines(app: FastifyInstance, most: number): void {
   app.addContentTypeParser(
     ['application/x-ndjson', 'application/jsonl'],
     { parseAs: 'buffer' },
     (request, body, done) => {
       parse(done, () => {
         assertPlain(request)
-        return new Lines(linesOf(body as Buffer))
+        return new Lines(linesOf(body as Buffer, most))
       })
     },
   )
 }
 
-function linesOf(body: Buffer): Buffer[] {
+/** @throws BadRequest there are more than `most`: each line costs more memory than its bytes */
+function linesOf(body: Buffer, most: number): Buffer[] {
   const lines: Buffer[] = []
   for (let from = 0; from < body.length;) {
     const end = body.indexOf(NEWLINE, from)
     const to = end < 0 ? body.length : end
     const line = body.subarray(from, body[to - 1] === 0x0d ? to - 1 : to)
-    if (line.length > 0) lines.push(line)
+    if (line.length > 0 && lines.push(line) > most)
+      throw new BadRequest('invalid-request', `expected at most ${most} messages`)
     from = to + 1
   }
   return lines

@@ -29,7 +29,7 @@ const settings = {
     maximum: 1_000_000,
     description: 'After so many deliveries a message is a dead letter',
   }),
-  timeToLive: OrNull(Ms('Messages that nobody handled so long after they were due are removed', 1)),
+  timeToLive: OrNull(Ms('Messages that no consumer handled so long after they were due are removed', 1)),
   delay: Ms('Of messages that say nothing of their own'),
   maxSize: OrNull(
     Type.Integer({
@@ -98,7 +98,7 @@ export const MessageInput = Type.Object(
     id: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: 'Default: a UUID of version 7' })),
     bizKey: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
     ...when,
-    timeToLive: Type.Optional(Ms('It is removed when nobody handled it so long after it was due', 1)),
+    timeToLive: Type.Optional(Ms('It is removed when no consumer handled it so long after it was due', 1)),
     deliveryLimit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
     ...content,
     headers: Type.Optional(Headers),

@@ -108,11 +108,11 @@ class Scan {
       else break
     }
     this.#count(from)
-    if (isInteger && to - from <= 15) return to - 1
+    if (isInteger && to - from <= 15 && text.slice(from, to) !== '-0') return to - 1
     const digits = text.slice(from, Math.min(to, from + 400))
     const value = to - from > 400 ? NaN : Number(digits)
     const isSafe = isInteger
-      ? Number.isSafeInteger(value)
+      ? Number.isSafeInteger(value) && !Object.is(value, -0)
       : Number.isFinite(value) && !(value === 0 && /^[^eE]*[1-9]/.test(digits))
     if (!isSafe) throw refused('unsafe-number', 'has a number that a double cannot hold; send it as a text', from)
     return to - 1

@@ -1,4 +1,5 @@
 // `redelayed-server journal migrate | verify | restore | prune`.
+import { parseArgs } from 'node:util'
 import { cac } from 'cac'
 import { createClient, RedelayedError, type RedelayedClient, type ReliableQueue } from 'redelayed'
 import { parseJournalUrl } from '../config/journal-options.js'
@@ -9,8 +10,6 @@ import type { JournalQueue } from '../journal/journal-queue.js'
 interface Flags {
   readonly journal?: string
   readonly redis?: string
-  readonly queue?: string | string[]
-  readonly id?: string | string[]
   readonly expired?: boolean
   readonly dryRun?: boolean
   readonly olderThan?: string
@@ -72,11 +71,12 @@ async function verify(queue: JournalQueue<unknown>): Promise<void> {
   if (differences > 0) process.exitCode = 1
 }
 
-async function restore(queue: JournalQueue<unknown>, { id, expired = false, dryRun = false }: Flags): Promise<void> {
+async function restore(queue: JournalQueue<unknown>, { expired = false, dryRun = false }: Flags): Promise<void> {
+  const ids = textsOf('id')
   const startedAt = performance.now()
   let shownAt = startedAt
   const result = await queue.restore({
-    ...(id === undefined ? {} : { ids: listOf(id) }),
+    ...(ids.length === 0 ? {} : { ids }),
     expired,
     dryRun,
     onProgress: ({ checked, restored }) => {
@@ -91,10 +91,10 @@ async function restore(queue: JournalQueue<unknown>, { id, expired = false, dryR
 }
 
 async function withQueues(flags: Flags, action: (queue: JournalQueue<unknown>) => Promise<void>): Promise<void> {
-  const names = listOf(flags.queue)
+  const names = textsOf('queue')
   if (names.length === 0) throw new RedelayedError('ERR_USAGE', '--queue is missing')
   const url = flags.redis ?? process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
-  await using journal = await createJournal({ url: journalOf(flags), migrate: false })
+  await using journal = await createJournal({ url: journalOf(flags), migrate: false, background: false })
   const client = createClient({ url })
   try {
     for (const queue of await attachAll(journal, client, names)) await action(queue)
@@ -123,8 +123,11 @@ function journalOf({ journal = process.env.REDELAYED_JOURNAL }: Flags): string {
   return journal
 }
 
-function listOf(value: string | readonly string[] | undefined): string[] {
-  return value === undefined ? [] : [value].flat().map(String)
+/** As they were given: the parser of the commands makes numbers of what looks like one, and another id of a long one. */
+function textsOf(flag: 'id' | 'queue'): string[] {
+  const options = { [flag]: { type: 'string', multiple: true } } as const
+  const { values } = parseArgs({ args: process.argv.slice(2), options, strict: false })
+  return ((values[flag] as (string | boolean)[] | undefined) ?? []).filter((value) => typeof value === 'string')
 }
 
 try {

@@ -55,10 +55,14 @@ function greet({ url, madeKey, keysPath, ownRedis }: Service, { dataDir }: Serve
 
 /** The first signal ends the service with patience, the second at once. */
 function endWith(service: Service): void {
-  let isEnding = false
+  let since: number | undefined
   const end = (code: number): void => {
-    if (isEnding) process.exit(1)
-    isEnding = true
+    if (since !== undefined) {
+      // a terminal and npm both pass on one Ctrl-C
+      if (performance.now() - since > 1_000) process.exit(1)
+      return
+    }
+    since = performance.now()
     service.close().then(
       () => process.exit(code),
       (error: unknown) => {
@@ -70,7 +74,7 @@ function endWith(service: Service): void {
   process.on('SIGINT', () => end(0))
   process.on('SIGTERM', () => end(0))
   service.failed.catch((error: unknown) => {
-    if (isEnding) return
+    if (since !== undefined) return
     console.error(error instanceof Error ? error.message : error)
     end(1)
   })

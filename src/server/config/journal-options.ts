@@ -29,6 +29,11 @@ export interface JournalOptions {
   readonly restoreRate?: number | undefined
   /** How many connections there are to PostgreSQL or MySQL. 2 to 100; default 5. */
   readonly connections?: number | undefined
+  /**
+   * Whether the journal follows its queues by itself: reads their changes, and puts back what Redis has lost. False for a tool that only compares
+   * or restores by hand. Default true.
+   */
+  readonly background?: boolean | undefined
 }
 
 export type DatabaseTarget =
@@ -44,6 +49,7 @@ export interface JournalSettings {
   readonly adoptAfterMs: number
   readonly retentionMs: number
   readonly restoreRate: number
+  readonly background: boolean
 }
 
 const DAY_MS = 86_400_000
@@ -57,6 +63,7 @@ const NAMES: readonly string[] = [
   'retentionMs',
   'restoreRate',
   'connections',
+  'background',
 ] satisfies (keyof JournalOptions)[]
 
 /** The options checked, with their defaults. */
@@ -77,6 +84,7 @@ export function resolveJournalOptions(options: JournalOptions): JournalSettings 
     sweepMs: integer('sweepMs', options.sweepMs ?? 5_000, 100, DAY_MS),
     adoptAfterMs: integer('adoptAfterMs', options.adoptAfterMs ?? 30_000, 100, DAY_MS),
     retentionMs: integer('retentionMs', options.retentionMs ?? 7 * DAY_MS, 1_000, Number.MAX_SAFE_INTEGER),
+    background: options.background ?? true,
     restoreRate: options.restoreRate === undefined ? Infinity : integer('restoreRate', options.restoreRate, 1, 1e9),
   })
 }

@@ -47,9 +47,14 @@ export function loadSettings({ args = [], env = {} }: Sources): ServerSettings {
   const variables = fromEnvironment(env, problems)
   const path = flags.get('config')?.text ?? env['REDELAYED_CONFIG']
   const lines = path === undefined || path === '' ? new Map() : fromFile(path, problems)
+  const given = (name: SettingName): Given | undefined =>
+    (flags as Found).get(name) ?? variables.get(name) ?? (lines as Found).get(name)
+  // the name by which many programs and hosts know it, where no other Redis is given
+  const url = env['REDIS_URL']
+  if (url && !given('redis') && !given('redisCluster')) variables.set('redis', { where: 'REDIS_URL', text: url })
   const values = SETTING_NAMES.map((name) => {
-    const given = (flags as Found).get(name) ?? variables.get(name) ?? (lines as Found).get(name)
-    return [name, given === undefined ? SETTINGS[name].initial : valueOf(SETTINGS[name], given, problems)] as const
+    const found = given(name)
+    return [name, found === undefined ? SETTINGS[name].initial : valueOf(SETTINGS[name], found, problems)] as const
   })
   const settings = Object.fromEntries(values) as unknown as ServerSettings
   if (settings.redis !== undefined && settings.redisCluster.length > 0)
@@ -123,9 +128,6 @@ function fromEnvironment(env: NonNullable<Sources['env']>, problems: string[]): 
         : contentOf({ where: `${variable}_FILE`, text: path }, problems)
     if (given) found.set(name, given)
   }
-  // the name by which many programs and hosts know it
-  const url = env['REDIS_URL']
-  if (url && !found.has('redis') && !found.has('redisCluster')) found.set('redis', { where: 'REDIS_URL', text: url })
   return found
 }
 

@@ -4,8 +4,8 @@ const REDIS = ['redis', 'rediss']
 const MiB = 1_048_576
 
 /**
- * Every setting of the service. `maxBodyBytes` is the flag `--max-body-bytes`, the variable `REDELAYED_MAX_BODY_BYTES` and the line
- * `max-body-bytes:` of the configuration file.
+ * Every setting of the service. `maxMessageBytes` is the flag `--max-message-bytes`, the variable `REDELAYED_MAX_MESSAGE_BYTES` and the line
+ * `max-message-bytes:` of the configuration file.
  */
 export const SETTINGS = {
   host: text('The address to listen on. 0.0.0.0 or :: for all.', '<address>', '127.0.0.1'),
@@ -14,9 +14,9 @@ export const SETTINGS = {
   redisCluster: urls('Some nodes of a Redis Cluster, in the place of --redis.', REDIS),
   dataDir: text('Where the keys file is, and the data of a Redis of its own.', '<path>', './redelayed-data'),
   apiKeys: text('The file with the hashes of the API keys. Default: api-keys in --data-dir.', '<path>', undefined),
-  createTopics: onOff('Whether a push to a topic that is not there makes it.', true),
+  createTopics: onOff('Whether a push to a topic that is not there, or a receive, makes it.', true),
   maxTopics: whole('How many topics there can be.', 10_000, 1, 1_000_000),
-  maxMessageBytes: size('The largest body of a message.', MiB, 1, 64 * MiB),
+  maxMessageBytes: size('The largest body of a message.', MiB, 1, 16 * MiB),
   maxBatchBytes: size('The largest body of a batch.', 16 * MiB, 1, 256 * MiB),
   maxBatch: whole('The most messages of a batch.', 1_000, 1, 10_000),
   maxConnections: whole('The most connections of clients; more are closed at once.', 10_000, 1, 1_000_000),
@@ -37,12 +37,12 @@ export type ServerSettings = {
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
 
-/** As flags and files have it: `max-body-bytes`. */
+/** As flags and files have it: `max-message-bytes`. */
 export function flagOf(name: SettingName): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
-/** As the environment has it: `REDELAYED_MAX_BODY_BYTES`. */
+/** As the environment has it: `REDELAYED_MAX_MESSAGE_BYTES`. */
 export function variableOf(name: SettingName): string {
   return `REDELAYED_${flagOf(name).replaceAll('-', '_').toUpperCase()}`
 }

@@ -17,7 +17,7 @@ export interface Webhook {
 /** What became of a delivery. */
 export type Delivered =
   | { readonly is: 'delivered'; readonly answer: Answer }
-  /** Not sent: the endpoint is paused, limited, or its breaker is open. That is no attempt. */
+  /** The endpoint is paused, limited, or its breaker is open; or the service stops. That is no attempt. */
   | { readonly is: 'held'; readonly waitMs: number }
   /** An attempt that failed; the endpoint asked for at least this pause. */
   | { readonly is: 'failed'; readonly answer: Answer; readonly pauseMs: number; readonly failingMs: number }
@@ -51,6 +51,8 @@ export class Delivery {
       timeoutMs: endpoint.timeoutMs,
       ...(signal && { signal }),
     })
+    // a service that stops says nothing of the endpoint
+    if (signal?.aborted === true && answer.is === 'none') return { is: 'held', waitMs: 0 }
     const verdict = verdictOn(answer, this.#now())
     const pauseMs = verdict.is === 'throttled' ? verdict.waitMs : 0
     const { failingMs } = await this.#gate.leave(endpoint.id, verdict.is === 'delivered', pauseMs)
@@ -63,6 +65,6 @@ export class Delivery {
 function forwarded(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   const names = Object.entries(headers).filter(([name]) => /^[\w-]{1,64}$/.test(name))
   return Object.fromEntries(
-    names.map(([name, value]) => [`redelayed-header-${name.toLowerCase()}`, encodeURIComponent(value)]),
+    names.map(([name, value]) => [`redelayed-header-${name.toLowerCase()}`, encodeURIComponent(value.toWellFormed())]),
   )
 }

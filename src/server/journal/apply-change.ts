@@ -93,7 +93,7 @@ function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, ti
   return contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing')
 }
 
-/** Since Redis has forgotten it, what SQL has as open was put back as it was: its row stays, which spares a restore the writing of all rows. */
+/** Since Redis has forgotten it, what SQL has as open was put back as it was: its row stays, which saves a restore the writing of all rows. */
 function isPutBack(row: Row, { dueAt, priority, attempt = 0 }: JournalChange, { generation }: ChangeTime): boolean {
   const isSame = row.due_at === dueAt && row.priority === priority && row.attempts === attempt
   return row.state === 'open' && row.generation < generation && isSame

@@ -157,6 +157,10 @@ export class Journal extends EventEmitter<JournalEvents> {
       await this.#sweep(attached, parts)
       sweptAt = performance.now()
     }
+    if (!this.#settings.background) {
+      await attached.refresh()
+      return handle
+    }
     await prepare().catch((error: unknown) => this.#report(error, queue.name))
     this.#watches.push(new Watch(step, DRAIN_MS, (error) => this.#report(error, queue.name)))
     return handle

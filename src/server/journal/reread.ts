@@ -7,7 +7,7 @@ export const MOST_CLIENT = 64
 const TIMES = 500
 
 /**
- * Tells entries that SQL has from those that it has not, where Redis went back in time: a snapshot can hold entries that were written into SQL,
+ * Separates entries that SQL has from those that it lacks, where Redis went back in time: a snapshot can hold entries that were written into SQL,
  * and others that were added since. An entry that SQL has is in the flow table with its time, its client and all its changes.
  */
 export class Reread {

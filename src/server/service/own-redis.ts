@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, connect, type AddressInfo } from 'node:net'
 import { delimiter, join, resolve } from 'node:path'
 import { RedelayedError } from 'redelayed'
@@ -17,11 +17,16 @@ export interface OwnRedis {
   stop(): Promise<void>
 }
 
-/** What is known of a server that runs on a folder. */
-interface Running {
-  readonly pid: number
+interface Access {
   readonly port: number
   readonly password: string
+}
+
+/** What is known of the server of a folder, whether it runs or not. */
+interface Running extends Access {
+  readonly pid: number
+  /** The service that started it, or uses it now. */
+  readonly owner: number
 }
 
 const HOST = '127.0.0.1'
@@ -42,18 +47,29 @@ export async function startOwnRedis(dataDir: string): Promise<OwnRedis | undefin
   const note = join(dir, 'running.json')
   const what = `${program}, data in ${dir}`
   const left = readNote(note)
-  if (left !== undefined && (await answers(left))) return adopted(left, what, note)
-  const running = await launch(program, dir)
-  writeFileSync(note, JSON.stringify(running.note), { mode: 0o600 })
+  const write = (pid: number, { port, password }: Access): void => {
+    writeFileSync(note, JSON.stringify({ pid, owner: process.pid, port, password } satisfies Running), { mode: 0o600 })
+  }
+  if (left !== undefined && (await becomesReady(left))) {
+    if (isAlive(left.owner))
+      throw new RedelayedError(
+        'ERR_OWN_REDIS',
+        `process ${left.owner} uses the Redis in ${dir}: stop it, or give this service another --data-dir`,
+      )
+    write(left.pid, left)
+    return adopted(left, what)
+  }
+  // The folder keeps its port: a server binds it before it reads its data, so that two can never write the same files.
+  const { port, password } = left ?? { port: await freePort(), password: randomBytes(24).toString('base64url') }
+  const running = await launch(program, dir, { port, password }, (pid) => {
+    write(pid, { port, password })
+  })
   return {
-    url: urlOf(running.note),
+    url: urlOf({ port, password }),
     what,
     isDurable: true,
     ended: running.ended,
-    stop: async () => {
-      await stop(running.child)
-      rmSync(note, { force: true })
-    },
+    stop: () => stop(running.child),
   }
 }
 
@@ -90,11 +106,12 @@ function isExecutable(path: string): boolean {
 async function launch(
   program: string,
   dir: string,
-): Promise<{ note: Running; child: ChildProcess; ended: Promise<never> }> {
-  const port = await freePort()
-  const password = randomBytes(24).toString('base64url')
-  // the configuration comes by stdin: arguments are for all to see
-  const child = spawn(program, ['-'], { cwd: dir, stdio: ['pipe', 'pipe', 'pipe'] })
+  { port, password }: Access,
+  onStarted: (pid: number) => void,
+): Promise<{ child: ChildProcess; ended: Promise<never> }> {
+  // The configuration comes by stdin: arguments are for all to see. A Ctrl-C is for the service, which stops its Redis last.
+  const child = spawn(program, ['-'], { cwd: dir, stdio: ['pipe', 'pipe', 'pipe'], detached: true })
+  if (child.pid !== undefined) onStarted(child.pid)
   let output = ''
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString()).slice(-2_000)
@@ -120,29 +137,37 @@ async function launch(
     child.once('exit', (code, signal) => fail(`has ended (${signal ?? code})`))
   })
   ended.catch(() => undefined)
-  const note = { pid: child.pid ?? 0, port, password }
-  const until = Date.now() + START_MS
-  while (!(await Promise.race([answers(note), ended]))) {
-    if (Date.now() > until) {
-      child.kill('SIGKILL')
-      throw new RedelayedError('ERR_OWN_REDIS', `${program} does not answer:\n${output.trim()}`)
-    }
-    await new Promise((go) => setTimeout(go, 20))
+  if (!(await Promise.race([becomesReady({ port, password }, START_MS), ended]))) {
+    child.kill('SIGKILL')
+    throw new RedelayedError('ERR_OWN_REDIS', `${program} does not answer:\n${output.trim()}`)
   }
-  return { note, child, ended }
+  return { child, ended }
 }
 
-function adopted(left: Running, what: string, note: string): OwnRedis {
+/** Waits for a server that starts, for at most so long; while it reads its data it needs as long as that takes. */
+async function becomesReady(access: Access, ms = 0): Promise<boolean> {
+  for (let until = Date.now() + ms; ;) {
+    const state = await stateOf(access)
+    if (state === 'ready') return true
+    if (state === 'loading') until = Date.now() + START_MS
+    if (Date.now() >= until) return false
+    await new Promise((go) => setTimeout(go, 20))
+  }
+}
+
+function adopted(left: Running, what: string): OwnRedis {
   return {
     url: urlOf(left),
     what: `${what} (it was still running)`,
     isDurable: true,
     ended: new Promise<never>(() => undefined),
     stop: async () => {
-      process.kill(left.pid, 'SIGTERM')
+      const socket = connect(left.port, HOST)
+      socket.on('error', () => undefined)
+      socket.write(`AUTH ${left.password}\r\nSHUTDOWN\r\n`)
       const until = Date.now() + STOP_MS
-      while (Date.now() < until && (await answers(left))) await new Promise((go) => setTimeout(go, 50))
-      rmSync(note, { force: true })
+      while (Date.now() < until && (await stateOf(left)) !== 'none') await new Promise((go) => setTimeout(go, 50))
+      socket.destroy()
     },
   }
 }
@@ -156,25 +181,33 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(lastResort)
 }
 
-/** Whether the server on a port answers, to its password, that it has loaded its data. */
-function answers({ port, password }: Running): Promise<boolean> {
+/** What the server on a port answers to its password. */
+function stateOf({ port, password }: Access): Promise<'ready' | 'loading' | 'none'> {
   return new Promise((go) => {
     const socket = connect(port, HOST)
-    const end = (isThere: boolean): void => {
+    const end = (state: 'ready' | 'loading' | 'none'): void => {
       socket.destroy()
-      go(isThere)
+      go(state)
     }
-    socket.setTimeout(1_000, () => end(false))
-    socket.once('error', () => end(false))
-    socket.once('close', () => end(false))
+    socket.setTimeout(5_000, () => end('none'))
+    socket.once('error', () => end('none'))
+    socket.once('close', () => end('none'))
     socket.once('connect', () => socket.write(`AUTH ${password}\r\nPING\r\n`))
     let got = ''
     socket.on('data', (chunk: Buffer) => {
       got += chunk.toString('latin1')
-      if (got.startsWith('+OK\r\n+PONG')) end(true)
-      else if (got.includes('-')) end(false)
+      if (got.startsWith('+OK\r\n+PONG')) end('ready')
+      else if (/^-/m.test(got)) end(got.includes('-LOADING') ? 'loading' : 'none')
     })
   })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 function readNote(path: string): Running | undefined {
@@ -185,7 +218,7 @@ function readNote(path: string): Running | undefined {
   }
 }
 
-function urlOf({ port, password }: Running): string {
+function urlOf({ port, password }: Access): string {
   return `redis://:${password}@${HOST}:${port}`
 }
 

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
@@ -28,8 +29,11 @@ export interface Service {
  */
 export async function startService(settings: ServerSettings, version: string): Promise<Service> {
   const closers: (() => Promise<void>)[] = []
+  const undo: (() => void)[] = []
   const closeAll = async (): Promise<void> => {
-    for (const close of closers.splice(0).reverse()) await close()
+    const failures: unknown[] = []
+    for (const close of closers.splice(0).reverse()) await close().catch((error: unknown) => failures.push(error))
+    if (failures.length > 0) throw failures[0]
   }
   try {
     const ownRedis = needsRedis(settings) ? await startRedis(settings.dataDir) : undefined
@@ -46,6 +50,8 @@ export async function startService(settings: ServerSettings, version: string): P
 
     const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
     const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
+    // a key that was shown to no reader must not be the only one
+    if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
     const { app, stopWaiting } = await createApp({ settings, topics, keys, version })
@@ -64,7 +70,8 @@ export async function startService(settings: ServerSettings, version: string): P
       close: closeAll,
     }
   } catch (thrown) {
-    await closeAll()
+    for (const step of undo) step()
+    await closeAll().catch(() => undefined)
     throw thrown
   }
 }

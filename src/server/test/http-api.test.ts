@@ -54,7 +54,7 @@ describe('the HTTP API', function () {
     })
 
     it('is on time: not before the delay, by the clock of Redis', async () => {
-      await push({ delay: 700, body: 'later' })
+      await push({ delay: 3_000, body: 'later' })
       expect((await receive()).body.messages).to.deep.equal([])
       const message = await one()
       expect(message.body).to.equal('later')
@@ -184,6 +184,14 @@ describe('the HTTP API', function () {
       expectProblem(await ask('PATCH', path, { delay: 0 }), 404, 'message-not-found')
     })
 
+    it('of bytes get no JSON in their place, which consumers would read as bytes', async () => {
+      await push({ id: 'bytes', bodyBase64: 'AAE=', delay: 60_000 })
+      const answer = await ask('PATCH', `/v1/topics/${topic}/messages/bytes`, { body: { a: 1 } })
+      expect([answer.status, answer.body.code]).to.deep.equal([400, 'invalid-message'])
+      const { body } = await ask('GET', `/v1/topics/${topic}/messages/bytes`)
+      expect(body.bodyBase64).to.equal('AAE=')
+    })
+
     it('stay as they are while a consumer has them, unless they are removed by force', async () => {
       await push({ id: 'x', body: 1 })
       const { lease } = await one()
@@ -270,6 +278,25 @@ describe('the HTTP API', function () {
       await leases('acknowledge', { leases: [lease] })
       expect((await pushWith('k', { body: { a: 1, b: 2 }, delay: 50 })).body).to.deep.equal(first.body)
       expect((await ask('GET', `/v1/topics/${topic}`)).body.counts.total).to.equal(0)
+    })
+
+    it('another key adds a message whose id another key had, once that one is handled', async () => {
+      for (const key of ['k1', 'k2']) {
+        expect((await pushWith(key, { id: 'order-7', body: key })).body).to.include({ id: 'order-7', outcome: 'added' })
+        const message = await one()
+        expect(message.body).to.equal(key)
+        await leases('acknowledge', { leases: [message.lease] })
+      }
+    })
+
+    it('a replacement that was refused replaces when it is repeated', async () => {
+      await push({ id: 'a', body: 'old' })
+      await ask('POST', `/v1/topics/${topic}/pause`, { what: 'push' })
+      const message = { id: 'a', body: 'new', existing: 'replace' }
+      expectProblem(await pushWith('k', message), 409, 'topic-paused')
+      await ask('POST', `/v1/topics/${topic}/resume`, { what: 'push' })
+      expect((await pushWith('k', message)).status).to.be.oneOf([200, 201])
+      expect((await one()).body).to.equal('new')
     })
 
     it('requests at the same time add one message', async () => {
@@ -363,6 +390,18 @@ describe('the HTTP API', function () {
       } finally {
         await other.stop()
       }
+    })
+
+    it('stay paused when their deletion is refused', async () => {
+      await push({ body: 1 })
+      await ask('POST', `/v1/topics/${topic}/pause`, { what: 'push' })
+      expectProblem(await ask('DELETE', `/v1/topics/${topic}`), 409, 'topic-not-empty')
+      expectProblem(await ask('POST', `/v1/topics/${topic}/messages`, { body: 2 }), 409, 'topic-paused')
+      await ask('POST', `/v1/topics/${topic}/resume`, { what: 'push' })
+    })
+
+    it('have no names of shards of other topics', async () => {
+      expectProblem(await ask('PUT', `/v1/topics/${topic}:0:17`, {}), 400, 'invalid-topic')
     })
 
     it('are paused for pushes or for consumers, and emptied', async () => {

@@ -97,16 +97,23 @@ describe('the gate before an endpoint', () => {
     expect((await gate.leave(id, false)).failingMs).to.equal(0)
   })
 
-  for (const [perSecond, atOnce, least, most] of [
-    [5, 5, 1, 200],
-    [0.5, 1, 1_000, 2_000],
-    [1_000, 50, 0, 0],
+  for (const [perSecond, atOnce, most] of [
+    [2, 2, 500],
+    [0.5, 1, 2_000],
   ] as const) {
     it(`spaces ${perSecond} a second: ${atOnce} at once after a pause`, async () => {
+      const startedAt = performance.now()
       for (let i = 0; i < atOnce; i++) expect(await gate.enter(id, perSecond), String(i)).to.equal(0)
-      expect(await gate.enter(id, perSecond)).to.be.within(least, most)
+      const wait = await gate.enter(id, perSecond)
+      // a machine that was slow for so long has let the time pass
+      const tookMs = performance.now() - startedAt
+      expect(wait).to.be.within(Math.max(0, most - tookMs - 5), most)
     })
   }
+
+  it('has no limit of its own where an endpoint allows many', async () => {
+    for (let i = 0; i < 50; i++) expect(await gate.enter(id, 1_000), String(i)).to.equal(0)
+  })
 
   it('works after the server has forgotten its scripts, and says what else is wrong', async () => {
     await redis.script('FLUSH')

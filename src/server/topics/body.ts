@@ -3,7 +3,7 @@ import { codecs } from 'redelayed'
 /** Headers of the service's own begin so; callers cannot give such. */
 export const OWN_HEADERS = 'redelayed-'
 
-const BODY = `${OWN_HEADERS}body`
+export const BODY = `${OWN_HEADERS}body`
 const BIZ_KEY = `${OWN_HEADERS}biz-key`
 const json = codecs.json()
 

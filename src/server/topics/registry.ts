@@ -10,7 +10,7 @@ export interface TopicRecord {
 }
 
 /**
- * The topics that there are, for all instances: a message for each, under the topic's name, in a reliable queue that nobody polls. So one of two
+ * The topics that there are, for all instances: a message for each, under the topic's name, in a reliable queue that no consumer polls. So one of two
  * instances that make a topic at once makes it, and a journal of that queue brings it back.
  */
 export class TopicRegistry {

@@ -10,11 +10,11 @@ export const RESERVED = 'redelayed-server:'
 
 /** A topic's name is the name of its queue, so that programs with the library can use the same queue. */
 export function topicName(name: string): string {
-  const isOwn = name.startsWith(RESERVED) || /:dead$/.test(name)
+  const isOwn = name.startsWith(RESERVED) || /:dead$|:\d+:\d+$/.test(name)
   if (FORM.test(name) && !isOwn) return name
   const expected = 'a topic has 1 to 128 letters, digits, ".", "_", ":" and "-", and begins with a letter or digit'
   throw new TopicError(
     'ERR_TOPIC_NAME',
-    isOwn ? `names that begin with ${RESERVED} or end with :dead are taken` : expected,
+    isOwn ? `names that begin with ${RESERVED} or end with :dead or two numbers (of shards) are taken` : expected,
   )
 }

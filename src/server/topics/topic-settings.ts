@@ -8,7 +8,7 @@ export interface TopicSettings {
   readonly visibilityTimeout: number
   /** After so many deliveries a message is a dead letter. */
   readonly deliveryLimit: number
-  /** Messages that nobody handled so long after they were due are removed; `null`: never. */
+  /** Messages that no consumer handled so long after they were due are removed; `null`: never. */
   readonly timeToLive: number | null
   /** Of messages that say nothing of their own. */
   readonly delay: number

@@ -10,7 +10,7 @@ import {
   type ShardedReliableQueue,
 } from 'redelayed'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
-import { jsonBytes, shownBody, type ShownBody } from './body.js'
+import { BODY, jsonBytes, shownBody, type ShownBody } from './body.js'
 import { TopicError } from './errors.js'
 import type { TopicJournal } from './topic-journal.js'
 import { leaseText } from './lease.js'
@@ -76,7 +76,7 @@ export interface NegativeAnswer {
   readonly error?: string | undefined
 }
 
-/** Messages that were received, and how to give them back when nobody gets the answer. */
+/** Messages that were received, and how to give them back when no client gets the answer. */
 export interface Received {
   readonly messages: readonly ReceivedMessage[]
   /** How late the first of them is, in milliseconds. */
@@ -188,6 +188,7 @@ export class Topic {
     if (before.state === 'inFlight') throw inFlight()
     const now = (await this.shards[0]?.now()) ?? Date.now()
     if (body !== undefined) {
+      if (before.headers[BODY] === 'bytes') throw bytesStay()
       assertSize(body.payload, maxBytes)
       if (!(await this.queue.updatePayload(id, body.payload))) throw await this.#whyNot(id)
     }
@@ -346,6 +347,11 @@ class Refusal extends Error {
 
 function notFound(): TopicError {
   return new TopicError('ERR_MESSAGE_NOT_FOUND', 'the topic has no message of this id')
+}
+
+function bytesStay(): TopicError {
+  const way = 'push it again under its id with the existing "replace"'
+  return new TopicError('ERR_MESSAGE_INVALID', `body: the message has bytes; ${way}`)
 }
 
 function inFlight(): TopicError {

@@ -92,6 +92,8 @@ export class Topics {
     const known = await this.#look(name)
     if (known === undefined) {
       const made = await this.#create(name, settings)
+      // another instance may have made it at the same time, with other settings
+      if (JSON.stringify(made.topic.settings) !== JSON.stringify(settings)) return this.put(name, given)
       return { ...made, isNew: true }
     }
     if (given.shards !== undefined && given.shards !== known.topic.settings.shards) {
@@ -107,16 +109,18 @@ export class Topics {
   /** @throws TopicError there is none, or it has messages and is not deleted by force */
   async delete(name: string, force: boolean): Promise<void> {
     const { topic } = await this.get(name)
+    if (!force) await assertEmpty(topic)
     // from here on Redis refuses pushes of all instances, so that none is accepted and then removed
     await topic.pause('push')
-    const { total, dead } = await topic.counts()
-    if (total + dead > 0 && !force) {
+    try {
+      if (!force) await assertEmpty(topic)
+      await topic.purge('messages')
+      await topic.purge('dead-letters')
+      await this.#registry.remove(name)
+    } catch (error) {
       await topic.resume('push')
-      throw new TopicError('ERR_TOPIC_NOT_EMPTY', `the topic has ${total} messages and ${dead} dead letters`)
+      throw error
     }
-    await topic.purge('messages')
-    await topic.purge('dead-letters')
-    await this.#registry.remove(name)
     this.#known.delete(name)
   }
 
@@ -148,12 +152,21 @@ export class Topics {
     const first = { id: ready.item.id, dueAt: ready.dueAt }
     const { known, isRepeated, answered } = await this.#idempotency.begin([owner, name, key], message, first)
     if (known.pushed !== undefined) return { pushed: known.pushed, isRepeated }
-    const pushed = await this.#addOnce(topic, ready, known, isRepeated)
+    const pushed =
+      message.id === undefined
+        ? await this.#addOnce(topic, ready, known, isRepeated)
+        : await this.#addOwn(topic, ready, known.dueAt)
     await answered(pushed)
     return { pushed, isRepeated }
   }
 
-  /** Perhaps the message was added before, and the instance died before it noted that. */
+  /** An id of the client's own says nothing of the key: another message, under another key, may have had it and be handled by now. */
+  async #addOwn(topic: Topic, { item, existing }: ReadyMessage, dueAt: number): Promise<Pushed> {
+    const { delay: _, ...rest } = item
+    return single(await this.#add(topic, [{ item: { ...rest, date: new Date(dueAt) }, dueAt, existing }]))
+  }
+
+  /** The id was drawn for the key. Perhaps the message was added before, and the instance died before it noted that. */
   async #addOnce(
     topic: Topic,
     { item, existing }: ReadyMessage,
@@ -169,8 +182,7 @@ export class Topics {
       dueAt,
       existing: isRepeated ? 'keep' : existing,
     }
-    const [pushed] = await this.#add(topic, [again])
-    if (pushed === undefined || pushed instanceof RedelayedError) throw pushed ?? new Error('there is no result')
+    const pushed = single(await this.#add(topic, [again]))
     return isRepeated && pushed.outcome === 'kept' ? { id, outcome: 'added', dueAt } : pushed
   }
 
@@ -270,7 +282,7 @@ export class Topics {
       throw new TopicError('ERR_TOO_MANY_TOPICS', `there can be ${this.#options.maxTopics} topics`)
     const record = { settings, createdAt: this.#clock.now() }
     const made = await this.#use(name, record)
-    // before it is there for others: were it the other way round, they could meet a queue without its settings
+    // before the registry has the topic, so that no instance uses the queue without its settings
     await made.topic.configure({ enable: true })
     if (await this.#registry.create(name, record)) return made
     const other = await this.#look(name)
@@ -302,4 +314,16 @@ export class Topics {
 
 function notFound(name: string): TopicError {
   return new TopicError('ERR_TOPIC_NOT_FOUND', `there is no topic ${JSON.stringify(name)}`)
+}
+
+async function assertEmpty(topic: Topic): Promise<void> {
+  const { total, dead } = await topic.counts()
+  if (total + dead > 0)
+    throw new TopicError('ERR_TOPIC_NOT_EMPTY', `the topic has ${total} messages and ${dead} dead letters`)
+}
+
+function single(results: readonly (Pushed | RedelayedError)[]): Pushed {
+  const [result] = results
+  if (result === undefined || result instanceof RedelayedError) throw result ?? new Error('there is no result')
+  return result
 }

@@ -6,6 +6,9 @@ import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import * as schemas from '../schemas.js'
 
+/** Messages of one answer have at most so many bytes together: as base64 in JSON they still fit into one string. */
+const MOST_ANSWER_BYTES = 256 * 1_048_576
+
 /** Messages for consumers: received, acknowledged, given back. */
 export function consumeRoutes(app: App, { topics, settings, metrics, waits }: Context): void {
   const tags = ['consume']
@@ -35,16 +38,21 @@ export function consumeRoutes(app: App, { topics, settings, metrics, waits }: Co
           ?.giveBack()
           .catch((thrown: unknown) => request.log.warn(thrown, 'messages come back when their visibility ends'))
       }
-      reply.raw.once('close', () => {
-        if (reply.raw.writableFinished) return
+      const { socket } = request.raw
+      const leave = (): void => {
+        if (isGone || reply.raw.writableFinished) return
         isGone = true
         waiting.abort()
         void giveBack()
-      })
+      }
+      // By the socket: a pipelined answer has none of its own yet. And the client can have hung up while the topic was opened.
+      socket.once('close', leave)
+      reply.raw.once('finish', () => socket.off('close', leave))
+      if (socket.destroyed) leave()
       metrics.waiting.inc()
       try {
         received = await topic.receive({
-          max,
+          max: Math.min(max, Math.max(1, Math.floor(MOST_ANSWER_BYTES / settings.maxMessageBytes))),
           wait: Math.min(wait, settings.maxWait),
           visibilityTimeout,
           signal: waiting.signal,

@@ -48,6 +48,7 @@ export function eventRoutes(app: App, { topics, settings, metrics, waits }: Cont
       raw.write(': the events begin here\n\n')
       const waiting = waits.begin()
       raw.once('close', () => waiting.abort())
+      if (request.raw.socket.destroyed) waiting.abort() // the client hung up while its topics were opened
       const beat = setInterval(() => raw.write(':\n\n'), BEAT_MS)
       streams++
       metrics.streams.inc()
@@ -122,7 +123,7 @@ function readPositions(given: string | string[] | undefined): Map<string, Change
   for (const part of String(given ?? '')
     .split(',')
     .slice(0, MOST_POSITIONS)) {
-    const [, key = '', epoch = '', id = ''] = /^([^=]+\/\d+)=([A-Za-z0-9_-]+):(\d+-\d+)$/.exec(part) ?? []
+    const [, key = '', epoch = '', id = ''] = /^([^=]+\/\d+)=(~?[\w-]{1,32}):(\d{1,16}-\d{1,16})$/.exec(part) ?? []
     if (key !== '') positions.set(key, { epoch, id })
   }
   return positions

@@ -59,7 +59,7 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
   )
 
   void app.register(async (scope) => {
-    readAlsoLines(scope)
+    readAlsoLines(scope, settings.maxBatch)
     batchRoute(scope, { topics, settings, metrics })
   })
 

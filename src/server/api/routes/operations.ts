@@ -41,7 +41,8 @@ export function operationRoutes(app: App, { topics, metrics, waits }: Context): 
       config: { scope: 'read' },
       schema: { tags, operationId: 'metrics', summary: 'Prometheus metrics', produces: ['text/plain'] },
     },
-    async (_request, reply) => {
+    async (request, reply) => {
+      if (!request.apiKey.topics.includes('*')) throw new BadRequest('forbidden', 'the metrics are of all topics')
       const text = await metrics.text(topics)
       return reply.header('Content-Type', metrics.registry.contentType).send(text)
     },
