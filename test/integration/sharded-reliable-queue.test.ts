@@ -439,10 +439,11 @@ for (const where of ['one server', 'a cluster']) {
       const note = ({ queue, count }: { queue: string; count: number }) =>
         void seen.push(...new Array<string>(count).fill(queue))
       queue.on('added', note)
-      await queue.addMany(numbers(50).map((payload) => ({ payload })))
+      // so many that no shard gets none
+      await queue.addMany(numbers(300).map((payload) => ({ payload })))
       queue.off('added', note)
       await queue.add('x')
-      expect(seen).to.have.length(50)
+      expect(seen).to.have.length(300)
       expect(new Set(seen).size).to.equal(SHARDS)
       for (const name of seen) expect(name).to.be.oneOf([...queue.names])
     })
