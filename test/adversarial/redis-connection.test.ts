@@ -9,7 +9,7 @@ import { queueKeys, reliableKeys } from '../../src/keys.js'
 import { firstDelivered } from '../../src/cli/commands/peek.js'
 import type { ListElements } from '../../src/queues/list-elements.js'
 import { nextTurn } from '../../src/timing/pause.js'
-import { cleanUp, makeClient, rawTo } from '../integration/fixtures.js'
+import { cleanUp, makeClient, rawTo, rejection } from '../integration/fixtures.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 
@@ -59,6 +59,20 @@ describe('attacks over a Redis connection', function () {
     expect(polled.map((message) => message?.payload)).to.deep.equal(['a', 'b', 'c'])
     expect(polled.map((message) => message?.attempt)).to.deep.equal([1, 1, 1])
     expect(problems.map(({ message }) => message).join()).to.match(/the channel: /)
+  })
+
+  it('an offer that may not be announced leaves nothing, though the user has none but the documented rights', async () => {
+    const client = makeClient({ url: await urlOf('mute') })
+    client.on('error', () => undefined)
+    const queue = client.getBlockingQueue<string>(uniqueName(), string)
+    const delayed = client.getDelayedQueue(queue, { layout: 'redisson' })
+    await delayed.offer('later', 3_600_000)
+    // RPOP is for deques only
+    await raw.call('ACL', 'SETUSER', 'mute', '-publish', '-rpop')
+    expect(await rejection(delayed.offer('refused', 60_000))).to.have.property('code', 'ERR_COMMAND')
+    expect(await rejection(delayed.offerAll([{ value: 'refused', delay: 60_000 }]))).to.be.an('error')
+    const keys = queueKeys(queue.name)
+    expect([await raw.zcard(keys.timeouts), await raw.llen(keys.order)]).to.deep.equal([1, 1])
   })
 
   it('offers are announced behind an entry with a negative due time that cannot be set aside', async () => {

@@ -55,7 +55,7 @@ if redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1] == entry t
   local published = redis.pcall('PUBLISH', channel, dueText)
   if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
     redis.call('ZREM', timeouts, entry)
-    if ARGV[5] == '1' then redis.call('RPOP', order) end
+    if ARGV[5] == '1' then redis.call('LTRIM', order, 0, -2) end -- a right that transfers need, too
     return published
   end
 end
