@@ -23,7 +23,11 @@ describe('what a killed worker had taken beforehand', function () {
     const noneInFlight = async () => {
       await eventually(async () => expect(await queue.countUnacknowledgedMessages()).to.equal(0))
       await queue.disableOperation('poll')
-      await queue.poll() // hands out nothing and brings back what has ended
+      await eventually(async () => {
+        await queue.poll() // hands out nothing and brings back what has ended, in as many scripts as their time allows
+        const messages = await queue.getAllRaw(['poison', 'begun', ...INNOCENT])
+        expect(messages.filter((message) => message?.inFlight)).to.deep.equal([])
+      })
       await queue.enableOperation('poll')
     }
     return { queue, start, noneInFlight }
