@@ -5,8 +5,10 @@
 //   npm run test:faults:journal -- --faults 100 --plants all  the long form
 //   npm run test:faults:journal -- --only "comes back"      faults and planted faults whose names contain this
 //   npm run test:faults:journal -- --database sqlite        or postgres, mariadb: only this one
-//   npm run test:faults:journal -- --report faults.ndjson   a line for each
+//   npm run test:faults:journal -- --jobs 1                 so many databases at a time
+//   npm run test:faults:journal -- --report faults.md       the results as a table
 import { randomInt } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ensureInstalled, root } from './ensure-installed.mjs'
@@ -15,7 +17,8 @@ import { findServerBin } from './redis.js'
 ensureInstalled(root, { workspaces: true })
 const { FAULTS } = await import('../test/faults/journal/faults.js')
 const { PLANTS } = await import('../test/faults/journal/plants.js')
-const { findPlant, planned, runSteps } = await import('../test/faults/journal/run.js')
+const { findPlant, inParallel, planned, runSteps } = await import('../test/faults/journal/run.js')
+const { report } = await import('../test/faults/journal/report.js')
 const { isThere } = await import('../test/faults/journal/sql.js')
 
 /** In the short form. */
@@ -29,6 +32,7 @@ const { values } = parseArgs({
     plants: { type: 'string', default: String(SHORT_PLANTS) },
     only: { type: 'string', default: '' },
     database: { type: 'string' },
+    jobs: { type: 'string', default: '3' },
     report: { type: 'string' },
   },
 })
@@ -49,36 +53,40 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => pr
 const started = performance.now()
 const say = (line: string): void =>
   console.log(`${String(Math.round((performance.now() - started) / 1_000)).padStart(5)} s  ${line}`)
-const chosen = FAULTS.filter(({ name }) => name.includes(values.only))
+const jobs = number('jobs', values.jobs)
+const isLong = values.faults !== undefined
+const chosen = FAULTS.filter(({ name }) => name.includes(values.only)).filter(
+  (fault) => isLong || fault.isLong !== true,
+)
 const count = values.faults === undefined ? chosen.length : number('faults', values.faults)
 console.log(`faults of the journal, seed ${seed}`)
-const outcomes =
-  chosen.length === 0
-    ? []
-    : await runSteps(planned(seed, count, kinds, chosen), {
-        seed,
-        say,
-        report: values.report && resolve(values.report),
-      })
-let failed = outcomes.filter(({ problems }) => problems.length > 0).length
-let passed = outcomes.length - failed
+const outcomes = chosen.length === 0 ? [] : await runSteps(planned(seed, count, kinds, chosen), { seed, say, jobs })
 
-const plants = PLANTS.filter(({ on, what }) => kinds.includes(on) && (what.includes(values.only) || chosen.length > 0))
-const named = values.only === '' ? plants : plants.filter(({ what }) => what.includes(values.only))
-const limit = values.plants === 'all' ? named.length : number('plants', values.plants)
-for (let i = 0; i < Math.min(limit, named.length); i++) {
-  const plant = named[(seed + i) % named.length]
-  if (plant === undefined) continue
-  const { found, rounds, example } = await findPlant(plant, seed).catch((error: unknown) => ({
+const named = PLANTS.filter(({ on, what }) => kinds.includes(on) && what.includes(values.only))
+const limit = values.plants === 'all' ? named.length : Math.min(named.length, number('plants', values.plants))
+const some = Array.from({ length: limit }, (_, i) => named[(seed + i) % named.length]).filter(
+  (plant) => plant !== undefined,
+)
+const searches = await inParallel(some, jobs, async (plant) => {
+  const search = await findPlant(plant, seed).catch((error: unknown) => ({
     found: [],
     rounds: 0,
     example: String(error instanceof Error ? error.stack : error),
   }))
-  if (found.length > 0) passed++
-  else failed++
-  say(
-    `${found.length > 0 ? 'found' : 'FAILED, not found'} in round ${rounds}: ${plant.what}: ${found.join(', ')}: ${example}`,
-  )
+  const { found, rounds, example } = search
+  const how = found.length > 0 ? `found (${found.join(', ')})` : 'FAILED, not found'
+  say(`${how} in round ${rounds}: ${plant.what}: ${example}`)
+  return { plant, ...search }
+})
+
+const failed =
+  outcomes.filter(({ problems }) => problems.length > 0).length +
+  searches.filter(({ found }) => found.length === 0).length
+const passed = outcomes.length + searches.length - failed
+if (values.report !== undefined) {
+  const command = `npm run test:faults:journal -- --seed ${seed}${isLong ? ` --faults ${count}` : ''} --plants ${values.plants}`
+  const text = await report({ command, minutes: (performance.now() - started) / 60_000, outcomes, searches })
+  writeFileSync(resolve(values.report), text)
 }
 console.log(`again: npm run test:faults:journal -- --seed ${seed}`)
 console.log(`${passed} passed, ${failed} failed`)

@@ -129,7 +129,7 @@ export class Bench {
       ),
       seconds: Math.round((performance.now() - startedAt) / 100) / 10,
       errors: this.#errors,
-      problems: books.problems,
+      problems: [...books.problems],
     }
   }
 
@@ -273,9 +273,7 @@ export class Bench {
     const { books } = this
     await this.#allHandled()
     for (const message of books.open().slice(0, MOST_LOST)) {
-      const { id } = message.item
-      const why = await this.#ask((member) => member.order({ kind: 'explain', id })).catch(String)
-      books.lost(message, why)
+      books.lost(message, 'it was accepted, and not handled', await this.#explain(message))
     }
     if (books.problems.length > 0) return
     await this.#agreement()
@@ -286,6 +284,10 @@ export class Bench {
     books.judge(flows)
     await this.#compare('queue')
     await this.#compare('dead letters')
+  }
+
+  #explain({ item: { id } }: Message): Promise<string> {
+    return this.#ask((member) => member.order({ kind: 'explain', id })).catch(String)
   }
 
   async #allHandled(): Promise<void> {
@@ -308,7 +310,7 @@ export class Bench {
       }
       await this.pause(500)
     } while (Date.now() < until)
-    for (const text of differences) this.books.differs(`verify: ${text}`)
+    for (const text of differences) this.books.differs(text)
   }
 
   async #compare(where: 'queue' | 'dead letters'): Promise<void> {
@@ -324,7 +326,12 @@ export class Bench {
       10_000,
       300,
     ).catch(() => undefined)
-    books.compare(messages, await ask(), where)
+    const missing = books.compare(messages, await ask(), where)
+    for (const message of missing.slice(0, MOST_LOST)) {
+      const why = await this.#explain(message)
+      books.lost(message, `it is not in the ${where}`, why)
+    }
+    if (missing.length > MOST_LOST) books.other(`and ${missing.length - MOST_LOST} more are not in the ${where}`)
   }
 
   #hear(said: Said, from: MemberProcess): void {
@@ -355,7 +362,7 @@ export class Bench {
 
   #follow(promise: Promise<void>): void {
     const followed = promise
-      .catch((error: unknown) => this.books.differs(String(error)))
+      .catch((error: unknown) => this.books.other(String(error)))
       .finally(() => this.#ending.delete(followed))
     this.#ending.add(followed)
   }

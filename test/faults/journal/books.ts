@@ -51,7 +51,7 @@ export interface Span {
   to: number
 }
 
-export const WRONGS = ['lost', 'early', 'cancelled', 'twice', 'refused', 'other', 'changed'] as const
+export const WRONGS = ['lost', 'early', 'cancelled', 'twice', 'refused', 'changed', 'verify', 'other'] as const
 export type Wrong = (typeof WRONGS)[number]
 
 /** A change of the last moments: so long it may take SQL, which is well, to have it, on a machine that is busy. */
@@ -131,13 +131,14 @@ export class Books {
     )
   }
 
-  /** Compares what lies there. */
-  compare(messages: readonly Message[], found: readonly (Lying | null)[], where: 'queue' | 'dead letters'): void {
+  /** Compares what lies there; gives what does not. */
+  compare(messages: readonly Message[], found: readonly (Lying | null)[], where: 'queue' | 'dead letters'): Message[] {
+    const missing: Message[] = []
     messages.forEach((message, at) => {
       const { id, priority, headers } = message.item
       const there = found[at]
       if (there === null || there === undefined) {
-        this.#wrong('lost', `${id} is not in the ${where}: ${story(message)}`)
+        missing.push(message)
         return
       }
       // a dead letter begins anew, with the lowest priority
@@ -156,6 +157,7 @@ export class Books {
       else if (message.dueAt !== undefined && there.dueAt !== message.dueAt)
         this.#wrong('changed', `${id} is due at ${there.dueAt}, not at ${message.dueAt}`)
     })
+    return missing
   }
 
   /** What the rules say of all messages; `flows`: what SQL has of those that came again. */
@@ -184,11 +186,16 @@ export class Books {
     this.agreedAt = Date.now()
   }
 
-  lost(message: Message, why: string): void {
-    this.#wrong('lost', `${message.item.id} was accepted, and not handled: ${story(message)}; ${why}`)
+  lost(message: Message, what: string, why: string): void {
+    this.#wrong('lost', `${message.item.id}: ${what}: ${story(message)}; ${why}`)
   }
 
+  /** What `verify` said. */
   differs(text: string): void {
+    this.#wrong('verify', text)
+  }
+
+  other(text: string): void {
     this.#wrong('other', text)
   }
 

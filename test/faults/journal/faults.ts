@@ -12,15 +12,20 @@ export interface JournalFault {
   readonly place: 'single' | 'sentinel'
   /** The database has to be a server. */
   readonly needsServer?: true
+  /** It takes minutes: only in the long form. */
+  readonly isLong?: true
   /** The database's disk has to be one that can be filled. */
   readonly needsQuota?: true
   readonly fault: (bench: Bench) => Promise<void>
 }
 
 const POINT_MS = 60_000
+/** With `everysec`, Redis answers so long before it writes, at most. */
+const POSTPONED_MS = 2_000
 const CROWD = 40
-/** Longer than a statement waits, in the long form only. */
 const STOPPED = { min: 1_500, max: 4_000 }
+/** Longer than a statement waits. */
+const STOPPED_LONG = { min: 120_000, max: 150_000 }
 
 function single({ place }: Bench): SinglePlace {
   if (!(place instanceof SinglePlace)) throw new Error('it needs one Redis')
@@ -115,7 +120,7 @@ const redisFaults: readonly JournalFault[] = [
     place: 'single',
     async fault(bench) {
       const place = single(bench)
-      const back = Date.now()
+      const back = Date.now() - POSTPONED_MS
       const size = place.size()
       await bench.pause(100, 1_000)
       await losing(bench, { what: 'the last second', back }, async () => {
@@ -130,6 +135,8 @@ const redisFaults: readonly JournalFault[] = [
     name: 'Redis is killed and comes back with everything',
     place: 'single',
     async fault(bench) {
+      await single(bench).writeAtOnce()
+      await bench.pause(0, 500)
       await single(bench).kill()
       await bench.pause(500, 3_000)
       await single(bench).restart()
@@ -177,6 +184,17 @@ const sqlFaults: readonly JournalFault[] = [
     async fault(bench) {
       const goOn = pauseSql(bench)
       await bench.pause(STOPPED.min, STOPPED.max)
+      goOn()
+    },
+  },
+  {
+    name: 'SQL is stopped for minutes',
+    place: 'single',
+    needsServer: true,
+    isLong: true,
+    async fault(bench) {
+      const goOn = pauseSql(bench)
+      await bench.pause(STOPPED_LONG.min, STOPPED_LONG.max)
       goOn()
     },
   },

@@ -7,6 +7,8 @@ import type { AddAnswer, Answers, Item, Job, Lying, Order, Payload, Point } from
 import { digestOf, machineNow, say, serve } from './serve.js'
 
 const RETRY_MS = 200
+/** As long as the time limit of the clients' commands allows. */
+const ADOPT_AFTER_MS = 6_000
 /** So many differences are enough to know that there are some. */
 const MOST_DIFFERENCES = 10
 
@@ -45,7 +47,7 @@ async function opened(url: string): Promise<Journal> {
   for (;;) {
     try {
       return await createJournal(
-        { url, sweepMs: 500, adoptAfterMs: 15_000 },
+        { url, sweepMs: 500, adoptAfterMs: ADOPT_AFTER_MS },
         {
           afterCommit: () => pass('afterCommit'),
           afterAdd: () => pass('afterAdd'),
@@ -78,11 +80,18 @@ async function cancel(id: string): Promise<Answers['cancel']> {
 
 async function verify(): Promise<string[]> {
   const found: string[] = []
-  for await (const { id, what, sql, redis } of must(handle).verify()) {
-    found.push(`${id}: ${what} (SQL ${sql}, Redis ${redis})`)
-    if (found.length === MOST_DIFFERENCES) break
+  for (const each of [must(handle), await deadLetters()]) {
+    for await (const { queue: name, id, what, sql, redis } of each.verify()) {
+      found.push(`${name} ${id}: ${what} (SQL ${sql}, Redis ${redis})`)
+      if (found.length >= MOST_DIFFERENCES) return found
+    }
   }
   return found
+}
+
+/** What the attaching of the queue attached, too. */
+function deadLetters(): Promise<JournalQueue<Payload>> {
+  return must(journal).attach(must(queue).deadLetters)
 }
 
 async function flow(ids: readonly string[]): Promise<string[][]> {
@@ -93,12 +102,22 @@ async function flow(ids: readonly string[]): Promise<string[][]> {
 
 /** All that is known of a message that has not come. */
 async function explain(id: string): Promise<string> {
-  const row = await must(handle).get(id)
-  const [message] = await must(queue).getAllRaw([id])
-  const flow = await must(handle).flow(id)
+  const found = [await explainIn(must(queue), must(handle), id)]
+  found.push(await explainIn(must(queue).deadLetters, await deadLetters(), id))
+  return `at ${await must(queue).now()}: ${found.join('; dead letters: ')}`
+}
+
+async function explainIn(
+  where: Pick<ReliableQueue<Payload>, 'getAllRaw'>,
+  known: JournalQueue<Payload>,
+  id: string,
+): Promise<string> {
+  const row = await known.get(id)
+  const [message] = await where.getAllRaw([id])
+  const flow = await known.flow(id)
   const sql = row === null ? 'nothing' : `${row.state}, due ${row.dueAt}, updated ${row.updatedAt}`
   const redis = message === null || message === undefined ? 'nothing' : `due ${message.dueAt}`
-  return `SQL ${sql}; Redis ${redis}, at ${await must(queue).now()}; flow ${flow.map(({ change }) => change).join(', ')}`
+  return `SQL ${sql}; Redis ${redis}; flow ${flow.map(({ change, at }) => `${change} ${at}`).join(', ')}`
 }
 
 async function lying(ids: readonly string[], dead: boolean): Promise<(Lying | null)[]> {

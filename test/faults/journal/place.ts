@@ -70,6 +70,11 @@ export class SinglePlace {
     return this.#stage.server.kill('SIGKILL')
   }
 
+  /** From now on nothing is answered before it is in the file: otherwise that can take two seconds while a sync is under way. */
+  async writeAtOnce(): Promise<void> {
+    await (await this.#stage.raw('')).config('SET', 'appendfsync', 'always')
+  }
+
   /** With all that it had written. */
   async restart(): Promise<void> {
     await this.#stage.server.restart(APPENDING)

@@ -1,4 +1,3 @@
-import { appendFileSync } from 'node:fs'
 import { randomFrom } from '../../support/random.js'
 import { Bench, type Result } from './bench.js'
 import type { Wrong } from './books.js'
@@ -24,7 +23,9 @@ export interface Step {
 export interface Outcome {
   readonly kind: Kind
   readonly name: string
-  readonly problems: readonly string[]
+  readonly problems: Result['problems']
+  /** `undefined` where the fault could not be done. */
+  readonly result: Result | undefined
 }
 
 /** Each fault once, and so on until there are so many; each with one of the databases, in turn, in an order that the seed gives. */
@@ -35,61 +36,95 @@ export function planned(seed: number, count: number, kinds: readonly Kind[], fau
   for (let round = 0; steps.length < count; round++) {
     const order = shuffled(faults, random)
     order.forEach((fault, at) => {
-      const kind = kinds[(offset + round + at) % kinds.length] as Kind
-      if (steps.length < count) steps.push({ kind, fault })
+      const able = fault.needsServer === true ? kinds.filter((kind) => kind !== 'sqlite') : kinds
+      const kind = able[(offset + round + at) % able.length]
+      if (steps.length < count && kind !== undefined) steps.push({ kind, fault })
     })
+    if (steps.length === 0) break
   }
-  // those of one place and one database one after the other
   return steps
-    .map((step, at) => ({ step, at }))
-    .sort((a, b) => rank(a.step, kinds) - rank(b.step, kinds) || a.at - b.at)
-    .map(({ step }) => step)
 }
 
-/** Does the steps; `say` gets a line for each. */
+/** Does the steps, with several databases at a time; `say` gets a line for each. */
 export async function runSteps(
   steps: readonly Step[],
-  { seed, say, report }: { seed: number; say: (line: string) => void; report?: string | undefined },
+  { seed, say, jobs }: { seed: number; say: (line: string) => void; jobs: number },
 ): Promise<Outcome[]> {
   const program = await buildProgram()
+  const lanes = new Map<string, Step[]>()
+  for (const step of steps) {
+    const name = `${step.kind} ${step.fault.place}`
+    lanes.set(name, [...(lanes.get(name) ?? []), step])
+  }
+  try {
+    // the longest first
+    const ordered = [...lanes.values()].sort((a, b) => b.length - a.length)
+    return (await inParallel(ordered, jobs, (lane, at) => runLane(program, lane, seed + at * 104_729, say))).flat()
+  } finally {
+    program.remove()
+  }
+}
+
+/** Those of one database and one place, one after the other. */
+async function runLane(
+  program: Program,
+  steps: readonly Step[],
+  seed: number,
+  say: (line: string) => void,
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   const stage = new Stage(program, seed)
   try {
     for (const { kind, fault } of steps) {
-      let problems: string[] = []
-      let line = ''
+      let problems: Result['problems'] = []
+      let result: Result | undefined
       try {
         const bench = await stage.benchFor(kind, fault.place)
         if (fault.needsQuota === true && bench.sql.quota === undefined) {
           say(`- ${kind}: ${fault.name}: left out, only root can make a disk that is full`)
           continue
         }
-        const result = await bench.round(() => fault.fault(bench))
-        line = lineOf(result)
-        problems = result.problems.map(({ wrong, text }) => `${wrong}: ${text}`)
-        if (report !== undefined)
-          appendFileSync(report, `${JSON.stringify({ kind, name: fault.name, seed, ...result })}\n`)
+        result = await bench.round(() => fault.fault(bench))
+        problems = result.problems
       } catch (error) {
-        problems = [String(error instanceof Error ? error.stack : error)]
+        problems = [{ wrong: 'other', text: String(error instanceof Error ? error.stack : error) }]
       }
-      outcomes.push({ kind, name: fault.name, problems })
-      say(`${problems.length === 0 ? 'ok' : 'FAILED'} ${kind}: ${fault.name}: ${line}`)
-      for (const problem of problems.slice(0, 10)) say(`    ${problem}`)
+      outcomes.push({ kind, name: fault.name, problems, result })
+      say(`${problems.length === 0 ? 'ok' : 'FAILED'} ${kind}: ${fault.name}: ${result ? lineOf(result) : 'no result'}`)
+      for (const { wrong, text } of problems.slice(0, 10)) say(`    ${wrong}: ${text}`)
       // what went wrong must not disturb the next ones
       if (problems.length > 0) await stage.clear()
     }
   } finally {
     await stage.end()
-    program.remove()
   }
   return outcomes
 }
 
-/** Whether the bench finds a fault that was put into the journal, and how. */
-export async function findPlant(
-  plant: Plant,
-  seed: number,
-): Promise<{ found: readonly Wrong[]; rounds: number; example: string }> {
+/** So many at a time; the results are in order. */
+export async function inParallel<T, R>(
+  items: readonly T[],
+  jobs: number,
+  work: (item: T, at: number) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = []
+  let next = 0
+  const worker = async (): Promise<void> => {
+    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as T, at)
+  }
+  await Promise.all(Array.from({ length: jobs }, worker))
+  return results
+}
+
+/** Whether a planted fault was found, and how. */
+export interface Search {
+  readonly found: readonly Wrong[]
+  readonly rounds: number
+  readonly example: string
+}
+
+/** Looks for a fault that was put into the journal. */
+export async function findPlant(plant: Plant, seed: number): Promise<Search> {
   const program = await buildProgram(plant)
   const stage = new Stage(program, seed, PLANT_DRAIN_MS)
   const shows = plant.shownBy.map((start) => {
@@ -173,10 +208,6 @@ class Stage {
 
 function isAt(place: Place | undefined, where: JournalFault['place']): boolean {
   return where === 'single' ? place instanceof SinglePlace : place instanceof SentinelPlace
-}
-
-function rank({ kind, fault }: Step, kinds: readonly Kind[]): number {
-  return kinds.indexOf(kind) * 2 + (fault.place === 'single' ? 0 : 1)
 }
 
 function shuffled<T>(items: readonly T[], random: () => number): T[] {

@@ -44,6 +44,14 @@ export function isThere(kind: Kind): boolean {
   return kind === 'postgres' ? postgresBin() !== undefined : existsSync(MARIADB.server) && existsSync(MARIADB.install)
 }
 
+/** For a report. */
+export function versionOf(kind: Kind): string {
+  if (kind === 'sqlite') return 'SQLite'
+  const server = kind === 'postgres' ? join(postgresBin() ?? '', 'postgres') : MARIADB.server
+  const { stdout } = spawnSync(server, ['--version'], { encoding: 'utf8' })
+  return `${kind === 'postgres' ? 'PostgreSQL' : 'MariaDB'} ${/\d+\.\d+(\.\d+)?/.exec(stdout)?.[0] ?? 'of an unknown version'}`
+}
+
 export function startSql(kind: Kind): Promise<SqlServer> {
   if (kind === 'sqlite') return startSqlite()
   return kind === 'postgres' ? startPostgres() : startMariadb()
