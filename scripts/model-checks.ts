@@ -54,7 +54,7 @@ export const PLANTED: readonly { name: string; define: string; world: string }[]
   { name: "the process's own clock is taken for that of Redis", define: 'PROCESS_CLOCK', world: LONE },
   { name: 'a stale reply replaces the deadline', define: 'REPLIES_REPLACE', world: STARTS },
   { name: 'a reply does not arm the timer', define: 'REPLIES_IGNORED', world: STARTS },
-  { name: 'only the leader ever delivers', define: 'ONLY_THE_FIRST', world: COUNTED },
+  { name: 'only the leader ever delivers', define: 'ONLY_THE_LEADER', world: COUNTED },
   {
     name: 'an announcement only lowers the deadline of a follower',
     define: 'LOWERS_FOR_A_FOLLOWER',

@@ -117,7 +117,7 @@ export class Events<M extends object = RedelayedEvents> {
     this.#emitter.off(name, listener)
   }
 
-  isHeard(name: keyof M & string): boolean {
+  hasListener(name: keyof M & string): boolean {
     return this.#emitter.listenerCount(name) > 0
   }
 
@@ -181,16 +181,16 @@ export class EventHub {
     return { events, end }
   }
 
-  isHeard(name: EventName, queue: string): boolean {
-    if (this.client.isHeard(name)) return true
-    for (const source of this.#byQueue.get(queue) ?? []) if (source.isHeard(name)) return true
+  hasListener(name: EventName, queue: string): boolean {
+    if (this.client.hasListener(name)) return true
+    for (const source of this.#byQueue.get(queue) ?? []) if (source.hasListener(name)) return true
     return false
   }
 
   /** What this client did; without an event where those of all processes come from elsewhere. */
   messages(name: MessagesEventName, queue: string, ids: readonly string[], count: number = ids.length): void {
     if (name !== 'full' && this.#fromAll.has(queue)) return
-    if (count > 0 && this.isHeard(name, queue)) this.emit(name, { queue, count, ids })
+    if (count > 0 && this.hasListener(name, queue)) this.emit(name, { queue, count, ids })
   }
 
   /**
@@ -209,7 +209,7 @@ export class EventHub {
         if (!isAfter(position, given.last)) return
         given.last = position
         for (const [name, ids] of events) {
-          if (this.isHeard(name, queue)) this.emit(name, { queue, count: ids.length, ids })
+          if (this.hasListener(name, queue)) this.emit(name, { queue, count: ids.length, ids })
         }
       },
       end: () => {

@@ -105,7 +105,7 @@ const RELIABLE_KEY = new RegExp(`^${RELIABLE_PREFIX}[a-z0-9-]+:(.*)$`, 's')
 const IN_BRACES = /^\{([^{]+)\}$/s
 
 /** A pattern for SCAN that matches all keys of which `nameOfKey` knows the queue, and some others. */
-export const TELLING_PATTERN = 'red[ie][sl]*'
+export const QUEUE_KEY_PATTERN = 'red[ie][sl]*'
 
 /**
  * The destination's name, from the key of a schedule, an order list or a quarantine; `null` for other keys. For `orders` and

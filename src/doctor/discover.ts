@@ -1,4 +1,4 @@
-import { nameOfKey, reliableNameOfKey, TELLING_PATTERN } from '../keys.js'
+import { nameOfKey, reliableNameOfKey, QUEUE_KEY_PATTERN } from '../keys.js'
 import type { Server } from './access.js'
 
 const KEYS_PER_SCAN = '1000'
@@ -18,7 +18,7 @@ export async function discoverQueues(
   for (const server of masters) {
     let cursor = '0'
     do {
-      const page = await server.ask('SCAN', cursor, 'MATCH', TELLING_PATTERN, 'COUNT', KEYS_PER_SCAN)
+      const page = await server.ask('SCAN', cursor, 'MATCH', QUEUE_KEY_PATTERN, 'COUNT', KEYS_PER_SCAN)
       const [next, keys] = page as [string, string[]]
       for (const key of keys) {
         const [name, reliableName] = [nameOfKey(key), reliableNameOfKey(key)]

@@ -11,7 +11,7 @@ export interface Meaning {
 
 export const MEANINGS = {
   'no-subscriber': {
-    means: 'Messages wait here, and no process listens for their due times: they stay where they are.',
+    means: 'Messages wait here, and no process subscribes to their due times, so none delivers them.',
     repair: 'Start a consumer of this queue, or call getDelayedQueue on it in a process that stays; in Java too.',
   },
   overdue: {

@@ -10,12 +10,12 @@ export interface ChangesState extends StatusReply {
   readonly foreign: number
 }
 
-const LOOKS = 10
+const MOST_EXAMINED = 10
 
 /** `undefined` where the queue keeps no changes, and there are none. */
 export async function inspectChanges(sender: Sender, keys: ReliableKeys): Promise<ChangesState | undefined> {
   const store = new ReliableChangeStore(sender, keys)
   const status = await store.status()
   if (status.epoch === null && status.length === 0) return undefined
-  return { ...status, ...(await store.inspect(LOOKS)) }
+  return { ...status, ...(await store.inspect(MOST_EXAMINED)) }
 }

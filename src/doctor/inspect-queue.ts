@@ -129,11 +129,11 @@ async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnPr
     idempotent: true,
   })) as [unknown?, unknown?]
   const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - Number(asText(most)))
-  const survey = await inspectBoth(sender, keys, onProgress)
-  return { pending, overdue, mostOverdueMs, nextDue, delivered, quarantined, ...survey }
+  const comparison = await inspectBoth(sender, keys, onProgress)
+  return { pending, overdue, mostOverdueMs, nextDue, delivered, quarantined, ...comparison }
 }
 
-type Survey = Pick<
+type Comparison = Pick<
   QueueContents,
   'negative' | 'malformed' | 'malformedDue' | 'old' | 'orphans' | 'missing' | 'suspected'
 >
@@ -146,8 +146,8 @@ export async function inspectBoth(
   sender: Sender,
   keys: QueueKeys,
   onProgress: OnProgress,
-  { idsAtOnce = IDS_AT_ONCE, secondLookMs }: { idsAtOnce?: number; secondLookMs?: number } = {},
-): Promise<Survey> {
+  { idsAtOnce = IDS_AT_ONCE, recheckMs }: { idsAtOnce?: number; recheckMs?: number } = {},
+): Promise<Comparison> {
   const store = new DelayedStore(sender, keys)
   const length = asInteger(await sender.call('LLEN', [keys.order], { idempotent: true }))
   const shares = Math.max(1, Math.ceil(length / idsAtOnce))
@@ -174,7 +174,7 @@ export async function inspectBoth(
       onProgress(page.ordered.length)
     }
   }
-  const { missing, unsure } = await recheckSuspects(sender, keys, suspects, secondLookMs)
+  const { missing, unsure } = await recheckSuspects(sender, keys, suspects, recheckMs)
   // if the recheck found that no suspect is missing, the unchecked suspects were probably offered during the examination, too
   const isHealthy = missing.length + unsure === 0
   return { ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure }

@@ -17,7 +17,7 @@ export interface ReliableState {
   /** Stored settings that the scripts ignore. */
   readonly settings: readonly StoredSetting[]
   readonly repeats: StoredRepeats
-  /** `undefined` where it keeps none, or they could not be looked at. */
+  /** `undefined` where it keeps none, or they could not be read. */
   readonly changes: ChangesState | undefined
   readonly refusals: Refusals
 }

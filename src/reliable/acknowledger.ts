@@ -126,7 +126,7 @@ export class Acknowledger<T> implements MessageActions {
 
   #emit(event: MessagesEventName, claims: readonly Claim[], fits: (at: number) => boolean): void {
     const { name, context } = this.#handle
-    if (!context.hub.isHeard(event, name)) return
+    if (!context.hub.hasListener(event, name)) return
     const ids = claims.filter((_, at) => fits(at)).map(({ id }) => id)
     context.hub.messages(event, name, ids)
   }

@@ -119,7 +119,7 @@ export class Adder<T> implements AddRoute {
   #emit(pending: readonly PendingMessage[], results: readonly (Added | RedelayedError)[]): void {
     const { name, context } = this.#handle
     const { hub } = context
-    if (!hub.isHeard('added', name) && !hub.isHeard('full', name)) return
+    if (!hub.hasListener('added', name) && !hub.hasListener('full', name)) return
     const idsOf = (fits: (result: Added | RedelayedError) => boolean): string[] =>
       results.flatMap((result, at) => (fits(result) ? [pending[at]?.id ?? ''] : []))
     const isNew = (result: Added | RedelayedError): boolean => {

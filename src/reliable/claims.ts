@@ -213,7 +213,7 @@ export class Claims<T> {
 
   #emitPolled(messages: readonly ReliableMessage<T>[]): void {
     const { name, context } = this.#handle
-    if (!context.hub.isHeard('polled', name)) return
+    if (!context.hub.hasListener('polled', name)) return
     const ids = messages.map(({ id }) => id)
     context.hub.messages('polled', name, ids)
   }

@@ -149,9 +149,9 @@ export class Poller implements ServedQueue {
     const isDue = next !== null && next <= now
     const isUnwanted = isDue && !this.#isWanted
     // Polls take no leases. A poll for a due time that found it gone shows that another client was faster.
-    const isFirst = moved > 0 || isDue
+    const isLeader = moved > 0 || isDue
     const isLate = announce && (next === null || next > target + SAME_MS)
-    const leader = isFirst ? 'self' : isLate ? 'other' : 'none'
+    const leader = isLeader ? 'self' : isLate ? 'other' : 'none'
     const isStuck = isDue && !isUnwanted && progress === 0
     return { moved, next: isUnwanted ? null : next, now, subscribers, leader, leaseUntil: 0, isStuck }
   }

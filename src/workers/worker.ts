@@ -295,7 +295,7 @@ export class Worker {
   }
 
   #emitSettled({ queue, message, begunAt }: Assignment, outcome: Outcome): void {
-    if (!this.#events.isHeard('settled') && !this.#hub.isHeard('settled', queue.name)) return
+    if (!this.#events.hasListener('settled') && !this.#hub.hasListener('settled', queue.name)) return
     const { id, attempt, headers } = message
     const ms = begunAt === undefined ? 0 : performance.now() - begunAt
     // never infinite: one sum of a metric would be so for ever

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { identityMapper, nameOfKey, prefixName, queueKeys, TELLING_PATTERN, twinOf } from '../../src/keys.js'
+import { identityMapper, nameOfKey, prefixName, queueKeys, QUEUE_KEY_PATTERN, twinOf } from '../../src/keys.js'
 
 describe('keys', () => {
   it('are the names that Redisson uses', () => {
@@ -78,7 +78,7 @@ describe('keys', () => {
   })
 
   it('are all matched by the pattern for SCAN', () => {
-    const pattern = new RegExp(`^${TELLING_PATTERN.replace('*', '.*')}$`, 's')
+    const pattern = new RegExp(`^${QUEUE_KEY_PATTERN.replace('*', '.*')}$`, 's')
     for (const [rawName] of names) {
       const { timeouts, order, quarantine } = queueKeys(rawName)
       for (const key of [timeouts, order, quarantine]) expect(key).to.match(pattern)

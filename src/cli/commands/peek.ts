@@ -6,7 +6,7 @@ import { withSession } from '../session.js'
 
 export const DEFAULT_LIMIT = 10
 export const MAX_LIMIT = 1_000
-const LOOK_MS = 2_000
+const MOST_MS = 2_000
 
 export async function peek(queue: string, options: RawOptions): Promise<void> {
   const limit = parseLimit(textOption(options, 'limit'), DEFAULT_LIMIT, MAX_LIMIT)
@@ -37,17 +37,17 @@ export async function peek(queue: string, options: RawOptions): Promise<void> {
 /** Those that it finds in a moment: before the first one that can be read there can be any number of others. */
 export async function firstDelivered(delayed: Pick<DelayedQueue, 'destination'>, limit: number): Promise<unknown[]> {
   const values: unknown[] = []
-  const look = async (): Promise<void> => {
+  const read = async (): Promise<void> => {
     for await (const value of delayed.destination.iterate({ pageSize: limit })) {
       values.push(value)
       if (values.length === limit) break
     }
   }
-  const looking = look()
-  looking.catch(() => undefined) // the end of the session ends what goes on after the time
+  const reading = read()
+  reading.catch(() => undefined) // the end of the session ends what goes on after the time
   const over = new AbortController()
-  const time = setTimeout(LOOK_MS, undefined, { signal: over.signal }).catch(() => undefined)
-  await Promise.race([looking, time]).finally(() => over.abort())
+  const time = setTimeout(MOST_MS, undefined, { signal: over.signal }).catch(() => undefined)
+  await Promise.race([reading, time]).finally(() => over.abort())
   return [...values]
 }
 

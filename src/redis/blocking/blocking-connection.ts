@@ -111,7 +111,7 @@ export class BlockingConnection {
     else for (const key of waiter.keys) this.#waiters.settleEnded(key)
   }
 
-  /** Something has just arrived at `key`: look there first if the connection is waiting for other keys. */
+  /** An element has just arrived at `key`: wait for that key next if the command waits for others. */
   prefer(key: string): void {
     if (this.#call === undefined || this.#call.keys.has(key)) return
     this.#preferred = key

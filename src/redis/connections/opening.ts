@@ -67,7 +67,7 @@ function stageOf(redis: Redis | undefined): string {
   switch (redis?.status) {
     case undefined:
     case 'wait':
-      return 'while the client looked for it'
+      return 'while the client searched for it'
     case 'connecting':
       return 'while the client connected'
     case 'connect':

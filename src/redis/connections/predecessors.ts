@@ -23,7 +23,7 @@ const MOST = 100
 export class Predecessors {
   readonly #broken = new Set<Known>()
   readonly #watched = new WeakSet<Redis>()
-  readonly #unknown = new WeakSet<Redis>()
+  readonly #noted = new WeakSet<Redis>()
   #isRefused = false
   /** When, by the monotonic clock, the last connection broke whose id is unknown. */
   #lostAt = -Infinity
@@ -63,8 +63,17 @@ export class Predecessors {
     this.#isRefused = isRefused
     if (!isRefused) for (const each of here) this.#broken.delete(each)
     if (runId !== undefined && !(id instanceof Error)) this.#watch(redis, { runId, id: asInteger(id) })
-    else this.#note(redis)
+    else this.note(redis)
     return !isRefused
+  }
+
+  /** Remembers when the connection breaks, unless its id is known by then. */
+  note(redis: Redis): void {
+    if (this.#watched.has(redis) || this.#noted.has(redis)) return
+    this.#noted.add(redis)
+    redis.once('end', () => {
+      if (!this.#watched.has(redis)) this.#lostAt = performance.now()
+    })
   }
 
   #watch(redis: Redis, known: Known): void {
@@ -75,13 +84,6 @@ export class Predecessors {
       const [oldest] = this.#broken
       if (this.#broken.size > MOST && oldest !== undefined) this.#broken.delete(oldest)
     })
-  }
-
-  /** It cannot be ended at its server. */
-  #note(redis: Redis): void {
-    if (this.#watched.has(redis) || this.#unknown.has(redis)) return
-    this.#unknown.add(redis)
-    redis.once('end', () => (this.#lostAt = performance.now()))
   }
 }
 

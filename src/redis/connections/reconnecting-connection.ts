@@ -24,7 +24,7 @@ const STABLE_MS = 1_000
 /** A retry does not help against these errors, so waiting callers are rejected at once. */
 const FINAL = [AuthError, UnsupportedServerError, NodeGoneError, ClientEndedError]
 
-export interface LinkParams {
+export interface ReconnectingConnectionParams {
   readonly role: ReconnectingEvent['connection']
   /** A new ioredis client that is not connected yet and never reconnects by itself; `again`: not the first one. */
   readonly open: (again: boolean) => Redis | Promise<Redis>
@@ -52,7 +52,7 @@ interface Waiter {
  * never settles, and no event says when a subscription is renewed.
  */
 export class ReconnectingConnection {
-  readonly #params: LinkParams
+  readonly #params: ReconnectingConnectionParams
   readonly #waiters = new Set<Waiter>()
   #current: Redis | undefined
   #opening: Opening | undefined
@@ -66,7 +66,7 @@ export class ReconnectingConnection {
   #leave: (() => void) | undefined
   readonly #retired = new Set<Promise<void>>()
 
-  constructor(params: LinkParams) {
+  constructor(params: ReconnectingConnectionParams) {
     this.#params = params
   }
 

@@ -6,7 +6,7 @@ import { RELIABLE_PREFIX } from '../../keys.js'
 import type { Settings } from '../../options.js'
 import { atMost, pause } from '../../timing/pause.js'
 import type { Wait } from './durability.js'
-import { DurableConnection, type Command, type LaneAnswer } from './durable-connection.js'
+import { DurableConnection, type Command, type Sent } from './durable-connection.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { assertVersion, tooOldForReliable } from '../connections/server-version.js'
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
@@ -15,16 +15,16 @@ import { NodeGoneError, type Topology } from '../topology/topology.js'
 import type { WaitedFor } from '../../store/durable-scripts.js'
 
 /** The most durable connections per node: different waits block each other on one connection, so each kind gets its own. */
-const MAX_LANES = 4
+const MAX_CONNECTIONS = 4
 const RETRY_MS = 100
 /** How often a call is sent again when connections break before it is written. */
 const MAX_RETRIES = 3
 /** What asking for the slots may take after the wait for a connection has used up the time of the call. */
 const REFRESH_MS = 2_000
 
-interface Went extends LaneAnswer {
+interface SentFrom extends Sent {
   readonly node: string
-  readonly lane: DurableConnection
+  readonly connection: DurableConnection
 }
 
 /** Sends writes and waits until replicas or the disk have them, on connections of their own. */
@@ -34,7 +34,7 @@ export class DurableCommands {
   readonly #emit: Emit
   readonly #scripts: readonly string[]
   /** By node. */
-  readonly #lanes = new Map<string, DurableConnection[]>()
+  readonly #connections = new Map<string, DurableConnection[]>()
   #underWay = 0
   #idle: (() => void) | undefined
   #closed = false
@@ -65,15 +65,15 @@ export class DurableCommands {
 
   /** Called when a server is not the master any more. */
   leave(isStale: IsStale): void {
-    for (const lane of this.#all()) lane.leave(isStale)
+    for (const connection of this.#all()) connection.leave(isStale)
   }
 
   /** Refuses new calls, and resolves when those in flight have ended. */
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all(this.#all().map((lane) => lane.finish()))
+    await Promise.all(this.#all().map((connection) => connection.finish()))
     if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
-    await Promise.all(this.#all().map((lane) => lane.close()))
+    await Promise.all(this.#all().map((connection) => connection.close()))
   }
 
   async #send(key: string, commands: readonly Command[], wait: Wait): Promise<unknown[]> {
@@ -81,9 +81,9 @@ export class DurableCommands {
     let open = commands.map((_, index) => index)
     const until = performance.now() + this.#settings.connectTimeout
     for (let broken = 0; ;) {
-      let went: Went
+      let sent: SentFrom
       try {
-        went = await this.#sendOnce(
+        sent = await this.#sendOnce(
           key,
           open.map((at) => commands[at] as Command),
           wait,
@@ -92,29 +92,29 @@ export class DurableCommands {
         for (const at of open) replies[at] = translateError(thrown)
         return replies
       }
-      open.forEach((at, position) => (replies[at] = went.replies[position] as WaitedFor | RedelayedError))
+      open.forEach((at, position) => (replies[at] = sent.replies[position] as WaitedFor | RedelayedError))
       open = open.filter((at) => isUndone(replies[at]))
       const [first] = open
       if (first === undefined || this.#closed) return replies
       const why = replies[first]
       const isInTime = isBreak(why) ? broken++ < MAX_RETRIES : performance.now() < until
       // the server that has the key may be unknown at this moment
-      if (!isInTime || !(await this.#mayRepeat(key, went, why, until).catch(() => false))) return replies
+      if (!isInTime || !(await this.#mayRepeat(key, sent, why, until).catch(() => false))) return replies
     }
   }
 
-  async #sendOnce(key: string, commands: readonly Command[], wait: Wait): Promise<Went> {
+  async #sendOnce(key: string, commands: readonly Command[], wait: Wait): Promise<SentFrom> {
     if (key.startsWith(RELIABLE_PREFIX)) {
       await this.#topology.commands() // after this the server's version is known
       if (this.#topology.isBefore62) throw tooOldForReliable()
     }
     const { node } = await this.#topology.place(key)
-    const lane = this.#lane(node, wait)
-    return { node, lane, ...(await lane.send(commands, wait)) }
+    const connection = this.#connectionFor(node, wait)
+    return { node, connection, ...(await connection.send(commands, wait)) }
   }
 
   /** Whether writes that were not carried out can be sent again, on this or another node. All nodes of a cluster can be silent when asked for the slots. */
-  async #mayRepeat(key: string, { node, lane, redis }: Went, why: unknown, until: number): Promise<boolean> {
+  async #mayRepeat(key: string, { node, connection, redis }: SentFrom, why: unknown, until: number): Promise<boolean> {
     if (isBreak(why)) {
       if (redis !== undefined) return true // the connection broke before anything was written
       if (node === '') return false
@@ -122,7 +122,7 @@ export class DurableCommands {
       return (await this.#topology.place(key)).node !== node
     }
     if (isRefusedByReplica(why) && redis !== undefined && node === '') {
-      lane.retire(redis)
+      connection.retire(redis)
       await atMost(Math.max(0, until - performance.now()), this.#topology.refresh())
       return this.#topology.onDemoted(redis)
     }
@@ -132,19 +132,21 @@ export class DurableCommands {
   }
 
   /** The connection used for such waits, or a free one, or a new one, or the one with the fewest calls. */
-  #lane(node: string, wait: Wait): DurableConnection {
-    const lanes = this.#lanes.get(node) ?? []
-    this.#lanes.set(node, lanes)
-    const found = lanes.find((lane) => lane.suits(wait)) ?? lanes.find((lane) => lane.idle)
+  #connectionFor(node: string, wait: Wait): DurableConnection {
+    const connections = this.#connections.get(node) ?? []
+    this.#connections.set(node, connections)
+    const found =
+      connections.find((connection) => connection.suits(wait)) ?? connections.find((connection) => connection.idle)
     if (found !== undefined) return found
-    if (lanes.length >= MAX_LANES) return lanes.reduce((least, lane) => (lane.size < least.size ? lane : least))
-    const lane = this.#open(node)
-    lanes.push(lane)
-    return lane
+    if (connections.length >= MAX_CONNECTIONS)
+      return connections.reduce((least, connection) => (connection.size < least.size ? connection : least))
+    const connection = this.#open(node)
+    connections.push(connection)
+    return connection
   }
 
   #open(node: string): DurableConnection {
-    const link = new ReconnectingConnection({
+    const connection = new ReconnectingConnection({
       address: node === '' ? this.#topology.address : node,
       role: 'durable',
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
@@ -152,7 +154,7 @@ export class DurableCommands {
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })
-    return new DurableConnection(link, this.#settings.commandTimeout)
+    return new DurableConnection(connection, this.#settings.commandTimeout)
   }
 
   /** Loads the scripts beforehand, because an unknown script costs a second wait. */
@@ -166,7 +168,7 @@ export class DurableCommands {
   }
 
   #all(): DurableConnection[] {
-    return [...this.#lanes.values()].flat()
+    return [...this.#connections.values()].flat()
   }
 }
 

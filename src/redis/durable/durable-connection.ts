@@ -23,7 +23,7 @@ const MAX_BYTES = 4 * 1024 * 1024
 
 export type Command = readonly [command: string, args: readonly CommandArg[]]
 
-export interface LaneAnswer {
+export interface Sent {
   /** The client that sent the commands; missing when they could not be sent. */
   readonly redis?: Redis
   /** A `WaitedFor` or an error per command, in order. */
@@ -33,7 +33,7 @@ export interface LaneAnswer {
 interface Job {
   readonly commands: readonly Command[]
   readonly wait: Wait
-  readonly resolve: (answer: LaneAnswer) => void
+  readonly resolve: (answer: Sent) => void
 }
 
 /**
@@ -41,7 +41,7 @@ interface Job {
  * before, so the writes that arrive during one WAIT are sent together afterwards, with one WAIT at the end.
  */
 export class DurableConnection {
-  readonly #link: ReconnectingConnection
+  readonly #connection: ReconnectingConnection
   readonly #graceMs: number
   #jobs: Job[] = []
   #loop: Promise<void> | undefined
@@ -50,8 +50,8 @@ export class DurableConnection {
   readonly #probed = new WeakMap<Redis, Set<string>>()
 
   /** `graceMs`: how much longer than the timeout of a wait the server may be silent before the connection is given up. */
-  constructor(link: ReconnectingConnection, graceMs: number) {
-    this.#link = link
+  constructor(connection: ReconnectingConnection, graceMs: number) {
+    this.#connection = connection
     this.#graceMs = graceMs
   }
 
@@ -69,7 +69,7 @@ export class DurableConnection {
     return this.#last !== undefined && isSameWait(this.#last, wait)
   }
 
-  send(commands: readonly Command[], wait: Wait): Promise<LaneAnswer> {
+  send(commands: readonly Command[], wait: Wait): Promise<Sent> {
     this.#last = wait
     return new Promise((resolve) => {
       this.#jobs.push({ commands, wait, resolve })
@@ -80,22 +80,22 @@ export class DurableConnection {
 
   /** Called when the server refused: it still answers the commands in flight. */
   retire(redis: Redis): void {
-    this.#link.retire(redis)
+    this.#connection.retire(redis)
   }
 
   /** Called when the server is not the master any more. */
   leave(isStale: IsStale): void {
-    this.#link.leave(isStale)
+    this.#connection.leave(isStale)
   }
 
   /** From now on calls do not wait for a connection. */
   async finish(): Promise<void> {
     this.#finishing = true
-    if (this.#link.current === undefined) await this.#link.close()
+    if (this.#connection.current === undefined) await this.#connection.close()
   }
 
   async close(): Promise<void> {
-    await this.#link.close(true)
+    await this.#connection.close(true)
     await this.#loop
   }
 
@@ -104,7 +104,7 @@ export class DurableConnection {
       let redis: Redis | undefined
       try {
         if (this.#finishing) await this.finish()
-        redis = await this.#link.get()
+        redis = await this.#connection.get()
         await this.#probe(redis, first.wait)
       } catch (thrown) {
         const jobs = redis === undefined ? this.#jobs.splice(0) : this.#takeBatch(first.wait)
@@ -142,7 +142,7 @@ export class DurableConnection {
     const known = this.#probed.get(redis) ?? new Set()
     this.#probed.set(redis, known)
     if (known.has(wait.command)) return
-    const stopWatching = dropWhenOverdue(this.#link, redis, { dueMs: 0, graceMs: this.#graceMs })
+    const stopWatching = dropWhenOverdue(this.#connection, redis, { dueMs: 0, graceMs: this.#graceMs })
     try {
       await redis.call(wait.command, ...wait.probe)
     } catch (thrown) {
@@ -166,7 +166,7 @@ export class DurableConnection {
     const pipeline = redis.pipeline()
     for (const { commands } of jobs) for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
     if (wait.command !== undefined) pipeline.callBuffer(wait.command, ...wait.args)
-    const stopWatching = dropWhenOverdue(this.#link, redis, { dueMs: wait.timeoutMs, graceMs: this.#graceMs })
+    const stopWatching = dropWhenOverdue(this.#connection, redis, { dueMs: wait.timeoutMs, graceMs: this.#graceMs })
     let answers: unknown[]
     let outcome: Outcome
     try {

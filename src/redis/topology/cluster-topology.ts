@@ -38,8 +38,6 @@ export class ClusterTopology implements Topology {
   readonly #endRequests: () => void
   #closing: Promise<void> | undefined
   #refreshing: Promise<void> | undefined
-  /** When, by the monotonic clock, the last connection broke that could not be ended at its server. */
-  #lostAt = -Infinity
 
   constructor(params: { cluster: Cluster; owned: boolean; settings: Settings; emit: Emit }) {
     const { cluster, owned, settings, emit } = params
@@ -136,7 +134,7 @@ export class ClusterTopology implements Topology {
     const master = this.#cluster.nodes('master').find((each) => addressOf(each) === node)
     if (master === undefined) throw new ConnectionError(`the master of slot ${slot} is not connected`, 'not-applied')
     const areEnded = await this.predecessors.end(master, await assertVersion(master))
-    return areEnded && this.predecessors.areOver(since) && this.#lostAt < since
+    return areEnded && this.predecessors.areOver(since)
   }
 
   recover(): Promise<void> | undefined {
@@ -154,9 +152,7 @@ export class ClusterTopology implements Topology {
     const learn = (): void => void predecessors.learn(node).catch(() => undefined)
     node.once('connect', learn)
     node.once('ready', () => {
-      node.once('end', () => {
-        if (!predecessors.knows(node)) this.#lostAt = performance.now()
-      })
+      predecessors.note(node)
       if (!predecessors.knows(node)) learn() // a server with a password may refuse to answer before
     })
   }

@@ -27,30 +27,30 @@ export interface SentinelWatchParams {
  */
 export class SentinelWatch {
   readonly #params: SentinelWatchParams
-  readonly #links: readonly ReconnectingConnection[]
+  readonly #connections: readonly ReconnectingConnection[]
   #started = false
 
   constructor(params: SentinelWatchParams) {
     this.#params = params
-    this.#links = (params.options.sentinels ?? []).map((sentinel) => this.#listenTo(sentinel))
+    this.#connections = (params.options.sentinels ?? []).map((sentinel) => this.#listenTo(sentinel))
   }
 
   /** Called with the first use of the master. */
   start(): void {
     if (this.#started) return
     this.#started = true
-    for (const link of this.#links) link.get().catch(() => undefined) // it keeps trying
+    for (const connection of this.#connections) connection.get().catch(() => undefined) // it keeps trying
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#links.map((link) => link.close()))
+    await Promise.all(this.#connections.map((connection) => connection.close()))
   }
 
   #listenTo(sentinel: Sentinel): ReconnectingConnection {
     const { options, settings } = this.#params
     const { connectTimeout, commandTimeout, pingInterval } = settings
     let last: string | undefined
-    const link: ReconnectingConnection = new ReconnectingConnection({
+    const connection: ReconnectingConnection = new ReconnectingConnection({
       address: addressOfNodes([sentinel]),
       role: 'commands',
       open: () => {
@@ -65,7 +65,7 @@ export class SentinelWatch {
         return redis
       },
       prepare: async (redis) => {
-        keepPinging(link, redis, pingInterval)
+        keepPinging(connection, redis, pingInterval)
         // in one turn, so that no failover happens between the answer and the subscription
         const [address] = await Promise.all([
           redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', options.name ?? ''),
@@ -81,7 +81,7 @@ export class SentinelWatch {
       connectTimeout,
       emit: () => undefined, // no event for a sentinel that is down: there are others
     })
-    return link
+    return connection
   }
 
   /** An address that cannot be mapped closes no connection. */

@@ -26,7 +26,7 @@ export class SingleTopology implements Topology {
   readonly moves: boolean
   readonly address: string
   readonly #options: RedisOptions
-  readonly #link: ReconnectingConnection
+  readonly #connection: ReconnectingConnection
   readonly #finder: MasterFinder | undefined
   readonly #demoted: (isStale: IsStale) => void
   readonly #sentinels: SentinelOrder | undefined
@@ -60,12 +60,12 @@ export class SingleTopology implements Topology {
       })
     }
     this.address = this.#finder?.address ?? addressOfOptions(options)
-    this.#link = new ReconnectingConnection({
+    this.#connection = new ReconnectingConnection({
       role: 'commands',
       address: this.address,
       open: async () => checkOrder(await this.#create({ socketTimeout: settings.commandTimeout })),
       prepare: async (redis) => {
-        dropWhenStuck(this.#link, redis, settings.commandTimeout)
+        dropWhenStuck(this.#connection, redis, settings.commandTimeout)
         const info = await assertVersion(redis)
         this.isBefore62 = isBefore62(info)
         await this.predecessors.end(redis, info)
@@ -77,15 +77,15 @@ export class SingleTopology implements Topology {
   }
 
   get connected(): boolean {
-    return this.#link.current !== undefined
+    return this.#connection.current !== undefined
   }
 
   inFlight(): readonly object[] {
-    return this.#link.current?.commandQueue.toArray() ?? []
+    return this.#connection.current?.commandQueue.toArray() ?? []
   }
 
   commands(): Redis | Promise<Redis> {
-    return this.#link.current ?? this.#link.get()
+    return this.#connection.current ?? this.#connection.get()
   }
 
   async dedicated(): Promise<Redis> {
@@ -94,9 +94,9 @@ export class SingleTopology implements Topology {
   }
 
   beside(dedicated: Redis): Redis | undefined {
-    const { current } = this.#link
+    const { current } = this.#connection
     if (current === undefined)
-      this.#link.get().catch(() => undefined) // the caller that needs it asks again
+      this.#connection.get().catch(() => undefined) // the caller that needs it asks again
     // a name may lead to several servers, and a failover to another one, where the same number is the id of another client
     else if (remoteAddressOf(current) === remoteAddressOf(dedicated)) return current
     return undefined
@@ -111,7 +111,7 @@ export class SingleTopology implements Topology {
   }
 
   async refresh(): Promise<void> {
-    const { current } = this.#link
+    const { current } = this.#connection
     if (current === undefined) return
     if (roleIn(await current.info('replication')) !== 'master') this.onDemoted(current)
   }
@@ -124,20 +124,20 @@ export class SingleTopology implements Topology {
 
   onDemoted(client: Redis): boolean {
     const demoted = remoteAddressOf(client)
-    if (client === this.#link.current) this.#leave((peer) => peer === demoted)
+    if (client === this.#connection.current) this.#leave((peer) => peer === demoted)
     return this.moves
   }
 
   async close(): Promise<void> {
     this.#finder?.close()
-    await Promise.all([this.#watch?.close(), this.#link.close(true)])
+    await Promise.all([this.#watch?.close(), this.#connection.close(true)])
   }
 
   /** The name, the sentinels or the finder lead to another server now. */
   #leave(isStale: IsStale): void {
-    const { current } = this.#link
-    if (current === undefined) this.#link.leave(isStale)
-    else if (isStale(remoteAddressOf(current))) this.#link.retire(current)
+    const { current } = this.#connection
+    if (current === undefined) this.#connection.leave(isStale)
+    else if (isStale(remoteAddressOf(current))) this.#connection.retire(current)
     this.#demoted(isStale)
   }
 
