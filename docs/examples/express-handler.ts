@@ -108,5 +108,5 @@ try {
   process.kill(process.pid, 'SIGTERM')
   await closed
 }
-await assert.rejects(call('GET', '/any'), 'nobody listens any more')
+await assert.rejects(call('GET', '/any'), 'the server is closed')
 await assert.rejects(reminders.size(), ShutdownError)

@@ -19,13 +19,13 @@ const done: string[] = []
 
 const lockOf = (account: string): string => `${name}:lock:${account}`
 
-/** The token to release the lock with, or null while somebody else has it. */
+/** The token to release the lock with, or null while another process has it. */
 async function acquire(account: string): Promise<string | null> {
   const token = randomUUID()
   return (await redis.set(lockOf(account), token, 'PX', LOCK_MS, 'NX')) === 'OK' ? token : null
 }
 
-/** Only with the token of its holder: it may have ended meanwhile, and be somebody else's by now. */
+/** Only with the token of its holder: it may have ended meanwhile, and another process may hold it by now. */
 async function release(account: string, token: string): Promise<boolean> {
   return (await redis.eval(RELEASE, 1, lockOf(account), token)) === 1
 }
@@ -33,7 +33,7 @@ async function release(account: string, token: string): Promise<boolean> {
 try {
   const held = await acquire('ada')
   assert.ok(held !== null)
-  log("somebody else holds the lock of ada's account")
+  log("another process holds the lock of ada's account")
   await transfers.addMany(['ada', 'bob', 'eve'].map((account) => ({ id: account, payload: { account } })))
 
   const worker = client.createWorker(

@@ -1,4 +1,4 @@
-// An order that nobody pays in time is cancelled. A payment takes the message back by its id, and more time moves it.
+// An order that is not paid in time is cancelled. A payment takes the message back by its id, and more time moves it.
 import assert from 'node:assert/strict'
 import { createClient } from 'redelayed'
 import { log, uniqueName, until, url } from './support.js'

@@ -24,7 +24,7 @@ async function notify({ target, event }: Notification, { message, signal }: Hand
     signal, // aborted after the worker's `timeout`
   })
   await response.body?.cancel()
-  if (response.status === 410) throw new RejectMessage('nobody wants it any more') // a dead letter at once
+  if (response.status === 410) throw new RejectMessage('the subscription is gone') // a dead letter at once
   if (!response.ok) throw new Error(`HTTP ${response.status}`)
 }
 

@@ -1,5 +1,5 @@
 /**
- * Hostile data in every key of every kind of queue: somebody with nothing but a connection to Redis must not stop, kill or fool a
+ * Hostile data in every key of every kind of queue: an attacker with nothing but a connection to Redis must not stop, kill or fool a
  * process. The keys come from src/keys.ts, so that a new one without a row here fails.
  */
 import { expect } from 'chai'
@@ -77,7 +77,7 @@ const OTHERS: Readonly<Record<string, (redis: Redis, key: string) => Promise<unk
   stream: (redis, key) => redis.xadd(key, '*', 'in', 'the way'),
 }
 
-/** What nobody but a stranger writes there, in the type that belongs there; and 5,000 of them. */
+/** What only a stranger writes there, in the type that belongs there; and 5,000 of them. */
 async function fill(redis: Redis, key: string, type: Type): Promise<void> {
   const pipeline = redis.pipeline()
   const many = Array.from({ length: 5_000 }, (_, n) => `bad${n}`)

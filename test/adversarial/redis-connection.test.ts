@@ -1,5 +1,5 @@
 /**
- * What somebody with nothing but a connection to Redis can do beside writing odd data into keys, which is in keys.test.ts: taking rights away, and
+ * What an attacker with nothing but a connection to Redis can do beside writing odd data into keys, which is in keys.test.ts: taking rights away, and
  * data in such numbers that a call does not come to its end.
  */
 import { expect } from 'chai'

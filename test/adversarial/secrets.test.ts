@@ -34,7 +34,7 @@ describe('secrets in errors, events, logs and reports', function () {
   let sentinel: RedisServer
   let dir: string
   let echo: Server
-  let nobody: number
+  let closedPort: number
   const sockets = new Set<Socket>()
 
   before(async function () {
@@ -46,7 +46,7 @@ describe('secrets in errors, events, logs and reports', function () {
     const config = join(dir, 'sentinel.conf')
     writeFileSync(config, `dir ${dir}\nrequirepass right\nsentinel monitor main 127.0.0.1 ${real.port} 1\n`)
     sentinel = await startRedis({ args: [config, '--sentinel'] })
-    nobody = await freePort()
+    closedPort = await freePort()
     echo = createServer((socket) => {
       sockets.add(socket)
       socket.on('error', () => {})
@@ -76,7 +76,7 @@ describe('secrets in errors, events, logs and reports', function () {
   const ports = {
     'a wrong password': () => ({ single: real.port, cluster: clusterNode.port, sentinel: sentinel.port }),
     // ioredis leaves timers of two seconds behind for sentinels and nodes of a cluster that refuse, so those answer
-    'a refused connection': () => ({ single: nobody, cluster: clusterNode.port, sentinel: sentinel.port }),
+    'a refused connection': () => ({ single: closedPort, cluster: clusterNode.port, sentinel: sentinel.port }),
     'a server that repeats what it got': () => {
       const { port } = echo.address() as AddressInfo
       return { single: port, cluster: port, sentinel: port }
@@ -276,7 +276,7 @@ describe('secrets in errors, events, logs and reports', function () {
       Buffer.concat([Buffer.from([0x92, 0xa0 + text.length]), Buffer.from(text)]),
       Buffer.concat([Buffer.from([0x81, 0xa0 + text.length]), Buffer.from(text)]),
     ]
-    const client = createClient({ host, port: nobody })
+    const client = createClient({ host, port: closedPort })
     onCleanup(() => client.shutdown())
     let refused = 0
     for (const codec of all) {

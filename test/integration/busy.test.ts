@@ -6,7 +6,7 @@ import { uniqueName } from '../support/redis.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { cleanUp, makeClient, onCleanup } from './fixtures.js'
 
-/** How long somebody else's script runs, and how long the server is free between two of them. */
+/** How long another program's script runs, and how long the server is free between two of them. */
 const BUSY_MS = 2_500
 const FREE_MS = 300
 const BURSTS = 3

@@ -77,7 +77,7 @@ describe('connections', () => {
     for (const [what, credentials] of [
       ['no password', {}],
       ['a wrong password', { password: 'top-secret' }],
-      ['an unknown user', { username: 'nobody', password: odd }],
+      ['an unknown user', { username: 'unknown', password: odd }],
     ] as const) {
       it(`${what}: an AuthError at once, on every connection, without the password in it`, async () => {
         const started = performance.now()

@@ -93,7 +93,7 @@ for (const { layout, entryFormat } of layouts) {
       expect([await delayed.retainAll([]), await delayed.retainAll([])]).to.deep.equal([true, false])
       expect(await pending()).to.deep.equal([0, 0])
 
-      // both are due, and nobody delivers them before the take
+      // both are due, and no client delivers them before the take
       const due = client.getBlockingQueue<string>(uniqueName('due'), string)
       const idle = client.getDelayedQueue(due, { layout: layout, deliver: false })
       await idle.offer('dropped', 0)
@@ -173,7 +173,7 @@ for (const { layout, entryFormat } of layouts) {
       const otherDelayed = client.getDelayedQueue(target, { layout: layout })
       await expectError([NoSuchElementError, { code: 'ERR_NO_SUCH_ELEMENT', queue: name }], () => delayed.rename(other))
       await queue.offer('stays')
-      await delayed.destroy() // so that nobody delivers before the rename
+      await delayed.destroy() // so that no client delivers before the rename
       const idle = client.getDelayedQueue(queue, { layout: layout, deliver: false })
       const due = dueOf(await idle.offer('a', 100))
       await otherDelayed.offer('replaced', HOUR)

@@ -38,8 +38,8 @@ describe('what a reliable queue asks of Redis at once', () => {
       { payload: 'x', id: 'b' },
     ])
     const called = await calls(async () => {
-      expect([await queue.contains('a'), await queue.contains('nobody')]).to.deep.equal([true, false])
-      expect(await queue.containsMany(['a', 'nobody', 'b'])).to.equal(2)
+      expect([await queue.contains('a'), await queue.contains('unknown')]).to.deep.equal([true, false])
+      expect(await queue.containsMany(['a', 'unknown', 'b'])).to.equal(2)
       const many = numbers(1_200)
       expect(await queue.containsMany([...many, 'b'])).to.equal(1)
     })
@@ -54,7 +54,7 @@ describe('what a reliable queue asks of Redis at once', () => {
     await queue.addMany(['first', ...ids].map((id) => ({ payload: id, id })))
     expect(await queue.move({ to, ids: ['first'] })).to.equal(1) // from now on the server knows the script
     const called = await calls(async () => {
-      expect(await queue.move({ to, ids: [...ids, 'nobody'] })).to.equal(1_200)
+      expect(await queue.move({ to, ids: [...ids, 'unknown'] })).to.equal(1_200)
     })
     expect(called).to.include({ evalsha: 3 })
     expect(await queue.move({ to, ids: [] })).to.equal(0)
@@ -67,7 +67,7 @@ describe('what a reliable queue asks of Redis at once', () => {
     for (const id of ids) await queue.add(id.repeat(600_000), { id })
     await queue.get('0') // from now on the server knows the script
     const called = await calls(async () => {
-      const found = await queue.getAll(['nobody', ...ids])
+      const found = await queue.getAll(['unknown', ...ids])
       expect(found.map((info) => info?.payload.charAt(0))).to.deep.equal([undefined, ...ids])
     })
     expect(called).to.include({ evalsha: 6 })

@@ -24,7 +24,7 @@ interface Emitter {
   off(name: (typeof NAMES)[number], listener: (event: MessagesEvent) => void): unknown
 }
 
-/** What somebody hears from now on, and the end of that. */
+/** Records the events from now on, until `stop`. */
 function listen(emitter: Emitter): { heard: Heard[]; stop: () => void } {
   const heard: Heard[] = []
   const listeners = NAMES.map((name) => [name, (event: MessagesEvent) => void heard.push({ name, ...event })] as const)

@@ -392,7 +392,7 @@ describe('reliable queue', () => {
       await queue.add('b', { id: 'b' })
       const message = await taken(queue)
       expect(await queue.cancel('b')).to.equal(false)
-      expect(await queue.remove('b', 'nobody')).to.equal(1)
+      expect(await queue.remove('b', 'unknown')).to.equal(1)
       expect(await message.acknowledge()).to.equal(false)
     })
 
@@ -474,7 +474,7 @@ describe('reliable queue', () => {
       const message = await waiting
       expect([message.payload, message.priority]).to.deep.equal(['sooner', 9])
       expect(await queue.reschedule('x', 0)).to.equal(false)
-      expect(await queue.updatePayload('nobody', 'x')).to.equal(false)
+      expect(await queue.updatePayload('unknown', 'x')).to.equal(false)
     })
 
     it('lists, counts and moves', async () => {
@@ -501,12 +501,12 @@ describe('reliable queue', () => {
       expect(await queue.counts()).to.include({ total: 4, visible: 2, delayed: 1, inFlight: 1, dead: 0 })
       expect(await queue.countDelayedMessages()).to.equal(1)
       expect(await queue.countUnacknowledgedMessages()).to.equal(1)
-      expect([await queue.contains('a'), await queue.contains('nobody')]).to.deep.equal([true, false])
-      const states = (await queue.getAll(['c', 'nobody'])).map((info) => info?.state)
+      expect([await queue.contains('a'), await queue.contains('unknown')]).to.deep.equal([true, false])
+      const states = (await queue.getAll(['c', 'unknown'])).map((info) => info?.state)
       expect(states).to.deep.equal(['delayed', undefined])
-      expect(await queue.containsMany(['a', 'b', 'nobody'])).to.equal(2)
+      expect(await queue.containsMany(['a', 'b', 'unknown'])).to.equal(2)
       const to = `{${name}}:dead` // any queue of the same slot
-      expect(await queue.move({ to, ids: ['a', 'd', 'nobody'] })).to.equal(1)
+      expect(await queue.move({ to, ids: ['a', 'd', 'unknown'] })).to.equal(1)
       expect(await queue.move({ to, count: 5 })).to.equal(1)
       expect(await queue.size()).to.equal(2)
       expect(await queue.clear()).to.equal(true)

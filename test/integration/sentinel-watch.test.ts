@@ -37,7 +37,7 @@ describe('The sentinels are listened to', function () {
     })
     await expectRoundTrip(pair)
     for (const { port } of setup.sentinels) {
-      const sentinel = rawTo(port) // nobody else subscribes there
+      const sentinel = rawTo(port) // no other client subscribes there
       await eventually(async () => expect(await sentinel.client('LIST')).to.match(/ sub=1 /))
     }
     return pair

@@ -50,7 +50,7 @@ describe('Sentinel', function () {
   })
 
   it('an unknown name of a master: a ConnectionError within the bounded wait', async () => {
-    const pair = makePair('redisson', { ...options(), name: 'nobody', connectTimeout: 300 })
+    const pair = makePair('redisson', { ...options(), name: 'unknown', connectTimeout: 300 })
     pair.client.on('error', () => {})
     const wanted = { code: 'ERR_CONNECTION', queue: pair.name, says: ['0.3 s'] }
     await expectError([ConnectionError, wanted], () => pair.delayed.offer('x', 5))

@@ -31,7 +31,7 @@ const REPEATED_MS = 2 * (CONNECT_MS + COMMAND_MS) + 1_000
 const FAILOVER_MS = 10_000
 /** Two seconds for what is under way and two for the end of the connections; a worker waits five for its last answers. */
 const SHUTDOWN_MS = 9_000
-/** A dead blocking connection may pop at the server what its waits asked for, which nobody gets: `take()` is at most once. */
+/** A dead blocking connection may pop at the server what its waits asked for, which are lost: `take()` is at most once. */
 const IN_HAND = 100
 
 const LOST: readonly Lost[] = ['both', 'toServer', 'toClient']

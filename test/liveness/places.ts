@@ -115,7 +115,7 @@ async function server(connect: (at: { port: number; ca: string }) => Client, tls
   }
 }
 
-/** Without sentinels: somebody else decides which of the two is the master. */
+/** Without sentinels: another program decides which of the two is the master. */
 async function replicatedNodes(): Promise<Place> {
   const { master, replica, stop } = await startPair()
   const ports = [master.port, replica.port]

@@ -126,7 +126,7 @@ function shiftExpiry(item: Item, byMs: number): void {
   if (item.expires !== undefined) item.expires = Math.max(0, Math.min(item.expires + byMs, MAX))
 }
 
-/** Whether nobody can get it any more. */
+/** Whether no consumer can get it any more. */
 function isOver({ expires, isTaken, at }: Item, now: number): boolean {
   return expires !== undefined && expires <= now && !(isTaken && at > now)
 }

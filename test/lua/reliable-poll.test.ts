@@ -934,7 +934,7 @@ describe('reliable-poll.lua', () => {
     }
   })
 
-  it('hands out and reports when it may not publish: what reached nobody would lose an attempt', async () => {
+  it('hands out and reports when it may not publish: a message that no client received would lose an attempt', async () => {
     const queue = await rig.queue(having([a, { ...b, attempts: 10 }]))
     const reply = await rig.muted([], (sender) => run(sender, poll, queue.keys, argsOf(queue)))
     expect(reply.messages.map(({ id }) => id)).to.deep.equal(['a'])
@@ -946,7 +946,7 @@ describe('reliable-poll.lua', () => {
 
   it('knows how many listen', async () => {
     const queue = await rig.queue()
-    const none = await run(rig.sender, poll, queue.keys, { ...argsOf(queue), channel: `${queue.channel}:nobody` })
+    const none = await run(rig.sender, poll, queue.keys, { ...argsOf(queue), channel: `${queue.channel}:unsubscribed` })
     expect(none.subscribers).to.equal(0)
     expect(memberOf('a', 3).toString()).to.equal('3a')
   })

@@ -48,7 +48,7 @@ inline onDeadline(i, wait) {
   :: c[i].state == BACKING_OFF -> run_(i, 0)
   :: c[i].state == DEFERRING -> run_(i, 1)
   :: c[i].state == WAITING && mayDefer(i) -> /* @src scheduler/due-machine.ts defer */
-#ifndef PLANT_ONLY_THE_FIRST
+#ifndef PLANT_ONLY_THE_LEADER
     c[i].state = DEFERRING; c[i].deadline = now + FOLLOW + wait
 #else
     arm(i, INF)
@@ -114,13 +114,13 @@ inline onReply(i, wait) {
   x = c[i].next;
   y = c[i].leaseUntil;
   if
-  :: c[i].replyLeader == SELF || c[i].replyLeader == NOBODY && c[i].moved -> c[i].isLeader = 1
+  :: c[i].replyLeader == SELF || c[i].replyLeader == NO_LEADER && c[i].moved -> c[i].isLeader = 1
   :: c[i].replyLeader == OTHER ->
 #ifndef PLANT_NEVER_YIELDS
     c[i].isLeader = 0;
 #endif
     x = (x == INF -> INF : most(x, y))
-  :: c[i].replyLeader == NOBODY && !c[i].moved
+  :: c[i].replyLeader == NO_LEADER && !c[i].moved
   fi;
   clearNet(i);
   z = toLocal(i, x);

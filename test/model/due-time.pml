@@ -115,7 +115,7 @@ typedef Client {
   bool again;
   bool isLeader;
   bool renew;
-  byte replyLeader; /* NOBODY, SELF, OTHER */
+  byte replyLeader; /* NO_LEADER, SELF, OTHER */
   byte leaseUntil;
 }
 Client c[CLIENTS];

@@ -1,9 +1,9 @@
 /* What Redis does: the scripts, each in one step, and the channel. */
 
-#define NOBODY 0
+#define NO_LEADER 0
 #define SELF 1
 #define OTHER 2
-byte leader = CLIENTS; /* redelayed:leader:{N}: a client, or nobody */
+byte leader = CLIENTS; /* redelayed:leader:{N}: a client, or none */
 byte leaderUntil;      /* its PX */
 #ifdef MOVER_TAKES_THE_LEASE /* another rule; it holds as well */
 #define mayLead(i) true
@@ -160,7 +160,7 @@ inline transfer(i, one) {
     fi
   :: else
   fi;
-  c[i].replyLeader = (leader == CLIENTS -> NOBODY : (leader == i -> SELF : OTHER));
+  c[i].replyLeader = (leader == CLIENTS -> NO_LEADER : (leader == i -> SELF : OTHER));
   c[i].leaseUntil = (leader == CLIENTS -> 0 : leaderUntil);
   announced = (x == INF -> IDLE_UNTIL : most(x, leaderUntil));
 #ifdef PLANT_PUBLISHES_THE_OLD_HEAD

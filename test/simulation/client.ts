@@ -28,7 +28,7 @@ export class SimClient implements Subscriber {
   #arrival = 0
   scripts = 0
   errors = 0
-  /** The subscription is half-open: messages vanish and nobody notices yet. */
+  /** The subscription is half-open: messages vanish and the client has not noticed yet. */
   deaf = false
 
   constructor(world: World, redis: ModelRedis, network: Network, code: Code) {

@@ -48,7 +48,7 @@ export class ModelRedis {
     return this.#world.now + this.#ahead
   }
 
-  /** Somebody sets the clock of the machine. */
+  /** The clock of the machine is set. */
   setClock(byMs: number): void {
     this.#ahead += byMs
     for (const message of this.pending) {

@@ -6,7 +6,7 @@ import ts from 'typescript'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A fault that somebody could put into the code. */
+/** A fault that a change could bring into the code. */
 export interface Fault {
   readonly what: string
   /** Where the search begins: a seed that shows the fault as the code is now. It may grow old: the search goes on from there. */

@@ -9,7 +9,7 @@ const HEALED_AT = 12_000
 const SWEEP_MS = 5_000
 /** The sweep's interval with its jitter, and a second. */
 const LATE_AFTER_HEALING_MS = 1.2 * SWEEP_MS + 1_000
-/** Nobody is late without faults: 3 ms for those who follow, their spread and a span of 25 ms each, a late timer, and two ways. */
+/** Without faults no client is later than this: 3 ms for those who follow, their spread and a span of 25 ms each, a late timer, and two ways. */
 const LATE_WHEN_CALM_MS = 80
 const END = HEALED_AT + 3 * SWEEP_MS
 /** Of one client, about. */

@@ -153,7 +153,7 @@ describe('Assignment.handle', () => {
     const later = make([true])
     const handled = later.handle(async () => {
       later.assignment.abort(reason)
-      throw failure // and nobody hears of it
+      throw failure // which goes unreported
     })
     expect(await handled).to.deep.equal({ is: 'lost', error: reason })
   })

@@ -97,7 +97,7 @@ describe('the books of the fault bench', () => {
 
   it('numbers are read from entries of both layouts, and from nothing else', () => {
     expect([ordered('id', '17'), unordered('id', '10000018', 9)].map(numberIn)).to.deep.equal([17, 10_000_018])
-    expect([Buffer.alloc(0), Buffer.of(8), Buffer.from('plain text of somebody else')].map(numberIn)).to.deep.equal([
+    expect([Buffer.alloc(0), Buffer.of(8), Buffer.from('plain text of another program')].map(numberIn)).to.deep.equal([
       NaN,
       NaN,
       NaN,

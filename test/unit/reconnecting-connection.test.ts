@@ -41,7 +41,7 @@ describe('Link', () => {
     let closing: Promise<void> | undefined
     const link = linkThat(
       () => {
-        throw new Error('nobody is there')
+        throw new Error('no server is there')
       },
       () => {
         closing = link.close()

@@ -131,7 +131,7 @@ describe('the books of the reliable fault bench', () => {
     const lease: Delivery = { attempt: 1, visibleAt: 0, from: 0, until: 1_000, unanswered: 0, answers: [] }
     expect(endOf(lease)).to.equal(1_000)
     const answer = { said: 'done', sentAt: 400 } as const
-    expect(endOf({ ...lease, answers: [answer] }), 'nobody knows').to.equal(400)
+    expect(endOf({ ...lease, answers: [answer] }), 'an unknown outcome').to.equal(400)
     expect(
       endOf({
         ...lease,

@@ -357,7 +357,7 @@ describe('the consumer of a sharded queue', () => {
         await clock.advance(1_000)
         answers.push(await timed)
       }
-      expect(answers[0], 'nobody knows yet').to.be.an.instanceOf(ConnectionError)
+      expect(answers[0], 'the outcome is unknown').to.be.an.instanceOf(ConnectionError)
       expect(answers.slice(1)).to.deep.equal([[], []])
     })
 

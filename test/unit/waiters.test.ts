@@ -75,7 +75,7 @@ describe('Waiters', () => {
     add('b', 'l')
     deliver('l', '1')
     expect(settled).to.deep.equal(['b=1'])
-    deliver('nobody', '2')
+    deliver('unknown', '2')
     expect(settled).to.have.length(1)
   })
 
@@ -98,7 +98,7 @@ describe('Waiters', () => {
     waiters.settleEnded('k')
     expect(settled).to.deep.equal(['timed out=null', 'aborted!stop'])
     waiters.settleEnded('k')
-    waiters.settleEnded('nobody')
+    waiters.settleEnded('unknown')
     expect(settled).to.have.length(2)
     expect(waiters.demand('k')).to.equal(1)
     waiters.settleAllEnded()
@@ -161,7 +161,7 @@ describe('Waiters', () => {
     const { waiters, settled, add } = setUp()
     const moved = [add('a', 'k'), add('b', 'k'), add('c', 'l')]
     add('d', 'm')
-    expect(waiters.removeAll(['k', 'l', 'nobody'])).to.deep.equal(moved)
+    expect(waiters.removeAll(['k', 'l', 'unknown'])).to.deep.equal(moved)
     expect([waiters.keyCount, waiters.has('m')]).to.deep.equal([1, true])
     expect(settled).to.deep.equal([])
   })
@@ -239,7 +239,7 @@ describe('Waiters', () => {
       add('a', 'k', { group: 1 })
       add('b', 'l', { group: 2 })
       expect(waiters.nextGroup('l')).to.deep.equal(['l'])
-      expect(waiters.nextGroup('nobody')).to.deep.equal(['k'])
+      expect(waiters.nextGroup('unknown')).to.deep.equal(['k'])
     })
 
     it('of everything when there is one group, in the order of arrival', () => {

@@ -44,6 +44,6 @@ local first = redis.call('XRANGE', changes, '-', '+', 'COUNT', 1)[1]
 if stream['entries-added'] and first and first[1] == id then
   redis.call('XGROUP', 'SETID', changes, group, id, 'ENTRIESREAD', stream['entries-added'] - stream.length + 1)
 end
--- A reader that asks for nothing: by it others see that somebody reads for this group.
+-- A reader that asks for nothing: it shows other clients that the group has a reader.
 redis.call('XREADGROUP', 'GROUP', group, 'released', 'COUNT', 1, 'STREAMS', changes, '0')
 return 1

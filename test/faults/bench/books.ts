@@ -3,7 +3,7 @@ import { readLedger } from './ledger.js'
 
 /** What the bench knows of one message. */
 interface Message {
-  /** `offered`: it was begun, and nobody knows what became of it. */
+  /** `offered`: it was begun, and its outcome is unknown. */
   state: 'offered' | 'acknowledged' | 'refused'
   /** The due times that are right: several while it is not known whether it was put off. */
   dues: number[]
@@ -36,7 +36,7 @@ export interface Findings {
   readonly cancelled: number
   readonly delivered: number
   readonly lost: number
-  /** Gone from the schedule before their time: these were in nobody's hands. */
+  /** Gone from the schedule before their time: no client had these. */
   readonly dropped: number
   readonly duplicated: number
   readonly early: number
@@ -162,7 +162,7 @@ export class Books {
   #get(n: number): Message {
     let message = this.#messages.get(n)
     if (message === undefined) {
-      message = { state: 'refused', dues: [], cancelled: 'no', kept: false, taken: [] } // until somebody says otherwise: nobody offered it
+      message = { state: 'refused', dues: [], cancelled: 'no', kept: false, taken: [] } // until a line says otherwise: it was never offered
       this.#messages.set(n, message)
     }
     return message

@@ -59,7 +59,7 @@ export abstract class Fleet<R extends string, J extends AnyJob> {
     return workers[Math.floor(this.random() * workers.length)] as WorkerProcess<J>
   }
 
-  /** Between two times in milliseconds: faults come at moments that nobody chose. */
+  /** Between two times in milliseconds: faults come at random moments. */
   pause(min: number, max = min): Promise<void> {
     return new Promise((resolve) => setTimeout(resolve, min + (max - min) * this.random()))
   }

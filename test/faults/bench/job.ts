@@ -79,11 +79,11 @@ export type Entry =
   | readonly ['ok', n: number, due: number]
   /** It was not carried out. */
   | readonly ['no', n: number, code: string]
-  /** Nobody knows. */
+  /** Unknown. */
   | readonly ['lost answer', n: number]
   | readonly ['cancel', n: number, done: boolean | null]
   | readonly ['move', n: number, due: number | null]
-  /** Begun: until the next line about it nobody knows. */
+  /** Begun: until the next line about it unknown. */
   | readonly ['cancelling' | 'moving', n: number, due: number]
   | readonly ['got', n: number, at: number]
   /** Written by the bench: acknowledged in an earlier chapter, and still pending. */

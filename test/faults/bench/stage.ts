@@ -31,7 +31,7 @@ export interface ReplicatedStage extends Stage {
   promote(): Promise<number>
 }
 
-/** Each acknowledged write is on disk: what is lost then is lost by somebody else. */
+/** Each acknowledged write is on disk: what is lost then was not lost by the server. */
 export const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always']
 
 export async function standalone({

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Answer, AnyJob, Job, Order, WorkerReport } from './job.js'
 
-/** After a kill the numbers go on far from those of before, of which nobody knows the last. */
+/** After a kill the numbers go on far from those of before, of which the last is unknown. */
 const NUMBERS_PER_LIFE = 100_000
 
 /** The bench's end of a worker. After a kill it can be started again as what it was. */

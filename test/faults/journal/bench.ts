@@ -133,7 +133,7 @@ export class Bench {
     }
   }
 
-  /** Between two times in milliseconds: faults come at moments that nobody chose. */
+  /** Between two times in milliseconds: faults come at random moments. */
   pause(min: number, max = min): Promise<void> {
     return new Promise((resolve) => setTimeout(resolve, min + (max - min) * this.random()))
   }
@@ -318,7 +318,7 @@ export class Bench {
     const messages = where === 'queue' ? books.far() : books.dead()
     const ids = messages.map(({ item }) => item.id)
     const ask = () => this.oneMember().order({ kind: 'lying', ids, dead: where === 'dead letters' })
-    // what nobody answered for dies when its visibility ends
+    // what was not answered for dies when its visibility ends
     await eventually(
       async () => {
         if ((await ask()).includes(null)) throw new Error('some are missing')

@@ -6,7 +6,7 @@ export type Answered = Extract<Said, { said: 'answered' }>
 interface Delivery extends Claim {
   /** `undefined` until it was answered. */
   how?: 'done' | 'failed'
-  /** Whether Redis took the answer; `null`: nobody knows. */
+  /** Whether Redis took the answer; `null`: unknown. */
   effect?: boolean | null
   answeredAt?: number
 }
@@ -23,7 +23,7 @@ export interface Message {
   acceptedAt?: number
   dueAt?: number
   refusal?: string
-  /** `done` is `null` when nobody knows what it did. */
+  /** `done` is `null` when its outcome is unknown. */
   cancel?: { readonly from: number; readonly to: number; readonly done: boolean | null }
   readonly deliveries: Delivery[]
   /** So many of them were judged, and are as they should be. */
@@ -97,7 +97,7 @@ export class Books {
   claimed(claim: Claim): void {
     const message = this.messages.get(claim.id)
     if (message === undefined) {
-      this.#wrong('other', `${claim.id} was delivered, and nobody added it`)
+      this.#wrong('other', `${claim.id} was delivered, and never added`)
       return
     }
     const delivery: Delivery = { ...claim }

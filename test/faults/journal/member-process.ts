@@ -7,7 +7,7 @@ interface Waiting {
   readonly reject: (error: Error) => void
 }
 
-/** The process ended before it answered: nobody knows what it did. */
+/** The process ended before it answered: its outcome is unknown. */
 export class GoneError extends Error {}
 
 /** The bench's end of a process, which can be killed and started again as what it was. */

@@ -1,7 +1,7 @@
 import { begin, replace, type Fault } from '../../simulation/plant.js'
 import type { Kind } from './sql.js'
 
-/** A fault that somebody could put into the journal, and what has to show it. */
+/** A fault that a change could bring into the journal, and what has to show it. */
 export interface Plant extends Fault {
   readonly on: Kind
   /** Names of faults begin with these; they are done in turn until one shows it. */

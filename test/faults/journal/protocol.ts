@@ -78,7 +78,7 @@ export type Said =
   | { readonly said: 'forgotten' | 'restored' | 'adopted'; readonly queue: string }
   | { readonly said: 'error'; readonly code: string }
   | ({ readonly said: 'claimed' } & Claim)
-  /** `null`: nobody knows what became of the answer. */
+  /** `null`: what became of the answer is unknown. */
   | {
       readonly said: 'answered'
       readonly id: string

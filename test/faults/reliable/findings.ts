@@ -10,7 +10,7 @@ type Wrongs = { readonly [K in Wrong]: number }
 export interface Findings extends Wrongs {
   readonly added: number
   readonly refused: number
-  /** Nobody knows whether they were added, or have them beside the master. */
+  /** It is unknown whether they were added, or whether a replica has them. */
   readonly unanswered: number
   readonly changed: number
   readonly delivered: number
@@ -18,11 +18,11 @@ export interface Findings extends Wrongs {
   readonly dead: number
   /** Answers that were refused, because they came too late. */
   readonly tooLate: number
-  /** Handlings that nobody answered for: their process was killed, or its lease was over. */
+  /** Handlings that were not answered for: their process was killed, or its lease was over. */
   readonly abandoned: number
   /** The most deliveries that a message had beyond its limit. */
   readonly excess: number
-  /** From when something was visible, or from the healing, until somebody got it, in milliseconds. */
+  /** From when something was visible, or from the healing, until a consumer got it, in milliseconds. */
   readonly latestMs: number
   readonly medianMs: number
   /** The first of each wrong, in words. */
@@ -37,10 +37,10 @@ export function findingsOf(histories: ReadonlyMap<string, History>, healedAt: nu
   const wrongs = Object.fromEntries(WRONGS.map((wrong) => [wrong, 0])) as Record<Wrong, number>
   const examples: string[] = []
   let excess = 0
-  // what nobody wrote of is a stranger's
+  // what is in no history is a stranger's
   const strangers = [...remains.left, ...remains.dead.map(({ id }) => id)].filter((id) => !histories.has(id))
-  const nobodys: History = { state: 'unknown', addedAt: Infinity, deliveries: [] }
-  const all = [...histories, ...strangers.map((id) => [id, nobodys] as const)]
+  const unknown: History = { state: 'unknown', addedAt: Infinity, deliveries: [] }
+  const all = [...histories, ...strangers.map((id) => [id, unknown] as const)]
   for (const [id, history] of all) {
     for (const wrong of WRONGS) {
       const what = rules[wrong](history, id, remains)

@@ -32,7 +32,7 @@ export interface Change {
 
 /** All that is known of one message. */
 export interface History {
-  /** `trying`: nobody knows whether it was added; `unknown`: nobody added it. */
+  /** `trying`: it is unknown whether it was added; `unknown`: it was never added. */
   state: 'unknown' | 'trying' | 'added' | 'refused'
   plan?: Plan
   /** When that was known: until then it may have been added again. */
@@ -66,7 +66,7 @@ export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, Histo
   return histories
 }
 
-/** From when on nobody promised it to this consumer any more: it let go of it, or its visibility ended. */
+/** From when on it was not promised to this consumer any more: it let go of it, or its visibility ended. */
 export function endOf({ until, answers }: Delivery): number {
   const left = answers.find(({ done }) => done !== false)
   return left === undefined ? until : Math.min(until, left.sentAt)

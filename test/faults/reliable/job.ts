@@ -56,7 +56,7 @@ export type Said = 'done' | 'failed' | 'released'
 
 /**
  * A line of a ledger. Times are this machine's clock, which is also that of Redis, in milliseconds. Until the line with the end of what
- * was begun nobody knows what came of it.
+ * was begun its outcome is unknown.
  */
 export type Entry =
   | readonly ['try', id: string, plan: Plan]
@@ -66,7 +66,7 @@ export type Entry =
   | readonly ['no', id: string, code: string]
   | readonly ['changing', id: string, how: 'cancel' | 'move', delay: number, at: number]
   | readonly ['changed', id: string, done: boolean, at: number]
-  /** A delivery came: since when it was visible, when it was claimed, and until when it is nobody else's, by Redis. */
+  /** A delivery came: since when it was visible, when it was claimed, and until when no other consumer has it, by Redis. */
   | readonly ['got', id: string, lease: string, visibleAt: number, from: number, until: number]
   | readonly ['handling', id: string, lease: string, long: boolean, at: number]
   | readonly ['extending', id: string, lease: string]

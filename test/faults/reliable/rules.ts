@@ -22,14 +22,14 @@ export const RULES = {
     return isExpected(history) && isFar(history) && !left.has(id) ? 'is due long after, and not there' : undefined
   },
 
-  /** Nobody gets what another consumer still has. */
+  /** No consumer gets what another one still has. */
   overlapping({ deliveries }) {
     const [a, b] = pairs(deliveries).find(([a, b]) => b.from < endOf(a)) ?? []
     if (a === undefined || b === undefined) return undefined
-    return `was claimed at ${b.from}, while somebody else had it from ${a.from} until ${endOf(a)}`
+    return `was claimed at ${b.from}, while another consumer had it from ${a.from} until ${endOf(a)}`
   },
 
-  /** An answer that comes when the visibility is over, or somebody else has the message, is refused. */
+  /** An answer that comes when the visibility is over, or another consumer has the message, is refused. */
   late({ deliveries }) {
     for (const [at, { until, unanswered, answers }] of deliveries.entries()) {
       const taken = answers.find(({ done }) => done === true)
@@ -42,7 +42,7 @@ export const RULES = {
     return undefined
   },
 
-  /** What was acknowledged is over, unless it was added once more since, because nobody knew whether it had been. */
+  /** What was acknowledged is over, unless it was added once more since, because it was unknown whether it had been. */
   again({ addedAt, deliveries }, id, { dead }) {
     const dones = deliveries.flatMap(({ answers }, at) =>
       answers.flatMap(({ said, done, sentAt }) => (said === 'done' && done === true ? [{ at, sentAt }] : [])),
@@ -83,7 +83,7 @@ export const RULES = {
     if (change?.done !== true) return undefined
     const { how, sentAt, heardAt = Infinity } = change
     const held = deliveries.find((delivery) => delivery.from < sentAt && endOf(delivery) > heardAt)
-    if (held !== undefined) return `was somebody's from ${held.from} until ${endOf(held)}, and changed at ${sentAt}`
+    if (held !== undefined) return `was held from ${held.from} until ${endOf(held)}, and changed at ${sentAt}`
     if (how === 'move') return undefined
     const next = deliveries.find(({ from }) => from >= heardAt)
     if (next !== undefined) return `was cancelled at ${heardAt}, and delivered at ${next.from}`
@@ -95,7 +95,7 @@ export const RULES = {
   stray({ state, deliveries }, id, { left, dead }) {
     if (state !== 'refused' && state !== 'unknown') return undefined
     const isThere = deliveries.length > 0 || left.has(id) || dead.some((letter) => letter.id === id)
-    return isThere ? `is ${state === 'refused' ? 'one that was refused' : "nobody's"}, and came` : undefined
+    return isThere ? `was ${state === 'refused' ? 'refused' : 'never added'}, and came` : undefined
   },
 
   /** A dead letter has failed as often as it may: once for each attempt. */
@@ -129,7 +129,7 @@ export function excessOf({ plan, addedAt, deliveries }: History): number {
   const unbegun = uncounted.filter(({ handled }) => handled === undefined)
   // its process died before the first heartbeat: from then on the message is a suspect, and every delivery counts
   const begun = Math.min(1, uncounted.length - unbegun.length)
-  // one more for each time that it may have been added again: it was over then, and nobody knew yet that it had been added
+  // one more for each time that it may have been added again: it was over then, and it was unknown yet that it had been added
   const lives = deliveries.filter(
     ({ attempt }, at) => at === 0 || (attempt === 1 && (deliveries[at - 1]?.from ?? 0) <= addedAt),
   ).length

@@ -121,7 +121,7 @@ export const server: readonly ReliableScenario<StandaloneStage>[] = [
 ]
 
 /**
- * An `add` resolves when the replicas have its message, with `durability`: none of those may be lost. Claims and answers wait for nobody: those of the last moment are forgotten, so that
+ * An `add` resolves when the replicas have its message, with `durability`: none of those may be lost. Claims and answers wait for no replica: those of the last moment are forgotten, so that
  * others get the message while its consumer works, or has done with it, and its attempts begin where they were. That is nothing after a
  * SIGKILL mostly, and some fifty messages where there are two masters for a moment: what was pending then. A message that fails at once can
  * spend several attempts in that moment, and then all of them again.
@@ -216,5 +216,5 @@ function changing(which: keyof typeof NEW_SHARDS): ReliableScenario<ClusterStage
 
 /** Not where a replica takes over: each call may be carried over such a fault without an error, which is what is promised. */
 function sawErrors({ errors }: Result): void {
-  expect(Object.keys(errors), 'nobody noticed the fault').not.to.deep.equal([])
+  expect(Object.keys(errors), 'no consumer noticed the fault').not.to.deep.equal([])
 }

@@ -18,7 +18,7 @@ function header(length: number): Buffer {
 /** Nothing of this can be read: cut off, too long, of another program, or another codec's. */
 const MALFORMED: readonly Buffer[] = [
   Buffer.alloc(0),
-  Buffer.from('plain text of somebody else'),
+  Buffer.from('plain text of another program'),
   Buffer.from([0]),
   Buffer.from([8]),
   Buffer.from([255, 1, 2, 3]),

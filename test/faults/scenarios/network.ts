@@ -44,7 +44,7 @@ export const network: readonly Scenario<StandaloneStage>[] = [
   },
   {
     name: 'the server hears everything and its answers are swallowed',
-    // what it gave to waits that nobody heard the answer of is gone, again and again until the network is whole
+    // what it gave to waits whose answer was lost is gone, again and again until the network is whole
     allowed: { lost: 4 * IN_ALL_HANDS },
     async fault(bench, { proxy }) {
       proxy.blackhole('toClient')

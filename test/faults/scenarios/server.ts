@@ -15,7 +15,7 @@ type ServerScenario = Scenario<StandaloneStage>
 export const server: readonly ServerScenario[] = [
   {
     name: 'SIGSTOP of Redis for longer than the sweep and all timeouts',
-    // what was written when the client gave up is carried out later, and a reply that comes then reaches nobody
+    // what was written when the client gave up is carried out later, and a reply that comes then reaches no client
     allowed: { lost: IN_ALL_HANDS },
     async fault(_, { server }) {
       await server.kill('SIGSTOP')
@@ -131,7 +131,7 @@ export const refusals: readonly ServerScenario[] = [
     name: 'READONLY: the server becomes a replica for a while',
     async fault(bench) {
       const redis = await bench.raw()
-      await redis.call('REPLICAOF', '127.0.0.1', 1) // nobody is there, so it keeps its data
+      await redis.call('REPLICAOF', '127.0.0.1', 1) // no server is there, so it keeps its data
       await bench.pause(FOR_MS)
       await redis.call('REPLICAOF', 'NO', 'ONE')
     },
@@ -154,7 +154,7 @@ export const refusals: readonly ServerScenario[] = [
 ]
 
 function sawErrors(result: { readonly errors: Readonly<Record<string, number>>; readonly refused: number }): void {
-  expect(Object.keys(result.errors), 'nobody noticed the fault').not.to.deep.equal([])
+  expect(Object.keys(result.errors), 'no client noticed the fault').not.to.deep.equal([])
 }
 
 async function again(bench: Bench, times: number, fault: (redis: Redis) => Promise<void>): Promise<void> {

@@ -52,8 +52,8 @@ export function deliveryScenarios(side: Side): void {
 
   scenario(side, 'a Node consumer without a delayed queue delivers what Java offered', async () => {
     const { java, queue } = both(side, { options: { consumersDeliver: true } })
-    const { before } = await java.offerAndLeave(s('nobody holds it'), DELAY)
-    expect(await queue.take()).to.equal('nobody holds it')
+    const { before } = await java.offerAndLeave(s('no client holds it'), DELAY)
+    expect(await queue.take()).to.equal('no client holds it')
     expectOnTime(before + DELAY)
   })
 

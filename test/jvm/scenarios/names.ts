@@ -39,7 +39,7 @@ export function nameAndPayloadScenarios(side: Side): void {
     onCleanup(() => deleteKeys(prefix + name))
     const mapped = both(side, { name, javaClient: 'mapped', options: { nameMapper } })
     await roundTrips(mapped, ['by mapped name'], (value) => s(value))
-    // somebody without a mapper finds it under the full name
+    // a client without a mapper finds it under the full name
     await mapped.java.hold()
     await mapped.java.offer(s('pending'), LATER)
     expect(

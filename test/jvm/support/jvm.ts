@@ -141,7 +141,7 @@ export class JavaQueue {
     await this.#call('destroy')
   }
 
-  /** One call to Java that gets a delayed queue, offers and gives it up, so that somebody else must deliver. */
+  /** One call to Java that gets a delayed queue, offers and gives it up, so that another client must deliver. */
   async offerAndLeave(value: Typed, delay: number): Promise<OfferTimes> {
     await this.hold()
     const times = await this.offer(value, delay)

@@ -26,7 +26,7 @@ export const doctorOperations = {
       const prefix = right.replace(/.$/s, wrong === 'id' ? '!' : '$&')
       // as with cancelOrReschedule: of two entries with one id and due time either may be meant
       if (schedule.filter(({ entry, score }) => score === due && entry.startsWith(prefix)).length > 1) return null
-      // nobody asks to list what should not be listed
+      // no caller asks to list what should not be listed
       return { keys: queue, args: { due: String(due), prefix: raw(prefix), restore: restore && inOrder } }
     },
     apply(redis, { timeouts, order }, { due, prefix, restore }) {

@@ -24,7 +24,7 @@ const ADDRESS = '10.0.0.1'
 
 /** One direction of a connection: bytes arrive in order, late, held back, or never. */
 class Pipe {
-  /** Nothing arrives any more, and nobody is notified. */
+  /** Nothing arrives any more, and no side is notified. */
   isDead = false
   heldUntil = 0
   readonly #world: World

@@ -127,7 +127,7 @@ export async function playClient(seed: number, code: ClientCode, trace?: (line: 
       return member
     }
     const scene: Scene = { world, books, server, network, members, calm, trouble, start }
-    // messages that are there before the first who could deliver them: nobody announces them
+    // messages that are there before the first client that could deliver them: no client announces them
     const count = 1 + Math.floor(world.between(0, 3))
     for (let n = 0; n < count; n++) start()
     for (const member of [...members].slice(1)) if (world.chance(0.35)) member.worksFrom = Infinity

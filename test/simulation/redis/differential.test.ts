@@ -101,7 +101,7 @@ function* calls(random: () => number): Generator<Call> {
   const pick = <T>(...from: readonly T[]): T => from[below(from.length)] as T
   const call = (script: Script<ScriptSource, unknown>, args: Record<string, unknown>): Call => ({
     source: script.source,
-    args: { nowMs: now, channel: 'nobody', deadChannel: 'nobody', client: 'me', ...args },
+    args: { nowMs: now, channel: 'unsubscribed', deadChannel: 'unsubscribed', client: 'me', ...args },
   })
   let now = 1_000_000
   const pairs = (): string[] =>

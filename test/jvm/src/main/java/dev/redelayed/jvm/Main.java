@@ -135,7 +135,7 @@ public final class Main {
                 OUT.write(bytes);
             }
         } catch (IOException gone) {
-            Runtime.getRuntime().halt(1); // nobody listens any more
+            Runtime.getRuntime().halt(1); // the process that reads the answers is gone
         }
     }
 }
