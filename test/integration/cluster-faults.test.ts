@@ -172,7 +172,7 @@ describe('Cluster, a master and its replica', function () {
   it('a durable offer waits for the failover', async () => {
     const pair = await idle()
     const durability = { replicas: 1, timeoutMs: 50 }
-    await pair.delayed.offer('before', LATER, { durability })
+    await pair.delayed.offer('before', LATER, { durability: { replicas: 1, timeoutMs: 10_000 } })
     const lost = tried(pair, 'durable', 1)
     await master.kill('SIGKILL')
     await lost
@@ -192,7 +192,7 @@ describe('Cluster, a master and its replica', function () {
     // without transfers, which would make ioredis notice that it has lost the cluster
     const delayed = client.getDelayedQueue(queue, { deliver: false })
     const durability = { replicas: 1, timeoutMs: 50 }
-    await delayed.offer('before', LATER, { durability })
+    await delayed.offer('before', LATER, { durability: { replicas: 1, timeoutMs: 10_000 } })
     await Promise.all(setup.servers.map((server) => server.kill('SIGKILL')))
     await eventually(() => expect(cluster.nodes('master')).to.deep.equal([]))
     const refused: unknown[] = []

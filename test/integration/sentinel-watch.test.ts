@@ -106,7 +106,7 @@ describe('The sentinels are listened to', function () {
     expect(outer[0]!.accepted).to.equal(connections)
   }).timeout(30_000)
 
-  it('a user of the sentinels needs the rights that the documentation lists', async () => {
+  it('the rights that the documentation lists are enough for a user of the sentinels', async () => {
     const page = readFileSync(join(import.meta.dirname, '../../docs/wire-format.md'), 'utf8')
     const rights = /^A user of the sentinels needs `(.*?)`/m.exec(page)![1]!.split(' ')
     for (const { port } of setup.sentinels) {

@@ -478,19 +478,28 @@ for (const where of ['one server', 'a cluster']) {
         const plain = client.getReliableQueue<string>(`${name}:plain`, { codec: codecs.string() })
         onCleanup(() => (cluster === undefined ? forget([plain.name]) : undefined))
         let running = 0
+        const visibilityTimeout = 2_000
         const [worker, other] = [0, 1].map(() =>
           client.createWorker(
             [plain, { queue, weight: 2 }],
-            async () => {
+            async (_payload, { message: { id, polledAt } }) => {
               running++
-              await new Promise((resolve) => setTimeout(resolve, 5_000)) // more than twice their visibility
+              // until it is extended after its first visibility would have ended
+              await eventually(
+                async () => {
+                  const info = (await plain.get(id)) ?? (await queue.get(id))
+                  expect(info?.visibleAt).to.be.greaterThan(polledAt + 2 * visibilityTimeout)
+                },
+                20_000,
+                100,
+              )
             },
-            { concurrency: 30, visibilityTimeout: 2_000 },
+            { concurrency: 30, visibilityTimeout },
           ),
         )
         await plain.add('plain')
         await queue.addMany(numbers(20).map((payload) => ({ payload })))
-        await eventually(() => expect(worker!.counts.completed + other!.counts.completed).to.equal(21), 20_000)
+        await eventually(() => expect(worker!.counts.completed + other!.counts.completed).to.equal(21), 30_000)
         expect(running, 'each was handled once').to.equal(21)
       })
     })
@@ -637,8 +646,7 @@ describe('a sharded reliable queue that is idle', () => {
     }
     const first = queue.poll({ timeout: Infinity })
     const atRest = await settled()
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-    expect(await scripts(), 'while nothing comes').to.equal(atRest)
+    expect(await settled(), 'while nothing comes').to.equal(atRest)
     // a consumer in a loop: the waits at the other shards go on
     let message = first
     for (const payload of numbers(10)) {

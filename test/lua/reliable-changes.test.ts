@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import * as changeScripts from '../../src/store/reliable-change-scripts.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import { run, type Sender } from '../../src/store/run.js'
+import { eventually } from '../support/events.js'
 import { handled, having, NOW, record, useReliable, type ReliableFixture, type State } from './reliable-support.js'
 import { raw, rejection } from './support.js'
 
@@ -333,12 +334,17 @@ describe('the change stream', () => {
       const call = (n: number) => add([String(n), '0,0,,,0,,', ''])(rig.sender, queue)
       for (let n = 0; n < 450; n++) await call(n)
       expect(await rig.redis.xlen(queue.keys.changes)).to.be.within(100, 300)
-      await rig.redis.hset(queue.keys.config, 'changes', 'r,100000,1000,0,epoch')
+      await rig.redis.hset(queue.keys.config, 'changes', 'r,100000,60000,0,epoch')
       await rig.redis.xtrim(queue.keys.changes, 'MAXLEN', 0)
       for (let n = 0; n < 200; n++) await rig.redis.xadd(queue.keys.changes, 'NOMKSTREAM', '*', 'changes', 'x')
-      await new Promise((resolve) => setTimeout(resolve, 1_100))
       await call(1_000)
-      expect(await rig.redis.xlen(queue.keys.changes)).to.be.at.most(100)
+      expect(await rig.redis.xlen(queue.keys.changes)).to.be.at.least(200)
+      await rig.redis.hset(queue.keys.config, 'changes', 'r,100000,1,0,epoch')
+      let next = 1_001
+      await eventually(async () => {
+        await call(next++)
+        expect(await rig.redis.xlen(queue.keys.changes)).to.be.at.most(100)
+      })
     })
 
     it('refuses to add, and nothing else, when the groups are behind', async () => {
@@ -484,17 +490,18 @@ describe('the change stream', () => {
     it('and the shortest time since one of its consumers asked', async () => {
       const { keys } = await read({ a: 1, b: 1 })
       await rig.redis.xgroup('CREATE', keys.changes, 'c', '0')
-      await new Promise((resolve) => setTimeout(resolve, 1_000))
+      const status = () => run(rig.sender, changeScripts.changeStatus, keys, {})
+      await eventually(async () => expect((await status()).groups[0]?.idleMs).to.be.at.least(50))
       await rig.redis.xreadgroup('GROUP', 'b', 'another', 'COUNT', 1, 'STREAMS', keys.changes, '>')
-      const { groups } = await run(rig.sender, changeScripts.changeStatus, keys, {})
+      const { groups } = await status()
       const [a, b, c] = groups.map(({ idleMs }) => idleMs)
-      expect(a).to.be.at.least(900)
+      expect(a).to.be.at.least(50)
       expect(b).to.be.below(a ?? 0)
       expect(c).to.equal(null)
       const pipeline = rig.redis.pipeline()
       for (let n = 0; n < 1_000; n++) pipeline.xgroup('CREATECONSUMER', keys.changes, 'a', String(n))
       await pipeline.exec()
-      const later = await run(rig.sender, changeScripts.changeStatus, keys, {})
+      const later = await status()
       expect(later.groups.map(({ idleMs }) => idleMs === null)).to.deep.equal([true, false, true])
     })
   })

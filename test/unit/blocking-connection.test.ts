@@ -227,6 +227,8 @@ describe('BlockingConnection', () => {
     }) as unknown as Redis
     await learnClientId(redis)
     let unblock: (popped: null) => void = () => undefined
+    let begin: () => void = () => undefined
+    const begun = new Promise<void>((resolve) => (begin = resolve))
     let asked = 0
     const refused = Object.assign(new Error('OOM not now'), { name: 'ReplyError' })
     const pipeline = {
@@ -255,7 +257,11 @@ describe('BlockingConnection', () => {
       } as unknown as ReconnectingConnection,
       beside: () => beside,
       command: {
-        wait: () => new Promise((resolve) => (unblock = resolve)),
+        wait: () =>
+          new Promise((resolve) => {
+            unblock = resolve
+            begin()
+          }),
         more: () => Promise.resolve([]),
         probe: () => Promise.resolve(),
       },
@@ -268,10 +274,10 @@ describe('BlockingConnection', () => {
     const ended = new Promise((resolve, reject) => {
       const waiter: Waiter = { keys: ['queue'], group: 0, max: 1, resolve, reject }
       connection.add(waiter)
-      setTimeout(() => {
+      void begun.then(nextTurn).then(() => {
         waiter.ended = null
         connection.cancel(waiter)
-      }, 10)
+      })
     })
     expect(await ended).to.equal(null)
     expect(asked).to.equal(3)
