@@ -1,4 +1,3 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access -- answers are JSON: each test says what it expects of them */
 import { expect } from 'chai'
 import { connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
@@ -81,7 +80,7 @@ describe('the HTTP API, hostile requests', function () {
       '{"id":"ok","body":{"a":{"b":1},"c":{"b":1},"n":[9007199254740991,-0.5e-3,1E+30,0,0.0],"s":"[[{{\\"__proto__\\":"}}'
     expect((await send(raw)).status).to.equal(201)
     const { body } = await server.ask('GET', `/v1/topics/${topic}/messages/ok`)
-    expect(body.body).to.deep.equal(JSON.parse(raw).body)
+    expect(body.body).to.deep.equal((JSON.parse(raw) as { body: unknown }).body)
     await server.ask('POST', `/v1/topics/${topic}/purge`)
   })
 

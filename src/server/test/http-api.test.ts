@@ -1,10 +1,9 @@
-/* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-call -- answers are JSON: each test says what it expects of them */
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { codecs, createClient } from 'redelayed'
 import { redisUrl } from '../../../test/support/redis.js'
 import { eventually } from './support/eventually.js'
-import { startTestService, type Answer, type TestService } from './support/service.js'
+import { startTestService, type AnsweredMessage, type Answer, type TestService } from './support/service.js'
 
 const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -21,7 +20,8 @@ describe('the HTTP API', function () {
   const ask: TestService['ask'] = (...args) => server.ask(...args)
   const push = (message: object): Promise<Answer> => ask('POST', `/v1/topics/${topic}/messages`, message)
   const receive = (how: object = {}): Promise<Answer> => ask('POST', `/v1/topics/${topic}/receive`, how)
-  const one = async (how: object = {}): Promise<any> => (await receive({ wait: 10_000, ...how })).body.messages[0]
+  const one = async (how: object = {}): Promise<AnsweredMessage> =>
+    (await receive({ wait: 10_000, ...how })).body.messages[0]!
   const leases = (what: string, body: object): Promise<Answer> => ask('POST', `/v1/leases/${what}`, body)
 
   function expectProblem(answer: Answer, status: number, code: string): void {
@@ -125,16 +125,14 @@ describe('the HTTP API', function () {
       const { body: stored } = await ask('GET', `/v1/topics/${topic}/messages/x`)
       expect(stored).to.include({ state: 'delayed', attempts: 1 })
       expect(stored.dueAt - Date.now()).to.be.within(40_000, 61_000)
-      expect(stored.failures[0].reason).to.include('busy')
+      expect(stored.failures[0]?.reason).to.include('busy')
       expect((await ask('PATCH', `/v1/topics/${topic}/messages/x`, { delay: 0 })).status).to.equal(200)
       const second = await one()
       expect(second.attempt).to.equal(2)
       await leases('negative-acknowledge', { leases: [second.lease] })
       expect((await ask('GET', `/v1/topics/${topic}/messages/x`)).body.state).to.equal('dead')
       const dead = await ask('GET', `/v1/topics/${topic}/dead-letters`)
-      expect(dead.body.messages.map(({ id, state }: { id: string; state: string }) => [id, state])).to.deep.equal([
-        ['x', 'dead'],
-      ])
+      expect(dead.body.messages.map(({ id, state }) => [id, state])).to.deep.equal([['x', 'dead']])
       expect((await ask('POST', `/v1/topics/${topic}/dead-letters/redrive`, { ids: ['x', 'y'] })).body).to.deep.equal({
         redriven: 1,
       })
@@ -149,7 +147,7 @@ describe('the HTTP API', function () {
       ])
       const { body: stored } = await ask('GET', `/v1/topics/${topic}/messages/x`)
       expect(stored.state).to.equal('inFlight')
-      expect(stored.dueAt).to.be.greaterThan(Number(leasedUntil) + 30_000)
+      expect(stored.dueAt).to.be.greaterThan(leasedUntil + 30_000)
       await leases('negative-acknowledge', { leases: [lease], reject: true })
       expect((await ask('POST', `/v1/topics/${topic}/dead-letters/redrive`)).body).to.deep.equal({ redriven: 1 })
     })
@@ -177,7 +175,7 @@ describe('the HTTP API', function () {
       expect(changed.body).to.deep.include({ priority: 9, body: [2] })
       expect(changed.body.dueAt - Date.now()).to.be.within(3_590_000, 3_610_000)
       const onlyPriority = await ask('PATCH', path, { priority: 1 })
-      expect(onlyPriority.body.dueAt).to.be.closeTo(Number(changed.body.dueAt), 5_000)
+      expect(onlyPriority.body.dueAt).to.be.closeTo(changed.body.dueAt, 5_000)
       expect((await ask('DELETE', path)).status).to.equal(204)
       expectProblem(await ask('DELETE', path), 404, 'message-not-found')
       expectProblem(await ask('GET', path), 404, 'message-not-found')
@@ -233,9 +231,7 @@ describe('the HTTP API', function () {
         ],
       })
       expect(status).to.equal(200)
-      const shown = body.results.map(
-        (each: { outcome?: string; problem?: { code: string } }) => each.outcome ?? each.problem?.code,
-      )
+      const shown = body.results.map((each) => each.outcome ?? each.problem?.code)
       expect(shown).to.deep.equal(['added', 'kept', 'invalid-request', 'invalid-request', 'invalid-message', 'added'])
       expect(body.failed).to.equal(3)
     })
@@ -244,9 +240,7 @@ describe('the HTTP API', function () {
       const raw = '{"id":"a","body":1}\r\n\n{"id":"b","id":"c"}\n{"id"\n{"id":"d"}'
       const headers = { 'content-type': 'application/x-ndjson' }
       const { body } = await ask('POST', `/v1/topics/${topic}/messages/batch`, undefined, { raw, headers })
-      const shown = body.results.map(
-        (each: { id?: string; problem?: { code: string } }) => each.id ?? each.problem?.code,
-      )
+      const shown = body.results.map((each) => each.id ?? each.problem?.code)
       expect(shown).to.deep.equal(['a', 'repeated-key', 'malformed-json', 'd'])
       expectProblem(
         await ask('POST', `/v1/topics/${topic}/messages`, undefined, { raw, headers }),
@@ -323,13 +317,13 @@ describe('the HTTP API', function () {
       expect(changed.status).to.equal(200)
       expect(changed.body.settings).to.include({ visibilityTimeout: 30_000, maxSize: null, deliveryLimit: 3 })
       const { body } = await ask('GET', `/v1/topics?limit=1000`)
-      expect(body.topics.map(({ name }: { name: string }) => name)).to.include(topic)
+      expect(body.topics.map(({ name }) => name)).to.include(topic)
       const other = server.topic()
       await ask('PUT', `/v1/topics/${other}`, {})
       const names: string[] = []
       for (let cursor = ''; ;) {
         const page = (await ask('GET', `/v1/topics?limit=1${cursor && `&cursor=${cursor}`}`)).body
-        names.push(...page.topics.map(({ name }: { name: string }) => name))
+        names.push(...page.topics.map(({ name }) => name))
         if (page.cursor === undefined) break
         cursor = page.cursor
       }
@@ -494,7 +488,7 @@ describe('the HTTP API', function () {
       expectProblem(await ask('GET', '/metrics', undefined, { key: 'none' }), 401, 'unauthorized')
       const { body: api } = await ask('GET', '/openapi.json', undefined, { key: 'none' })
       expect(api.openapi).to.match(/^3\.1\./)
-      const operations = Object.values<Record<string, { operationId: string }>>(api.paths).flatMap((path) =>
+      const operations = Object.values(api.paths).flatMap((path) =>
         Object.values(path).map(({ operationId }) => operationId),
       )
       expect(new Set(operations).size).to.equal(operations.length)
@@ -557,7 +551,7 @@ describe('the HTTP API', function () {
   describe('events', () => {
     async function* eventsOf(
       response: Response,
-    ): AsyncGenerator<{ event: string; id: string; data: Record<string, unknown> }> {
+    ): AsyncGenerator<{ event: string; id: string; data: Record<string, unknown> }, undefined> {
       let text = ''
       for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
         text += Buffer.from(chunk).toString()
@@ -571,7 +565,11 @@ describe('the HTTP API', function () {
           text = text.slice(end + 2)
           const data = lines.get('data')
           if (data !== undefined)
-            yield { event: lines.get('event') ?? '', id: lines.get('id') ?? '', data: JSON.parse(data) }
+            yield {
+              event: lines.get('event') ?? '',
+              id: lines.get('id') ?? '',
+              data: JSON.parse(data) as Record<string, unknown>,
+            }
         }
       }
     }

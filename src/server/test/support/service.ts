@@ -1,4 +1,3 @@
-/* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-assignment -- answers are JSON: each test says what it expects of them */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,10 +7,39 @@ import { loadSettings } from '../../config/load-settings.js'
 import type { ServerSettings } from '../../config/server-settings.js'
 import { startService, type Service } from '../../service/service.js'
 
+/** A message in an answer. */
+export interface AnsweredMessage {
+  readonly id: string
+  readonly lease: string
+  readonly leasedUntil: number
+  readonly attempt: number
+  readonly state: string
+  readonly body: unknown
+}
+
+/** The fields of the JSON of all answers: each test says which of them it expects. */
+export interface AnswerBody extends AnsweredMessage {
+  readonly code: string
+  readonly requestId: string
+  readonly outcome: string
+  readonly dueAt: number
+  readonly bodyBase64: string
+  readonly failures: readonly { readonly reason: string }[]
+  readonly messages: readonly AnsweredMessage[]
+  readonly results: readonly { readonly id?: string; readonly outcome?: string; readonly problem?: { code: string } }[]
+  readonly failed: number
+  readonly topics: readonly { readonly name: string }[]
+  readonly settings: object
+  readonly counts: { readonly total: number }
+  readonly cursor: string
+  readonly openapi: string
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>
+}
+
 /** What the service answered. */
 export interface Answer {
   readonly status: number
-  readonly body: any
+  readonly body: AnswerBody
   readonly headers: Headers
 }
 
@@ -70,7 +98,8 @@ export async function startTestService(given: Partial<ServerSettings> = {}): Pro
     })
     const text = await response.text()
     const isJson = /json/.test(response.headers.get('content-type') ?? '')
-    return { status: response.status, body: isJson && text !== '' ? JSON.parse(text) : text, headers: response.headers }
+    const json = (isJson && text !== '' ? JSON.parse(text) : text) as AnswerBody
+    return { status: response.status, body: json, headers: response.headers }
   }
   return {
     service,
