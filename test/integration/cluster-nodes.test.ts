@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { CommandError, ConnectionError, codecs } from '../../src/index.js'
+import { pause } from '../../src/timing/pause.js'
 import { RequestReader } from '../liveness/request-reader.js'
 import { eventually, once, timers } from '../support/events.js'
 import { requireServerBin, startCluster } from '../support/redis-server.js'
@@ -93,8 +94,8 @@ describe('nodes of a cluster', () => {
   }
 
   for (const whose of ['an own Cluster', 'a Cluster of the user']) {
-    async function setUp(answer: (port: number) => string, limits = LIMITS) {
-      const node = await startNode(answer)
+    async function setUp(answer: (port: number) => string, limits = LIMITS, table?: (port: number) => string) {
+      const node = await startNode(answer, table)
       const nodes = [{ host: '127.0.0.1', port: node.port }]
       const lent = whose === 'an own Cluster' ? undefined : new Cluster(nodes, { lazyConnect: true })
       lent?.on('error', () => {})
@@ -124,25 +125,87 @@ describe('nodes of a cluster', () => {
       // four to ask for the slots and four in the place of those that redirect, beside the first ones
       expect(node.accepted / seconds, 'connections a second').to.be.below(20)
     })
+
+    it(`${whose} is redirected to another cluster: when that is over, it is used as before`, async function () {
+      this.timeout(30_000)
+      let answer = ':1\r\n'
+      let asked = 0
+      const table = (port: number): string => {
+        asked++
+        return slots(port, 'other')
+      }
+      const other = await startNode(() => ':2\r\n', table)
+      const { node, queue } = await setUp(
+        () => answer,
+        LONG_LIMITS,
+        (port) => slots(port, 'own'),
+      )
+      expect(await queue.size()).to.equal(1)
+      answer = `-MOVED 5 127.0.0.1:${other.port}\r\n`
+      // each redirection makes ioredis ask for the slots: by chance the other cluster's node first
+      while (asked < 3) {
+        expect(await queue.size()).to.equal(2)
+        node.cut()
+        await pause(100)
+      }
+      answer = ':1\r\n'
+      await eventually(async () => expect(await queue.size()).to.equal(1), 10_000)
+    })
+
+    it(`${whose} follows when another cluster has taken over the addresses of all nodes`, async function () {
+      this.timeout(30_000)
+      let answer = ':1\r\n'
+      let table = (port: number): string => slots(port, 'own')
+      const next = await startNode(
+        () => ':2\r\n',
+        (port) => slots(port, 'next'),
+      )
+      const { node, queue } = await setUp(
+        () => answer,
+        LONG_LIMITS,
+        (port) => table(port),
+      )
+      expect(await queue.size()).to.equal(1)
+      table = () => slots(next.port, 'next')
+      answer = `-MOVED 5 127.0.0.1:${next.port}\r\n`
+      await eventually(async () => {
+        const before = node.calls
+        expect(await queue.size()).to.equal(2)
+        expect(node.calls, 'calls of the old node').to.equal(before)
+      }, 10_000)
+    })
   }
 })
 
-/** A cluster of one node, which answers `LLEN` with what `answer` returns. */
-async function startNode(answer: (port: number) => string) {
+/** The reply of one node that has all slots, with its id if it has one. */
+function slots(port: number, id?: string): string {
+  const more = id === undefined ? '' : `$${id.length}\r\n${id}\r\n`
+  return `*1\r\n*3\r\n:0\r\n:16383\r\n*${id === undefined ? 2 : 3}\r\n$9\r\n127.0.0.1\r\n:${port}\r\n${more}`
+}
+
+/** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`. */
+async function startNode(answer: (port: number) => string, table: (port: number) => string = slots) {
   let accepted = 0
+  let calls = 0
+  const sockets = new Set<Socket>()
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
   const server = createServer((socket) => {
     accepted++
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
     const { port } = server.address() as AddressInfo
-    const replies: Readonly<Record<string, string>> = {
-      LLEN: answer(port),
-      HELLO: "-ERR unknown command 'HELLO'\r\n",
-      INFO: bulk('redis_version:7.2.0\r\nrun_id:0123\r\n'),
-      'CLUSTER INFO': bulk('cluster_state:ok\r\n'),
-      'CLUSTER SLOTS': `*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:${port}\r\n`,
-      'CLIENT ID': ':1\r\n',
+    const replies: Readonly<Record<string, () => string>> = {
+      LLEN: () => {
+        calls++
+        return answer(port)
+      },
+      HELLO: () => "-ERR unknown command 'HELLO'\r\n",
+      INFO: () => bulk('redis_version:7.2.0\r\nrun_id:0123\r\n'),
+      'CLUSTER INFO': () => bulk('cluster_state:ok\r\n'),
+      'CLUSTER SLOTS': () => table(port),
+      'CLIENT ID': () => ':1\r\n',
     }
-    const reader = new RequestReader((command) => void socket.write(replies[command] ?? '+OK\r\n'))
+    const reader = new RequestReader((command) => void socket.write(replies[command]?.() ?? '+OK\r\n'))
     socket.on('error', () => {})
     socket.on('data', (bytes) => reader.push(bytes))
     onCleanup(() => socket.destroy())
@@ -153,6 +216,12 @@ async function startNode(answer: (port: number) => string) {
     port: (server.address() as AddressInfo).port,
     get accepted() {
       return accepted
+    },
+    get calls() {
+      return calls
+    },
+    cut() {
+      for (const socket of sockets) socket.destroy()
     },
   }
 }

@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { checkOrder } from '../replies/order-check.js'
 import { guardReplies } from '../replies/reply-guard.js'
+import { ownNodesOf, type OwnNodes } from './own-nodes.js'
 import { paceRedirections } from './redirections.js'
 
 const SLOTS = 16_384
@@ -13,7 +14,8 @@ type Callback = (error: Error | null | undefined, reply?: unknown) => void
  * it busy, and checks their replies when the cluster is `owned`. Returns a function that stops guarding nodes found later.
  */
 export function guardNodes(cluster: Cluster, owned: boolean): () => void {
-  const guard = (node: Redis): void => guardNode(node, owned)
+  const ownNodes = ownNodesOf(cluster)
+  const guard = (node: Redis): void => guardNode(node, owned, ownNodes)
   if (owned) guardSubscriber(cluster)
   for (const node of cluster.nodes('all')) guard(node)
   cluster.on('+node', guard)
@@ -32,7 +34,7 @@ function guardSubscriber(cluster: Cluster): void {
   }
 }
 
-function guardNode(node: Redis, owned: boolean): void {
+function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
   if (owned) checkOrder(guardReplies(node))
   // Before a command that follows an ASK, ioredis sends ASKING and ignores its promise: when that node is gone, the promise
   // would be an unhandled rejection. The command itself reports the error.
@@ -46,28 +48,35 @@ function guardNode(node: Redis, owned: boolean): void {
   const duplicate = node.duplicate.bind(node)
   node.duplicate = (...args: Parameters<typeof duplicate>) => {
     const copy = duplicate(...args)
-    return checkSlots(owned ? guardReplies(copy) : copy)
+    return checkSlots(owned ? guardReplies(copy) : copy, ownNodes)
   }
 }
 
-/** ioredis trusts every reply to CLUSTER SLOTS: a huge range fills the memory, and nil stops all further refreshes. */
-function checkSlots(redis: Redis): Redis {
+/**
+ * ioredis trusts every reply to CLUSTER SLOTS: a huge range fills the memory, nil stops all further refreshes, and another cluster's table leads
+ * away from this one.
+ */
+function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
   const own = redis as unknown as { cluster: (...args: unknown[]) => unknown }
   const cluster = own.cluster.bind(redis)
   own.cluster = (...args) => {
     const callback = args.at(-1)
     if (args[0] !== 'SLOTS' || typeof callback !== 'function') return cluster(...args)
     const checked: Callback = (error, reply) => {
-      const isWrong = !error && !isSlotTable(reply)
-      ;(callback as Callback)(isWrong ? new Error('the reply to CLUSTER SLOTS is no table of slots') : error, reply)
+      ;(callback as Callback)(error ?? whyNot(reply, ownNodes), reply)
     }
     return cluster(...args.slice(0, -1), checked)
   }
   return redis
 }
 
+function whyNot(reply: unknown, ownNodes: OwnNodes): Error | undefined {
+  if (!isSlotTable(reply)) return new Error('the reply to CLUSTER SLOTS is no table of slots')
+  return ownNodes.accepts(reply) ? undefined : new Error('the node belongs to another cluster')
+}
+
 /** Ranges of slots, each with the addresses of its master and its replicas; a node that has left its cluster names none. */
-export function isSlotTable(reply: unknown): boolean {
+export function isSlotTable(reply: unknown): reply is unknown[] {
   return Array.isArray(reply) && reply.length <= SLOTS && reply.every(isRange) && reply.some(hasMaster)
 }
 

@@ -1,0 +1,97 @@
+import type { Cluster, Redis } from 'ioredis'
+
+type Callback = (error?: Error) => void
+
+interface Address {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+}
+
+/** Private members of ioredis. */
+interface Internals {
+  readonly isRefreshing: boolean
+  readonly connectionPool: { findOrCreate(node: Address): Redis }
+  refreshSlotsCache(callback?: Callback): void
+}
+
+/** For so long another cluster must be the only one that answers before the client follows it, if some nodes do not answer. */
+const REPLACED_MS = 30_000
+
+const known = new WeakMap<Cluster, OwnNodes>()
+
+/** The same for all our clients on a Cluster of the user. */
+export function ownNodesOf(cluster: Cluster): OwnNodes {
+  const nodes = known.get(cluster) ?? new OwnNodes(cluster)
+  known.set(cluster, nodes)
+  return nodes
+}
+
+/**
+ * Recognizes a cluster by the ids of its nodes. When a node redirects to another cluster, or its address belongs to another cluster now, the table of
+ * slots of that cluster would lead ioredis away from all own nodes, and never back. So such a table counts only when the own cluster is gone: when all its
+ * addresses belong to the other one, or when none of them has answered for a while.
+ */
+export class OwnNodes {
+  #ids: ReadonlySet<string> = new Set()
+  #addresses: readonly Address[] = []
+  /** How many nodes were to be asked in this round, and how many of them belong to another cluster. */
+  #asked = 0
+  #strangers = 0
+  /** When the first stranger was refused since an own node answered. */
+  #since: number | undefined
+
+  constructor(cluster: Cluster) {
+    const own = cluster as unknown as Internals
+    const refresh = own.refreshSlotsCache.bind(cluster)
+    const round = (callback?: Callback): void => {
+      if (!own.isRefreshing) {
+        // ioredis forgets the nodes whose connections break
+        if (this.#since !== undefined) for (const address of this.#addresses) own.connectionPool.findOrCreate(address)
+        this.#asked = cluster.nodes('all').length
+        this.#strangers = 0
+      }
+      const wereRefused = this.#since !== undefined
+      refresh((error) => {
+        if (!error) this.#addresses = cluster.nodes('master').map(({ options: { host, port } }) => ({ host, port }))
+        if (!error || this.#strangers === 0 || isClosing(cluster)) {
+          callback?.(error)
+          return
+        }
+        const isReplaced = wereRefused && this.#isReplaced()
+        if (isReplaced) this.#ids = new Set()
+        // ioredis loses what it is asked for within a callback
+        if (isReplaced || !wereRefused) process.nextTick(round, callback)
+        else callback?.(error)
+      })
+    }
+    own.refreshSlotsCache = round
+  }
+
+  /** Whether this table of slots is one of the own cluster, or nothing says that it is not. */
+  accepts(table: readonly unknown[]): boolean {
+    const ids = idsOf(table)
+    if (ids.length === 0) return true
+    if (this.#ids.size > 0 && !ids.some((id) => this.#ids.has(id))) {
+      this.#strangers++
+      this.#since ??= performance.now()
+      return false
+    }
+    this.#ids = new Set(ids)
+    this.#since = undefined
+    return true
+  }
+
+  #isReplaced(): boolean {
+    return this.#strangers >= this.#asked || performance.now() - (this.#since ?? Infinity) >= REPLACED_MS
+  }
+}
+
+function isClosing({ status }: Cluster): boolean {
+  return status === 'disconnecting' || status === 'close' || status === 'end'
+}
+
+/** Servers that imitate a cluster may have none. */
+function idsOf(table: readonly unknown[]): string[] {
+  const nodes = table.flatMap((range) => (range as unknown[]).slice(2))
+  return nodes.map((node) => (node as unknown[])[2]).filter((id): id is string => typeof id === 'string' && id !== '')
+}
