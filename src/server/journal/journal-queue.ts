@@ -134,6 +134,25 @@ export class JournalQueue<T> {
     )
   }
 
+  /** @internal Which of these ids are messages that are not final: by SQL, or by Redis where SQL can be behind it. */
+  async openOf(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const { key, queue } = this.#attached
+    if (this.#mode !== 'sync') {
+      const found = await Promise.all(ids.map(async (id) => ((await queue.contains(id)) ? [id] : [])))
+      return new Set(found.flat())
+    }
+    const rows = await this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_messages')
+        .select('id')
+        .where('queue', '=', key)
+        .where('id', 'in', ids.map(toBytes))
+        .where('state', 'in', OPEN_STATES)
+        .execute(),
+    )
+    return new Set(rows.map(({ id }) => toText(id)))
+  }
+
   /** The message as SQL knows it, also when it is final; `null` when SQL does not know it, or not any more. */
   async get(id: string): Promise<JournalMessage | null> {
     const row = await this.#database.run((sql) =>

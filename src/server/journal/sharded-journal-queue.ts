@@ -7,6 +7,9 @@ import { drawId } from './message-id.js'
 import type { RestoreOptions, RestoreResult } from './restore.js'
 import type { Difference } from './verify.js'
 
+/** Databases limit the parameters of a statement. */
+const MOST_ASKED = 500
+
 /** A sharded queue through its journal, which has each shard as a queue of its own. */
 export class ShardedJournalQueue<T> {
   readonly name: string
@@ -39,10 +42,12 @@ export class ShardedJournalQueue<T> {
    * @throws as `JournalQueue.addMany`; those of other shards can have been accepted then
    */
   async addMany(items: Iterable<AcceptItem<T>>): Promise<(Accepted | RedelayedError)[]> {
-    const list = Array.from(items, (item) => ({ ...item, id: item.id ?? drawId() }))
+    const given = [...items]
+    const elsewhere = await this.#elsewhere(given.flatMap(({ id }) => id ?? []))
+    const list = given.map((item) => ({ ...item, id: item.id ?? drawId() }))
     const byShard = new Map<JournalQueue<T>, number[]>()
     for (const [at, { id }] of list.entries()) {
-      const [shard] = this.#of(id)
+      const shard = elsewhere.get(id) ?? this.#of(id)[0]
       const own = byShard.get(shard)
       if (own === undefined) byShard.set(shard, [at])
       else own.push(at)
@@ -103,6 +108,20 @@ export class ShardedJournalQueue<T> {
   /** As `JournalQueue.verify`, shard by shard. @throws JournalError, ConnectionError */
   async *verify(): AsyncGenerator<Difference, void> {
     for (const shard of this.shards) yield* shard.verify()
+  }
+
+  /** Messages that are still in a shard of an earlier number of shards, where adding them again has to find them. */
+  async #elsewhere(ids: readonly string[]): Promise<ReadonlyMap<string, JournalQueue<T>>> {
+    const found = new Map<string, JournalQueue<T>>()
+    const places = Array.from(new Set(ids), (id) => ({ id, others: this.#of(id).slice(1) }))
+    for (const shard of this.shards) {
+      const asked = places.flatMap(({ id, others }) => (others.includes(shard) ? [id] : []))
+      for (let from = 0; from < asked.length; from += MOST_ASKED) {
+        const open = await shard.openOf(asked.slice(from, from + MOST_ASKED))
+        for (const id of open) found.set(id, shard)
+      }
+    }
+    return found
   }
 
   #of(id: string): [JournalQueue<T>, ...JournalQueue<T>[]] {

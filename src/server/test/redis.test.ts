@@ -315,6 +315,24 @@ for (const [name, start] of KINDS) {
       expect((await first.mails.flow('a1')).map(({ change }) => change)).to.deep.equal(['added', 'added'])
     })
 
+    for (const mode of ['sync', 'async'] as const) {
+      it(`adds a message once while the number of shards changes, mode ${mode}`, async () => {
+        const one = await redis()
+        const ids = Array.from({ length: 100 }, (_, n) => `m${n}`)
+        const items = ids.map((id) => ({ payload: id, id, delay: HOUR }))
+        const before = connect(one).getShardedReliableQueue<string>('mails', { shards: 4 })
+        const first = await open({ mode })
+        await (await first.attach(before)).addMany(items)
+        await first.close()
+        const after = connect(one).getShardedReliableQueue<string>('mails', { shards: 5, formerShards: 4 })
+        const mails = await (await open({ mode })).attach(after)
+        const again = await mails.addMany(items)
+        expect(again.map((result) => 'outcome' in result && result.outcome)).to.deep.equal(ids.map(() => 'kept'))
+        const sizes = await Promise.all(after.shards.map((shard) => shard.size()))
+        expect(sizes.reduce((sum, size) => sum + size, 0)).to.equal(ids.length)
+      })
+    }
+
     it('keeps a sharded queue, shard by shard', async () => {
       const one = await redis()
       const client = connect(one)
