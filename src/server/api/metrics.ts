@@ -66,6 +66,18 @@ export class Metrics {
     registers: [this.registry],
   })
 
+  readonly #lag = new Gauge({
+    name: 'redelayed_journal_lag_changes',
+    help: 'Changes of the messages of each topic that SQL does not have yet, of the same topics.',
+    labelNames: ['topic'] as const,
+    registers: [this.registry],
+  })
+  readonly #journal = new Gauge({
+    name: 'redelayed_journal_up',
+    help: '1 when the database of the journal answers; 0 when it does not, or there is no journal.',
+    registers: [this.registry],
+  })
+
   /** The text of a scrape. */
   async text(topics: Topics): Promise<string> {
     await this.#measure(topics)
@@ -73,6 +85,14 @@ export class Metrics {
   }
 
   async #measure(topics: Topics): Promise<void> {
+    this.#journal.set(0)
+    if (topics.hasJournal)
+      this.#journal.set(
+        await topics.pingJournal().then(
+          () => 1,
+          () => 0,
+        ),
+      )
     const names = (await topics.list()).slice(0, MOST_TOPICS).map(({ name }) => name)
     const counted = await Promise.all(
       names.map(
@@ -80,7 +100,10 @@ export class Metrics {
           [
             name,
             await topics.open(name).then(
-              (topic) => topic.counts(),
+              async (topic) => ({
+                counts: await topic.counts(),
+                lag: topics.hasJournal ? await topics.journalLag(topic) : undefined,
+              }),
               () => undefined,
             ),
           ] as const,
@@ -88,8 +111,11 @@ export class Metrics {
     )
     this.#sizes.reset()
     this.#oldest.reset()
-    for (const [topic, counts] of counted) {
-      if (counts === undefined) continue // deleted a moment ago
+    this.#lag.reset()
+    for (const [topic, measured] of counted) {
+      if (measured === undefined) continue // deleted a moment ago
+      const { counts, lag } = measured
+      if (lag !== undefined) this.#lag.set({ topic }, lag)
       for (const state of STATES) this.#sizes.set({ topic, state }, counts[state])
       this.#oldest.set({ topic }, counts.oldestMs / 1_000)
     }

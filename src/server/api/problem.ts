@@ -132,7 +132,12 @@ export function problemOf(thrown: unknown): Problem {
   if (thrown instanceof TopicError) return problem(OF_TOPICS[thrown.code], plain(thrown))
   if (thrown instanceof JournalError) {
     if (thrown.code === 'ERR_JOURNAL_TOO_LARGE') return problem('message-too-large', thrown.message)
-    return problem('journal-unavailable', 'nothing was accepted; try again later')
+    return problem(
+      'journal-unavailable',
+      thrown.outcome === 'not-applied'
+        ? 'nothing was accepted; try again later'
+        : 'it is not known whether it was accepted; the same request again is safe with an id or an Idempotency-Key',
+    )
   }
   if (thrown instanceof RedelayedError) return ofLibrary(thrown)
   const { code = '', message, validation, validationContext } = thrown as FastifyFailure

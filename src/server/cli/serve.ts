@@ -29,15 +29,24 @@ async function main(): Promise<void> {
   }
 }
 
-function greet({ url, madeKey, keysPath, ownRedis }: Service, { dataDir }: ServerSettings): void {
+function greet({ url, madeKey, keysPath, ownRedis, journal }: Service, { dataDir }: ServerSettings): void {
   const key = madeKey ?? '<your key>'
   const lines = [`redelayed-server ${version} listens on ${url}`, '']
   if (ownRedis !== undefined) {
     lines.push(`Redis: ${ownRedis.what}. For production set --redis or REDIS_URL.`)
     if (!ownRedis.isDurable)
-      lines.push('*** This emulator forgets all messages when it stops, and is slow. Use it for a look only. ***')
-    lines.push('')
+      lines.push(
+        journal === undefined
+          ? '*** This emulator forgets all messages when it stops, and is slow. Use it for a look only. ***'
+          : '*** This emulator is slow: use it for a look only. What it forgets when it stops, the journal puts back. ***',
+      )
   }
+  lines.push(
+    journal === undefined
+      ? 'Journal: none; what Redis loses is lost. Set --journal to have every message in SQL too.'
+      : `Journal: ${journal}.`,
+    '',
+  )
   if (madeKey === undefined) lines.push(`Keys: ${keysPath}; make one more with "redelayed-server key".`)
   else lines.push(`Key (it is shown once; its hash is in ${keysPath}):`, `  ${madeKey}`)
   const post = `curl -s -X POST -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json'`

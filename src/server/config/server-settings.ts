@@ -1,4 +1,5 @@
-import { duration, oneOf, onOff, size, text, url, urls, whole, type Setting } from './setting.js'
+import type { JournalMode } from './journal-options.js'
+import { duration, journalUrl, oneOf, onOff, size, text, url, urls, whole, type Setting } from './setting.js'
 
 const REDIS = ['redis', 'rediss']
 const MiB = 1_048_576
@@ -12,6 +13,14 @@ export const SETTINGS = {
   port: whole('The port to listen on; 0 for any free one.', 8080, 0, 65_535),
   redis: url('The Redis of the queues. Default: REDIS_URL, else a server of its own.', REDIS, undefined),
   redisCluster: urls('Some nodes of a Redis Cluster, in the place of --redis.', REDIS),
+  journal: journalUrl(
+    'The SQL database that has every message too: sqlite:<path>, postgres://… or mysql://…; off for none. Default: journal.db in --data-dir with a Redis of its own, else off.',
+  ),
+  journalMode: oneOf<JournalMode>(
+    'sync: a push is answered when SQL has it; async: SQL follows.',
+    ['sync', 'async', 'off'],
+    'sync',
+  ),
   dataDir: text('Where the keys file is, and the data of a Redis of its own.', '<path>', './redelayed-data'),
   apiKeys: text('The file with the hashes of the API keys. Default: api-keys in --data-dir.', '<path>', undefined),
   createTopics: onOff('Whether a push to a topic that is not there, or a receive, makes it.', true),

@@ -1,3 +1,5 @@
+import { parseJournalUrl } from './journal-options.js'
+
 /** One setting of the service: its kind, its default, and a sentence about it. */
 export interface Setting<T> {
   /** What a value looks like, for the help. */
@@ -42,6 +44,19 @@ export function url<T extends string | undefined>(
     const scheme = URL.canParse(given) ? new URL(given).protocol.slice(0, -1) : ''
     if (!schemes.includes(scheme)) throw new Mistake(`expected ${forms}`)
     return given
+  })
+}
+
+/** The database of the journal, or `off`. */
+export function journalUrl(about: string): Setting<string | undefined> {
+  return setting<string | undefined>(about, '<url>|off', undefined, { isSecret: true }, (given) => {
+    if (given === 'off') return given
+    try {
+      parseJournalUrl(given)
+      return given
+    } catch {
+      throw new Mistake('expected sqlite:<path>, postgres://…, mysql://… or off')
+    }
   })
 }
 

@@ -1,10 +1,11 @@
-import { rmSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
 import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
+import { createJournal, type Journal } from '../journal/journal.js'
 import { Topics } from '../topics/topics.js'
 import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
 
@@ -16,6 +17,8 @@ export interface Service {
   readonly keysPath: string
   /** The Redis of its own, if it has one. */
   readonly ownRedis: Pick<OwnRedis, 'what' | 'isDurable'> | undefined
+  /** What the journal is, if there is one, without what may be secret. */
+  readonly journal: string | undefined
   /** Rejects when the service cannot go on. */
   readonly failed: Promise<never>
   /** Answers what waits, ends what runs within `shutdownTimeout`, and closes everything. */
@@ -44,7 +47,12 @@ export async function startService(settings: ServerSettings, version: string): P
     const log: { error: (thrown: unknown) => void } = { error: () => undefined }
     client.on('error', (error) => log.error(error))
 
-    const topics = new Topics(client, { ...settings, onError: (error) => log.error(error) })
+    const journalUrl = journalOf(settings, ownRedis)
+    const journal = journalUrl === undefined ? undefined : await openJournal(journalUrl, settings)
+    if (journal !== undefined) closers.push(() => journal.close())
+    journal?.on('error', (error) => log.error(error))
+
+    const topics = new Topics(client, { ...settings, journal, onError: (error) => log.error(error) })
     closers.push(() => topics.stop())
     await topics.start()
 
@@ -66,6 +74,7 @@ export async function startService(settings: ServerSettings, version: string): P
       madeKey,
       keysPath,
       ownRedis,
+      journal: journalUrl === undefined ? undefined : `${journalUrl.split(':', 1)[0]}, ${settings.journalMode}`,
       failed: ownRedis?.ended ?? new Promise<never>(() => undefined),
       close: closeAll,
     }
@@ -85,6 +94,17 @@ async function startRedis(dataDir: string): Promise<OwnRedis> {
   if (found !== undefined) return found
   const ways = 'set --redis or REDIS_URL, or install redis-server or valkey-server'
   throw new RedelayedError('ERR_NO_REDIS', `there is no Redis: ${ways}, or the npm package js-redis-server for a look`)
+}
+
+/** A file is for one instance. A Redis that was given can have several, so that they need a database of all of them, which cannot be guessed. */
+function journalOf({ journal, journalMode, dataDir }: ServerSettings, own: OwnRedis | undefined): string | undefined {
+  if (journal === 'off' || journalMode === 'off') return undefined
+  return journal ?? (own === undefined ? undefined : `sqlite:${join(dataDir, 'journal.db')}`)
+}
+
+async function openJournal(url: string, { journalMode: mode, dataDir }: ServerSettings): Promise<Journal> {
+  mkdirSync(dataDir, { recursive: true })
+  return createJournal({ url, mode })
 }
 
 function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {

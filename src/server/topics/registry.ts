@@ -1,4 +1,6 @@
-import { codecs, type RedelayedClient, type ReliableQueue } from 'redelayed'
+import type { RedelayedClient } from 'redelayed'
+import type { Journal } from '../journal/journal.js'
+import { RecordStore } from './record-store.js'
 import { RESERVED } from './topic-name.js'
 import { TOPIC_DEFAULTS, type TopicSettings } from './topic-settings.js'
 
@@ -9,56 +11,59 @@ export interface TopicRecord {
   readonly createdAt: number
 }
 
-/**
- * The topics that there are, for all instances: a message for each, under the topic's name, in a reliable queue that no consumer polls. So one of two
- * instances that make a topic at once makes it, and a journal of that queue brings it back.
- */
+/** The topics that there are, for all instances. */
 export class TopicRegistry {
-  readonly #queue: ReliableQueue<TopicRecord>
+  readonly #records: RecordStore<TopicRecord>
 
   constructor(client: RedelayedClient) {
-    this.#queue = client.getReliableQueue<TopicRecord>(`${RESERVED}topics`, { codec: codecs.json<TopicRecord>() })
+    this.#records = new RecordStore<TopicRecord>(client, `${RESERVED}topics`)
   }
 
-  get queue(): ReliableQueue<TopicRecord> {
-    return this.#queue
+  get queueName(): string {
+    return this.#records.queueName
+  }
+
+  keepIn(journal: Journal): Promise<void> {
+    return this.#records.keepIn(journal)
   }
 
   async get(name: string): Promise<TopicRecord | null> {
-    return recordOf(await this.#queue.get(name))
+    const record = await this.#records.get(name)
+    return record === null ? null : complete(record)
   }
 
   /** False when there is one of this name; then nothing was changed. */
-  async create(name: string, record: TopicRecord): Promise<boolean> {
-    return (await this.#queue.add(record, { id: name, existing: 'keep' })).outcome === 'added'
+  create(name: string, record: TopicRecord): Promise<boolean> {
+    return this.#records.create(name, record)
   }
 
-  async replace(name: string, record: TopicRecord): Promise<void> {
-    await this.#queue.add(record, { id: name, existing: 'replace' })
+  replace(name: string, record: TopicRecord): Promise<boolean> {
+    return this.#records.replace(name, record)
   }
 
-  async remove(name: string): Promise<boolean> {
-    return (await this.#queue.remove(name)) === 1
+  remove(name: string): Promise<boolean> {
+    return this.#records.remove(name)
   }
 
   size(): Promise<number> {
-    return this.#queue.size()
+    return this.#records.size()
+  }
+
+  now(): Promise<number> {
+    return this.#records.now()
+  }
+
+  askJournal(): Promise<void> {
+    return this.#records.askJournal()
   }
 
   /** All of them by name. */
   async list(): Promise<[name: string, record: TopicRecord][]> {
-    const found = new Map<string, TopicRecord>()
-    for await (const info of this.#queue.listAll({ pageSize: 1_000 })) {
-      const record = recordOf(info)
-      if (record !== null) found.set(info.id, record)
-    }
-    return [...found].sort(([a], [b]) => (a < b ? -1 : 1))
+    return (await this.#records.list()).map(([name, record]) => [name, complete(record)])
   }
 }
 
 /** What an older version has written lacks the newer settings. */
-function recordOf(info: { readonly payload: TopicRecord } | null): TopicRecord | null {
-  if (info === null) return null
-  const { settings, createdAt } = info.payload
+function complete({ settings, createdAt }: TopicRecord): TopicRecord {
   return { settings: { ...TOPIC_DEFAULTS, ...settings }, createdAt }
 }

@@ -9,6 +9,7 @@ import {
   type ReliableQueueCounts,
   type ShardedReliableQueue,
 } from 'redelayed'
+import { JournalError } from '../errors.js'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
 import { BODY, jsonBytes, shownBody, type ShownBody } from './body.js'
 import { TopicError } from './errors.js'
@@ -167,7 +168,13 @@ export class Topic {
           ? await this.#remembered(id)
           : { ...shown(dead), state: 'dead' as const }
     if (found === undefined) throw notFound()
-    return this.journal === undefined ? found : { ...found, flow: await this.journal.flow(id) }
+    if (this.journal === undefined) return found
+    // Redis knows the message, also while SQL is away
+    const flow = await this.journal.flow(id).catch((thrown: unknown) => {
+      if (thrown instanceof JournalError) return undefined
+      throw thrown
+    })
+    return { ...found, ...(flow && { flow }) }
   }
 
   async #remembered(id: string): Promise<StoredMessage | undefined> {

@@ -1,10 +1,12 @@
 import { codecs, OperationDisabledError, RedelayedError, type RedelayedClient } from 'redelayed'
 import type { Journal } from '../journal/journal.js'
 import { drawId } from '../journal/message-id.js'
+import { JOURNAL_GROUP } from '../journal/attached-queue.js'
 import { QueueClock } from '../journal/queue-clock.js'
 import { TopicError } from './errors.js'
 import { Idempotency, KNOWN_MS } from './idempotency.js'
 import { readLease, type Lease } from './lease.js'
+import { isAway } from './record-store.js'
 import { readyMessage, type NewMessage, type Pushed, type ReadyMessage } from './new-message.js'
 import { TopicRegistry, type TopicRecord } from './registry.js'
 import { Topic, type NegativeAnswer, type TopicQueue } from './topic.js'
@@ -25,6 +27,8 @@ export interface TopicsOptions {
 const FRESH_MS = 1_000
 /** How often the clock of Redis is asked. */
 const CLOCK_MS = 5_000
+/** How often an instance with a journal looks for topics that others have made. */
+const FOLLOW_MS = 5_000
 
 interface Known {
   readonly topic: Topic
@@ -45,13 +49,14 @@ export class Topics {
   readonly #known = new Map<string, Known>()
   readonly #opening = new Map<string, Promise<Known | undefined>>()
   #clockTimer: NodeJS.Timeout | undefined
+  #followTimer: NodeJS.Timeout | undefined
 
   constructor(client: RedelayedClient, options: TopicsOptions) {
     this.#client = client
     this.#options = options
     this.#registry = new TopicRegistry(client)
     this.#idempotency = new Idempotency(client)
-    this.#clock = new QueueClock(() => this.#registry.queue.now())
+    this.#clock = new QueueClock(() => this.#registry.now())
   }
 
   /** Resolves when Redis has answered. */
@@ -60,16 +65,59 @@ export class Topics {
     this.#clockTimer = setInterval(() => void this.#clock.refresh().catch(() => undefined), CLOCK_MS)
     this.#clockTimer.unref()
     this.#idempotency.start(this.#options.onError)
+    if (this.#options.journal !== undefined) await this.#startJournal(this.#options.journal)
+  }
+
+  /** Each instance puts back what Redis loses of any topic, so each has all topics open. */
+  async #startJournal(journal: Journal): Promise<void> {
+    await this.#registry.keepIn(journal)
+    // the queues keep their settings in Redis too, and those are not messages
+    const configure = (queue: string): void => {
+      for (const { topic } of this.#known.values()) {
+        if (topic.shards.some(({ name }) => name === queue))
+          void topic.configure({ enable: false }).catch(this.#options.onError)
+      }
+    }
+    journal.on('forgotten', configure)
+    journal.on('restored', configure)
+    const follow = async (): Promise<void> => {
+      for (const { name, record } of await this.list()) if (!this.#known.has(name)) await this.#use(name, record)
+    }
+    await follow()
+    journal.on('restored', (queue) => {
+      if (queue === this.#registry.queueName) void follow().catch(this.#options.onError)
+    })
+    this.#followTimer = setInterval(() => void follow().catch(this.#options.onError), FOLLOW_MS)
+    this.#followTimer.unref()
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#clockTimer)
+    clearInterval(this.#followTimer)
     await this.#idempotency.stop()
+  }
+
+  get hasJournal(): boolean {
+    return this.#options.journal !== undefined
+  }
+
+  /** Asks the database of the journal something small. @throws JournalError */
+  async pingJournal(): Promise<void> {
+    await this.#registry.askJournal()
+  }
+
+  /** How many changes of a topic's messages SQL does not have yet. */
+  async journalLag(topic: Topic): Promise<number> {
+    const all = await Promise.all(topic.shards.map((shard) => shard.changeStatus()))
+    return all.reduce((sum, { groups, length }) => {
+      const own = groups.find(({ name }) => name === JOURNAL_GROUP)
+      return sum + (own?.lag ?? length) + (own?.pending ?? 0)
+    }, 0)
   }
 
   /** Asks Redis something small. */
   async ping(): Promise<void> {
-    await this.#registry.queue.now()
+    await this.#registry.now()
   }
 
   /** @throws TopicError there is none, and it is not made */
@@ -102,7 +150,8 @@ export class Topics {
     const record = { settings: { ...settings, shards: known.topic.settings.shards }, createdAt: known.createdAt }
     const { topic } = await this.#use(name, record)
     await topic.configure({ enable: false })
-    await this.#registry.replace(name, record)
+    // it was deleted a moment ago
+    if (!(await this.#registry.replace(name, record))) return this.put(name, given)
     return { topic, createdAt: record.createdAt, isNew: false }
   }
 
@@ -264,7 +313,11 @@ export class Topics {
     if (known !== undefined && performance.now() - known.checkedAt < FRESH_MS) return known
     const opening = this.#opening.get(name) ?? this.#look(name).finally(() => this.#opening.delete(name))
     this.#opening.set(name, opening)
-    return opening
+    return opening.catch((thrown: unknown) => {
+      // the journal accepts messages of a topic that is known while Redis is away
+      if (known !== undefined && this.#options.journal?.mode === 'sync' && isAway(thrown)) return known
+      throw thrown
+    })
   }
 
   /** What holds now. */
@@ -308,7 +361,11 @@ export class Topics {
         ? this.#client.getReliableQueue<Uint8Array>(name, { codec })
         : this.#client.getShardedReliableQueue<Uint8Array>(name, { codec, shards })
     const { journal } = this.#options
-    return new Topic(name, settings, queue, journal && (await journal.attach(queue as never)))
+    if (journal === undefined) return new Topic(name, settings, queue)
+    const topic = new Topic(name, settings, queue, await journal.attach(queue as never))
+    // Redis may have lost them while no instance looked
+    await topic.configure({ enable: false })
+    return topic
   }
 }
 

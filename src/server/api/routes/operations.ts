@@ -8,6 +8,10 @@ const PING_MS = 2_000
 export function operationRoutes(app: App, { topics, metrics, waits }: Context): void {
   const tags = ['operations']
   const status = Type.Object({ status: Type.String() })
+  const readiness = Type.Object({
+    status: Type.String(),
+    journal: Type.Optional(Type.Enum(['ok', 'unavailable'], { description: 'Whether the SQL database answers' })),
+  })
 
   app.get(
     '/livez',
@@ -23,15 +27,21 @@ export function operationRoutes(app: App, { topics, metrics, waits }: Context): 
       schema: {
         tags,
         operationId: 'isReady',
-        summary: 'Redis answers, and the service is not stopping',
+        summary:
+          'Redis answers, and the service is not stopping; without its journal a service still delivers, so it is ready',
         security: [],
-        response: { 200: status },
+        response: { 200: readiness },
       },
     },
     async () => {
       if (waits.isStopping) throw new BadRequest('shutting-down', 'the service is stopping')
       await within(PING_MS, topics.ping())
-      return { status: 'ok' }
+      if (!topics.hasJournal) return { status: 'ok' }
+      const journal = await within(PING_MS, topics.pingJournal()).then(
+        () => 'ok' as const,
+        () => 'unavailable' as const,
+      )
+      return { status: 'ok', journal }
     },
   )
 

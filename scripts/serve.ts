@@ -1,0 +1,9 @@
+// `npm run serve`: the delay service from this checkout, with the flags of `redelayed-server`; `npm run serve -- key` makes an API key.
+import { ensureBuilt } from './ensure-built.js'
+import { ensureInstalled, root } from './ensure-installed.mjs'
+
+ensureInstalled(root, { workspaces: true })
+ensureBuilt()
+// by a name that the compiler does not follow: the service is checked with its own settings
+const main: string = '../src/server/cli/main.ts'
+await import(main)

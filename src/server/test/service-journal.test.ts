@@ -1,0 +1,86 @@
+import { expect } from 'chai'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eventually } from './support/eventually.js'
+import { LosableRedis } from './support/losable-redis.js'
+import { startTestService, type Answer, type TestService } from './support/service.js'
+
+describe('the service with a journal', function () {
+  this.timeout(240_000)
+  let redis: LosableRedis
+  let dir: string
+  let test: TestService
+
+  beforeEach(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'redelayed-journal-'))
+    redis = await LosableRedis.start()
+    test = await startTestService({ redis: redis.url, journal: `sqlite:${join(dir, 'journal.db')}` })
+  })
+  afterEach(async () => {
+    await test.stop()
+    await redis.stop()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  const receiveAll = async (topic: string, count: number): Promise<Set<string>> => {
+    const got = new Set<string>()
+    await eventually(async () => {
+      const { body } = await test.ask('POST', `/v1/topics/${topic}/receive`, { max: 500, wait: 500 })
+      const messages = body.messages ?? []
+      if (messages.length > 0)
+        await test.ask('POST', '/v1/leases/acknowledge', { leases: messages.map(({ lease }) => lease) })
+      for (const { id } of messages) got.add(id)
+      expect(got.size).to.be.at.least(count)
+    }, 120_000)
+    return got
+  }
+
+  it('has everything that was answered with 201 after Redis was killed and lost all its data', async () => {
+    const topic = test.topic()
+    await test.ask('PUT', `/v1/topics/${topic}`, { shards: 2, visibilityTimeout: 45_000, deliveryLimit: 3 })
+    const accepted = new Set<string>()
+    const note = ({ status, body }: Answer): void => {
+      if (status === 201) accepted.add(body.id)
+      for (const result of status === 200 ? (body.results ?? []) : []) if (result.id) accepted.add(result.id)
+    }
+    const batch = Array.from({ length: 200 }, (_, at) => ({ id: `b${at}`, delay: 3_000, body: at }))
+    note(await test.ask('POST', `/v1/topics/${topic}/messages/batch`, batch))
+    const push = async (at: number): Promise<void> =>
+      note(await test.ask('POST', `/v1/topics/${topic}/messages`, { id: `s${at}`, delay: 1_000, body: at }))
+    for (let at = 0; at < 30; at++) await push(at)
+    await redis.kill()
+    const whileAway = [30, 31, 32].map(push)
+    await redis.startEmpty()
+    await Promise.all(whileAway)
+    for (let at = 33; at < 60; at++) await push(at)
+    expect(accepted.size).to.be.greaterThan(220)
+
+    const got = await receiveAll(topic, accepted.size)
+    expect([...accepted].filter((id) => !got.has(id))).to.deep.equal([])
+    const { body } = await test.ask('GET', `/v1/topics/${topic}`)
+    expect(body.settings).to.include({ shards: 2, visibilityTimeout: 45_000, deliveryLimit: 3 })
+  })
+
+  it('shows what happened to a message that is gone from Redis, and knows its journal in readiness and metrics', async () => {
+    const topic = test.topic()
+    await test.ask('POST', `/v1/topics/${topic}/messages`, { id: 'a', body: 1 })
+    expect(await receiveAll(topic, 1)).to.deep.equal(new Set(['a']))
+    await eventually(async () => {
+      const { body } = await test.ask('GET', `/v1/topics/${topic}/messages/a`)
+      expect(body.state).to.equal('handled')
+      expect(body.flow.map(({ change }) => change)).to.include('acknowledged')
+    }, 30_000)
+    expect((await test.ask('GET', '/readyz')).body).to.deep.equal({ status: 'ok', journal: 'ok' })
+    await eventually(async () => {
+      const { body } = await test.ask('GET', '/metrics')
+      expect(body).to.match(/^redelayed_journal_up 1$/m)
+      expect(body).to.include(`redelayed_journal_lag_changes{topic="${topic}"} 0`)
+    }, 30_000)
+  })
+
+  it('refuses replace and postpone, which the journal cannot order', async () => {
+    const answer = await test.ask('POST', `/v1/topics/${test.topic()}/messages`, { id: 'a', existing: 'replace' })
+    expect([answer.status, answer.body.code]).to.deep.equal([409, 'not-with-journal'])
+  })
+})
