@@ -6,6 +6,7 @@ import type { ChangeReading, JournalBatch, JournalChange } from './journalled-qu
 import { idParts, type Position, type Positions } from './positions.js'
 import { MOST_CLIENT, Reread } from './reread.js'
 import { contentOf, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
+import { takeIn, unrecorded } from './unrecorded.js'
 
 /** So many entries are read and written together. */
 const PAGE = 200
@@ -112,7 +113,13 @@ export class Drain {
     await attached.queue.keepChanges(JOURNAL_GROUP)
     const isNew = status === 'off' && position.epoch === null && position.id === '0-0'
     if (isNew && !(await this.#knowsAny(attached))) return false
-    return this.#positions.begin(attached.key, position)
+    const beganAnew = status === 'off' || status === 'epoch'
+    const messages = beganAnew ? await unrecorded(attached) : []
+    return this.#database.transaction(async (sql) => {
+      if (!(await this.#positions.begin(sql, attached.key, position))) return false
+      await takeIn(sql, this.#database, this.#writers, attached, position.generation + 1, messages)
+      return true
+    })
   }
 
   async #knowsAny({ key }: AttachedQueue): Promise<boolean> {

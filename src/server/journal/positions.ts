@@ -65,28 +65,26 @@ export class Positions {
    * Redis has forgotten something: what comes now is of another generation, and what Redis lacks has to be put back. The stream is read from its
    * beginning, because nothing says up to which of its entries SQL has them. False when another instance has moved the position.
    */
-  async begin(queue: Bytes, from: Position): Promise<boolean> {
+  async begin(sql: SqlTransaction, queue: Bytes, from: Position): Promise<boolean> {
     const { ms, seq } = idParts(from.id)
-    const { numUpdatedRows } = await this.#database.run((sql) =>
-      sql
-        .updateTable('redelayed_positions')
-        .set({
-          generation: from.generation + 1,
-          epoch: null,
-          change_ms: 0,
-          change_seq: 0,
-          reread_until: Math.max(from.rereadUntil, ms),
-          repair: 1,
-          repair_stage: 'open',
-          repair_id: null,
-          repair_until: 0,
-        })
-        .where('queue', '=', queue)
-        .where('generation', '=', from.generation)
-        .where('change_ms', '=', ms)
-        .where('change_seq', '=', seq)
-        .executeTakeFirst(),
-    )
+    const { numUpdatedRows } = await sql
+      .updateTable('redelayed_positions')
+      .set({
+        generation: from.generation + 1,
+        epoch: null,
+        change_ms: 0,
+        change_seq: 0,
+        reread_until: Math.max(from.rereadUntil, ms),
+        repair: 1,
+        repair_stage: 'open',
+        repair_id: null,
+        repair_until: 0,
+      })
+      .where('queue', '=', queue)
+      .where('generation', '=', from.generation)
+      .where('change_ms', '=', ms)
+      .where('change_seq', '=', seq)
+      .executeTakeFirst()
     return numUpdatedRows > 0n
   }
 

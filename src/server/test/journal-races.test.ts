@@ -145,6 +145,29 @@ describe('the journal, when others act between its steps', function () {
     })
   })
 
+  describe('a Redis that came back empty', () => {
+    it('has what came there before it was seen to be empty put back when it goes again', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      queue.holdReads()
+      queue.wipe()
+      // not recorded, as a dead letter is that comes before the journal has looked
+      await queue.addMany([{ payload: 'unrecorded', id: 'b', date: new Date(queue.clock + 60_000) }])
+      expect(queue.stream).to.deep.equal([])
+      const first = restored(journal)
+      queue.letReads()
+      await first
+      expect(textOf(await mails.get('b'))).to.equal('unrecorded')
+      queue.wipe()
+      await restored(journal)
+      expect([...queue.messages.keys()].sort()).to.deep.equal(['a', 'b'])
+      const differences = []
+      for await (const difference of mails.verify()) differences.push(difference)
+      expect(differences).to.deep.equal([])
+    })
+  })
+
   describe('a cancel', () => {
     it('leaves alone a message that was added anew under the id', async () => {
       const { queue, mails } = await attached()

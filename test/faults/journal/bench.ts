@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { eventually } from '../../support/events.js'
 import { randomFrom } from '../../support/random.js'
-import { Books, type Message, type Span, type Wrong } from './books.js'
+import { Books, NOT_SENT, type Message, type Span, type Wrong } from './books.js'
 import { GoneError, MemberProcess } from './member-process.js'
 import { PREFIX, type Place } from './place.js'
 import type { Program } from './program.js'
@@ -142,7 +142,7 @@ export class Bench {
   oneMember(): MemberProcess {
     const ready = this.members.filter((member) => member.isReady)
     const member = ready[Math.floor(this.random() * ready.length)]
-    if (member === undefined) throw new GoneError('no member is there')
+    if (member === undefined) throw new GoneError(NOT_SENT)
     return member
   }
 
@@ -168,13 +168,20 @@ export class Bench {
     span.to = Date.now()
   }
 
-  /** Many messages that are cancelled as soon as they are accepted. */
+  /** Many messages that are cancelled soon after they are accepted. */
   addAndCancel(count: number): void {
     const each = async (): Promise<void> => {
-      const messages = await this.#add([{ ...this.#draw(), delay: 4_000 + Math.floor(this.random() * 2_000) }])
+      const messages = await this.#add([this.#drawLater(2_500, 4_000)])
+      await this.pause(0, 300)
       await Promise.all(messages.map((message) => this.#cancel(message)))
     }
     for (let i = 0; i < count; i++) this.#follow(each())
+  }
+
+  /** Many messages that are due in a while; the result cancels them. */
+  async addForCancel(count: number): Promise<() => Promise<void>> {
+    const messages = await this.#add(Array.from({ length: count }, () => this.#drawLater(7_000, 9_000)))
+    return async () => void (await Promise.all(messages.map((message) => this.#cancel(message))))
   }
 
   /** Until a member said an error of this kind, or for so long. */
@@ -216,11 +223,11 @@ export class Bench {
       if (attempt > 1) await this.pause(AGAIN_MS)
       const answers = await this.#ask((member) =>
         member.order({ kind: 'add', items: open.map(({ item }) => item) }),
-      ).catch((error: unknown) => open.map(() => ({ error: error instanceof GoneError ? 'gone' : String(error) })))
+      ).catch((error: unknown) => open.map(() => ({ error: reasonOf(error) })))
       open = open.filter((message, at) => {
         const answer = answers[at] ?? { error: 'there is no answer' }
         if ('error' in answer) this.countError(`add ${answer.error}`)
-        return this.books.answered(message, answer, attempt)
+        return this.books.answered(message, answer)
       })
     }
     for (const message of messages) message.isPending = false
@@ -266,6 +273,10 @@ export class Bench {
       headers: this.random() < 0.3 ? { trace: String(n) } : {},
       deliveryLimit: kind === 'poison' ? POISON_LIMIT : LIMIT,
     }
+  }
+
+  #drawLater(min: number, max: number): Item {
+    return { ...this.#draw(), delay: min + Math.floor(this.random() * (max - min)) }
   }
 
   /** Everything that is due was handled, nothing is in the making, and SQL and Redis agree. */
@@ -366,6 +377,11 @@ export class Bench {
       .finally(() => this.#ending.delete(followed))
     this.#ending.add(followed)
   }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof GoneError)) return String(error)
+  return error.message === NOT_SENT ? NOT_SENT : 'gone'
 }
 
 function usual(n: number): { payload: Payload; deliveryLimit: number } {

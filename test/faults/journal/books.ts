@@ -17,6 +17,10 @@ export interface Message {
   readonly digest: string
   /** `unknown`: its producer got no answer, and it may be there. */
   state: 'unknown' | 'accepted' | 'refused'
+  /** An attempt to add it got no answer that says what was done. */
+  mayBeThere: boolean
+  /** Added after such an attempt: if that one had added it, too, and it was handled already, it comes once more. */
+  isAgain: boolean
   /** Whether a producer is at it. */
   isPending: boolean
   outcome?: 'added' | 'kept' | 'journalled'
@@ -73,25 +77,37 @@ export class Books {
   readonly #deliveries = new Map<string, Delivery>()
 
   begin(item: Item, digest: string): Message {
-    const message: Message = { item, digest, state: 'unknown', isPending: true, deliveries: [], judged: 0 }
+    const message: Message = {
+      item,
+      digest,
+      state: 'unknown',
+      mayBeThere: false,
+      isAgain: false,
+      isPending: true,
+      deliveries: [],
+      judged: 0,
+    }
     this.messages.set(item.id, message)
     return message
   }
 
   /** Gives whether it has to be tried again. */
-  answered(message: Message, answer: AddAnswer, attempt: number): boolean {
+  answered(message: Message, answer: AddAnswer): boolean {
     if ('outcome' in answer) {
       message.state = 'accepted'
       message.outcome = answer.outcome
       message.acceptedAt = Date.now()
       // what the first attempt made keeps its time
       if (answer.outcome !== 'kept') message.dueAt = answer.dueAt
+      message.isAgain = answer.outcome !== 'kept' && message.mayBeThere
       return false
     }
     message.refusal = answer.error
-    const isSure = attempt === 1 && DEFINITE.has(answer.error)
-    if (isSure) message.state = 'refused'
-    return !isSure
+    if (answer.error === NOT_SENT) return true
+    const isSure = DEFINITE.has(answer.error)
+    if (!isSure) message.mayBeThere = true
+    if (isSure && !message.mayBeThere) message.state = 'refused'
+    return message.state !== 'refused'
   }
 
   claimed(claim: Claim): void {
@@ -167,7 +183,7 @@ export class Books {
       if (message.state === 'refused' && deliveries.length > 0)
         this.#wrong('refused', `${item.id} was refused with ${message.refusal}, and delivered: ${story(message)}`)
       for (const { polledAt } of deliveries) {
-        if (message.dueAt !== undefined && polledAt < message.dueAt)
+        if (message.dueAt !== undefined && polledAt < message.dueAt && !message.isAgain)
           this.#wrong('early', `${item.id} was due at ${message.dueAt}, and delivered at ${polledAt}`)
       }
       this.#judgeCancel(message)
@@ -220,7 +236,9 @@ export class Books {
   #mayComeBack(message: Message, cancel: Span, claimedAt: number): boolean {
     const meets = (span: Span): boolean => cancel.from <= span.to + SLACK_MS && cancel.to >= span.from - SLACK_MS
     if (this.restores.some(meets)) return true
-    if (this.losses.some(({ from, restoredAt }) => meets({ from, to: restoredAt }))) return true
+    // one that was answered before Redis was killed is not among them
+    const isWithin = ({ from, restoredAt }: Loss): boolean => cancel.to >= from && cancel.from <= restoredAt + SLACK_MS
+    if (this.losses.some(isWithin)) return true
     if (message.outcome === 'journalled') {
       const isNear = (at: number): boolean => at >= cancel.from - SLACK_MS && at <= claimedAt + ADOPTED_MS
       if (this.adoptions.some(isNear)) return true
@@ -235,6 +253,9 @@ export class Books {
     const drained = flow.filter((change) => change === 'acknowledged').length
     const all = message.deliveries.filter(isDone).length
     for (const { doneAt, claimedAt } of repeats(message)) {
+      const isAgain = message.isAgain
+      message.isAgain = false
+      if (isAgain) continue
       const loss = this.losses.find(
         // what is handled while a restore is under way can be put back by its page
         ({ back, from, restoredAt }) =>
@@ -264,6 +285,9 @@ export class Books {
     this.problems.push({ wrong, text })
   }
 }
+
+/** What the bench says where there was no process to ask. */
+export const NOT_SENT = 'nobody is there'
 
 /** Errors with which surely nothing was done. */
 const DEFINITE = new Set(['ERR_JOURNAL_FULL', 'ERR_JOURNAL_TOO_LARGE', 'ERR_JOURNAL_ACCESS', 'ERR_INVALID_ARGUMENT'])

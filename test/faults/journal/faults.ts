@@ -103,8 +103,10 @@ const redisFaults: readonly JournalFault[] = [
     place: 'single',
     async fault(bench) {
       const place = single(bench)
+      const cancel = await bench.addForCancel(CROWD)
       const back = Date.now()
       await place.takeSnapshot()
+      await cancel()
       await bench.pause(300, 1_500)
       bench.addAndCancel(CROWD)
       await bench.pause(20, 300)

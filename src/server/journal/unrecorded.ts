@@ -1,0 +1,51 @@
+import type { JournalDatabase, SqlTransaction } from '../database/database.js'
+import { toBytes, toText } from '../database/tables.js'
+import type { AttachedQueue } from './attached-queue.js'
+import type { StoredRawMessage } from './journalled-queue.js'
+import { contentOf, newRow, type Row, type Writers } from './rows.js'
+
+const PAGE = 500
+/** A queue that came back empty a moment ago has few; of one that keeps no changes for another reason, not all are looked at. */
+const MOST = 10_000
+
+/**
+ * What a queue has that began anew and did not record it: what came there, such as dead letters, before a journal saw that it was empty. Only
+ * changes that are recorded come after it, so the queue has to keep its changes already.
+ */
+export async function unrecorded({ queue }: AttachedQueue): Promise<readonly StoredRawMessage[]> {
+  const found: StoredRawMessage[] = []
+  for await (const page of queue.listAllRaw({ pageSize: PAGE })) {
+    found.push(...page)
+    if (found.length >= MOST) break
+  }
+  return found
+}
+
+/** Gives a row to those that have none; in the transaction that begins the generation, so that the changes that follow find it. */
+export async function takeIn(
+  sql: SqlTransaction,
+  { kind }: JournalDatabase,
+  writers: Writers,
+  { key, clock }: AttachedQueue,
+  generation: number,
+  messages: readonly StoredRawMessage[],
+): Promise<void> {
+  for (let from = 0; from < messages.length; from += PAGE) {
+    const some = messages.slice(from, from + PAGE)
+    const ids = some.map(({ id }) => toBytes(id))
+    const query = sql.selectFrom('redelayed_messages').select('id').where('queue', '=', key).where('id', 'in', ids)
+    const known = new Set((await (kind === 'sqlite' ? query : query.forUpdate()).execute()).map(({ id }) => toText(id)))
+    const rows = some.flatMap((message): Row[] =>
+      known.has(message.id)
+        ? []
+        : [
+            {
+              ...newRow(key, message.id, { generation, ms: 0, seq: 0 }, clock.now()),
+              ...contentOf(message),
+              state: 'open',
+            },
+          ],
+    )
+    await writers.whole.write(sql, rows)
+  }
+}
