@@ -56,7 +56,7 @@ async function migrate(flags: Flags): Promise<void> {
 async function prune(flags: Flags): Promise<void> {
   const days = Number(flags.olderThan ?? 7)
   if (!(days >= 0)) throw new RedelayedError('ERR_USAGE', '--older-than takes a number of days')
-  await using journal = await createJournal({ url: journalOf(flags), migrate: false })
+  await using journal = await createJournal({ url: journalOf(flags), migrate: false, background: false })
   const { messages, flow } = await journal.prune(days * DAY_MS)
   console.log(`Removed ${messages} messages that were final and ${flow} changes.`)
 }

@@ -30,8 +30,8 @@ export interface JournalOptions {
   /** How many connections there are to PostgreSQL or MySQL. 2 to 100; default 5. */
   readonly connections?: number | undefined
   /**
-   * Whether the journal follows its queues by itself: reads their changes, and puts back what Redis has lost. False for a tool that only compares
-   * or restores by hand. Default true.
+   * Whether the journal follows its queues by itself: reads their changes, puts back what Redis has lost, and removes what is older than the
+   * retention. False for a tool that only compares or restores by hand. Default true.
    */
   readonly background?: boolean | undefined
 }

@@ -95,10 +95,30 @@ describe('redelayed-server journal', function () {
     expect(out).to.match(/^others "known": priority \(SQL: 5, Redis: 0\)$/m)
   })
 
-  it('removes what was final for long enough', async () => {
-    await cli(['journal', 'migrate', '--journal', url])
-    const { code, out } = await cli(['journal', 'prune', '--journal', url, '--older-than', '30'])
-    expect([code, out]).to.deep.equal([0, 'Removed 0 messages that were final and 0 changes.\n'])
+  it('removes what was final for long enough, and nothing else', async () => {
+    const queue = client.getReliableQueue<string>('pruned')
+    const journal = await createJournal({ url })
+    const mails = await journal.attach(queue)
+    const ids = ['old', 'young', 'open', 'dead']
+    await mails.addMany(ids.map((id) => ({ payload: id, id, delay: HOUR })))
+    for (const id of ['old', 'young']) expect(await mails.cancel(id)).to.equal(true)
+    await mails.drain()
+    await journal.close()
+    const daysAgo = (days: number): number => Date.now() - days * 24 * HOUR
+    const make = (id: string, days: number): Promise<void> =>
+      statement(url, `update redelayed_messages set updated_at = ${daysAgo(days)} where cast(id as text) = '${id}'`)
+    await make('old', 31)
+    await make('young', 29)
+    await make('open', 31)
+    await statement(url, `update redelayed_message_flow set at = ${daysAgo(31)} where cast(id as text) = 'old'`)
+    const prune = (...args: string[]): Promise<Ended> => cli(['journal', 'prune', '--journal', url, ...args])
+
+    const { code, out } = await prune('--older-than', '30')
+    expect([code, out]).to.deep.equal([0, 'Removed 1 messages that were final and 2 changes.\n'])
+    const again = await prune('--older-than', '30')
+    expect([again.code, again.out]).to.deep.equal([0, 'Removed 0 messages that were final and 0 changes.\n'])
+    const byDefault = await prune()
+    expect(byDefault.out, 'seven days').to.equal('Removed 1 messages that were final and 0 changes.\n')
   })
 
   for (const [what, args, code, says] of [
