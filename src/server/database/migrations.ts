@@ -79,6 +79,7 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
           .addColumn('change_ms', number, (column) => column.notNull())
           .addColumn('change_seq', number, (column) => column.notNull())
           .addColumn('reread_until', number, (column) => column.notNull())
+          .addColumn('config', payload)
           .addColumn('repair', 'integer', (column) => column.notNull())
           .addColumn('repair_stage', 'varchar(16)', (column) => column.notNull())
           .addColumn('repair_id', name)

@@ -59,6 +59,8 @@ export interface PositionTable {
   change_seq: number
   /** Entries of the stream until this time can be in the flow table already: Redis went back to before it. */
   reread_until: number
+  /** JSON: the queue's configuration, which Redis can lose, too. */
+  config: Bytes | null
   /** 1 while what Redis lacks is being put back. */
   repair: number
   /** How far that is. */

@@ -138,7 +138,7 @@ function restored(journal: Journal, name: string): Promise<void> {
   journal.on('forgotten', (queue) => queue === name && say('The journal notices that Redis has forgotten.'))
   journal.on('restoring', ({ queue, stage, checked, total, perSecond, left }) => {
     if (queue === name && stage === 'open')
-      live(`${checked} of ${total} back, ${perSecond} a second, ${(left / 1000).toFixed(1)} s left`)
+      live(`${checked} of ${total ?? 'many'} back, ${perSecond} a second, ${((left ?? 0) / 1000).toFixed(1)} s left`)
   })
   return new Promise((resolve) => journal.on('restored', (queue) => queue === name && resolve()))
 }

@@ -1,6 +1,7 @@
 import { AddManyError, ConnectionError, InvalidArgumentError, type RedelayedError } from 'redelayed'
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
+import { JournalError } from '../errors.js'
 import { checkItem, type AcceptItem } from './accept-item.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
@@ -38,6 +39,8 @@ export interface AcceptPoints {
 }
 
 const MOST_JOBS = 500
+/** After this share of the time until another instance may add a message, the answer of Redis is not waited for. */
+const ADD_SHARE = 0.9
 const IDS = 500
 const NO_STAMP = { generation: 0, ms: 0, seq: 0 }
 
@@ -52,6 +55,7 @@ export class Accepter {
   /** Rows that Redis refused, which SQL does not know yet. */
   readonly #refused = new Set<Row>()
   readonly #calls = new Set<Promise<unknown>>()
+  #isClosed = false
 
   constructor(
     database: JournalDatabase,
@@ -69,13 +73,20 @@ export class Accepter {
 
   /** One result or error per message, in order. */
   async accept<T>(attached: AttachedQueue<T>, items: readonly AcceptItem<T>[]): Promise<(Accepted | RedelayedError)[]> {
+    if (this.#isClosed) throw new JournalError('ERR_JOURNAL_CLOSED', 'the journal was closed')
     const call = this.#accept(attached, items)
     this.#calls.add(call)
     try {
       return await call
     } finally {
       this.#calls.delete(call)
+      attached.wake()
     }
+  }
+
+  /** From now on nothing is accepted. */
+  close(): void {
+    this.#isClosed = true
   }
 
   /** Resolves when no call is under way. */
@@ -100,7 +111,7 @@ export class Accepter {
     // So late another instance may have added the messages by now, and a consumer may have handled them.
     if (performance.now() - startedAt > this.#adoptAfterMs / 2)
       return pending.map((each) => accepted(each, 'journalled'))
-    const results = await this.#add(attached, pending)
+    const results = await this.#add(attached, pending, startedAt + this.#adoptAfterMs * ADD_SHARE - performance.now())
     await this.#points.afterAdd?.()
     return results
   }
@@ -125,7 +136,9 @@ export class Accepter {
     for (const { row, isDrawn } of all) {
       if (isDrawn) continue
       const queue = toText(row.queue)
-      byQueue.set(queue, [...(byQueue.get(queue) ?? []), Buffer.from(row.id)])
+      const ids = byQueue.get(queue)
+      if (ids === undefined) byQueue.set(queue, [Buffer.from(row.id)])
+      else ids.push(Buffer.from(row.id))
     }
     const known = new Map<string, boolean>()
     for (const [queue, ids] of byQueue) {
@@ -142,8 +155,14 @@ export class Accepter {
     return known
   }
 
-  async #add<T>(attached: AttachedQueue<T>, pending: readonly Pending<T>[]): Promise<(Accepted | RedelayedError)[]> {
-    const outcomes = await addAll(attached, pending)
+  async #add<T>(
+    attached: AttachedQueue<T>,
+    pending: readonly Pending<T>[],
+    withinMs: number,
+  ): Promise<(Accepted | RedelayedError)[]> {
+    const outcomes = await within(withinMs, addAll(attached, pending), () =>
+      pending.map(() => new ConnectionError('Redis has not answered in time', 'unknown')),
+    )
     const results: (Accepted | RedelayedError)[] = []
     const refused: Row[] = []
     const other: Pending<T>[] = []
@@ -229,8 +248,11 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
   checkItem(item, at)
   const now = clock.now()
   const { id = drawId(), delay, date, priority = 0, headers, deliveryLimit } = item
-  const timeToLive = item.timeToLive ?? defaults.timeToLive
-  const dueAt = date === undefined ? now + (delay ?? defaults.delay) : Math.max(now, date.getTime())
+  const needsDefaults = item.timeToLive === undefined || (date === undefined && delay === undefined)
+  if ((defaults === undefined && needsDefaults) || (date === undefined && !clock.isKnown)) throw unknownYet()
+  const timeToLive = item.timeToLive ?? defaults?.timeToLive
+  const dueAt =
+    date === undefined ? now + (delay ?? defaults?.delay ?? 0) : Math.max(clock.isKnown ? now : 0, date.getTime())
   if (!Number.isSafeInteger(dueAt + (timeToLive ?? 0)))
     throw new InvalidArgumentError(`items[${at}].delay and timeToLive`, 'a time of at most 2^53-1 ms', delay)
   const row: Row = {
@@ -244,6 +266,24 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
   }
   const exact = { ...item, id, date: new Date(dueAt), delay: undefined, timeToLive }
   return { item: exact, row, isDrawn: item.id === undefined, isNew: true }
+}
+
+/** A guess could be too early, or drop a message that is to stay. */
+function unknownYet(): ConnectionError {
+  const what = 'until it has, only messages with a date are accepted'
+  const how = 'and with a timeToLive where the journal does not know the settings of the queue'
+  return new ConnectionError(`Redis has not answered since the queue was attached: ${what}, ${how}`, 'not-applied')
+}
+
+/** What `action` results in, or, where that takes longer, what `late` says. */
+async function within<R>(ms: number, action: Promise<R>, late: () => R): Promise<R> {
+  let timer: NodeJS.Timeout | undefined
+  const isLate = new Promise<R>((resolve) => (timer = setTimeout(() => resolve(late()), Math.max(0, ms))))
+  try {
+    return await Promise.race([action, isLate])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 async function addAll<T>(

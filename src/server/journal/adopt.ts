@@ -1,8 +1,10 @@
+import { sql as raw } from 'kysely'
 import type { JournalDatabase } from '../database/database.js'
 import type { Bytes } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
+import { thatFit } from './row-pages.js'
 import { messageOf, type Row, type Writers } from './rows.js'
 import { takeOver } from './take-over.js'
 
@@ -18,21 +20,25 @@ export async function adopt(
   writers: Writers,
   drain: Drain,
   attached: AttachedQueue,
-  { olderThanMs, onBadRow }: { readonly olderThanMs: number; readonly onBadRow: OnBadRow },
+  {
+    olderThanMs,
+    onBadRow,
+    signal,
+  }: { readonly olderThanMs: number; readonly onBadRow: OnBadRow; readonly signal?: AbortSignal | undefined },
 ): Promise<number> {
   const before = attached.clock.now() - olderThanMs
   let count = 0
   for (;;) {
     if (!(await isAnyLeft(database, attached.key, before))) return count
-    if ((await drain.run(attached)).hasForgotten) return count
-    const rows = await claim(database, attached, before)
+    if ((await drain.run(attached, { signal })).hasForgotten) return count
+    const { rows, isEnd } = await claim(database, attached, before)
     const outcomes = await restoreRows(attached.queue, rows.map(messageOf), onBadRow)
     const present = rows.filter((_, at) => outcomes[at] === 'present')
     await takeOver(database, writers, attached, present)
     count += outcomes.filter((outcome) => outcome === 'restored').length
-    if (rows.length < PAGE) break
+    if (isEnd) break
   }
-  await drain.run(attached)
+  await drain.run(attached, { signal })
   return count
 }
 
@@ -51,29 +57,35 @@ async function isAnyLeft(database: JournalDatabase, queue: Bytes, before: number
 }
 
 /** A row that was claimed is young again: who finds it next waits as long as for one that was just accepted. */
-function claim(database: JournalDatabase, { key, clock }: AttachedQueue, before: number): Promise<Row[]> {
+function claim(
+  database: JournalDatabase,
+  { key, clock }: AttachedQueue,
+  before: number,
+): Promise<{ readonly rows: Row[]; readonly isEnd: boolean }> {
   return database.transaction(async (sql) => {
     const query = sql
       .selectFrom('redelayed_messages')
-      .selectAll()
+      .select(['id', raw<number>`length(payload)`.as('bytes')])
       .where('queue', '=', key)
       .where('state', '=', 'accepted')
       .where('updated_at', '<', before)
       .orderBy('updated_at')
       .limit(PAGE)
-    const rows = await (database.kind === 'sqlite' ? query : query.forUpdate()).execute()
-    if (rows.length > 0) {
-      await sql
-        .updateTable('redelayed_messages')
-        .set({ updated_at: clock.now() })
-        .where('queue', '=', key)
-        .where(
-          'id',
-          'in',
-          rows.map(({ id }) => id),
-        )
-        .execute()
-    }
-    return rows
+    const found = await (database.kind === 'sqlite' ? query : query.forUpdate()).execute()
+    const ids = thatFit(found).map(({ id }) => id)
+    if (ids.length === 0) return { rows: [], isEnd: true }
+    const rows = await sql
+      .selectFrom('redelayed_messages')
+      .selectAll()
+      .where('queue', '=', key)
+      .where('id', 'in', ids)
+      .execute()
+    await sql
+      .updateTable('redelayed_messages')
+      .set({ updated_at: clock.now() })
+      .where('queue', '=', key)
+      .where('id', 'in', ids)
+      .execute()
+    return { rows, isEnd: found.length < PAGE && ids.length === found.length }
   })
 }

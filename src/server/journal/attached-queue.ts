@@ -1,3 +1,4 @@
+import type { ReliableQueueConfig } from 'redelayed'
 import type { Bytes } from '../database/tables.js'
 import { toBytes } from '../database/tables.js'
 import type { JournalledQueue } from './journalled-queue.js'
@@ -6,13 +7,22 @@ import { QueueClock } from './queue-clock.js'
 /** The group of the journal in each queue's change stream. */
 export const JOURNAL_GROUP = 'journal'
 
+interface Defaults {
+  readonly delay: number
+  readonly timeToLive: number | undefined
+}
+
 /** A queue whose messages the journal has. */
 export class AttachedQueue<T = unknown> {
   readonly queue: JournalledQueue<T>
   /** Its name as the tables have it. */
   readonly key: Bytes
   readonly clock: QueueClock
-  #defaults: { readonly delay: number; readonly timeToLive: number | undefined } = { delay: 0, timeToLive: undefined }
+  /** Has the queue's changes looked for soon. */
+  wake: () => void = () => undefined
+  /** Its journal has let go of it. */
+  isDetached = false
+  #defaults: Defaults | undefined
 
   /** Whether messages come here with the failures of another queue, which the change stream does not say. */
   readonly isForDeadLetters: boolean
@@ -30,8 +40,8 @@ export class AttachedQueue<T = unknown> {
     this.clock = new QueueClock(() => queue.now())
   }
 
-  /** What messages get that say nothing of their own. */
-  get defaults(): { readonly delay: number; readonly timeToLive: number | undefined } {
+  /** What messages get that say nothing of their own; `undefined` while neither Redis nor SQL has said it. */
+  get defaults(): Defaults | undefined {
     return this.#defaults
   }
 
@@ -41,10 +51,16 @@ export class AttachedQueue<T = unknown> {
     if (changes) await this.queue.keepChanges(JOURNAL_GROUP)
   }
 
-  /** Asks Redis for its clock and the queue's configuration. */
-  async refresh(): Promise<void> {
+  /** Asks Redis for its clock and the queue's configuration, which it resolves with. */
+  async refresh(): Promise<ReliableQueueConfig> {
     await this.clock.refresh()
-    const { delay, timeToLive } = await this.queue.getConfig()
+    const config = await this.queue.getConfig()
+    // a Redis that has lost everything has lost this, too, until the journal has seen it
+    if (config.changes || this.#defaults === undefined) this.configured(config)
+    return config
+  }
+
+  configured({ delay, timeToLive }: ReliableQueueConfig): void {
     this.#defaults = { delay: delay ?? 0, timeToLive: timeToLive ?? undefined }
   }
 }

@@ -1,9 +1,10 @@
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
-import { toBytes, toText, EMPTY } from '../database/tables.js'
+import { toBytes, toText, EMPTY, type Bytes } from '../database/tables.js'
 import { applyChange, isNewer, type ChangeTime, type Draft } from './apply-change.js'
 import { JOURNAL_GROUP, type AttachedQueue } from './attached-queue.js'
 import type { ChangeReading, JournalBatch, JournalChange } from './journalled-queue.js'
 import { idParts, type Position, type Positions } from './positions.js'
+import { QueueConfigs } from './queue-configs.js'
 import { MOST_CLIENT, Reread } from './reread.js'
 import { contentOf, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
 import { takeIn, unrecorded } from './unrecorded.js'
@@ -12,6 +13,10 @@ import { takeIn, unrecorded } from './unrecorded.js'
 const PAGE = 200
 /** So many ids stand in one condition. */
 const IDS = 500
+/** So many messages whose contents the stream does not say are asked for together: each can have 16 MiB. */
+const ASKED = 25
+/** So many rows are cleared by one statement. */
+const CLEARED = 1_000
 
 /** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
@@ -29,8 +34,12 @@ export class Drain {
   readonly #writers: Writers
   readonly #reread: Reread
   readonly #queues = new Map<string, AttachedQueue>()
+  readonly #configs: QueueConfigs
+  /** Where each stream was last read to its end. */
+  readonly #ends = new Map<string, Position>()
 
-  constructor(database: JournalDatabase, positions: Positions, writers: Writers) {
+  constructor(database: JournalDatabase, positions: Positions, writers: Writers, configs = new QueueConfigs(database)) {
+    this.#configs = configs
     this.#reread = new Reread()
     this.#database = database
     this.#positions = positions
@@ -42,29 +51,55 @@ export class Drain {
     this.#queues.set(attached.queue.name, attached)
   }
 
-  /** Until the end of the stream, or for so many pages. */
-  async run(attached: AttachedQueue, pages = Infinity): Promise<Drained> {
-    const { changes, hasForgotten } = await this.#run(attached, pages, new Map())
+  remove({ queue }: AttachedQueue): void {
+    this.#queues.delete(queue.name)
+    this.#ends.delete(queue.name)
+  }
+
+  /** Whether there is anything behind the end that this process knows, or something has happened to the stream; by Redis alone. */
+  async hasNews({ queue }: AttachedQueue): Promise<boolean> {
+    const end = this.#ends.get(queue.name)
+    if (end === undefined) return true
+    const { status, epoch, batches } = await queue.readChanges(end, 1)
+    return status !== 'ok' || epoch !== end.epoch || batches.length > 0
+  }
+
+  /** Until the end of the stream, or for so many pages. @throws the reason of `signal` */
+  async run(
+    attached: AttachedQueue,
+    { pages = Infinity, signal }: { readonly pages?: number; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<Drained> {
+    const { changes, hasForgotten } = await this.#run(attached, pages, new Map(), signal)
     return { changes, hasForgotten }
   }
 
   /** `waiting`: the queues that this one is drained for, and the time of the first entry that SQL does not have of each. */
-  async #run(attached: AttachedQueue, pages: number, waiting: ReadonlyMap<AttachedQueue, number>): Promise<RunResult> {
+  async #run(
+    attached: AttachedQueue,
+    pages: number,
+    waiting: ReadonlyMap<AttachedQueue, number>,
+    signal: AbortSignal | undefined,
+  ): Promise<RunResult> {
     let changes = 0
     for (let page = 0; page < pages; page++) {
+      signal?.throwIfAborted()
       const position = await this.#positions.load(attached.key)
       const { status, epoch, batches: read } = await attached.queue.readChanges(position, PAGE)
       if (status !== 'ok') {
         if (await this.#begin(attached, position, status)) return { changes, hasForgotten: true, until: -Infinity }
         continue
       }
-      const cut = await this.#followMoves(attached, read, waiting)
+      const cut = await this.#followMoves(attached, read, waiting, signal)
       if (cut === 'again') continue
-      const batches = read.slice(0, cut)
+      const batches = upToClear(read.slice(0, cut))
       if (read.length > 0 && batches.length === 0) return { changes, hasForgotten: false, until: timeOf(read[0]) }
       const id = batches.at(-1)?.position.id
       // The epoch is that of the queue when the page was read: what comes after the page belongs to it, or another one has begun.
-      if (id === undefined && position.epoch === epoch) break
+      if (id === undefined && position.epoch === epoch) {
+        this.#ends.set(attached.queue.name, position)
+        break
+      }
+      await this.#clear(attached, position.generation, batches[0], signal)
       if (await this.#write(attached, position, { epoch, id: id ?? position.id }, batches)) {
         changes += batches.reduce((sum, batch) => sum + batch.changes.length, 0)
         if (id !== undefined) await attached.queue.releaseChanges(JOURNAL_GROUP, id)
@@ -81,13 +116,14 @@ export class Drain {
     attached: AttachedQueue,
     batches: readonly JournalBatch[],
     waiting: ReadonlyMap<AttachedQueue, number>,
+    signal: AbortSignal | undefined,
   ): Promise<number | 'again'> {
     const targets = batches.map(({ changes }) => new Set(changes.flatMap((change) => this.#targetOf(attached, change))))
     const until = new Map(waiting)
     const nested = new Map(waiting).set(attached, timeOf(batches[0]))
     for (const target of new Set(targets.flatMap((some) => [...some]))) {
       if (nested.has(target)) continue
-      const drained = await this.#run(target, Infinity, nested)
+      const drained = await this.#run(target, Infinity, nested, signal)
       // it has begun anew: what was read here can be of the time before
       if (drained.hasForgotten) return 'again'
       until.set(target, drained.until)
@@ -109,8 +145,9 @@ export class Drain {
   /** Resolves with whether Redis has forgotten something. */
   async #begin(attached: AttachedQueue, position: Position, status: ChangeReading['status']): Promise<boolean> {
     // no message dies before its dead letter is recorded
-    await attached.deadLetters?.queue.keepChanges(JOURNAL_GROUP)
-    await attached.queue.keepChanges(JOURNAL_GROUP)
+    const { deadLetters } = attached
+    if (deadLetters) await deadLetters.queue.keepChanges(JOURNAL_GROUP, await this.#configs.load(deadLetters.key))
+    await attached.queue.keepChanges(JOURNAL_GROUP, await this.#configs.load(attached.key))
     const isNew = status === 'off' && position.epoch === null && position.id === '0-0'
     if (isNew && !(await this.#knowsAny(attached))) return false
     const beganAnew = status === 'off' || status === 'epoch'
@@ -143,7 +180,7 @@ export class Drain {
       const known = await this.#rowsOf(sql, attached, [...ids])
       const drafts = new Map<string, Draft>()
       for (const [id, row] of known) drafts.set(id, { row, content: 'kept' })
-      for (const batch of batches) await this.#apply(sql, attached, position.generation, batch, drafts)
+      for (const batch of batches) this.#apply(attached, position.generation, batch, drafts)
       const touched = [...drafts].filter(([id, { row }]) => row !== known.get(id))
       await this.#writeDrafts(sql, attached, known, touched)
       await this.#writers.flow.write(sql, flowOf(attached, batches))
@@ -151,17 +188,16 @@ export class Drain {
     })
   }
 
-  async #apply(
-    sql: SqlTransaction,
+  #apply(
     attached: AttachedQueue,
     generation: number,
     { position, at, changes }: JournalBatch,
     drafts: Map<string, Draft>,
-  ): Promise<void> {
+  ): void {
     const time: ChangeTime = { ...idParts(position.id), generation, at }
     for (const change of changes) {
       if (change.change === 'cleared') {
-        await this.#clear(sql, attached, time, drafts)
+        clearDrafts(drafts, time)
         continue
       }
       const draft = applyChange(attached.key, drafts.get(change.id), change, time)
@@ -169,29 +205,54 @@ export class Drain {
     }
   }
 
-  /** All messages that Redis had went. */
+  /**
+   * All messages that Redis had went. There can be millions: their rows are written before the entry is, some at a time. What is interrupted is
+   * done again with the entry, as nothing that came after it is touched.
+   */
   async #clear(
-    sql: SqlTransaction,
     { key }: AttachedQueue,
-    time: ChangeTime,
-    drafts: Map<string, Draft>,
+    generation: number,
+    batch: JournalBatch | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<void> {
-    const removed = {
-      state: 'removed' as const,
-      updated_at: time.at,
-      generation: time.generation,
-      change_ms: time.ms,
-      change_seq: time.seq,
-    }
-    await sql
-      .updateTable('redelayed_messages')
-      .set(removed)
-      .where('queue', '=', key)
-      .where('state', '=', 'open')
-      .execute()
-    for (const [id, draft] of drafts) {
-      if (draft.row.state === 'open' && !isNewer(draft.row, time))
-        drafts.set(id, { ...draft, row: { ...draft.row, ...removed } })
+    if (batch === undefined || !hasClear(batch)) return
+    const time = { ...idParts(batch.position.id), generation, at: batch.at }
+    for (let after: Bytes | null = null; ;) {
+      signal?.throwIfAborted()
+      const rows: readonly { id: Bytes }[] = await this.#database.run((sql) => {
+        const query = sql
+          .selectFrom('redelayed_messages')
+          .select('id')
+          .where('queue', '=', key)
+          .where('state', '=', 'open')
+          .orderBy('id')
+          .limit(CLEARED)
+        return (after === null ? query : query.where('id', '>', after)).execute()
+      })
+      const ids = rows.map(({ id }) => id)
+      if (ids.length > 0)
+        await this.#database.run((sql) =>
+          sql
+            .updateTable('redelayed_messages')
+            .set(removedAt(time))
+            .where('queue', '=', key)
+            .where('id', 'in', ids)
+            .where('state', '=', 'open')
+            .where((is) =>
+              is.or([
+                is('generation', '<', generation),
+                is.and([is('generation', '=', generation), is('change_ms', '<', time.ms)]),
+                is.and([
+                  is('generation', '=', generation),
+                  is('change_ms', '=', time.ms),
+                  is('change_seq', '<', time.seq),
+                ]),
+              ]),
+            )
+            .execute(),
+        )
+      after = ids.at(-1) ?? null
+      if (ids.length < CLEARED) return
     }
   }
 
@@ -219,18 +280,43 @@ export class Drain {
     const whole = drafts.filter(([, { content }]) => content === 'own').map(([, { row }]) => row)
     const states = drafts.filter(([, { content }]) => content === 'kept').map(([, { row }]) => row)
     const missing = drafts.filter(([, { content }]) => content === 'missing')
-    if (missing.length > 0) {
-      const messages = await attached.queue.getAllRaw(missing.map(([id]) => id))
-      missing.forEach(([id, { row }], at) => {
+    for (let from = 0; from < missing.length; from += ASKED) {
+      const some = missing.slice(from, from + ASKED)
+      const found: Row[] = []
+      const messages = await attached.queue.getAllRaw(some.map(([id]) => id))
+      some.forEach(([id, { row }], at) => {
         const message = messages[at]
         // without a payload there is nothing to make the message of; that it is gone from Redis says that it needs none
-        if (message !== null && message !== undefined) whole.push({ ...row, ...pick(contentOf(message)) })
+        if (message !== null && message !== undefined) found.push({ ...row, ...pick(contentOf(message)) })
         else if (known.has(id)) states.push(row)
       })
+      if (attached.isForDeadLetters) await addFailures(attached, known, found)
+      await this.#writers.whole.write(sql, found)
     }
     if (attached.isForDeadLetters) await addFailures(attached, known, whole)
     await this.#writers.whole.write(sql, whole)
     await this.#writers.states.write(sql, states)
+  }
+}
+
+function hasClear({ changes }: JournalBatch): boolean {
+  return changes.some(({ change }) => change === 'cleared')
+}
+
+/** An entry by which all messages went stands alone: what is before it is written first. */
+function upToClear(batches: readonly JournalBatch[]): readonly JournalBatch[] {
+  const at = batches.findIndex(hasClear)
+  return at < 0 ? batches : batches.slice(0, Math.max(1, at))
+}
+
+function removedAt({ at, generation, ms, seq }: ChangeTime): Partial<Row> {
+  return { state: 'removed', updated_at: at, generation, change_ms: ms, change_seq: seq }
+}
+
+function clearDrafts(drafts: Map<string, Draft>, time: ChangeTime): void {
+  for (const [id, draft] of drafts) {
+    if (draft.row.state === 'open' && !isNewer(draft.row, time))
+      drafts.set(id, { ...draft, row: { ...draft.row, ...removedAt(time) } })
   }
 }
 

@@ -72,11 +72,14 @@ export class JournalQueue<T> {
       if ((item as AddItem<T>).deduplicate !== undefined)
         throw new InvalidArgumentError(`items[${at}].deduplicate`, 'none: a journal knows messages by their ids', {})
     }
+    if (this.#attached.isDetached)
+      throw new JournalError('ERR_JOURNAL_CLOSED', 'the queue was detached from its journal')
     if (this.#mode === 'sync' && this.#parts !== undefined) return this.#parts.accepter.accept(this.#attached, list)
     const { queue, clock, defaults } = this.#attached
     const added = await queue.addMany(list, { existing: 'keep' })
+    this.#attached.wake()
     return added.map(({ id, outcome }, at) => {
-      const { date, delay = defaults.delay } = list[at] ?? {}
+      const { date, delay = defaults?.delay ?? 0 } = list[at] ?? {}
       return { id, outcome: outcome === 'kept' ? 'kept' : 'added', dueAt: date?.getTime() ?? clock.now() + delay }
     })
   }

@@ -7,18 +7,23 @@ import {
   type JournalSettings,
 } from '../config/journal-options.js'
 import { JournalDatabase } from '../database/database.js'
+import { toBytes } from '../database/tables.js'
+import { JournalError } from '../errors.js'
 import { Accepter, type AcceptPoints } from './accepter.js'
-import { adopt } from './adopt.js'
 import { AttachedQueue } from './attached-queue.js'
 import { Drain } from './drain.js'
+import { Follow, type FollowEvents, type FollowParts } from './follow.js'
+import { forgetQueue } from './forget-queue.js'
 import { JournalQueue } from './journal-queue.js'
 import type { JournalledQueue } from './journalled-queue.js'
+import { atMost } from './pause.js'
 import { Positions } from './positions.js'
 import { prune, type Pruned } from './prune.js'
+import { QueueConfigs } from './queue-configs.js'
 import { asJournalled } from './reliable.js'
 import { Repair, type RepairPoints, type RestoreProgress } from './repair.js'
 import type { OnBadRow } from './restore-rows.js'
-import { writersOf, type Writers } from './rows.js'
+import { writersOf } from './rows.js'
 import { ShardedJournalQueue } from './sharded-journal-queue.js'
 import { Watch } from './watch.js'
 
@@ -41,14 +46,14 @@ export type FaultPoints = AcceptPoints & RepairPoints
 /** How long after a look at the change stream the next one comes. */
 const DRAIN_MS = 100
 const PRUNE_MS = 60_000
+/** So long an end waits for what is under way, and then for the connections. */
+const CLOSE_MS = 10_000
 
-/** The parts that need a database. */
-interface Parts {
-  readonly database: JournalDatabase
-  readonly drain: Drain
-  readonly accepter: Accepter
-  readonly repair: Repair
-  readonly writers: Writers
+/** A queue that is attached. */
+interface Attachment {
+  readonly attached: AttachedQueue
+  readonly handle: Promise<JournalQueue<never>>
+  watch?: Watch
 }
 
 /**
@@ -57,10 +62,11 @@ interface Parts {
 export class Journal extends EventEmitter<JournalEvents> {
   readonly mode: JournalMode
   readonly #settings: JournalSettings
-  readonly #parts: Parts | undefined
-  readonly #queues = new Map<string, Promise<JournalQueue<never>>>()
-  readonly #watches: Watch[] = []
+  readonly #parts: FollowParts | undefined
+  readonly #queues = new Map<string, Attachment>()
   readonly #pruning: Watch | undefined
+  readonly #stop = new AbortController()
+  #closed: Promise<void> | undefined
 
   /** @internal */
   constructor(settings: JournalSettings, database: JournalDatabase | undefined, points: FaultPoints) {
@@ -70,9 +76,12 @@ export class Journal extends EventEmitter<JournalEvents> {
     if (database === undefined) return
     const positions = new Positions(database)
     const writers = writersOf(database)
-    const drain = new Drain(database, positions, writers)
+    const configs = new QueueConfigs(database)
+    const drain = new Drain(database, positions, writers, configs)
     this.#parts = {
       database,
+      positions,
+      configs,
       drain,
       accepter: new Accepter(database, writers, drain, { ...settings, points }),
       repair: new Repair(database, positions, drain, {
@@ -83,8 +92,12 @@ export class Journal extends EventEmitter<JournalEvents> {
       }),
       writers,
     }
+    if (!settings.background) return
     this.#pruning = new Watch(
-      async () => void (await this.prune()),
+      async () => {
+        await this.prune()
+        return 'nothing'
+      },
       PRUNE_MS,
       (error) => this.#report(error, ''),
     )
@@ -104,7 +117,7 @@ export class Journal extends EventEmitter<JournalEvents> {
       return new ShardedJournalQueue(queue, await Promise.all(queue.shards.map((shard) => this.attach(shard))))
     }
     const known = this.#queues.get(queue.name)
-    if (known !== undefined) return known as Promise<JournalQueue<unknown>> as Promise<JournalQueue<T>>
+    if (known !== undefined) return known.handle as Promise<JournalQueue<unknown>> as Promise<JournalQueue<T>>
     if (!('deadLetters' in queue)) return this.#add(new AttachedQueue(queue))
     const deadLetters = new AttachedQueue(asJournalled(queue.deadLetters), { isForDeadLetters: true })
     const attached = new AttachedQueue(asJournalled(queue), { deadLetters })
@@ -115,15 +128,62 @@ export class Journal extends EventEmitter<JournalEvents> {
   /** Removes what became final longer ago than the retention, and the changes of that time. */
   async prune(olderThanMs = this.#settings.retentionMs): Promise<Pruned> {
     if (this.#parts === undefined) return { messages: 0, flow: 0 }
-    return prune(this.#parts.database, Date.now() - olderThanMs)
+    return prune(this.#parts.database, Date.now() - olderThanMs, this.#stop.signal)
   }
 
-  /** Ends what runs in the background and closes the database. The queues stay open. */
-  async close(): Promise<void> {
-    await Promise.allSettled(this.#queues.values())
-    await Promise.all([this.#pruning?.stop(), ...this.#watches.map((watch) => watch.stop())])
+  /**
+   * Lets go of a queue and of its dead letters: this process follows them no more, and adds nothing through what `attach` resolved with. What SQL
+   * has of them stays, unless `forget` says that the queue is gone for good. Redis goes on keeping the queue's changes, for the other processes
+   * that have it attached and for the next `attach`; without any, turn them off with `setConfig({ changes: false })`.
+   *
+   * @throws JournalError what is to be forgotten could not be removed
+   *
+   * @example
+   * ```ts
+   * await journal.detach(client.getReliableQueue('mails'))
+   * ```
+   */
+  async detach<T>(
+    queue: ReliableQueue<T> | JournalledQueue<T> | ShardedReliableQueue<T>,
+    { forget = false }: { readonly forget?: boolean } = {},
+  ): Promise<void> {
+    const names =
+      'shardCount' in queue
+        ? queue.shards.flatMap((shard) => [shard.name, shard.deadLetters.name])
+        : [queue.name, ...('deadLetters' in queue ? [queue.deadLetters.name] : [])]
+    const found = names.flatMap((name) => this.#queues.get(name) ?? [])
+    for (const name of names) this.#queues.delete(name)
+    for (const { attached } of found) {
+      attached.isDetached = true
+      this.#parts?.drain.remove(attached)
+    }
+    await Promise.allSettled(found.map(({ handle }) => handle))
+    await Promise.all(found.map(async ({ watch }) => watch?.stop()))
+    if (forget && this.#parts !== undefined)
+      for (const name of names) await forgetQueue(this.#parts.database, toBytes(name), this.#stop.signal)
+  }
+
+  /**
+   * Ends what runs in the background and closes the database. The queues stay open. It waits for what is under way, but not for a server that
+   * does not answer: what was not finished then goes on in the next process.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    this.#stop.abort(new JournalError('ERR_JOURNAL_CLOSED', 'the journal was closed'))
+    this.#parts?.accepter.close()
+    await atMost(CLOSE_MS, this.#ended())
+    await atMost(CLOSE_MS, this.#parts?.database.close())
+  }
+
+  async #ended(): Promise<void> {
+    const all = [...this.#queues.values()]
+    await Promise.allSettled(all.map(({ handle }) => handle))
+    await Promise.all([this.#pruning?.stop(), ...all.map(({ watch }) => watch?.stop())])
     await this.#parts?.accepter.idle()
-    await this.#parts?.database.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -132,7 +192,8 @@ export class Journal extends EventEmitter<JournalEvents> {
 
   #add<T>(attached: AttachedQueue<T>): Promise<JournalQueue<T>> {
     const handle = this.#attach(attached)
-    this.#queues.set(attached.queue.name, handle as Promise<JournalQueue<never>>)
+    const one = attached as AttachedQueue
+    this.#queues.set(attached.queue.name, { attached: one, handle: handle as Promise<JournalQueue<never>> })
     return handle
   }
 
@@ -142,55 +203,33 @@ export class Journal extends EventEmitter<JournalEvents> {
     const handle = new JournalQueue(attached, this.mode, parts)
     if (parts === undefined) return handle
     parts.drain.add(attached)
-    let sweptAt = -Infinity
-    let isPrepared = false
-    const prepare = async (): Promise<void> => {
-      await attached.refresh()
-      await attached.prepare()
-      await this.#drain(attached, parts, 2) // as many as turning the changes on takes
-      isPrepared = true
-    }
-    const step = async (): Promise<void> => {
-      if (!isPrepared) await prepare()
-      await this.#catchUp(attached, parts)
-      if (performance.now() - sweptAt < this.#settings.sweepMs) return
-      await this.#sweep(attached, parts)
-      sweptAt = performance.now()
-    }
+    const report = (error: unknown): void => this.#report(error, queue.name)
+    // from before Redis lost it, or while Redis does not answer
+    const known = await parts.configs.load(attached.key).catch(report)
+    if (known) attached.configured(known)
     if (!this.#settings.background) {
       await attached.refresh()
       return handle
     }
-    await prepare().catch((error: unknown) => this.#report(error, queue.name))
-    this.#watches.push(new Watch(step, DRAIN_MS, (error) => this.#report(error, queue.name)))
+    const follow = new Follow(attached, parts, this.#settings, this.#said)
+    await follow.prepare(this.#stop.signal).catch(report)
+    const attachment = this.#queues.get(queue.name)
+    if (this.#stop.signal.aborted || attachment?.attached !== attached) return handle
+    const watch = new Watch((signal) => follow.step(signal), DRAIN_MS, report)
+    attached.wake = () => watch.wake()
+    attachment.watch = watch
     return handle
   }
 
-  /** Reads the change stream, and puts back what Redis has forgotten. */
-  async #catchUp<T>(attached: AttachedQueue<T>, parts: Parts): Promise<void> {
-    const { repair, database } = parts
-    const one = attached as AttachedQueue
-    const { name } = attached.queue
-    await this.#drain(attached, parts)
-    if (!(await new Positions(database).load(attached.key)).isRepairing) return
-    const isDone = await repair.run(one, { onProgress: (progress) => this.emit('restoring', progress) })
-    if (isDone) this.emit('restored', name)
-  }
-
-  async #drain<T>(attached: AttachedQueue<T>, { drain }: Parts, pages?: number): Promise<void> {
-    const { hasForgotten } = await drain.run(attached, pages)
-    if (hasForgotten) this.emit('forgotten', attached.queue.name)
-  }
-
-  async #sweep<T>(attached: AttachedQueue<T>, { database, writers, drain, accepter }: Parts): Promise<void> {
-    await accepter.retryRefusals()
-    await attached.refresh()
-    const how = { olderThanMs: this.#settings.adoptAfterMs, onBadRow: this.#onBadRow }
-    const count = await adopt(database, writers, drain, attached, how)
-    if (count > 0) this.emit('adopted', attached.queue.name, count)
-  }
-
   readonly #onBadRow: OnBadRow = (error, queue) => this.#report(error, queue)
+
+  readonly #said: FollowEvents = {
+    forgotten: (queue) => this.emit('forgotten', queue),
+    restoring: (progress) => this.emit('restoring', progress),
+    restored: (queue) => this.emit('restored', queue),
+    adopted: (queue, count) => this.emit('adopted', queue, count),
+    badRow: this.#onBadRow,
+  }
 
   /** Without a listener an error in the background is no reason to end the process. */
   #report(error: unknown, queue: string): void {

@@ -145,6 +145,7 @@ export class Positions {
       change_ms: 0,
       change_seq: 0,
       reread_until: 0,
+      config: null,
       repair: 0,
       repair_stage: 'open',
       repair_id: null,

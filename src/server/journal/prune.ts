@@ -37,7 +37,9 @@ function pruneMessages(database: JournalDatabase, before: number): Promise<numbe
     const byQueue = new Map<string, typeof rows>()
     for (const row of rows) {
       const name = toText(row.queue)
-      byQueue.set(name, [...(byQueue.get(name) ?? []), row])
+      const some = byQueue.get(name)
+      if (some === undefined) byQueue.set(name, [row])
+      else some.push(row)
     }
     for (const [queue, some] of byQueue) {
       await sql

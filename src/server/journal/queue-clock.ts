@@ -1,15 +1,31 @@
+/** A measurement that took longer says too little where there is another one. */
+const MOST_ROUND_TRIP_MS = 250
+/** After so long without a better one, any measurement is taken. */
+const OLD_MS = 60_000
+
 /** The clock of Redis as this process knows it: never behind the real one, so that nothing is due too early. */
 export class QueueClock {
   readonly #ask: () => Promise<number>
   #ahead: number | undefined
+  #measuredAt = 0
 
   constructor(ask: () => Promise<number>) {
     this.#ask = ask
   }
 
+  /** Whether Redis has answered once. */
+  get isKnown(): boolean {
+    return this.#ahead !== undefined
+  }
+
   async refresh(): Promise<void> {
     const before = performance.now()
-    this.#ahead = (await this.#ask()) - before
+    const answer = await this.#ask()
+    const now = performance.now()
+    const isLong = now - before > MOST_ROUND_TRIP_MS
+    if (isLong && this.isKnown && now - this.#measuredAt < OLD_MS) return
+    this.#ahead = answer - before
+    this.#measuredAt = now
   }
 
   /** Epoch milliseconds; by this process's clock until Redis has answered once. */

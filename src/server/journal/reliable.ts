@@ -64,12 +64,14 @@ class Journalled<T> implements JournalledQueue<T> {
     return this.#queue.getConfig()
   }
 
-  async keepChanges(group: string): Promise<void> {
+  async keepChanges(group: string, lost: ReliableQueueConfig = {}): Promise<void> {
     const { changes } = await this.#queue.getConfig()
     // a bound of the user's own stays
     if (!changes || changes.keep !== 'groups' || changes.payloads !== true) {
-      const maxLength = changes && changes.keep === 'groups' ? changes.maxLength : undefined
-      await this.#queue.setConfig({ changes: { keep: 'groups', payloads: true, maxLength } })
+      const known = changes || lost.changes
+      const maxLength = known && known.keep === 'groups' ? known.maxLength : undefined
+      const own = changes ? {} : lost
+      await this.#queue.setConfig({ ...own, changes: { keep: 'groups', payloads: true, maxLength } })
     }
     await this.#queue.releaseChanges(group, '0-0')
   }

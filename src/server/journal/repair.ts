@@ -4,8 +4,10 @@ import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type PositionTable, type
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import type { RawMessage, RestoreItem, StoredRawMessage } from './journalled-queue.js'
+import { pause } from './pause.js'
 import type { Positions } from './positions.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
+import { readIds, readRows } from './row-pages.js'
 import { messageOf, type Row } from './rows.js'
 
 /** How far a restore is. */
@@ -13,15 +15,16 @@ export interface RestoreProgress {
   readonly queue: string
   /** What is put back, or what SQL knows as final is removed. */
   readonly stage: 'open' | 'final'
-  /** Messages of SQL that were compared with Redis, of about so many. */
+  /** Messages of SQL that were compared with Redis. */
   readonly checked: number
-  readonly total: number
+  /** About so many are to be put back; `null` while it is not known, as SQL has not counted them, or takes too long for it. */
+  readonly total: number | null
   readonly restored: number
   readonly present: number
   readonly removed: number
   readonly perSecond: number
-  /** Milliseconds, at the rate until now. */
-  readonly left: number
+  /** Milliseconds until all is put back, at the rate until now; `null` while the total is not known. */
+  readonly left: number | null
 }
 
 /** Where a fault can be planted. */
@@ -29,10 +32,16 @@ export interface RepairPoints {
   readonly afterPage?: () => Promise<void> | void
 }
 
+/** So many rows are in a page at most. */
 const PAGE = 1_000
 /** So many ids stand in one condition. */
 const IDS = 500
 const LEASE_MS = 15_000
+
+/** What is put back, or what is final; `after` is where the next page begins, `null` at the end of the stage. */
+type Page =
+  | { readonly stage: 'open'; readonly rows: readonly Row[]; readonly after: Bytes | null }
+  | { readonly stage: 'final'; readonly ids: readonly Bytes[]; readonly after: Bytes | null }
 
 /**
  * Makes Redis hold what SQL knows, after Redis has forgotten something: what is open and missing is put back; what is there with an older state
@@ -69,7 +78,11 @@ export class Repair {
     this.#points = how.points ?? {}
   }
 
-  /** Resolves with whether Redis has everything now; not when another instance is at it, or Redis has forgotten something once more. */
+  /**
+   * Resolves with whether Redis has everything now; not when another instance is at it, or Redis has forgotten something once more.
+   *
+   * @throws the reason of `signal`: it goes on the next time
+   */
   async run(
     attached: AttachedQueue,
     {
@@ -82,12 +95,13 @@ export class Repair {
   ): Promise<boolean> {
     const claim = await this.#positions.claimRepair(attached.key, this.#owner, Date.now(), LEASE_MS)
     if (claim === undefined) return false
+    let isDone = false
     try {
-      return await this.#goOn(attached, claim, signal, onProgress)
-    } catch (error) {
+      isDone = await this.#goOn(attached, claim, signal, onProgress)
+      return isDone
+    } finally {
       // another instance need not wait for the end of the lease
-      await this.#positions.releaseRepair(attached.key, this.#owner).catch(() => undefined)
-      throw error
+      if (!isDone) await this.#positions.releaseRepair(attached.key, this.#owner).catch(() => undefined)
     }
   }
 
@@ -98,30 +112,59 @@ export class Repair {
     onProgress: ((progress: RestoreProgress) => void) | undefined,
   ): Promise<boolean> {
     const { generation } = claim
-    const tally = new Tally(attached.queue.name, await this.#count(attached.key, generation))
+    const tally = new Tally(attached.queue.name)
+    void this.#count(attached.key, generation).then(
+      (total) => (tally.total = total),
+      () => undefined, // it is not needed to go on
+    )
     let stage = claim.repair_stage === 'final' ? ('final' as const) : ('open' as const)
     let after = claim.repair_id
+    let upcoming: Promise<Page | undefined> | undefined
     for (;;) {
-      if (signal?.aborted === true) return false
-      // what was changed meanwhile is read first, so that no page undoes it
-      if ((await this.#drain.run(attached)).hasForgotten) return false
-      const rows = await this.#page(attached.key, stage === 'open' ? OPEN_STATES : FINAL_STATES, after, generation)
-      const act = stage === 'open' ? this.#restore : this.#remove
-      if (!(await act.call(this, attached, generation, rows, tally))) return false
+      const page = await (upcoming ?? this.#next(attached, stage, after, generation, signal))
+      if (page === undefined) return false
+      const isEnd = page.after === null
+      // while Redis takes this page; not where a page would become old meanwhile
+      const isAhead = !isEnd && this.#rate === Infinity
+      upcoming = isAhead ? this.#next(attached, stage, page.after, generation, signal) : undefined
+      upcoming?.catch(() => undefined) // it is awaited later, unless this page fails
+      const isTaken =
+        page.stage === 'open'
+          ? await this.#restore(attached, generation, page.rows, tally)
+          : await this.#remove(attached, generation, page.ids, tally)
+      if (!isTaken) return false
       onProgress?.(tally.progress(stage))
       await this.#points.afterPage?.()
-      after = rows.at(-1)?.id ?? null
-      const isEnd = rows.length < PAGE
+      after = page.after
       const isDone = isEnd && stage === 'final'
-      if (isEnd) {
-        stage = 'final'
-        after = null
-      }
+      if (isEnd) stage = 'final'
       const noted = { stage, id: after, until: Date.now() + LEASE_MS, isDone }
       if (!(await this.#positions.noteRepair(attached.key, { owner: this.#owner, generation }, noted))) return false
       if (isDone) return true
-      await tally.keepRate(this.#rate)
+      await tally.keepRate(this.#rate, signal)
     }
+  }
+
+  /**
+   * The next page of rows that Redis may lack, or have too many; `undefined` when Redis has forgotten something once more.
+   *
+   * @throws the reason of `signal`
+   */
+  async #next(
+    attached: AttachedQueue,
+    stage: RestoreProgress['stage'],
+    after: Bytes | null,
+    generation: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Page | undefined> {
+    // what was changed meanwhile is read first, so that no page undoes it
+    if ((await this.#drain.run(attached, { signal })).hasForgotten) return undefined
+    // The changes of this generation are of messages that Redis has.
+    const rows = { queue: attached.key, before: generation }
+    if (stage === 'open')
+      return { stage, ...(await readRows(this.#database, { ...rows, states: OPEN_STATES }, after, PAGE)) }
+    const page = await readIds(this.#database, { ...rows, states: FINAL_STATES }, after, PAGE)
+    return { stage, ids: page.rows.map(({ id }) => id), after: page.after }
   }
 
   /** Resolves with false when Redis has forgotten something once more. */
@@ -131,7 +174,10 @@ export class Repair {
     const there = mine.filter((_, at) => outcomes[at] === 'present')
     const isNew = outcomes.filter((outcome) => outcome === 'restored').length
     tally.add(rows.length, { restored: isNew, present: there.length })
-    const found = await this.#look(attached, there)
+    const found = await this.#look(
+      attached,
+      there.map(({ id }) => id),
+    )
     if (found === undefined) return false
     const older = there.filter((row) => {
       const message = found.get(toText(row.id))
@@ -181,10 +227,10 @@ export class Repair {
    * What SQL knows as final goes. The rows are locked meanwhile: whoever adds a message under such an id writes its row first, and so waits
    * until the old message has gone. Resolves with false when Redis has forgotten something once more.
    */
-  async #remove(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
-    const found = await this.#look(attached, rows)
+  async #remove(attached: AttachedQueue, generation: number, all: readonly Bytes[], tally: Tally): Promise<boolean> {
+    const found = await this.#look(attached, all)
     if (found === undefined) return false
-    const ids = rows.map(({ id }) => id).filter((id) => found.has(toText(id)))
+    const ids = all.filter((id) => found.has(toText(id)))
     let removed = 0
     if (ids.length > 0) {
       removed = await this.#database.transaction(async (sql) => {
@@ -193,7 +239,7 @@ export class Repair {
         return still.size === 0 ? 0 : attached.queue.remove(...still)
       })
     }
-    tally.add(rows.length, { removed })
+    tally.add(all.length, { removed })
     return true
   }
 
@@ -201,34 +247,21 @@ export class Repair {
    * What Redis has under the ids of a page, and then the changes until now: a row that is unchanged after them is newer than what was found.
    * `undefined` when Redis has forgotten something once more.
    */
-  async #look(attached: AttachedQueue, rows: readonly Row[]): Promise<Map<string, StoredRawMessage> | undefined> {
-    if (rows.length === 0) return new Map()
-    const messages = await attached.queue.getAllRaw(rows.map(({ id }) => toText(id)))
+  async #look(attached: AttachedQueue, ids: readonly Bytes[]): Promise<Map<string, StoredRawMessage> | undefined> {
+    if (ids.length === 0) return new Map()
+    const messages = await attached.queue.getAllRaw(ids.map(toText))
     if ((await this.#drain.run(attached)).hasForgotten) return undefined
     return new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
   }
 
-  /** Rows of messages that Redis had before; the changes of this generation are of messages that it has. */
-  #page(queue: Bytes, states: readonly RowState[], after: Bytes | null, generation: number): Promise<Row[]> {
-    return this.#database.run((sql) => {
-      const query = sql
-        .selectFrom('redelayed_messages')
-        .selectAll()
-        .where('queue', '=', queue)
-        .where('state', 'in', states)
-        .where('generation', '<', generation)
-        .orderBy('id')
-        .limit(PAGE)
-      return (after === null ? query : query.where('id', '>', after)).execute()
-    })
-  }
-
+  /** Those that are final are not counted: there can be many times more of them. */
   async #count(queue: Bytes, generation: number): Promise<number> {
     const { count } = await this.#database.run((sql) =>
       sql
         .selectFrom('redelayed_messages')
         .select((of) => of.fn.countAll().as('count'))
         .where('queue', '=', queue)
+        .where('state', 'in', OPEN_STATES)
         .where('generation', '<', generation)
         .executeTakeFirstOrThrow(),
     )
@@ -265,17 +298,17 @@ function isSame(message: RawMessage, row: Row): boolean {
 
 /** Counts, and how fast it goes. */
 class Tally {
+  /** Of the messages that are to be put back. */
+  total: number | null = null
   readonly #queue: string
-  readonly #total: number
   readonly #startedAt = performance.now()
   #checked = 0
   #restored = 0
   #present = 0
   #removed = 0
 
-  constructor(queue: string, total: number) {
+  constructor(queue: string) {
     this.#queue = queue
-    this.#total = total
   }
 
   add(checked: number, more: { restored?: number; present?: number; removed?: number }): void {
@@ -288,22 +321,24 @@ class Tally {
   progress(stage: RestoreProgress['stage']): RestoreProgress {
     const seconds = Math.max(0.001, (performance.now() - this.#startedAt) / 1000)
     const perSecond = this.#checked / seconds
+    const { total } = this
+    const missing = total === null ? null : Math.max(0, total - this.#checked)
     return {
       queue: this.#queue,
       stage,
       checked: this.#checked,
-      total: Math.max(this.#total, this.#checked),
+      total,
       restored: this.#restored,
       present: this.#present,
       removed: this.#removed,
       perSecond: Math.round(perSecond),
-      left: perSecond === 0 ? 0 : Math.round((Math.max(0, this.#total - this.#checked) / perSecond) * 1000),
+      left: stage === 'final' || missing === null || perSecond === 0 ? null : Math.round((missing / perSecond) * 1000),
     }
   }
 
   /** Waits where it goes faster than it may. */
-  async keepRate(rate: number): Promise<void> {
+  async keepRate(rate: number, signal: AbortSignal | undefined): Promise<void> {
     const wait = (this.#checked / rate) * 1000 - (performance.now() - this.#startedAt)
-    if (wait > 1) await new Promise((resolve) => setTimeout(resolve, Math.min(wait, LEASE_MS / 3)))
+    if (wait > 1) await pause(Math.min(wait, LEASE_MS / 3), signal)
   }
 }

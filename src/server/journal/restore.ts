@@ -1,6 +1,7 @@
 import type { JournalDatabase } from '../database/database.js'
-import { OPEN_STATES, toBytes, toText, type Bytes, type RowState } from '../database/tables.js'
+import { OPEN_STATES, toText, type Bytes, type RowState } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
+import { readRows, rowsWithIds, type RowFilter } from './row-pages.js'
 import { messageOf, type Row } from './rows.js'
 
 /** What a restore by hand puts back. */
@@ -32,7 +33,7 @@ export async function restoreByHand(
 ): Promise<RestoreResult> {
   const states: RowState[] = expired ? [...OPEN_STATES, 'expired'] : [...OPEN_STATES]
   let [checked, restored] = [0, 0]
-  for await (const rows of pagesOf(database, attached.key, states, ids)) {
+  for await (const rows of pagesOf(database, { queue: attached.key, states }, ids)) {
     signal?.throwIfAborted()
     checked += rows.length
     restored += await restorePage(attached, rows, dryRun)
@@ -52,32 +53,17 @@ async function restorePage({ queue }: AttachedQueue, rows: readonly Row[], dryRu
 
 async function* pagesOf(
   database: JournalDatabase,
-  queue: Bytes,
-  states: readonly RowState[],
+  filter: RowFilter,
   ids: readonly string[] | undefined,
-): AsyncGenerator<Row[], void> {
-  const page = (after: Bytes | null, some: readonly string[] | undefined): Promise<Row[]> =>
-    database.run((sql) => {
-      let query = sql
-        .selectFrom('redelayed_messages')
-        .selectAll()
-        .where('queue', '=', queue)
-        .where('state', 'in', states)
-        .orderBy('id')
-        .limit(PAGE)
-      if (after !== null) query = query.where('id', '>', after)
-      if (some !== undefined) query = query.where('id', 'in', some.map(toBytes))
-      return query.execute()
-    })
+): AsyncGenerator<readonly Row[], void> {
   if (ids !== undefined) {
-    for (let from = 0; from < ids.length; from += 500) yield await page(null, ids.slice(from, from + 500))
+    yield* rowsWithIds(database, filter, ids)
     return
   }
   let after: Bytes | null = null
-  for (;;) {
-    const rows: Row[] = await page(after, undefined)
-    if (rows.length > 0) yield rows
-    after = rows.at(-1)?.id ?? null
-    if (rows.length < PAGE || after === null) return
-  }
+  do {
+    const page = await readRows(database, filter, after, PAGE)
+    if (page.rows.length > 0) yield page.rows
+    after = page.after
+  } while (after !== null)
 }

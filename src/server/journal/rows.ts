@@ -33,6 +33,9 @@ const STAMP: readonly string[] = ['generation', 'change_ms', 'change_seq']
 /** All of a row but its content. */
 export const STATE_COLUMNS = [...KEYS, ...STATE, 'accepted_at', 'delivery_limit'] as const
 
+/** All of a row but its queue, which who asks for it knows. */
+export const ROW_COLUMNS = ['id', ...STATE, ...CONTENT] as const
+
 /** The ways in which the journal writes rows. */
 export interface Writers {
   /** The whole row. */

@@ -3,6 +3,7 @@ import { OPEN_STATES, toBytes, toText, type Bytes } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import type { StoredRawMessage } from './journalled-queue.js'
+import { readIds } from './row-pages.js'
 import type { Row } from './rows.js'
 
 /** What SQL and Redis do not agree on. */
@@ -27,18 +28,18 @@ export async function* verify(
   attached: AttachedQueue,
 ): AsyncGenerator<Difference, void> {
   await drain.run(attached)
+  const filter = { queue: attached.key, states: OPEN_STATES }
   let after: Bytes | null = null
-  for (;;) {
-    const rows: Row[] = await openPage(database, attached.key, after)
+  do {
+    const page = await readIds(database, filter, after, PAGE)
     yield* differing(
       database,
       drain,
       attached,
-      rows.map(({ id }) => toText(id)),
+      page.rows.map(({ id }) => toText(id)),
     )
-    after = rows.at(-1)?.id ?? null
-    if (rows.length < PAGE || after === null) break
-  }
+    after = page.after
+  } while (after !== null)
   for await (const page of attached.queue.listAllRaw({ pageSize: PAGE })) {
     yield* differing(
       database,
@@ -98,19 +99,6 @@ function compareOne(
       ? []
       : say('payload', `${row.payload.length} bytes`, `${message.payload.length} bytes`)),
   ]
-}
-
-function openPage(database: JournalDatabase, queue: Bytes, after: Bytes | null): Promise<Row[]> {
-  return database.run((sql) => {
-    const query = sql
-      .selectFrom('redelayed_messages')
-      .selectAll()
-      .where('queue', '=', queue)
-      .where('state', 'in', OPEN_STATES)
-      .orderBy('id')
-      .limit(PAGE)
-    return (after === null ? query : query.where('id', '>', after)).execute()
-  })
 }
 
 async function rowsOf(database: JournalDatabase, queue: Bytes, ids: readonly string[]): Promise<Map<string, Row>> {

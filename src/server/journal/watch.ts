@@ -1,21 +1,36 @@
-/** Runs one step again and again, with a pause in between that grows while the step fails. */
+import { pause } from './pause.js'
+
+/** What a step found. */
+export type Found = 'work' | 'nothing'
+
+/** Runs one step again and again, with a pause in between that grows while the step fails, or finds nothing to do. */
 export class Watch {
-  readonly #step: () => Promise<void>
+  readonly #step: (signal: AbortSignal) => Promise<Found>
   readonly #everyMs: number
   readonly #onError: (error: unknown) => void
   readonly #stop = new AbortController()
   readonly #done: Promise<void>
+  #busyAt = performance.now()
+  /** Ends a pause that is long because there was nothing to do. */
+  #long: AbortController | undefined
 
-  constructor(step: () => Promise<void>, everyMs: number, onError: (error: unknown) => void) {
+  constructor(step: (signal: AbortSignal) => Promise<Found>, everyMs: number, onError: (error: unknown) => void) {
     this.#step = step
     this.#everyMs = everyMs
     this.#onError = onError
     this.#done = this.#run()
   }
 
+  /** There is something to do, or will be soon. */
+  wake(): void {
+    this.#busyAt = performance.now()
+    this.#long?.abort()
+  }
+
   /** Resolves when the step that is under way has ended. */
   async stop(): Promise<void> {
     this.#stop.abort()
+    this.#long?.abort()
     await this.#done
   }
 
@@ -24,29 +39,28 @@ export class Watch {
     let failures = 0
     while (!signal.aborted) {
       try {
-        await this.#step()
+        if ((await this.#step(signal)) === 'work') this.#busyAt = performance.now()
         failures = 0
       } catch (error) {
         failures++
         if (!signal.aborted) this.#onError(error)
       }
-      await pause(Math.min(MOST_PAUSE_MS, this.#everyMs * 2 ** Math.min(failures, 6)), signal)
+      if (failures > 0)
+        await pause(Math.max(this.#everyMs, Math.min(MOST_PAUSE_MS, this.#everyMs * 2 ** failures)), signal)
+      else await this.#rest(signal)
     }
+  }
+
+  async #rest(signal: AbortSignal): Promise<void> {
+    const idleMs = Math.min(MOST_PAUSE_MS, (performance.now() - this.#busyAt) / IDLE_SHARE)
+    if (idleMs <= this.#everyMs) return pause(this.#everyMs, signal)
+    this.#long = new AbortController()
+    if (!signal.aborted) await pause(idleMs, this.#long.signal)
+    this.#long = undefined
   }
 }
 
 /** What is handled in a Redis that came back empty comes twice until it is seen to be empty. */
 const MOST_PAUSE_MS = 1_000
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end, { once: true })
-    if (signal.aborted) end()
-  })
-}
+/** A pause is this share of the time since there was something to do. */
+const IDLE_SHARE = 10

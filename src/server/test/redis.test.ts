@@ -241,6 +241,24 @@ for (const [name, start] of KINDS) {
       expect((await mails.flow('a')).filter(({ change }) => change === 'added')).to.have.length(2)
     })
 
+    it('gives a Redis that lost its data the configuration that the queue had', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one)
+      const config = { delay: HOUR, visibilityTimeout: 77_000, maxSize: 5, deadLetters: false }
+      await queue.setConfig(config)
+      const before = await queue.getConfig()
+      await mails.add('x', { id: 'a', delay: HOUR })
+      await mails.drain()
+      const seen = async (): Promise<number> => (await mails.add('probe')).dueAt - Date.now()
+      await eventually(async () => expect(await seen()).to.be.above(HOUR / 2)) // the journal has read it, and so has SQL
+      const isBack = restored(journal, queue.name)
+      await one.kill()
+      await one.startEmpty()
+      await isBack
+      expect(await queue.getConfig()).to.deep.equal(before)
+      expect((await mails.add('y', { id: 'b' })).dueAt - Date.now()).to.be.above(HOUR / 2)
+    })
+
     it('goes on with a restore that was interrupted, in another journal', async () => {
       const one = await redis()
       let pages = 0

@@ -63,7 +63,7 @@ try {
   journal.on('restoring', ({ checked, total, perSecond, left }) => {
     if (performance.now() - shownAt < 5_000) return
     shownAt = performance.now()
-    console.log(`  ${checked} of ${total}, ${perSecond} a second, ${Math.round(left / 1000)} s left`)
+    console.log(`  ${checked} of ${total ?? 'many'}, ${perSecond} a second, ${Math.round((left ?? 0) / 1000)} s left`)
   })
   await redis.kill()
   await redis.startEmpty()

@@ -76,7 +76,7 @@ export const PLANTS: readonly Plant[] = [
     what: 'a restore does not read the changes of the meantime first',
     on: 'sqlite',
     shownBy: [UNREAD_SNAPSHOT],
-    changes: [replace('Repair.#goOn', '(await this.#drain.run(attached)).hasForgotten', 'false')],
+    changes: [replace('Repair.#next', '(await this.#drain.run(attached, { signal })).hasForgotten', 'false')],
   },
   {
     what: 'the stream is trimmed before SQL has its entries',

@@ -23,6 +23,7 @@ export class FakeQueue implements JournalledQueue<string> {
   isDown = false
   withPayloads = true
   released = '0-0'
+  config: ReliableQueueConfig = {}
   #state: State = { messages: new Map(), stream: [], epoch: '', last: 0 }
   #epochs = 0
 
@@ -44,6 +45,7 @@ export class FakeQueue implements JournalledQueue<string> {
   /** Redis is there again, without data. */
   wipe(): void {
     this.#state = { messages: new Map(), stream: [], epoch: '', last: 0 }
+    this.config = {}
   }
 
   /** What a snapshot holds; the result brings it back. */
@@ -117,6 +119,15 @@ export class FakeQueue implements JournalledQueue<string> {
     this.#write([{ change, id }])
   }
 
+  /** To another queue, where it begins anew, in one step as by a script of Redis. */
+  move(id: string, to: FakeQueue, change = 'added'): void {
+    const message = { ...this.#get(id), attempts: 0, failures: [], inFlight: false, dueAt: to.clock }
+    this.#state.messages.delete(id)
+    this.#write([{ change: 'moved', id, to: to.name }])
+    to.#state.messages.set(id, message)
+    to.#write([{ ...to.#added(message), change }])
+  }
+
   reschedule(id: string, dueAt: number): void {
     this.#state.messages.set(id, { ...this.#get(id), dueAt })
     this.#write([{ change: 'rescheduled', id, dueAt }])
@@ -176,12 +187,15 @@ export class FakeQueue implements JournalledQueue<string> {
   }
 
   async getConfig(): Promise<ReliableQueueConfig> {
-    return {}
+    this.#assertUp()
+    return this.isKept ? { ...this.config, changes: { keep: 'groups', payloads: true } } : this.config
   }
 
-  async keepChanges(): Promise<void> {
+  async keepChanges(_group = '', lost: ReliableQueueConfig = {}): Promise<void> {
     this.#assertUp()
-    if (this.#state.epoch === '') this.#state = { ...this.#state, epoch: `epoch${this.#epochs++}` }
+    if (this.isKept) return
+    this.config = { ...this.config, ...lost }
+    this.#state = { ...this.#state, epoch: `epoch${this.#epochs++}` }
   }
 
   async readChanges(after: { id: string; epoch: string | null }, count: number): Promise<ChangeReading> {

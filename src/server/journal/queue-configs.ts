@@ -1,0 +1,40 @@
+import type { ReliableQueueConfig } from 'redelayed'
+import type { JournalDatabase } from '../database/database.js'
+import { toBytes, toText, type Bytes } from '../database/tables.js'
+
+/** The configurations of the queues, as Redis had them before it lost them. */
+export class QueueConfigs {
+  readonly #database: JournalDatabase
+  /** What SQL has, as this process knows it. */
+  readonly #known = new Map<string, string>()
+
+  constructor(database: JournalDatabase) {
+    this.#database = database
+  }
+
+  async load(queue: Bytes): Promise<ReliableQueueConfig | undefined> {
+    const row = await this.#database.run((sql) =>
+      sql.selectFrom('redelayed_positions').select('config').where('queue', '=', queue).executeTakeFirst(),
+    )
+    if (!row?.config) return undefined
+    const text = toText(row.config)
+    this.#known.set(toText(queue), text)
+    return JSON.parse(text) as ReliableQueueConfig
+  }
+
+  /** The queue has a position already. */
+  async save(queue: Bytes, config: ReliableQueueConfig): Promise<void> {
+    const text = JSON.stringify(config)
+    const name = toText(queue)
+    if (this.#known.get(name) === text) return
+    const { numUpdatedRows } = await this.#database.run((sql) =>
+      sql
+        .updateTable('redelayed_positions')
+        .set({ config: toBytes(text) })
+        .where('queue', '=', queue)
+        .executeTakeFirst(),
+    )
+    // MySQL counts rows that were changed: the next time it is written once more
+    if (numUpdatedRows > 0n) this.#known.set(name, text)
+  }
+}

@@ -1,0 +1,134 @@
+import { sql as raw } from 'kysely'
+import type { JournalDatabase } from '../database/database.js'
+import { toBytes, type Bytes, type RowState } from '../database/tables.js'
+import { ROW_COLUMNS, type Row } from './rows.js'
+
+/** So many bytes of payloads are in one page, or one payload that is larger: a page is in memory several times while it is restored. */
+export const PAGE_BYTES = 4 * 1024 * 1024
+/** So many ids stand in one condition. */
+const IDS = 500
+
+/** Which rows of a queue are read. */
+export interface RowFilter {
+  readonly queue: Bytes
+  readonly states: readonly RowState[]
+  /** Only rows of an earlier generation than this one. */
+  readonly before?: number | undefined
+}
+
+/** The size of a row's payload. */
+export interface SizedId {
+  readonly id: Bytes
+  readonly bytes: number
+}
+
+/** `after`: where the next page begins; `null` at the end. */
+interface Page<R> {
+  readonly rows: readonly R[]
+  readonly after: Bytes | null
+}
+
+/** The first ids whose payloads fit into a page; at least one, where there is any. */
+export function thatFit<S extends Pick<SizedId, 'bytes'>>(sized: readonly S[]): readonly S[] {
+  let bytes = 0
+  const end = sized.findIndex((each, at) => (bytes += each.bytes) > PAGE_BYTES && at > 0)
+  return end < 0 ? sized : sized.slice(0, end)
+}
+
+/** The ids of rows after one, in their order, as many as fit. */
+export async function readIds(
+  database: JournalDatabase,
+  filter: RowFilter,
+  after: Bytes | null,
+  most: number,
+): Promise<Page<SizedId>> {
+  const found = await database.run((db) =>
+    matching(db, filter, after)
+      .select(['id', raw<number>`length(payload)`.as('bytes')])
+      .orderBy('id')
+      .limit(most)
+      .execute(),
+  )
+  const rows = thatFit(found)
+  const isEnd = rows.length === found.length && found.length < most
+  return { rows, after: isEnd ? null : (rows.at(-1)?.id ?? null) }
+}
+
+/** The rows after one, in the order of their ids, as many as fit. */
+export async function readRows(
+  database: JournalDatabase,
+  filter: RowFilter,
+  after: Bytes | null,
+  most: number,
+): Promise<Page<Row>> {
+  const read = async (until: Bytes | null): Promise<Row[]> => {
+    const found = await database.run((db) => {
+      const query = matching(db, filter, after).select(ROW_COLUMNS).orderBy('id').limit(most)
+      return (until === null ? query : query.where('id', '<=', until)).execute()
+    })
+    return found.map((row) => Object.assign(row, { queue: filter.queue }))
+  }
+  if ((await weigh(database, filter, after, most)) <= PAGE_BYTES) {
+    const rows = await read(null)
+    return { rows, after: rows.length < most ? null : (rows.at(-1)?.id ?? null) }
+  }
+  const ids = await readIds(database, filter, after, most)
+  const last = ids.rows.at(-1)?.id
+  return last === undefined ? { rows: [], after: null } : { rows: await read(last), after: ids.after }
+}
+
+/** The rows with these ids in pages that fit. */
+export async function* rowsWithIds(
+  database: JournalDatabase,
+  filter: RowFilter,
+  ids: readonly string[],
+): AsyncGenerator<Row[], void> {
+  for (let from = 0; from < ids.length; from += IDS) {
+    const some = ids.slice(from, from + IDS).map(toBytes)
+    let sized: readonly SizedId[] = await database.run((db) =>
+      matching(db, filter, null)
+        .select(['id', raw<number>`length(payload)`.as('bytes')])
+        .where('id', 'in', some)
+        .execute(),
+    )
+    while (sized.length > 0) {
+      const fitting = thatFit(sized)
+      sized = sized.slice(fitting.length)
+      yield await database.run((db) =>
+        matching(db, filter, null)
+          .selectAll()
+          .where(
+            'id',
+            'in',
+            fitting.map(({ id }) => id),
+          )
+          .execute(),
+      )
+    }
+  }
+}
+
+/** How many bytes the payloads of a page have, by one row of an answer: most pages fit, and then nothing else is read twice. */
+async function weigh(database: JournalDatabase, filter: RowFilter, after: Bytes | null, most: number): Promise<number> {
+  const { bytes } = await database.run((db) =>
+    db
+      .selectFrom(
+        matching(db, filter, after)
+          .select(raw<number>`length(payload)`.as('bytes'))
+          .orderBy('id')
+          .limit(most)
+          .as('page'),
+      )
+      .select((of) => of.fn.sum<number | string | null>('bytes').as('bytes'))
+      .executeTakeFirstOrThrow(),
+  )
+  return Number(bytes)
+}
+
+ 
+function matching(db: Parameters<Parameters<JournalDatabase['run']>[0]>[0], filter: RowFilter, after: Bytes | null) {
+  const { queue, states, before } = filter
+  let query = db.selectFrom('redelayed_messages').where('queue', '=', queue).where('state', 'in', states)
+  if (before !== undefined) query = query.where('generation', '<', before)
+  return after === null ? query : query.where('id', '>', after)
+}
