@@ -125,7 +125,6 @@ async function weigh(database: JournalDatabase, filter: RowFilter, after: Bytes 
   return Number(bytes)
 }
 
- 
 function matching(db: Parameters<Parameters<JournalDatabase['run']>[0]>[0], filter: RowFilter, after: Bytes | null) {
   const { queue, states, before } = filter
   let query = db.selectFrom('redelayed_messages').where('queue', '=', queue).where('state', 'in', states)
