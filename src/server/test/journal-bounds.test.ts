@@ -213,7 +213,7 @@ describe('the bounds of the journal', function () {
       await begun
       const startedAt = performance.now()
       await journal.close()
-      expect(performance.now() - startedAt).to.be.below(9_000) // another nine pages would take 45 s
+      expect(performance.now() - startedAt).to.be.below(25_000) // another nine pages would take 45 s
       expect(queue.messages.size).to.be.within(1_000, 9_000)
     })
 
@@ -257,7 +257,7 @@ describe('the bounds of the journal', function () {
       })
       queue.clock += 10
       queue.end('a')
-      await eventually(async () => expect((await mails.get('a'))?.state).to.equal('handled'), 5_000)
+      await eventually(async () => expect((await mails.get('a'))?.state).to.equal('handled'))
     })
   })
 
