@@ -59,16 +59,22 @@ export class JournalDatabase {
     for (let attempt = 1; ; attempt++) {
       this.#assertOpen()
       let isCommitted = false
+      let cause: unknown
       try {
         const transaction = this.#sql.transaction()
         // on MySQL the default would lock gaps between rows
         const isolated = this.kind === 'mysql' ? transaction.setIsolationLevel('read committed') : transaction
         return await isolated.execute(async (sql) => {
-          const result = await action(sql)
+          const result = await action(sql).catch((error: unknown) => {
+            cause = error
+            throw error
+          })
           isCommitted = true
           return result
         })
-      } catch (error) {
+      } catch (thrown) {
+        // a server that closes the connection fails the rollback, too, which says nothing of why
+        const error = cause ?? thrown
         if (isConflict(error) && attempt < MOST_ATTEMPTS) continue
         const failed = asJournalError(error)
         // the connection broke before the answer to the commit

@@ -22,7 +22,7 @@ export function mysqlPool(uri: string, connectionLimit: number, statementMs: num
     getConnection: (callback: OnConnection) => {
       let timer: NodeJS.Timeout | undefined = setTimeout(() => {
         timer = undefined
-        callback(timeout('no connection became free'), undefined as never)
+        callback(timeout('no connection became free', CONNECT_MS), undefined as never)
       }, CONNECT_MS)
       pool.getConnection((error, connection) => {
         if (timer === undefined) {
@@ -41,11 +41,20 @@ export function mysqlPool(uri: string, connectionLimit: number, statementMs: num
 
 function connectionOf(connection: PoolConnection, statementMs: number): MysqlPoolConnection {
   const query = (sql: string, values: unknown[], callback: OnResult): void => {
-    connection.query({ sql, values, timeout: statementMs }, (error: QueryError | null, result: unknown) => {
+    let isSettled = false
+    const settle = (error: NodeJS.ErrnoException | QueryError | null, result?: unknown): void => {
+      if (isSettled) return
+      isSettled = true
+      clearTimeout(timer)
       // what the server itself refuses has a state of SQL; without an answer the next statement would wait behind this one
-      if (error !== null && error.sqlState === undefined) connection.destroy()
+      if (error !== null && !('sqlState' in error && error.sqlState !== undefined)) connection.destroy()
       callback(error, result as never)
-    })
+    }
+    // not that of mysql2, which goes on after the server has closed the connection
+    const timer = setTimeout(() => {
+      settle(timeout('the statement had no answer', statementMs))
+    }, statementMs)
+    connection.query(sql, values, settle)
   }
   return {
     query: query as MysqlPoolConnection['query'],
@@ -55,6 +64,6 @@ function connectionOf(connection: PoolConnection, statementMs: number): MysqlPoo
   }
 }
 
-function timeout(what: string): Error {
-  return Object.assign(new Error(`${what} within ${CONNECT_MS} ms`), { code: 'ETIMEDOUT' })
+function timeout(what: string, ms: number): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${what} within ${ms} ms`), { code: 'ETIMEDOUT' })
 }

@@ -54,8 +54,15 @@ class SqliteThreadDriver implements Driver {
     this.#last = new Promise((resolve) => (release = resolve))
     await before
     this.#release = release
-    if (this.#connection === undefined) throw new Error('the driver was not initialized')
-    return this.#connection
+    try {
+      // a thread that ran out of memory is replaced; what it had committed is in the file
+      if (this.#connection === undefined || this.#connection.hasEnded)
+        this.#connection = await SqliteThread.open(this.#path)
+      return this.#connection
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   async releaseConnection(): Promise<void> {
@@ -111,12 +118,19 @@ class SqliteThread implements DatabaseConnection {
     this.#worker = worker
     this.#ended = new Promise((resolve) => {
       worker.on('exit', () => {
-        this.#fail(new Error('the thread of the SQLite connection has ended'))
+        const error = new Error('the thread of the SQLite connection has ended')
+        this.#fail(Object.assign(error, { code: 'EPIPE' }))
         resolve()
       })
     })
-    worker.on('error', (error) => this.#fail(error))
+    worker.on('error', ({ message }) => {
+      this.#fail(Object.assign(new Error(`the thread of the SQLite connection failed: ${message}`), { code: 'EPIPE' }))
+    })
     worker.on('message', (reply: SqliteReply) => this.#settle(reply))
+  }
+
+  get hasEnded(): boolean {
+    return this.#failure !== undefined
   }
 
   executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { parseJournalUrl } from '../config/journal-options.js'
 import { JournalDatabase } from '../database/database.js'
@@ -119,6 +120,59 @@ for (const [kind, start] of [
     })
   })
 }
+
+describe('the thread of SQLite', function () {
+  this.timeout(60_000)
+
+  it('is replaced when it has ended; a commit that it did not answer can be in the file', async () => {
+    const server = await startSqlite()
+    const made: Worker[] = []
+    const note = (worker: Worker): number => made.push(worker)
+    process.on('worker', note)
+    const database = new JournalDatabase(parseJournalUrl(await server.fresh()))
+    try {
+      await database.run((db) => sql`create table plain (name varchar(20))`.execute(db))
+      await database.transaction(insert('before'))
+      const [first] = made
+      const failed = await database
+        .transaction(async (db) => {
+          await insert('during')(db)
+          void first?.terminate() // before the answer to the commit
+        })
+        .catch((error: unknown) => error)
+      expect(failed).to.include({ code: 'ERR_JOURNAL_UNAVAILABLE', outcome: 'unknown' })
+      await database.transaction(insert('after'))
+      const names = await namesIn(database)
+      expect(names.filter((name) => name !== 'during')).to.deep.equal(['after', 'before'])
+      expect(made).to.have.lengthOf(2)
+    } finally {
+      process.off('worker', note)
+      await database.close()
+      await server.stop()
+    }
+  })
+})
+
+describe('a statement that is larger than MariaDB takes', function () {
+  this.timeout(60_000)
+
+  it('says so, although the server closes the connection', async function () {
+    const server = await startMariadb()
+    if (server === undefined) return this.skip()
+    const url = await server.fresh()
+    await statement(url, 'set global max_allowed_packet = 1048576')
+    const database = new JournalDatabase(parseJournalUrl(url))
+    try {
+      await database.run((db) => sql`create table plain (name longtext)`.execute(db))
+      expect(await codeOf(database.transaction(insert('x'.repeat(2 << 20))))).to.equal('ERR_JOURNAL_TOO_LARGE')
+      await database.transaction(insert('small'))
+      expect(await namesIn(database)).to.deep.equal(['small'])
+    } finally {
+      await database.close()
+      await server.stop()
+    }
+  })
+})
 
 describe('tables of a journal', function () {
   this.timeout(60_000)
