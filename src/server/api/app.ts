@@ -4,15 +4,20 @@ import fastify, { LogController, type FastifyInstance, type FastifyReply } from 
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { ServerSettings } from '../config/server-settings.js'
+import type { DeliveryLog } from '../delivery/delivery-log.js'
+import type { Dispatcher } from '../delivery/dispatcher.js'
+import type { EndpointGate } from '../delivery/endpoint-gate.js'
+import type { Endpoints } from '../delivery/endpoints.js'
 import type { Topics } from '../topics/topics.js'
 import type { ApiKeys } from './api-keys.js'
 import { authorize } from './authorize.js'
 import { assertUncompressed, readOnlyJson } from './content.js'
 import { Waits, type App, type Context } from './context.js'
-import { Metrics } from './metrics.js'
+import type { Metrics } from './metrics.js'
 import { BadRequest, problem, problemOf, PROBLEMS, type ProblemCode } from './problem.js'
 import { RateLimit } from './rate-limit.js'
 import { consumeRoutes } from './routes/consume.js'
+import { endpointRoutes } from './routes/endpoints.js'
 import { eventRoutes } from './routes/events.js'
 import { messageRoutes } from './routes/messages.js'
 import { operationRoutes } from './routes/operations.js'
@@ -22,6 +27,11 @@ import { ProblemOutput } from './schemas.js'
 export interface AppParts {
   readonly settings: ServerSettings
   readonly topics: Topics
+  readonly endpoints: Endpoints
+  readonly dispatcher: Dispatcher
+  readonly gate: EndpointGate
+  readonly deliveryLog: DeliveryLog
+  readonly metrics: Metrics
   readonly keys: ApiKeys
   readonly version: string
 }
@@ -40,8 +50,7 @@ const PROBLEM = 'application/problem+json'
 
 /** The HTTP API on the topics: routes with their schemas, and what all of them share. */
 export async function createApp(parts: AppParts): Promise<Api> {
-  const { settings, topics, keys } = parts
-  const metrics = new Metrics()
+  const { settings, topics, keys, metrics, endpoints, dispatcher, gate, deliveryLog } = parts
   const waits = new Waits()
   const app = fastify({
     logger:
@@ -119,13 +128,14 @@ export async function createApp(parts: AppParts): Promise<Api> {
   })
 
   await describe(app, parts.version)
-  const context: Context = { topics, settings, metrics, waits }
+  const context: Context = { topics, settings, metrics, waits, endpoints, dispatcher, gate, deliveryLog }
   await app.register(async (scope) => {
     const routes = scope as App
     topicRoutes(routes, context)
     messageRoutes(routes, context)
     consumeRoutes(routes, context)
     eventRoutes(routes, context)
+    endpointRoutes(routes, context)
     operationRoutes(routes, context)
   })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())

@@ -7,12 +7,20 @@ import type {
   RawServerDefault,
 } from 'fastify'
 import type { ServerSettings } from '../config/server-settings.js'
+import type { DeliveryLog } from '../delivery/delivery-log.js'
+import type { Dispatcher } from '../delivery/dispatcher.js'
+import type { EndpointGate } from '../delivery/endpoint-gate.js'
+import type { Endpoints } from '../delivery/endpoints.js'
 import type { Topics } from '../topics/topics.js'
 import type { Metrics } from './metrics.js'
 
 /** What routes need. */
 export interface Context {
   readonly topics: Topics
+  readonly endpoints: Endpoints
+  readonly dispatcher: Dispatcher
+  readonly gate: EndpointGate
+  readonly deliveryLog: DeliveryLog
   readonly settings: ServerSettings
   readonly metrics: Metrics
   /** Waits that end when the service stops. */

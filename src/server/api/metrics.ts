@@ -43,6 +43,24 @@ export class Metrics {
     labelNames: ['operation', 'answer'] as const,
     registers: [this.registry],
   })
+  readonly webhooks = new Counter({
+    name: 'redelayed_webhooks_total',
+    help: 'Webhooks that were sent, by what became of them and by the class of the answer.',
+    labelNames: ['outcome', 'status'] as const,
+    registers: [this.registry],
+  })
+  readonly webhookSeconds = new Histogram({
+    name: 'redelayed_webhook_duration_seconds',
+    help: 'From the request until the answer of the endpoint.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
+    registers: [this.registry],
+  })
+  readonly webhookLateness = new Histogram({
+    name: 'redelayed_webhook_lateness_seconds',
+    help: 'From the due time of a message until an instance took it for its endpoint; grows with a backlog.',
+    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60, 600],
+    registers: [this.registry],
+  })
   readonly waiting = new Gauge({
     name: 'redelayed_waiting_receives',
     help: 'Receives that wait for messages.',

@@ -6,6 +6,8 @@ const DAY_MS = 86_400_000
 /** Some 27,000 years; sums of it and a time stay exact. */
 const MAX_MS = 10_000_000 * DAY_MS
 
+export const ENDPOINT_ID = '^ep_[A-Za-z0-9_-]{16}$'
+
 const Ms = (description: string, minimum = 0) =>
   Type.Integer({ minimum, maximum: MAX_MS, description: `${description}, in milliseconds` })
 const Time = (description: string) => Type.Number({ description: `${description}, epoch milliseconds` })
@@ -45,6 +47,9 @@ const settings = {
     description:
       'How long a message waits that was given back without a delay, after its first, second … delivery; the last one repeats',
   }),
+  endpoint: OrNull(
+    Type.String({ pattern: ENDPOINT_ID, description: 'The endpoint that gets the messages as webhooks' }),
+  ),
   events: Type.Boolean({ description: 'Whether what happens is kept for /v1/events' }),
 }
 
@@ -248,3 +253,101 @@ export const RedriveInput = Type.Object(
 )
 export const RedriveOutput = Type.Object({ redriven: Type.Integer() })
 export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')]))
+
+export const EndpointParams = Type.Object({ endpoint: Type.String({ pattern: ENDPOINT_ID }) })
+
+const endpoint = {
+  url: Type.String({ minLength: 1, maxLength: 2_048, description: 'http or https, to a host of the internet' }),
+  description: Type.String({ maxLength: 500 }),
+  perSecond: Type.Number({
+    minimum: 0,
+    maximum: 100_000,
+    description: 'The most webhooks a second, of all instances together; 0: no limit',
+  }),
+  concurrency: Type.Integer({ minimum: 1, maximum: 1_000, description: 'The most webhooks at once, of each instance' }),
+  timeout: Type.Integer({
+    minimum: 100,
+    maximum: 120_000,
+    description: 'How long an answer may take, in milliseconds',
+  }),
+}
+const Secret = Type.String({ minLength: 1, maxLength: 200, description: 'whsec_… or whsk_…; default: a new one' })
+
+export const EndpointInput = Type.Object(
+  {
+    url: endpoint.url,
+    description: Type.Optional(endpoint.description),
+    perSecond: Type.Optional(endpoint.perSecond),
+    concurrency: Type.Optional(endpoint.concurrency),
+    timeout: Type.Optional(endpoint.timeout),
+    secret: Type.Optional(Secret),
+    scheme: Type.Optional(
+      Type.Enum(['v1', 'v1a'], { description: 'Of a new secret: HMAC-SHA256 (default) or Ed25519' }),
+    ),
+  },
+  closed,
+)
+export const EndpointChange = Type.Object(
+  {
+    url: Type.Optional(endpoint.url),
+    description: Type.Optional(endpoint.description),
+    perSecond: Type.Optional(endpoint.perSecond),
+    concurrency: Type.Optional(endpoint.concurrency),
+    timeout: Type.Optional(endpoint.timeout),
+    enabled: Type.Optional(Type.Boolean()),
+  },
+  { ...closed, minProperties: 1 },
+)
+export const EndpointOutput = Type.Object({
+  id: Type.String(),
+  ...endpoint,
+  enabled: Type.Boolean(),
+  disabled: OrNull(
+    Type.Object({
+      reason: Type.Enum(['operator', 'gone', 'failing'], {
+        description: 'gone: it answered 410; failing: nothing was delivered for five days',
+      }),
+      at: Time('When'),
+    }),
+  ),
+  createdAt: Time('When it was made'),
+  topics: Type.Optional(Type.Array(Type.String(), { description: 'The topics that have it' })),
+})
+export const SecretOutput = Type.Object({
+  secret: Type.String({ description: 'To sign with; of v1a the receiver gets publicKey instead' }),
+  publicKey: Type.Optional(Type.String()),
+  previousUntil: Type.Optional(Time('Until then the secret of before signs too')),
+})
+export const EndpointMade = Type.Object({ ...EndpointOutput.properties, ...SecretOutput.properties })
+export const EndpointPage = Type.Object({ endpoints: Type.Array(EndpointOutput), cursor: Type.Optional(Type.String()) })
+export const RotateInput = Type.Object(
+  {
+    secret: Type.Optional(Secret),
+    scheme: Type.Optional(Type.Enum(['v1', 'v1a'])),
+    keepPrevious: Type.Optional(Ms('For how long the secret of before signs too; default a day')),
+  },
+  closed,
+)
+const sent = {
+  status: OrNull(Type.Integer({ description: 'Of the answer; null: there was none' })),
+  error: OrNull(Type.String({ description: 'Why there was no answer' })),
+  tookMs: Type.Number(),
+  answer: Type.String({ description: 'The first 4 KiB' }),
+}
+export const TestOutput = Type.Object(sent)
+export const RecoverOutput = Type.Object({
+  redriven: Type.Integer({ description: 'Dead letters that were moved back' }),
+})
+export const DeliveryPage = Type.Object({
+  deliveries: Type.Array(
+    Type.Object({
+      id: Type.String({ description: 'Of the message' }),
+      topic: Type.String(),
+      attempt: Type.Integer(),
+      at: Time('When it was answered'),
+      outcome: Type.Enum(['delivered', 'failed', 'gone']),
+      ...sent,
+    }),
+  ),
+  cursor: Type.Optional(Type.String()),
+})

@@ -1,5 +1,18 @@
 import type { JournalMode } from './journal-options.js'
-import { duration, journalUrl, oneOf, onOff, size, text, url, urls, whole, type Setting } from './setting.js'
+import {
+  duration,
+  journalUrl,
+  networkList,
+  oneOf,
+  onOff,
+  size,
+  text,
+  url,
+  urls,
+  whole,
+  wholes,
+  type Setting,
+} from './setting.js'
 
 const REDIS = ['redis', 'rediss']
 const MiB = 1_048_576
@@ -31,6 +44,10 @@ export const SETTINGS = {
   maxConnections: whole('The most connections of clients; more are closed at once.', 10_000, 1, 1_000_000),
   maxWait: duration('The longest wait of a receive.', 60_000, 0, 600_000),
   maxEventStreams: whole('The most clients of /v1/events.', 100, 0, 10_000),
+  webhookPorts: wholes('The ports that webhooks may go to.', [80, 443], 1, 65_535),
+  webhookNetworks: networkList('Networks that are not public, and that webhooks may go to all the same.'),
+  webhookHttp: onOff('Whether webhooks may go to http: too, not only to https:.', true),
+  maxEndpoints: whole('How many endpoints of webhooks there can be.', 1_000, 0, 100_000),
   rateLimit: whole('The most requests a second of each key, on this instance; 0 for no limit.', 0, 0, 1_000_000),
   requestTimeout: duration('How long a client may take to send a request.', 30_000, 1_000, 600_000),
   shutdownTimeout: duration('How long requests have to end when the service stops.', 10_000, 0, 600_000),

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { parseJournalUrl } from './journal-options.js'
 
 /** One setting of the service: its kind, its default, and a sentence about it. */
@@ -65,6 +66,32 @@ export function urls(about: string, schemes: readonly string[]): Setting<readonl
   return setting<readonly string[]>(about, '<url,url,…>', [], { isSecret: true }, (given) =>
     given.split(',').map((each) => one.read(each.trim()) ?? ''),
   )
+}
+
+/** Whole numbers, with commas between them. */
+export function wholes(
+  about: string,
+  initial: readonly number[],
+  least: number,
+  most: number,
+): Setting<readonly number[]> {
+  const one = whole(about, least, least, most)
+  return setting<readonly number[]>(about, '<number,number,…>', initial, {}, (given) =>
+    given.split(',').map((each) => one.read(each.trim())),
+  )
+}
+
+/** Networks such as `10.1.0.0/16`, with commas between them. */
+export function networkList(about: string): Setting<readonly string[]> {
+  return setting<readonly string[]>(about, '<network,…>', [], {}, (given) => {
+    const all = given.split(',').map((each) => each.trim())
+    for (const each of all) {
+      const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(each) ?? []
+      if (isIP(address) === 0 || Number(bits) > (isIP(address) === 4 ? 32 : 128))
+        throw new Mistake('expected networks such as 10.1.0.0/16 or fd00::/8')
+    }
+    return all
+  })
 }
 
 export function oneOf<T extends string>(about: string, allowed: readonly T[], initial: T): Setting<T> {

@@ -40,17 +40,7 @@ export class Delivery {
   async deliver(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Delivered> {
     const waitMs = await this.#gate.enter(endpoint.id, endpoint.perSecond)
     if (waitMs > 0) return { is: 'held', waitMs }
-    const headers = {
-      ...forwarded(webhook.headers),
-      'content-type': webhook.contentType,
-      'user-agent': 'redelayed-server',
-      'redelayed-attempt': String(webhook.attempt),
-      ...signatureHeaders(webhook.id, this.#now(), webhook.body, endpoint.secrets),
-    }
-    const answer = await this.#sender.post(endpoint.url, headers, webhook.body, {
-      timeoutMs: endpoint.timeoutMs,
-      ...(signal && { signal }),
-    })
+    const answer = await this.send(endpoint, webhook, signal)
     // a service that stops says nothing of the endpoint
     if (signal?.aborted === true && answer.is === 'none') return { is: 'held', waitMs: 0 }
     const verdict = verdictOn(answer, this.#now())
@@ -58,6 +48,21 @@ export class Delivery {
     const { failingMs } = await this.#gate.leave(endpoint.id, verdict.is === 'delivered', pauseMs)
     if (verdict.is === 'delivered' || verdict.is === 'gone') return { is: verdict.is, answer }
     return { is: 'failed', answer, pauseMs, failingMs }
+  }
+
+  /** Signed and sent, past the gate. */
+  send(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Answer> {
+    const headers = {
+      ...forwarded(webhook.headers),
+      'content-type': webhook.contentType,
+      'user-agent': 'redelayed-server',
+      'redelayed-attempt': String(webhook.attempt),
+      ...signatureHeaders(webhook.id, this.#now(), webhook.body, endpoint.secrets),
+    }
+    return this.#sender.post(endpoint.url, headers, webhook.body, {
+      timeoutMs: endpoint.timeoutMs,
+      ...(signal && { signal }),
+    })
   }
 }
 

@@ -4,6 +4,7 @@ import { endpointEnter, endpointLeave } from './scripts/generated.js'
 export interface ScriptRunner {
   evalsha(sha1: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
   eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
+  del(key: string): Promise<unknown>
 }
 
 export interface GateOptions {
@@ -53,8 +54,13 @@ export class EndpointGate {
     return { hasOpened: hasOpened === 1, failingMs }
   }
 
+  /** Begins anew, with a closed breaker and no pause. */
+  async forget(endpoint: string): Promise<void> {
+    await this.#redis.del(keyOf(endpoint))
+  }
+
   async #run(script: { sha1: string; source: string }, endpoint: string, ...args: number[]): Promise<unknown> {
-    const given = [`redelayed:service:endpoint:{${endpoint}}`, ...args] as const
+    const given = [keyOf(endpoint), ...args] as const
     try {
       return await this.#redis.evalsha(script.sha1, 1, ...given)
     } catch (error) {
@@ -62,4 +68,8 @@ export class EndpointGate {
       return this.#redis.eval(script.source, 1, ...given)
     }
   }
+}
+
+function keyOf(endpoint: string): string {
+  return `redelayed:service:endpoint:{${endpoint}}`
 }

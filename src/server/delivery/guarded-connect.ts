@@ -1,4 +1,4 @@
-import { lookup as lookUp } from 'node:dns/promises'
+import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { buildConnector } from 'undici'
 import type { EgressPolicy } from './egress-policy.js'
@@ -6,9 +6,25 @@ import type { EgressPolicy } from './egress-policy.js'
 /** Every address of a name, as `dns.lookup` gives them. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
-const lookUpAll: Lookup = async (host) => {
-  const found = await lookUp(host, { all: true, verbatim: true })
-  return found.map(({ address }) => address)
+/** What is asked of a resolver. */
+export interface Names {
+  resolve4(host: string): Promise<string[]>
+  resolve6(host: string): Promise<string[]>
+}
+
+/**
+ * By c-ares, which asks the name servers without a thread: `dns.lookup` has four threads for the whole process, and a name server that hangs would
+ * take them from everything else. It reads no hosts file and adds no search domain.
+ */
+export function resolverLookup(resolver: Names = new Resolver({ timeout: 2_000, tries: 2 })): Lookup {
+  return async (host) => {
+    // RFC 6761
+    if (/(^|\.)localhost\.?$/i.test(host)) return ['127.0.0.1', '::1']
+    const [four, six] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+    const found = [four, six].flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
+    if (found.length === 0 && four.status === 'rejected') throw four.reason
+    return found
+  }
 }
 
 /** A connection was not opened, because the policy does not allow the address. */
@@ -24,7 +40,7 @@ export class EgressRefusedError extends Error {
  */
 export function guardedConnect(
   policy: EgressPolicy,
-  { connectTimeoutMs, lookup = lookUpAll, ca }: { connectTimeoutMs: number; lookup?: Lookup; ca?: string },
+  { connectTimeoutMs, lookup = resolverLookup(), ca }: { connectTimeoutMs: number; lookup?: Lookup; ca?: string },
 ): buildConnector.connector {
   const connect = buildConnector({ timeout: connectTimeoutMs, ...(ca !== undefined && { ca }) })
   return (options, callback) => {

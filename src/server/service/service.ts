@@ -1,10 +1,18 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { Cluster, Redis } from 'ioredis'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
 import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
+import { DeliveryLog } from '../delivery/delivery-log.js'
+import { Dispatcher } from '../delivery/dispatcher.js'
+import { EgressPolicy } from '../delivery/egress-policy.js'
+import { EndpointGate } from '../delivery/endpoint-gate.js'
+import { Endpoints } from '../delivery/endpoints.js'
+import { Sender } from '../delivery/sender.js'
+import { Metrics } from '../api/metrics.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { Topics } from '../topics/topics.js'
 import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
@@ -44,7 +52,7 @@ export async function startService(settings: ServerSettings, version: string): P
 
     const client = connect(settings, ownRedis)
     closers.push(() => client.shutdown())
-    const log: { error: (thrown: unknown) => void } = { error: () => undefined }
+    const log: Log = { error: () => undefined, warn: () => undefined }
     client.on('error', (error) => log.error(error))
 
     const journalUrl = journalOf(settings, ownRedis)
@@ -56,14 +64,18 @@ export async function startService(settings: ServerSettings, version: string): P
     closers.push(() => topics.stop())
     await topics.start()
 
+    const webhooks = await startWebhooks(settings, client, topics, journal, ownRedis, log)
+    closers.push(() => webhooks.stop())
+
     const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
     const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
     // a key that was shown to no reader must not be the only one
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
-    const { app, stopWaiting } = await createApp({ settings, topics, keys, version })
+    const { app, stopWaiting } = await createApp({ settings, topics, keys, version, ...webhooks })
     log.error = (thrown) => app.log.error(thrown)
+    log.warn = (fields, text) => app.log.warn(fields, text)
     closers.push(async () => {
       stopWaiting()
       await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
@@ -105,6 +117,61 @@ function journalOf({ journal, journalMode, dataDir }: ServerSettings, own: OwnRe
 async function openJournal(url: string, { journalMode: mode, dataDir }: ServerSettings): Promise<Journal> {
   mkdirSync(dataDir, { recursive: true })
   return createJournal({ url, mode })
+}
+
+interface Log {
+  error: (thrown: unknown) => void
+  warn: (fields: object, text: string) => void
+}
+
+/** Everything that delivers to endpoints. */
+async function startWebhooks(
+  settings: ServerSettings,
+  client: RedelayedClient,
+  topics: Topics,
+  journal: Journal | undefined,
+  own: OwnRedis | undefined,
+  log: Log,
+) {
+  const policy = new EgressPolicy({
+    ports: settings.webhookPorts,
+    allowNetworks: settings.webhookNetworks,
+    allowHttp: settings.webhookHttp,
+  })
+  const endpoints = new Endpoints(client, policy, settings.maxEndpoints)
+  if (journal !== undefined) await endpoints.keepIn(journal)
+  const redis = plainClient(settings, own)
+  redis.on('error', (error: unknown) => log.error(error))
+  const sender = new Sender(policy)
+  const metrics = new Metrics()
+  const [gate, deliveryLog] = [new EndpointGate(redis), new DeliveryLog(redis)]
+  const onError = (error: unknown): void => log.error(error)
+  const dispatcher = new Dispatcher({
+    ...{ topics, endpoints, policy, sender, gate, log: deliveryLog, onError },
+    onDelivered: (outcome, answer, latenessMs) => {
+      const status = answer.is === 'answer' ? `${Math.floor(answer.status / 100)}xx` : 'none'
+      metrics.webhooks.inc({ outcome, status })
+      metrics.webhookSeconds.observe(answer.tookMs / 1_000)
+      metrics.webhookLateness.observe(latenessMs / 1_000)
+    },
+    onDisabled: (endpoint, reason) => log.warn({ endpoint, reason }, 'an endpoint was disabled'),
+  })
+  dispatcher.start()
+  return {
+    ...{ endpoints, dispatcher, gate, deliveryLog, metrics },
+    async stop() {
+      await dispatcher.stop(settings.shutdownTimeout)
+      await sender.close()
+      redis.disconnect()
+    },
+  }
+}
+
+/** For what is no queue: the state of endpoints, and the log of their deliveries. */
+function plainClient({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): Redis | Cluster {
+  const options = { maxRetriesPerRequest: 3, enableOfflineQueue: true, protocol: 2 as const }
+  if (redisCluster.length > 0) return new Cluster([...redisCluster])
+  return new Redis(redis ?? own?.url ?? '', options)
 }
 
 function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {

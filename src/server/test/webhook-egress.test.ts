@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { EgressPolicy } from '../delivery/egress-policy.js'
+import { resolverLookup } from '../delivery/guarded-connect.js'
 import { isPublic } from '../delivery/public-address.js'
 import { Sender } from '../delivery/sender.js'
 
@@ -187,6 +188,27 @@ describe('where webhooks go', () => {
       await sender.close()
       expect(answer).to.include({ is: 'answer', status: 302 })
       expect(heard).to.have.length(1)
+    })
+  })
+
+  describe('the name of an endpoint', () => {
+    const none = () => Promise.reject(new Error('none'))
+
+    it('is asked of the name servers in both families; one of them is enough', async () => {
+      const both = resolverLookup({ resolve4: async () => ['93.184.216.34'], resolve6: async () => ['2606:2800::1'] })
+      expect(await both('a.example')).to.deep.equal(['93.184.216.34', '2606:2800::1'])
+      const one = resolverLookup({ resolve4: none, resolve6: async () => ['2606:2800::1'] })
+      expect(await one('a.example')).to.deep.equal(['2606:2800::1'])
+      const error: unknown = await resolverLookup({ resolve4: none, resolve6: none })('a.example').catch(
+        (e: unknown) => e,
+      )
+      expect(error).to.have.property('message', 'none')
+    })
+
+    it('is asked of nobody where it is localhost', async () => {
+      const lookup = resolverLookup({ resolve4: none, resolve6: none })
+      for (const name of ['localhost', 'a.localhost', 'LOCALHOST.'])
+        expect(await lookup(name), name).to.deep.equal(['127.0.0.1', '::1'])
     })
   })
 })

@@ -26,6 +26,10 @@ export type TopicErrorCode =
   | 'ERR_NO_EVENTS'
   /** The listing cannot be continued there. */
   | 'ERR_CURSOR'
+  | 'ERR_ENDPOINT_NOT_FOUND'
+  /** Topics have it. */
+  | 'ERR_ENDPOINT_IN_USE'
+  | 'ERR_TOO_MANY_ENDPOINTS'
   /** What the journal cannot keep. */
   | 'ERR_NOT_WITH_JOURNAL'
 

@@ -18,6 +18,8 @@ export interface TopicSettings {
   readonly deadLetters: boolean
   /** How long a message waits that was given back without a delay, after its first, second … delivery; the last one repeats. */
   readonly retryDelays: number[]
+  /** The endpoint that gets its messages as webhooks; `null`: consumers receive them. */
+  readonly endpoint: string | null
   /** Whether what happens to messages is kept for /v1/events. */
   readonly events: boolean
 }
@@ -32,6 +34,7 @@ export const TOPIC_DEFAULTS: TopicSettings = Object.freeze({
   deadLetters: true,
   // 15s 3m 10m 30m 30m 1h 2h 6h 15h
   retryDelays: [15_000, 180_000, 600_000, 1_800_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 54_000_000],
+  endpoint: null,
   events: true,
 })
 

@@ -6,7 +6,7 @@ import type { App, Context } from '../context.js'
 import * as schemas from '../schemas.js'
 
 /** Topics: made, shown, paused, emptied, deleted. */
-export function topicRoutes(app: App, { topics }: Context): void {
+export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context): void {
   const tags = ['topics']
   const params = schemas.TopicParams
 
@@ -24,7 +24,10 @@ export function topicRoutes(app: App, { topics }: Context): void {
       },
     },
     async (request, reply) => {
+      const { endpoint } = request.body
+      if (endpoint) await endpoints.get(endpoint)
       const { topic, createdAt, isNew } = await topics.put(request.params.topic, request.body)
+      void dispatcher.refresh()
       void reply.code(isNew ? 201 : 200)
       return { name: topic.name, createdAt, settings: topic.settings }
     },

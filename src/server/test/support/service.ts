@@ -25,6 +25,10 @@ export interface AnswerBody extends AnsweredMessage {
   readonly dueAt: number
   readonly bodyBase64: string
   readonly failures: readonly { readonly reason: string }[]
+  readonly secret: string
+  readonly enabled: boolean
+  readonly disabled: { readonly reason: string } | null
+  readonly deliveries: readonly object[]
   readonly flow: readonly { readonly change: string }[]
   readonly messages: readonly AnsweredMessage[]
   readonly results: readonly { readonly id?: string; readonly outcome?: string; readonly problem?: { code: string } }[]

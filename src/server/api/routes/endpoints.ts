@@ -1,0 +1,251 @@
+import { Type } from 'typebox'
+import type { EndpointRecord } from '../../delivery/endpoint-record.js'
+import { loggedAnswer } from '../../delivery/delivery-log.js'
+import { newSecret, publicHalf, readSecret } from '../../delivery/webhook-secret.js'
+import { cursorText, readCursor } from '../../topics/cursor.js'
+import { TopicError } from '../../topics/errors.js'
+import { assertCovers } from '../authorize.js'
+import type { App, Context } from '../context.js'
+import * as schemas from '../schemas.js'
+import { isSet } from './topics.js'
+
+const DAY_MS = 86_400_000
+/** A recovery moves so many dead letters at a time. */
+const PAGE = 1_000
+
+/** Where webhooks go. Endpoints are of all topics, so a key needs all topics for them. */
+export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, deliveryLog }: Context): void {
+  const tags = ['endpoints']
+  const params = schemas.EndpointParams
+  const topicsOf = async (id: string): Promise<string[]> =>
+    (await topics.list()).flatMap(({ name, record }) => (record.settings.endpoint === id ? [name] : []))
+
+  app.addHook('onRequest', async (request) => {
+    if (request.routeOptions.url?.startsWith('/v1/endpoints')) assertCovers(request.apiKey, '*')
+  })
+
+  app.post(
+    '/v1/endpoints',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags,
+        operationId: 'createEndpoint',
+        summary: 'Make an endpoint; the answer has its secret',
+        body: schemas.EndpointInput,
+        response: { 201: schemas.EndpointMade },
+      },
+    },
+    async (request, reply) => {
+      const [id, record] = await endpoints.create(request.body)
+      return reply.code(201).send({ ...shown(id, record), ...secretOf(record) })
+    },
+  )
+
+  app.get(
+    '/v1/endpoints',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'listEndpoints',
+        summary: 'The endpoints by id, in pages',
+        querystring: schemas.PageQuery,
+        response: { 200: schemas.EndpointPage },
+      },
+    },
+    async ({ query: { cursor, limit = 100 } }) => {
+      const [after] = cursor === undefined ? [''] : readCursor(cursor, ['string'])
+      const all = (await endpoints.list()).filter(([id]) => id > String(after))
+      const page = all.slice(0, limit)
+      const last = page.at(-1)
+      return {
+        endpoints: page.map(([id, record]) => shown(id, record)),
+        ...(last !== undefined && all.length > limit && { cursor: cursorText([last[0]]) }),
+      }
+    },
+  )
+
+  app.get(
+    '/v1/endpoints/:endpoint',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'getEndpoint',
+        summary: 'An endpoint, and the topics that have it',
+        params,
+        response: { 200: schemas.EndpointOutput },
+      },
+    },
+    async ({ params: { endpoint } }) => ({
+      ...shown(endpoint, await endpoints.get(endpoint)),
+      topics: await topicsOf(endpoint),
+    }),
+  )
+
+  app.patch(
+    '/v1/endpoints/:endpoint',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags,
+        operationId: 'changeEndpoint',
+        summary: 'Change an endpoint, or disable it, or enable it again',
+        params,
+        body: schemas.EndpointChange,
+        response: { 200: schemas.EndpointOutput },
+      },
+    },
+    async ({ params: { endpoint }, body }) => {
+      const record = await endpoints.update(endpoint, body)
+      if (body.enabled === true) await gate.forget(endpoint)
+      void dispatcher.refresh()
+      return shown(endpoint, record)
+    },
+  )
+
+  app.delete(
+    '/v1/endpoints/:endpoint',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags,
+        operationId: 'deleteEndpoint',
+        summary: 'Delete an endpoint that no topic has, or by force; messages of its topics wait then',
+        params,
+        querystring: Type.Object({ force: schemas.Flag }),
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params: { endpoint }, query }, reply) => {
+      const names = isSet(query.force) ? [] : await topicsOf(endpoint)
+      if (names.length > 0) throw new TopicError('ERR_ENDPOINT_IN_USE', `topics have it, such as ${names[0] ?? ''}`)
+      await endpoints.remove(endpoint)
+      await Promise.all([gate.forget(endpoint), deliveryLog.forget(endpoint)])
+      void dispatcher.refresh()
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.get(
+    '/v1/endpoints/:endpoint/secret',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags,
+        operationId: 'getEndpointSecret',
+        summary: 'The secret of an endpoint',
+        params,
+        response: { 200: schemas.SecretOutput },
+      },
+    },
+    async ({ params: { endpoint } }) => secretOf(await endpoints.get(endpoint)),
+  )
+
+  app.post(
+    '/v1/endpoints/:endpoint/rotate-secret',
+    {
+      config: { scope: 'admin', bodyIsOptional: true },
+      schema: {
+        tags,
+        operationId: 'rotateEndpointSecret',
+        summary: 'Give an endpoint another secret; for a while webhooks are signed with both',
+        params,
+        body: schemas.RotateInput,
+        response: { 200: schemas.SecretOutput },
+      },
+    },
+    async ({ params: { endpoint }, body: { scheme, secret = newSecret(scheme), keepPrevious = DAY_MS } }) => {
+      const record = await endpoints.rotate(endpoint, secret, keepPrevious)
+      void dispatcher.refresh()
+      return secretOf(record)
+    },
+  )
+
+  app.post(
+    '/v1/endpoints/:endpoint/test',
+    {
+      config: { scope: 'admin', bodyIsOptional: true },
+      schema: {
+        tags,
+        operationId: 'testEndpoint',
+        summary: 'Send one webhook of the type redelayed.test now, and answer what came back',
+        params,
+        body: Type.Object({}, { additionalProperties: false }),
+        response: { 200: schemas.TestOutput },
+      },
+    },
+    async ({ params: { endpoint } }) => loggedAnswer(await dispatcher.test(endpoint, await endpoints.get(endpoint))),
+  )
+
+  app.post(
+    '/v1/endpoints/:endpoint/recover',
+    {
+      config: { scope: 'admin', bodyIsOptional: true },
+      schema: {
+        tags,
+        operationId: 'recoverEndpoint',
+        summary: 'Enable an endpoint, close its breaker, and move the dead letters of its topics back',
+        params,
+        body: Type.Object({}, { additionalProperties: false }),
+        response: { 200: schemas.RecoverOutput },
+      },
+    },
+    async ({ params: { endpoint } }) => {
+      await endpoints.update(endpoint, { enabled: true })
+      await gate.forget(endpoint)
+      void dispatcher.refresh()
+      let redriven = 0
+      for (const name of await topicsOf(endpoint)) {
+        const topic = await topics.open(name)
+        // those that die meanwhile are not for this call
+        for (let left = (await topic.counts()).dead; left > 0;) {
+          const moved = await topic.redrive(Math.min(left, PAGE))
+          if (moved === 0) break
+          left -= moved
+          redriven += moved
+        }
+      }
+      return { redriven }
+    },
+  )
+
+  app.get(
+    '/v1/endpoints/:endpoint/deliveries',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'listDeliveries',
+        summary: 'The last webhooks of an endpoint with their answers, the newest first, in pages',
+        params,
+        querystring: schemas.PageQuery,
+        response: { 200: schemas.DeliveryPage },
+      },
+    },
+    async ({ params: { endpoint }, query: { cursor, limit = 100 } }) => {
+      await endpoints.get(endpoint)
+      const [before] = cursor === undefined ? [undefined] : readCursor(cursor, ['string'])
+      const isPlace = before === undefined || /^\d{1,16}-\d{1,16}$/.test(String(before))
+      if (!isPlace) throw new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
+      const { deliveries, next } = await deliveryLog.list(endpoint, limit, before?.toString())
+      return { deliveries, ...(next !== undefined && { cursor: cursorText([next]) }) }
+    },
+  )
+}
+
+function shown(id: string, { secrets: _, ...record }: EndpointRecord) {
+  return { id, ...record, enabled: record.disabled === null }
+}
+
+function secretOf({ secrets }: EndpointRecord): { secret: string; publicKey?: string; previousUntil?: number } {
+  const [current, previous] = secrets
+  const secret = current?.text ?? ''
+  const key = readSecret(secret)
+  return {
+    secret,
+    ...(key.scheme === 'v1a' && { publicKey: publicHalf(key) }),
+    ...(typeof previous?.until === 'number' && { previousUntil: previous.until }),
+  }
+}

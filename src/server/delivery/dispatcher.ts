@@ -1,0 +1,159 @@
+import type { ReliableMessage } from 'redelayed'
+import type { Topic } from '../topics/topic.js'
+import type { Topics } from '../topics/topics.js'
+import { Delivery, type Delivered } from './delivery.js'
+import { loggedAnswer, type DeliveryLog } from './delivery-log.js'
+import type { EgressPolicy } from './egress-policy.js'
+import type { EndpointGate } from './endpoint-gate.js'
+import { endpointOf, type EndpointRecord } from './endpoint-record.js'
+import type { Endpoints } from './endpoints.js'
+import { Lane } from './lane.js'
+import { Pump } from './pump.js'
+import type { Answer, Sender } from './sender.js'
+
+export interface DispatcherParts {
+  readonly topics: Topics
+  readonly endpoints: Endpoints
+  readonly policy: EgressPolicy
+  readonly sender: Sender
+  readonly gate: EndpointGate
+  readonly log: DeliveryLog
+  /** Counts a webhook. */
+  readonly onDelivered: (outcome: 'delivered' | 'failed' | 'gone', answer: Answer, latenessMs: number) => void
+  readonly onDisabled: (endpoint: string, reason: 'gone' | 'failing') => void
+  readonly onError: (error: unknown) => void
+}
+
+/** An endpoint is disabled when nothing was delivered to it for so long, and it was tried. */
+const FAILING_MS = 5 * 86_400_000
+const REFRESH_MS = 1_000
+/** A look at all topics takes at most so much of the time. */
+const REFRESH_SHARE = 0.02
+
+interface Running {
+  readonly pump: Pump
+  readonly topic: Topic
+  readonly version: string
+}
+
+/** Delivers the messages of all topics that have an endpoint. Every instance does so; nothing says which of them delivers what. */
+export class Dispatcher {
+  readonly #parts: DispatcherParts
+  readonly #delivery: Delivery
+  readonly #pumps = new Map<string, Running>()
+  readonly #lanes = new Map<string, { readonly lane: Lane; readonly concurrency: number }>()
+  readonly #stopping = new Set<Promise<void>>()
+  #timer: NodeJS.Timeout | undefined
+  #refreshing = Promise.resolve()
+  #isStopped = false
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts
+    this.#delivery = new Delivery(parts.sender, parts.gate)
+  }
+
+  start(): void {
+    void this.refresh()
+  }
+
+  /** Looks at once which topics have which endpoint. */
+  refresh(): Promise<void> {
+    this.#refreshing = this.#refreshing.then(() => this.#refreshOnce())
+    return this.#refreshing
+  }
+
+  async #refreshOnce(): Promise<void> {
+    clearTimeout(this.#timer)
+    if (this.#isStopped) return
+    const startedAt = performance.now()
+    await this.#look().catch(this.#parts.onError)
+    const pause = Math.max(REFRESH_MS, (performance.now() - startedAt) / REFRESH_SHARE)
+    this.#timer = setTimeout(() => void this.refresh(), pause)
+    this.#timer.unref()
+  }
+
+  /** Ends what is under way within so long, and gives back the rest. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopped = true
+    await this.#refreshing
+    clearTimeout(this.#timer)
+    for (const name of [...this.#pumps.keys()]) this.#end(name, graceMs)
+    await Promise.all(this.#stopping)
+  }
+
+  /** One webhook now, past all limits; it counts for nothing. */
+  async test(id: string, record: EndpointRecord): Promise<Answer> {
+    const now = Date.now()
+    const body = Buffer.from(
+      JSON.stringify({ type: 'redelayed.test', timestamp: new Date(now).toISOString(), data: {} }),
+    )
+    return this.#delivery.send(endpointOf(id, record, this.#parts.policy, now), {
+      ...{ id: `test_${now.toString(36)}`, body, contentType: 'application/json', attempt: 1 },
+    })
+  }
+
+  async #look(): Promise<void> {
+    const { topics, endpoints, policy, onError } = this.#parts
+    const records = new Map(await endpoints.list())
+    const wanted = new Set<string>()
+    for (const { name, record } of await topics.list()) {
+      const id = record.settings.endpoint
+      const to = id === null ? undefined : records.get(id)
+      if (id === null || to === undefined || to.disabled !== null) continue
+      try {
+        const endpoint = endpointOf(id, to, policy, Date.now())
+        const topic = await topics.open(name)
+        wanted.add(name)
+        const version = JSON.stringify([id, to, endpoint.secrets.length])
+        const running = this.#pumps.get(name)
+        if (running?.version === version && running.topic === topic) continue
+        if (running !== undefined) this.#end(name, endpoint.timeoutMs)
+        if (this.#isStopped) return
+        const pump = new Pump({
+          ...{ topic, endpoint, delivery: this.#delivery, lane: this.#lane(id, to.concurrency), onError },
+          onDelivered: (message, delivered) => this.#note(id, name, message, delivered),
+        })
+        this.#pumps.set(name, { pump, topic, version })
+      } catch (thrown) {
+        onError(thrown) // such as a URL that the operator allows no more
+      }
+    }
+    for (const name of [...this.#pumps.keys()]) if (!wanted.has(name)) this.#end(name, REFRESH_MS)
+    for (const id of [...this.#lanes.keys()]) if (!records.has(id)) this.#lanes.delete(id)
+  }
+
+  #lane(id: string, concurrency: number): Lane {
+    const known = this.#lanes.get(id)
+    if (known?.concurrency === concurrency) return known.lane
+    const lane = new Lane(concurrency)
+    this.#lanes.set(id, { lane, concurrency })
+    return lane
+  }
+
+  #end(name: string, graceMs: number): void {
+    const running = this.#pumps.get(name)
+    this.#pumps.delete(name)
+    const stopping = running?.pump.stop(graceMs).finally(() => this.#stopping.delete(stopping as Promise<void>))
+    if (stopping !== undefined) this.#stopping.add(stopping)
+  }
+
+  #note(id: string, topic: string, message: ReliableMessage<Uint8Array>, delivered: Delivered): void {
+    if (delivered.is === 'held') return
+    const { log, onDelivered, onError } = this.#parts
+    const { answer, is: outcome } = delivered
+    onDelivered(outcome, answer, Math.max(0, message.polledAt - message.visibleAt))
+    const entry = { id: message.id, topic, attempt: message.attempt, at: Date.now(), outcome, ...loggedAnswer(answer) }
+    log.add(id, entry).catch(onError)
+    if (outcome === 'gone') this.#disable(id, 'gone')
+    if (delivered.is === 'failed' && delivered.failingMs >= FAILING_MS) this.#disable(id, 'failing')
+  }
+
+  #disable(id: string, reason: 'gone' | 'failing'): void {
+    const { endpoints, onDisabled, onError } = this.#parts
+    endpoints.disable(id, reason).then((isNew) => {
+      if (!isNew) return
+      onDisabled(id, reason)
+      void this.refresh()
+    }, onError)
+  }
+}

@@ -1,0 +1,56 @@
+/** How many webhooks of one endpoint may run at once on this instance, and until when none may. */
+export class Lane {
+  readonly #most: number
+  readonly #waiting = new Set<() => void>()
+  #running = 0
+  #heldUntil = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get free(): number {
+    return Math.max(0, this.#most - this.#running)
+  }
+
+  /** Nothing more is taken for so long. */
+  hold(ms: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, performance.now() + ms)
+  }
+
+  /** Resolves when there is room and no hold, or the signal aborts. */
+  async room(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const held = this.#heldUntil - performance.now()
+      if (held <= 0 && this.free > 0) return
+      await this.#change(held > 0 ? held : undefined, signal)
+    }
+  }
+
+  /** Runs the work when there is room. */
+  async run(work: () => Promise<void>): Promise<void> {
+    while (this.free === 0) await this.#change(undefined)
+    this.#running++
+    try {
+      await work()
+    } finally {
+      this.#running--
+      for (const wake of [...this.#waiting]) wake()
+    }
+  }
+
+  #change(ms: number | undefined, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        clearTimeout(timer)
+        this.#waiting.delete(wake)
+        signal?.removeEventListener('abort', wake)
+        resolve()
+      }
+      const timer = ms === undefined ? undefined : setTimeout(wake, Math.min(ms, 60_000))
+      this.#waiting.add(wake)
+      signal?.addEventListener('abort', wake, { once: true })
+      if (signal?.aborted === true) wake()
+    })
+  }
+}

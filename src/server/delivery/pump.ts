@@ -1,0 +1,144 @@
+import type { ReliableMessage } from 'redelayed'
+import { BODY } from '../topics/body.js'
+import type { Topic } from '../topics/topic.js'
+import { retryDelayOf } from '../topics/topic-settings.js'
+import type { Delivered, Delivery } from './delivery.js'
+import type { Endpoint } from './endpoint.js'
+import type { Lane } from './lane.js'
+
+export interface PumpParts {
+  readonly topic: Topic
+  readonly endpoint: Endpoint
+  readonly lane: Lane
+  readonly delivery: Delivery
+  /** What became of a webhook, and how late its message was when it was sent. */
+  readonly onDelivered: (message: ReliableMessage<Uint8Array>, delivered: Delivered) => void
+  readonly onError: (error: unknown) => void
+}
+
+/** A lease lasts so much longer than an answer may take. */
+const SPARE_MS = 5_000
+/** A webhook that may go so soon waits with its lease. */
+const SHORT_HOLD_MS = 1_000
+const RETRY_MS = 1_000
+const REASON_CHARS = 500
+
+/** Takes the due messages of one topic and delivers them to its endpoint. Any number of instances do so at once: each message has one lease. */
+export class Pump {
+  readonly #parts: PumpParts
+  readonly #stop = new AbortController()
+  readonly #cut = new AbortController()
+  readonly #running = new Set<Promise<void>>()
+  readonly #done: Promise<void>
+
+  constructor(parts: PumpParts) {
+    this.#parts = parts
+    this.#done = this.#run()
+  }
+
+  /** Takes no more. What is under way has so long to end; then it is given back. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stop.abort()
+    const timer = setTimeout(() => this.#cut.abort(), graceMs)
+    await this.#done
+    await Promise.allSettled(this.#running)
+    clearTimeout(timer)
+  }
+
+  get #leaseMs(): number {
+    return this.#parts.endpoint.timeoutMs + SPARE_MS
+  }
+
+  async #run(): Promise<void> {
+    const { topic, lane, onError } = this.#parts
+    const { signal } = this.#stop
+    while (!signal.aborted) {
+      await lane.room(signal)
+      if (signal.aborted) return
+      try {
+        const count = Math.min(lane.free, 100)
+        const messages = await topic.queue.pollMany({
+          ...{ count, timeout: Infinity, visibilityTimeout: this.#leaseMs, signal },
+        })
+        for (const message of messages) this.#start(message)
+      } catch (thrown) {
+        if (signal.aborted) return
+        onError(thrown)
+        await pause(RETRY_MS, signal)
+      }
+    }
+  }
+
+  #start(message: ReliableMessage<Uint8Array>): void {
+    const { lane, onError } = this.#parts
+    const takenAt = performance.now()
+    const running: Promise<void> = lane
+      .run(() => this.#deliver(message, takenAt))
+      .catch(onError)
+      .finally(() => this.#running.delete(running))
+    this.#running.add(running)
+  }
+
+  async #deliver(message: ReliableMessage<Uint8Array>, takenAt: number): Promise<void> {
+    const { delivery, endpoint, lane, onDelivered } = this.#parts
+    const { id, payload, attempt } = message
+    const { [BODY]: kind, ...headers } = message.headers
+    const contentType = kind === 'bytes' ? 'application/octet-stream' : 'application/json'
+    for (;;) {
+      // so late the lease could end while the endpoint has the message
+      if (performance.now() - takenAt > SPARE_MS / 2 || this.#cut.signal.aborted) return this.#giveBack(message, 0)
+      const delivered = await delivery.deliver(
+        endpoint,
+        { id, body: payload, contentType, attempt, headers },
+        this.#cut.signal,
+      )
+      if (delivered.is !== 'held') {
+        await this.#settle(message, delivered)
+        onDelivered(message, delivered)
+        return
+      }
+      if (delivered.waitMs > 0) lane.hold(delivered.waitMs)
+      if (delivered.waitMs === 0 || delivered.waitMs > SHORT_HOLD_MS) return this.#giveBack(message, delivered.waitMs)
+      await pause(delivered.waitMs, this.#cut.signal)
+    }
+  }
+
+  async #settle(message: ReliableMessage<Uint8Array>, delivered: Exclude<Delivered, { is: 'held' }>): Promise<void> {
+    const { topic } = this.#parts
+    if (delivered.is === 'delivered') {
+      await topic.queue.acknowledge(message)
+      return
+    }
+    if (delivered.is === 'gone') return this.#giveBack(message, 0)
+    const delay = Math.max(delivered.pauseMs, retryDelayOf(topic.settings, message.attempt))
+    await topic.queue.negativeAcknowledge([message], { delay, error: new Failure(reasonOf(delivered)) })
+  }
+
+  /** That was no attempt. */
+  async #giveBack(message: ReliableMessage<Uint8Array>, delay: number): Promise<void> {
+    await this.#parts.topic.queue.negativeAcknowledge([message], { countAttempt: false, delay })
+  }
+}
+
+/** What stands in the history of the message. */
+class Failure extends Error {
+  override name = 'Webhook'
+}
+
+function reasonOf({ answer }: Exclude<Delivered, { is: 'held' }>): string {
+  if (answer.is === 'none') return answer.reason
+  return `${answer.status} ${answer.body.toString().slice(0, REASON_CHARS)}`.trim()
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end, { once: true })
+    if (signal.aborted) end()
+  })
+}

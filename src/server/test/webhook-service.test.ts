@@ -1,0 +1,250 @@
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { Webhook as Verifier } from 'standardwebhooks'
+import { eventually } from './support/eventually.js'
+import { LosableRedis } from './support/losable-redis.js'
+import { startTestService, type TestService } from './support/service.js'
+
+const program = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
+
+interface Request {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+/** An endpoint that notes what it gets. */
+class Receiver {
+  readonly requests: Request[] = []
+  /** Of the path; without it 200. */
+  readonly answers = new Map<string, (response: ServerResponse) => void>()
+  readonly #server: Server
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static async start(): Promise<Receiver> {
+    const server = createServer()
+    const receiver = new Receiver(server)
+    server.on('request', (request, response: ServerResponse) => {
+      const path = request.url ?? ''
+      let body = ''
+      request.on('data', (bytes: Buffer) => (body += bytes.toString()))
+      request.on('end', () => {
+        receiver.requests.push({ path, headers: request.headers, body })
+        const answer = receiver.answers.get(path)
+        if (answer === undefined) response.end('thanks')
+        else answer(response)
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return receiver
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  of(path: string): Request[] {
+    return this.requests.filter((request) => request.path === path)
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
+
+describe('webhooks', function () {
+  this.timeout(240_000)
+  let receiver: Receiver
+  let test: TestService
+  let count = 0
+  const endpoints: string[] = []
+  const allowed = () => ({ webhookPorts: [receiver.port], webhookNetworks: ['127.0.0.0/8'] })
+
+  beforeEach(async () => {
+    receiver = await Receiver.start()
+    test = await startTestService(allowed())
+  })
+  afterEach(async () => {
+    for (const id of endpoints.splice(0)) await test.ask('DELETE', `/v1/endpoints/${id}?force`)
+    await test.stop()
+    await receiver.stop()
+  })
+
+  /** An endpoint with a path of its own, and a topic that has it. */
+  async function endpoint(more: object = {}, settings: object = {}) {
+    const path = `/hook-${count++}`
+    const url = `http://127.0.0.1:${receiver.port}${path}`
+    const made = await test.ask('POST', '/v1/endpoints', { url, ...more })
+    expect(made.status, JSON.stringify(made.body)).to.equal(201)
+    const { id, secret } = made.body
+    endpoints.push(id)
+    const topic = test.topic()
+    expect((await test.ask('PUT', `/v1/topics/${topic}`, { endpoint: id, ...settings })).status).to.equal(201)
+    return { id, secret, path, topic }
+  }
+
+  const push = (topic: string, body: unknown, more: object = {}) =>
+    test.ask('POST', `/v1/topics/${topic}/messages`, { body, ...more })
+  const total = async (topic: string) => (await test.ask('GET', `/v1/topics/${topic}`)).body.counts.total
+
+  it('bring each message to its endpoint once, signed, from two instances', async () => {
+    const other = await startTestService(allowed())
+    try {
+      const { id, secret, path, topic } = await endpoint()
+      const batch = Array.from({ length: 100 }, (_, at) => ({ id: `m${at}`, body: { at }, headers: { 'X-A': 'b' } }))
+      await test.ask('POST', `/v1/topics/${topic}/messages/batch`, batch)
+      await eventually(async () => expect(await total(topic)).to.equal(0), 60_000)
+      const got = receiver.of(path)
+      expect(new Set(got.map(({ headers }) => headers['webhook-id'])).size).to.equal(100)
+      expect(got).to.have.length(100)
+      for (const { body, headers } of got) {
+        new Verifier(secret).verify(body, headers as Record<string, string>)
+        expect(headers).to.include({
+          'content-type': 'application/json',
+          'redelayed-attempt': '1',
+          'redelayed-header-x-a': 'b',
+        })
+      }
+      await eventually(async () => {
+        const { body } = await test.ask('GET', `/v1/endpoints/${id}/deliveries?limit=10`)
+        expect(body.deliveries).to.have.length(10)
+        expect(body.deliveries[0]).to.include({ topic, outcome: 'delivered', status: 200, answer: 'thanks' })
+        expect(body.cursor).to.be.a('string')
+      })
+      expect((await test.ask('GET', `/v1/endpoints/${id}`)).body.topics).to.deep.equal([topic] as unknown[])
+    } finally {
+      await other.stop()
+    }
+  })
+
+  it('are tried again after the delays of the topic, become dead letters with the answers, and come back by a recovery', async () => {
+    const { id, path, topic } = await endpoint({}, { retryDelays: [50], deliveryLimit: 3 })
+    receiver.answers.set(path, (response) => response.writeHead(500).end('broken'))
+    await push(topic, 1, { id: 'a' })
+    await eventually(async () => {
+      const { body } = await test.ask('GET', `/v1/topics/${topic}/messages/a`)
+      expect(body.state).to.equal('dead')
+      expect(body.failures).to.have.length(3)
+      expect(body.failures[0]?.reason).to.include('500 broken')
+    }, 60_000)
+    expect(receiver.of(path).map(({ headers }) => headers['redelayed-attempt'])).to.deep.equal(['1', '2', '3'])
+    receiver.answers.delete(path)
+    expect((await test.ask('POST', `/v1/endpoints/${id}/recover`)).body).to.deep.equal({ redriven: 1 })
+    await eventually(async () => expect(await total(topic)).to.equal(0), 60_000)
+    expect(receiver.of(path)).to.have.length(4)
+  })
+
+  it('end at an endpoint that answers 410, until it is enabled again', async () => {
+    const { id, path, topic } = await endpoint()
+    receiver.answers.set(path, (response) => response.writeHead(410).end())
+    await push(topic, 1)
+    await eventually(async () => {
+      const { body } = await test.ask('GET', `/v1/endpoints/${id}`)
+      expect([body.enabled, body.disabled?.reason]).to.deep.equal([false, 'gone'])
+    }, 60_000)
+    receiver.answers.delete(path)
+    expect(await total(topic), 'it waits').to.equal(1)
+    expect((await test.ask('PATCH', `/v1/endpoints/${id}`, { enabled: true })).body.enabled).to.equal(true)
+    await eventually(async () => expect(await total(topic)).to.equal(0), 60_000)
+  })
+
+  it('are signed with both secrets while one is rotated', async () => {
+    const { id, path, secret } = await endpoint()
+    const rotated = await test.ask('POST', `/v1/endpoints/${id}/rotate-secret`, { keepPrevious: 3_600_000 })
+    expect(rotated.body.secret).to.not.equal(secret)
+    const answer = await test.ask('POST', `/v1/endpoints/${id}/test`)
+    expect(answer.body).to.include({ status: 200, answer: 'thanks', error: null })
+    const [request] = receiver.of(path)
+    for (const each of [secret, rotated.body.secret])
+      new Verifier(each).verify(request?.body ?? '', request?.headers as Record<string, string>)
+    expect(JSON.stringify((await test.ask('GET', `/v1/endpoints/${id}`)).body)).to.not.include('whsec_')
+  })
+
+  it('to an endpoint that hangs hold up no other endpoint', async () => {
+    const hanging = await endpoint({ concurrency: 2 })
+    receiver.answers.set(hanging.path, () => undefined)
+    for (let at = 0; at < 5; at++) await push(hanging.topic, at)
+    await eventually(() => expect(receiver.of(hanging.path)).to.have.length(2), 60_000)
+    const good = await endpoint()
+    await push(good.topic, 1)
+    await eventually(() => expect(receiver.of(good.path)).to.have.length(1), 60_000)
+    expect(receiver.of(hanging.path), 'its limit holds').to.have.length(2)
+  })
+
+  it('are delivered by another instance when one is killed during a delivery', async () => {
+    const redis = await LosableRedis.start()
+    const flags = ['--port', '0', '--redis', redis.url, '--api-keys', test.keysPath, '--log-level', 'silent']
+    const egress = ['--webhook-ports', String(receiver.port), '--webhook-networks', '127.0.0.0/8']
+    const child = spawn(process.execPath, ['--import=tsx', program, ...flags, ...egress], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    let other: TestService | undefined
+    try {
+      let greeting = ''
+      await new Promise<void>((resolve) => {
+        child.stdout.on('data', (bytes: Buffer) => {
+          greeting += bytes.toString()
+          if (greeting.includes('/openapi.json')) resolve()
+        })
+      })
+      const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(greeting) ?? []
+      const ask = async (method: string, path: string, body: object): Promise<{ id: string }> => {
+        const headers = { authorization: `Bearer ${test.key}`, 'content-type': 'application/json', connection: 'close' }
+        const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) })
+        return (await response.json()) as { id: string }
+      }
+      receiver.answers.set('/killed', () => undefined)
+      const { id } = await ask('POST', '/v1/endpoints', {
+        url: `http://127.0.0.1:${receiver.port}/killed`,
+        timeout: 5_000,
+      })
+      await ask('PUT', '/v1/topics/orders', { endpoint: id })
+      await ask('POST', '/v1/topics/orders/messages', { id: 'a', body: 1 })
+      await eventually(() => expect(receiver.of('/killed')).to.have.length(1), 60_000)
+      receiver.answers.delete('/killed')
+      child.kill('SIGKILL')
+      await ended
+      const second = await startTestService({ ...allowed(), redis: redis.url })
+      other = second
+      await eventually(async () => {
+        expect((await second.ask('GET', '/v1/topics/orders')).body.counts.total).to.equal(0)
+      }, 60_000)
+      expect(receiver.of('/killed').map(({ headers }) => headers['redelayed-attempt'])).to.deep.equal(['1', '2'])
+    } finally {
+      child.kill('SIGKILL')
+      await ended
+      await other?.stop()
+      await redis.stop()
+    }
+  })
+
+  it('go nowhere where the operator does not allow it, and a topic gets no endpoint that is not there', async () => {
+    for (const url of [
+      'http://127.0.0.1/',
+      'http://[::1]/',
+      'http://169.254.169.254/',
+      'ftp://a.example/',
+      'http://a:b@c.example/',
+    ]) {
+      const strict = url.includes('127.0.0.1') ? `${url}x` : url // another port than the receiver's
+      expect((await test.ask('POST', '/v1/endpoints', { url: strict })).status, url).to.equal(400)
+    }
+    const unknown = await test.ask('PUT', `/v1/topics/${test.topic()}`, { endpoint: 'ep_0000000000000000' })
+    expect([unknown.status, unknown.body.code]).to.deep.equal([404, 'endpoint-not-found'])
+    const { id } = await endpoint()
+    const used = await test.ask('DELETE', `/v1/endpoints/${id}`)
+    expect([used.status, used.body.code]).to.deep.equal([409, 'endpoint-in-use'])
+    const narrow = test.addKey(['admin', 'read'], ['orders'])
+    await eventually(async () => {
+      expect((await test.ask('GET', '/v1/endpoints', undefined, { key: narrow })).status).to.equal(403)
+    })
+  })
+})
