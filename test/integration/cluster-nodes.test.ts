@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type AddressInfo } from 'node:net'
 import { CommandError, ConnectionError, codecs } from '../../src/index.js'
 import { pause } from '../../src/timing/pause.js'
 import { RequestReader } from '../liveness/request-reader.js'
@@ -135,7 +135,7 @@ describe('nodes of a cluster', () => {
         return slots(port, 'other')
       }
       const other = await startNode(() => ':2\r\n', table)
-      const { node, queue } = await setUp(
+      const { queue } = await setUp(
         () => answer,
         LONG_LIMITS,
         (port) => slots(port, 'own'),
@@ -143,9 +143,8 @@ describe('nodes of a cluster', () => {
       expect(await queue.size()).to.equal(1)
       answer = `-MOVED 5 127.0.0.1:${other.port}\r\n`
       // each redirection makes ioredis ask for the slots: by chance the other cluster's node first
-      while (asked < 3) {
+      while (asked === 0) {
         expect(await queue.size()).to.equal(2)
-        node.cut()
         await pause(100)
       }
       answer = ':1\r\n'
@@ -187,12 +186,9 @@ function slots(port: number, id?: string): string {
 async function startNode(answer: (port: number) => string, table: (port: number) => string = slots) {
   let accepted = 0
   let calls = 0
-  const sockets = new Set<Socket>()
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
   const server = createServer((socket) => {
     accepted++
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
     const { port } = server.address() as AddressInfo
     const replies: Readonly<Record<string, () => string>> = {
       LLEN: () => {
@@ -219,9 +215,6 @@ async function startNode(answer: (port: number) => string, table: (port: number)
     },
     get calls() {
       return calls
-    },
-    cut() {
-      for (const socket of sockets) socket.destroy()
     },
   }
 }

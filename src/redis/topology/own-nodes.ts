@@ -16,6 +16,8 @@ interface Internals {
 
 /** For so long another cluster must be the only one that answers before the client follows it, if some nodes do not answer. */
 const REPLACED_MS = 30_000
+/** When own nodes that have not answered are asked again: calls that the other cluster carries out give ioredis no reason to. */
+const AGAIN_MS = 1_000
 
 const known = new WeakMap<Cluster, OwnNodes>()
 
@@ -39,6 +41,7 @@ export class OwnNodes {
   #strangers = 0
   /** When the first stranger was refused since an own node answered. */
   #since: number | undefined
+  #timer: NodeJS.Timeout | undefined
 
   constructor(cluster: Cluster) {
     const own = cluster as unknown as Internals
@@ -61,10 +64,15 @@ export class OwnNodes {
         if (isReplaced) this.#ids = new Set()
         // ioredis loses what it is asked for within a callback
         if (isReplaced || !wereRefused) process.nextTick(round, callback)
-        else callback?.(error)
+        else {
+          callback?.(error)
+          clearTimeout(this.#timer)
+          this.#timer = setTimeout(() => cluster.status === 'ready' && cluster.refreshSlotsCache(), AGAIN_MS).unref()
+        }
       })
     }
     own.refreshSlotsCache = round
+    cluster.on('end', () => clearTimeout(this.#timer))
   }
 
   /** Whether this table of slots is one of the own cluster, or nothing says that it is not. */
