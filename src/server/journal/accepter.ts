@@ -109,11 +109,18 @@ export class Accepter {
     await this.#commits.submit(pending)
     await this.#points.afterCommit?.()
     // So late another instance may have added the messages by now, and a consumer may have handled them.
-    if (performance.now() - startedAt > this.#adoptAfterMs / 2)
-      return pending.map((each) => accepted(each, 'journalled'))
+    if (performance.now() - startedAt > this.#adoptAfterMs / 2) return this.#leave(attached, pending)
     const results = await this.#add(attached, pending, startedAt + this.#adoptAfterMs * ADD_SHARE - performance.now())
     await this.#points.afterAdd?.()
     return results
+  }
+
+  /** New messages are left to whoever adds what never came to Redis. Of the others no row was written: SQL can know an older message by that id. */
+  async #leave<T>(attached: AttachedQueue<T>, pending: readonly Pending<T>[]): Promise<(Accepted | RedelayedError)[]> {
+    const known = pending.filter(({ isNew }) => !isNew)
+    const results = known.length === 0 ? [] : await this.#add(attached, known, this.#adoptAfterMs * ADD_SHARE)
+    let at = 0
+    return pending.map((each) => (each.isNew ? accepted(each, 'journalled') : (results[at++] as Accepted)))
   }
 
   #commit(jobs: readonly Job[]): Promise<void> {

@@ -64,7 +64,7 @@ export class Drain {
     return status !== 'ok' || epoch !== end.epoch || batches.length > 0
   }
 
-  /** Until the end of the stream, or for so many pages. @throws the reason of `signal` */
+  /** Until the end that the stream has at the call, as others may write without end, or for so many pages. @throws the reason of `signal` */
   async run(
     attached: AttachedQueue,
     { pages = Infinity, signal }: { readonly pages?: number; readonly signal?: AbortSignal | undefined } = {},
@@ -81,10 +81,13 @@ export class Drain {
     signal: AbortSignal | undefined,
   ): Promise<RunResult> {
     let changes = 0
+    let last: string | null = null
     for (let page = 0; page < pages; page++) {
       signal?.throwIfAborted()
       const position = await this.#positions.load(attached.key)
-      const { status, epoch, batches: read } = await attached.queue.readChanges(position, PAGE)
+      if (last !== null && !isAfter(last, position.id)) break
+      const { status, epoch, batches: read, last: newest } = await attached.queue.readChanges(position, PAGE)
+      last = status === 'ok' ? (last ?? newest) : null
       if (status !== 'ok') {
         if (await this.#begin(attached, position, status)) return { changes, hasForgotten: true, until: -Infinity }
         continue
@@ -356,4 +359,9 @@ function flowOf({ key }: AttachedQueue, batches: readonly JournalBatch[]): FlowR
       error: error === undefined ? null : toBytes(error).subarray(0, MOST_ERROR_BYTES),
     })),
   )
+}
+
+function isAfter(id: string, other: string): boolean {
+  const [a, b] = [idParts(id), idParts(other)]
+  return a.ms === b.ms ? a.seq > b.seq : a.ms > b.ms
 }

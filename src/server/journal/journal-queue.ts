@@ -6,9 +6,8 @@ import { JournalError } from '../errors.js'
 import type { AcceptItem } from './accept-item.js'
 import type { Accepted, Accepter } from './accepter.js'
 import type { AttachedQueue } from './attached-queue.js'
-import type { Drain } from './drain.js'
 import type { RawMessage } from './journalled-queue.js'
-import { restoreByHand, type RestoreOptions, type RestoreResult } from './restore.js'
+import { restoreByHand, type RestoreOptions, type RestoreParts, type RestoreResult } from './restore.js'
 import { messageOf, STATE_COLUMNS, type Row } from './rows.js'
 import { verify, type Difference } from './verify.js'
 
@@ -30,9 +29,7 @@ export interface FlowEntry {
 
 type StateRow = Omit<Row, 'headers' | 'payload'>
 
-interface Parts {
-  readonly database: JournalDatabase
-  readonly drain: Drain
+interface Parts extends RestoreParts {
   readonly accepter: Accepter
 }
 
@@ -198,7 +195,7 @@ export class JournalQueue<T> {
 
   /** Puts messages back by hand. */
   restore(options: RestoreOptions = {}): Promise<RestoreResult> {
-    return restoreByHand(this.#database, this.#attached, options)
+    return restoreByHand(this.#required, this.#attached, options)
   }
 
   /** What SQL and Redis do not agree on. */

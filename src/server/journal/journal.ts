@@ -200,7 +200,8 @@ export class Journal extends EventEmitter<JournalEvents> {
   async #attach<T>(attached: AttachedQueue<T>): Promise<JournalQueue<T>> {
     const { queue } = attached
     const parts = this.#parts
-    const handle = new JournalQueue(attached, this.mode, parts)
+    const how = { adoptAfterMs: this.#settings.adoptAfterMs, onBadRow: this.#onBadRow }
+    const handle = new JournalQueue(attached, this.mode, parts && { ...parts, ...how })
     if (parts === undefined) return handle
     parts.drain.add(attached)
     const report = (error: unknown): void => this.#report(error, queue.name)

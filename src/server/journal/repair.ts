@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { JournalDatabase, Sql } from '../database/database.js'
 import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type PositionTable, type RowState } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
+import { claimed } from './claim.js'
 import type { Drain } from './drain.js'
 import type { RawMessage, RestoreItem, StoredRawMessage } from './journalled-queue.js'
 import { pause } from './pause.js'
@@ -169,7 +170,7 @@ export class Repair {
 
   /** Resolves with false when Redis has forgotten something once more. */
   async #restore(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
-    const mine = await this.#claim(attached, rows)
+    const mine = await claimed(this.#database, attached, rows, this.#adoptAfterMs)
     const outcomes = await restoreRows(attached.queue, mine.map(messageOf), this.#onBadRow)
     const there = mine.filter((_, at) => outcomes[at] === 'present')
     const isNew = outcomes.filter((outcome) => outcome === 'restored').length
@@ -195,32 +196,6 @@ export class Repair {
     const replaced = outcomesOfOlder.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
     tally.add(0, { restored: replaced, present: -replaced })
     return true
-  }
-
-  /**
-   * What was just accepted is on its way to Redis, by the instance that accepted it or by one that adds what such an instance left: it is theirs.
-   * What was accepted longer ago is claimed in the same way.
-   */
-  async #claim({ key, clock }: AttachedQueue, rows: readonly Row[]): Promise<readonly Row[]> {
-    const before = clock.now() - this.#adoptAfterMs
-    const old = rows.filter(({ state, updated_at }) => state === 'accepted' && updated_at < before)
-    const claimed = new Set<string>()
-    if (old.length > 0) {
-      await this.#database.transaction(async (sql) => {
-        for (const { id } of old) {
-          const { numUpdatedRows } = await sql
-            .updateTable('redelayed_messages')
-            .set({ updated_at: clock.now() })
-            .where('queue', '=', key)
-            .where('id', '=', id)
-            .where('state', '=', 'accepted')
-            .where('updated_at', '<', before)
-            .executeTakeFirst()
-          if (numUpdatedRows > 0n) claimed.add(toText(id))
-        }
-      })
-    }
-    return rows.filter(({ state, id }) => state !== 'accepted' || claimed.has(toText(id)))
   }
 
   /**

@@ -1,6 +1,9 @@
 import type { JournalDatabase } from '../database/database.js'
 import { OPEN_STATES, toText, type Bytes, type RowState } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
+import { claimed } from './claim.js'
+import type { Drain } from './drain.js'
+import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readRows, rowsWithIds, type RowFilter } from './row-pages.js'
 import { messageOf, type Row } from './rows.js'
 
@@ -25,30 +28,49 @@ export interface RestoreResult {
 
 const PAGE = 1_000
 
-/** By hand: adds what SQL knows and Redis lacks. It can be repeated; what Redis has stays as it is. */
+export interface RestoreParts {
+  readonly database: JournalDatabase
+  readonly drain: Drain
+  readonly adoptAfterMs: number
+  readonly onBadRow: OnBadRow
+}
+
+/**
+ * By hand: adds what SQL knows and Redis lacks. It can be repeated; what Redis has stays as it is. What consumers have handled meanwhile is read
+ * from the change stream before each page: Redis lacks that, too.
+ */
 export async function restoreByHand(
-  database: JournalDatabase,
+  parts: RestoreParts,
   attached: AttachedQueue,
   { ids, expired = false, dryRun = false, signal, onProgress }: RestoreOptions,
 ): Promise<RestoreResult> {
   const states: RowState[] = expired ? [...OPEN_STATES, 'expired'] : [...OPEN_STATES]
   let [checked, restored] = [0, 0]
-  for await (const rows of pagesOf(database, { queue: attached.key, states }, ids)) {
+  if (!dryRun) await parts.drain.run(attached, { signal })
+  for await (const rows of pagesOf(parts.database, { queue: attached.key, states }, ids)) {
     signal?.throwIfAborted()
     checked += rows.length
-    restored += await restorePage(attached, rows, dryRun)
+    restored += dryRun ? await countMissing(attached, rows) : await restorePage(parts, attached, rows)
     onProgress?.({ checked, restored })
   }
   return { checked, restored }
 }
 
-async function restorePage({ queue }: AttachedQueue, rows: readonly Row[], dryRun: boolean): Promise<number> {
-  if (dryRun) {
-    const found = await queue.getAllRaw(rows.map(({ id }) => toText(id)))
-    return found.filter((message) => message === null).length
-  }
-  const messages = rows.map((row) => messageOf(row.state === 'expired' ? { ...row, expires_at: null } : row))
-  return (await queue.restoreMany(messages)).filter((outcome) => outcome === 'restored').length
+async function countMissing({ queue }: AttachedQueue, rows: readonly Row[]): Promise<number> {
+  const found = await queue.getAllRaw(rows.map(({ id }) => toText(id)))
+  return found.filter((message) => message === null).length
+}
+
+async function restorePage(
+  { database, drain, adoptAfterMs, onBadRow }: RestoreParts,
+  attached: AttachedQueue,
+  rows: readonly Row[],
+): Promise<number> {
+  const mine = await claimed(database, attached, rows, adoptAfterMs)
+  const messages = mine.map((row) => messageOf(row.state === 'expired' ? { ...row, expires_at: null } : row))
+  const outcomes = await restoreRows(attached.queue, messages, onBadRow)
+  await drain.run(attached) // before the next page is read
+  return outcomes.filter((outcome) => outcome === 'restored').length
 }
 
 async function* pagesOf(

@@ -21,6 +21,8 @@ class HookedQueue extends FakeQueue {
   /** Each runs once. */
   afterCancel: (() => Promise<unknown>) | undefined
   beforeAdd: (() => Promise<unknown>) | undefined
+  /** Runs each time. */
+  beforeRead: (() => Promise<unknown>) | undefined
   #reads: Promise<void> = Promise.resolve()
   #letReads = (): void => undefined
 
@@ -44,6 +46,7 @@ class HookedQueue extends FakeQueue {
 
   override async readChanges(after: { id: string; epoch: string | null }, count: number): Promise<ChangeReading> {
     await this.#reads
+    await this.beforeRead?.()
     return super.readChanges(after, count)
   }
 
@@ -77,6 +80,7 @@ describe('the journal, when others act between its steps', function () {
   this.timeout(30_000)
   const server = startSqlite()
   const open: Journal[] = []
+  const urls: string[] = []
 
   after(() => server.stop())
   afterEach(async () => {
@@ -84,7 +88,9 @@ describe('the journal, when others act between its steps', function () {
   })
 
   async function make(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
-    const journal = await createJournal({ url: await server.fresh(), adoptAfterMs: 60_000, ...options }, points)
+    const url = await server.fresh()
+    urls.push(url)
+    const journal = await createJournal({ url, adoptAfterMs: 60_000, ...options }, points)
     open.push(journal)
     return journal
   }
@@ -312,11 +318,57 @@ describe('the journal, when others act between its steps', function () {
       expect(await adding).to.include({ outcome: 'added' })
     })
 
+    it('is added by an instance that was too slow, where SQL does not know that the message before it was handled', async () => {
+      let slowMs = 0
+      const { queue, mails } = await attached(
+        { adoptAfterMs: 1_000, sweepMs: 60_000 },
+        { afterCommit: () => new Promise((resolve) => setTimeout(resolve, slowMs)) },
+      )
+      await mails.add('old', { id: 'a' })
+      await mails.drain()
+      queue.holdReads()
+      queue.end('a')
+      slowMs = 600
+      const adding = mails.add('new', { id: 'a', delay: 60_000 })
+      await eventually(() => expect(textOf(queue.messages.get('a'))).to.equal('new'))
+      queue.letReads()
+      expect(await adding).to.include({ outcome: 'added' })
+      await mails.drain()
+      expect(await mails.get('a')).to.include({ state: 'open' })
+    })
+
     it('is not added by an instance that was too slow before the commit', async () => {
       const { queue, mails } = await attached({ adoptAfterMs: 400, lingerMs: 500, sweepMs: 60_000 })
       expect(await mails.add('x', { id: 'a' })).to.include({ outcome: 'journalled' })
       expect(queue.messages.has('a')).to.equal(false)
     })
+  })
+
+  it('reads a stream to the end that it had, while others write without end', async () => {
+    const { queue, mails } = await attached()
+    await mails.add('x', { id: 'a', delay: 60_000 })
+    let written = 0
+    queue.beforeRead = () => queue.addMany([{ payload: 'y', id: `other${written++}` }])
+    await mails.drain()
+    const before = written
+    await mails.drain()
+    expect(await mails.get(`other${before - 1}`)).to.include({ state: 'open' })
+    queue.beforeRead = undefined
+  })
+
+  it('does not put back by hand what was handled since the journal was closed', async () => {
+    const { journal, queue, mails } = await attached()
+    await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
+    await mails.drain()
+    await journal.close()
+    queue.end('a')
+    ;(queue.messages as Map<string, StoredRawMessage>).delete('b')
+    const url = urls.at(-1)
+    const tool = await createJournal({ ...(url !== undefined && { url }), background: false })
+    open.push(tool)
+    const again = await tool.attach<string>(queue)
+    expect(await again.restore()).to.deep.equal({ checked: 1, restored: 1 })
+    expect([...queue.messages.keys()]).to.deep.equal(['b'])
   })
 
   describe('a message that goes to another queue', () => {

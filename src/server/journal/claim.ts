@@ -1,0 +1,35 @@
+import type { JournalDatabase } from '../database/database.js'
+import { toText } from '../database/tables.js'
+import type { AttachedQueue } from './attached-queue.js'
+import type { Row } from './rows.js'
+
+/**
+ * The rows that whoever restores may put back. What was just accepted is on its way to Redis, by the instance that accepted it or by one that adds
+ * what such an instance left: it is theirs. What was accepted longer ago is claimed as they do it, by making it young again.
+ */
+export async function claimed(
+  database: JournalDatabase,
+  { key, clock }: AttachedQueue,
+  rows: readonly Row[],
+  adoptAfterMs: number,
+): Promise<readonly Row[]> {
+  const before = clock.now() - adoptAfterMs
+  const old = rows.filter(({ state, updated_at }) => state === 'accepted' && updated_at < before)
+  const mine = new Set<string>()
+  if (old.length > 0) {
+    await database.transaction(async (sql) => {
+      for (const { id } of old) {
+        const { numUpdatedRows } = await sql
+          .updateTable('redelayed_messages')
+          .set({ updated_at: clock.now() })
+          .where('queue', '=', key)
+          .where('id', '=', id)
+          .where('state', '=', 'accepted')
+          .where('updated_at', '<', before)
+          .executeTakeFirst()
+        if (numUpdatedRows > 0n) mine.add(toText(id))
+      }
+    })
+  }
+  return rows.filter(({ state, id }) => state !== 'accepted' || mine.has(toText(id)))
+}
