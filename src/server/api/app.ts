@@ -22,7 +22,7 @@ import { eventRoutes } from './routes/events.js'
 import { messageRoutes } from './routes/messages.js'
 import { operationRoutes } from './routes/operations.js'
 import { topicRoutes } from './routes/topics.js'
-import { ProblemOutput } from './schemas.js'
+import { BatchInput, ProblemOutput } from './schemas.js'
 
 export interface AppParts {
   readonly settings: ServerSettings
@@ -39,7 +39,9 @@ export interface AppParts {
 export interface Api {
   readonly app: FastifyInstance
   readonly metrics: Metrics
-  /** Ends waits with what they have; the service is not ready from then on. */
+  /** The service is not ready from then on, and works as before. */
+  readonly leave: () => void
+  /** Ends waits with what they have. */
   readonly stopWaiting: () => void
 }
 
@@ -47,6 +49,7 @@ const MAX_HEADER_BYTES = 16_384
 /** Of requests other than pushes. */
 const BODY_LIMIT = 2 * 1_048_576
 const PROBLEM = 'application/problem+json'
+const BATCH_PATH = '/v1/topics/:topic/messages/batch'
 
 /** The HTTP API on the topics: routes with their schemas, and what all of them share. */
 export async function createApp(parts: AppParts): Promise<Api> {
@@ -139,7 +142,12 @@ export async function createApp(parts: AppParts): Promise<Api> {
     operationRoutes(routes, context)
   })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
-  return { app: app as unknown as FastifyInstance, metrics, stopWaiting: () => waits.stop() }
+  return {
+    app: app as unknown as FastifyInstance,
+    metrics,
+    leave: () => waits.leave(),
+    stopWaiting: () => waits.stop(),
+  }
 }
 
 /** OpenAPI 3.1 of the routes; each can answer with a problem. */
@@ -151,6 +159,11 @@ async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, vers
       components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
       security: [{ key: [] }],
     },
+    // a batch is checked message by message, so the route itself has no schema of its body
+    transform: ({ schema, url }) => ({
+      schema: url === BATCH_PATH ? { ...schema, body: BatchInput } : schema,
+      url,
+    }),
   })
   app.addHook('onRoute', (route) => {
     if (route.schema === undefined || route.schema.hide === true) return

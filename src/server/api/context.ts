@@ -39,9 +39,19 @@ export type App = FastifyInstance<
 export class Waits {
   readonly #waiting = new Set<AbortController>()
   #isStopping = false
+  #isLeaving = false
 
   get size(): number {
     return this.#waiting.size
+  }
+
+  /** Whether the service is about to stop: proxies are to send no more. */
+  get isLeaving(): boolean {
+    return this.#isLeaving || this.#isStopping
+  }
+
+  leave(): void {
+    this.#isLeaving = true
   }
 
   get isStopping(): boolean {

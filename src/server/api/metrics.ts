@@ -73,7 +73,7 @@ export class Metrics {
   })
   readonly #sizes = new Gauge({
     name: 'redelayed_topic_messages',
-    help: `Messages of each topic by state, of the first ${MOST_TOPICS} topics by name.`,
+    help: `Messages of each topic by state, of ${MOST_TOPICS} topics at most.`,
     labelNames: ['topic', 'state'] as const,
     registers: [this.registry],
   })
@@ -111,7 +111,7 @@ export class Metrics {
           () => 0,
         ),
       )
-    const names = (await topics.list()).slice(0, MOST_TOPICS).map(({ name }) => name)
+    const names = await topics.someNames(MOST_TOPICS)
     const counted = await Promise.all(
       names.map(
         async (name) =>

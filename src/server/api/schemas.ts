@@ -135,10 +135,11 @@ export const ProblemOutput = Type.Object(
   { description: 'RFC 9457' },
 )
 
-export const BatchInput = Type.Object(
-  { messages: Type.Array(Type.Unknown(), { minItems: 1, description: 'Each as for a single push' }) },
-  closed,
-)
+/** For the description only: each message is checked by itself. */
+export const BatchInput = Type.Union([
+  Type.Object({ messages: Type.Array(MessageInput, { minItems: 1 }) }, closed),
+  Type.Array(MessageInput, { minItems: 1 }),
+])
 
 export const BatchOutput = Type.Object({
   results: Type.Array(Type.Unknown(), {

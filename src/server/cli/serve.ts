@@ -1,6 +1,6 @@
 // `redelayed-server [--flags]`: the delay service.
 import { readFileSync } from 'node:fs'
-import { ConfigError, loadSettings } from '../config/load-settings.js'
+import { ConfigError, loadSettings, unknownVariables } from '../config/load-settings.js'
 import { helpLines, type ServerSettings } from '../config/server-settings.js'
 import { startService, type Service } from '../service/service.js'
 
@@ -16,6 +16,8 @@ else await main()
 async function main(): Promise<void> {
   try {
     const settings = loadSettings({ args: args.filter((arg) => arg !== '--check-config'), env: process.env })
+    // not a mistake: Kubernetes makes some for a service of that name
+    for (const name of unknownVariables(process.env)) console.error(`${name}: there is no such setting; it is ignored`)
     if (args.includes('--check-config')) {
       console.log('The configuration is fine.')
       return

@@ -83,6 +83,16 @@ function settingOf(word: string): { readonly name: SettingName; readonly isFile:
   return secret !== undefined && SETTINGS[secret].isSecret ? { name: secret, isFile: true } : undefined
 }
 
+/** Variables that begin as ours and are none: a misspelt one would have no effect, in silence. */
+export function unknownVariables(env: NonNullable<Sources['env']>): string[] {
+  const known = new Set(['REDELAYED_CONFIG'])
+  for (const name of SETTING_NAMES) {
+    known.add(variableOf(name))
+    if (SETTINGS[name].isSecret) known.add(`${variableOf(name)}_FILE`)
+  }
+  return Object.keys(env).filter((name) => name.startsWith('REDELAYED_') && !known.has(name))
+}
+
 function fromFlags(args: readonly string[], problems: string[]): Map<SettingName | 'config', Given> {
   const found = new Map<SettingName | 'config', Given>()
   const note = (name: SettingName | 'config', given: Given | undefined): void => {

@@ -50,6 +50,7 @@ export const SETTINGS = {
   maxEndpoints: whole('How many endpoints of webhooks there can be.', 1_000, 0, 100_000),
   rateLimit: whole('The most requests a second of each key, on this instance; 0 for no limit.', 0, 0, 1_000_000),
   requestTimeout: duration('How long a client may take to send a request.', 30_000, 1_000, 600_000),
+  shutdownDelay: duration('How long /readyz is a 503 before the service stops, so that proxies see it.', 0, 0, 600_000),
   shutdownTimeout: duration('How long requests have to end when the service stops.', 10_000, 0, 600_000),
   logLevel: oneOf('How much is logged.', ['fatal', 'error', 'warn', 'info', 'debug', 'silent'], 'info'),
 } as const satisfies Record<string, Setting<unknown>>

@@ -73,10 +73,12 @@ export async function startService(settings: ServerSettings, version: string): P
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
-    const { app, stopWaiting } = await createApp({ settings, topics, keys, version, ...webhooks })
+    const { app, leave, stopWaiting } = await createApp({ settings, topics, keys, version, ...webhooks })
     log.error = (thrown) => app.log.error(thrown)
     log.warn = (fields, text) => app.log.warn(fields, text)
     closers.push(async () => {
+      leave()
+      await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelay))
       stopWaiting()
       await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
     })

@@ -488,6 +488,7 @@ describe('the HTTP API', function () {
       expectProblem(await ask('GET', '/metrics', undefined, { key: 'none' }), 401, 'unauthorized')
       const { body: api } = await ask('GET', '/openapi.json', undefined, { key: 'none' })
       expect(api.openapi).to.match(/^3\.1\./)
+      expect(api.paths['/v1/topics/{topic}/messages/batch']?.['post']).to.have.property('requestBody')
       const operations = Object.values(api.paths).flatMap((path) =>
         Object.values(path).map(({ operationId }) => operationId),
       )
@@ -618,6 +619,7 @@ describe('the HTTP API', function () {
       await ask('PUT', `/v1/topics/${topic}`, { events: false })
       expectProblem(await ask('GET', `/v1/events?topic=${topic}`), 409, 'no-events')
       expectProblem(await ask('GET', '/v1/events'), 400, 'invalid-request')
+      expect((await ask('HEAD', `/v1/events?topic=${topic}`)).status).to.equal(404)
       expectProblem(await ask('GET', `/v1/events?topic=${topic}-none`), 404, 'topic-not-found')
     })
   })

@@ -20,8 +20,8 @@ describe('the service with a Redis of its own', function () {
     rmSync(dataDir, { recursive: true, force: true })
   })
 
-  const start = (): Promise<Service> =>
-    startService(loadSettings({ args: ['--port', '0', '--data-dir', dataDir, '--log-level', 'silent'] }), '0')
+  const start = (...more: string[]): Promise<Service> =>
+    startService(loadSettings({ args: ['--port', '0', '--data-dir', dataDir, '--log-level', 'silent', ...more] }), '0')
 
   async function call(key: string, path: string, body: unknown): Promise<{ status: number; body: unknown }> {
     const response = await fetch(`${service?.url}/v1${path}`, {
@@ -52,6 +52,18 @@ describe('the service with a Redis of its own', function () {
       .to.have.property('message')
       .that.matches(/uses the Redis in .* another --data-dir/)
     expect((await call(service.madeKey as string, '/topics/orders/messages', { body: 7 })).status).to.equal(201)
+  })
+
+  it('is not ready for a while before it stops, and works until then', async () => {
+    service = await start('--shutdown-delay', '5s')
+    const { url, madeKey: key = '' } = service
+    const readiness = async (): Promise<number> =>
+      (await fetch(`${url}/readyz`, { headers: { connection: 'close' } })).status
+    expect(await readiness()).to.equal(200)
+    const closed = service.close()
+    expect(await readiness()).to.equal(503)
+    expect((await call(key, '/topics/orders/messages', { body: 7 })).status).to.equal(201)
+    await closed
   })
 
   it('keeps no key that was never shown when it cannot listen, and leaves nothing running', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ConfigError, loadSettings, type Sources } from '../config/load-settings.js'
+import { ConfigError, loadSettings, unknownVariables, type Sources } from '../config/load-settings.js'
 import { flagOf, SETTING_NAMES, SETTINGS, variableOf } from '../config/server-settings.js'
 
 describe('the settings of the service', () => {
@@ -118,6 +118,17 @@ describe('the settings of the service', () => {
     expect(problems({ args: ['--redis=redis://b', '--redis-cluster=redis://c'] })).to.deep.equal([
       'redis and redis-cluster: give one of them',
     ])
+  })
+
+  it('variables that begin as theirs and are none are known', () => {
+    const env = {
+      REDELAYED_PROT: '1',
+      REDELAYED_PORT: '1',
+      REDELAYED_REDIS_FILE: 'x',
+      REDELAYED_CONFIG: 'x',
+      OTHER: '1',
+    }
+    expect(unknownVariables(env)).to.deep.equal(['REDELAYED_PROT'])
   })
 
   it('a file that is no configuration is a mistake', () => {

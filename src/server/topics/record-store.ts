@@ -63,6 +63,13 @@ export class RecordStore<T> {
     await this.#journal?.get('?')
   }
 
+  /** The names of so many, the first that were made. */
+  async someNames(count: number): Promise<string[]> {
+    const names: string[] = []
+    for await (const { id } of this.#queue.listAll({ pageSize: count })) if (names.push(id) >= count) break
+    return names
+  }
+
   /** All of them by name. */
   async list(): Promise<[name: string, record: T][]> {
     const found = new Map<string, T>()

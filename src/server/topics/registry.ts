@@ -57,6 +57,10 @@ export class TopicRegistry {
     return this.#records.askJournal()
   }
 
+  someNames(count: number): Promise<string[]> {
+    return this.#records.someNames(count)
+  }
+
   /** All of them by name. */
   async list(): Promise<[name: string, record: TopicRecord][]> {
     return (await this.#records.list()).map(([name, record]) => [name, complete(record)])

@@ -173,6 +173,11 @@ export class Topics {
     this.#known.delete(name)
   }
 
+  /** The names of at most so many, without reading all. */
+  someNames(count: number): Promise<string[]> {
+    return this.#registry.someNames(count)
+  }
+
   /** All of them by name. */
   async list(): Promise<{ readonly name: string; readonly record: TopicRecord }[]> {
     return (await this.#registry.list()).map(([name, record]) => ({ name, record }))

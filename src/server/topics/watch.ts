@@ -5,6 +5,8 @@ import type { Topic } from './topic.js'
 /** What a reader of a topic's changes gets. `lost`: changes are missing before the next ones. */
 export type WatchEvent =
   | { readonly kind: 'changes'; readonly topic: string; readonly shard: number; readonly batch: ChangeBatch }
+  /** Where a shard is of which nothing was read yet. */
+  | { readonly kind: 'position'; readonly topic: string; readonly shard: number; readonly position: ChangePosition }
   | { readonly kind: 'lost'; readonly topic: string; readonly shard: number; readonly reason: string }
 
 export interface WatchOptions {
@@ -17,6 +19,8 @@ export interface WatchOptions {
 }
 
 const RETRY_MS = 1_000
+/** After a reader took so long, it is looked whether the stream still has what comes next: else that would be passed over in silence. */
+const SLOW_MS = 250
 
 /**
  * Reads what happens to the messages of some topics, until the signal aborts. Each shard is read by itself, without a connection of its own.
@@ -48,11 +52,17 @@ async function watch(
   let from = options.from(topic, shard)
   while (!signal.aborted) {
     try {
+      from ??= await endOf(queue)
+      if (from !== undefined) await sink({ kind: 'position', topic, shard, position: from })
+      let isSlow = false
       for await (const batch of queue.changes({ signal, ...(from && { from }) })) {
+        const startedAt = performance.now()
         await sink({ kind: 'changes', topic, shard, batch })
         from = batch.position
+        isSlow = performance.now() - startedAt > SLOW_MS
+        if (isSlow) break
       }
-      return
+      if (!isSlow) return
     } catch (thrown) {
       if (signal.aborted) return
       if (thrown instanceof ChangesLostError) {
@@ -64,4 +74,10 @@ async function watch(
       }
     }
   }
+}
+
+/** The last change that there was, so that a reader can come back to it before there is another one; of a new queue there is none. */
+async function endOf(queue: ReliableQueue<Uint8Array>): Promise<ChangePosition | undefined> {
+  const { epoch, last } = await queue.changeStatus()
+  return epoch === null || last === null ? undefined : { epoch, id: last }
 }

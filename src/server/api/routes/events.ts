@@ -9,6 +9,8 @@ import { TOPIC_NAME } from '../../topics/topic-name.js'
 
 /** Of so many queues the positions go into the id of an event. */
 const MOST_POSITIONS = 20
+/** Each shard is read by itself. */
+const MOST_SHARDS = 256
 const BEAT_MS = 15_000
 
 /** What happens to messages, as server-sent events. */
@@ -18,6 +20,8 @@ export function eventRoutes(app: App, { topics, settings, metrics, waits }: Cont
   app.get(
     '/v1/events',
     {
+      // a stream has no end that a HEAD could wait for
+      exposeHeadRoute: false,
       config: { scope: 'read' },
       schema: {
         tags: ['events'],
@@ -34,6 +38,12 @@ export function eventRoutes(app: App, { topics, settings, metrics, waits }: Cont
       for (const name of names) assertCovers(request.apiKey, name)
       const watched = await Promise.all(names.map((name) => topics.open(name)))
       assertKept(watched)
+      const shards = watched.reduce((sum, topic) => sum + topic.shards.length, 0)
+      if (shards > MOST_SHARDS)
+        throw new BadRequest(
+          'invalid-request',
+          `these topics have ${shards} shards, and a stream is of at most ${MOST_SHARDS}`,
+        )
       if (streams >= settings.maxEventStreams)
         throw new BadRequest('too-many-streams', `there can be ${settings.maxEventStreams}`)
       const positions = readPositions(request.headers['last-event-id'])
@@ -75,7 +85,13 @@ export function eventRoutes(app: App, { topics, settings, metrics, waits }: Cont
 /** Resolves when the client has room for more. */
 async function send(raw: ServerResponse, event: WatchEvent, positions: Map<string, ChangePosition>): Promise<void> {
   if (raw.destroyed || raw.writableEnded) return
-  const hasRoom = raw.write(event.kind === 'lost' ? lostText(event) : changesText(event, positions))
+  const text =
+    event.kind === 'lost'
+      ? lostText(event)
+      : event.kind === 'position'
+        ? positionText(event, positions)
+        : changesText(event, positions)
+  const hasRoom = raw.write(text)
   if (!hasRoom) {
     await new Promise<void>((resolve) => {
       const go = (): void => {
@@ -91,6 +107,15 @@ async function send(raw: ServerResponse, event: WatchEvent, positions: Map<strin
 
 function lostText({ topic, shard, reason }: WatchEvent & { kind: 'lost' }): string {
   return `event: lost\ndata: ${JSON.stringify({ topic, shard, reason })}\n\n`
+}
+
+/** No event, but the id with which a client comes back that has had none yet. */
+function positionText(
+  { topic, shard, position }: WatchEvent & { kind: 'position' },
+  positions: Map<string, ChangePosition>,
+): string {
+  positions.set(`${topic}/${shard}`, position)
+  return positions.size > MOST_POSITIONS ? ':\n\n' : `id: ${positionsText(positions)}\n\n`
 }
 
 /** An event for each change; only the last one of a batch has an id, so that a client that comes back gets whole batches. */

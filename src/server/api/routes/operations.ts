@@ -34,7 +34,7 @@ export function operationRoutes(app: App, { topics, metrics, waits }: Context): 
       },
     },
     async () => {
-      if (waits.isStopping) throw new BadRequest('shutting-down', 'the service is stopping')
+      if (waits.isLeaving) throw new BadRequest('shutting-down', 'the service is stopping')
       await within(PING_MS, topics.ping())
       if (!topics.hasJournal) return { status: 'ok' }
       const journal = await within(PING_MS, topics.pingJournal()).then(
