@@ -1,7 +1,7 @@
-// The layers of the service: config, database, journal, topics, delivery, API, service, command line. A layer imports from itself and from those before it, and of the
+// The layers of the service: foundations, config, database, journal, topics, delivery, API, service, command line. A layer imports from itself and from those before it, and of the
 // library only its public entry points.
 const layers = {
-  errors: ['^src/server/errors\\.ts$'],
+  foundations: ['^src/server/(errors|pause)\\.ts$'],
   config: ['^src/server/config/'],
   database: ['^src/server/database/'],
   journal: ['^src/server/journal/'],

@@ -1,4 +1,4 @@
-import { pause } from './pause.js'
+import { pause } from '../pause.js'
 
 /** What a step found. */
 export type Found = 'work' | 'nothing'

@@ -8,7 +8,7 @@ import { createJournal, JournalError } from '../index.js'
 import { parseJournalUrl } from '../config/journal-options.js'
 import { JournalDatabase } from '../database/database.js'
 import { asJournalError } from '../database/failures.js'
-import { freePort } from './support/databases.js'
+import { freePort } from '../../../scripts/redis.js'
 
 describe('a journal that cannot be opened', () => {
   let dir = ''

@@ -1,10 +1,12 @@
 import { expect } from 'chai'
+import { readFileSync, readdirSync } from 'node:fs'
 import type { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { parseJournalUrl } from '../config/journal-options.js'
 import { JournalDatabase } from '../database/database.js'
 import { JournalError } from '../errors.js'
 import { startMariadb, startPostgres, startSqlite, statement, type TestServer } from './support/databases.js'
+import { eventually } from './support/eventually.js'
 
 /** Short, so that a server that is stopped is given up soon. */
 const STATEMENT_MS = 400
@@ -16,6 +18,16 @@ async function codeOf(action: Promise<unknown>): Promise<string> {
   )
   expect(error).to.be.instanceOf(JournalError)
   return (error as JournalError).code
+}
+
+/** Stops a process: on a busy machine its other threads go on until the first one has got the signal. */
+async function halt(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
+  await eventually(() => {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      expect(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1')).to.match(/\) [Tt] /)
+    }
+  })
 }
 
 function insert(text: string) {
@@ -69,7 +81,7 @@ for (const [kind, start] of [
 
     it('ends a transaction in time, and leaves the next statement its own commit', async () => {
       const pid = await pidOf()
-      process.kill(pid, 'SIGSTOP')
+      await halt(pid)
       const code = await codeOf(database.transaction(insert('late')))
       process.kill(pid, 'SIGCONT')
       expect(code).to.equal('ERR_JOURNAL_UNAVAILABLE')
@@ -84,7 +96,7 @@ for (const [kind, start] of [
       const code = await codeOf(
         database.transaction(async (db) => {
           await sql`update plain set name = 'locked' where name = 'row'`.execute(db)
-          process.kill(pid, 'SIGSTOP')
+          await halt(pid)
           await insert('late')(db)
         }),
       )

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { codecs, type RedelayedClient, type ReliableQueue } from 'redelayed'
+import { pause } from '../pause.js'
 import { TopicError } from './errors.js'
 import type { NewMessage, Pushed } from './new-message.js'
 import { RESERVED } from './topic-name.js'
@@ -83,18 +84,6 @@ export class Idempotency {
       }
     }
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end)
-  })
 }
 
 /** The same text for the same message, whatever the order of its names. */
