@@ -33,7 +33,12 @@ export function postgresPool(connectionString: string, max: number, statementMs:
 
 function connectionOf(client: PoolClient): PostgresPoolClient {
   let hasAnswered = true
+  // the pool listens only while a connection is idle: one that breaks between two statements would end the process
+  let broken: Error | undefined
+  const onBroken = (error: Error): void => void (broken ??= error)
+  client.on('error', onBroken)
   const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
+    if (broken !== undefined) throw broken
     try {
       return await client.query(sql, [...parameters])
     } catch (error) {
@@ -44,7 +49,8 @@ function connectionOf(client: PoolClient): PostgresPoolClient {
   return {
     query: query as PostgresPoolClient['query'],
     release: () => {
-      client.release(!hasAnswered || client.getTransactionStatus() !== IDLE)
+      client.off('error', onBroken)
+      client.release(broken !== undefined || !hasAnswered || client.getTransactionStatus() !== IDLE)
     },
   }
 }

@@ -106,14 +106,29 @@ for (const [kind, start] of [
       expect(await namesIn(other)).to.deep.equal(['free', 'next'])
     })
 
+    const connectionIn = async (db: Parameters<Parameters<JournalDatabase['run']>[0]>[0]) => {
+      const query =
+        server.kind === 'mysql'
+          ? sql<{ id: number }>`select connection_id() as id`
+          : sql<{ id: number }>`select pg_backend_pid() as id`
+      return (await query.execute(db)).rows[0]?.id as number
+    }
+
+    it('fails the next statement only, when it ends a connection between two of a transaction', async () => {
+      const transaction = database.transaction(async (db) => {
+        const id = await connectionIn(db)
+        const end = server.kind === 'mysql' ? sql`kill ${sql.lit(id)}` : sql`select pg_terminate_backend(${id})`
+        await other.run((sqlOfOther) => end.execute(sqlOfOther))
+        await new Promise((resolve) => setTimeout(resolve, 100)) // the end arrives, and no statement waits for it
+        await insert('unsent')(db)
+      })
+      expect(await codeOf(transaction)).to.equal('ERR_JOURNAL_UNAVAILABLE')
+      await database.run(connectionIn)
+      expect(await namesIn(other)).to.not.include('unsent')
+    })
+
     it('is refused by statement, not by connection, when it says no itself', async () => {
-      const connection = async () => {
-        const query =
-          server.kind === 'mysql'
-            ? sql<{ id: number }>`select connection_id() as id`
-            : sql<{ id: number }>`select pg_backend_pid() as id`
-        return (await database.run((db) => query.execute(db))).rows[0]?.id
-      }
+      const connection = () => database.run(connectionIn)
       const first = await connection()
       expect(await codeOf(database.run((db) => sql`select no_such_column from plain`.execute(db)))).to.equal(
         'ERR_JOURNAL_QUERY',
