@@ -152,7 +152,7 @@ describe('the thread of SQLite', function () {
   this.timeout(60_000)
 
   it('is replaced when it has ended; a commit that it did not answer can be in the file', async () => {
-    const server = await startSqlite()
+    const server = startSqlite()
     const made: Worker[] = []
     const note = (worker: Worker): number => made.push(worker)
     process.on('worker', note)
