@@ -168,7 +168,7 @@ describe('webhooks', function () {
   })
 
   it('to an endpoint that hangs hold up no other endpoint', async () => {
-    const hanging = await endpoint({ concurrency: 2 })
+    const hanging = await endpoint({ concurrency: 2, timeout: 120_000 })
     receiver.answers.set(hanging.path, () => undefined)
     for (let at = 0; at < 5; at++) await push(hanging.topic, at)
     await eventually(() => expect(receiver.of(hanging.path)).to.have.length(2), 60_000)
