@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { JournalDatabase, Sql } from '../database/database.js'
 import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type PositionTable, type RowState } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
@@ -267,8 +268,18 @@ async function unchanged(
   return still
 }
 
+/** With another content it is an older message of the same id, or was updated since. */
 function isSame(message: RawMessage, row: Row): boolean {
-  return message.dueAt === row.due_at && message.priority === row.priority && message.attempts >= row.attempts
+  const { dueAt, priority, attempts, payload, headers, expiresAt, deliveryLimit } = messageOf(row)
+  return (
+    message.dueAt === dueAt &&
+    message.priority === priority &&
+    message.attempts >= attempts &&
+    message.expiresAt === expiresAt &&
+    message.deliveryLimit === deliveryLimit &&
+    isDeepStrictEqual(message.headers, headers) &&
+    Buffer.compare(message.payload, payload) === 0
+  )
 }
 
 /** Counts, and how fast it goes. */

@@ -129,6 +129,25 @@ describe('the journal, when others act between its steps', function () {
       expect(textOf(queue.messages.get('a'))).to.equal('new')
     })
 
+    it('replaces an older message that has the same id and due time', async () => {
+      const { journal, queue, mails } = await attached()
+      const date = new Date(queue.clock + 60_000)
+      await mails.add('old', { id: 'a', date })
+      await mails.add('same', { id: 'b', date, headers: { to: 'b', by: 'a' } })
+      await mails.drain()
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      await mails.cancel('a')
+      await mails.add('new', { id: 'a', date })
+      await mails.drain()
+      goBack()
+      await restored(journal)
+      expect(textOf(queue.messages.get('a'))).to.equal('new')
+      await mails.drain()
+      expect(textOf((await mails.get('a')) ?? undefined)).to.equal('new')
+      expect((await mails.flow('b')).map(({ change }) => change)).to.deep.equal(['added'])
+    })
+
     it('does not put an older state over a newer one', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 60_000 })
