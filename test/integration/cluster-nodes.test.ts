@@ -126,30 +126,35 @@ describe('nodes of a cluster', () => {
       expect(node.accepted / seconds, 'connections a second').to.be.below(20)
     })
 
-    it(`${whose} is redirected to another cluster: when that is over, it is used as before`, async function () {
-      this.timeout(30_000)
-      let answer = ':1\r\n'
-      let asked = 0
-      const table = (port: number): string => {
-        asked++
-        return slots(port, 'other')
-      }
-      const other = await startNode(() => ':2\r\n', table)
-      const { queue } = await setUp(
-        () => answer,
-        LONG_LIMITS,
-        (port) => slots(port, 'own'),
-      )
-      expect(await queue.size()).to.equal(1)
-      answer = `-MOVED 5 127.0.0.1:${other.port}\r\n`
-      // each redirection makes ioredis ask for the slots: by chance the other cluster's node first
-      while (asked === 0) {
-        expect(await queue.size()).to.equal(2)
-        await pause(100)
-      }
-      answer = ':1\r\n'
-      await eventually(async () => expect(await queue.size()).to.equal(1), 10_000)
-    })
+    for (const [what, host] of [
+      ['', '127.0.0.1'],
+      [' that does not know its address', ''],
+    ] as const) {
+      it(`${whose} is redirected to another cluster${what}: when that is over, it is used as before`, async function () {
+        this.timeout(30_000)
+        let answer = ':1\r\n'
+        let asked = 0
+        const table = (port: number): string => {
+          asked++
+          return slots(port, 'other', host)
+        }
+        const other = await startNode(() => ':2\r\n', table)
+        const { queue } = await setUp(
+          () => answer,
+          LONG_LIMITS,
+          (port) => slots(port, 'own'),
+        )
+        expect(await queue.size()).to.equal(1)
+        answer = `-MOVED 5 127.0.0.1:${other.port}\r\n`
+        // each redirection makes ioredis ask for the slots: by chance the other cluster's node first
+        while (asked === 0) {
+          expect(await queue.size()).to.equal(2)
+          await pause(100)
+        }
+        answer = ':1\r\n'
+        await eventually(async () => expect(await queue.size()).to.equal(1), 10_000)
+      })
+    }
 
     it(`${whose} follows when another cluster has taken over the addresses of all nodes`, async function () {
       this.timeout(30_000)
@@ -177,9 +182,9 @@ describe('nodes of a cluster', () => {
 })
 
 /** The reply of one node that has all slots, with its id if it has one. */
-function slots(port: number, id?: string): string {
+function slots(port: number, id?: string, host = '127.0.0.1'): string {
   const more = id === undefined ? '' : `$${id.length}\r\n${id}\r\n`
-  return `*1\r\n*3\r\n:0\r\n:16383\r\n*${id === undefined ? 2 : 3}\r\n$9\r\n127.0.0.1\r\n:${port}\r\n${more}`
+  return `*1\r\n*3\r\n:0\r\n:16383\r\n*${id === undefined ? 2 : 3}\r\n$${host.length}\r\n${host}\r\n:${port}\r\n${more}`
 }
 
 /** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`. */

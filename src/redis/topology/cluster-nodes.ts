@@ -71,7 +71,10 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
 }
 
 function whyNot(reply: unknown, ownNodes: OwnNodes): Error | undefined {
-  if (!isSlotTable(reply)) return new Error('the reply to CLUSTER SLOTS is no table of slots')
+  if (!isSlotTable(reply)) {
+    ownNodes.refuse()
+    return new Error('the reply to CLUSTER SLOTS is no table of slots')
+  }
   return ownNodes.accepts(reply) ? undefined : new Error('the node belongs to another cluster')
 }
 

@@ -80,13 +80,19 @@ export class OwnNodes {
     const ids = idsOf(table)
     if (ids.length === 0) return true
     if (this.#ids.size > 0 && !ids.some((id) => this.#ids.has(id))) {
-      this.#strangers++
-      this.#since ??= performance.now()
+      this.refuse()
       return false
     }
     this.#ids = new Set(ids)
     this.#since = undefined
     return true
+  }
+
+  /** What a node says is not used. Until a first table is, there is nothing to go back to. */
+  refuse(): void {
+    if (this.#ids.size === 0) return
+    this.#strangers++
+    this.#since ??= performance.now()
   }
 
   #isReplaced(): boolean {
