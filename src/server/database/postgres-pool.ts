@@ -25,32 +25,33 @@ export function postgresPool(connectionString: string, max: number, statementMs:
     },
   })
   pool.on('error', () => undefined) // an idle connection broke: the next query gets another
+  // The pool does not listen while a connection is in use: it can break between two statements of a transaction, or with its first answer.
+  const broken = new WeakMap<object, Error>()
+  pool.on('connect', (client) => {
+    client.on('error', (error) => {
+      if (!broken.has(client)) broken.set(client, error)
+    })
+  })
   return {
-    connect: async () => connectionOf(await pool.connect()),
+    connect: async () => connectionOf(await pool.connect(), broken),
     end: () => pool.end(),
   }
 }
 
-function connectionOf(client: PoolClient): PostgresPoolClient {
+function connectionOf(client: PoolClient, broken: WeakMap<object, Error>): PostgresPoolClient {
   let hasAnswered = true
-  // the pool listens only while a connection is idle: one that breaks between two statements would end the process
-  let broken: Error | undefined
-  const onBroken = (error: Error): void => void (broken ??= error)
-  client.on('error', onBroken)
   const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
-    if (broken !== undefined) throw broken
     try {
       return await client.query(sql, [...parameters])
     } catch (error) {
       hasAnswered &&= error instanceof DatabaseError
-      throw error
+      throw broken.get(client) ?? error
     }
   }
   return {
     query: query as PostgresPoolClient['query'],
     release: () => {
-      client.off('error', onBroken)
-      client.release(broken !== undefined || !hasAnswered || client.getTransactionStatus() !== IDLE)
+      client.release(!hasAnswered || broken.has(client) || client.getTransactionStatus() !== IDLE)
     },
   }
 }

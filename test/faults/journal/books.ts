@@ -182,7 +182,7 @@ export class Books {
       const { item, deliveries } = message
       if (message.state === 'refused' && deliveries.length > 0)
         this.#wrong('refused', `${item.id} was refused with ${message.refusal}, and delivered: ${story(message)}`)
-      for (const { polledAt } of deliveries) {
+      for (const { polledAt } of deliveries.slice(message.judged)) {
         if (message.dueAt !== undefined && polledAt < message.dueAt && !message.isAgain)
           this.#wrong('early', `${item.id} was due at ${message.dueAt}, and delivered at ${polledAt}`)
       }
