@@ -9,6 +9,7 @@ import type { AttachedQueue } from './attached-queue.js'
 import type { RawMessage } from './journalled-queue.js'
 import { restoreByHand, type RestoreOptions, type RestoreParts, type RestoreResult } from './restore.js'
 import { messageOf, STATE_COLUMNS, type Row } from './rows.js'
+import { SharedRun } from './shared-run.js'
 import { verify, type Difference } from './verify.js'
 
 /** A message as SQL knows it. */
@@ -39,6 +40,8 @@ export class JournalQueue<T> {
   readonly #attached: AttachedQueue<T>
   readonly #mode: JournalMode
   readonly #parts: Parts | undefined
+  /** Of many that cancel at once, each would read the same changes, and one would write them. */
+  readonly #drained = new SharedRun(() => this.#required.drain.run(this.#attached))
 
   /** @internal */
   constructor(attached: AttachedQueue<T>, mode: JournalMode, parts: Parts | undefined) {
@@ -95,7 +98,7 @@ export class JournalQueue<T> {
     const isRemoved = await queue.cancel(id)
     if (!isRemoved && (await queue.contains(id))) return false // a consumer has it
     // Now SQL knows that it was removed; or that it was handled, where Redis did not have it.
-    await parts.drain.run(this.#attached)
+    await this.#drained.run()
     return (await this.#removeRow(before)) || isRemoved
   }
 

@@ -1,0 +1,27 @@
+/** Does something for many callers at once: each gets a run that began after its call, and those that come while one is under way share the next one. */
+export class SharedRun<R> {
+  readonly #action: () => Promise<R>
+  #current: Promise<R> | undefined
+  #next: Promise<R> | undefined
+
+  constructor(action: () => Promise<R>) {
+    this.#action = action
+  }
+
+  run(): Promise<R> {
+    if (this.#current === undefined && this.#next === undefined) return this.#begin()
+    this.#next ??= Promise.allSettled([this.#current]).then(() => {
+      this.#next = undefined
+      return this.#begin()
+    })
+    return this.#next
+  }
+
+  #begin(): Promise<R> {
+    const run = this.#action().finally(() => {
+      if (this.#current === run) this.#current = undefined
+    })
+    this.#current = run
+    return run
+  }
+}
