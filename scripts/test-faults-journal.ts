@@ -12,6 +12,8 @@ import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ensureInstalled, root } from './ensure-installed.mjs'
+import type { Plant } from '../test/faults/journal/plants.js'
+import type { Outcome, Search } from '../test/faults/journal/run.js'
 import { findServerBin } from './redis.js'
 
 ensureInstalled(root, { workspaces: true })
@@ -60,14 +62,25 @@ const chosen = FAULTS.filter(({ name }) => name.includes(values.only)).filter(
 )
 const count = values.faults === undefined ? chosen.length : number('faults', values.faults)
 console.log(`faults of the journal, seed ${seed}`)
-const outcomes = chosen.length === 0 ? [] : await runSteps(planned(seed, count, kinds, chosen), { seed, say, jobs })
+const outcomes: Outcome[] = []
+const searches: (Search & { readonly plant: Plant })[] = []
+if (chosen.length > 0 && count > 0)
+  await runSteps(planned(seed, count, kinds, chosen), {
+    seed,
+    say,
+    jobs,
+    onOutcome(outcome) {
+      outcomes.push(outcome)
+      writeReport()
+    },
+  })
 
 const named = PLANTS.filter(({ on, what }) => kinds.includes(on) && what.includes(values.only))
 const limit = values.plants === 'all' ? named.length : Math.min(named.length, number('plants', values.plants))
 const some = Array.from({ length: limit }, (_, i) => named[(seed + i) % named.length]).filter(
   (plant) => plant !== undefined,
 )
-const searches = await inParallel(some, jobs, async (plant) => {
+await inParallel(some, jobs, async (plant) => {
   const search = await findPlant(plant, seed).catch((error: unknown) => ({
     found: [],
     rounds: 0,
@@ -76,21 +89,25 @@ const searches = await inParallel(some, jobs, async (plant) => {
   const { found, rounds, example } = search
   const how = found.length > 0 ? `found (${found.join(', ')})` : 'FAILED, not found'
   say(`${how} in round ${rounds}: ${plant.what}: ${example}`)
-  return { plant, ...search }
+  searches.push({ plant, ...search })
+  writeReport()
 })
 
 const failed =
   outcomes.filter(({ problems }) => problems.length > 0).length +
   searches.filter(({ found }) => found.length === 0).length
 const passed = outcomes.length + searches.length - failed
-if (values.report !== undefined) {
-  const command = `npm run test:faults:journal -- --seed ${seed}${isLong ? ` --faults ${count}` : ''} --plants ${values.plants}`
-  const text = await report({ command, minutes: (performance.now() - started) / 60_000, outcomes, searches })
-  writeFileSync(resolve(values.report), text)
-}
 console.log(`again: npm run test:faults:journal -- --seed ${seed}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed > 0 ? 1 : 0)
+
+/** After each fault, so that a run which is stopped has said what it found. */
+function writeReport(): void {
+  if (values.report === undefined) return
+  const command = `npm run test:faults:journal -- --seed ${seed}${isLong ? ` --faults ${count}` : ''} --plants ${values.plants} --jobs ${jobs}`
+  const text = report({ command, minutes: (performance.now() - started) / 60_000, planned: count, outcomes, searches })
+  writeFileSync(resolve(values.report), text)
+}
 
 function number(what: string, text: string): number {
   if (/^\d{1,10}$/.test(text)) return Number(text)

@@ -18,6 +18,7 @@ import { FakeQueue } from './support/fake-queue.js'
 /** A queue that lets something else happen between two calls of the journal. */
 class HookedQueue extends FakeQueue {
   readonly deadLettersName: string | undefined
+  reads = 0
   /** Each runs once. */
   afterCancel: (() => Promise<unknown>) | undefined
   beforeAdd: (() => Promise<unknown>) | undefined
@@ -47,6 +48,7 @@ class HookedQueue extends FakeQueue {
   override async readChanges(after: { id: string; epoch: string | null }, count: number): Promise<ChangeReading> {
     await this.#reads
     await this.beforeRead?.()
+    this.reads++
     return super.readChanges(after, count)
   }
 
@@ -194,6 +196,19 @@ describe('the journal, when others act between its steps', function () {
   })
 
   describe('a cancel', () => {
+    it('reads the changes together with others', async () => {
+      const queue = new HookedQueue('mails')
+      await queue.keepChanges()
+      const mails = await (await make({ background: false })).attach<string>(queue)
+      const ids = Array.from({ length: 20 }, (_, at) => `m${at}`)
+      await mails.addMany(ids.map((id) => ({ payload: 'x', id, delay: 60_000 })))
+      await mails.drain()
+      queue.reads = 0
+      expect(await Promise.all(ids.map((id) => mails.cancel(id)))).to.deep.equal(ids.map(() => true))
+      expect(queue.reads).to.be.lessThan(ids.length / 2)
+      expect((await mails.get('m7'))?.state).to.equal('removed')
+    })
+
     it('leaves alone a message that was added anew under the id', async () => {
       const { queue, mails } = await attached()
       await mails.add('old', { id: 'a', delay: 60_000 })

@@ -62,6 +62,8 @@ export type Wrong = (typeof WRONGS)[number]
 const DRAIN_MS = 8_000
 /** Between an adoption and its end, when its member says so. */
 const ADOPTED_MS = 10_000
+/** The clients wait so long for an answer, less what a consumer takes. */
+const REPEATED_MS = 1_500
 /** Between what a process says and what the bench hears. */
 const SLACK_MS = 250
 
@@ -253,7 +255,9 @@ export class Books {
     const drained = flow.filter((change) => change === 'acknowledged').length
     const all = message.deliveries.filter(isDone).length
     for (const { doneAt, claimedAt } of repeats(message)) {
-      const isAgain = message.isAgain
+      // the client repeats an addition that had no answer in time, and finds that what it added was handled
+      const isRepeated = (message.acceptedAt ?? 0) - (message.deliveries[0]?.at ?? 0) > REPEATED_MS
+      const isAgain = message.isAgain || (isRepeated && claimedAt <= (message.acceptedAt ?? 0) + SLACK_MS)
       message.isAgain = false
       if (isAgain) continue
       const loss = this.losses.find(
@@ -269,7 +273,7 @@ export class Books {
         continue
       }
       const isEarlyEnough = claimedAt <= loss.restoredAt + SLACK_MS
-      if (isEarlyEnough && (loss.back > -Infinity || doneAt > loss.to)) continue
+      if (isEarlyEnough && (loss.back > -Infinity || doneAt > loss.from)) continue
       if (drained >= all) {
         this.#wrong(
           'twice',

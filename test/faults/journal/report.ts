@@ -18,17 +18,19 @@ const TITLES: Readonly<Record<Wrong, string>> = {
 const COUNTS = ['accepted', 'journalled', 'refused', 'unknown', 'cancelled', 'delivered', 'twice'] as const
 
 /** What a run found, as a page. */
-export async function report({
+export function report({
   command,
   minutes,
+  planned,
   outcomes,
   searches,
 }: {
   command: string
   minutes: number
+  planned: number
   outcomes: readonly Outcome[]
   searches: readonly (Search & { readonly plant: Plant })[]
-}): Promise<string> {
+}): string {
   const kinds = [...new Set(outcomes.map(({ kind }) => kind))]
   const names = [...new Set(outcomes.map(({ name }) => name))].sort()
   const failed = outcomes.filter(({ problems }) => problems.length > 0)
@@ -41,7 +43,7 @@ export async function report({
     `Made by \`${command}\` in ${minutes.toFixed(1)} minutes. Node ${process.versions.node}, ${redisVersion()}, ` +
       `${kinds.map(versionOf).join(', ')}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}.`,
     '',
-    `${outcomes.length} faults, ${failed.length} of them with something wrong. After each one everything is handled to the end, each message is judged, and`,
+    `${outcomes.length} of ${planned} faults, ${failed.length} of them with something wrong. After each one everything is handled to the end, each message is judged, and`,
     '`verify` compares SQL and Redis; [the journal](../../docs/journal.md#the-fault-bench) says how. "journalled" to "twice" are counts of messages:',
     'accepted while Redis did not answer; refused; without an answer for their producer; cancelled; handled more than once, inside of the documented window.',
     'The columns after "twice" must be 0.',

@@ -48,8 +48,13 @@ export function planned(seed: number, count: number, kinds: readonly Kind[], fau
 /** Does the steps, with several databases at a time; `say` gets a line for each. */
 export async function runSteps(
   steps: readonly Step[],
-  { seed, say, jobs }: { seed: number; say: (line: string) => void; jobs: number },
-): Promise<Outcome[]> {
+  {
+    seed,
+    say,
+    jobs,
+    onOutcome,
+  }: { seed: number; say: (line: string) => void; jobs: number; onOutcome: (outcome: Outcome) => void },
+): Promise<void> {
   const program = await buildProgram()
   const lanes = new Map<string, Step[]>()
   for (const step of steps) {
@@ -59,7 +64,7 @@ export async function runSteps(
   try {
     // the longest first
     const ordered = [...lanes.values()].sort((a, b) => b.length - a.length)
-    return (await inParallel(ordered, jobs, (lane, at) => runLane(program, lane, seed + at * 104_729, say))).flat()
+    await inParallel(ordered, jobs, (lane, at) => runLane(program, lane, seed + at * 104_729, say, onOutcome))
   } finally {
     program.remove()
   }
@@ -71,8 +76,8 @@ async function runLane(
   steps: readonly Step[],
   seed: number,
   say: (line: string) => void,
-): Promise<Outcome[]> {
-  const outcomes: Outcome[] = []
+  onOutcome: (outcome: Outcome) => void,
+): Promise<void> {
   const stage = new Stage(program, seed)
   try {
     for (const { kind, fault } of steps) {
@@ -89,16 +94,15 @@ async function runLane(
       } catch (error) {
         problems = [{ wrong: 'other', text: String(error instanceof Error ? error.stack : error) }]
       }
-      outcomes.push({ kind, name: fault.name, problems, result })
       say(`${problems.length === 0 ? 'ok' : 'FAILED'} ${kind}: ${fault.name}: ${result ? lineOf(result) : 'no result'}`)
       for (const { wrong, text } of problems.slice(0, 10)) say(`    ${wrong}: ${text}`)
+      onOutcome({ kind, name: fault.name, problems, result })
       // what went wrong must not disturb the next ones
       if (problems.length > 0) await stage.clear()
     }
   } finally {
     await stage.end()
   }
-  return outcomes
 }
 
 /** So many at a time; the results are in order. */
