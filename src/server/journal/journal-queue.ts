@@ -99,7 +99,10 @@ export class JournalQueue<T> {
     if (!isRemoved && (await queue.contains(id))) return false // a consumer has it
     // Now SQL knows that it was removed; or that it was handled, where Redis did not have it.
     await this.#drained.run()
-    return (await this.#removeRow(before)) || isRemoved
+    const isRowRemoved = await this.#removeRow(before)
+    if (!isRemoved || !isRowRemoved) return isRemoved || isRowRemoved
+    // The stream does not have the removal: a failover has lost it, and the message is there again.
+    return (await queue.cancel(id)) || !(await queue.contains(id))
   }
 
   /**

@@ -222,6 +222,18 @@ describe('the journal, when others act between its steps', function () {
       expect([(await mails.get('a'))?.state, textOf(await mails.get('a'))]).to.deep.equal(['open', 'new'])
     })
 
+    it('removes again what a failover brings back', async () => {
+      const { queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      const before = queue.snapshot()
+      queue.afterCancel = async () => before()
+      expect(await mails.cancel('a')).to.equal(true)
+      expect(queue.messages.has('a')).to.equal(false)
+      await mails.drain()
+      expect(await mails.get('a')).to.include({ state: 'removed' })
+    })
+
     it('removes what was accepted and never came to Redis, and not what was added meanwhile', async () => {
       const { queue, mails } = await attached()
       queue.addMany = async () => {
