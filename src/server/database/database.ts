@@ -1,4 +1,4 @@
-import { Kysely, MysqlDialect, PostgresDialect, type Dialect, type Transaction } from 'kysely'
+import { Kysely, MysqlDialect, PostgresDialect, sql as text, type Dialect, type Transaction } from 'kysely'
 import type { DatabaseTarget } from '../config/journal-options.js'
 import { JournalError } from '../errors.js'
 import { asJournalError, isConflict } from './failures.js'
@@ -13,11 +13,13 @@ export type Sql = Kysely<JournalTables>
 export type SqlTransaction = Transaction<JournalTables>
 
 const MOST_ATTEMPTS = 5
+const REST_BYTES = 192 * 1024
 
 /** The journal's SQL database: its errors are the journal's. */
 export class JournalDatabase {
   readonly kind: DatabaseKind
   readonly #sql: Sql
+  #mostBytes = Infinity
   #isClosed = false
 
   /** @throws JournalError when it cannot be used; nothing is left open then */
@@ -32,6 +34,7 @@ export class JournalDatabase {
         )
       }
       if (pending.length > 0) await database.migrate()
+      await database.#readLimits()
     } catch (error) {
       await database.close().catch(() => undefined)
       throw error
@@ -42,6 +45,11 @@ export class JournalDatabase {
   constructor(target: DatabaseTarget, statementMs = STATEMENT_MS) {
     this.kind = target.kind
     this.#sql = new Kysely<JournalTables>({ dialect: dialectFor(target, statementMs) })
+  }
+
+  /** So many bytes of a payload one statement can write. MySQL ends the connection where there are more, and with it what others wait for. */
+  get mostBytes(): number {
+    return this.#mostBytes
   }
 
   /** Runs statements outside a transaction. */
@@ -96,6 +104,16 @@ export class JournalDatabase {
     if (this.#isClosed) return
     this.#isClosed = true
     await this.#sql.destroy()
+  }
+
+  async #readLimits(): Promise<void> {
+    if (this.kind !== 'mysql') return
+    const { rows } = await this.run((db) =>
+      text<{ bytes: number }>`select @@session.max_allowed_packet as bytes`.execute(db),
+    )
+    // bytes are written with two digits each; the rest is for ids, headers and the statement
+    const bytes = Number(rows[0]?.bytes)
+    if (bytes > 0) this.#mostBytes = Math.max(0, Math.floor(bytes / 2) - REST_BYTES)
   }
 
   #assertOpen(): void {

@@ -5,8 +5,11 @@ import { pack, unpack, type Packed } from './packed.js'
 import { OPENED, type SqliteReply, type SqliteRequest } from './sqlite-protocol.js'
 
 interface Statement {
-  all(...parameters: unknown[]): Record<string, unknown>[]
+  all(...parameters: unknown[]): unknown[]
   run(...parameters: unknown[]): { changes: number | bigint }
+  /** Of libsql: rows are arrays then, which takes half of the time that objects take. */
+  raw?(isRaw: boolean): unknown
+  columns?(): { name: string }[]
 }
 
 interface Database {
@@ -57,6 +60,7 @@ function prepare(sql: string): Statement {
   if (known !== undefined) return known
   if (database === undefined) throw new Error('the database is closed')
   const made = database.prepare(sql)
+  if (!isBuiltin && isQuery(sql)) made.raw?.(true)
   if (statements.size >= MOST_STATEMENTS) statements.delete(statements.keys().next().value ?? '')
   statements.set(sql, made)
   return made
@@ -71,21 +75,25 @@ function answer({ call, sql, parameters }: SqliteRequest): SqliteReply {
   const statement = prepare(sql)
   // libsql takes a single argument of bytes for an object with named parameters; an array it takes for what it is
   const given = isBuiltin ? values : [values]
-  if (isQuery(sql)) return { call, ...cellsOf(statement.all(...given)), changes: 0 }
-  return { call, ...cellsOf([]), changes: Number(statement.run(...given).changes) }
+  if (!isQuery(sql)) return { call, ...nothing(), changes: Number(statement.run(...given).changes) }
+  const rows = statement.all(...given)
+  if (isBuiltin) return { call, ...cellsOfObjects(rows as Record<string, unknown>[]), changes: 0 }
+  const columns = (statement.columns?.() ?? []).map(({ name }) => name)
+  return { call, columns, cells: pack((rows as unknown[][]).flat().map(bytesIn)), changes: 0 }
 }
 
-function cellsOf(rows: readonly Record<string, unknown>[]): { columns: string[]; cells: Packed } {
+function nothing(): { columns: string[]; cells: Packed } {
+  return { columns: [], cells: pack([]) }
+}
+
+function cellsOfObjects(rows: readonly Record<string, unknown>[]): { columns: string[]; cells: Packed } {
   const columns = Object.keys(rows[0] ?? {})
-  const cells: unknown[] = []
-  for (const row of rows) {
-    for (const name of columns) {
-      const cell = row[name]
-      // libsql gives bytes as an `ArrayBuffer`
-      cells.push(cell instanceof ArrayBuffer ? new Uint8Array(cell) : cell)
-    }
-  }
-  return { columns, cells: pack(cells) }
+  return { columns, cells: pack(rows.flatMap((row) => columns.map((name) => row[name]))) }
+}
+
+/** libsql gives bytes as an `ArrayBuffer`. */
+function bytesIn(cell: unknown): unknown {
+  return cell instanceof ArrayBuffer ? new Uint8Array(cell) : cell
 }
 
 function failed(call: number, thrown: unknown): SqliteReply {
@@ -128,5 +136,5 @@ attempt(OPENED, () => {
   database.exec('PRAGMA synchronous = FULL')
   database.exec('BEGIN EXCLUSIVE')
   database.exec('COMMIT')
-  return { call: OPENED, ...cellsOf([]), changes: 0 }
+  return { call: OPENED, ...nothing(), changes: 0 }
 })

@@ -12,6 +12,7 @@ export class Upsert<Row> {
   readonly #columns: readonly (keyof Row & string)[]
   readonly #keys: readonly (keyof Row & string)[]
   readonly #updated: readonly (keyof Row & string)[]
+  readonly #mostBytes: number
   readonly #texts = new Map<number, string>()
 
   /** `updated`: what a row that is there gets; with none of them there must be no such row. */
@@ -27,19 +28,21 @@ export class Upsert<Row> {
       readonly keys?: readonly (keyof Row & string)[]
       readonly updated?: readonly (keyof Row & string)[]
     },
+    mostBytes = Infinity,
   ) {
     this.#kind = kind
     this.#table = table
     this.#columns = columns
     this.#keys = keys
     this.#updated = updated
+    this.#mostBytes = Math.min(MOST_BYTES, mostBytes)
   }
 
   async write(sql: Kysely<JournalTables>, rows: readonly Row[]): Promise<void> {
     for (let from = 0; from < rows.length;) {
       let size = sizeOf(rows.length - from)
       let parameters = this.#parametersOf(rows.slice(from, from + size))
-      if (size > 1 && bytesOf(parameters) > MOST_BYTES) {
+      if (size > 1 && bytesOf(parameters) > this.#mostBytes) {
         size = 1
         parameters = this.#parametersOf(rows.slice(from, from + 1))
       }

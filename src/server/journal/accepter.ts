@@ -106,6 +106,7 @@ export class Accepter {
   ): Promise<(Accepted | RedelayedError)[]> {
     const startedAt = performance.now()
     const pending = items.map((item, at) => prepare(attached, item, at))
+    for (const { row } of pending) this.#checkSize(row)
     await this.#commits.submit(pending)
     await this.#points.afterCommit?.()
     // So late another instance may have added the messages by now, and a consumer may have handled them.
@@ -121,6 +122,15 @@ export class Accepter {
     const results = known.length === 0 ? [] : await this.#add(attached, known, this.#adoptAfterMs * ADD_SHARE)
     let at = 0
     return pending.map((each) => (each.isNew ? accepted(each, 'journalled') : (results[at++] as Accepted)))
+  }
+
+  #checkSize({ id, payload }: Row): void {
+    if (payload.length <= this.#database.mostBytes) return
+    throw new JournalError(
+      'ERR_JOURNAL_TOO_LARGE',
+      `the message "${toText(id)}" has ${payload.length} bytes, and the database takes ${this.#database.mostBytes}: ` +
+        'raise its max_allowed_packet and open the journal anew; nothing was written',
+    )
   }
 
   #commit(jobs: readonly Job[]): Promise<void> {

@@ -5,7 +5,7 @@ import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { thatFit } from './row-pages.js'
-import { messageOf, type Row, type Writers } from './rows.js'
+import type { Row, Writers } from './rows.js'
 import { takeOver } from './take-over.js'
 
 const PAGE = 500
@@ -32,7 +32,7 @@ export async function adopt(
     if (!(await isAnyLeft(database, attached.key, before))) return count
     if ((await drain.run(attached, { signal })).hasForgotten) return count
     const { rows, isEnd } = await claim(database, attached, before)
-    const outcomes = await restoreRows(attached.queue, rows.map(messageOf), onBadRow)
+    const outcomes = await restoreRows(attached.queue, rows, onBadRow)
     const present = rows.filter((_, at) => outcomes[at] === 'present')
     await takeOver(database, writers, attached, present)
     count += outcomes.filter((outcome) => outcome === 'restored').length

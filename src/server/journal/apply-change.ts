@@ -9,6 +9,9 @@ export interface Draft {
   readonly content: 'own' | 'kept' | 'missing'
 }
 
+/** What says whether a message is as it was. */
+export type RowStatus = Pick<Row, 'state' | 'due_at' | 'priority' | 'attempts' | 'generation'>
+
 /** When a change was made, and its place in the order of all changes. */
 export interface ChangeTime extends Stamp {
   readonly at: number
@@ -71,7 +74,7 @@ export function applyChange(
 
 /** A message begins, or begins anew under its id. */
 function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, time: ChangeTime): Draft {
-  if (draft !== undefined && isPutBack(draft.row, change, time)) return draft
+  if (draft !== undefined && isPutBack(draft.row, change, time.generation)) return draft
   const base = draft?.row ?? newRow(queue, change.id, time, time.at)
   const wasAccepted = draft?.row.state === 'accepted'
   const row: Row = {
@@ -94,7 +97,11 @@ function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, ti
 }
 
 /** Since Redis has forgotten it, what SQL has as open was put back as it was: its row stays, which saves a restore the writing of all rows. */
-function isPutBack(row: Row, { dueAt, priority, attempt = 0 }: JournalChange, { generation }: ChangeTime): boolean {
+export function isPutBack(
+  row: RowStatus,
+  { dueAt, priority, attempt = 0 }: JournalChange,
+  generation: number,
+): boolean {
   const isSame = row.due_at === dueAt && row.priority === priority && row.attempts === attempt
   return row.state === 'open' && row.generation < generation && isSame
 }

@@ -103,6 +103,11 @@ export class Journal extends EventEmitter<JournalEvents> {
     )
   }
 
+  /** @internal for tests */
+  get database(): JournalDatabase | undefined {
+    return this.#parts?.database
+  }
+
   /**
    * Attaches a queue and the queue of its dead letters: from now on their changes are written into SQL, and what Redis loses is put back.
    * Messages are to be added through what it resolves with; others reach SQL only by the change stream. A sharded queue is attached shard by

@@ -5,12 +5,12 @@ import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type PositionTable, type
 import type { AttachedQueue } from './attached-queue.js'
 import { claimed } from './claim.js'
 import type { Drain } from './drain.js'
-import type { RawMessage, RestoreItem, StoredRawMessage } from './journalled-queue.js'
+import type { RawMessage, StoredRawMessage } from './journalled-queue.js'
 import { pause } from '../pause.js'
 import type { Positions } from './positions.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readIds, readRows } from './row-pages.js'
-import { messageOf, type Row } from './rows.js'
+import type { Row } from './rows.js'
 
 /** How far a restore is. */
 export interface RestoreProgress {
@@ -172,7 +172,8 @@ export class Repair {
   /** Resolves with false when Redis has forgotten something once more. */
   async #restore(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
     const mine = await claimed(this.#database, attached, rows, this.#adoptAfterMs)
-    const outcomes = await restoreRows(attached.queue, mine.map(messageOf), this.#onBadRow)
+    this.#drain.putBack(attached, generation, mine)
+    const outcomes = await restoreRows(attached.queue, mine, this.#onBadRow)
     const there = mine.filter((_, at) => outcomes[at] === 'present')
     const isNew = outcomes.filter((outcome) => outcome === 'restored').length
     tally.add(rows.length, { restored: isNew, present: there.length })
@@ -187,13 +188,10 @@ export class Repair {
     })
     const ids = older.map(({ id }) => id)
     const still = await this.#database.run((sql) => unchanged(sql, attached.key, OPEN_STATES, generation, ids))
-    const items = older.flatMap((row): RestoreItem[] => {
-      const id = toText(row.id)
-      // where it has another due time by now, it has changed since, and stays as it is
-      return still.has(id) ? [{ ...messageOf(row), replaces: found.get(id)?.dueAt }] : []
-    })
-    if (items.length === 0) return true
-    const outcomesOfOlder = await restoreRows(attached.queue, items, this.#onBadRow)
+    // where it has another due time by now, it has changed since, and stays as it is
+    const rest = older.filter(({ id }) => still.has(toText(id)))
+    if (rest.length === 0) return true
+    const outcomesOfOlder = await restoreRows(attached.queue, rest, this.#onBadRow, (id) => found.get(id)?.dueAt)
     const replaced = outcomesOfOlder.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
     tally.add(0, { restored: replaced, present: -replaced })
     return true

@@ -1,31 +1,55 @@
 import { InvalidArgumentError } from 'redelayed'
+import { toText } from '../database/tables.js'
 import { JournalError } from '../errors.js'
 import type { JournalledQueue, RestoreItem, RestoreOutcome } from './journalled-queue.js'
+import { messageOf, type Row } from './rows.js'
 
 /** Where what is wrong with one row is said, while the others go on. */
 export type OnBadRow = (error: JournalError, queue: string, id: string) => void
 
-/** As the queue's `restoreMany`, where a row that makes no message is passed over and keeps none of the others from their queue. */
+/**
+ * As the queue's `restoreMany`, where a row that makes no message is passed over and keeps none of the others from their queue. `replaces`: the
+ * due time of the message that a row's may replace.
+ */
 export async function restoreRows(
   queue: JournalledQueue,
-  items: readonly RestoreItem[],
+  rows: readonly Row[],
   onBadRow: OnBadRow,
+  replaces: (id: string) => number | undefined = () => undefined,
 ): Promise<(RestoreOutcome | 'bad')[]> {
-  if (items.length === 0) return []
+  const bad = (row: Row, error: Error): 'bad' => {
+    const id = toText(row.id)
+    const message = `the row of "${id}" makes no message: ${error.message}; it is passed over`
+    onBadRow(new JournalError('ERR_JOURNAL_ROW', message, { cause: error }), queue.name, id)
+    return 'bad'
+  }
+  const outcomes: (RestoreOutcome | 'bad')[] = []
+  const items: RestoreItem[] = []
+  const places: number[] = []
+  for (const [at, row] of rows.entries()) {
+    try {
+      const message = messageOf(row)
+      items.push({ ...message, replaces: replaces(message.id) })
+      places.push(at)
+    } catch (error) {
+      outcomes[at] = bad(row, error as Error)
+    }
+  }
+  if (items.length === 0) return outcomes
   try {
-    return await queue.restoreMany(items)
+    const restored = await queue.restoreMany(items)
+    places.forEach((place, at) => (outcomes[place] = restored[at] ?? 'present'))
+    return outcomes
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error
   }
-  const outcomes: (RestoreOutcome | 'bad')[] = []
-  for (const item of items) {
+  for (const [at, item] of items.entries()) {
+    const place = places[at] ?? 0
     try {
-      outcomes.push(...(await queue.restoreMany([item])))
+      outcomes[place] = (await queue.restoreMany([item]))[0] ?? 'present'
     } catch (error) {
       if (!(error instanceof InvalidArgumentError)) throw error
-      outcomes.push('bad')
-      const message = `the row of "${item.id}" makes no message: ${error.message}; it is passed over`
-      onBadRow(new JournalError('ERR_JOURNAL_ROW', message, { cause: error }), queue.name, item.id)
+      outcomes[place] = bad(rows[place] as Row, error)
     }
   }
   return outcomes

@@ -1,6 +1,6 @@
 import type { FailedAttempt, RawMessage } from 'redelayed'
 import type { JournalDatabase } from '../database/database.js'
-import { EMPTY, toBytes, toText, type Bytes, type FlowTable, type MessageTable } from '../database/tables.js'
+import { EMPTY, toBytes, type Bytes, type FlowTable, type MessageTable } from '../database/tables.js'
 import { Upsert } from '../database/upsert.js'
 
 export type Row = MessageTable
@@ -12,6 +12,9 @@ export interface Stamp {
   readonly ms: number
   readonly seq: number
 }
+
+/** Other bytes than those of a text would become another id. */
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const KEYS = ['queue', 'id'] as const
 const STATE = [
@@ -47,9 +50,9 @@ export interface Writers {
   readonly flow: Upsert<FlowRow>
 }
 
-export function writersOf({ kind }: JournalDatabase): Writers {
+export function writersOf({ kind, mostBytes }: JournalDatabase): Writers {
   const messages = (updated: readonly (keyof Row)[]): Upsert<Row> =>
-    new Upsert<Row>(kind, 'redelayed_messages', { columns: COLUMNS, keys: KEYS, updated })
+    new Upsert<Row>(kind, 'redelayed_messages', { columns: COLUMNS, keys: KEYS, updated }, mostBytes)
   return {
     whole: messages([...STATE, ...CONTENT]),
     states: messages(STATE),
@@ -81,10 +84,10 @@ export function newRow(queue: Bytes, id: string, { ms, seq, generation }: Stamp,
   }
 }
 
-/** The message that a row can make again. */
+/** The message that a row can make again. @throws TypeError, SyntaxError: another program has written it */
 export function messageOf(row: Row): RawMessage {
   return {
-    id: toText(row.id),
+    id: strict.decode(row.id),
     dueAt: row.due_at,
     priority: row.priority,
     attempts: row.attempts,
@@ -120,7 +123,7 @@ export function headerBytes(headers: Readonly<Record<string, string>> | undefine
 }
 
 export function headersOf(bytes: Bytes | null): Record<string, string> {
-  return bytes === null ? {} : (JSON.parse(toText(bytes)) as Record<string, string>)
+  return bytes === null ? {} : (JSON.parse(strict.decode(bytes)) as Record<string, string>)
 }
 
 /** So many failed attempts are kept. */
@@ -135,6 +138,6 @@ export function failureBytes(failures: readonly FailedAttempt[]): Bytes | null {
 
 export function failuresOf(bytes: Bytes | null): FailedAttempt[] {
   if (bytes === null) return []
-  const lines = JSON.parse(toText(bytes)) as [number, number, string][]
+  const lines = JSON.parse(strict.decode(bytes)) as [number, number, string][]
   return lines.map(([attempt, at, reason]) => ({ attempt, at: new Date(at), reason }))
 }

@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { InvalidArgumentError } from 'redelayed'
-import { createJournal, JournalError } from '../index.js'
+import { createJournal, JournalError, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
 import { parseJournalUrl } from '../config/journal-options.js'
 import { JournalDatabase } from '../database/database.js'
 import { asJournalError } from '../database/failures.js'
 import { freePort } from '../../../scripts/redis.js'
+import { startMariadb, startPostgres, startSqlite, statement, type TestServer } from './support/databases.js'
+import { eventually } from './support/eventually.js'
+import { FakeQueue } from './support/fake-queue.js'
 
 describe('a journal that cannot be opened', () => {
   let dir = ''
@@ -123,3 +126,161 @@ describe('the errors of the drivers', () => {
     })
   }
 })
+
+const KINDS: readonly [name: string, start: () => Promise<TestServer | undefined>][] = [
+  ['SQLite', async () => startSqlite()],
+  ['PostgreSQL', startPostgres],
+  ['MariaDB', startMariadb],
+]
+const HOUR = 3_600_000
+
+for (const [name, start] of KINDS) {
+  describe(`what ${name} cannot take, or should not have`, function () {
+    this.timeout(60_000)
+    let server: TestServer
+    let url: string
+    const open: Journal[] = []
+
+    before(async function () {
+      this.timeout(120_000)
+      const started = await start()
+      if (started !== undefined) server = started
+      else if (process.env.CI !== undefined) throw new Error(`${name} is not installed`)
+      else this.skip()
+    })
+    after(() => server?.stop())
+    beforeEach(async () => {
+      url = await server.fresh()
+    })
+    afterEach(async () => {
+      await Promise.all(open.splice(0).map((journal) => journal.close()))
+    })
+
+    async function attached(options: JournalOptions = {}): Promise<{
+      journal: Journal
+      queue: FakeQueue
+      mails: JournalQueue<string>
+    }> {
+      const journal = await createJournal({ url, sweepMs: 60_000, ...options })
+      open.push(journal)
+      const queue = new FakeQueue('mails')
+      const mails = await journal.attach<string>(queue)
+      await eventually(() => expect(queue.isKept).to.equal(true))
+      return { journal, queue, mails }
+    }
+
+    const caught = (action: Promise<unknown>): Promise<unknown> =>
+      action.then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      )
+
+    it('is a database that the user may not see, or may not change', async function () {
+      if (server.kind === 'sqlite') {
+        const folder = url.slice('sqlite:'.length, url.lastIndexOf('/'))
+        expect(await caught(createJournal({ url: `sqlite:${folder}` }))).to.include({ code: 'ERR_JOURNAL_ACCESS' })
+        return
+      }
+      const guest = new URL(url)
+      guest.username = 'guest'
+      if (server.kind === 'postgres') {
+        await statement(url, 'create role guest login')
+        await statement(url, 'revoke create on schema public from public')
+      } else {
+        await statement(url, "create user if not exists 'guest'@'127.0.0.1'")
+        expect(await caught(createJournal({ url: guest.href }))).to.include({ code: 'ERR_JOURNAL_ACCESS' })
+        await statement(url, `grant select on ${guest.pathname.slice(1)}.* to 'guest'@'127.0.0.1'`)
+      }
+      const error = await caught(createJournal({ url: guest.href }))
+      expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_ACCESS', outcome: 'not-applied' })
+      const missing = new URL(url)
+      missing.pathname = '/nothing'
+      expect(await caught(createJournal({ url: missing.href }))).to.include({ code: 'ERR_JOURNAL_ACCESS' })
+      await (await createJournal({ url })).close() // and nothing of it was made
+    })
+
+    it('is a message that is too large: it is not accepted, and the others are', async function () {
+      if (server.kind !== 'mysql') this.skip() // the others take a gigabyte
+      await statement(url, 'set global max_allowed_packet = 1048576')
+      try {
+        const { queue, mails } = await attached()
+        const [first, large, last] = await Promise.all([
+          mails.add('x', { id: 'first' }),
+          caught(mails.add('x'.repeat(2_000_000), { id: 'large' })),
+          mails.add('x', { id: 'last' }),
+        ])
+        expect([first.outcome, last.outcome]).to.deep.equal(['added', 'added'])
+        expect(large).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_TOO_LARGE' })
+        expect((large as Error).message).to.include('max_allowed_packet')
+        expect([await mails.get('large'), queue.messages.has('large')]).to.deep.equal([null, false])
+      } finally {
+        await statement(url, 'set global max_allowed_packet = 134217728')
+      }
+    })
+
+    it('is more than its disk has room for: it is not accepted, and goes on when there is room', async function () {
+      if (server.kind !== 'sqlite') this.skip() // servers have no quota that a test may set; the fault bench fills a disk of theirs
+      const pages =
+        (most: number): ((sql: Parameters<Parameters<JournalDatabase['run']>[0]>[0]) => Promise<unknown>) =>
+        (db) =>
+          sql.raw(`pragma max_page_count = ${most}`).execute(db)
+      const { queue, mails, journal } = await attached()
+      const database = databaseOf(journal)
+      await database.run(pages(60))
+      const error = await caught(mails.add('x'.repeat(500_000), { id: 'large' }))
+      expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_FULL', outcome: 'not-applied' })
+      expect([await mails.get('large'), queue.messages.has('large')]).to.deep.equal([null, false])
+      await database.run(pages(100_000))
+      expect(await mails.add('x'.repeat(500_000), { id: 'large' })).to.include({ outcome: 'added' })
+    })
+
+    it('is an id that is no text, or empty, or too long', async () => {
+      const { queue, mails } = await attached()
+      for (const id of ['\ud800', 'a\udc00b', '', 'x'.repeat(513), 'ä'.repeat(257)])
+        expect(await caught(mails.add('x', { id })), JSON.stringify(id.slice(0, 9))).to.be.instanceOf(
+          InvalidArgumentError,
+        )
+      expect(queue.messages.size).to.equal(0)
+    })
+
+    it('is a row with bytes that are no text: it is passed over, and said, and the others come back', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.addMany(['a', 'bad-id', 'bad-headers', 'c'].map((id) => ({ payload: id, id, delay: HOUR })))
+      await mails.drain()
+      const [hex, of] =
+        server.kind === 'postgres'
+          ? ["'\\xff61'::bytea", (id: string) => `'${id}'::bytea`]
+          : ["x'ff61'", (id: string) => (server.kind === 'mysql' ? `'${id}'` : `cast('${id}' as blob)`)]
+      await statementIn(journal, `update redelayed_messages set id = ${hex} where id = ${of('bad-id')}`)
+      await statementIn(journal, `update redelayed_messages set headers = ${hex} where id = ${of('bad-headers')}`)
+      const said: JournalError[] = []
+      journal.on('error', (error) => said.push(error as JournalError))
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      queue.wipe()
+      await restored
+      expect([...queue.messages.keys()].sort()).to.deep.equal(['a', 'c'])
+      expect(said.map(({ code }) => code)).to.deep.equal(['ERR_JOURNAL_ROW', 'ERR_JOURNAL_ROW'])
+    })
+
+    it('is not an id that differs from another one in case or in spaces at the end: each keeps its own end', async () => {
+      const { journal, queue, mails } = await attached()
+      const ids = ['order', 'Order', 'order ', 'order  ']
+      await mails.addMany(ids.map((id) => ({ payload: id, id, delay: HOUR })))
+      expect(await mails.cancel('Order')).to.equal(true)
+      await mails.drain()
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      queue.wipe()
+      await restored
+      expect([...queue.messages.keys()].sort()).to.deep.equal(['order', 'order ', 'order  '])
+    })
+  })
+}
+
+/** SQLite has one connection, which is the journal's. */
+function databaseOf(journal: Journal): JournalDatabase {
+  return journal.database as JournalDatabase
+}
+
+async function statementIn(journal: Journal, text: string): Promise<void> {
+  await databaseOf(journal).run((db) => sql.raw(text).execute(db))
+}
