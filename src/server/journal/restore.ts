@@ -5,7 +5,7 @@ import { claimed } from './claim.js'
 import type { Drain } from './drain.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readRows, rowsWithIds, type RowFilter } from './row-pages.js'
-import { messageOf, type Row } from './rows.js'
+import type { Row } from './rows.js'
 
 /** What a restore by hand puts back. */
 export interface RestoreOptions {
@@ -67,8 +67,8 @@ async function restorePage(
   rows: readonly Row[],
 ): Promise<number> {
   const mine = await claimed(database, attached, rows, adoptAfterMs)
-  const messages = mine.map((row) => messageOf(row.state === 'expired' ? { ...row, expires_at: null } : row))
-  const outcomes = await restoreRows(attached.queue, messages, onBadRow)
+  const kept = mine.map((row) => (row.state === 'expired' ? { ...row, expires_at: null } : row))
+  const outcomes = await restoreRows(attached.queue, kept, onBadRow)
   await drain.run(attached) // before the next page is read
   return outcomes.filter((outcome) => outcome === 'restored').length
 }
