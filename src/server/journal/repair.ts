@@ -10,7 +10,7 @@ import { pause } from '../pause.js'
 import type { Positions } from './positions.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readIds, readRows } from './row-pages.js'
-import type { Row } from './rows.js'
+import { messageOf, type Row } from './rows.js'
 
 /** How far a restore is. */
 export interface RestoreProgress {
