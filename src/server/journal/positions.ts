@@ -102,6 +102,19 @@ export class Positions {
     return numUpdatedRows > 0n ? this.row(queue) : undefined
   }
 
+  /** As `claimRepair`, for a restore by hand: also where nothing has to be repaired. */
+  async claimRestore(queue: Bytes, owner: string, now: number, leaseMs: number): Promise<boolean> {
+    const { numUpdatedRows } = await this.#database.run((sql) =>
+      sql
+        .updateTable('redelayed_positions')
+        .set({ repair_owner: owner, repair_until: now + leaseMs })
+        .where('queue', '=', queue)
+        .where((where) => where.or([where('repair_owner', '=', owner), where('repair_until', '<', now)]))
+        .executeTakeFirst(),
+    )
+    return numUpdatedRows > 0n
+  }
+
   async releaseRepair(queue: Bytes, owner: string): Promise<void> {
     await this.#database.run((sql) =>
       sql

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import type { JournalDatabase } from '../database/database.js'
 import { OPEN_STATES, toText, type Bytes, type RowState } from '../database/tables.js'
+import { pause } from '../pause.js'
 import type { AttachedQueue } from './attached-queue.js'
 import { claimed } from './claim.js'
 import type { Drain } from './drain.js'
+import type { Positions } from './positions.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readRows, rowsWithIds, type RowFilter } from './row-pages.js'
 import type { Row } from './rows.js'
@@ -27,17 +30,21 @@ export interface RestoreResult {
 }
 
 const PAGE = 1_000
+const LEASE_MS = 15_000
+/** How often it is asked whether another restore has ended. */
+const ASK_MS = 100
 
 export interface RestoreParts {
   readonly database: JournalDatabase
+  readonly positions: Positions
   readonly drain: Drain
   readonly adoptAfterMs: number
   readonly onBadRow: OnBadRow
 }
 
 /**
- * By hand: adds what SQL knows and Redis lacks. It can be repeated; what Redis has stays as it is. What consumers have handled meanwhile is read
- * from the change stream before each page: Redis lacks that, too.
+ * By hand: adds what SQL knows and Redis lacks. It can be repeated; what Redis has stays as it is. It waits for another restore of the queue, by hand or not: what one has put back
+ * can be handled before the other puts it back again.
  */
 export async function restoreByHand(
   parts: RestoreParts,
@@ -45,15 +52,46 @@ export async function restoreByHand(
   { ids, expired = false, dryRun = false, signal, onProgress }: RestoreOptions,
 ): Promise<RestoreResult> {
   const states: RowState[] = expired ? [...OPEN_STATES, 'expired'] : [...OPEN_STATES]
+  const pages = (): AsyncGenerator<readonly Row[], void> =>
+    pagesOf(parts.database, { queue: attached.key, states }, ids)
   let [checked, restored] = [0, 0]
-  if (!dryRun) await parts.drain.run(attached, { signal })
-  for await (const rows of pagesOf(parts.database, { queue: attached.key, states }, ids)) {
-    signal?.throwIfAborted()
+  const add = (rows: readonly Row[], count: number): void => {
     checked += rows.length
-    restored += dryRun ? await countMissing(attached, rows) : await restorePage(parts, attached, rows)
+    restored += count
     onProgress?.({ checked, restored })
   }
+  if (dryRun) {
+    for await (const rows of pages()) {
+      signal?.throwIfAborted()
+      add(rows, await countMissing(attached, rows))
+    }
+    return { checked, restored }
+  }
+  const owner = randomUUID()
+  await parts.drain.run(attached, { signal })
+  await hold(parts.positions, attached, owner, signal)
+  try {
+    for await (const rows of pages()) {
+      add(rows, await restorePage(parts, attached, rows, states, signal))
+      await hold(parts.positions, attached, owner, signal)
+    }
+  } finally {
+    await parts.positions.releaseRepair(attached.key, owner).catch(() => undefined)
+  }
   return { checked, restored }
+}
+
+async function hold(
+  positions: Positions,
+  { key }: AttachedQueue,
+  owner: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  signal?.throwIfAborted()
+  while (!(await positions.claimRestore(key, owner, Date.now(), LEASE_MS))) {
+    await pause(ASK_MS, signal)
+    signal?.throwIfAborted()
+  }
 }
 
 async function countMissing({ queue }: AttachedQueue, rows: readonly Row[]): Promise<number> {
@@ -61,15 +99,27 @@ async function countMissing({ queue }: AttachedQueue, rows: readonly Row[]): Pro
   return found.filter((message) => message === null).length
 }
 
+/**
+ * What Redis lacks, then the changes until now, and then what is still open: a message that a consumer handles meanwhile is either seen in Redis or
+ * known as handled.
+ */
 async function restorePage(
   { database, drain, adoptAfterMs, onBadRow }: RestoreParts,
   attached: AttachedQueue,
   rows: readonly Row[],
+  states: readonly RowState[],
+  signal: AbortSignal | undefined,
 ): Promise<number> {
-  const mine = await claimed(database, attached, rows, adoptAfterMs)
+  const found = await attached.queue.getAllRaw(rows.map(({ id }) => toText(id)))
+  const missing = rows.filter((_, at) => found[at] === null)
+  if (missing.length === 0) return 0
+  await drain.run(attached, { signal })
+  const ids = missing.map(({ id }) => toText(id))
+  const still: Row[] = []
+  for await (const some of rowsWithIds(database, { queue: attached.key, states }, ids)) still.push(...some)
+  const mine = await claimed(database, attached, still, adoptAfterMs)
   const kept = mine.map((row) => (row.state === 'expired' ? { ...row, expires_at: null } : row))
   const outcomes = await restoreRows(attached.queue, kept, onBadRow)
-  await drain.run(attached) // before the next page is read
   return outcomes.filter((outcome) => outcome === 'restored').length
 }
 

@@ -5,6 +5,8 @@ import {
   QueueFullError,
   type AddItem,
   type Added,
+  type RestoreItem,
+  type RestoreOutcome,
   type StoredRawMessage,
 } from 'redelayed'
 import { JournalDatabase } from '../database/database.js'
@@ -50,6 +52,18 @@ class HookedQueue extends FakeQueue {
     await this.beforeRead?.()
     this.reads++
     return super.readChanges(after, count)
+  }
+
+  /** How many restores put something back at the same time, at most. */
+  mostAtOnce = 0
+  #atOnce = 0
+
+  override async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+    this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#atOnce)
+    await new Promise((resolve) => setImmediate(resolve))
+    const outcomes = await super.restoreMany(items)
+    this.#atOnce--
+    return outcomes
   }
 
   override async addMany(items: Iterable<AddItem<string>>): Promise<Added[]> {
@@ -400,6 +414,27 @@ describe('the journal, when others act between its steps', function () {
     await mails.drain()
     expect(await mails.get(`other${before - 1}`)).to.include({ state: 'open' })
     queue.beforeRead = undefined
+  })
+
+  it('restores a queue by hand once at a time, and says what each restore found', async () => {
+    const { queue, mails } = await attached()
+    const ids = Array.from({ length: 2_500 }, (_, n) => `m${n}`)
+    await mails.addMany(ids.map((id) => ({ payload: id, id, delay: 60_000 })))
+    await mails.drain()
+    ;(queue.messages as Map<string, StoredRawMessage>).clear()
+    const results = await Promise.all([mails.restore(), mails.restore(), mails.restore()])
+    expect(results.map(({ restored }) => restored).sort((a, b) => a - b)).to.deep.equal([0, 0, 2_500])
+    expect(queue.mostAtOnce).to.equal(1)
+  })
+
+  it('does not put back by hand what is handled while its page is put back', async () => {
+    const { queue, mails } = await attached()
+    await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
+    await mails.drain()
+    ;(queue.messages as Map<string, StoredRawMessage>).delete('b')
+    queue.onLook = () => queue.end('a')
+    expect(await mails.restore()).to.deep.equal({ checked: 2, restored: 1 })
+    expect([...queue.messages.keys()]).to.deep.equal(['b'])
   })
 
   it('does not put back by hand what was handled since the journal was closed', async () => {
