@@ -171,29 +171,25 @@ export class Repair {
 
   /** Resolves with false when Redis has forgotten something once more. */
   async #restore(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
-    const mine = await claimed(this.#database, attached, rows, this.#adoptAfterMs)
-    this.#drain.putBack(attached, generation, mine)
-    const outcomes = await restoreRows(attached.queue, mine, this.#onBadRow)
-    const there = mine.filter((_, at) => outcomes[at] === 'present')
-    const isNew = outcomes.filter((outcome) => outcome === 'restored').length
-    tally.add(rows.length, { restored: isNew, present: there.length })
-    const found = await this.#look(
-      attached,
-      there.map(({ id }) => id),
-    )
+    const all = rows.map(({ id }) => id)
+    const found = await this.#look(attached, all)
     if (found === undefined) return false
-    const older = there.filter((row) => {
+    const still = await this.#database.run((sql) => unchanged(sql, attached.key, OPEN_STATES, generation, all))
+    const open = rows.filter(({ id }) => still.has(toText(id)))
+    const mine = await claimed(this.#database, attached, open, this.#adoptAfterMs)
+    const missing = mine.filter(({ id }) => !found.has(toText(id)))
+    // where it has another due time by the time of the script, it has changed since, and stays as it is
+    const older = mine.filter((row) => {
       const message = found.get(toText(row.id))
       return message !== undefined && !message.inFlight && !isSame(message, row)
     })
-    const ids = older.map(({ id }) => id)
-    const still = await this.#database.run((sql) => unchanged(sql, attached.key, OPEN_STATES, generation, ids))
-    // where it has another due time by now, it has changed since, and stays as it is
-    const rest = older.filter(({ id }) => still.has(toText(id)))
-    if (rest.length === 0) return true
-    const outcomesOfOlder = await restoreRows(attached.queue, rest, this.#onBadRow, (id) => found.get(id)?.dueAt)
-    const replaced = outcomesOfOlder.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
-    tally.add(0, { restored: replaced, present: -replaced })
+    this.#drain.putBack(attached, generation, missing)
+    const outcomes = [
+      ...(await restoreRows(attached.queue, missing, this.#onBadRow)),
+      ...(await restoreRows(attached.queue, older, this.#onBadRow, (id) => found.get(id)?.dueAt)),
+    ]
+    const restored = outcomes.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
+    tally.add(rows.length, { restored, present: mine.length - restored })
     return true
   }
 

@@ -43,8 +43,8 @@ export interface RestoreParts {
 }
 
 /**
- * By hand: adds what SQL knows and Redis lacks. It can be repeated; what Redis has stays as it is. It waits for another restore of the queue, by hand or not: what one has put back
- * can be handled before the other puts it back again.
+ * By hand: adds what SQL knows and Redis lacks. It can be repeated; what Redis has stays as it is. It waits for another restore of the queue, by hand
+ * or not: what one has put back can be handled before the other puts it back again.
  */
 export async function restoreByHand(
   parts: RestoreParts,

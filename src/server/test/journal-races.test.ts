@@ -54,11 +54,16 @@ class HookedQueue extends FakeQueue {
     return super.readChanges(after, count)
   }
 
+  /** Runs once. */
+  beforeRestore: (() => void) | undefined
   /** How many restores put something back at the same time, at most. */
   mostAtOnce = 0
   #atOnce = 0
 
   override async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+    const hook = this.beforeRestore
+    this.beforeRestore = undefined
+    hook?.()
     this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#atOnce)
     await new Promise((resolve) => setImmediate(resolve))
     const outcomes = await super.restoreMany(items)
@@ -143,6 +148,21 @@ describe('the journal, when others act between its steps', function () {
       await restored(journal)
       expect(queue.onLook, 'the restore has looked').to.equal(undefined)
       expect(textOf(queue.messages.get('a'))).to.equal('new')
+    })
+
+    it('does not bring back what a consumer handles while its page is put back', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      await mails.add('y', { id: 'b', delay: 60_000 })
+      await mails.drain()
+      queue.beforeRestore = () => queue.end('a')
+      goBack()
+      await restored(journal)
+      expect(queue.beforeRestore, 'something was put back').to.equal(undefined)
+      expect([...queue.messages.keys()]).to.deep.equal(['b'])
     })
 
     it('replaces an older message that has the same id and due time', async () => {
