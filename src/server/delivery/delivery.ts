@@ -1,8 +1,15 @@
+import { withLimit } from '../pause.js'
 import type { Endpoint } from './endpoint.js'
 import type { EndpointGate } from './endpoint-gate.js'
 import type { Answer, Sender } from './sender.js'
 import { signatureHeaders } from './signature.js'
 import { verdictOn } from './verdict.js'
+
+/** So long Redis may take for an answer of the gate. */
+const GATE_MS = 2_000
+/** So long a message waits for a gate that did not answer. */
+const CLOSED_MS = 2_000
+const GONE_MS = 60_000
 
 /** A message on its way to an endpoint. */
 export interface Webhook {
@@ -28,26 +35,50 @@ export type Delivered =
 export class Delivery {
   readonly #sender: Sender
   readonly #gate: EndpointGate
+  readonly #onError: (error: unknown) => void
   readonly #now: () => number
 
   /** @param now epoch milliseconds of this process: receivers hold the timestamp against a clock of their own, not against that of Redis */
-  constructor(sender: Sender, gate: EndpointGate, now: () => number = Date.now) {
+  constructor(sender: Sender, gate: EndpointGate, onError: (error: unknown) => void = () => undefined, now = Date.now) {
     this.#sender = sender
     this.#gate = gate
+    this.#onError = onError
     this.#now = now
   }
 
   async deliver(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Delivered> {
-    const waitMs = await this.#gate.enter(endpoint.id, endpoint.perSecond)
+    const waitMs = await this.#enter(endpoint)
     if (waitMs > 0) return { is: 'held', waitMs }
     const answer = await this.send(endpoint, webhook, signal)
     // a service that stops says nothing of the endpoint
     if (signal?.aborted === true && answer.is === 'none') return { is: 'held', waitMs: 0 }
     const verdict = verdictOn(answer, this.#now())
     const pauseMs = verdict.is === 'throttled' ? verdict.waitMs : 0
-    const { failingMs } = await this.#gate.leave(endpoint.id, verdict.is === 'delivered', pauseMs)
+    // what is gone gets nothing more while it is being disabled
+    const failingMs = await this.#leave(endpoint, verdict.is === 'delivered', verdict.is === 'gone' ? GONE_MS : pauseMs)
     if (verdict.is === 'delivered' || verdict.is === 'gone') return { is: verdict.is, answer }
     return { is: 'failed', answer, pauseMs, failingMs }
+  }
+
+  /** Without an answer of the gate nothing is sent, and that is no attempt. */
+  async #enter({ id, perSecond }: Endpoint): Promise<number> {
+    try {
+      return await withLimit(GATE_MS, this.#gate.enter(id, perSecond), 'Redis did not let a webhook pass in time')
+    } catch (error) {
+      this.#onError(error)
+      return CLOSED_MS
+    }
+  }
+
+  /** Without an answer of the gate the verdict on the webhook stays what it is. */
+  async #leave({ id }: Endpoint, isDelivered: boolean, pauseMs: number): Promise<number> {
+    try {
+      const left = this.#gate.leave(id, isDelivered, pauseMs)
+      return (await withLimit(GATE_MS, left, 'Redis did not note the end of a webhook in time')).failingMs
+    } catch (error) {
+      this.#onError(error)
+      return 0
+    }
   }
 
   /** Signed and sent, past the gate. */

@@ -46,10 +46,11 @@ export class Dispatcher {
   #timer: NodeJS.Timeout | undefined
   #refreshing = Promise.resolve()
   #isStopped = false
+  #stopped: Promise<void> | undefined
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts
-    this.#delivery = new Delivery(parts.sender, parts.gate)
+    this.#delivery = new Delivery(parts.sender, parts.gate, parts.onError)
   }
 
   start(): void {
@@ -73,7 +74,12 @@ export class Dispatcher {
   }
 
   /** Ends what is under way within so long, and gives back the rest. */
-  async stop(graceMs: number): Promise<void> {
+  stop(graceMs: number): Promise<void> {
+    this.#stopped ??= this.#endAll(graceMs)
+    return this.#stopped
+  }
+
+  async #endAll(graceMs: number): Promise<void> {
     this.#isStopped = true
     await this.#refreshing
     clearTimeout(this.#timer)

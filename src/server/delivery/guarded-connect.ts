@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { buildConnector } from 'undici'
+import { withLimit } from '../pause.js'
 import type { EgressPolicy } from './egress-policy.js'
 
 /** Every address of a name, as `dns.lookup` gives them. */
@@ -45,7 +46,9 @@ export function guardedConnect(
   const connect = buildConnector({ timeout: connectTimeoutMs, ...(ca !== undefined && { ca }) })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
-    withLimit(addressFor(host, policy, lookup), connectTimeoutMs).then(
+    // a look-up has no limit of its own
+    const late = `the name of the endpoint was not resolved within ${connectTimeoutMs} ms`
+    withLimit(connectTimeoutMs, addressFor(host, policy, lookup), late).then(
       (address) => {
         // the certificate is to be of the name
         const servername = options.servername ?? (isIP(host) > 0 ? undefined : host)
@@ -66,19 +69,4 @@ async function addressFor(host: string, policy: EgressPolicy, lookup: Lookup): P
   if (!addresses.every((address) => policy.allows(address)))
     throw new EgressRefusedError('the endpoint has an address that is not public; the operator can allow its network')
   return first
-}
-
-/** A look-up has no limit of its own. */
-async function withLimit<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`the name of the endpoint was not resolved within ${ms} ms`))
-    }, ms)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

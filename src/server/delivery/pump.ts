@@ -1,4 +1,5 @@
 import type { ReliableMessage } from 'redelayed'
+import { pause } from '../pause.js'
 import { BODY } from '../topics/body.js'
 import type { Topic } from '../topics/topic.js'
 import { retryDelayOf } from '../topics/topic-settings.js'
@@ -17,7 +18,7 @@ export interface PumpParts {
 }
 
 /** A lease lasts so much longer than an answer may take. */
-const SPARE_MS = 5_000
+const MARGIN_MS = 5_000
 /** A webhook that may go so soon waits with its lease. */
 const SHORT_HOLD_MS = 1_000
 const RETRY_MS = 1_000
@@ -46,7 +47,7 @@ export class Pump {
   }
 
   get #leaseMs(): number {
-    return this.#parts.endpoint.timeoutMs + SPARE_MS
+    return this.#parts.endpoint.timeoutMs + MARGIN_MS
   }
 
   async #run(): Promise<void> {
@@ -86,7 +87,7 @@ export class Pump {
     const contentType = kind === 'bytes' ? 'application/octet-stream' : 'application/json'
     for (;;) {
       // so late the lease could end while the endpoint has the message
-      if (performance.now() - takenAt > SPARE_MS / 2 || this.#cut.signal.aborted) return this.#giveBack(message, 0)
+      if (performance.now() - takenAt > MARGIN_MS / 2 || this.#cut.signal.aborted) return this.#giveBack(message, 0)
       const delivered = await delivery.deliver(
         endpoint,
         { id, body: payload, contentType, attempt, headers },
@@ -128,17 +129,4 @@ class Failure extends Error {
 function reasonOf({ answer }: Exclude<Delivered, { is: 'held' }>): string {
   if (answer.is === 'none') return answer.reason
   return `${answer.status} ${answer.body.toString().slice(0, REASON_CHARS)}`.trim()
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end, { once: true })
-    if (signal.aborted) end()
-  })
 }

@@ -18,8 +18,6 @@ export interface SenderOptions {
   readonly connectTimeoutMs?: number
   /** From the request to the end of the answer. Default 15 s. */
   readonly timeoutMs?: number
-  /** The most connections to one origin. Default 32. */
-  readonly connectionsPerOrigin?: number
   /** So much of an answer is kept. Default 4 KiB. */
   readonly keptBytes?: number
   /** @internal for tests: another resolver, another certificate authority */
@@ -38,7 +36,7 @@ export class Sender {
   readonly #keptBytes: number
 
   constructor(policy: EgressPolicy, options: SenderOptions = {}) {
-    const { connectTimeoutMs = 5_000, timeoutMs = 15_000, connectionsPerOrigin = 32, keptBytes = 4_096 } = options
+    const { connectTimeoutMs = 5_000, timeoutMs = 15_000, keptBytes = 4_096 } = options
     this.#timeoutMs = timeoutMs
     this.#keptBytes = keptBytes
     const { lookup, ca } = options
@@ -48,10 +46,8 @@ export class Sender {
         ...(lookup !== undefined && { lookup }),
         ...(ca !== undefined && { ca }),
       }),
-      connections: connectionsPerOrigin,
+      // as many connections to an origin as its endpoints may use: a limit here would have one endpoint wait for another
       pipelining: 1,
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
       maxHeaderSize: MOST_HEADER_BYTES,
       keepAliveTimeout: 30_000,
       keepAliveMaxTimeout: 120_000,
@@ -74,14 +70,17 @@ export class Sender {
     }, timeoutMs)
     const signal = options.signal ? AbortSignal.any([limit.signal, options.signal]) : limit.signal
     try {
-      const response = await this.#agent.request({
+      const request = this.#agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method: 'POST',
         headers: { ...headers },
         body,
         signal,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
       })
+      const response = await unlessAborted(request, signal)
       const kept = await firstBytes(response.body, this.#keptBytes)
       return {
         is: 'answer',
@@ -100,6 +99,21 @@ export class Sender {
   /** Ends all connections; what is under way has no answer. */
   async close(): Promise<void> {
     await this.#agent.destroy()
+  }
+}
+
+/** undici looks at the signal only once a request has a connection. */
+async function unlessAborted(request: Promise<Dispatcher.ResponseData>, signal: AbortSignal) {
+  let end = (): void => undefined
+  const aborted = new Promise<never>((_, reject) => {
+    end = () => reject(signal.reason as Error)
+    signal.addEventListener('abort', end, { once: true })
+  })
+  request.catch(() => undefined) // it can end after that
+  try {
+    return await Promise.race([request, aborted])
+  } finally {
+    signal.removeEventListener('abort', end)
   }
 }
 

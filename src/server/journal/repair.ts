@@ -121,19 +121,19 @@ export class Repair {
     )
     let stage = claim.repair_stage === 'final' ? ('final' as const) : ('open' as const)
     let after = claim.repair_id
-    let upcoming: Promise<Page | undefined> | undefined
+    let upcoming: Promise<Page> | undefined
     for (;;) {
-      const page = await (upcoming ?? this.#next(attached, stage, after, generation, signal))
-      if (page === undefined) return false
+      signal?.throwIfAborted()
+      const page = await (upcoming ?? this.#next(attached, stage, after, generation))
       const isEnd = page.after === null
       // while Redis takes this page; not where a page would become old meanwhile
       const isAhead = !isEnd && this.#rate === Infinity
-      upcoming = isAhead ? this.#next(attached, stage, page.after, generation, signal) : undefined
+      upcoming = isAhead ? this.#next(attached, stage, page.after, generation) : undefined
       upcoming?.catch(() => undefined) // it is awaited later, unless this page fails
       const isTaken =
         page.stage === 'open'
-          ? await this.#restore(attached, generation, page.rows, tally)
-          : await this.#remove(attached, generation, page.ids, tally)
+          ? await this.#restore(attached, generation, page.rows, tally, signal)
+          : await this.#remove(attached, generation, page.ids, tally, signal)
       if (!isTaken) return false
       onProgress?.(tally.progress(stage))
       await this.#points.afterPage?.()
@@ -147,22 +147,14 @@ export class Repair {
     }
   }
 
-  /**
-   * The next page of rows that Redis may lack, or have too many; `undefined` when Redis has forgotten something once more.
-   *
-   * @throws the reason of `signal`
-   */
+  /** The next page of rows that Redis may lack, or have too many; the changes of this generation are of messages that Redis has. */
   async #next(
-    attached: AttachedQueue,
+    { key }: AttachedQueue,
     stage: RestoreProgress['stage'],
     after: Bytes | null,
     generation: number,
-    signal: AbortSignal | undefined,
-  ): Promise<Page | undefined> {
-    // what was changed meanwhile is read first, so that no page undoes it
-    if ((await this.#drain.run(attached, { signal })).hasForgotten) return undefined
-    // The changes of this generation are of messages that Redis has.
-    const rows = { queue: attached.key, before: generation }
+  ): Promise<Page> {
+    const rows = { queue: key, before: generation }
     if (stage === 'open')
       return { stage, ...(await readRows(this.#database, { ...rows, states: OPEN_STATES }, after, PAGE)) }
     const page = await readIds(this.#database, { ...rows, states: FINAL_STATES }, after, PAGE)
@@ -170,12 +162,19 @@ export class Repair {
   }
 
   /** Resolves with false when Redis has forgotten something once more. */
-  async #restore(attached: AttachedQueue, generation: number, rows: readonly Row[], tally: Tally): Promise<boolean> {
+  async #restore(
+    attached: AttachedQueue,
+    generation: number,
+    rows: readonly Row[],
+    tally: Tally,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
     const all = rows.map(({ id }) => id)
-    const found = await this.#look(attached, all)
+    const found = await this.#look(attached, all, signal)
     if (found === undefined) return false
     const still = await this.#database.run((sql) => unchanged(sql, attached.key, OPEN_STATES, generation, all))
-    const open = rows.filter(({ id }) => still.has(toText(id)))
+    // not where another message has the id by now
+    const open = rows.filter(({ id, accepted_at }) => still.get(toText(id)) === accepted_at)
     const mine = await claimed(this.#database, attached, open, this.#adoptAfterMs)
     const missing = mine.filter(({ id }) => !found.has(toText(id)))
     // where it has another due time by the time of the script, it has changed since, and stays as it is
@@ -197,8 +196,14 @@ export class Repair {
    * What SQL knows as final goes. The rows are locked meanwhile: whoever adds a message under such an id writes its row first, and so waits
    * until the old message has gone. Resolves with false when Redis has forgotten something once more.
    */
-  async #remove(attached: AttachedQueue, generation: number, all: readonly Bytes[], tally: Tally): Promise<boolean> {
-    const found = await this.#look(attached, all)
+  async #remove(
+    attached: AttachedQueue,
+    generation: number,
+    all: readonly Bytes[],
+    tally: Tally,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    const found = await this.#look(attached, all, signal)
     if (found === undefined) return false
     const ids = all.filter((id) => found.has(toText(id)))
     let removed = 0
@@ -206,7 +211,7 @@ export class Repair {
       removed = await this.#database.transaction(async (sql) => {
         const locks = this.#database.kind !== 'sqlite' // which has one transaction at a time
         const still = await unchanged(sql, attached.key, FINAL_STATES, generation, ids, locks)
-        return still.size === 0 ? 0 : attached.queue.remove(...still)
+        return still.size === 0 ? 0 : attached.queue.remove(...still.keys())
       })
     }
     tally.add(all.length, { removed })
@@ -217,10 +222,13 @@ export class Repair {
    * What Redis has under the ids of a page, and then the changes until now: a row that is unchanged after them is newer than what was found.
    * `undefined` when Redis has forgotten something once more.
    */
-  async #look(attached: AttachedQueue, ids: readonly Bytes[]): Promise<Map<string, StoredRawMessage> | undefined> {
-    if (ids.length === 0) return new Map()
-    const messages = await attached.queue.getAllRaw(ids.map(toText))
-    if ((await this.#drain.run(attached)).hasForgotten) return undefined
+  async #look(
+    attached: AttachedQueue,
+    ids: readonly Bytes[],
+    signal: AbortSignal | undefined,
+  ): Promise<Map<string, StoredRawMessage> | undefined> {
+    const messages = ids.length === 0 ? [] : await attached.queue.getAllRaw(ids.map(toText))
+    if ((await this.#drain.run(attached, { signal })).hasForgotten) return undefined
     return new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
   }
 
@@ -239,7 +247,7 @@ export class Repair {
   }
 }
 
-/** Which rows of a page are still in these states, without a change of this generation. */
+/** Which rows of a page are still in these states, without a change of this generation, and when their messages were accepted. */
 async function unchanged(
   sql: Sql,
   queue: Bytes,
@@ -247,24 +255,31 @@ async function unchanged(
   generation: number,
   ids: readonly Bytes[],
   locks = false,
-): Promise<Set<string>> {
-  const still = new Set<string>()
+): Promise<Map<string, number>> {
+  const still = new Map<string, number>()
   for (let from = 0; from < ids.length; from += IDS) {
     const query = sql
       .selectFrom('redelayed_messages')
-      .select('id')
+      .select(['id', 'accepted_at'])
       .where('queue', '=', queue)
       .where('id', 'in', ids.slice(from, from + IDS))
       .where('state', 'in', states)
       .where('generation', '<', generation)
-    for (const { id } of await (locks ? query.forUpdate() : query).execute()) still.add(toText(id))
+    const rows = await (locks ? query.forUpdate() : query).execute()
+    for (const { id, accepted_at } of rows) still.set(toText(id), accepted_at)
   }
   return still
 }
 
 /** With another content it is an older message of the same id, or was updated since. */
 function isSame(message: RawMessage, row: Row): boolean {
-  const { dueAt, priority, attempts, payload, headers, expiresAt, deliveryLimit } = messageOf(row)
+  let known: RawMessage
+  try {
+    known = messageOf(row)
+  } catch {
+    return false // so `restoreRows` says what is wrong with the row
+  }
+  const { dueAt, priority, attempts, payload, headers, expiresAt, deliveryLimit } = known
   return (
     message.dueAt === dueAt &&
     message.priority === priority &&

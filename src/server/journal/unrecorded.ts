@@ -7,6 +7,7 @@ import { contentOf, newRow, type Row, type Writers } from './rows.js'
 const PAGE = 500
 /** A queue that came back empty a moment ago has few; of one that keeps no changes for another reason, not all are looked at. */
 const MOST = 10_000
+const MOST_BYTES = 64 * 1024 * 1024
 
 /**
  * What a queue has that began anew and did not record it: what came there, such as dead letters, before a journal saw that it was empty. Only
@@ -14,9 +15,11 @@ const MOST = 10_000
  */
 export async function unrecorded({ queue }: AttachedQueue): Promise<readonly StoredRawMessage[]> {
   const found: StoredRawMessage[] = []
+  let bytes = 0
   for await (const page of queue.listAllRaw({ pageSize: PAGE })) {
     found.push(...page)
-    if (found.length >= MOST) break
+    bytes += page.reduce((sum, { payload }) => sum + payload.length, 0)
+    if (found.length >= MOST || bytes >= MOST_BYTES) break
   }
   return found
 }

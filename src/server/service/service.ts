@@ -80,6 +80,7 @@ export async function startService(settings: ServerSettings, version: string): P
       leave()
       await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelay))
       stopWaiting()
+      void webhooks.dispatcher.stop(settings.shutdownTimeout) // meanwhile
       await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
     })
     await app.listen({ host: settings.host, port: settings.port })
@@ -171,9 +172,24 @@ async function startWebhooks(
 
 /** For what is no queue: the state of endpoints, and the log of their deliveries. */
 function plainClient({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): Redis | Cluster {
-  const options = { maxRetriesPerRequest: 3, enableOfflineQueue: true, protocol: 2 as const }
-  if (redisCluster.length > 0) return new Cluster([...redisCluster])
-  return new Redis(redis ?? own?.url ?? '', options)
+  const limits = { connectTimeout: 5_000, commandTimeout: 2_000, socketTimeout: 2_000, protocol: 2 as const }
+  // after a failover behind the same name the connection is still to the old master
+  const reconnectOnError = ({ message }: Error): boolean => message.startsWith('READONLY')
+  const [first] = redisCluster
+  if (first === undefined)
+    return new Redis(redis ?? own?.url ?? '', { ...limits, maxRetriesPerRequest: 3, reconnectOnError })
+  // nodes that the cluster names have the password of those that were given
+  const { username, password, protocol } = new URL(first)
+  const isTls = protocol === 'rediss:'
+  return new Cluster([...redisCluster], {
+    ...(isTls && { dnsLookup: (address, callback) => callback(null, address) }), // certificates are of names
+    redisOptions: {
+      ...limits,
+      ...(username !== '' && { username: decodeURIComponent(username) }),
+      ...(password !== '' && { password: decodeURIComponent(password) }),
+      ...(isTls && { tls: {} }),
+    },
+  })
 }
 
 function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {

@@ -66,7 +66,7 @@ describe('timers of a process with a journal in SQLite', function () {
       const commits = commit()
       rounds.push({ without, with: p99(await lateness(commits)), rows: await commits })
       const last = rounds.at(-1)!
-      if (last.with <= 2 * last.without + 5) return
+      if (last.with <= 2 * last.without + 5 && last.rows > 0) return
     }
     // other processes make timers late, too, but not five times just while there are commits
     expect.fail(`p99 in ms, without and with commits: ${JSON.stringify(rounds)}`)

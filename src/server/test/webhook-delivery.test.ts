@@ -172,6 +172,32 @@ describe('a delivery', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
+  it('is judged by its answer, whatever becomes of the gate after it', async () => {
+    const errors: unknown[] = []
+    const gate = {
+      enter: async () => 0,
+      leave: async () => {
+        throw new Error('READONLY')
+      },
+    } as unknown as EndpointGate
+    status = 200
+    const webhook = { id: 'm.1', body: Buffer.from('{}'), contentType: 'application/json', attempt: 1 }
+    const delivered = await new Delivery(sender, gate, (error) => errors.push(error)).deliver(endpoint, webhook)
+    expect(delivered.is).to.equal('delivered')
+    expect(seen).to.have.length(1)
+    expect(errors.map(String)).to.deep.equal(['Error: READONLY'])
+  })
+
+  it('waits while the gate does not answer, and that is no attempt', async () => {
+    const errors: unknown[] = []
+    const gate = { enter: () => new Promise(() => undefined) } as unknown as EndpointGate
+    const webhook = { id: 'm.1', body: Buffer.from('{}'), contentType: 'application/json', attempt: 1 }
+    const delivered = await new Delivery(sender, gate, (error) => errors.push(error)).deliver(endpoint, webhook)
+    expect(delivered.is).to.equal('held')
+    expect(seen).to.have.length(0)
+    expect(errors).to.have.length(1)
+  })
+
   it('is accepted by the verifier of Standard Webhooks, and carries the headers of the message under a prefix', async () => {
     status = 204
     const result = await send({

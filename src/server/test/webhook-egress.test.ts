@@ -205,7 +205,7 @@ describe('where webhooks go', () => {
       expect(error).to.have.property('message', 'none')
     })
 
-    it('is asked of nobody where it is localhost', async () => {
+    it('asks no name server where it is localhost', async () => {
       const lookup = resolverLookup({ resolve4: none, resolve6: none })
       for (const name of ['localhost', 'a.localhost', 'LOCALHOST.'])
         expect(await lookup(name), name).to.deep.equal(['127.0.0.1', '::1'])

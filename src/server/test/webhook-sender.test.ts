@@ -51,6 +51,19 @@ describe('sending webhooks', () => {
     return new URL(`http://127.0.0.1:${port}/`)
   }
 
+  it('waits for an answer as long as the endpoint says, though the usual limit is shorter', async () => {
+    const url = await urlOf((_request, response) => void setTimeout(() => response.end('late'), 2_500))
+    const answer = await senderWith({ timeoutMs: 100 }).post(url, {}, Buffer.from('x'), { timeoutMs: 60_000 })
+    expect(answer).to.include({ is: 'answer', status: 200 })
+  })
+
+  it('ends in time what waits for a connection', async () => {
+    const sender = senderWith({ lookup: () => new Promise(() => undefined), connectTimeoutMs: 30_000 })
+    const answer = await sender.post(new URL('http://example.com/'), {}, Buffer.from('x'), { timeoutMs: 100 })
+    expect(answer).to.deep.include({ is: 'none', reason: 'no whole answer within 100 ms' })
+    expect(answer.tookMs).to.be.below(20_000)
+  })
+
   it('posts the body as it is, with its headers, and gives the status and the body that came back', async () => {
     let seen: unknown
     const url = await urlOf((request, response) => {

@@ -189,7 +189,8 @@ describe('webhooks', function () {
     let other: TestService | undefined
     try {
       let greeting = ''
-      await new Promise<void>((resolve) => {
+      await new Promise<void>((resolve, reject) => {
+        void ended.then(() => reject(new Error(`the service ended: ${greeting}`)))
         child.stdout.on('data', (bytes: Buffer) => {
           greeting += bytes.toString()
           if (greeting.includes('/openapi.json')) resolve()

@@ -291,7 +291,7 @@ export class Books {
 }
 
 /** What the bench says where there was no process to ask. */
-export const NOT_SENT = 'nobody is there'
+export const NOT_SENT = 'no process is there'
 
 /** Errors with which surely nothing was done. */
 const DEFINITE = new Set(['ERR_JOURNAL_FULL', 'ERR_JOURNAL_TOO_LARGE', 'ERR_JOURNAL_ACCESS', 'ERR_INVALID_ARGUMENT'])

@@ -55,12 +55,6 @@ export const PLANTS: readonly Plant[] = [
     ],
   },
   {
-    what: 'an older change overwrites a newer one',
-    on: 'postgres',
-    shownBy: [WITHOUT_DATA, SNAPSHOT],
-    changes: [begin('isNewer', 'return false')],
-  },
-  {
     what: 'the epoch and the last entry of the stream are not checked',
     on: 'sqlite',
     shownBy: [SNAPSHOT],
@@ -76,7 +70,7 @@ export const PLANTS: readonly Plant[] = [
     what: 'a restore does not read the changes of the meantime first',
     on: 'sqlite',
     shownBy: [UNREAD_SNAPSHOT],
-    changes: [replace('Repair.#next', '(await this.#drain.run(attached, { signal })).hasForgotten', 'false')],
+    changes: [replace('Repair.#look', '(await this.#drain.run(attached, { signal })).hasForgotten', 'false')],
   },
   {
     what: 'the stream is trimmed before SQL has its entries',
