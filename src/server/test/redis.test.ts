@@ -116,10 +116,14 @@ for (const [name, start] of KINDS) {
       await queue.reschedule('m8', 2 * HOUR, { priority: 1 })
       await queue.updatePayload('m9', 'new')
       await mails.addMany(['handled', 'failed', 'dead', 'held'].map((id) => ({ payload: id, id })))
-      for (const message of await queue.pollMany({ count: 4, visibilityTimeout: HOUR })) {
-        if (message.id === 'handled') await message.acknowledge()
-        if (message.id === 'failed') await queue.negativeAcknowledge([message], { delay: HOUR, error: 'no luck' })
-        if (message.id === 'dead') await queue.negativeAcknowledge([message], { reject: true, error: 'never' })
+      // a poll can end before it has found all of them
+      for (let taken = 0; taken < 4;) {
+        for (const message of await queue.pollMany({ count: 4 - taken, timeout: 5_000, visibilityTimeout: HOUR })) {
+          taken++
+          if (message.id === 'handled') await message.acknowledge()
+          if (message.id === 'failed') await queue.negativeAcknowledge([message], { delay: HOUR, error: 'no luck' })
+          if (message.id === 'dead') await queue.negativeAcknowledge([message], { reject: true, error: 'never' })
+        }
       }
     }
 
