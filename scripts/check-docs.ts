@@ -1,25 +1,34 @@
 // Type-checks every TypeScript block in README.md, docs/, benchmarks/README.md and the docstrings of src against the library's
-// source, and checks that links between the pages lead somewhere, and that a test that is named as `test/x.test.ts` "title" is
-// there. It guards against examples that do not run any more, and promises that no test keeps any more. It also counts the public
-// methods without `@throws` or `@example`, which may not become more.
+// source, and checks that links between the pages lead somewhere, also in the tarball, and that a test that is named as `test/x.test.ts` "title" is
+// there. A block after a line `<!-- path -->` has to be that file. It guards against examples that do not run any more, and promises
+// that no test keeps any more. It also counts the public methods without `@throws` or `@example`, which may not become more.
 //
 //   node scripts/run.mjs check-docs --list      names these methods
-//   node scripts/run.mjs check-docs --update    writes their number, if it fell
+//   node scripts/run.mjs check-docs --update    writes their number, if it fell, and the blocks that are files
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'
 import { exampleBlocks, methodsWithout, type Block } from './docstrings.js'
 import { root } from './ensure-installed.mjs'
+import { linkProblems, manifestProblems, withRepository } from './packed-links.js'
 
 /** What the examples of docstrings may use without making it: `client`, `queue` and so on. */
 const NAMES = join(root, 'test/types/example-names.ts')
 /** How many public methods are without a tag. */
 const MISSING = join(root, 'scripts/docstrings.json')
 
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'benchmarks/README.md', ...pagesIn('docs')]
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
+  'benchmarks/README.md',
+  ...pagesIn('benchmarks/results'),
+  ...pagesIn('docs'),
+]
 /** An example in a docstring names what a call gives, and goes no further. */
 const UNUSED = [6133, 6192, 6196, 6198]
-const problems: string[] = []
+const problems: string[] = manifestProblems()
 const dir = join(root, '.cache/docs')
 rmSync(dir, { recursive: true, force: true })
 mkdirSync(dir, { recursive: true })
@@ -36,6 +45,25 @@ for (const page of pages) {
       problems.push(`${page}: no such file: ${target}`)
     }
   }
+}
+
+let included = 0
+const isUpdate = process.argv.includes('--update')
+for (const page of pages) {
+  const text = readFileSync(join(root, page), 'utf8')
+  const updated = (isUpdate ? withRepository(text) : text).replaceAll(
+    /^(<!-- (\S+) -->\n```\w+\n)(.*?)^```/gms,
+    (block: string, head: string, path: string, code: string) => {
+      included++
+      const content = existsSync(join(root, path)) ? readFileSync(join(root, path), 'utf8') : undefined
+      if (content === undefined) problems.push(`${page}: no such file: ${path}`)
+      else if (content !== code && !isUpdate)
+        problems.push(`${page}: a block is not ${path}; run "node scripts/run.mjs check-docs --update"`)
+      return content === undefined ? block : `${head}${content}\`\`\``
+    },
+  )
+  if (isUpdate && updated !== text) writeFileSync(join(root, page), updated)
+  problems.push(...linkProblems(page, updated))
 }
 
 const examples = exampleBlocks()
@@ -97,11 +125,11 @@ for (const tag of ['throws', 'example'] as const) {
     problems.push(`A public method has no @${tag}; see \`node scripts/run.mjs check-docs --list\`.`)
   allowed[tag] = Math.min(allowed[tag], methods.length)
 }
-if (process.argv.includes('--update')) writeFileSync(MISSING, `${JSON.stringify(allowed, null, 2)}\n`)
+if (isUpdate) writeFileSync(MISSING, `${JSON.stringify(allowed, null, 2)}\n`)
 
 for (const problem of problems) console.error(problem)
 console.log(
-  `${blocks.size} code blocks (${examples.length} of docstrings), ${tests} tests named, the links of ${pages.length} pages: ${problems.length} problems`,
+  `${blocks.size} code blocks (${examples.length} of docstrings), ${tests} tests named, ${included} files shown, the links of ${pages.length} pages: ${problems.length} problems`,
 )
 process.exitCode = problems.length === 0 && blocks.size > 0 ? 0 : 1
 
@@ -112,17 +140,17 @@ function addBlock({ page, line, code }: Block) {
 }
 
 interface Manifest {
-  exports: Record<string, { types?: string }>
+  exports: Record<string, string | { default: { types: string } }>
 }
 
 /** What the package exports, as its sources. */
 function sourcesOfExports(): Record<string, string[]> {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
   return Object.fromEntries(
-    Object.entries(exports).flatMap(([path, { types }]) =>
-      types === undefined
+    Object.entries(exports).flatMap(([path, entry]) =>
+      typeof entry === 'string'
         ? []
-        : [[`redelayed${path.slice(1)}`, [types.replace('./dist/', './src/').replace('.d.ts', '.ts')]]],
+        : [[`redelayed${path.slice(1)}`, [entry.default.types.replace('./dist/', './src/').replace('.d.ts', '.ts')]]],
     ),
   )
 }

@@ -2,7 +2,8 @@
 // the source tree cannot show: the exports, the types as a consumer sees them, the command line, a missing optional
 // dependency, and the files inside.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { buildSync } from 'esbuild'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { ensureBuilt } from './ensure-built.js'
@@ -49,6 +50,29 @@ const runModule = (code: string) => run(process.execPath, ['--input-type=module'
 /** @param code CommonJS */
 const runCommonJs = (code: string) => run(process.execPath, ['--input-type=commonjs', '-e', code])
 
+/** A project with the tarball and a library. */
+function installIn(dir: string, library: string) {
+  mkdirSync(dir)
+  writeFileSync(join(dir, 'package.json'), '{ "name": "another", "private": true }\n')
+  const install = npm(['install', '--no-audit', '--no-fund', '--loglevel=error', library, tarball], {
+    cwd: dir,
+    stdio: 'pipe',
+    encoding: 'utf8',
+    env: cleanEnv(),
+  })
+  assert(install.status === 0, String(install.stderr))
+}
+
+function bundleIn(dir: string, format: 'esm' | 'cjs') {
+  const [entry, bundle] = [join(dir, 'bundled.mts'), join(dir, `bundle.${format === 'esm' ? 'mjs' : 'cjs'}`)]
+  writeFileSync(entry, usesEverything)
+  const platform = { bundle: true, platform: 'node', target: 'node20', logLevel: 'silent', outfile: bundle } as const
+  // what is bundled as an ES module has no `require` of its own for what Node brings
+  const banner = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)"
+  buildSync({ entryPoints: [entry], format, ...platform, ...(format === 'esm' && { banner: { js: banner } }) })
+  return run(process.execPath, [bundle])
+}
+
 interface Packed {
   filename: string
   size: number
@@ -56,6 +80,37 @@ interface Packed {
 }
 
 let files: string[] = []
+let tarball = ''
+
+/** Sets a schedule, reads YAML and measures; nothing of it needs a server. */
+const usesEverything = `
+  import { createClient } from 'redelayed'
+  import { createClientFromRedissonYaml } from 'redelayed/java'
+  import { prometheusMetrics } from 'redelayed/prometheus'
+  const client = createClient({ url: 'redis://127.0.0.1:1', connectTimeout: 50 })
+  client.on('error', () => undefined)
+  let all = 'all of it'
+  try {
+    prometheusMetrics(client)
+  } catch (error) {
+    all = 'it needs ' + error.message.split('npm install ')[1]
+  }
+  createClientFromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }').shutdown()
+  const set = client.getReliableQueue('q').upsertSchedule('r', 1, { cron: '* * * * *' })
+  set.catch((error) => error).then(({ message }) => {
+    console.log(/npm install/.test(message) ? message : all)
+    return client.shutdown()
+  })
+`
+const jestTest = `
+  const { createClient, ConnectionError } = require('redelayed')
+  test('a client', async () => {
+    const client = createClient({ url: 'redis://127.0.0.1:1', connectTimeout: 50, commandTimeout: 200 })
+    client.on('error', () => undefined)
+    await expect(client.getReliableQueue('q').size()).rejects.toBeInstanceOf(ConnectionError)
+    await client.shutdown()
+  })
+`
 ensureBuilt()
 check('it packs', () => {
   const pack = npm(['pack', '--json', '--ignore-scripts', '--pack-destination', project], {
@@ -72,15 +127,13 @@ check('it packs', () => {
   console.log(`        ${packed.filename}: ${files.length} files, ${Math.round(packed.size / 1024)} KiB packed`)
 
   writeFileSync(join(project, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }\n')
-  const install = npm(
-    ['install', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', join(project, packed.filename)],
-    {
-      cwd: project,
-      stdio: 'pipe',
-      encoding: 'utf8',
-      env: cleanEnv(),
-    },
-  )
+  tarball = join(project, packed.filename)
+  const install = npm(['install', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', tarball], {
+    cwd: project,
+    stdio: 'pipe',
+    encoding: 'utf8',
+    env: cleanEnv(),
+  })
   assert(install.status === 0, String(install.stderr))
 })
 
@@ -95,6 +148,37 @@ check('require() gives the same', () => {
   const { stdout, output } = runCommonJs(`const m = require('redelayed'); ${surface}`)
   assert(stdout.trim() === functions, output)
 })
+check('import() and require() give one library: an error of one is an error of the other', () => {
+  const { stdout, output } = runModule(`
+    import { createRequire } from 'node:module'
+    for (const entry of ['redelayed', 'redelayed/java', 'redelayed/testing']) {
+      const [esm, cjs] = [await import(entry), createRequire(process.cwd() + '/')(entry)]
+      const names = Object.keys(esm).sort()
+      console.log(names.length > 0 && names.join() === Object.keys(cjs).sort().join() && names.every((name) => esm[name] === cjs[name]))
+    }`)
+  assert(stdout.trim() === 'true\ntrue\ntrue', output)
+})
+const withPrometheus = join(project, 'with-prometheus')
+check('prom-client can be installed beside it', () => installIn(withPrometheus, 'prom-client@15'))
+for (const format of ['esm', 'cjs'] as const) {
+  check(`a bundle of esbuild needs nothing that is optional (${format})`, () => {
+    const { stdout, output } = bundleIn(project, format)
+    assert(stdout.trim() === 'it needs prom-client', output)
+  })
+  check(`a bundle of esbuild has what is optional and installed (${format})`, () => {
+    const { stdout, output } = bundleIn(withPrometheus, format)
+    assert(stdout.trim() === 'all of it', output)
+  })
+}
+for (const version of ['29', '30']) {
+  check(`Jest ${version} runs a test of it without any setting`, () => {
+    const dir = join(project, `jest-${version}`)
+    installIn(dir, `jest@${version}`)
+    writeFileSync(join(dir, 'a.test.js'), jestTest)
+    const { status, stdout, stderr } = spawnSync('npx', ['jest'], { cwd: dir, encoding: 'utf8', env: cleanEnv() })
+    assert(status === 0 && /1 passed/.test(stderr), `${stdout}${stderr}`)
+  })
+}
 check('a deep import is refused', () => {
   assert(existsSync(join(installed, 'dist/keys.js')), 'dist/keys.js is not there, so this would prove nothing')
   const { status, output } = runModule("await import('redelayed/dist/keys.js')")
@@ -120,9 +204,11 @@ export { next, ticket }
 )
 for (const [module, moduleResolution] of [
   ['nodenext', 'nodenext'],
+  ['node16', 'node16'],
   ['esnext', 'bundler'],
+  ['commonjs', 'bundler'],
 ]) {
-  check(`types resolve in a strict consumer (${moduleResolution})`, () => {
+  check(`types resolve in a strict consumer (${module}, ${moduleResolution})`, () => {
     const { status, output } = run(process.execPath, [
       join(root, 'node_modules/typescript/bin/tsc'),
       ...[
@@ -196,7 +282,7 @@ check('a cron expression is read, and without croner the error says what to inst
 })
 
 check('the tarball has no tests, scripts or other leftovers', () => {
-  const allowed = /^(dist|src|docs)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
+  const allowed = /^(dist|src|docs|benchmarks)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md)$/
   const strays = files.filter(
     (file) => !allowed.test(file) || /(^|\/)(tests?|node_modules)\/|\.test\.|\.tsbuildinfo$/.test(file),
   )

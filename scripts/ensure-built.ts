@@ -29,7 +29,7 @@ export function markBuilt() {
 function hashOfSource() {
   const hash = createHash('sha256')
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8', withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.parentPath.includes(SERVER))
+    .filter((entry) => entry.isFile() && /\.c?ts$/.test(entry.name) && !entry.parentPath.includes(SERVER))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
   for (const file of [...files, join(root, 'tsconfig.json')])

@@ -14,8 +14,8 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** Where the scripts of the library and of the service are, and the modules are written. */
-export const LUA_FOLDERS = ['src/store/scripts', 'src/server/delivery/scripts'].map((folder) =>
-  fileURLToPath(new URL(`../${folder}`, import.meta.url)),
+export const LUA_FOLDERS = ['src/store/scripts', 'src/server/topics/scripts', 'src/server/delivery/scripts'].map(
+  (folder) => fileURLToPath(new URL(`../${folder}`, import.meta.url)),
 )
 
 const KEY_TYPES = ['string', 'list', 'zset', 'hash', 'set', 'stream', 'any']

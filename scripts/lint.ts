@@ -50,6 +50,8 @@ const steps = [
     ],
   },
   { name: 'parity with Redisson', script: 'scripts/run.mjs', args: ['parity', '--check'] },
+  { name: 'licences', script: 'scripts/run.mjs', args: ['licences'] },
+  { name: 'tables of options and errors', script: 'scripts/run.mjs', args: ['reference', '--check'] },
   { name: 'code blocks and links in the docs', script: 'scripts/run.mjs', args: ['check-docs'] },
   { name: 'prettier', script: 'node_modules/prettier/bin/prettier.cjs', args: ['--check', '--log-level=warn', '.'] },
 ]

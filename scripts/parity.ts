@@ -105,7 +105,7 @@ The last table has the operations of Redisson PRO's reliable queue by their name
     lines.push('| Java | here | test | note |', '|---|---|---|---|')
     for (const { java, node, test, note = '', reason } of section.rows) {
       const call = node === undefined ? 'not ported' : code(node)
-      const link = test === undefined ? '' : `[${test}](../test/${test})`
+      const link = test === undefined ? '' : code(`test/${test}`) // no link: tests are not in the package
       lines.push(`| ${code(java)} | ${call} | ${link} | ${reason ?? note} |`)
     }
     lines.push('')

@@ -11,6 +11,7 @@ import { Subscriber } from './redis/subscriber.js'
 import { createTopology } from './redis/connections/connect.js'
 import type { Topology } from './redis/topology/topology.js'
 import { InvalidArgumentError, ShutdownError, inWords } from './errors.js'
+import { durationMs, type Duration } from './duration.js'
 import { EventHub, type EventName, type Listener } from './events.js'
 import type { Instrumentation } from './instrumentation.js'
 import { identityMapper, queueKeys, reliableKeys, type NameMapper, type QueueKeys } from './keys.js'
@@ -44,11 +45,18 @@ import { TransferRegistry } from './scheduler/transfer-registry.js'
 export interface ClientOptions extends ConnectOptions, Tuning {
   /** The codec of queues that are given none. Default `codecs.msgpack()`. */
   readonly codec?: Codec | undefined
-  /** Translates queue names to the names used in Redis, as Redisson's `nameMapper`. */
+  /** Translates queue names to the names used in Redis, as Redisson's `nameMapper`. Default: the names as they are. */
   readonly nameMapper?: NameMapper | undefined
   /** Sees messages of reliable queues on their way; see docs/observability.md. */
   readonly instrumentation?: Instrumentation | undefined
 }
+
+export interface PingOptions {
+  /** How long to wait for the answer. 1 to 600,000; default 5,000. */
+  readonly timeout?: Duration | undefined
+}
+
+const PING_TIMEOUT_MS = 5_000
 
 export interface QueueOptions<T> {
   /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
@@ -56,7 +64,7 @@ export interface QueueOptions<T> {
 }
 
 export interface BlockingQueueOptions<T> extends QueueOptions<T> {
-  /** As the client's option of the same name, for this queue object. */
+  /** As the client's option of the same name, for this queue object. Default: the client's. */
   readonly consumersDeliver?: boolean | undefined
 }
 
@@ -364,6 +372,32 @@ export class RedelayedClient {
   off<K extends EventName>(name: K, listener: Listener<K>): this {
     this.#hub.client.off(name, listener)
     return this
+  }
+
+  /**
+   * Asks Redis whether it answers, for a health check; resolves with the milliseconds that the answer took. It proves that there is a connection,
+   * that the password is right and the data is loaded: in a cluster at every master, with Sentinel at the master. It does not prove that
+   * the server accepts writes.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: no answer within `timeout` (default 5 seconds, at most what a call may take)
+   * @throws AuthError `ERR_AUTH`: the password is missing or wrong, or the user may not call `PING`
+   * @throws CommandError `ERR_COMMAND`: the server refuses, as while it loads its data
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `timeout` is no duration
+   *
+   * @example
+   * ```ts
+   * const ms = await client.ping({ timeout: '2s' })
+   * console.log(`Redis answered after ${ms.toFixed(1)} ms`)
+   * ```
+   */
+  async ping(options: PingOptions = {}): Promise<number> {
+    onlyKnown('options', options, ['timeout'])
+    const timeoutMs = durationMs('timeout', options.timeout ?? PING_TIMEOUT_MS, 1, 600_000)
+    this.#assertOpen()
+    const since = performance.now()
+    await this.#commands.ping(timeoutMs)
+    return performance.now() - since
   }
 
   /**

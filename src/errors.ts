@@ -142,8 +142,11 @@ export class ReadOnlyError extends RedelayedError {
 
 /** In a cluster, the keys of this queue lie in different slots (`CROSSSLOT`). */
 export class CrossSlotError extends RedelayedError {
-  constructor(details: ErrorDetails = {}) {
-    super('ERR_CROSS_SLOT', 'its keys lie in different cluster slots; a name with "{" needs a non-empty {tag}', details)
+  constructor(
+    details: ErrorDetails = {},
+    message = 'its keys lie in different cluster slots; a name with "{" needs a non-empty {tag}',
+  ) {
+    super('ERR_CROSS_SLOT', message, details)
   }
 }
 

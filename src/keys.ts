@@ -136,7 +136,9 @@ export function twinOf(rawName: string): string | null {
 
 /** Translates public names to the names used in Redis, as Redisson's `NameMapper`. */
 export interface NameMapper {
+  /** From the public name to the one in Redis. */
   map(name: string): string
+  /** The other way round. */
   unmap(rawName: string): string
 }
 

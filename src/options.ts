@@ -1,6 +1,7 @@
 import { InvalidArgumentError, inQuotes } from './errors.js'
+import { durationMs, type Duration, type InMillis } from './duration.js'
 
-/** The numbers that can be tuned; every one has a default that suits almost everyone. Durations are milliseconds. */
+/** The numbers that can be tuned; every one has a default that suits almost everyone. Durations are milliseconds or texts such as `'5s'`. */
 export interface Tuning {
   /**
    * Whose clock decides when a message is due. `'redis'` (default) compares due times inside Redis with its own clock, so
@@ -8,16 +9,16 @@ export interface Tuning {
    */
   readonly clock?: 'redis' | 'local' | undefined
   /** How often each queue is transferred regardless of messages and timers. 100 to 3,600,000; default 5,000. */
-  readonly sweepInterval?: number | undefined
+  readonly sweepInterval?: Duration | undefined
   /** How often the subscriber connection is pinged, to notice a half-open socket. 100 to 3,600,000; default 10,000. */
-  readonly pingInterval?: number | undefined
+  readonly pingInterval?: Duration | undefined
   /**
    * How long opening a connection may take, from the search for the server to the last answer that it needs, before it is tried anew; and
    * how long a call may wait for a connection before it rejects. 10 to 600,000; default 10,000.
    */
-  readonly connectTimeout?: number | undefined
+  readonly connectTimeout?: Duration | undefined
   /** How long the server may be silent while it owes a reply, before the connection is replaced. 100 to 600,000; default 10,000. */
-  readonly commandTimeout?: number | undefined
+  readonly commandTimeout?: Duration | undefined
   /** How many connections the waiting takes of all queues share. 1 to 64; default 4. */
   readonly blockingConnections?: number | undefined
   /**
@@ -31,7 +32,8 @@ export interface Tuning {
   readonly maxPayloadBytes?: number | undefined
 }
 
-export type Settings = Readonly<{ [K in keyof Tuning]-?: NonNullable<Tuning[K]> }> & {
+/** Durations are milliseconds. */
+export type Settings = Readonly<{ [K in keyof Tuning]-?: InMillis<NonNullable<Tuning[K]>> }> & {
   /** This process's clock, epoch milliseconds: a test may have one of its own. */
   readonly localTime: () => number
 }
@@ -41,10 +43,10 @@ export function resolveSettings(tuning: Tuning, localTime: () => number = Date.n
   return Object.freeze({
     localTime,
     clock: oneOf('clock', tuning.clock ?? 'redis', ['redis', 'local']),
-    sweepInterval: integer('sweepInterval', tuning.sweepInterval ?? 5_000, 100, 3_600_000),
-    pingInterval: integer('pingInterval', tuning.pingInterval ?? 10_000, 100, 3_600_000),
-    connectTimeout: integer('connectTimeout', tuning.connectTimeout ?? 10_000, 10, 600_000),
-    commandTimeout: integer('commandTimeout', tuning.commandTimeout ?? 10_000, 100, 600_000),
+    sweepInterval: durationMs('sweepInterval', tuning.sweepInterval ?? 5_000, 100, 3_600_000),
+    pingInterval: durationMs('pingInterval', tuning.pingInterval ?? 10_000, 100, 3_600_000),
+    connectTimeout: durationMs('connectTimeout', tuning.connectTimeout ?? 10_000, 10, 600_000),
+    commandTimeout: durationMs('commandTimeout', tuning.commandTimeout ?? 10_000, 100, 600_000),
     blockingConnections: integer('blockingConnections', tuning.blockingConnections ?? 4, 1, 64),
     entryFormat: oneOf('entryFormat', tuning.entryFormat ?? 'Bc0Lc0', ['Bc0Lc0', 'dLc0']),
     consumersDeliver: boolean('consumersDeliver', tuning.consumersDeliver ?? true),

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { RejectMessage, createClient, type HandlerContext } from 'redelayed'
 import { log, uniqueName, until, url } from './support.js'
 
-const BACKOFF = ['15s', '3m', '10m', '30m', '1h', '2h', '6h', '15h']
+const BACKOFF = ['15s', '3m', '10m', '30m', '1h', '2h', '6h', '15h'] as const
 const DELIVERIES = BACKOFF.length + 1 // the first, and one after each wait
 
 interface Notification {

@@ -6,7 +6,7 @@ import type { ServerState } from '../doctor/inspect-server.js'
 import type { Repaired, Step } from '../doctor/repair.js'
 import { NegativeResult } from './failure.js'
 import { jsonText, table } from './output.js'
-import { duration } from '../timing/duration.js'
+import { inLargestUnit } from '../duration.js'
 import type { Progress } from './progress.js'
 
 /** Prints step by step for people. With `--json` it prints one document at the end, and the plan of `--fix` on stderr before. */
@@ -81,7 +81,7 @@ function row({ name, contents, subscribers }: QueueState): string[] {
   const listeners = String(subscribers ?? UNKNOWN)
   if (contents === undefined) return [printable(name), UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, listeners]
   const { pending, overdue, mostOverdueMs, delivered, quarantined } = contents
-  const late = overdue === 0 ? '0' : `${overdue} (by up to ${duration(mostOverdueMs)})`
+  const late = overdue === 0 ? '0' : `${overdue} (by up to ${inLargestUnit(mostOverdueMs)})`
   return [printable(name), String(pending), late, String(delivered), String(quarantined), listeners]
 }
 

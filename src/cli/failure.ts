@@ -1,5 +1,12 @@
-import { EncodeError, InvalidArgumentError, InvalidTicketError, PayloadTooLargeError } from '../index.js'
+import {
+  EncodeError,
+  InvalidArgumentError,
+  InvalidTicketError,
+  PayloadTooLargeError,
+  RedelayedError,
+} from '../index.js'
 import { clean } from '../text.js'
+import { jsonText } from './output.js'
 
 /** Wrong usage: exit code 2. */
 export class UsageError extends Error {
@@ -22,8 +29,18 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof Error && error.name === 'CACError' ? EXIT_USAGE : EXIT_FAILURE
 }
 
+/** The same for programs: one JSON document on stderr. */
+export function failureDocument(error: unknown): string {
+  const exitCode = exitCodeOf(error)
+  const code = error instanceof RedelayedError ? error.code : exitCode === EXIT_USAGE ? 'ERR_USAGE' : 'ERR_FAILED'
+  return jsonText({ error: { code, message: textOf(error), exitCode } }, 0)
+}
+
 /** One line for stderr: no stack, no line breaks, no password (cac can quote a URL as an unexpected argument). */
 export function failureLine(error: unknown): string {
-  const text = error instanceof Error ? error.message || error.name : String(error)
-  return `redelayed: ${clean(text).trim()}`
+  return `redelayed: ${textOf(error)}`
+}
+
+function textOf(error: unknown): string {
+  return clean(error instanceof Error ? error.message || error.name : String(error)).trim()
 }

@@ -1,6 +1,6 @@
 import { codecs, type Codec } from '../index.js'
 import { quoted } from '../text.js'
-import { UNITS } from '../timing/duration.js'
+import { millisOfText } from '../duration.js'
 import { UsageError } from './failure.js'
 
 /** The options of a command as cac passes them. */
@@ -31,11 +31,8 @@ export function textOption(options: RawOptions, name: string): string | undefine
 
 /** `1500`, `500ms`, `1.5s`, `2m`, `1h`, `1d`, in milliseconds. */
 export function parseDelay(text: string): number {
-  const [, amount, unit = 'ms'] = /^(\d{1,16}(?:\.\d{1,6})?)(ms|s|m|h|d)?$/.exec(text) ?? []
-  const millis = Number(amount) * (UNITS[unit] ?? NaN)
-  const whole = Math.round(millis)
-  // rounded, so that 4.35 s are 4350 ms
-  if (Math.abs(millis - whole) < 1e-4) return whole
+  const millis = millisOfText(/[a-z]$/.test(text) ? text : `${text}ms`)
+  if (Number.isSafeInteger(millis)) return millis
   throw new UsageError(`delay: expected whole milliseconds such as 1500, 500ms, 5s, 2m, 1h or 1d, got ${quoted(text)}`)
 }
 

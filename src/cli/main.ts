@@ -8,7 +8,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(0)
 })
 
-process.exitCode = await main()
+void main().then((code) => (process.exitCode = code))
 
 async function main(): Promise<number> {
   const cac = await loadCac()
@@ -25,7 +25,7 @@ async function loadCac(): Promise<((name: string) => CAC) | undefined> {
   try {
     return (await import('cac')).cac
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
+    if (/MODULE_NOT_FOUND$/.test(String((error as NodeJS.ErrnoException).code))) return undefined
     throw error
   }
 }

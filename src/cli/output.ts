@@ -1,5 +1,5 @@
 import { cut, escapedInJson, printable } from '../text.js'
-import { duration } from '../timing/duration.js'
+import { inLargestUnit } from '../duration.js'
 
 const PREVIEW_LENGTH = 80
 
@@ -18,7 +18,7 @@ export function table(rows: readonly (readonly string[])[]): string[] {
 /** ISO text and the distance from now: `2026-01-31T12:00:00.000Z (in 4.2 s)`. */
 export function moment(time: number, now: number): string {
   const distance = time - now
-  const relative = distance < 0 ? `${duration(-distance)} ago` : `in ${duration(distance)}`
+  const relative = distance < 0 ? `${inLargestUnit(-distance)} ago` : `in ${inLargestUnit(distance)}`
   return `${isoTime(time) ?? `${time} ms after 1970`} (${relative})`
 }
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { CAC, Command } from 'cac'
 import { quoted } from '../text.js'
 import { protect, unprotect } from './arguments.js'
@@ -7,8 +6,9 @@ import { offer } from './commands/offer.js'
 import { doctor } from './commands/doctor.js'
 import { DEFAULT_LIMIT, MAX_LIMIT, peek } from './commands/peek.js'
 import { stats } from './commands/stats.js'
-import { EXIT_OK, UsageError, exitCodeOf, failureLine } from './failure.js'
+import { EXIT_OK, UsageError, exitCodeOf, failureDocument, failureLine } from './failure.js'
 import { DEFAULT_URL } from './input.js'
+import version from './version.cjs'
 
 /** Runs the command; resolves with the exit code. */
 export async function runProgram(cli: CAC, argv: readonly string[]): Promise<number> {
@@ -17,9 +17,15 @@ export async function runProgram(cli: CAC, argv: readonly string[]): Promise<num
     await run(cli, argv)
     return EXIT_OK
   } catch (error) {
-    console.error(failureLine(error))
+    console.error(wantsJson(argv) ? failureDocument(error) : failureLine(error))
     return exitCodeOf(error)
   }
+}
+
+/** Also where the arguments cannot be parsed. */
+function wantsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--')
+  return argv.slice(0, end < 0 ? argv.length : end).includes('--json')
 }
 
 function define(cli: CAC): void {
@@ -31,7 +37,7 @@ function define(cli: CAC): void {
     .option('--cluster', 'The URL is a node of a Redis Cluster')
     .option('--json', 'Print one JSON document instead of tables')
     .help(withoutTrailingSpaces)
-    .version(ownVersion())
+    .version(version)
   // cac would show no error for an unknown command with --help
   cli.showHelpOnExit = false
 
@@ -98,9 +104,4 @@ function withCodec(command: Command): Command {
 /** cac pads every line of its help. */
 function withoutTrailingSpaces(sections: { title?: string; body: string }[]): { title?: string; body: string }[] {
   return sections.map((section) => ({ ...section, body: section.body.replace(/[ \t]+$/gm, '') }))
-}
-
-function ownVersion(): string {
-  const file = new URL('../../package.json', import.meta.url)
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -4,7 +4,7 @@ import { toError } from '../errors.js'
 import type { Instrumentation, RedelayedClient } from '../index.js'
 import { printable } from '../text.js'
 import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS, observe, readGauges, type MeasuredQueue } from './measures.js'
-import { optional } from './optional.js'
+import { optional } from '../optional.js'
 
 export type { MeasuredQueue } from './measures.js'
 

@@ -1,7 +1,7 @@
 import type * as PromClient from 'prom-client'
 import type { RedelayedClient } from '../index.js'
 import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS, LABELS, observe, readGauges, type MeasuredQueue } from './measures.js'
-import { optional } from './optional.js'
+import { optional } from '../optional.js'
 
 export type { MeasuredQueue } from './measures.js'
 

@@ -1,3 +1,4 @@
+import type { Duration } from '../duration.js'
 import type { TimeUnit } from '../timing/units.js'
 import { INTEGER_MAX, type BlockingQueue } from './blocking-queue.js'
 import type { QueueContext, QueueIdentity } from './context.js'
@@ -117,8 +118,8 @@ export class BlockingDeque<T = unknown>
    */
   poll(): Promise<T | null>
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
-  poll(timeout: number, options?: TakeOptions): Promise<T | null>
-  poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
+  poll(timeout: Duration, options?: TakeOptions): Promise<T | null>
+  poll(timeout: Duration, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   poll(...args: PollArguments): Promise<T | null> {
     return this.waits.poll('left', args)
   }
@@ -136,8 +137,8 @@ export class BlockingDeque<T = unknown>
    */
   pollFirst(): Promise<T | null>
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
-  pollFirst(timeout: number, options?: TakeOptions): Promise<T | null>
-  pollFirst(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
+  pollFirst(timeout: Duration, options?: TakeOptions): Promise<T | null>
+  pollFirst(timeout: Duration, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   pollFirst(...args: PollArguments): Promise<T | null> {
     return this.waits.poll('left', args)
   }
@@ -155,8 +156,8 @@ export class BlockingDeque<T = unknown>
    */
   pollLast(): Promise<T | null>
   /** Takes the last element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
-  pollLast(timeout: number, options?: TakeOptions): Promise<T | null>
-  pollLast(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
+  pollLast(timeout: Duration, options?: TakeOptions): Promise<T | null>
+  pollLast(timeout: Duration, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   pollLast(...args: PollArguments): Promise<T | null> {
     return this.waits.poll('right', args)
   }
@@ -183,15 +184,23 @@ export class BlockingDeque<T = unknown>
     for (;;) yield await this.waits.take('left', options)
   }
 
-  async pollFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null> {
+  async pollFromAny(timeout: Duration, unit: TimeUnit | undefined, ...names: FurtherQueues): Promise<T | null> {
     return (await this.waits.takeFromAny('left', timeout, unit, names))?.value ?? null
   }
 
-  pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+  pollFromAnyWithName(
+    timeout: Duration,
+    unit: TimeUnit | undefined,
+    ...names: FurtherQueues
+  ): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('left', timeout, unit, names)
   }
 
-  pollLastFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+  pollLastFromAnyWithName(
+    timeout: Duration,
+    unit: TimeUnit | undefined,
+    ...names: FurtherQueues
+  ): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('right', timeout, unit, names)
   }
 
@@ -208,17 +217,17 @@ export class BlockingDeque<T = unknown>
    * console.log(one, some)
    * ```
    */
-  pollFirstFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
+  pollFirstFromAny(timeout: Duration, unit: TimeUnit | undefined, ...names: FurtherQueues): Promise<T | null>
   /** Takes up to `count` elements from the front of the first of the deques that has any. */
   pollFirstFromAny(
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null>
   async pollFirstFromAny(
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     ...rest: FurtherQueues | [number, ...FurtherQueues]
   ): Promise<T | null | Map<string, T[]>> {
     if (isCounted(rest)) return this.waits.takeManyFromAny('left', timeout, unit, rest[0], namesAfter(rest))
@@ -236,17 +245,17 @@ export class BlockingDeque<T = unknown>
    * console.log(await blockingDeque.pollLastFromAny(5, 'seconds', 'mails:late'))
    * ```
    */
-  pollLastFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null>
+  pollLastFromAny(timeout: Duration, unit: TimeUnit | undefined, ...names: FurtherQueues): Promise<T | null>
   /** Takes up to `count` elements from the end of the first of the deques that has any, the last one first. */
   pollLastFromAny(
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null>
   async pollLastFromAny(
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     ...rest: FurtherQueues | [number, ...FurtherQueues]
   ): Promise<T | null | Map<string, T[]>> {
     if (isCounted(rest)) return this.waits.takeManyFromAny('right', timeout, unit, rest[0], namesAfter(rest))
@@ -269,13 +278,13 @@ export class BlockingDeque<T = unknown>
   /** The same, waiting at most `timeout`. An element that was moved before an abort is returned. */
   override pollLastAndOfferFirstTo(
     name: string,
-    timeout: number,
+    timeout: Duration,
     unit?: TimeUnit,
     options?: TakeOptions,
   ): Promise<T | null>
   override async pollLastAndOfferFirstTo(
     name: string,
-    timeout?: number,
+    timeout?: Duration,
     unit?: TimeUnit,
     options: TakeOptions = {},
   ): Promise<T | null> {
@@ -305,9 +314,15 @@ export class BlockingDeque<T = unknown>
   /** Moves one element from an end to an end of another deque, in one step at the server; `null` when there is none. */
   override move(options: DequeMove): Promise<T | null>
   /** The same, waiting at most `timeout`. An element that was moved before an abort is returned. */
-  override move(timeout: number, unit: TimeUnit, move: DequeMove, options?: TakeOptions): Promise<T | null>
+  override move(
+    timeout: Duration,
+    unit: TimeUnit | undefined,
+    move: DequeMove,
+    options?: TakeOptions,
+  ): Promise<T | null>
   override async move(
-    ...args: [QueueMove | DequeMove] | [timeout: number, unit: TimeUnit, move: DequeMove, options?: TakeOptions]
+    ...args:
+      [QueueMove | DequeMove] | [timeout: Duration, unit: TimeUnit | undefined, move: DequeMove, options?: TakeOptions]
   ): Promise<T[] | T | null> {
     if (args.length === 1) return 'from' in args[0] ? this.ends.move(args[0]) : super.move(args[0])
     const [timeout, unit, move, options = {}] = args

@@ -1,3 +1,4 @@
+import type { Duration } from '../duration.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import { ListQueue } from './list-queue.js'
@@ -83,8 +84,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    */
   poll(): Promise<T | null>
   /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
-  poll(timeout: number, options?: TakeOptions): Promise<T | null>
-  poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
+  poll(timeout: Duration, options?: TakeOptions): Promise<T | null>
+  poll(timeout: Duration, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   poll(...args: PollArguments): Promise<T | null> {
     return this.waits.poll('left', args)
   }
@@ -149,7 +150,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * console.log(mail)
    * ```
    */
-  async pollFromAny(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<T | null> {
+  async pollFromAny(timeout: Duration, unit: TimeUnit | undefined, ...names: FurtherQueues): Promise<T | null> {
     return (await this.waits.takeFromAny('left', timeout, unit, names))?.value ?? null
   }
 
@@ -165,7 +166,11 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * if (found !== null) console.log(found.name, found.value)
    * ```
    */
-  pollFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+  pollFromAnyWithName(
+    timeout: Duration,
+    unit: TimeUnit | undefined,
+    ...names: FurtherQueues
+  ): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('left', timeout, unit, names)
   }
 
@@ -180,7 +185,11 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * console.log(found?.name, found?.value)
    * ```
    */
-  pollLastFromAnyWithName(timeout: number, unit: TimeUnit, ...names: FurtherQueues): Promise<NamedElement<T> | null> {
+  pollLastFromAnyWithName(
+    timeout: Duration,
+    unit: TimeUnit | undefined,
+    ...names: FurtherQueues
+  ): Promise<NamedElement<T> | null> {
     return this.waits.takeFromAny('right', timeout, unit, names)
   }
 
@@ -198,8 +207,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * ```
    */
   pollFirstFromAny(
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null> {
@@ -218,8 +227,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * ```
    */
   pollLastFromAny(
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     count: number,
     ...names: FurtherQueues
   ): Promise<Map<string, T[]> | null> {
@@ -242,13 +251,13 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   /** The same, waiting at most `timeout`. An element that was moved before an abort is returned. */
   override pollLastAndOfferFirstTo(
     name: string,
-    timeout: number,
+    timeout: Duration,
     unit?: TimeUnit,
     options?: TakeOptions,
   ): Promise<T | null>
   override async pollLastAndOfferFirstTo(
     name: string,
-    timeout?: number,
+    timeout?: Duration,
     unit?: TimeUnit,
     options: TakeOptions = {},
   ): Promise<T | null> {

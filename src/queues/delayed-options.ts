@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from '../errors.js'
 import { boolean, oneOf, onlyKnown } from '../options.js'
 import type { Durability } from '../redis/durable/durability.js'
+import type { Duration } from '../duration.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext } from './context.js'
 
@@ -36,7 +37,7 @@ export interface OfferOptions {
 
 /** One message for `offerAll`: with a delay, or with a date by the Redis clock. */
 export type OfferItem<T> =
-  | { readonly value: T; readonly delay: number; readonly unit?: TimeUnit | undefined; readonly date?: undefined }
+  | { readonly value: T; readonly delay: Duration; readonly unit?: TimeUnit | undefined; readonly date?: undefined }
   | { readonly value: T; readonly date: Date; readonly delay?: undefined; readonly unit?: undefined }
 
 /** Checks the options; errors name the queue. */

@@ -7,6 +7,7 @@ import { integer } from '../options.js'
 import type { Wait } from '../redis/durable/durability.js'
 import { DUE_TOO_LARGE, DelayedStore, type Due } from '../store/delayed-store.js'
 import { scheduleKeys } from '../store/object-store.js'
+import type { Duration } from '../duration.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import {
@@ -90,9 +91,9 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * console.log(ticket)
    * ```
    */
-  offer(value: T, delay: number, unit?: TimeUnit, options?: OfferOptions): Promise<Ticket>
-  offer(value: T, delay: number, options: OfferOptions): Promise<Ticket>
-  async offer(value: T, delay: number, unit?: TimeUnit | OfferOptions, options?: OfferOptions): Promise<Ticket> {
+  offer(value: T, delay: Duration, unit?: TimeUnit, options?: OfferOptions): Promise<Ticket>
+  offer(value: T, delay: Duration, options: OfferOptions): Promise<Ticket>
+  async offer(value: T, delay: Duration, unit?: TimeUnit | OfferOptions, options?: OfferOptions): Promise<Ticket> {
     this.#handle.assertUsable()
     try {
       if (options !== undefined) return await this.#offerWith(value, dueAfter('delay', delay, unit), options)
@@ -225,7 +226,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * if (moved === null) console.log('it was delivered already')
    * ```
    */
-  async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
+  async reschedule(ticket: Ticket, delay: Duration, unit?: TimeUnit): Promise<Ticket | null> {
     const delayMs = this.#handle.checked(() => toMillis('delay', delay, unit))
     const { id, due } = this.#idOf(ticket)
     const newDue = await this.#store.reschedule(id, due, delayMs)
@@ -652,23 +653,23 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this.#object.sizeInMemory()
   }
 
-  expire(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expire(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('always', when, unit)
   }
 
-  expireIfSet(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('set', when, unit)
   }
 
-  expireIfNotSet(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfNotSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('unset', when, unit)
   }
 
-  expireIfGreater(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfGreater(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('greater', when, unit)
   }
 
-  expireIfLess(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfLess(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('less', when, unit)
   }
 

@@ -1,4 +1,5 @@
 import type { Codec } from '../codecs/codec.js'
+import type { Duration } from '../duration.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QuarantinedEntry } from './quarantine.js'
 
@@ -126,7 +127,7 @@ export interface KeyedObject<T> {
    * await queue.expire(new Date('2030-01-01'))
    * ```
    */
-  expire(when: number | Date, unit?: TimeUnit): Promise<boolean>
+  expire(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
    * As `expire`, if an expiry is set.
@@ -138,7 +139,7 @@ export interface KeyedObject<T> {
    * await queue.expireIfSet(1, 'hours')
    * ```
    */
-  expireIfSet(when: number | Date, unit?: TimeUnit): Promise<boolean>
+  expireIfSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
    * As `expire`, if none is set.
@@ -150,7 +151,7 @@ export interface KeyedObject<T> {
    * await queue.expireIfNotSet(1, 'hours')
    * ```
    */
-  expireIfNotSet(when: number | Date, unit?: TimeUnit): Promise<boolean>
+  expireIfNotSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
    * As `expire`, if that is later than now set; what does not expire is later than everything.
@@ -162,7 +163,7 @@ export interface KeyedObject<T> {
    * await queue.expireIfGreater(1, 'hours')
    * ```
    */
-  expireIfGreater(when: number | Date, unit?: TimeUnit): Promise<boolean>
+  expireIfGreater(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
    * As `expire`, if that is earlier than now set, or none is set.
@@ -174,7 +175,7 @@ export interface KeyedObject<T> {
    * await queue.expireIfLess(1, 'hours')
    * ```
    */
-  expireIfLess(when: number | Date, unit?: TimeUnit): Promise<boolean>
+  expireIfLess(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
    * Lets it live for ever again; resolves with whether it would have expired.

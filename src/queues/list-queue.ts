@@ -3,6 +3,7 @@ import { InvalidArgumentError } from '../errors.js'
 import { boolean, integer, onlyKnown } from '../options.js'
 import { LIST_PAGE } from '../store/list-store.js'
 import { listKeys } from '../store/object-store.js'
+import type { Duration } from '../duration.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import type { KeyedObject } from './keyed-object.js'
@@ -403,23 +404,23 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
     return this.#object.sizeInMemory()
   }
 
-  expire(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expire(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('always', when, unit)
   }
 
-  expireIfSet(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('set', when, unit)
   }
 
-  expireIfNotSet(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfNotSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('unset', when, unit)
   }
 
-  expireIfGreater(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfGreater(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('greater', when, unit)
   }
 
-  expireIfLess(when: number | Date, unit?: TimeUnit): Promise<boolean> {
+  expireIfLess(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
     return this.#object.expire('less', when, unit)
   }
 

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, NoSuchElementError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { ObjectStore, type ObjectKeys } from '../store/object-store.js'
+import type { Duration } from '../duration.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueHandle } from './queue-handle.js'
 
@@ -40,7 +41,7 @@ export class ObjectOperations {
     return this.#store.memory()
   }
 
-  async expire(condition: Condition, when: number | Date, unit: TimeUnit | undefined): Promise<boolean> {
+  async expire(condition: Condition, when: Duration | Date, unit: TimeUnit | undefined): Promise<boolean> {
     this.#handle.assertUsable()
     const absolute = when instanceof Date
     const millis = this.#handle.checked(() => {

@@ -1,18 +1,20 @@
 import { InvalidArgumentError, ShutdownError, toError } from '../errors.js'
 import { boolean, integer, onlyKnown } from '../options.js'
 import type { End } from '../store/list-store.js'
+import type { Duration } from '../duration.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { EndMove } from './deque-ends.js'
 import { ListElements } from './list-elements.js'
 
 /** Options of a wait. An abort rejects with the signal's reason, unless an element was popped already: that is returned. */
 export interface TakeOptions {
+  /** Ends the wait. */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface TakeManyOptions extends TakeOptions {
-  /** How long to wait for the first element, in milliseconds; without it, without end. */
-  readonly timeout?: number | undefined
+  /** How long to wait for the first element, in milliseconds or a text such as `'5s'`; without it, without end. */
+  readonly timeout?: Duration | undefined
 }
 
 /** An element and the queue that it came from. */
@@ -26,8 +28,8 @@ export type FurtherQueues = readonly string[] | readonly [names: readonly string
 
 /** How long a poll waits: not at all, or for a time in milliseconds or another unit. */
 export type PollArguments =
-  | readonly [timeout?: number, options?: TakeOptions]
-  | readonly [timeout?: number, unit?: TimeUnit, options?: TakeOptions]
+  | readonly [timeout?: Duration, options?: TakeOptions]
+  | readonly [timeout?: Duration, unit?: TimeUnit, options?: TakeOptions]
 
 const MAX_TAKE = 10_000
 
@@ -85,8 +87,8 @@ export class Waits<T> {
   /** Takes one element of this list or of the lists of other queues. */
   async takeFromAny(
     end: End,
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     further: FurtherQueues,
   ): Promise<NamedElement<T> | null> {
     const taken = await this.#amongNamed(further, { end, max: 1, timeoutMs: this.millis(timeout, unit) })
@@ -97,8 +99,8 @@ export class Waits<T> {
   /** Takes several elements of the first of some lists that has any; a map with its queue's name. */
   async takeManyFromAny(
     end: End,
-    timeout: number,
-    unit: TimeUnit,
+    timeout: Duration,
+    unit: TimeUnit | undefined,
     count: number,
     further: FurtherQueues,
   ): Promise<Map<string, T[]> | null> {
@@ -130,7 +132,7 @@ export class Waits<T> {
     return this.#list.handle.orThrow(await this.move(move, undefined, options))
   }
 
-  millis(timeout: number, unit: TimeUnit | undefined): number {
+  millis(timeout: Duration, unit: TimeUnit | undefined): number {
     return this.#list.handle.checked(() => toMillis('timeout', timeout, unit))
   }
 

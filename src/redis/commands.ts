@@ -112,6 +112,30 @@ export class Commands implements Sender {
     }
   }
 
+  /** The server for commands has answered a PING, in a cluster each master. */
+  async ping(timeoutMs: number): Promise<void> {
+    const asked = this.trackOperation(() => this.#pingMasters())
+    const ended = asked.then(
+      () => 'answered' as const,
+      (error: unknown) => ({ error }),
+    )
+    const first = await atMost(timeoutMs, ended)
+    if (first === 'answered') return
+    if (first !== undefined) throw first.error
+    const { address } = this.#topology
+    throw new ConnectionError(`${address} did not answer a PING within ${timeoutMs} ms`, 'not-applied')
+  }
+
+  async #pingMasters(): Promise<void> {
+    const client = await this.#topology.commands()
+    if (!client.isCluster) return void (await this.call('PING', [], { idempotent: true }))
+    try {
+      await Promise.all((client as Cluster).nodes('master').map((master) => this.#limited(master.ping())))
+    } catch (thrown) {
+      throw translateError(thrown)
+    }
+  }
+
   async pipeline(commands: readonly Command[]): Promise<unknown[]> {
     this.#enter()
     try {

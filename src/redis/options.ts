@@ -5,7 +5,9 @@ import { InvalidArgumentError, inWords } from '../errors.js'
 import { boolean, integer, nonEmptyString } from '../options.js'
 
 export interface HostAndPort {
+  /** A name or an address. */
   readonly host: string
+  /** 1 to 65535; default 6379, and 26379 for a sentinel. */
   readonly port?: number | undefined
 }
 
@@ -22,20 +24,25 @@ export interface IoredisClient {
 export interface ConnectOptions {
   /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. */
   readonly url?: string | URL | undefined
+  /** A name or an address. Default `'127.0.0.1'`. */
   readonly host?: string | undefined
-  /** 1 to 65535; default 6379. */
+  /** Of `host`. 1 to 65535; default 6379. */
   readonly port?: number | undefined
+  /** The user of Redis's ACL. Default: the server's default user. */
   readonly username?: string | undefined
+  /** Default: none. */
   readonly password?: string | undefined
-  /** Database number, default 0; a cluster has only 0. */
+  /** The number of the database; a cluster has only 0. 0 to 1,000,000; default 0. */
   readonly db?: number | undefined
-  /** `true` for TLS with the system's authorities, or options for `tls.connect`. */
+  /** `true` for TLS with the system's authorities, or options for `tls.connect`. Default: no TLS, but with `rediss://`. */
   readonly tls?: boolean | TlsOptions | undefined
   /** The sentinels to ask for the master called `name`. */
   readonly sentinels?: readonly HostAndPort[] | undefined
   /** The name of the master, with `sentinels`. */
   readonly name?: string | undefined
+  /** Of the sentinels themselves. Default: none. */
   readonly sentinelUsername?: string | undefined
+  /** Of the sentinels themselves. Default: none. */
   readonly sentinelPassword?: string | undefined
   /** Some nodes of a cluster; the others are discovered. */
   readonly cluster?: readonly (HostAndPort | string | URL)[] | undefined

@@ -14,8 +14,7 @@ import {
 import { clean, cut } from '../text.js'
 import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
-import { toMillis } from '../timing/units.js'
-import { positive } from './add-options.js'
+import { durationMs, type Duration } from '../duration.js'
 import { Batches } from './batches.js'
 import { ReliableMessage, type MessageActions, type NegativeOptions } from './message.js'
 import { claimOf } from './receipt.js'
@@ -78,7 +77,7 @@ export class Acknowledger<T> implements MessageActions {
     return results.map((result) => result > 0)
   }
 
-  async extend(message: ReliableMessage, visibilityTimeout?: number): Promise<boolean> {
+  async extend(message: ReliableMessage, visibilityTimeout?: Duration): Promise<boolean> {
     const [isExtended = false] = await this.#handle.attribute(this.extendMany([message], 0, visibilityTimeout))
     return isExtended
   }
@@ -87,14 +86,14 @@ export class Acknowledger<T> implements MessageActions {
   async extendMany(
     claims: readonly (ReliableMessage | Claim)[],
     unbegun: number,
-    visibilityTimeout: number | undefined,
+    visibilityTimeout: Duration | undefined,
   ): Promise<boolean[]> {
-    const ms = visibilityTimeout === undefined ? AS_SET : positive('visibilityTimeout', visibilityTimeout)
-    const heldUntil = visibilityTimeout === undefined ? undefined : performance.now() + visibilityTimeout
+    const given = visibilityTimeout === undefined ? undefined : durationMs('visibilityTimeout', visibilityTimeout, 1)
+    const heldUntil = given === undefined ? undefined : performance.now() + given
     const messages = claims.map((claim) => (claim instanceof ReliableMessage ? claim : undefined))
     for (const message of messages) if (message) message.extensions++
     try {
-      const ends = await this.#store.extend(claims, ms, unbegun)
+      const ends = await this.#store.extend(claims, given ?? AS_SET, unbegun)
       ends.forEach((end, at) => {
         if (end !== null) messages[at]?.onExtended(end, heldUntil)
       })
@@ -139,7 +138,7 @@ export function giveBackOf(options: NegativeOptions = {}): GiveBack {
   if (reject && !countAttempt) throw new InvalidArgumentError('countAttempt', 'true for what is rejected', countAttempt)
   return {
     how: reject ? 'rejected' : countAttempt ? 'failed' : 'released',
-    delayMs: toMillis('delay', options.delay ?? 0),
+    delayMs: durationMs('delay', options.delay ?? 0),
     reason: reasonOf(options.error),
   }
 }

@@ -4,7 +4,7 @@ import { InvalidArgumentError } from '../errors.js'
 import { PRIORITIES } from '../keys.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
 import type { NewMessage } from '../store/new-message.js'
-import { toMillis } from '../timing/units.js'
+import { durationMs, type Duration } from '../duration.js'
 import { assertId } from './message-id.js'
 import { encodeHeaders, type Headers } from './record.js'
 
@@ -12,18 +12,18 @@ import { encodeHeaders, type Headers } from './record.js'
 export type ExistingPolicy = 'keep' | 'replace' | 'postpone'
 
 export interface AddOptions {
-  /** 1 to 512 bytes of UTF-8; without it one is drawn. */
+  /** Of the message, unique in the queue. 1 to 512 bytes of UTF-8; default: one at random. */
   readonly id?: string | undefined
   /** It becomes visible so many milliseconds after Redis accepted it. Default: what the queue's configuration says, else 0. */
-  readonly delay?: number | undefined
+  readonly delay?: Duration | undefined
   /** It becomes visible at this time by the Redis clock; at once when that has passed. Not together with `delay`. */
   readonly date?: Date | undefined
   /** 0 to 9, the highest first. Default 0. */
   readonly priority?: number | undefined
   /** At most 64 KiB together. */
   readonly headers?: Headers | undefined
-  /** When no consumer has handled it so many milliseconds after it became visible, it is removed. At least 1. */
-  readonly timeToLive?: number | undefined
+  /** When no consumer has handled it so many milliseconds after it became visible, it is removed. At least 1; default: the queue's, else never. */
+  readonly timeToLive?: Duration | undefined
   /** How often it is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
   /**
@@ -32,7 +32,7 @@ export interface AddOptions {
    */
   readonly existing?: ExistingPolicy | undefined
   /** Not added when one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
-  readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: number } | undefined
+  readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: Duration } | undefined
   /**
    * What must have the message, beside the memory of the server, before the call resolves: so many replicas, or the append-only
    * file on disk. That holds for every outcome, so also for a message that was there and is kept. See docs/durability.md.
@@ -45,6 +45,7 @@ export type AddManyOptions = Pick<AddOptions, 'existing' | 'durability'>
 
 /** One message for `addMany`. */
 export interface AddItem<T> extends Omit<AddOptions, keyof AddManyOptions> {
+  /** What consumers get. */
   readonly payload: T
 }
 
@@ -79,7 +80,7 @@ export function prepare(options: MessageOptions, payload: Buffer, drawId: (mark:
     isDrawn: given === undefined,
     priority: assertPriority(priority),
     visible: visibleOf(options),
-    timeToLive: timeToLive === undefined ? '' : String(positive('timeToLive', timeToLive)),
+    timeToLive: timeToLive === undefined ? '' : String(durationMs('timeToLive', timeToLive, 1)),
     deliveryLimit:
       deliveryLimit === undefined ? '' : String(integer('deliveryLimit', deliveryLimit, 1, MAX_DELIVERIES)),
     headers: encodeHeaders(options.headers),
@@ -116,8 +117,8 @@ export function howOf({ existing, durability }: AddManyOptions): How {
   }
 }
 
-export function positive(what: string, ms: unknown): number {
-  return integer(what, ms, 1, Number.MAX_SAFE_INTEGER)
+export function positive(what: string, value: unknown): number {
+  return integer(what, value, 1, Number.MAX_SAFE_INTEGER)
 }
 
 export function assertPriority(priority: unknown): number {
@@ -125,7 +126,7 @@ export function assertPriority(priority: unknown): number {
 }
 
 function visibleOf({ delay, date }: AddOptions): string {
-  if (date === undefined) return delay === undefined ? '' : String(toMillis('delay', delay))
+  if (date === undefined) return delay === undefined ? '' : String(durationMs('delay', delay))
   if (delay !== undefined) throw new InvalidArgumentError('delay', 'none where there is a date', delay)
   if (!(date instanceof Date) || Number.isNaN(date.getTime()))
     throw new InvalidArgumentError('date', 'a valid Date', date)
@@ -142,5 +143,5 @@ function markOf(
   const by = oneOf('deduplicate.by', deduplicate.by, ['id', 'payload'])
   if (by === 'id' && id === undefined) throw new InvalidArgumentError('id', 'one to deduplicate by', id)
   const mark = by === 'id' ? `i${id}` : `p${createHash('sha256').update(payload).digest('base64url')}`
-  return { mark, markMs: String(positive('deduplicate.forMs', deduplicate.forMs)) }
+  return { mark, markMs: String(durationMs('deduplicate.forMs', deduplicate.forMs, 1)) }
 }

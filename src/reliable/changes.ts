@@ -1,20 +1,21 @@
-import { InvalidArgumentError, PayloadTooLargeError } from '../errors.js'
+import { CrossSlotError, InvalidArgumentError, PayloadTooLargeError } from '../errors.js'
 import type { ReliableKeys } from '../keys.js'
 import { integer, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { AS_SET, type ReliableStore } from '../store/reliable-store.js'
-import { toMillis } from '../timing/units.js'
+import { durationMs, type Duration } from '../duration.js'
+import { quoted } from '../text.js'
 import { assertPriority } from './add-options.js'
 import { assertKnownId } from './message-id.js'
 
 export interface MoveMessages {
-  /** The name of the other queue; in a cluster it must be in the same slot. */
-  readonly to: string
+  /** The other queue, or its name; in a cluster it must be in the same slot. */
+  readonly to: string | { readonly name: string }
   /** Those of these ids; without it the first `count`. */
   readonly ids?: readonly string[] | undefined
   /** 1 to 1,000; default 100. */
   readonly count?: number | undefined
-  /** Of which priority. Default 0. */
+  /** Of which priority. 0 to 9; default 0. */
   readonly priority?: number | undefined
 }
 
@@ -41,10 +42,10 @@ export class Changes<T> {
     return removed
   }
 
-  async reschedule(id: string, delay: number, options: { priority?: number }): Promise<boolean> {
+  async reschedule(id: string, delay: Duration, options: { priority?: number }): Promise<boolean> {
     onlyKnown('options', options, ['priority'])
     const bytes = Buffer.from(assertKnownId('id', id))
-    const delayMs = toMillis('delay', delay)
+    const delayMs = durationMs('delay', delay)
     const priority = options.priority === undefined ? AS_SET : assertPriority(options.priority)
     const visibleAt = await this.#store.reschedule(bytes, delayMs, priority)
     if (visibleAt !== null && visibleAt < 0)
@@ -62,10 +63,23 @@ export class Changes<T> {
 
   async move(options: MoveMessages): Promise<number> {
     onlyKnown('options', options, ['to', 'ids', 'count', 'priority'])
-    const target = this.#keysOf(options.to)
+    const to = nameOf(options.to)
+    const target = this.#keysOf(to)
     const ids = options.ids?.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
     const count = integer('count', options.count ?? 100, 1, 1_000)
     const priority = assertPriority(options.priority ?? 0)
-    return this.#store.moveTo(target, { ids, count, priority, isRedriven: false })
+    try {
+      return await this.#store.moveTo(target, { ids, count, priority, isRedriven: false })
+    } catch (error) {
+      if (!(error instanceof CrossSlotError)) throw error
+      const message = `the queue ${quoted(to)} is in another cluster slot; give both names the same {tag}`
+      throw new CrossSlotError({ cause: error }, message)
+    }
   }
+}
+
+function nameOf(to: unknown): string {
+  const name = typeof to === 'object' && to !== null ? (to as { name?: unknown }).name : to
+  if (typeof name === 'string' && name !== '') return name
+  throw new InvalidArgumentError('to', 'a reliable queue or its name', to)
 }

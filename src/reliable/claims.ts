@@ -5,9 +5,8 @@ import type { PolledRecord, PollReply } from '../store/reliable-scripts.js'
 import { AS_SET, type HowToHold, type ReliableStore } from '../store/reliable-store.js'
 import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
-import { toMillis } from '../timing/units.js'
+import { durationMs, type Duration } from '../duration.js'
 import type { Acknowledger } from './acknowledger.js'
-import { positive } from './add-options.js'
 import { ReliableMessage, isSuspect } from './message.js'
 import type { QueueRegistry } from '../scheduler/queue-registry.js'
 import { Poller, type PollerParams } from './poller.js'
@@ -19,11 +18,12 @@ export interface PollOptions {
   /**
    * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it nothing is waited for.
    */
-  readonly timeout?: number | undefined
+  readonly timeout?: Duration | undefined
   /** For how many milliseconds no other consumer gets it. At least 1; default: what the queue's configuration says, else 30,000. */
-  readonly visibilityTimeout?: number | undefined
+  readonly visibilityTimeout?: Duration | undefined
   /** `'auto'` acknowledges before you have it: at most once. Default `'manual'`. */
   readonly acknowledge?: 'manual' | 'auto' | undefined
+  /** Ends the wait; it rejects with the signal's reason, and has claimed no message. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -48,8 +48,8 @@ export interface HowToPoll {
 
 export function howToPoll({ timeout, visibilityTimeout, acknowledge }: PollOptions): HowToPoll {
   return {
-    visibilityMs: visibilityTimeout === undefined ? AS_SET : positive('visibilityTimeout', visibilityTimeout),
-    timeoutMs: timeout === Infinity ? undefined : toMillis('timeout', timeout ?? 0),
+    visibilityMs: visibilityTimeout === undefined ? AS_SET : durationMs('visibilityTimeout', visibilityTimeout, 1),
+    timeoutMs: timeout === Infinity ? undefined : durationMs('timeout', timeout ?? 0),
     isFinal: oneOf('acknowledge', acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
   }
 }
@@ -77,6 +77,7 @@ export class Claims<T> {
   readonly #parts: Parts<T>
   readonly #poller: PollerParams
   readonly #seldom = new Seldom(systemClock)
+  #answeredAt = -Infinity
 
   constructor(handle: QueueHandle<T>, store: ReliableStore, parts: Parts<T>) {
     this.#handle = handle
@@ -95,6 +96,11 @@ export class Claims<T> {
       random: Math.random,
       retries: parts.polls.retries,
     }
+  }
+
+  /** When Redis last answered a poll of this queue, by the monotonic clock; `-Infinity` for never. */
+  get answeredAt(): number {
+    return Math.max(this.#answeredAt, this.#parts.polls.find(this.#poller.address)?.answeredAt ?? -Infinity)
   }
 
   async one(options: PollOptions): Promise<ReliableMessage<T> | null> {
@@ -159,6 +165,7 @@ export class Claims<T> {
   /** Runs the script, and does what its reply asks for. */
   async #poll(count: number, how: HowToHold, announce: boolean): Promise<PollReply> {
     const reply = await this.#store.poll(count, how, announce)
+    this.#answeredAt = systemClock.now()
     const { name, context } = this.#handle
     context.hub.messages('expired', name, [], reply.expired)
     context.hub.messages('rejected', name, [], reply.deadLettered)

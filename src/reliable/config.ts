@@ -1,20 +1,26 @@
 import { boolean, integer, onlyKnown } from '../options.js'
+import { durationMs, type Duration } from '../duration.js'
 import { positive } from './add-options.js'
-import { changesText, readChangesText, type ChangesConfig } from './change-stream/change-config.js'
+import {
+  changesText,
+  readChangesText,
+  type ChangesConfig,
+  type StoredChangesConfig,
+} from './change-stream/change-config.js'
 
 /** What holds for a queue in all processes; kept in Redis. What is not set has its default. */
 export interface ReliableQueueConfig {
   /** For how many milliseconds no other consumer gets a message that was handed out. At least 1; default 30,000. */
-  readonly visibilityTimeout?: number | null | undefined
+  readonly visibilityTimeout?: Duration | null | undefined
   /** How often a message is delivered at most. 1 to 1,000,000; default 10. */
   readonly deliveryLimit?: number | null | undefined
-  /** Messages that no consumer has handled so many milliseconds after they became visible are removed. Default: never. */
-  readonly timeToLive?: number | null | undefined
+  /** Messages that no consumer has handled so many milliseconds after they became visible are removed. At least 1; default: never. */
+  readonly timeToLive?: Duration | null | undefined
   /** The delay of messages that are added without one, in milliseconds. Default 0. */
-  readonly delay?: number | null | undefined
-  /** How many messages the queue holds at most, those in flight too. Default: no limit. */
+  readonly delay?: Duration | null | undefined
+  /** How many messages the queue holds at most, those in flight too. At least 1; default: no limit. */
   readonly maxSize?: number | null | undefined
-  /** Of a payload, in bytes. Default: the client's `maxPayloadBytes`. */
+  /** Of a payload, in bytes. At least 1; default: the client's `maxPayloadBytes`. */
   readonly maxMessageBytes?: number | null | undefined
   /** Whether messages that are rejected or failed too often are kept in the queue `deadLetters`. Default true. */
   readonly deadLetters?: boolean | null | undefined
@@ -24,11 +30,22 @@ export interface ReliableQueueConfig {
   readonly changes?: ChangesConfig | false | null | undefined
 }
 
+/** A queue's configuration as it is stored: durations are milliseconds. */
+export interface StoredQueueConfig extends Omit<
+  ReliableQueueConfig,
+  'visibilityTimeout' | 'timeToLive' | 'delay' | 'changes'
+> {
+  readonly visibilityTimeout?: number | null | undefined
+  readonly timeToLive?: number | null | undefined
+  readonly delay?: number | null | undefined
+  readonly changes?: StoredChangesConfig | false | null | undefined
+}
+
 const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, value: unknown) => number | string } = {
-  visibilityTimeout: positive,
+  visibilityTimeout: (what, value) => durationMs(what, value, 1),
   deliveryLimit: (what, value) => integer(what, value, 1, 1_000_000),
-  timeToLive: positive,
-  delay: (what, value) => integer(what, value, 0, Number.MAX_SAFE_INTEGER),
+  timeToLive: (what, value) => durationMs(what, value, 1),
+  delay: (what, value) => durationMs(what, value),
   maxSize: positive,
   maxMessageBytes: positive,
   deadLetters: (what, value) => Number(boolean(what, value)),
@@ -50,8 +67,8 @@ export function configArgs(config: ReliableQueueConfig): string[] {
 }
 
 /** What is stored; a value that the scripts do not take, because it is none of `setConfig`, is left out. */
-export function readConfig(values: readonly (string | null)[]): ReliableQueueConfig {
-  const config: Record<string, number | boolean | ChangesConfig | undefined> = {}
+export function readConfig(values: readonly (string | null)[]): StoredQueueConfig {
+  const config: Record<string, number | boolean | StoredChangesConfig | undefined> = {}
   NAMES.forEach((name, at) => {
     const value = values[at]
     if (value === null || value === undefined || !isSetting(name, value)) return

@@ -1,11 +1,12 @@
 import type { Claim, PolledRecord } from '../store/reliable-scripts.js'
 import { receiptOf } from './receipt.js'
 import type { Headers } from './record.js'
+import type { Duration } from '../duration.js'
 
 /** How a message that was not handled goes back. */
 export interface NegativeOptions {
   /** It is visible again after so many milliseconds. Default 0. */
-  readonly delay?: number | undefined
+  readonly delay?: Duration | undefined
   /** It goes to the dead letters at once, or is removed where the queue keeps none. Default false. */
   readonly reject?: boolean | undefined
   /** False: this delivery is no attempt, and nothing is noted, because the message had no part in it. Default true. */
@@ -20,7 +21,7 @@ export interface MessageActions {
   readonly queueKey: string
   acknowledge(message: Claim): Promise<boolean>
   negativeAcknowledge(message: Claim, options?: NegativeOptions): Promise<boolean>
-  extend(message: ReliableMessage, visibilityTimeout?: number): Promise<boolean>
+  extend(message: ReliableMessage, visibilityTimeout?: Duration): Promise<boolean>
 }
 
 /** One delivery of a message. Until its visibility ends no other consumer gets it. */
@@ -137,7 +138,7 @@ export class ReliableMessage<T = unknown> {
    * await message.extend(60_000)
    * ```
    */
-  extend(visibilityTimeout?: number): Promise<boolean> {
+  extend(visibilityTimeout?: Duration): Promise<boolean> {
     return this.#actions.extend(this, visibilityTimeout)
   }
 

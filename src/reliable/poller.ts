@@ -45,7 +45,8 @@ export class Poller implements ServedQueue {
   readonly #takers = new Map<string, Group>()
   readonly #scheduler: DueScheduler
   #waking = false
-  #hasServed = false
+  /** When Redis last answered the script, by the clock of the poller. */
+  answeredAt = -Infinity
   /** When the first caller began to wait. */
   #triedSince: number | undefined
   #lastUsed = -Infinity
@@ -136,7 +137,7 @@ export class Poller implements ServedQueue {
       }
       this.#lastUsed = this.#params.clock.now()
       last = await this.#params.poll(Math.min(MOST, takers.wanted), how, announce)
-      this.#hasServed = true
+      this.answeredAt = this.#params.clock.now()
       moved += last.messages.length
       progress += last.changed
       const left = takers.give(last.messages)
@@ -154,6 +155,10 @@ export class Poller implements ServedQueue {
     const leader = isLeader ? 'self' : isLate ? 'other' : 'none'
     const isStuck = isDue && !isUnwanted && progress === 0
     return { moved, next: isUnwanted ? null : next, now, subscribers, leader, leaseUntil: 0, isStuck }
+  }
+
+  get #hasServed(): boolean {
+    return this.answeredAt > -Infinity
   }
 
   /** A group that got messages is served last the next time, so that it cannot starve the others. */

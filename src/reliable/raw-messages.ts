@@ -34,16 +34,20 @@ export interface StoredRawMessage extends RawMessage {
 /** A message that is put back. */
 export interface RestoreItem extends RawMessage {
   /**
-   * The due time of the message of this id that this one may replace. Without it, and where that message has another due time or a
-   * consumer has it, the message that is there stays as it is.
+   * The due time of the message of this id that this one may replace. Without it, and where that message has another due time, the message
+   * that is there stays as it is; with it, a message is put back only in the place of another one. Of a message that a consumer has it is the end
+   * of its visibility; its acknowledgement comes too late then.
    */
   readonly replaces?: number | undefined
 }
 
-/** `'present'`: a message of this id is there and stays as it is. */
-export type RestoreOutcome = 'restored' | 'replaced' | 'present'
+/**
+ * `'present'`: a message of this id is there and stays as it is. `'absent'`: the message that this one may replace is not there any more, and this one
+ * is not put back.
+ */
+export type RestoreOutcome = 'restored' | 'replaced' | 'present' | 'absent'
 
-const OUTCOMES: readonly RestoreOutcome[] = ['present', 'restored', 'replaced']
+const OUTCOMES: readonly RestoreOutcome[] = ['present', 'restored', 'replaced', 'absent']
 const ITEM_OPTIONS = [
   'id',
   'dueAt',
@@ -82,11 +86,12 @@ export class RawMessages<T> {
     return outcomes.flat()
   }
 
+  /** One that cannot be read is reported and `null`: it must not keep the others from who reads them. */
   async getAll(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
     const bytes = ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
     const found: (StoredRawMessage | null)[] = []
     for await (const { messages } of this.#store.get(bytes))
-      found.push(...messages.map((message) => message && asRaw(message)))
+      found.push(...messages.map((message) => message && (this.#readable(message)[0] ?? null)))
     return found
   }
 

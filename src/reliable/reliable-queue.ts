@@ -17,7 +17,7 @@ import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './ch
 import { ChangeStream, type ChangesOptions, type ReadChangesOptions } from './change-stream/change-stream.js'
 import { Changes, type MoveMessages } from './changes.js'
 import { Claims, type PollManyOptions, type PollOptions } from './claims.js'
-import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig } from './config.js'
+import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig, type StoredQueueConfig } from './config.js'
 import { Contents, type MessageInfo, type MessageState, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
@@ -26,6 +26,7 @@ import { TASK_HEADER } from './record.js'
 import { Repeats } from './repeats/repeats.js'
 import { Schedules, type ScheduleInfo } from './repeats/schedules.js'
 import type { ScheduleArguments, TaskArguments } from './tasks.js'
+import type { Duration } from '../duration.js'
 
 /**
  * A queue whose messages stay until they are acknowledged: at least once. A message becomes visible after its delay, is handed
@@ -184,6 +185,11 @@ export class ReliableQueue<T = unknown> {
     return this.#handle.attribute(this.#claims.many(options))
   }
 
+  /** @internal When Redis last answered a poll of this client's, by the monotonic clock; `-Infinity` for never. */
+  get polledAt(): number {
+    return this.#claims.answeredAt
+  }
+
   /** @internal As `pollMany`, for a worker; `beforehand`: some of them are not handled at once. */
   pollFor(options: PollManyOptions, beforehand: boolean): Promise<ReliableMessage<T>[]> {
     return this.#handle.attribute(this.#claims.claim(options, beforehand))
@@ -244,7 +250,7 @@ export class ReliableQueue<T = unknown> {
    * await mails.extend(messages, 60_000)
    * ```
    */
-  extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: number): Promise<boolean[]> {
+  extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: Duration): Promise<boolean[]> {
     return this.extendSome(messages, 0, visibilityTimeout)
   }
 
@@ -259,7 +265,7 @@ export class ReliableQueue<T = unknown> {
   async extendSome(
     messages: readonly (ReliableMessage<T> | string)[],
     unbegun: number,
-    visibilityTimeout?: number,
+    visibilityTimeout?: Duration,
   ): Promise<boolean[]> {
     const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
     return this.#handle.attribute(this.#acknowledger.extendMany(claims, unbegun, visibilityTimeout))
@@ -339,7 +345,7 @@ export class ReliableQueue<T = unknown> {
    * await mails.reschedule('welcome:ada', 0, { priority: 9 }) // at once, before others
    * ```
    */
-  reschedule(id: string, delay: number, options: { priority?: number } = {}): Promise<boolean> {
+  reschedule(id: string, delay: Duration, options: { priority?: number } = {}): Promise<boolean> {
     return this.#handle.attribute(this.#changes.reschedule(id, delay, options))
   }
 
@@ -493,9 +499,9 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it.
+   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it. One whose meta data cannot be read is `null`, and
+   * reported by an `error` event.
    *
-   * @throws DecodeError the meta data of one of them cannot be read
    * @throws InvalidArgumentError, ConnectionError
    *
    * @example
@@ -656,7 +662,7 @@ export class ReliableQueue<T = unknown> {
    * console.log(maxSize)
    * ```
    */
-  async getConfig(): Promise<ReliableQueueConfig> {
+  async getConfig(): Promise<StoredQueueConfig> {
     return readConfig(await this.#handle.attribute(this.#store.settings(CONFIG_NAMES)))
   }
 

@@ -1,4 +1,4 @@
-// The layers of the service: foundations, config, database, journal, topics, delivery, API, service, command line. A layer imports from itself and from those before it, and of the
+// The layers of the service: foundations, config, database, journal, topics, delivery, API, service, client, command line. A layer imports from itself and from those before it, and of the
 // library only its public entry points.
 const layers = {
   foundations: ['^src/server/(errors|pause)\\.ts$'],
@@ -10,6 +10,7 @@ const layers = {
   api: ['^src/server/api/'],
   service: ['^src/server/service/'],
   index: ['^src/server/index\\.ts$'],
+  client: ['^src/server/client/'],
   cli: ['^src/server/cli/'],
 }
 const names = Object.keys(layers)

@@ -12,16 +12,21 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** What comes within so long, else an error. */
-export async function withLimit<T>(ms: number, action: Promise<T>, message: string): Promise<T> {
+/** The result of an action, or after so long what `late` returns or throws. */
+export async function within<R>(ms: number, action: Promise<R>, late: () => R): Promise<R> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(message)), ms)
-  })
+  const isOver = new Promise<void>((resolve) => (timer = setTimeout(resolve, Math.max(0, ms))))
   try {
-    return await Promise.race([action, late])
+    return await Promise.race([action, isOver.then(late)])
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** An error that names what took too long. */
+export function late(message: string): () => never {
+  return () => {
+    throw new Error(message)
   }
 }
 

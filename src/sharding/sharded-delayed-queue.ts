@@ -4,6 +4,7 @@ import type { Ticket } from '../codecs/ticket.js'
 import type { Wait } from '../redis/durable/durability.js'
 import { DurabilityError, InternalError, RedelayedError, copyOf, toError } from '../errors.js'
 import { integer, nonEmptyString } from '../options.js'
+import type { Duration } from '../duration.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from '../queues/context.js'
 import type { OfferOptions } from '../queues/delayed-options.js'
@@ -86,11 +87,11 @@ export class ShardedDelayedQueue<T = unknown> {
    * await sharded.offer('to ada', 5, 'minutes', { key: 'ada' })
    * ```
    */
-  offer(value: T, delay: number, unit?: TimeUnit, options?: ShardedOfferOptions): Promise<Ticket>
-  offer(value: T, delay: number, options: ShardedOfferOptions): Promise<Ticket>
+  offer(value: T, delay: Duration, unit?: TimeUnit, options?: ShardedOfferOptions): Promise<Ticket>
+  offer(value: T, delay: Duration, options: ShardedOfferOptions): Promise<Ticket>
   async offer(
     value: T,
-    delay: number,
+    delay: Duration,
     unit?: TimeUnit | ShardedOfferOptions,
     options?: ShardedOfferOptions,
   ): Promise<Ticket> {
@@ -169,8 +170,8 @@ export class ShardedDelayedQueue<T = unknown> {
    */
   poll(): Promise<T | null>
   /** Takes an element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. */
-  poll(timeout: number, options?: TakeOptions): Promise<T | null>
-  poll(timeout: number, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
+  poll(timeout: Duration, options?: TakeOptions): Promise<T | null>
+  poll(timeout: Duration, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   poll(...args: PollArguments): Promise<T | null> {
     return this.#takes.poll(args)
   }
@@ -269,7 +270,7 @@ export class ShardedDelayedQueue<T = unknown> {
    * console.log(await sharded.reschedule(ticket, 1, 'hours'))
    * ```
    */
-  async reschedule(ticket: Ticket, delay: number, unit?: TimeUnit): Promise<Ticket | null> {
+  async reschedule(ticket: Ticket, delay: Duration, unit?: TimeUnit): Promise<Ticket | null> {
     const { delayed, inner, shard } = this.#find(ticket)
     const moved = await delayed.reschedule(inner, delay, unit)
     return moved === null ? null : joinTicket(shard, moved)

@@ -4,22 +4,22 @@ import type { OfferItem, OfferOptions } from '../queues/delayed-options.js'
 import { MAX_SHARDS } from './shard-names.js'
 
 export interface ShardedDelayedQueueOptions<T> {
-  /** Over how many shards offers are spread, 1 to 256. Everyone on the queue gives the same number. */
+  /** Over how many shards offers are spread. Everyone on the queue gives the same number. 1 to 256. */
   readonly shards: number
   /**
-   * How many shards there were before the number was lowered, 1 to 256: those beyond `shards` get no offers any more, but are
-   * still delivered, taken from, counted and read. Can be left out when they are empty.
+   * How many shards there were before the number was lowered: those beyond `shards` get no offers any more, but are
+   * still delivered, taken from, counted and read. Can be left out when they are empty. 1 to 256; default: as `shards`.
    */
   readonly formerShards?: number | undefined
   /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
   readonly codec?: Codec<T> | undefined
-  /** As for `getDelayedQueue`, but the default is `'compact'`, the layout that scales. */
+  /** As for `getDelayedQueue`, but by default the layout that scales. Default `'compact'`. */
   readonly layout?: 'redisson' | 'compact' | undefined
   /** Whether this client takes part in delivering the queue. Default true. */
   readonly deliver?: boolean | undefined
-  /** As for `getDelayedQueue`. */
+  /** As for `getDelayedQueue`. Default false. */
   readonly unguessableTickets?: boolean | undefined
-  /** As the client's option of the same name, for this queue object. */
+  /** As the client's option of the same name, for this queue object. Default: the client's. */
   readonly consumersDeliver?: boolean | undefined
 }
 

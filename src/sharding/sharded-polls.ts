@@ -27,8 +27,9 @@ export class ShardedPolls<T> {
 
   /** `beforehand`: some of the messages are not handled at once. */
   async claim(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
-    const { count, signal, visibilityTimeout } = options
-    const { timeoutMs, isFinal } = howToPoll(options)
+    const { count, signal } = options
+    const { timeoutMs, visibilityMs, isFinal } = howToPoll(options)
+    const visibilityTimeout = options.visibilityTimeout === undefined ? undefined : visibilityMs
     const consumer = this.#consumerOf({ visibilityTimeout, beforehand })
     const since = performance.now()
     for (;;) {

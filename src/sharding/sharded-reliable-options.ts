@@ -4,11 +4,12 @@ import type { ShardCounts } from './id-places.js'
 import { MAX_SHARDS } from './shard-names.js'
 
 export interface ShardedReliableQueueOptions<T> {
-  /** Over how many shards ids are placed, 1 to 256. Everyone on the queue gives the same number. */
+  /** Over how many shards ids are placed. Everyone on the queue gives the same number. 1 to 256. */
   readonly shards: number
   /**
-   * How many shards there were before the number was changed, 1 to 256; of several numbers the largest. Give it until the messages of that time
+   * How many shards there were before the number was changed; of several numbers the largest. Give it until the messages of that time
    * are gone: shards beyond `shards` are still polled and read, and a message added with an id of your own meets one of this id from before.
+   * 1 to 256; default: as `shards`.
    */
   readonly formerShards?: number | undefined
   /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */

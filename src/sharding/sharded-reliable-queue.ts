@@ -9,7 +9,7 @@ import type { AddItem, AddManyOptions, AddOptions } from '../reliable/add-option
 import { Additions, type Added } from '../reliable/additions.js'
 import { assertPollManyOptions, assertPollOptions, type PollManyOptions, type PollOptions } from '../reliable/claims.js'
 import type { ChangeStatus } from '../reliable/change-stream/change.js'
-import type { ReliableQueueConfig } from '../reliable/config.js'
+import type { ReliableQueueConfig, StoredQueueConfig } from '../reliable/config.js'
 import type { MessageInfo, MessageState, ReliableQueueCounts } from '../reliable/contents.js'
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
@@ -34,6 +34,7 @@ import {
 } from './sharded-changes.js'
 import { ShardedPolls } from './sharded-polls.js'
 import { resolveShardedReliableOptions, type ShardedReliableQueueOptions } from './sharded-reliable-options.js'
+import type { Duration } from '../duration.js'
 
 interface Params<T> {
   readonly name: string
@@ -181,6 +182,11 @@ export class ShardedReliableQueue<T = unknown> {
     return this.pollFor(options, false)
   }
 
+  /** @internal When Redis last answered a poll of any shard, by the monotonic clock; `-Infinity` for never. */
+  get polledAt(): number {
+    return Math.max(-Infinity, ...this.shards.map((shard) => shard.polledAt))
+  }
+
   /** @internal As `pollMany`, for a worker; `beforehand`: some of them are not handled at once. */
   pollFor(options: PollManyOptions, beforehand: boolean): Promise<ReliableMessage<T>[]> {
     return this.#handle.attribute(this.#polls.claim(options, beforehand))
@@ -241,7 +247,7 @@ export class ShardedReliableQueue<T = unknown> {
    * await mails.extend(await mails.pollMany({ count: 10 }), 60_000)
    * ```
    */
-  extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: number): Promise<boolean[]> {
+  extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: Duration): Promise<boolean[]> {
     const send = this.#answers.send(messages, (queue, own) => queue.extend(own, visibilityTimeout))
     return this.#handle.attribute(send)
   }
@@ -366,7 +372,7 @@ export class ShardedReliableQueue<T = unknown> {
    * await mails.reschedule('welcome:ada', 0, { priority: 9 })
    * ```
    */
-  reschedule(id: string, delay: number, options: { priority?: number } = {}): Promise<boolean> {
+  reschedule(id: string, delay: Duration, options: { priority?: number } = {}): Promise<boolean> {
     return this.#find(id, (queue) => queue.reschedule(id, delay, options))
   }
 
@@ -678,7 +684,7 @@ export class ShardedReliableQueue<T = unknown> {
    * await mails.setConfig(await mails.getConfig()) // the new shards get what the first has
    * ```
    */
-  getConfig(): Promise<ReliableQueueConfig> {
+  getConfig(): Promise<StoredQueueConfig> {
     return this.#shards.at(0).getConfig()
   }
 

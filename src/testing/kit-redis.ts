@@ -1,4 +1,6 @@
 import { Redis } from 'ioredis'
+import { ConnectionError } from '../errors.js'
+import { translateError } from '../redis/replies/server-errors.js'
 import type { Delivering } from './tracking-client.js'
 
 /** The kit's own way to Redis, which never fails on purpose. */
@@ -9,11 +11,19 @@ export class KitRedis {
     this.#raw = raw
   }
 
-  /** Rejects when there is no server. */
+  /** @throws ConnectionError there is no server; AuthError it wants another password */
   static async open(url: string): Promise<KitRedis> {
     const raw = new Redis(url, { lazyConnect: true, retryStrategy: () => null })
-    raw.on('error', () => undefined) // calls reject
-    await raw.connect()
+    let why: unknown
+    raw.on('error', (error) => (why = error)) // calls reject
+    try {
+      await raw.connect()
+    } catch (thrown) {
+      const cause = translateError(why ?? thrown)
+      if (!(cause instanceof ConnectionError)) throw cause
+      const message = `the test kit found no Redis at ${new URL(url).host}: start one, or give its url or REDIS_URL (${cause.message})`
+      throw new ConnectionError(message, 'not-applied', { cause })
+    }
     return new KitRedis(raw)
   }
 

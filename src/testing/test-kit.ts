@@ -1,10 +1,10 @@
 import type { ClientOptions, RedelayedClient } from '../client.js'
 import { InvalidArgumentError, RedelayedError, inWords } from '../errors.js'
 import { deadLettersOf, listKeys, queueKeys, reliableKeys } from '../keys.js'
-import { integer, nonEmptyString } from '../options.js'
+import { nonEmptyString } from '../options.js'
 import { hostOf } from '../redis/options.js'
 import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
-import { parseDuration } from '../timing/duration.js'
+import { durationMs, type Duration } from '../duration.js'
 import { pause } from '../timing/pause.js'
 import { flakyServer, type FlakyServer } from './flaky-server.js'
 import { KitRedis } from './kit-redis.js'
@@ -19,7 +19,7 @@ export interface TestKitOptions extends Omit<
   /** Where the virtual clock begins. Default: now. */
   readonly startAt?: Date | undefined
   /** How long, in real time, handlers may take and `until` waits, in milliseconds. 10 to 600,000; default 5,000. */
-  readonly timeout?: number | undefined
+  readonly timeout?: Duration | undefined
 }
 
 /** Where a message of a reliable queue is. `'gone'`: it was acknowledged, removed or has expired. */
@@ -71,7 +71,7 @@ export class TestKit {
   static async open({ url, startAt = new Date(), timeout = 5_000, ...options }: TestKitOptions): Promise<TestKit> {
     const at = startAt instanceof Date ? startAt.getTime() : NaN
     if (!Number.isSafeInteger(at) || at < 0) throw new InvalidArgumentError('startAt', 'a date after 1970', startAt)
-    integer('timeout', timeout, 10, 600_000)
+    const timeoutMs = durationMs('timeout', timeout, 10, 600_000)
     const given = nonEmptyString('url', url ?? process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379')
     const target = URL.canParse(given) ? new URL(given) : undefined
     if (target?.protocol !== 'redis:')
@@ -83,7 +83,7 @@ export class TestKit {
       const through = new URL(given)
       through.hostname = '127.0.0.1'
       through.port = String(redis.port)
-      return new TestKit({ options: { ...options, url: through.href }, redis, raw, startAt: at, timeout })
+      return new TestKit({ options: { ...options, url: through.href }, redis, raw, startAt: at, timeout: timeoutMs })
     } catch (error) {
       await Promise.all([raw.close([]), redis?.close()])
       throw error
@@ -123,8 +123,8 @@ export class TestKit {
    * console.log(await delayed.destination.size())
    * ```
    */
-  advance(by: number | string): Promise<void> {
-    const target = this.#now + parseDuration('by', by)
+  advance(by: Duration): Promise<void> {
+    const target = this.#now + durationMs('by', by)
     if (!Number.isSafeInteger(target)) throw new InvalidArgumentError('by', 'a time of at most 2^53-1 ms', by)
     return this.#move(target)
   }

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, describe, inWords } from '../errors.js'
+import { durationForms, durationMs } from '../duration.js'
 
-/** The units a duration can be given in; without one it is milliseconds. */
+/** The units that a number can be given in; without one it is milliseconds. */
 export type TimeUnit = 'milliseconds' | 'seconds' | 'minutes' | 'hours' | 'days'
 
 const MILLIS: Readonly<Record<TimeUnit, number>> = Object.freeze({
@@ -13,21 +14,18 @@ const MILLIS: Readonly<Record<TimeUnit, number>> = Object.freeze({
 
 /**
  * A delay in whole milliseconds. Fractions are refused, also of larger units when they do not make whole milliseconds
- * (`1.5` seconds is 1,500 ms and fine); so are negative and non-finite numbers and delays above 2^53-1 ms.
+ * (`1.5` seconds is 1,500 ms and fine); so are negative and non-finite numbers and delays above 2^53-1 ms. A text such as `'5s'`
+ * has its unit in it.
  */
-export function toMillis(what: string, amount: unknown, unit: unknown = 'milliseconds'): number {
+export function toMillis(what: string, amount: unknown, unit?: unknown): number {
+  if (unit === undefined) return durationMs(what, amount)
   if (typeof unit !== 'string' || !Object.hasOwn(MILLIS, unit)) {
     throw new InvalidArgumentError(`unit of ${what}`, Object.keys(MILLIS).join(', '), unit)
   }
-  if (typeof amount !== 'number') throw new InvalidArgumentError(what, 'a number', amount)
+  if (typeof amount !== 'number') throw new InvalidArgumentError(what, `a number of ${unit}`, amount)
   const millis = amount * MILLIS[unit as TimeUnit]
   if (!Number.isSafeInteger(millis) || millis < 0 || Object.is(millis, -0)) {
-    const expected = 'a whole number of milliseconds from 0 to 2^53-1'
-    throw new InvalidArgumentError(
-      what,
-      expected,
-      unit === 'milliseconds' ? amount : inWords(`${describe(amount)} ${unit}`),
-    )
+    throw new InvalidArgumentError(what, durationForms(), inWords(`${describe(amount)} ${unit}`))
   }
   return millis
 }

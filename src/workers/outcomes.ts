@@ -1,5 +1,5 @@
 import { RedelayedError } from '../errors.js'
-import { toMillis } from '../timing/units.js'
+import { durationMs, type Duration } from '../duration.js'
 
 /** What a handler returns, or throws, when it cannot do its work now through no fault of the message's. */
 export class RetryLater {
@@ -12,13 +12,13 @@ export class RetryLater {
 }
 
 /**
- * For a handler that meets a held lock or the like: the message is redelivered after `ms` milliseconds, this delivery is not counted as an
+ * For a handler that meets a held lock or the like: the message is redelivered after `delay` (milliseconds, or a text such as `'5s'`), this delivery is not counted as an
  * attempt, and the worker is free for others.
  *
- * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `ms` is no whole number from 0 to 2^53-1
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `delay` is no duration
  */
-export function retryIn(ms: number): RetryLater {
-  return new RetryLater(toMillis('the delay of retryIn', ms))
+export function retryIn(delay: Duration): RetryLater {
+  return new RetryLater(durationMs('the delay of retryIn', delay))
 }
 
 /** What a handler throws when trying again is of no use: the message goes to the dead letters at once. */

@@ -1,16 +1,16 @@
 import { InvalidArgumentError } from '../errors.js'
-import { integer, oneOf, onlyKnown } from '../options.js'
-import { parseDuration } from '../timing/duration.js'
+import { oneOf, onlyKnown } from '../options.js'
+import { durationMs, type Duration } from '../duration.js'
 
 /**
  * How long a failed message waits: the same each time, longer each time, as listed (the last one for all further), or what a
- * function says of the attempt, from 1, and its error: milliseconds, or a text such as `'15s'`.
+ * function says of the attempt, from 1, and its error. Milliseconds, or texts such as `'15s'`.
  */
 export type RetryPolicy =
-  | { readonly type: 'fixed'; readonly delay: number }
-  | { readonly type: 'exponential'; readonly delay: number; readonly maxDelay?: number; readonly jitter?: number }
-  | readonly (number | string)[]
-  | ((attempt: number, error: Error) => number | string)
+  | { readonly type: 'fixed'; readonly delay: Duration }
+  | { readonly type: 'exponential'; readonly delay: Duration; readonly maxDelay?: Duration; readonly jitter?: number }
+  | readonly Duration[]
+  | ((attempt: number, error: Error) => Duration)
 
 /** The wait before the next delivery, in milliseconds, after attempt number `attempt`, from 1. Throws where a function of the user's does. */
 export type RetryDelay = (attempt: number, error: Error) => number
@@ -26,14 +26,14 @@ export function retryDelays(policy: RetryPolicy = DEFAULT, random: () => number 
     return (attempt, error) => {
       const delay: unknown = policy(attempt, error)
       if (delay instanceof Promise) delay.catch(() => undefined) // no delay either way, and no unhandled rejection
-      return parseDuration('what backoff returns', typeof delay === 'number' ? Math.round(delay) : delay, MAX_DELAY_MS)
+      return durationMs('what backoff returns', typeof delay === 'number' ? Math.round(delay) : delay, 0, MAX_DELAY_MS)
     }
   }
   onlyKnown('backoff', policy, ['type', 'delay', 'maxDelay', 'jitter'])
   const { type, delay, maxDelay, jitter } = policy as Record<string, unknown>
-  const first = integer('backoff.delay', delay, 0, MAX_DELAY_MS)
+  const first = durationMs('backoff.delay', delay, 0, MAX_DELAY_MS)
   if (oneOf('backoff.type', type, ['fixed', 'exponential']) === 'fixed') return () => first
-  const most = integer('backoff.maxDelay', maxDelay ?? Math.max(first, HOUR_MS), first, MAX_DELAY_MS)
+  const most = durationMs('backoff.maxDelay', maxDelay ?? Math.max(first, HOUR_MS), first, MAX_DELAY_MS)
   const share: unknown = jitter ?? 0
   if (typeof share !== 'number' || !(share >= 0 && share <= 1)) {
     throw new InvalidArgumentError('backoff.jitter', 'a number from 0 to 1', jitter)
@@ -49,6 +49,6 @@ export const usualDelay: RetryDelay = retryDelays()
 
 function listed(policy: readonly unknown[]): RetryDelay {
   if (policy.length === 0) throw new InvalidArgumentError('backoff', 'at least one delay', policy)
-  const delays = policy.map((delay, at) => parseDuration(`backoff[${at}]`, delay, MAX_DELAY_MS))
+  const delays = policy.map((delay, at) => durationMs(`backoff[${at}]`, delay, 0, MAX_DELAY_MS))
   return (attempt) => delays[Math.min(attempt, delays.length) - 1] ?? 0
 }

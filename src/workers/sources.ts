@@ -61,6 +61,7 @@ export class Sources {
 
 function sourceOf(what: string, source: unknown, reliable: ReliableContext): { queue: WorkerQueue; weight: number } {
   if (isQueue(source)) return { queue: ownQueue(what, source, reliable), weight: 1 }
+  if (!isPlain(source)) throw new InvalidArgumentError(what, 'a reliable queue, or { queue, weight }', source)
   onlyKnown(what, source, ['queue', 'weight'])
   const { queue, weight = 1 } = source as { queue: unknown; weight?: unknown }
   return { queue: ownQueue(`${what}.queue`, queue, reliable), weight: integer(`${what}.weight`, weight, 1, 1_000) }
@@ -75,4 +76,11 @@ function ownQueue(what: string, queue: unknown, reliable: ReliableContext): Work
 
 function isQueue(source: unknown): source is WorkerQueue {
   return source instanceof ReliableQueue || source instanceof ShardedReliableQueue
+}
+
+/** Not one of another class, such as a blocking queue. */
+function isPlain(source: unknown): boolean {
+  if (typeof source !== 'object' || source === null) return false
+  const prototype: unknown = Object.getPrototypeOf(source)
+  return prototype === Object.prototype || prototype === null
 }

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from '../errors.js'
 import { boolean, integer, onlyKnown } from '../options.js'
+import { durationMs, type Duration } from '../duration.js'
 import { retryDelays, type RetryDelay, type RetryPolicy } from './retry-delays.js'
 
 export interface WorkerOptions {
@@ -11,19 +12,19 @@ export interface WorkerOptions {
    * For how many milliseconds no other consumer gets a message; extended every third of it as long as the worker has the message. So after
    * a crash it takes this long until others get it. 300 to 86,400,000; default 30,000.
    */
-  readonly visibilityTimeout?: number | undefined
+  readonly visibilityTimeout?: Duration | undefined
   /** How long a handler may take, in milliseconds; then its message has failed. 1 to 86,400,000; default: as long as it wants. */
-  readonly timeout?: number | undefined
+  readonly timeout?: Duration | undefined
   /** How long a failed message waits. Default: exponential from 1 second to 1 hour with a fifth of jitter. */
   readonly backoff?: RetryPolicy | undefined
   /** Always ask the queues in the order given, however long the later ones wait. Default false: by their weights. */
   readonly strict?: boolean | undefined
   /** Take at most `max` messages in any `perMs` milliseconds, in this worker. */
-  readonly rateLimit?: { readonly max: number; readonly perMs: number } | undefined
+  readonly rateLimit?: { readonly max: number; readonly perMs: Duration } | undefined
   /** Close the worker when the process gets one of these signals. Default: none. */
   readonly shutdownSignals?: readonly NodeJS.Signals[] | undefined
   /** How long `close` waits for handlers, in milliseconds, before their signals are aborted. 0 to 86,400,000; default 30,000. */
-  readonly shutdownTimeout?: number | undefined
+  readonly shutdownTimeout?: Duration | undefined
 }
 
 export interface WorkerSettings {
@@ -60,15 +61,15 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
   return Object.freeze({
     concurrency: integer('concurrency', options.concurrency ?? 1, 1, 10_000),
     prefetch: integer('prefetch', options.prefetch ?? 0, 0, 10_000),
-    visibilityTimeout: integer('visibilityTimeout', options.visibilityTimeout ?? 30_000, 300, DAY_MS),
-    timeout: timeout === undefined ? undefined : integer('timeout', timeout, 1, DAY_MS),
+    visibilityTimeout: durationMs('visibilityTimeout', options.visibilityTimeout ?? 30_000, 300, DAY_MS),
+    timeout: timeout === undefined ? undefined : durationMs('timeout', timeout, 1, DAY_MS),
     retryDelay: retryDelays(options.backoff),
     strict: boolean('strict', options.strict ?? false),
     rateLimit: rateLimit && {
       max: integer('rateLimit.max', rateLimit.max, 1, 100_000),
-      perMs: integer('rateLimit.perMs', rateLimit.perMs, 1, DAY_MS),
+      perMs: durationMs('rateLimit.perMs', rateLimit.perMs, 1, DAY_MS),
     },
     shutdownSignals: [...(shutdownSignals as readonly NodeJS.Signals[])],
-    shutdownTimeout: integer('shutdownTimeout', options.shutdownTimeout ?? 30_000, 0, DAY_MS),
+    shutdownTimeout: durationMs('shutdownTimeout', options.shutdownTimeout ?? 30_000, 0, DAY_MS),
   })
 }

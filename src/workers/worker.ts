@@ -14,6 +14,7 @@ import { RateLimit } from './rate-limit.js'
 import { usualDelay } from './retry-delays.js'
 import { Settlement } from './settlement.js'
 import { Sources, type WorkerQueues } from './sources.js'
+import { healthOf, type WorkerHealth, type WorkerHealthOptions } from './worker-health.js'
 import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.js'
 
 export interface WorkerEvents {
@@ -57,6 +58,12 @@ export class Worker {
   }
   readonly #onSignal = (): void => void this.close()
   readonly #loop: Promise<void>
+  readonly #sources: Sources
+  readonly #sweepInterval: number
+  /** Times by the monotonic clock. */
+  #succeededAt = -Infinity
+  #askingSince: number | undefined
+  #hasEnded = false
   readonly #heartbeat: Heartbeat
   #isPaused = false
   readonly #fetching: Fetching
@@ -96,12 +103,14 @@ export class Worker {
     const report = (thrown: unknown): void => this.#report(thrown)
     this.#fetching = new Fetching(sources, visibilityTimeout, prefetch > 0, report)
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
+    this.#sources = sources
+    this.#sweepInterval = reliable.queues.settings.sweepInterval
     this.#hub = reliable.queues.hub
     this.#buffers = reliable.queues.buffers
     this.#buffers.add(this)
     for (const signal of shutdownSignals) process.once(signal, this.#onSignal)
     this.#heartbeat = new Heartbeat(this.#inHand, visibilityTimeout, report)
-    this.#loop = this.#work()
+    this.#loop = this.#work().finally(() => (this.#hasEnded = true))
   }
 
   /** How many messages are being handled now. */
@@ -116,6 +125,36 @@ export class Worker {
 
   get counts(): WorkerCounts {
     return { ...this.#counts }
+  }
+
+  /**
+   * Whether the worker does its work, for a liveness probe. It says nothing of the messages: a handler that always fails is alive.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `maxSilence` is no duration
+   *
+   * @example
+   * ```ts
+   * import { createServer } from 'node:http'
+   *
+   * const probe = createServer((_, response) => {
+   *   const health = worker.health({ maxSilence: '2m' })
+   *   response.writeHead(health.isAlive ? 200 : 503).end(JSON.stringify(health))
+   * }).listen(8080)
+   * probe.unref()
+   * ```
+   */
+  health(options: WorkerHealthOptions = {}): WorkerHealth {
+    const isClosed = this.#closing !== undefined || this.#hasEnded
+    const facts = {
+      state: isClosed ? 'closed' : this.#isPaused ? 'paused' : 'running',
+      polledAt: Math.max(...this.#sources.queues.map((queue) => queue.polledAt)),
+      succeededAt: this.#succeededAt,
+      askingSince: this.#askingSince,
+      active: this.active,
+      begun: [...this.#inHand].flatMap(({ begunAt }) => begunAt ?? []),
+      now: performance.now(),
+    } as const
+    return healthOf(facts, options, this.#sweepInterval)
   }
 
   /** @internal */
@@ -250,6 +289,7 @@ export class Worker {
       }
       try {
         this.#polling = new AbortController()
+        this.#askingSince = performance.now()
         const taken = await this.#fetching.take(Math.min(room, this.#portion), this.#polling.signal)
         for (const assignment of taken) this.#accept(assignment)
         // the next ones are asked for first, so that Redis finds them while these are handled
@@ -257,6 +297,8 @@ export class Worker {
       } catch (thrown) {
         if (!this.#isEnding()) this.#report(thrown)
         break // the client was shut down: all else is waited out
+      } finally {
+        this.#askingSince = undefined
       }
     }
   }
@@ -290,6 +332,7 @@ export class Worker {
   #finish(assignment: Assignment, outcome: Outcome): void {
     this.#inHand.delete(assignment)
     this.#counts[outcome.is]++
+    if (outcome.is === 'completed') this.#succeededAt = performance.now()
     this.#emitSettled(assignment, outcome)
     this.#changed()
   }

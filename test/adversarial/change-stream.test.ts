@@ -66,6 +66,29 @@ describe('attacks on the change stream', function () {
     }
   }
 
+  for (const place of ['9999999999999-0', `${MOST}-${MOST}`]) {
+    it(`a group that is set behind ${place} gets what is there, and what happens afterwards`, async () => {
+      const { queue, key } = await make()
+      const ids = follow(queue, 'group')
+      await eventually(() => expect(ids).to.deep.equal(['first']))
+      await raw.xgroup('SETID', key, 'group', place)
+      for (const next of ['second', 'third']) await queue.add('x', { id: next })
+      await eventually(() => expect(ids).to.include.members(['second', 'third']), 30_000)
+    })
+  }
+
+  it('a reader without a group continues where the stream begins anew with earlier ids', async () => {
+    const { queue, key } = await make('recent')
+    const ids = follow(queue)
+    await eventually(() => expect(ids).to.deep.equal(['first']))
+    await raw.xadd(key, '9999999999999-0', 'changes', 'x')
+    await queue.add('x', { id: 'second' })
+    await eventually(() => expect(ids).to.deep.equal(['first', 'second']))
+    await raw.del(key)
+    await queue.add('x', { id: 'third' })
+    await eventually(() => expect(ids).to.deep.equal(['first', 'second', 'third']), 30_000)
+  })
+
   it('10,000 entries of a stranger cost a reader a command for each hundred, not for each', async () => {
     const { queue, quarantined, key } = await make()
     for (let page = 0; page < 10; page++) {

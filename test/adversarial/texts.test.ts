@@ -29,7 +29,7 @@ import { aboutQueue } from '../../src/doctor/finding.js'
 import { allowedBy } from '../../src/doctor/inspect-acl.js'
 import { inspectServer } from '../../src/doctor/inspect-server.js'
 import * as texts from '../../src/text.js'
-import { parseDuration } from '../../src/timing/duration.js'
+import { durationMs } from '../../src/duration.js'
 import { announcedTime } from '../../src/scheduler/due-scheduler.js'
 import type { RedelayedClient } from '../../src/index.js'
 import { leastCpuMs } from '../support/cpu.js'
@@ -89,7 +89,7 @@ const paths: Readonly<Record<string, (text: string) => unknown>> = {
   oneOf: (text) => ours(() => oneOf(text, text, ['a'])),
   onlyKnown: (text) => ours(() => onlyKnown(text, { [text]: 1 }, ['a'])),
   'a name': (text) => nonEmptyString('name', text),
-  'a duration': (text) => ours(() => parseDuration('x', text)),
+  'a duration': (text) => ours(() => durationMs('x', text)),
   'a url': (text) => ours(() => resolveTarget({ url: text })),
   'a redis url': (text) => ours(() => resolveTarget({ url: `redis://${text}` })),
   'a host': (text) => ours(() => resolveTarget({ host: text })),

@@ -13,6 +13,7 @@ import {
 
 /** The objects of one client that an application waits with. */
 export interface Objects {
+  readonly client: RedelayedClient
   readonly queue: BlockingQueue<string>
   readonly deque: BlockingDeque<string>
   readonly delayed: DelayedQueue<string>
@@ -29,6 +30,7 @@ export function objectsOf(client: RedelayedClient, name: string): Objects {
   worker.on('error', () => {}) // it goes on by itself
   const deque = client.getBlockingDeque<string>(`{${name}}:deque`, { codec })
   return {
+    client,
     deque,
     queue: client.getBlockingQueue<string>(`{${name}}:queue`, { codec }),
     delayed: client.getDelayedQueue(deque),
@@ -69,6 +71,8 @@ const both = by('timeout', 'signal')
 
 /** Every public call that can wait for longer than an answer takes, by its class and name. */
 export const WAITING: Readonly<Record<string, WaitingCall>> = {
+  'RedelayedClient.ping': plain.calling(({ client }) => client.ping()),
+
   'BlockingQueue.take': signalled.calling(({ queue }, ends) => queue.take(signalOf(ends))),
   'BlockingQueue.poll': both.calling(({ queue }, ends) => queue.poll(time(ends), signalOf(ends))),
   'BlockingQueue.takeMany': both.calling(({ queue }, ends) =>
@@ -196,5 +200,7 @@ export const OTHERS: ReadonlySet<string> = new Set(
   countUnacknowledgedMessages setConfig setConfigIfAbsent getConfig disableOperation enableOperation configure operation info pause
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
   restoreMany getAllRaw listAllRaw now shardsOf acknowledgeChanges readChanges releaseChanges
-  removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf`.split(/\s+/),
+  removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf health`.split(
+    /\s+/,
+  ),
 )

@@ -92,12 +92,13 @@ describe('the command line', function () {
   })
 
   describe('offer', () => {
-    it('adds a message to the schedule and to the order list, and prints ticket and due time', async () => {
+    it('adds a message to the schedule and to the order list, and prints the ticket alone on stdout, the due time on stderr', async () => {
       const queue = uniqueName('offer')
       const before = Math.floor(await redisNow())
       const { code, out, err } = await cli(['offer', queue, '{"id":17,"tags":["é"]}', '90s'])
-      expect({ code, err }).to.deep.equal({ code: 0, err: '' })
-      const [, ticket = '', due = ''] = /^ticket +(\S+)\ndue +(\S+) \(in 1.5 min\)\n$/.exec(out) ?? []
+      expect(code).to.equal(0)
+      const [, ticket = ''] = /^(\S+)\n$/.exec(out) ?? []
+      const [, due = ''] = /^due (\S+) \(in 1.5 min\)\n$/.exec(err) ?? []
       expect(Date.parse(due)).to.equal(dueOf(ticket))
       expect(dueOf(ticket)).to.be.within(before + 90_000, (await redisNow()) + 90_000)
 
@@ -293,6 +294,8 @@ describe('the command line', function () {
 
       const again = await cli(['cancel', queue, first, '--json'])
       expect(again.code).to.equal(1)
+      const { error } = JSON.parse(again.err) as { error: object }
+      expect(error).to.include({ code: 'ERR_FAILED', exitCode: 1 })
       expect(JSON.parse(again.out)).to.deep.equal({ queue, ticket: first, cancelled: false })
       expect(await json(['cancel', queue, second])).to.deep.equal({ queue, ticket: second, cancelled: true })
       expect(await rawClient().exists(rawKeys(queue).timeouts)).to.equal(0)
@@ -324,6 +327,10 @@ describe('the command line', function () {
       expectFailure(wrong, 1, /WRONGPASS/)
       expect(wrong.err).not.to.include('wr0ng')
       expectFailure(await cli(['stats', 'q', '--url', server.url]), 1, /NOAUTH/)
+      const { err, out } = await cli(['stats', 'q', '--json', '--url', server.url])
+      const { error } = JSON.parse(err) as { error: object }
+      expect(error).to.include({ code: 'ERR_AUTH', exitCode: 1 })
+      expect(out).to.equal('')
       expect((await cli(['stats', 'q', '--url', at('right')])).code).to.equal(0)
     })
 

@@ -7,7 +7,8 @@ import { RequestReader } from '../liveness/request-reader.js'
 import { eventually, once, timers } from '../support/events.js'
 import { requireServerBin, startCluster } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
-import { cleanUp, makeClient, onCleanup, rejection } from './fixtures.js'
+import { startProxy } from '../support/tcp-proxy.js'
+import { cleanUp, makeClient, onCleanup, rawTo, rejection } from './fixtures.js'
 
 const LIMITS = { connectTimeout: 500, commandTimeout: 500 }
 /** For calls that are answered: a busy machine may take long. */
@@ -57,6 +58,51 @@ describe('nodes of a cluster', () => {
       await servers[isSwapped ? 0 : 1]!.kill()
       for (let i = 0; i < 3; i++) expect(await rejection(queue.size())).to.be.instanceOf(ConnectionError)
     })
+  }
+
+  for (const isMapped of [false, true]) {
+    for (const isBorrowed of [false, true]) {
+      const whose = isBorrowed ? 'a Cluster of the user' : 'an own Cluster'
+      const which = isMapped ? ' that knows the nodes by other addresses' : ''
+      it(`a slot moves: ${whose}${which} is redirected once, and all calls reach the right node afterwards`, async function () {
+        this.timeout(30_000)
+        const setup = await startCluster({ masters: 3 })
+        onCleanup(() => setup.stop())
+        const proxies = await Promise.all(setup.nodes.map(({ port }) => startProxy({ targetPort: port })))
+        onCleanup(() => Promise.all(proxies.map((proxy) => proxy.stop())))
+        const outer = proxies.map(({ port }) => ({ host: '127.0.0.1', port }))
+        const natMap = Object.fromEntries(setup.nodes.map(({ port }, at) => [`127.0.0.1:${port}`, outer[at]!]))
+        const [nodes, options] = isMapped ? [outer, { natMap }] : [setup.nodes, {}]
+        const lent = isBorrowed ? new Cluster(nodes, { lazyConnect: true, ...options }) : undefined
+        lent?.on('error', () => {})
+        onCleanup(() => lent?.disconnect())
+        const client = makeClient(lent === undefined ? { cluster: nodes, ioredis: options } : { redis: lent })
+        const queues = Array.from({ length: 60 }, () =>
+          client.getQueue<string>(uniqueName(), { codec: codecs.string() }),
+        )
+        await Promise.all(queues.map((queue) => queue.size()))
+
+        const servers = setup.nodes.map(({ port }) => rawTo(port))
+        const slot = await servers[0]!.cluster('KEYSLOT', queues[0]!.getName())
+        const from = Math.floor((slot * 3) / 16_384)
+        const to = (from + 1) % 3
+        const id = await servers[to]!.cluster('MYID')
+        for (const at of [to, from, 3 - to - from]) await servers[at]!.cluster('SETSLOT', slot, 'NODE', id)
+        const redirections = async (): Promise<number> => {
+          const infos = await Promise.all(servers.map((redis) => redis.info('errorstats')))
+          return infos.reduce((sum, info) => sum + Number(/errorstat_MOVED:count=(\d+)/.exec(info)?.[1] ?? 0), 0)
+        }
+        const before = await redirections()
+        const calls = queues.map(async (queue) => {
+          for (let n = 0; n < 40; n++) {
+            await queue.size()
+            await pause(20 + 20 * Math.random()) // so that some are under way whenever ioredis has asked for the slots
+          }
+        })
+        await Promise.all(calls)
+        expect((await redirections()) - before, 'of 2,400 calls').to.be.lessThan(10)
+      })
+    }
   }
 
   const TABLES = {

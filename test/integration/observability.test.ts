@@ -13,9 +13,7 @@ import { Registry } from 'prom-client'
 import { RejectMessage, codecs, type ClientOptions, type RedelayedClient, type ReliableQueue } from '../../src/index.js'
 import { logEvents, type EventLogger } from '../../src/observability/log-events.js'
 import { openTelemetry } from '../../src/observability/opentelemetry.js'
-import { optional } from '../../src/observability/optional.js'
 import { prometheusMetrics } from '../../src/observability/prometheus.js'
-import { UnsupportedOperationError } from '../../src/errors.js'
 import { eventually } from '../support/events.js'
 import { uniqueName } from '../support/redis.js'
 import { cleanUp, forgetReliable, makeClient, makePair, onCleanup } from './fixtures.js'
@@ -240,12 +238,5 @@ describe('observability', () => {
       await queue.add('x')
       expect(lines).to.have.length(before)
     })
-  })
-
-  it('a library that is not installed is named', () => {
-    expect(() => optional('no-such-library', 'this')).to.throw(
-      UnsupportedOperationError,
-      'this needs the package "no-such-library": npm install no-such-library',
-    )
   })
 })

@@ -141,6 +141,13 @@ describe('A connection that falls silent while it is opened', () => {
     expect((await taken).message).to.equal('enough')
   })
 
+  it('TLS to a port without it: the error asks whether the port speaks TLS', async () => {
+    const { hostname, port } = new URL(redisUrl())
+    const client = makeClient({ host: hostname, port: Number(port), tls: true, connectTimeout: 500 })
+    const { message } = await rejection(client.getQueue(uniqueName()).size())
+    expect(message).to.match(/no connection to Redis within 0\.5 s at .*by TLS: does this port speak TLS\?/)
+  })
+
   it('thousands of queues are subscribed in parts, each of which has the time', async () => {
     const { client } = await connected({ connectTimeout: 3_500 })
     const names = Array.from({ length: 3_000 }, () => uniqueName())

@@ -507,7 +507,11 @@ describe('reliable queue', () => {
       expect(await queue.containsMany(['a', 'b', 'unknown'])).to.equal(2)
       const to = `{${name}}:dead` // any queue of the same slot
       expect(await queue.move({ to, ids: ['a', 'd', 'unknown'] })).to.equal(1)
-      expect(await queue.move({ to, count: 5 })).to.equal(1)
+      expect(
+        await queue.move({ to: queue.deadLetters, count: 5 }),
+        'the queue itself in the place of its name',
+      ).to.equal(1)
+      expect((await queue.deadLetters.listAll().next()).value).to.have.property('id')
       expect(await queue.size()).to.equal(2)
       expect(await queue.clear()).to.equal(true)
       expect(await held.acknowledge()).to.equal(false)
@@ -612,6 +616,7 @@ describe('reliable queue', () => {
         [() => queue.disableOperation('eat' as never), /operation/],
         [() => queue.listAll({ pageSize: 0 }).next(), /pageSize/],
         [() => queue.move({ to: queue.name, count: 0 }), /count/],
+        [() => queue.move({ to: 7 as never }), /to: expected a reliable queue or its name, got 7/],
       ]
       for (const [call, message] of bad) {
         const error = await fails(call(), InvalidArgumentError, message)

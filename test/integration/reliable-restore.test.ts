@@ -45,6 +45,18 @@ describe('restoring messages of a reliable queue', () => {
     expect(await queue.restoreMany(items)).to.deep.equal(['present', 'present'])
   })
 
+  it('reads the others where the meta data of one cannot be read, and reports it', async () => {
+    const queue = make()
+    for (const id of ['a', 'bad', 'c']) await queue.add(id, { id, delay: 60_000 })
+    await rawClient().hset(`redelayed:reliable:messages:{${queue.name}}`, 'bad', Buffer.of(255))
+    const said: unknown[] = []
+    queue.on('error', (error) => said.push(error))
+    const found = await queue.getAllRaw(['a', 'bad', 'c', 'none'])
+    expect(found.map((message) => message?.id)).to.deep.equal(['a', undefined, 'c', undefined])
+    expect(said).to.have.length(1)
+    expect(said[0]).to.include({ code: 'ERR_DECODE', queue: queue.name })
+  })
+
   it('restores more than one script takes, and dead letters', async () => {
     const queue = make()
     const dueAt = (await queue.now()) + 60_000

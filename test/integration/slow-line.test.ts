@@ -123,7 +123,7 @@ describe('A slow line', function () {
   it('on which a reply trickles for ever is replaced, and other calls go on', async () => {
     await start()
     const name = uniqueName()
-    const client = makeClient({ host: '127.0.0.1', port: proxy.port, connectTimeout: 500, commandTimeout: 500 })
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port, connectTimeout: 5_000, commandTimeout: 500 })
     const queue = client.getQueue<string>(name, string)
     await rawTo(server.port).rpush(name, 'x'.repeat(10_000))
     await queue.size()

@@ -224,10 +224,16 @@ describe('test kit', () => {
       })
     }
 
+    it('a URL where no Redis is, and says what to do', async () => {
+      const thrown: unknown = await createTestKit({ url: 'redis://127.0.0.1:1' }).catch((error: unknown) => error)
+      expect(thrown).to.be.instanceOf(ConnectionError).with.property('outcome', 'not-applied')
+      expect((thrown as Error).message).to.match(/no Redis at 127\.0\.0\.1:1: start one, or .*REDIS_URL.*ECONNREFUSED/)
+    })
+
     it('a time to move by that is none', async () => {
       const kit = await open()
       for (const by of [-1, 1.5, '5 minutes', 'soon', NaN]) {
-        expect(() => kit.advance(by)).to.throw(InvalidArgumentError, /by/)
+        expect(() => kit.advance(by as number)).to.throw(InvalidArgumentError, /by/)
       }
     })
   })

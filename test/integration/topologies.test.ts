@@ -210,6 +210,19 @@ describe('Cluster', function () {
     await expectError([InvalidArgumentError, wanted], () => makeClient({ ...options(), db: 3 }))
   })
 
+  it('messages that are moved to a queue in another slot: a CrossSlotError that names that queue', async () => {
+    const client = makeClient(options())
+    const [from, to] = [
+      client.getReliableQueue<string>(`{a}:${uniqueName()}`),
+      client.getReliableQueue<string>(`{b}:${uniqueName()}`),
+    ]
+    await from.add('x', { id: 'a' })
+    const wanted = { code: 'ERR_CROSS_SLOT', queue: from.name, says: [`"${to.name}"`, 'another cluster slot', '{tag}'] }
+    await expectError([CrossSlotError, wanted], () => from.move({ to }))
+    expect(await from.size()).to.equal(1)
+    await from.remove('a')
+  })
+
   for (const name of ['x{y', 'a{}b']) {
     it(`the name ${name}, whose keys lie in different slots: a CrossSlotError`, async () => {
       const pair = makePair('redisson', { ...options(), queueName: `${name}${uniqueName()}` })

@@ -160,6 +160,15 @@ describe('worker', () => {
     await eventually(() => expect(worker.counts.failed).to.equal(2))
   })
 
+  it('a queue of another kind is no queue of a worker', () => {
+    const { client } = make()
+    const blocking = client.getBlockingQueue<string>(uniqueName())
+    expect(() => client.createWorker(blocking as never, () => undefined))
+      .to.throw(InvalidArgumentError)
+      .with.property('message')
+      .that.includes('queues[0]: expected a reliable queue, or { queue, weight }, got an object (BlockingQueue)')
+  })
+
   it('a `retryIn` without a time is a failure that says so', async () => {
     const { queue, work } = make()
     const worker = work(() => retryIn(-1), { backoff: [60_000] })
@@ -544,7 +553,7 @@ describe('worker', () => {
       [() => client.createWorker(queue, handler, { concurrency: 0 }), /concurrency/],
       [() => client.createWorker(queue, handler, { visibilityTimeout: 10 }), /visibility/],
       [() => client.createWorker(queue, handler, { backoff: [] }), /backoff/],
-      [() => client.createWorker(queue, handler, { backoff: ['soon'] }), /backoff\[0\]: .*"15s"/],
+      [() => client.createWorker(queue, handler, { backoff: ['soon' as '1s'] }), /backoff\[0\]: .*'15m'/],
       [() => client.createWorker(queue, handler, { backoff: { type: 'fixed', delay: -1 } }), /backoff.delay/],
       [() => client.createWorker(queue, handler, { backoff: { type: 'exponential', delay: 1, jitter: 2 } }), /jitter/],
       [() => client.createWorker(queue, handler, { rateLimit: { max: 0, perMs: 1 } }), /rateLimit.max/],

@@ -5,6 +5,7 @@ import { Game, type Move } from './model/game.js'
 import { objectMoves, prologue, scheduleMoves } from './model/moves.js'
 import { agree, keysOf, loadScripts, play, type Scene } from './model/play.js'
 import { useRedis, type Fixture } from './support.js'
+import { exportsOf } from '../support/exports.js'
 
 /**
  * Every sequence of up to so many moves of two clients, on a real Redis: it does what the model does, and after each one
@@ -87,7 +88,7 @@ describe('all short sequences of two clients', () => {
       }),
     )
     expect([...new Set(called)].sort()).to.deep.equal(
-      Object.values(generated)
+      Object.values(exportsOf(generated))
         .filter(({ name }) => !name.startsWith('reliable-')) // they have a model of their own
         .map(({ name }) => name)
         .sort(),

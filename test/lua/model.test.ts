@@ -3,19 +3,23 @@ import fc from 'fast-check'
 import * as generated from '../../src/store/scripts/generated.js'
 import { run } from '../../src/store/run.js'
 import { transfer } from '../../src/store/scripts.js'
+import { isLongForm, rounds } from '../support/long-form.js'
 import { Keyspace } from './model/keyspace.js'
 import type { World } from './model/operation.js'
 import { operations } from './model/operations.js'
 import { agree, contentsOf, loadScripts, play } from './model/play.js'
 import { strangers } from './model/strangers.js'
 import { ordered, useRedis } from './support.js'
+import { exportsOf } from '../support/exports.js'
 
 /**
  * Random calls of every script on two queues, compared with a model after each step: the reply, what stands in every key
  * and when it expires, and what was published. A failure prints the seed and the shortest sequence that fast-check found.
  */
 /** Those of the reliable queue have a model of their own. */
-const modelled = Object.fromEntries(Object.entries(generated).filter(([name]) => !name.startsWith('reliable')))
+const modelled = Object.fromEntries(
+  Object.entries(exportsOf(generated)).filter(([name]) => !name.startsWith('reliable')),
+)
 
 describe('all scripts together', () => {
   const rig = useRedis()
@@ -60,8 +64,9 @@ describe('all scripts together', () => {
               )
             }
           }),
-          { numRuns: 100 },
+          { numRuns: rounds(100) },
         )
+        if (!isLongForm) return
         // a script that the draws do not reach would never be compared
         for (const { name } of Object.values(modelled)) expect(called.get(name), name).to.be.at.least(5)
       }).timeout(60_000)
@@ -99,7 +104,7 @@ describe('all scripts together', () => {
         )
         expect(done[1]).to.deep.equal(done[0])
       }),
-      { numRuns: 60 },
+      { numRuns: rounds(60) },
     )
   }).timeout(60_000)
 })

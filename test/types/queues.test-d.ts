@@ -90,8 +90,13 @@ export async function numbersAndUnits(): Promise<void> {
   await delayed.offer(order, 5, 'fortnights')
   // @ts-expect-error
   await queue.poll(5, 'years')
-  // @ts-expect-error a delay is a number
   await delayed.offer(order, '5s')
+  await delayed.offer(order, '1.5h', { durability: { replicas: 1, timeoutMs: '5s' } })
+  await queue.poll('15m')
+  // @ts-expect-error a duration has one of the units ms, s, m, h and d
+  await delayed.offer(order, '5min')
+  // @ts-expect-error
+  await queue.poll('soon')
   // @ts-expect-error a delay is not left out
   await delayed.offer(order)
 }
@@ -111,8 +116,9 @@ export function options(): void {
   createClient({ uri: 'redis://127.0.0.1' })
   // @ts-expect-error
   createClient({ clock: 'atomic' })
-  // @ts-expect-error
   createClient({ sweepInterval: '5s' })
+  // @ts-expect-error a text has a unit
+  createClient({ sweepInterval: '5000' })
   // @ts-expect-error the number of shards is not left out
   client.getShardedDelayedQueue('orders', {})
   is<ShardedDelayedQueue<Order>>()(client.getShardedDelayedQueue<Order>('orders', { shards: 4 }))

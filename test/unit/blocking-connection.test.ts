@@ -84,6 +84,54 @@ describe('BlockingConnection', () => {
     await connection.close()
   })
 
+  it('keeps its connection when a wait begins while it fetches further elements, as on servers without BLMPOP', async () => {
+    let unblocked = 0
+    const redis = Object.assign(new EventEmitter(), {
+      call: (command: string, sub: string) => {
+        if (sub === 'UNBLOCK') unblocked++
+        return Promise.resolve(command === 'INFO' ? 'redis_version:5.0.10' : sub === 'ID' ? 7 : 1)
+      },
+    }) as unknown as Redis
+    await learnClientId(redis)
+    unblocked = 0
+    let fetch!: (elements: Buffer[]) => void
+    let isAsked!: () => void
+    const asked = new Promise<void>((resolve) => (isAsked = resolve))
+    const connection = new BlockingConnection({
+      connection: {
+        current: redis,
+        drop: () => expect.fail('the connection was given up'),
+        close: () => Promise.resolve(),
+      } as unknown as ReconnectingConnection,
+      beside: () => redis,
+      command: {
+        wait: (_redis, [key = '']) => Promise.resolve([key, [Buffer.from('first')]]),
+        more: () => {
+          isAsked()
+          return new Promise((resolve) => (fetch = resolve))
+        },
+        probe: () => Promise.resolve(),
+      },
+      shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+    const take = (key: string, max: number) =>
+      new Promise((resolve, reject) =>
+        connection.add({ keys: [key], group: 0, max, resolve: (elements) => resolve(elements?.map(String)), reject }),
+      )
+    const many = take('queue', 2)
+    await asked
+    const other = take('other', 1)
+    fetch([Buffer.from('second')])
+    expect(await many).to.deep.equal(['first', 'second'])
+    expect(await other).to.deep.equal(['first'])
+    expect(unblocked, 'interruptions of a command that had ended').to.equal(0)
+    await connection.close()
+  })
+
   it('gives its connection up, with the reason, where the server refuses the waits and no key is to blame', async () => {
     const refusing = new EventEmitter() as unknown as Redis
     let current: Redis | undefined = refusing
@@ -182,6 +230,73 @@ describe('BlockingConnection', () => {
       })
     await Promise.all([take('a', 100), take('b', 100), take('c', 300), take('d', 1)])
     expect(log).to.deep.equal(['ask 200', 'ask 300', 'a gets 100', 'b gets 100', 'ask 1', 'c gets 300', 'd gets 1'])
+    await connection.close()
+  })
+
+  it('takes one element after the other from a group that has more, and only looks at the groups in between', async () => {
+    const lists: Record<string, string[]> = {
+      full: Array.from({ length: 30 }, (_, n) => `full ${n}`),
+      one: [],
+      other: [],
+    }
+    let unblock = (): number => 0
+    let turns = 0
+    const redis = Object.assign(new EventEmitter(), {
+      call: (command: string, sub: string) =>
+        Promise.resolve(command === 'INFO' ? 'redis_version:5.0.10' : sub === 'ID' ? 7 : unblock()),
+    }) as unknown as Redis
+    await learnClientId(redis)
+    const connection = new BlockingConnection({
+      connection: {
+        current: redis,
+        drop: () => expect.fail('the connection was given up'),
+        close: () => Promise.resolve(),
+      } as unknown as ReconnectingConnection,
+      beside: () => redis,
+      command: {
+        // an empty list blocks until it is interrupted, or its turn is over
+        wait: (_redis, [key = '']) => {
+          const element = lists[key]!.shift()
+          if (element !== undefined) return Promise.resolve([key, [Buffer.from(element)]])
+          return new Promise((resolve) => {
+            const turn = setTimeout(() => {
+              turns++
+              unblock()
+            }, 50)
+            unblock = () => {
+              clearTimeout(turn)
+              unblock = () => 0
+              resolve(null)
+              return 1
+            }
+          })
+        },
+        more: () => Promise.resolve([]),
+        probe: () => Promise.resolve(),
+      },
+      shared: { hasServed: true },
+      commandTimeout: 10_000,
+      isConnected: () => true,
+      onMoved: () => expect.fail('it has not moved'),
+      onGone: () => expect.fail('it is not gone'),
+    })
+    const take = (key: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const settle = (elements: Buffer[] | null): void => resolve(String(elements?.[0]))
+        connection.add({ keys: [key], group: key, max: 1, resolve: settle, reject })
+      })
+    const taken: string[] = []
+    const others = [take('one'), take('other')]
+    void others[1]!.then((element) => taken.push(element))
+    while (taken.at(-1) !== 'full 29') {
+      if (taken.length === 10) lists.other!.push('other 0')
+      taken.push(await take('full'))
+    }
+    expect(taken.indexOf('other 0'), 'its turn comes meanwhile').to.be.within(10, 20)
+    expect(taken.filter((element) => element.startsWith('full'))).to.have.length(30)
+    expect(turns, 'waited to their end').to.be.lessThan(10)
+    lists.one!.push('one 0')
+    expect(await others[0]).to.equal('one 0')
     await connection.close()
   })
 

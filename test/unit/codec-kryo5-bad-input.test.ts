@@ -6,6 +6,7 @@ import { DecodeError } from '../../src/errors.js'
 import { allowedClasses, classes } from './fixtures/kryo5-classes.js'
 import { encodable } from './fixtures/kryo5-values.js'
 import { cpuMsSince } from '../support/cpu.js'
+import { isLongForm } from '../support/long-form.js'
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const readers = [
@@ -162,10 +163,11 @@ describe('kryo5 codec given bytes that are no value', () => {
     expect(read).to.be.greaterThan(100)
   }).timeout(30_000)
 
-  it('changes every byte of what Java wrote, one at a time', () => {
-    for (const { bytes } of samples) {
+  it(`changes ${isLongForm ? 'every byte' : 'every fourth byte'} of what Java wrote, one at a time`, () => {
+    const step = isLongForm ? 1 : 4
+    for (const [sample, { bytes }] of samples.entries()) {
       if (bytes.length > 60) continue
-      for (let at = 0; at < bytes.length; at++) {
+      for (let at = sample % step; at < bytes.length; at += step) {
         for (const flip of [0x01, 0x80]) {
           const changed = Buffer.from(bytes)
           changed[at]! ^= flip

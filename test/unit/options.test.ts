@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { InvalidArgumentError } from '../../src/errors.js'
+import { durationForms } from '../../src/duration.js'
 import { boolean, integer, nonEmptyString, oneOf, onlyKnown, resolveSettings, type Tuning } from '../../src/options.js'
 
 describe('options', () => {
@@ -41,6 +42,7 @@ describe('options', () => {
     ['blockingConnections', 1, 64],
     ['maxPayloadBytes', 1, 536_870_912],
   ]
+  const counts: readonly string[] = ['blockingConnections', 'maxPayloadBytes']
   for (const [name, min, max] of bounds) {
     it(`take ${name} from ${min} to ${max}`, () => {
       expect(resolveSettings({ [name]: min })).to.include({ [name]: min })
@@ -61,7 +63,9 @@ describe('options', () => {
           .to.throw(InvalidArgumentError)
           .that.includes({
             code: 'ERR_INVALID_ARGUMENT',
-            message: `${name}: expected a whole number from ${min} to ${max}, got ${got}`,
+            message: counts.includes(name)
+              ? `${name}: expected a whole number from ${min} to ${max}, got ${got}`
+              : `${name}: expected ${durationForms(min, max)}, got ${got}`,
           })
       }
     })

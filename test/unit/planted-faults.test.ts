@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import { PLANTS } from '../faults/journal/plants.js'
+import { journalSources } from '../faults/journal/program.js'
 import { BROKEN_VARIANTS, COSTLY_VARIANTS } from '../simulation/broken-variants.js'
 import { BROKEN_CLIENTS } from '../simulation/client/broken-variants.js'
 import { begin, drop, parse, plant, replace, setValue, sources, type Change } from '../simulation/plant.js'
@@ -16,7 +18,8 @@ export class Task {
 }
 `
 
-describe('Planted faults', () => {
+describe('Planted faults', function () {
+  this.timeout(120_000) // the first one parses all of src
   const planted = (changes: Change[], code = CODE, file = 'task.ts'): string | undefined =>
     plant({ what: 'a fault', changes }, [parse(file, code)]).get(file)
   const failure = (changes: Change[]): string => {
@@ -87,9 +90,13 @@ describe('Planted faults', () => {
     expect(() => plant({ what: 'a fault', changes: [setValue('LIMIT', '1')] }, twice)).to.throw('several: a.ts, b.ts')
   })
 
-  for (const fault of [...BROKEN_VARIANTS, ...COSTLY_VARIANTS, ...BROKEN_CLIENTS]) {
+  const places = [
+    ...[...BROKEN_VARIANTS, ...COSTLY_VARIANTS, ...BROKEN_CLIENTS].map((fault) => ({ fault, files: sources })),
+    ...PLANTS.map((fault) => ({ fault, files: journalSources })),
+  ]
+  for (const { fault, files } of places) {
     it(`src has the place of: ${fault.what}`, () => {
-      for (const [file, text] of plant(fault, sources())) {
+      for (const [file, text] of plant(fault, files())) {
         const { parseDiagnostics } = parse(file, text) as unknown as { parseDiagnostics: unknown[] }
         expect(parseDiagnostics).to.deep.equal([])
       }

@@ -240,6 +240,12 @@ describe('the books of the reliable fault bench', () => {
     expect(check([...poisoned, ...failures(3), ...back], buried), 'given back uncounted').to.include({ excess: 0 })
     const unbegun = [got(2, 80, 'b'), ...failures(3)]
     expect(check([...poisoned, ...unbegun], buried), 'over before its handler began').to.include({ excess: 0 })
+    const unheard: Entry[] = [
+      got(2, 80, 'b'),
+      ['handling', '1', '2 t2b', true, 82],
+      ['answering', '1', '2 t2b', 'failed', 84],
+    ]
+    expect(check([...poisoned, ...unheard, ...failures(3)], buried), 'its answer got lost').to.include({ excess: 0 })
     const died = (token: string): Entry[] => [got(1, 0, token), ['handling', '1', `1 t1${token}`, true, 2]]
     const before = added({ poison: true, limit: POISON_LIMIT }, -1)
     expect(check([...before, ...died('a'), ...failures(3)], buried), 'its process died').to.include({ excess: 0 })

@@ -29,7 +29,7 @@ describe('retryDelays', () => {
   })
 
   it('listed: one after the other, then the last', () => {
-    const list = ['15s', '3m', '2h', 5]
+    const list = ['15s', '3m', '2h', 5] as const
     expect(delaysOf(list)).to.deep.equal([15_000, 180_000, 7_200_000, 5, 5])
   })
 

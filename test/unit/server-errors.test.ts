@@ -69,6 +69,14 @@ describe('errors of the server', () => {
     })
   }
 
+  it('say what to look at where the password is missing or wrong', () => {
+    for (const [reply, says] of [
+      ['NOAUTH HELLO must be called with the client already authenticated', /got none \(NOAUTH\).*url.*password/],
+      ['WRONGPASS invalid username-password pair', /no such user.*\(WRONGPASS\).*url.*username and password/],
+    ] as const)
+      expect(translateError(serverError(reply)).message).to.match(says)
+  })
+
   it('do not show where in the script they came from', () => {
     const message =
       "ERR Error running script (call to f_54f1): @user_script:30: @user_script: 30: -OOM command not allowed when used memory > 'maxmemory'."

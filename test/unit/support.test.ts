@@ -240,7 +240,9 @@ describe('test support', () => {
     })
   })
 
-  describe('hooks', () => {
+  describe('hooks', function () {
+    // each test starts a mocha of its own
+    this.timeout(120_000)
     let dir: string
     beforeEach(() => {
       dir = mkdtempSync(join(import.meta.dirname, '.hooks-'))

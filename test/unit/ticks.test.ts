@@ -97,7 +97,7 @@ describe('ticks', () => {
       ['every 0', { every: 0 }, /every/],
       ['half a millisecond', { every: 1.5 }, /every/],
       ['more than a year', { every: 367 * 86_400_000 }, /every/],
-      ['every as a text', { every: '5s' }, /every/],
+      ['every as a text that is no duration', { every: '5 seconds' }, /every/],
       ['a time zone without cron', { every: 5, timeZone: 'UTC' }, /timeZone/],
       ['an unknown time zone', { cron: '* * * * *', timeZone: 'Mars/Base' }, /Mars\/Base/],
       ['minute 61', { cron: '61 * * * *' }, /minute/],

@@ -23,7 +23,7 @@ describe('durations', () => {
     })
   }
 
-  const whole = 'a whole number of milliseconds from 0 to 2^53-1'
+  const whole = "a whole number of milliseconds from 0 to 2^53-1, or a text such as '5s', '15m', '2h'"
   const units = 'milliseconds, seconds, minutes, hours, days'
   const bad: [amount: unknown, unit: unknown, message: string][] = [
     [-1, undefined, `delay: expected ${whole}, got -1`],
@@ -35,11 +35,13 @@ describe('durations', () => {
     [0.0001, 'seconds', `delay: expected ${whole}, got 0.0001 seconds`],
     [-5, 'seconds', `delay: expected ${whole}, got -5 seconds`],
     [104_249_992, 'days', `delay: expected ${whole}, got 104249992 days`],
-    ['5', undefined, 'delay: expected a number, got a string of 1 character'],
-    [5n, undefined, 'delay: expected a number, got 5n'],
-    [null, undefined, 'delay: expected a number, got null'],
-    [undefined, undefined, 'delay: expected a number, got undefined'],
-    [new Date(0), undefined, 'delay: expected a number, got 1970-01-01T00:00:00.000Z'],
+    ['5', undefined, `delay: expected ${whole}, got a string of 1 character`],
+    [5n, undefined, `delay: expected ${whole}, got 5n`],
+    [null, undefined, `delay: expected ${whole}, got null`],
+    [undefined, undefined, `delay: expected ${whole}, got undefined`],
+    [new Date(0), undefined, `delay: expected ${whole}, got 1970-01-01T00:00:00.000Z`],
+    ['5', 'seconds', 'delay: expected a number of seconds, got a string of 1 character'],
+    ['5s', 'seconds', 'delay: expected a number of seconds, got a string of 2 characters'],
     [5, 'second', `unit of delay: expected ${units}, got a string of 6 characters`],
     [5, 'SECONDS', `unit of delay: expected ${units}, got a string of 7 characters`],
     [5, null, `unit of delay: expected ${units}, got null`],

@@ -2,7 +2,7 @@ import type { DelayedQueueStats } from '../../index.js'
 import { printable } from '../../text.js'
 import type { RawOptions } from '../input.js'
 import { isoTime, moment, table } from '../output.js'
-import { duration } from '../../timing/duration.js'
+import { inLargestUnit } from '../../duration.js'
 import { withSession } from '../session.js'
 
 const HEADINGS = ['QUEUE', 'PENDING', 'OVERDUE', 'NEXT DUE', 'DELIVERED', 'QUARANTINED', 'SUBSCRIBERS']
@@ -22,7 +22,7 @@ function row(queue: string, stats: DelayedQueueStats): string[] {
   return [
     printable(queue),
     String(pending),
-    overdue === 0 ? '0' : `${overdue} (by up to ${duration(oldestOverdueMs)})`,
+    overdue === 0 ? '0' : `${overdue} (by up to ${inLargestUnit(oldestOverdueMs)})`,
     nextDue === null ? '-' : moment(nextDue, now),
     String(delivered),
     String(quarantined),

@@ -1,5 +1,5 @@
 import { quoted } from '../../text.js'
-import { duration } from '../../timing/duration.js'
+import { inLargestUnit } from '../../duration.js'
 import { aboutQueue, counted, type Code, type Finding } from '../finding.js'
 import type { ChangesState } from '../inspect-changes.js'
 
@@ -36,7 +36,8 @@ export function checkChanges(queue: string, changes: ChangesState): Finding[] {
     const isIdle = consumers === 0 ? pending + (lag ?? 1) > 0 : (lag ?? 0) > 0 && (idleMs ?? 0) >= IDLE_MS
     if (!isIdle) continue
     const left = lag === null ? 'entries' : counted(pending + lag, 'entry', 'entries')
-    const readers = consumers === 0 ? 'has no readers' : `has no reader that asked in the last ${duration(idleMs ?? 0)}`
+    const readers =
+      consumers === 0 ? 'has no readers' : `has no reader that asked in the last ${inLargestUnit(idleMs ?? 0)}`
     const found = `The group ${quoted(name)} ${readers}, and ${left} of the change stream wait for it.`
     find('change-group-idle', 'warning', found, { group: name, pending, lag })
   }

@@ -1,4 +1,4 @@
-import { duration } from '../../timing/duration.js'
+import { inLargestUnit } from '../../duration.js'
 import { aboutServer, type Finding } from '../finding.js'
 import type { ServerState } from '../inspect-server.js'
 
@@ -9,6 +9,6 @@ export function checkClock({ address, clock }: ServerState): Finding[] {
   if (clock === undefined) return []
   const { aheadMs, uncertainMs } = clock
   if (Math.abs(aheadMs) - uncertainMs <= SKEW_MS) return []
-  const found = `The Redis clock is ${duration(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock here.`
+  const found = `The Redis clock is ${inLargestUnit(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock here.`
   return [aboutServer(address, 'clock-skew', 'warning', found, { aheadMs: Math.round(aheadMs) })]
 }

@@ -1,4 +1,4 @@
-import { duration } from '../../timing/duration.js'
+import { inLargestUnit } from '../../duration.js'
 import { aboutQueue, counted, deliverable, type Finding } from '../finding.js'
 import type { QueueState } from '../inspect-queue.js'
 
@@ -9,7 +9,7 @@ export function checkDelivery({ name, rival, contents, subscribers }: QueueState
   const isAlone = subscribers === 0
   const findings: Finding[] = []
   if (overdue > 0) {
-    const late = `${counted(overdue, 'entry is', 'entries are')} overdue by up to ${duration(mostOverdueMs)}`
+    const late = `${counted(overdue, 'entry is', 'entries are')} overdue by up to ${inLargestUnit(mostOverdueMs)}`
     const who = isAlone ? ': no process holds this delayed queue' : ''
     const figures = { overdue, mostOverdueMs, subscribers }
     const { isFixable, unless } = deliverable(rival)

@@ -9,7 +9,7 @@ import { zstdOfNode, type ZstdImplementation } from './zstd.js'
 
 /** Options of the codecs that compress. */
 export interface CompressionOptions {
-  /** The most bytes that a message may have before compression, in both directions. Default 16 MiB. */
+  /** The most bytes that a message may have before compression, in both directions. 1 to 2,147,483,647; default 16 MiB. */
   readonly maxBytes?: number | undefined
 }
 

@@ -32,7 +32,7 @@ export interface JacksonOptions {
   readonly longs?: 'number' | 'bigint' | undefined
   /**
    * Decoded values keep their Java class, as a `JavaValue` where JavaScript has no type for it, so that encoding them again
-   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then.
+   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then. Default false.
    */
   readonly exact?: boolean | undefined
   /**

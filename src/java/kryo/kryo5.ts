@@ -23,13 +23,13 @@ export interface Kryo5Options {
    * issue 6558).
    */
   readonly allowedClassesOrder?: 'sorted' | 'given' | undefined
-  /** `useReferences` of `Kryo5Codec`: an object that occurs twice is written once, and cycles are possible. */
+  /** `useReferences` of `Kryo5Codec`: an object that occurs twice is written once, and cycles are possible. Default false. */
   readonly references?: boolean | undefined
   /** `'number'` (default): a Long is a number where that is exact, else a bigint. `'bigint'`: always a bigint. */
   readonly longs?: 'number' | 'bigint' | undefined
   /**
    * Decoded values keep their Java class, as a `JavaValue` where JavaScript has no type for it, so that encoding them again
-   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then.
+   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then. Default false.
    */
   readonly exact?: boolean | undefined
 }

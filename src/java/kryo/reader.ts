@@ -162,7 +162,7 @@ export class Reader {
 
   string(): string | null {
     const first = this.byte()
-    if (first < 128) return this.#ascii(first)
+    if (first < 128) return this.#ascii()
     const length = this.flagged(first) - 1
     if (length <= 0) return length < 0 ? null : ''
     if (length > this.bytes.length - this.at)
@@ -171,11 +171,11 @@ export class Reader {
   }
 
   /** Characters up to the one with the high bit. */
-  #ascii(first: number): string {
+  #ascii(): string {
     const bytes = this.bytes
     const from = this.at - 1
     let at = this.at
-    let last = first
+    let last: number
     do {
       const byte = bytes[at++]
       if (byte === undefined) this.fail(`they end after ${bytes.length} bytes, within a value`)

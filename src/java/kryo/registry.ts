@@ -16,9 +16,9 @@ export interface ClassDeclaration {
   readonly type?: abstract new (...args: never[]) => object
   /** All fields, also those of superclasses, that are neither static nor transient, with their Java types. */
   readonly fields?: Readonly<Record<string, string>>
-  /** The class is final, so fields of this type omit the class. */
+  /** The class is final, so fields of this type omit the class. Default: true for enums and records, else false. */
   readonly final?: boolean
-  /** The class is a record: final, and type arguments of its components are ignored. */
+  /** The class is a record: final, and type arguments of its components are ignored. Default false. */
   readonly record?: boolean
   /** An enum: the names of its constants, in order. With `final: false` when constants have bodies of their own. */
   readonly enum?: readonly string[]

@@ -25,6 +25,7 @@ export interface RedissonYamlOptions extends Tuning {
   readonly tls?: TlsOptions | undefined
   /** In place of the file's; needed if it names a `credentialsResolver`. */
   readonly username?: string | undefined
+  /** In place of the file's. */
   readonly password?: string | undefined
   /** Further ioredis options. */
   readonly ioredis?: Readonly<Record<string, unknown>> | undefined

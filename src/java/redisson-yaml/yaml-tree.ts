@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
-import { InvalidArgumentError, UnsupportedOperationError, inWords } from '../../errors.js'
+import { InvalidArgumentError, inWords } from '../../errors.js'
+import { optional } from '../../optional.js'
 
 /** A value of the file, with the name of the Java class in the tag before it (`!<org.redisson…> {}`), if any. */
 export interface Tree {
@@ -117,9 +117,5 @@ function classOf(tag: string | undefined, path: string): string | undefined {
 
 /** `yaml` is an optional package: only applications that read such a file need it. */
 function library(): typeof Yaml {
-  try {
-    return createRequire(import.meta.url)('yaml') as typeof Yaml
-  } catch (cause) {
-    throw new UnsupportedOperationError('reading YAML needs the package "yaml": npm install yaml', { cause })
-  }
+  return optional('yaml', 'reading YAML') as typeof Yaml
 }

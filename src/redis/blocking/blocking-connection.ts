@@ -29,6 +29,8 @@ const RETRY_MS = 100
 /** After so many waits in a row that ended empty at once, though this client ended none of them, each further one is paused for. */
 const MAX_EARLY = 10
 const EARLY_MS = 50
+/** Of how many groups a connection knows that they may have more elements. */
+const MAX_RICH = 1_000
 
 export interface BlockingConnectionParams {
   /** Its `prepare` must be `learnClientId`. */
@@ -72,6 +74,8 @@ export class BlockingConnection {
   #loop: Promise<void> | undefined
   #call: Call | undefined
   #preferred: string | undefined
+  /** The groups whose last turn brought elements, so that they may have more. */
+  readonly #rich = new Set<number | string>()
   /** Waiters with their elements, to be resolved as soon as the next command is sent. */
   #served: Served | undefined
   /** Waits in a row that ended empty at once without this client's doing. */
@@ -187,6 +191,7 @@ export class BlockingConnection {
   async #wait(redis: Redis, keys: string[]): Promise<void> {
     const call: Call = { keys: new Set(keys), redis, interrupted: false, answered: false, stopWatching: () => {} }
     this.#call = call
+    const group = this.#waiters.groupOf(keys[0] ?? '')
     const id = clientIds.get(redis)
     const short = id === undefined || this.#waiters.groupCount > 1 || this.#params.beside(redis) === undefined
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
@@ -195,6 +200,7 @@ export class BlockingConnection {
     let popped: Popped | null = null
     try {
       const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
+      this.#onlyLook(group)
       this.#deliverServed()
       popped = await reply
     } catch (thrown) {
@@ -211,6 +217,7 @@ export class BlockingConnection {
     call.stopWatching()
     call.answered = true
     this.#params.shared.hasServed = true
+    if (group !== undefined) this.#learn(group, popped !== null)
     if (popped !== null) {
       const [key, elements] = popped
       elements.push(...(await this.#more(key, elements.length)))
@@ -221,6 +228,26 @@ export class BlockingConnection {
     const isEarly = popped === null && !call.interrupted && performance.now() - sentAt < EARLY_MS
     this.#early = isEarly ? this.#early + 1 : 0
     if (this.#early > MAX_EARLY) await pause(RETRY_MS)
+  }
+
+  /**
+   * A group whose turn it is would wait for a second although another one has elements and takers. So its command ends at once, and where
+   * this group brought nothing the last time, the other one comes next.
+   */
+  #onlyLook(group: number | string | undefined): void {
+    if (group === undefined || this.#rich.size === 0) return
+    const others = new Set(this.#rich)
+    others.delete(group)
+    const key = this.#waiters.keyOf(others)
+    if (key === undefined) return
+    if (!this.#rich.has(group)) this.#preferred = key
+    this.#interrupt()
+  }
+
+  #learn(group: number | string, isRich: boolean): void {
+    if (this.#rich.size >= MAX_RICH) this.#rich.clear()
+    if (isRich) this.#rich.add(group)
+    else this.#rich.delete(group)
   }
 
   /** At most as many elements as have a taker, whichever key they come from; some takers are left for the next command. */
@@ -275,7 +302,8 @@ export class BlockingConnection {
 
   #interrupt(): void {
     const call = this.#call
-    if (call === undefined || call.interrupted) return
+    // a command that has ended needs no interruption, and nobody would stop the watchdog of one
+    if (call === undefined || call.interrupted || call.answered) return
     call.interrupted = true
     void this.#unblock(call)
   }
@@ -289,7 +317,7 @@ export class BlockingConnection {
     const id = clientIds.get(call.redis)
     if (id === undefined) return
     call.stopWatching = this.#dropWhenOverdue(call.redis, 0)
-    for (let wait = 1; this.#call === call; wait = Math.min(wait * 2, RETRY_MS)) {
+    for (let wait = 1; this.#call === call && !call.answered; wait = Math.min(wait * 2, RETRY_MS)) {
       try {
         const beside = this.#params.beside(call.redis)
         if (beside !== undefined && (await unblock(beside, call.redis, id))) return

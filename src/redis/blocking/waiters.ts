@@ -39,6 +39,16 @@ export class Waiters {
     return this.#byKey.has(key)
   }
 
+  /** The key, of any group of these, that has waited longest for its turn. */
+  keyOf(groups: ReadonlySet<number | string>): string | undefined {
+    for (const [key, [first]] of this.#byKey) if (first !== undefined && groups.has(first.group)) return key
+    return undefined
+  }
+
+  groupOf(key: string): number | string | undefined {
+    return this.#byKey.get(key)?.[0]?.group
+  }
+
   add(waiter: Waiter): void {
     for (const key of waiter.keys) {
       const list = this.#byKey.get(key)

@@ -69,7 +69,8 @@ function stageOf(redis: Redis | undefined): string {
     case 'wait':
       return 'while the client searched for it'
     case 'connecting':
-      return 'while the client connected'
+      // to a server without TLS a handshake looks like a command that has not ended
+      return `while the client connected${redis?.options.tls === undefined ? '' : ' by TLS: does this port speak TLS?'}`
     case 'connect':
       return 'during the handshake'
     default:

@@ -1,5 +1,6 @@
 import { DurabilityError, InvalidArgumentError, type Acknowledgement } from '../../errors.js'
 import { integer, onlyKnown } from '../../options.js'
+import { durationMs, type Duration } from '../../duration.js'
 import type { WaitedFor } from '../../store/durable-scripts.js'
 
 /** Waits until replicas have received an offer (`WAIT`). They have it in memory then, not necessarily on disk. */
@@ -7,17 +8,19 @@ export interface ReplicaDurability {
   /** How many replicas must have it. 1 to 1,000. */
   readonly replicas: number
   /** How long the server waits for them, in milliseconds. 1 to 600,000. */
-  readonly timeoutMs: number
+  readonly timeoutMs: Duration
+  /** Not the append-only file. Default false. */
   readonly aof?: false | undefined
 }
 
 /** Waits until an offer is synced to disk in the append-only file (`WAITAOF`; Redis or Valkey 7.2 or later, `appendonly yes`). */
 export interface AofDurability {
+  /** The server's own append-only file must have it. */
   readonly aof: true
   /** How many replicas must have synced it as well. 0 to 1,000; default 0. */
   readonly replicas?: number | undefined
   /** How long the server waits, in milliseconds. 1 to 600,000; default 5,000, as `everysec` may take two seconds. */
-  readonly timeoutMs?: number | undefined
+  readonly timeoutMs?: Duration | undefined
 }
 
 /** How safe an offer must be before it resolves. */
@@ -43,7 +46,7 @@ export function resolveDurability(durability: Durability): Wait {
   const { aof = false, replicas, timeoutMs } = durability
   if (typeof aof !== 'boolean') throw new InvalidArgumentError('durability.aof', 'true or false', aof)
   const count = integer('durability.replicas', aof ? (replicas ?? 0) : replicas, aof ? 0 : 1, MAX_REPLICAS)
-  const ms = integer('durability.timeoutMs', aof ? (timeoutMs ?? AOF_TIMEOUT_MS) : timeoutMs, 1, MAX_TIMEOUT_MS)
+  const ms = durationMs('durability.timeoutMs', aof ? (timeoutMs ?? AOF_TIMEOUT_MS) : timeoutMs, 1, MAX_TIMEOUT_MS)
   const asked = { replicas: count, aof }
   return aof
     ? { command: 'WAITAOF', args: ['1', String(count), String(ms)], probe: ['1', '0', '1'], asked, timeoutMs: ms }

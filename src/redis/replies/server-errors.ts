@@ -13,6 +13,8 @@ import {
 /** The message of ioredis when it refuses to send on a closing socket; then no byte was sent. */
 const NOT_SENT = "Stream isn't writeable"
 
+const WHERE = 'look at the url, or at username and password; for sentinels at sentinelUsername and sentinelPassword'
+
 /** Turns an error of ioredis into one of the package's own. */
 export function translateError(thrown: unknown): RedelayedError {
   if (thrown instanceof RedelayedError) return thrown
@@ -33,7 +35,9 @@ export function translateError(thrown: unknown): RedelayedError {
     case 'CROSSSLOT':
       return new CrossSlotError({ cause })
     case 'NOAUTH':
+      return new AuthError(`the server asks for a password and got none (NOAUTH): ${WHERE}`, { cause })
     case 'WRONGPASS':
+      return new AuthError(`the server knows no such user with this password (WRONGPASS): ${WHERE}`, { cause })
     case 'NOPERM':
       return new AuthError(message, { cause })
     default:

@@ -9,6 +9,8 @@ const LAST_PORT = 65_535
 type Callback = (error?: Error) => void
 
 interface Handlers {
+  /** Sends the command to the node that has the slot now, and notes that node. */
+  moved(slot: number, address: string): void
   /** Rejects the command with the error. */
   defaults(): void
 }
@@ -18,6 +20,9 @@ type HandleError = (error: Error, ttl: object, handlers: Handlers) => void
 /** Private members of ioredis; a version may lack `recreate`. */
 interface Internals {
   handleError: HandleError
+  /** By slot, the addresses of its master and its replicas as this client knows them. */
+  readonly slots: (string[] | undefined)[]
+  natMapper?: (address: string | Address) => Address
   refreshSlotsCache(callback?: Callback): void
   readonly connectionPool: {
     recreate?: (node: Address, readOnly?: boolean) => Redis
@@ -46,6 +51,7 @@ export function paceRedirections(cluster: Cluster): void {
   const turns = new Turns()
   const redirections = new WeakMap<object, number>()
   const handleError = own.handleError.bind(own)
+  const noted = noteMoves(own)
   own.handleError = (error, ttl, handlers) => {
     const address = redirectedTo(error)
     if (address === undefined) {
@@ -58,7 +64,7 @@ export function paceRedirections(cluster: Cluster): void {
     }
     const count = (redirections.get(ttl) ?? 0) + 1
     redirections.set(ttl, count)
-    const follow = (): void => handleError(error, ttl, handlers)
+    const follow = (): void => handleError(error, ttl, noted(handlers))
     if (count <= FREE_REDIRECTIONS) follow()
     else turns.next(follow)
   }
@@ -99,6 +105,39 @@ export function paceRedirections(cluster: Cluster): void {
       return recreate(node, readOnly)
     }
   }
+}
+
+/**
+ * After a MOVED ioredis notes the new node by the address in the error. Where the client knows the nodes by other addresses (`natMap`), it has no
+ * connection of that name, and sends to any node. And all slots that a node had share one array, so the note would be one for all of them. Each
+ * redirection would cause others, without end.
+ */
+function noteMoves(own: Internals): (handlers: Handlers) => Handlers {
+  const map = own.natMapper?.bind(own)
+  let mapped: string | undefined
+  if (map !== undefined) {
+    // ioredis maps again what it is given below
+    own.natMapper = (address) => (address === mapped ? toAddress(mapped) : map(address))
+  }
+  return (handlers) => ({
+    ...handlers,
+    moved: (slot, address) => {
+      const keys = own.slots[slot]
+      if (keys !== undefined) own.slots[slot] = [...keys]
+      const { host, port } = map?.(address) ?? toAddress(address)
+      mapped = `${host}:${port}`
+      try {
+        handlers.moved(slot, mapped)
+      } finally {
+        mapped = undefined
+      }
+    },
+  })
+}
+
+function toAddress(text: string): Address {
+  const at = text.lastIndexOf(':')
+  return { host: text.slice(0, at), port: Number(text.slice(at + 1)) }
 }
 
 /** Waiting commands continue together, so that all that use the same connection replace it once. */

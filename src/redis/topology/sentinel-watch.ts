@@ -6,7 +6,9 @@ import { ReconnectingConnection } from '../connections/reconnecting-connection.j
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { elsewhereThan, type IsStale } from '../connections/remote-address.js'
 
-const CHANNEL = '+switch-master'
+const SWITCHED = '+switch-master'
+/** An administrator who leads the sentinels to another master removes the group and makes it again: no failover is announced. */
+const MADE = '+monitor'
 
 type Sentinel = NonNullable<RedisOptions['sentinels']>[number]
 
@@ -55,8 +57,9 @@ export class SentinelWatch {
       role: 'commands',
       open: () => {
         const redis = new Redis({ ...atSentinel(options), ...sentinel, connectTimeout, socketTimeout: commandTimeout })
-        redis.on('message', (_channel: string, message: string) => {
-          const [name, , , host = '', port = ''] = message.split(' ')
+        redis.on('message', (channel: string, message: string) => {
+          const words = message.split(' ')
+          const [name, host = '', port = ''] = channel === MADE ? words.slice(1) : [words[0], ...words.slice(3)]
           if (name !== options.name) return
           last = `${host}:${port}`
           this.#params.onInformed(sentinel)
@@ -69,7 +72,8 @@ export class SentinelWatch {
         // in one turn, so that no failover happens between the answer and the subscription
         const [address] = await Promise.all([
           redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', options.name ?? ''),
-          redis.subscribe(CHANNEL),
+          redis.subscribe(SWITCHED),
+          redis.subscribe(MADE).catch(() => undefined), // a user may be without this right
         ])
         if (!Array.isArray(address)) return
         const [host, port] = address.map(String) as [string, string]

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from '../../errors.js'
+import { durationMs, type Duration } from '../../duration.js'
 import { boolean, integer, oneOf, onlyKnown } from '../../options.js'
 
 /** Which changes a queue keeps. */
@@ -11,9 +12,14 @@ export interface ChangesConfig {
   /** How many entries, one for each script call. 100 to 100,000,000; default 10,000 for `'recent'`, else 1,000,000. */
   readonly maxLength?: number | undefined
   /** For how many milliseconds, with `'recent'`. At least 1,000. Then the default of `maxLength` is 1,000,000. */
-  readonly maxAge?: number | undefined
+  readonly maxAge?: Duration | undefined
   /** Whether headers and payloads are kept, too. Default false. */
   readonly payloads?: boolean | undefined
+}
+
+/** The same as it is stored: durations are milliseconds. */
+export interface StoredChangesConfig extends ChangesConfig {
+  readonly maxAge?: number | undefined
 }
 
 const [LEAST_LENGTH, MOST_LENGTH] = [100, 100_000_000]
@@ -35,13 +41,13 @@ export function changesText(what: string, config: ChangesConfig | false): string
     LEAST_LENGTH,
     MOST_LENGTH,
   )
-  const age = maxAge === undefined ? '' : String(integer(`${what}.maxAge`, maxAge, 1_000, Number.MAX_SAFE_INTEGER))
+  const age = maxAge === undefined ? '' : String(durationMs(`${what}.maxAge`, maxAge, 1_000))
   const records = Number(boolean(`${what}.payloads`, payloads))
   return `${keep === 'groups' ? 'g' : 'r'},${maxLength},${age},${records}`
 }
 
 /** What is stored, if the scripts read it so. */
-export function readChangesText(text: string): ChangesConfig | undefined {
+export function readChangesText(text: string): StoredChangesConfig | undefined {
   const [, keep, maxLength, maxAge, payloads] = STORED.exec(text) ?? []
   const length = Number(maxLength)
   if (keep === undefined || length < 1 || length > MOST_LENGTH || !Number.isSafeInteger(Number(maxAge)))

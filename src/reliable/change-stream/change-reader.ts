@@ -24,6 +24,10 @@ const PAGE = { count: 100, bytes: 1024 * 1024 }
 /** How many entries are taken over at once: they can be of any size. */
 const CLAIMED = 4
 const BEGINNING = '0-0'
+/** How often a reader that finds nothing looks whether its place is behind all that there ever was. */
+const CHECK_MS = 5_000
+/** The clocks of the client and of Redis differ by less. */
+const FUTURE_MS = 60_000
 /** Failures that stay: also that a stream which was removed does not have where this reader began, or is kept no more. */
 const LASTING = [ShutdownError, InternalError, ChangesLostError, UnsupportedOperationError]
 
@@ -53,6 +57,7 @@ export class ChangeReader {
   #after = BEGINNING
   #failures = 0
   #nextClaimAt: number
+  #nextCheckAt = performance.now() + CHECK_MS
   #claimFrom = BEGINNING
   /** Whether entries may be this reader's of which it does not know. */
   #mayOwn = true
@@ -98,6 +103,7 @@ export class ChangeReader {
       if (this.#isRemoved) await this.#openAgain()
       const entries = reader === undefined ? await this.#forItself() : await this.#ofGroup(reader)
       this.#failures = 0
+      if (entries.length === 0) await this.#checkPlace()
       return entries
     } catch (thrown) {
       await this.#onFailure(thrown)
@@ -116,11 +122,23 @@ export class ChangeReader {
     const { store } = this.#params
     const entries = await this.#unlessEnded(store.readAfter(this.#after, PAGE))
     this.#after = entries.at(-1)?.id ?? this.#after
-    // after an entry of a stranger there may be none any more, until a script begins the stream anew
-    if (entries.length === 0 && !isOfClock(this.#after)) {
-      if (isOfClock(await this.#unlessEnded(openStream(store, 'end', '')))) this.#after = BEGINNING
-    }
     return entries
+  }
+
+  /**
+   * A stranger can set a group behind all entries, or write an entry with an id of the future, behind which nothing follows once a script has
+   * begun the stream anew. The reader then begins again with the first entry.
+   */
+  async #checkPlace(): Promise<void> {
+    const { store, reader } = this.#params
+    if (performance.now() < this.#nextCheckAt && isOfClock(this.#after)) return
+    this.#nextCheckAt = performance.now() + CHECK_MS
+    // a failure is met by what is read next, too
+    const opened = openStream(store, reader === undefined ? 'end' : 'start', reader?.group ?? '').catch(() => undefined)
+    const last = await this.#unlessEnded(opened)
+    if (reader !== undefined || last === undefined || !isBefore(last, this.#after)) return
+    // after a failover that lost entries the place is behind them, too, and the next ones follow it
+    if (Number.parseInt(this.#after, 10) > Date.now() + FUTURE_MS) this.#after = BEGINNING
   }
 
   /** First what this reader has got before, or in a reply that was lost; then what another one left; then what is new. */
@@ -197,4 +215,10 @@ export class ChangeReader {
 /** The last one that a script can have written. */
 function lastOf(entries: readonly StreamEntry[]): string | undefined {
   return entries.findLast(({ id }) => isOfClock(id))?.id
+}
+
+function isBefore(id: string, other: string): boolean {
+  const [ms = 0n, n = 0n] = id.split('-').map(BigInt)
+  const [otherMs = 0n, otherN = 0n] = other.split('-').map(BigInt)
+  return ms < otherMs || (ms === otherMs && n < otherN)
 }

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from '../../errors.js'
 import { integer, nonEmptyString, onlyKnown } from '../../options.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore } from '../../store/reliable-change-store.js'
-import { positive } from '../add-options.js'
+import { durationMs, type Duration } from '../../duration.js'
 import { batchOf, isOfClock } from './change-batch.js'
 import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change.js'
 import { ChangeReader, type ReaderParams } from './change-reader.js'
@@ -27,7 +27,7 @@ export interface ChangesOptions {
    * When a reader of the group has not acknowledged an entry so many milliseconds after it was fetched, in a page of up to 100, another one gets
    * it. At least 1; default 60,000.
    */
-  readonly claimAfter?: number | undefined
+  readonly claimAfter?: Duration | undefined
   /** Ends the iteration with its reason. */
   readonly signal?: AbortSignal | undefined
 }
@@ -149,7 +149,7 @@ export function howToRead(options: ChangesOptions): Pick<ReaderParams, 'start' |
   return {
     start: assertStart(from),
     reader: group === undefined ? undefined : names(group),
-    claimAfterMs: positive('claimAfter', claimAfter),
+    claimAfterMs: durationMs('claimAfter', claimAfter, 1),
   }
 }
 

@@ -10,7 +10,8 @@ import { assertFewJsonElements } from '../../codecs/json-bounds.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../../options.js'
 import { PRIORITIES } from '../../keys.js'
 import { mostRepeatBytes } from '../../store/reliable-store.js'
-import { MAX_DELIVERIES, positive } from '../add-options.js'
+import { MAX_DELIVERIES } from '../add-options.js'
+import { durationMs, type Duration } from '../../duration.js'
 import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Headers } from '../record.js'
 import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
 
@@ -26,11 +27,12 @@ export interface ScheduleOptions extends RepeatTimes {
   readonly missed?: MissedTicks | undefined
   /** For the worker's handler of that name. */
   readonly task?: string | undefined
+  /** Of each message. At most 64 KiB together. */
   readonly headers?: Headers | undefined
   /** 0 to 9, the highest first. Default 0. */
   readonly priority?: number | undefined
   /** A message that no consumer has handled so many milliseconds after its tick is removed. At least 1. */
-  readonly timeToLive?: number | undefined
+  readonly timeToLive?: Duration | undefined
   /** How often each message is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
 }
@@ -97,7 +99,7 @@ export function definitionOf(options: ScheduleOptions, payload: Buffer): RepeatD
     missed: oneOf('missed', missed, ['one', 'all', 'none']),
     priority: integer('priority', priority, 0, PRIORITIES - 1),
     ...(Object.keys(headers).length > 0 && { headers }),
-    ...(timeToLive !== undefined && { timeToLive: positive('timeToLive', timeToLive) }),
+    ...(timeToLive !== undefined && { timeToLive: durationMs('timeToLive', timeToLive, 1) }),
     ...(deliveryLimit !== undefined && { deliveryLimit: integer('deliveryLimit', deliveryLimit, 1, MAX_DELIVERIES) }),
     payload: payload.toString('base64'),
   }

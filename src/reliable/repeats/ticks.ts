@@ -1,13 +1,14 @@
-import { createRequire } from 'node:module'
 import type { Cron } from 'croner'
-import { InvalidArgumentError, UnsupportedOperationError, toError, inWords } from '../../errors.js'
-import { integer, nonEmptyString } from '../../options.js'
+import { InvalidArgumentError, toError, inWords } from '../../errors.js'
+import { optional } from '../../optional.js'
+import { nonEmptyString } from '../../options.js'
+import { durationMs, type Duration } from '../../duration.js'
 import { quoted } from '../../text.js'
 
 /** When something is repeated. One of `every` and `cron`. */
 export interface RepeatTimes {
   /** A tick each so many milliseconds, counted from `startAt`, or from 1970-01-01T00:00Z. 1 to 31,622,400,000 (366 days). */
-  readonly every?: number | undefined
+  readonly every?: Duration | undefined
   /**
    * Five fields (minute, hour, day of the month, month, day of the week), or six with the seconds before them; `@daily` and the
    * like too. Needs the package `croner`.
@@ -47,7 +48,7 @@ export function tickRuleOf({ every, cron, timeZone, startAt, endAt }: RepeatTime
     throw new InvalidArgumentError('timeZone', 'none without cron', timeZone)
   }
   const rule: TickRule = {
-    ...(every !== undefined && { every: integer('every', every, 1, MAX_EVERY_MS) }),
+    ...(every !== undefined && { every: durationMs('every', every, 1, MAX_EVERY_MS) }),
     ...(cron !== undefined && { cron: shortText('cron', cron, MAX_CRON_CHARS) }),
     ...(cron !== undefined && { timeZone: shortText('timeZone', timeZone ?? 'UTC', MAX_TIME_ZONE_CHARS) }),
     ...(startAt !== undefined && { startAt: dateMs('startAt', startAt) }),
@@ -104,9 +105,5 @@ function dateMs(what: string, date: unknown): number {
 
 /** `croner` is optional: only cron expressions need it. */
 function library(): { readonly Cron: typeof Cron } {
-  try {
-    return createRequire(import.meta.url)('croner') as { readonly Cron: typeof Cron }
-  } catch (cause) {
-    throw new UnsupportedOperationError('cron expressions need the package "croner": npm install croner', { cause })
-  }
+  return optional('croner', 'a cron expression') as { readonly Cron: typeof Cron }
 }

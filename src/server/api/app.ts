@@ -1,5 +1,5 @@
 import swagger from '@fastify/swagger'
-import { TypeBoxValidatorCompiler, type TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { LogController, type FastifyInstance, type FastifyReply } from 'fastify'
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -10,19 +10,29 @@ import type { EndpointGate } from '../delivery/endpoint-gate.js'
 import type { Endpoints } from '../delivery/endpoints.js'
 import type { Topics } from '../topics/topics.js'
 import type { ApiKeys } from './api-keys.js'
+import type { AuditLog } from './audit-log.js'
 import { authorize } from './authorize.js'
 import { assertUncompressed, readOnlyJson } from './content.js'
 import { Waits, type App, type Context } from './context.js'
+import { described } from './described.js'
+import { loggerOf } from './logger.js'
 import type { Metrics } from './metrics.js'
+import { Paths } from './paths.js'
 import { BadRequest, problem, problemOf, PROBLEMS, type ProblemCode } from './problem.js'
 import { RateLimit } from './rate-limit.js'
+import { auditRoutes } from './routes/audit.js'
 import { consumeRoutes } from './routes/consume.js'
 import { endpointRoutes } from './routes/endpoints.js'
 import { eventRoutes } from './routes/events.js'
+import { fanOutRoutes } from './routes/fan-out.js'
+import { legacyRoutes } from './routes/legacy.js'
 import { messageRoutes } from './routes/messages.js'
 import { operationRoutes } from './routes/operations.js'
+import { restoreRoutes } from './routes/restores.js'
 import { topicRoutes } from './routes/topics.js'
+import type { Restores } from './restores.js'
 import { BatchInput, ProblemOutput } from './schemas.js'
+import { validatorCompiler } from './validator.js'
 
 export interface AppParts {
   readonly settings: ServerSettings
@@ -31,7 +41,9 @@ export interface AppParts {
   readonly dispatcher: Dispatcher
   readonly gate: EndpointGate
   readonly deliveryLog: DeliveryLog
+  readonly audit: AuditLog
   readonly metrics: Metrics
+  readonly restores: Restores
   readonly keys: ApiKeys
   readonly version: string
 }
@@ -53,13 +65,10 @@ const BATCH_PATH = '/v1/topics/:topic/messages/batch'
 
 /** The HTTP API on the topics: routes with their schemas, and what all of them share. */
 export async function createApp(parts: AppParts): Promise<Api> {
-  const { settings, topics, keys, metrics, endpoints, dispatcher, gate, deliveryLog } = parts
+  const { settings, topics, keys, metrics, endpoints, dispatcher, gate, deliveryLog, restores } = parts
   const waits = new Waits()
   const app = fastify({
-    logger:
-      settings.logLevel === 'silent'
-        ? false
-        : { level: settings.logLevel, redact: ['req.headers.authorization', 'req.headers["x-api-key"]'] },
+    logger: settings.logLevel === 'silent' ? false : loggerOf(settings.logLevel),
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     // what is under way on kept connections while the service stops gets its answer
@@ -84,14 +93,15 @@ export async function createApp(parts: AppParts): Promise<Api> {
     clientErrorHandler: answerUnreadable,
   }).withTypeProvider<TypeBoxTypeProvider>()
   app.server.maxConnections = settings.maxConnections
-  app.setValidatorCompiler(TypeBoxValidatorCompiler as never)
+  app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(() => JSON.stringify)
   readOnlyJson(app)
 
+  const paths = new Paths(app)
   app.decorateRequest('apiKey')
   app.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id)
-    if (request.is404) throw new BadRequest('not-found', 'see /openapi.json') // before a body is read
+    if (request.is404) throw notThere(paths.methodsOf(request.url), reply) // before a body is read
     void reply.header('X-Content-Type-Options', 'nosniff')
     void reply.header('Cache-Control', 'no-store')
     if (waits.isStopping) void reply.header('Connection', 'close')
@@ -99,7 +109,8 @@ export async function createApp(parts: AppParts): Promise<Api> {
   })
   app.addHook('onRequest', authorize(keys, new RateLimit(settings.rateLimit)))
   app.addHook('preValidation', async (request) => {
-    if (request.routeOptions.config.bodyIsOptional) request.body ??= {}
+    // null is a body, and a wrong one
+    if (request.routeOptions.config.bodyIsOptional && request.body === undefined) request.body = {}
   })
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'none'
@@ -131,15 +142,19 @@ export async function createApp(parts: AppParts): Promise<Api> {
   })
 
   await describe(app, parts.version)
-  const context: Context = { topics, settings, metrics, waits, endpoints, dispatcher, gate, deliveryLog }
+  const context: Context = { topics, settings, metrics, waits, endpoints, dispatcher, gate, deliveryLog, restores }
   await app.register(async (scope) => {
     const routes = scope as App
+    auditRoutes(routes, parts.audit) // before the others: its hook is for all of them
     topicRoutes(routes, context)
     messageRoutes(routes, context)
+    fanOutRoutes(routes, context)
     consumeRoutes(routes, context)
     eventRoutes(routes, context)
     endpointRoutes(routes, context)
+    restoreRoutes(routes, context)
     operationRoutes(routes, context)
+    if (settings.legacyRoutes) legacyRoutes(routes, context)
   })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
   return {
@@ -150,8 +165,24 @@ export async function createApp(parts: AppParts): Promise<Api> {
   }
 }
 
+interface Operation {
+  readonly operationId?: string
+  readonly requestBody?: { required: boolean }
+}
+
+function withForms<T extends { readonly body?: unknown }>(schema: T): T {
+  return schema?.body === undefined ? schema : { ...schema, body: described(schema.body) }
+}
+
+function notThere(methods: readonly string[], reply: { header(name: string, value: string): unknown }): BadRequest {
+  if (methods.length === 0) return new BadRequest('not-found', 'see /openapi.json')
+  void reply.header('Allow', methods.join(', '))
+  return new BadRequest('method-not-allowed', `the path has ${methods.join(', ')}`)
+}
+
 /** OpenAPI 3.1 of the routes; each can answer with a problem. */
 async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, version: string): Promise<void> {
+  const withoutBody = new Set<unknown>()
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -161,12 +192,20 @@ async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, vers
     },
     // a batch is checked message by message, so the route itself has no schema of its body
     transform: ({ schema, url }) => ({
-      schema: url === BATCH_PATH ? { ...schema, body: BatchInput } : schema,
+      schema: url === BATCH_PATH ? { ...schema, body: BatchInput } : withForms(schema),
       url,
     }),
+    transformObject: (document) => {
+      const { paths = {} } = 'openapiObject' in document ? document.openapiObject : {}
+      const operations = Object.values(paths).flatMap((path) => Object.values(path ?? {}) as Operation[])
+      for (const { operationId, requestBody } of operations)
+        if (withoutBody.has(operationId) && requestBody !== undefined) requestBody.required = false
+      return 'openapiObject' in document ? document.openapiObject : document.swaggerObject
+    },
   })
   app.addHook('onRoute', (route) => {
     if (route.schema === undefined || route.schema.hide === true) return
+    if (route.config?.bodyIsOptional) withoutBody.add(route.schema.operationId)
     const responses = (route.schema.response ?? {}) as Record<string, unknown>
     const problems = { description: 'A problem', content: { [PROBLEM]: { schema: ProblemOutput } } }
     route.schema.response = { ...responses, '4xx': problems, '5xx': problems }

@@ -12,6 +12,13 @@ export class Lines {
 }
 
 const NEWLINE = 0x0a
+/** Room for what a message has beside its body, and for its JSON. */
+const BESIDE_BODY = 262_144
+
+/** Of a request with one message, whose body can be base64. */
+export function requestLimit({ maxMessageBytes }: { readonly maxMessageBytes: number }): number {
+  return Math.ceil((maxMessageBytes * 4) / 3) + BESIDE_BODY
+}
 
 /** The service reads JSON and nothing else; compressed bodies are refused, so that none is larger than it looks. */
 export function readOnlyJson(app: FastifyInstance): void {

@@ -13,6 +13,7 @@ import type { EndpointGate } from '../delivery/endpoint-gate.js'
 import type { Endpoints } from '../delivery/endpoints.js'
 import type { Topics } from '../topics/topics.js'
 import type { Metrics } from './metrics.js'
+import type { Restores } from './restores.js'
 
 /** What routes need. */
 export interface Context {
@@ -23,6 +24,7 @@ export interface Context {
   readonly deliveryLog: DeliveryLog
   readonly settings: ServerSettings
   readonly metrics: Metrics
+  readonly restores: Restores
   /** Waits that end when the service stops. */
   readonly waits: Waits
 }

@@ -1,6 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Topics } from '../topics/topics.js'
 
+const LATENESS_SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60, 600]
+
 /** Of so many topics the sizes are measured; more would make each scrape expensive. */
 const MOST_TOPICS = 100
 const STATES = ['visible', 'delayed', 'inFlight', 'dead'] as const
@@ -34,7 +36,7 @@ export class Metrics {
   readonly lateness = new Histogram({
     name: 'redelayed_lateness_seconds',
     help: 'From the due time of the first message of a receive until it was handed out; grows with a backlog.',
-    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60, 600],
+    buckets: LATENESS_SECONDS,
     registers: [this.registry],
   })
   readonly leases = new Counter({
@@ -58,7 +60,7 @@ export class Metrics {
   readonly webhookLateness = new Histogram({
     name: 'redelayed_webhook_lateness_seconds',
     help: 'From the due time of a message until an instance took it for its endpoint; grows with a backlog.',
-    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60, 600],
+    buckets: LATENESS_SECONDS,
     registers: [this.registry],
   })
   readonly waiting = new Gauge({

@@ -1,22 +1,24 @@
 import { Type, type TSchema } from 'typebox'
-import { TOPIC_NAME } from '../topics/topic-name.js'
+import { TOPIC_NAME, TOPIC_PATTERN } from '../topics/topic-name.js'
 
 const closed = { additionalProperties: false } as const
 const DAY_MS = 86_400_000
 /** Some 27,000 years; sums of it and a time stay exact. */
 const MAX_MS = 10_000_000 * DAY_MS
 
+const UUID = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 export const ENDPOINT_ID = '^ep_[A-Za-z0-9_-]{16}$'
 
 const Ms = (description: string, minimum = 0) =>
   Type.Integer({ minimum, maximum: MAX_MS, description: `${description}, in milliseconds` })
 const Time = (description: string) => Type.Number({ description: `${description}, epoch milliseconds` })
+export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')]))
 const OrNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 export const TopicParams = Type.Object({ topic: Type.String({ pattern: TOPIC_NAME }) })
 export const MessageParams = Type.Object({
   topic: Type.String({ pattern: TOPIC_NAME }),
-  id: Type.String({ minLength: 1, maxLength: 600 }),
+  id: Type.String({ minLength: 1, maxLength: 576 }),
 })
 
 const settings = {
@@ -116,11 +118,38 @@ export const MessageInput = Type.Object(
 
 export const MessageChange = Type.Object({ ...when, body: content.body }, { ...closed, minProperties: 1 })
 
+const Outcome = Type.Enum(['added', 'replaced', 'postponed', 'kept', 'journalled'])
+
 export const PushedOutput = Type.Object({
   id: Type.String(),
-  outcome: Type.Enum(['added', 'replaced', 'postponed', 'kept', 'journalled']),
+  outcome: Outcome,
   dueAt: Type.Optional(Time('When it is due; not of a message that was kept')),
 })
+
+export const PushHeaders = Type.Object({
+  'idempotency-key': Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+})
+
+export const FanOutInput = Type.Object(
+  {
+    topics: Type.Optional(
+      Type.Array(Type.String({ pattern: TOPIC_NAME }), {
+        minItems: 1,
+        maxItems: 1_000,
+        uniqueItems: true,
+        description: 'The topics, which are made like those of a single push',
+      }),
+    ),
+    pattern: Type.Optional(
+      Type.String({
+        pattern: TOPIC_PATTERN,
+        description: 'In the place of topics: all topics of the key whose names fit; * stands for any characters',
+      }),
+    ),
+    ...MessageInput.properties,
+  },
+  { ...closed, oneOf: [{ required: ['topics'] }, { required: ['pattern'] }] },
+)
 
 export const ProblemOutput = Type.Object(
   {
@@ -134,6 +163,20 @@ export const ProblemOutput = Type.Object(
   },
   { description: 'RFC 9457' },
 )
+
+export const FanOutOutput = Type.Object({
+  id: Type.String(),
+  results: Type.Array(
+    Type.Object({
+      topic: Type.String(),
+      outcome: Type.Optional(Outcome),
+      dueAt: Type.Optional(Time('When it is due in this topic')),
+      problem: Type.Optional(ProblemOutput),
+    }),
+    { description: 'Of each topic: outcome, or problem' },
+  ),
+  failed: Type.Integer({ description: 'How many topics have refused it' }),
+})
 
 /** For the description only: each message is checked by itself. */
 export const BatchInput = Type.Union([
@@ -193,6 +236,53 @@ export const MessagesQuery = Type.Object({
   state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight'])),
 })
 
+/** The fields of the other delay service whose words the legacy routes have. */
+export const LegacyPush = Type.Object(
+  {
+    topic: Type.String({ pattern: TOPIC_NAME }),
+    id: MessageInput.properties.id,
+    bizKey: MessageInput.properties.bizKey,
+    delay: when.delay,
+    priority: when.priority,
+    ttl: Type.Optional(Ms('It is removed when no consumer handled it so long after it was due', 1)),
+    body: content.body,
+  },
+  closed,
+)
+const LegacyTopic = Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' }))
+export const LegacyDelete = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 576 }),
+  topic: LegacyTopic,
+  force: Flag,
+})
+export const LegacyDeleted = Type.Object({
+  id: Type.String(),
+  topics: Type.Array(Type.String(), { description: 'Where it was' }),
+  inFlight: Type.Optional(Type.Array(Type.String(), { description: 'Where a consumer has it, so that it stays' })),
+})
+export const LegacyRestore = Type.Object({
+  topic: LegacyTopic,
+  expire: Flag,
+})
+export const LegacyRestored = Type.Object({
+  checked: Type.Integer({
+    description: 'Messages that the journal knows as open, or expired where these were asked for',
+  }),
+  restored: Type.Integer({ description: 'Of them, those that Redis lacked' }),
+})
+export const LegacyGet = Type.Object({
+  wait: Type.Optional(Ms('How long to wait; default 30,000')),
+  ack: Type.Optional(Type.Enum(['auto'], { description: 'The message is acknowledged before it is answered' })),
+})
+export const LegacyMessage = Type.Object({
+  id: Type.String(),
+  topic: Type.String(),
+  attempt: Type.Integer(),
+  priority: Type.Integer(),
+  dueAt: Time('When it was due'),
+  ...shown,
+})
+
 export const ReceiveInput = Type.Object(
   {
     max: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: 'At most so many; default 1' })),
@@ -248,17 +338,21 @@ export const PurgeOutput = Type.Object({ purged: Type.Integer({ description: 'Ab
 export const RedriveInput = Type.Object(
   {
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'The oldest so many; default 100' })),
-    ids: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 600 }), { minItems: 1, maxItems: 500 })),
+    ids: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 576 }), { minItems: 1, maxItems: 500 })),
   },
   closed,
 )
 export const RedriveOutput = Type.Object({ redriven: Type.Integer() })
-export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')]))
 
 export const EndpointParams = Type.Object({ endpoint: Type.String({ pattern: ENDPOINT_ID }) })
 
 const endpoint = {
-  url: Type.String({ minLength: 1, maxLength: 2_048, description: 'http or https, to a host of the internet' }),
+  url: Type.String({
+    minLength: 1,
+    maxLength: 2_048,
+    pattern: "^https?://[A-Za-z0-9._~:/?#[\\]@!$&'()*+,;=%-]+$",
+    description: 'http or https, to a host of the internet; other characters than those of RFC 3986 are encoded',
+  }),
   description: Type.String({ maxLength: 500 }),
   perSecond: Type.Number({
     minimum: 0,
@@ -352,3 +446,57 @@ export const DeliveryPage = Type.Object({
   ),
   cursor: Type.Optional(Type.String()),
 })
+export const AuditPage = Type.Object({
+  entries: Type.Array(
+    Type.Object({
+      at: Time('When'),
+      key: Type.String({ description: 'The id of the API key' }),
+      method: Type.String(),
+      path: Type.String(),
+      status: Type.Integer({ description: '5xx: it may have been done' }),
+      requestId: Type.String(),
+    }),
+  ),
+  cursor: Type.Optional(Type.String()),
+})
+
+export const RestoreParams = Type.Object({ restore: Type.String({ pattern: UUID }) })
+export const RestoreInput = Type.Object(
+  {
+    topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
+    id: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 576, description: 'Of one message; default: all that are not final' }),
+    ),
+    expired: Type.Optional(
+      Type.Boolean({ description: 'Also messages that expired; they expire no more. Default false' }),
+    ),
+    dryRun: Type.Optional(
+      Type.Boolean({ description: 'Says what would be put back, and changes nothing. Default false' }),
+    ),
+  },
+  closed,
+)
+export const RestoreOutput = Type.Object({
+  id: Type.String({ description: 'Of the restore' }),
+  state: Type.Enum(['running', 'done', 'failed', 'interrupted'], {
+    description: 'interrupted: its instance ended; the same request again goes on',
+  }),
+  topic: OrNull(Type.String({ description: 'null: all topics of the key' })),
+  messageId: OrNull(Type.String({ description: 'null: all messages' })),
+  expired: Type.Boolean(),
+  dryRun: Type.Boolean(),
+  key: Type.String({ description: 'The id of the API key' }),
+  startedAt: Time('When it began'),
+  updatedAt: Time('When these counts were taken'),
+  topics: Type.Integer({ description: 'How many topics are looked at' }),
+  topicsDone: Type.Integer(),
+  total: OrNull(Type.Integer({ description: 'About so many messages are to be checked; null: not counted yet' })),
+  checked: Type.Integer({
+    description: 'Messages that the journal knows as open, or expired where these were asked for',
+  }),
+  restored: Type.Integer({ description: 'Of them, those that Redis lacked' }),
+  perSecond: Type.Integer({ description: 'Messages checked a second' }),
+  msLeft: OrNull(Type.Integer({ description: 'Until the end at this rate; null: not known, or it has ended' })),
+  problem: OrNull(ProblemOutput),
+})
+export const RestoreList = Type.Object({ restores: Type.Array(RestoreOutput) })

@@ -131,7 +131,7 @@ const SIZES = new Map([
   ['gb', 1_073_741_824],
 ])
 
-/** In milliseconds: `1500`, `1500ms`, `30s`, `5m`, `2h`, `7d`. */
+/** In milliseconds, which must be whole: `1500`, `1500ms`, `1.5s`, `5m`, `2h`, `7d`; with a unit as the library's `Duration`. */
 export function duration(about: string, initial: number, least: number, most: number): Setting<number> {
   return setting(about, '<30s>', initial, {}, (given) => within(scaled(given, UNITS), least, most, (ms) => `${ms} ms`))
 }
@@ -144,13 +144,13 @@ export function size(about: string, initial: number, least: number, most: number
 }
 
 function scaled(given: string, units: ReadonlyMap<string, number>): number {
-  const [, digits = '', unit = ''] = /^(\d{1,15})([a-z]*)$/i.exec(given) ?? []
+  const [, digits = '', unit = ''] = /^(\d{1,15}(?:\.\d{1,6})?)([a-z]*)$/i.exec(given) ?? []
   const factor = unit === '' ? 1 : (units.get(unit.toLowerCase()) ?? NaN)
-  return digits === '' ? NaN : Number(digits) * factor
+  return digits === '' ? NaN : Math.round(Number(digits) * factor * 1e4) / 1e4
 }
 
 function within(value: number, least: number, most: number, show: (value: number) => string): number {
-  if (value >= least && value <= most) return value
+  if (Number.isInteger(value) && value >= least && value <= most) return value
   throw new Mistake(`expected ${show(least)} to ${show(most)}`)
 }
 

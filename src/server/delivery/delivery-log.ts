@@ -1,4 +1,5 @@
 import type { Answer } from './sender.js'
+import { StreamLog, type LogCommands, type LogPage } from './stream-log.js'
 
 /** What is kept of one webhook that was sent. */
 export interface LoggedDelivery {
@@ -17,61 +18,45 @@ export interface LoggedDelivery {
   readonly answer: string
 }
 
-/** The commands of an ioredis client that the log sends. */
-export interface LogCommands {
-  xadd(...args: [key: string, ...rest: (string | number)[]]): Promise<unknown>
-  pexpire(key: string, ms: number): Promise<unknown>
-  xrevrange(...args: [key: string, from: string, to: string, word: 'COUNT', count: number]): Promise<unknown>
-  del(key: string): Promise<unknown>
-}
-
 /** The last so many of each endpoint, for so long. */
-const KEPT = 500
-const KEPT_MS = 7 * 86_400_000
+const BOUNDS = { count: 500, ms: 7 * 86_400_000 }
+const ANSWER_BYTES = 4_096
 
-/** The last webhooks of each endpoint with their answers, in a stream for each. */
+/** The last webhooks of each endpoint with their answers. */
 export class DeliveryLog {
-  readonly #redis: LogCommands
+  readonly #log: StreamLog<LoggedDelivery>
 
   constructor(redis: LogCommands) {
-    this.#redis = redis
+    this.#log = new StreamLog(redis, BOUNDS)
   }
 
-  async add(endpoint: string, delivery: LoggedDelivery): Promise<void> {
-    const key = keyOf(endpoint)
-    await Promise.all([
-      this.#redis.xadd(key, 'MAXLEN', '~', KEPT, '*', 'd', JSON.stringify(delivery)),
-      this.#redis.pexpire(key, KEPT_MS),
-    ])
+  add(endpoint: string, delivery: LoggedDelivery): Promise<void> {
+    return this.#log.add(keyOf(endpoint), delivery)
   }
 
   /** The newest first, before a place in the log. */
-  async list(
-    endpoint: string,
-    count: number,
-    before?: string,
-  ): Promise<{ readonly deliveries: LoggedDelivery[]; readonly next: string | undefined }> {
-    const from = before === undefined ? '+' : `(${before}`
-    const entries = (await this.#redis.xrevrange(keyOf(endpoint), from, '-', 'COUNT', count + 1)) as [
-      string,
-      string[],
-    ][]
-    const page = entries.slice(0, count)
-    return {
-      deliveries: page.map(([, fields]) => JSON.parse(fields[1] ?? '{}') as LoggedDelivery),
-      next: entries.length > count ? page.at(-1)?.[0] : undefined,
-    }
+  list(endpoint: string, count: number, before?: string): Promise<LogPage<LoggedDelivery>> {
+    return this.#log.list(keyOf(endpoint), count, before)
   }
 
-  async forget(endpoint: string): Promise<void> {
-    await this.#redis.del(keyOf(endpoint))
+  forget(endpoint: string): Promise<void> {
+    return this.#log.forget(keyOf(endpoint))
   }
 }
 
 export function loggedAnswer(answer: Answer): Pick<LoggedDelivery, 'status' | 'error' | 'tookMs' | 'answer'> {
   return answer.is === 'answer'
-    ? { status: answer.status, error: null, tookMs: answer.tookMs, answer: answer.body.toString() }
+    ? { status: answer.status, error: null, tookMs: answer.tookMs, answer: shownText(answer.body) }
     : { status: null, error: answer.reason, tookMs: answer.tookMs, answer: '' }
+}
+
+/** So that an entry has at most about twice these bytes: what is no text would be six times as long in JSON. */
+function shownText(body: Buffer): string {
+  // eslint-disable-next-line no-control-regex -- these are what JSON makes long
+  const text = body.toString().replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g, '?')
+  const bytes = Buffer.from(text)
+  // half a character at the end is left out
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, ANSWER_BYTES), { stream: true })
 }
 
 function keyOf(endpoint: string): string {

@@ -1,4 +1,5 @@
-import { withLimit } from '../pause.js'
+import { late, within } from '../pause.js'
+import { traceOf } from '../topics/trace.js'
 import type { Endpoint } from './endpoint.js'
 import type { EndpointGate } from './endpoint-gate.js'
 import type { Answer, Sender } from './sender.js'
@@ -9,7 +10,7 @@ import { verdictOn } from './verdict.js'
 const GATE_MS = 2_000
 /** So long a message waits for a gate that did not answer. */
 const CLOSED_MS = 2_000
-const GONE_MS = 60_000
+const GONE_MS = 10_000
 
 /** A message on its way to an endpoint. */
 export interface Webhook {
@@ -63,7 +64,7 @@ export class Delivery {
   /** Without an answer of the gate nothing is sent, and that is no attempt. */
   async #enter({ id, perSecond }: Endpoint): Promise<number> {
     try {
-      return await withLimit(GATE_MS, this.#gate.enter(id, perSecond), 'Redis did not let a webhook pass in time')
+      return await within(GATE_MS, this.#gate.enter(id, perSecond), late('Redis did not let a webhook pass in time'))
     } catch (error) {
       this.#onError(error)
       return CLOSED_MS
@@ -74,7 +75,7 @@ export class Delivery {
   async #leave({ id }: Endpoint, isDelivered: boolean, pauseMs: number): Promise<number> {
     try {
       const left = this.#gate.leave(id, isDelivered, pauseMs)
-      return (await withLimit(GATE_MS, left, 'Redis did not note the end of a webhook in time')).failingMs
+      return (await within(GATE_MS, left, late('Redis did not record the end of a webhook in time'))).failingMs
     } catch (error) {
       this.#onError(error)
       return 0
@@ -85,6 +86,7 @@ export class Delivery {
   send(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Answer> {
     const headers = {
       ...forwarded(webhook.headers),
+      ...traceOf(webhook.headers),
       'content-type': webhook.contentType,
       'user-agent': 'redelayed-server',
       'redelayed-attempt': String(webhook.attempt),

@@ -6,6 +6,7 @@ import { RecordStore } from '../topics/record-store.js'
 import { RESERVED } from '../topics/topic-name.js'
 import type { EgressPolicy } from './egress-policy.js'
 import type { DisabledReason, EndpointRecord } from './endpoint-record.js'
+import type { Exclusive } from './exclusive.js'
 import { newSecret, readSecret, type WebhookSecret } from './webhook-secret.js'
 
 export interface NewEndpoint {
@@ -22,15 +23,20 @@ export type EndpointChange = Partial<
   Pick<EndpointRecord, 'url' | 'description' | 'perSecond' | 'concurrency' | 'timeout'>
 > & { readonly enabled?: boolean | undefined }
 
+/** So many secrets of an endpoint sign at the same time. */
+const MOST_SECRETS = 5
+
 /** The endpoints of all instances: made, changed, disabled. */
 export class Endpoints {
   readonly #records: RecordStore<EndpointRecord>
   readonly #policy: EgressPolicy
+  readonly #exclusive: Exclusive
   readonly #most: number
 
-  constructor(client: RedelayedClient, policy: EgressPolicy, most: number) {
+  constructor(client: RedelayedClient, policy: EgressPolicy, exclusive: Exclusive, most: number) {
     this.#records = new RecordStore<EndpointRecord>(client, `${RESERVED}endpoints`)
     this.#policy = policy
+    this.#exclusive = exclusive
     this.#most = most
   }
 
@@ -68,26 +74,33 @@ export class Endpoints {
 
   async update(id: string, { enabled, ...change }: EndpointChange): Promise<EndpointRecord> {
     if (change.url !== undefined) this.#policy.readUrl(change.url)
-    const before = await this.get(id)
-    const disabled = enabled === undefined ? before.disabled : enabled ? null : await this.#disabled('operator')
-    return this.#replace(id, { ...before, ...change, disabled })
+    const disabled = enabled === false ? await this.#disabled('operator') : null
+    return this.#change(id, (before) => ({
+      ...{ ...before, ...change },
+      disabled: enabled === undefined ? before.disabled : disabled,
+    }))
   }
 
-  /** The old secret signs too, for so long. */
+  /** The secrets before it sign too: the last one for so long, those before it for as long as was promised for them; with 0 none of them. */
   async rotate(id: string, secret: string, keepMs: number): Promise<EndpointRecord> {
     readSecret(secret)
-    const before = await this.get(id)
     const now = await this.#records.now()
-    const [current] = before.secrets
-    const old = current === undefined || keepMs === 0 ? [] : [{ text: current.text, until: now + keepMs }]
-    return this.#replace(id, { ...before, secrets: [{ text: secret, until: null }, ...old] })
+    return this.#change(id, (before) => {
+      const kept = before.secrets.map(({ text, until }) => ({ text, until: until ?? now + keepMs }))
+      const old = keepMs === 0 ? [] : kept.filter(({ until }) => until > now).slice(0, MOST_SECRETS - 1)
+      return { ...before, secrets: [{ text: secret, until: null }, ...old] }
+    })
   }
 
   /** False where it is disabled already, or not there. */
   async disable(id: string, reason: DisabledReason): Promise<boolean> {
-    const before = await this.#records.get(id)
-    if (before === null || before.disabled !== null) return false
-    return this.#records.replace(id, { ...before, disabled: await this.#disabled(reason) })
+    const disabled = await this.#disabled(reason)
+    return this.#exclusive.run(id, async (assertFresh) => {
+      const before = await this.#records.get(id)
+      if (before === null || before.disabled !== null) return false
+      assertFresh()
+      return this.#records.replace(id, { ...before, disabled })
+    })
   }
 
   async remove(id: string): Promise<void> {
@@ -99,8 +112,14 @@ export class Endpoints {
     return { reason, at: await this.#records.now() }
   }
 
-  async #replace(id: string, record: EndpointRecord): Promise<EndpointRecord> {
-    if (await this.#records.replace(id, record)) return record
-    throw new TopicError('ERR_ENDPOINT_NOT_FOUND', `there is no endpoint ${JSON.stringify(id)}`)
+  /** Reads and writes it alone, of all instances. */
+  async #change(id: string, change: (before: EndpointRecord) => EndpointRecord): Promise<EndpointRecord> {
+    await this.get(id) // what is not there needs no lock
+    return this.#exclusive.run(id, async (assertFresh) => {
+      const record = change(await this.get(id))
+      assertFresh()
+      if (await this.#records.replace(id, record)) return record
+      throw new TopicError('ERR_ENDPOINT_NOT_FOUND', `there is no endpoint ${JSON.stringify(id)}`)
+    })
   }
 }

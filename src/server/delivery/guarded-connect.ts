@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { buildConnector } from 'undici'
-import { withLimit } from '../pause.js'
+import { late, within } from '../pause.js'
 import type { EgressPolicy } from './egress-policy.js'
 
 /** Every address of a name, as `dns.lookup` gives them. */
@@ -28,6 +28,9 @@ export function resolverLookup(resolver: Names = new Resolver({ timeout: 2_000, 
   }
 }
 
+/** So many addresses of a name are tried. */
+const MOST_ADDRESSES = 4
+
 /** A connection was not opened, because the policy does not allow the address. */
 export class EgressRefusedError extends Error {
   override readonly name = 'EgressRefusedError'
@@ -37,22 +40,32 @@ export class EgressRefusedError extends Error {
 /**
  * Opens the sockets of webhooks. All of them come by here, those to literal addresses too, for which no look-up function is ever called. A name
  * is resolved once, all its addresses are checked, and the socket goes to an address that was checked: a name that answers otherwise a moment
- * later changes nothing.
+ * later changes nothing. Where an address does not answer, the next ones are tried, and share the time.
  */
 export function guardedConnect(
   policy: EgressPolicy,
   { connectTimeoutMs, lookup = resolverLookup(), ca }: { connectTimeoutMs: number; lookup?: Lookup; ca?: string },
 ): buildConnector.connector {
-  const connect = buildConnector({ timeout: connectTimeoutMs, ...(ca !== undefined && { ca }) })
+  const connectors = Array.from({ length: MOST_ADDRESSES }, (_, others) =>
+    buildConnector({ timeout: Math.ceil(connectTimeoutMs / (others + 1)), ...(ca !== undefined && { ca }) }),
+  )
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     // a look-up has no limit of its own
-    const late = `the name of the endpoint was not resolved within ${connectTimeoutMs} ms`
-    withLimit(connectTimeoutMs, addressFor(host, policy, lookup), late).then(
-      (address) => {
+    const tooLate = late(`the name of the endpoint was not resolved within ${connectTimeoutMs} ms`)
+    within(connectTimeoutMs, addressesOf(host, policy, lookup), tooLate).then(
+      (addresses) => {
         // the certificate is to be of the name
         const servername = options.servername ?? (isIP(host) > 0 ? undefined : host)
-        connect({ ...options, hostname: address, ...(servername !== undefined && { servername }) }, callback)
+        const connect = connectors[addresses.length - 1] as buildConnector.connector
+        const tryFrom = (at: number): void => {
+          const to = { ...options, hostname: addresses[at] ?? '', ...(servername !== undefined && { servername }) }
+          connect(to, (...answer) => {
+            if (answer[0] === null || at + 1 === addresses.length) callback(...answer)
+            else tryFrom(at + 1)
+          })
+        }
+        tryFrom(0)
       },
       (error: unknown) => {
         callback(error instanceof Error ? error : new Error(String(error)), null)
@@ -61,12 +74,11 @@ export function guardedConnect(
   }
 }
 
-async function addressFor(host: string, policy: EgressPolicy, lookup: Lookup): Promise<string> {
+async function addressesOf(host: string, policy: EgressPolicy, lookup: Lookup): Promise<readonly string[]> {
   const addresses = isIP(host) > 0 ? [host] : await lookup(host)
-  const [first] = addresses
-  if (first === undefined) throw new EgressRefusedError('the name of the endpoint has no address')
+  if (addresses.length === 0) throw new EgressRefusedError('the name of the endpoint has no address')
   // a name with one address inside and one outside is an attempt to get inside
   if (!addresses.every((address) => policy.allows(address)))
     throw new EgressRefusedError('the endpoint has an address that is not public; the operator can allow its network')
-  return first
+  return addresses.slice(0, MOST_ADDRESSES)
 }

@@ -21,6 +21,8 @@ export interface PumpParts {
 const MARGIN_MS = 5_000
 /** A webhook that may go so soon waits with its lease. */
 const SHORT_HOLD_MS = 1_000
+/** After so long the gate is asked again: an operator may have enabled the endpoint, or given it another URL. */
+const MOST_HOLD_MS = 5_000
 const RETRY_MS = 1_000
 const REASON_CHARS = 500
 
@@ -98,9 +100,10 @@ export class Pump {
         onDelivered(message, delivered)
         return
       }
-      if (delivered.waitMs > 0) lane.hold(delivered.waitMs)
-      if (delivered.waitMs === 0 || delivered.waitMs > SHORT_HOLD_MS) return this.#giveBack(message, delivered.waitMs)
-      await pause(delivered.waitMs, this.#cut.signal)
+      const waitMs = Math.min(delivered.waitMs, MOST_HOLD_MS)
+      if (waitMs > 0) lane.hold(waitMs)
+      if (waitMs === 0 || waitMs > SHORT_HOLD_MS) return this.#giveBack(message, waitMs)
+      await pause(waitMs, this.#cut.signal)
     }
   }
 

@@ -1,9 +1,17 @@
 import { InvalidArgumentError, type AddItem } from 'redelayed'
 
-/** What the journal accepts: the options of `add` that can be stored. */
-export type AcceptItem<T> = Omit<AddItem<T>, 'deduplicate'>
+/** What the journal accepts: the options of `add` that can be stored. Durations are milliseconds. */
+export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
+  readonly delay?: number | undefined
+  readonly timeToLive?: number | undefined
+  /**
+   * Whoever adds an id again within so long means the same message: it is added once, also where it has been handled since. In `sync` mode that
+   * holds as long as SQL has the row.
+   */
+  readonly onceForMs?: number | undefined
+}
 
-const OPTIONS = ['payload', 'id', 'delay', 'date', 'priority', 'headers', 'timeToLive', 'deliveryLimit']
+const OPTIONS = ['payload', 'id', 'delay', 'date', 'priority', 'headers', 'timeToLive', 'deliveryLimit', 'onceForMs']
 const MOST_ID_BYTES = 512
 const MOST_HEADER_BYTES = 64 * 1024
 const MOST_DELIVERIES = 1_000_000
@@ -15,7 +23,7 @@ export function checkItem(item: AcceptItem<unknown>, at: number): void {
   for (const name of Object.keys(item)) {
     if (!OPTIONS.includes(name)) throw new InvalidArgumentError(what(name), `one of ${OPTIONS.join(', ')}`, name)
   }
-  const { id, delay, date, priority, headers, timeToLive, deliveryLimit } = item
+  const { id, delay, date, priority, headers, timeToLive, deliveryLimit, onceForMs } = item
   if (id !== undefined && !isId(id))
     throw new InvalidArgumentError(what('id'), `a text of 1 to ${MOST_ID_BYTES} bytes without lone surrogates`, id)
   if (date !== undefined && delay !== undefined)
@@ -25,6 +33,7 @@ export function checkItem(item: AcceptItem<unknown>, at: number): void {
   whole(what('delay'), delay, 0, Number.MAX_SAFE_INTEGER)
   whole(what('priority'), priority, 0, MOST_PRIORITY)
   whole(what('timeToLive'), timeToLive, 1, Number.MAX_SAFE_INTEGER)
+  whole(what('onceForMs'), onceForMs, 1, Number.MAX_SAFE_INTEGER)
   whole(what('deliveryLimit'), deliveryLimit, 1, MOST_DELIVERIES)
   if (headers !== undefined && !areHeaders(headers))
     throw new InvalidArgumentError(what('headers'), 'an object of texts of at most 64 KiB together', headers)

@@ -1,14 +1,16 @@
+import { isDeepStrictEqual } from 'node:util'
 import { AddManyError, ConnectionError, InvalidArgumentError, type RedelayedError } from 'redelayed'
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
 import { JournalError } from '../errors.js'
+import { within } from '../pause.js'
 import { checkItem, type AcceptItem } from './accept-item.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
 import { drawId } from './message-id.js'
 import { headerBytes, newRow, type Row, type Writers } from './rows.js'
-import { takeOver } from './take-over.js'
+import { takeOver, type TakenOver } from './take-over.js'
 
 /**
  * What became of an accepted message. `'kept'`: one of this id is there and stays; `'journalled'`: SQL has it, and Redis could not be reached:
@@ -26,9 +28,15 @@ interface Pending<T> {
   readonly item: AcceptItem<T>
   readonly row: Row
   readonly isDrawn: boolean
+  /** A row of its id is its own: another call has accepted the message, and whoever did that brings it to Redis. */
+  readonly isOnce: boolean
   /** After the commit: its row is there for it. Otherwise there was a row of a message that is not final. */
   isNew: boolean
+  /** The row that was there, where it is not new. */
+  before: KnownRow | undefined
 }
+
+type KnownRow = Pick<Row, 'state' | 'updated_at' | 'generation' | 'change_ms' | 'change_seq'>
 
 type Job = readonly Pending<unknown>[]
 
@@ -138,17 +146,24 @@ export class Accepter {
     return this.#database.transaction(async (sql) => {
       const known = await this.#known(sql, all)
       const rows = new Map<string, Row>()
+      const fresh: Row[] = []
       for (const each of all) {
         const key = `${toText(each.row.queue)}\0${toText(each.row.id)}`
-        each.isNew = !rows.has(key) && (known.get(key) ?? true)
-        if (each.isNew) rows.set(key, each.row)
+        each.before = known.get(key)
+        each.isNew = !rows.has(key) && isFree(each)
+        if (!each.isNew) continue
+        rows.set(key, each.row)
+        if (each.isOnce && each.before === undefined) fresh.push(each.row)
       }
-      await this.#writers.accepted.write(sql, [...rows.values()])
+      // where another instance inserts the same row now, the transaction fails, and is repeated with what it finds then
+      await this.#writers.fresh.write(sql, fresh)
+      const others = [...rows.values()].filter((row) => !fresh.includes(row))
+      await this.#writers.accepted.write(sql, others)
     })
   }
 
-  /** For each given id that has a row, whether a new message may take it. */
-  async #known(sql: SqlTransaction, all: Job): Promise<Map<string, boolean>> {
+  /** The rows of given ids. */
+  async #known(sql: SqlTransaction, all: Job): Promise<Map<string, KnownRow>> {
     const byQueue = new Map<string, Buffer[]>()
     for (const { row, isDrawn } of all) {
       if (isDrawn) continue
@@ -157,22 +172,36 @@ export class Accepter {
       if (ids === undefined) byQueue.set(queue, [Buffer.from(row.id)])
       else ids.push(Buffer.from(row.id))
     }
-    const known = new Map<string, boolean>()
+    const known = new Map<string, KnownRow>()
     for (const [queue, ids] of byQueue) {
       for (let from = 0; from < ids.length; from += IDS) {
         const query = sql
           .selectFrom('redelayed_messages')
-          .select(['id', 'state'])
+          .select(['id', 'state', 'updated_at', 'generation', 'change_ms', 'change_seq'])
           .where('queue', '=', toBytes(queue))
           .where('id', 'in', ids.slice(from, from + IDS))
         const rows = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
-        for (const { id, state } of rows) known.set(`${queue}\0${toText(id)}`, FINAL_STATES.includes(state))
+        for (const { id, ...row } of rows) known.set(`${queue}\0${toText(id)}`, row)
       }
     }
     return known
   }
 
+  /** What another call has accepted is not sent: it may be handled by now. */
   async #add<T>(
+    attached: AttachedQueue<T>,
+    pending: readonly Pending<T>[],
+    withinMs: number,
+  ): Promise<(Accepted | RedelayedError)[]> {
+    const sent = pending.filter(({ isOnce, isNew }) => isNew || !isOnce)
+    const results = sent.length === 0 ? [] : await this.#send(attached, sent, withinMs)
+    let at = 0
+    return pending.map((each) =>
+      each.isNew || !each.isOnce ? (results[at++] as Accepted | RedelayedError) : accepted(each, 'kept'),
+    )
+  }
+
+  async #send<T>(
     attached: AttachedQueue<T>,
     pending: readonly Pending<T>[],
     withinMs: number,
@@ -182,13 +211,13 @@ export class Accepter {
     )
     const results: (Accepted | RedelayedError)[] = []
     const refused: Row[] = []
-    const other: Pending<T>[] = []
+    const other = new Map<Pending<T>, number>()
     for (const [at, each] of pending.entries()) {
       const outcome = outcomes[at]
       if (outcome === 'added' || outcome === 'kept') {
         results.push(accepted(each, outcome))
         // Redis and the row are not of the same message
-        if (each.isNew ? outcome === 'kept' : outcome === 'added') other.push(each)
+        if (each.isNew ? outcome === 'kept' : outcome === 'added') other.set(each, at)
       } else if (each.isNew && outcome instanceof ConnectionError) {
         results.push(accepted(each, 'journalled'))
       } else {
@@ -197,7 +226,13 @@ export class Accepter {
       }
     }
     if (refused.length > 0) await this.#refuse(refused)
-    if (other.length > 0) await this.#follow(attached, other)
+    if (other.size > 0) {
+      const taken = await this.#follow(attached, [...other.keys()])
+      for (const [each, at] of other) {
+        const outcome = taken.get(each)
+        if (outcome !== undefined) results[at] = accepted(each, outcome)
+      }
+    }
     return results
   }
 
@@ -224,40 +259,74 @@ export class Accepter {
   }
 
   /**
-   * Rows become those of the messages that Redis has under their ids, by the change stream; what it does not say any more, Redis is asked. An
-   * error changes nothing of what became of the messages, and the stream keeps the changes until they are read.
+   * Rows become those of the messages that Redis has under their ids, by the change stream; what it does not say any more, Redis is asked. Resolves
+   * with what became of the messages. An error changes nothing of it, and the stream keeps the changes until they are read.
    */
-  async #follow<T>(attached: AttachedQueue<T>, pending: readonly Pending<T>[]): Promise<void> {
+  async #follow<T>(
+    attached: AttachedQueue<T>,
+    pending: readonly Pending<T>[],
+  ): Promise<ReadonlyMap<Pending<T>, TakenOver>> {
     const queue = attached as AttachedQueue
     try {
-      if ((await this.#drain.run(queue)).hasForgotten) await this.#acceptAgain(queue, pending)
-      const kept = pending.filter(({ isNew }) => isNew).map(({ row }) => row)
-      await takeOver(this.#database, this.#writers, queue, kept)
+      const unseen = await notThere(queue, pending)
+      await this.#drain.run(queue)
+      const lost = new Set(await this.#acceptAgain(queue, unseen))
+      const some = pending.filter(({ isNew, row }) => isNew || lost.has(row))
+      const parts = { database: this.#database, writers: this.#writers, drain: this.#drain, onBadRow: () => undefined }
+      const rows = some.map(({ row }) => row)
+      const taken = await takeOver(parts, queue, rows, { lost })
+      return new Map(some.map((each, at) => [each, outcomeOf(each, taken[at] ?? 'kept')]))
     } catch {
-      return
+      return new Map()
     }
   }
 
-  /** Redis had taken them under ids of messages that SQL knows, and lost them before SQL had read that. */
-  #acceptAgain({ key }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<void> {
-    const rows = pending.filter(({ isNew }) => !isNew).map(({ row }) => row)
+  /**
+   * Where Redis has taken a message under the id of one that is open in SQL, the change stream says so. If it does not, Redis has lost the message
+   * since, as by a failover: its row is written again, and resolved with.
+   */
+  #acceptAgain({ key }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<Row[]> {
+    if (pending.length === 0) return Promise.resolve([])
     return this.#database.transaction(async (sql) => {
-      const { generation } = await sql
-        .selectFrom('redelayed_positions')
-        .select('generation')
-        .where('queue', '=', key)
-        .executeTakeFirstOrThrow()
-      for (const row of rows) {
+      const lost: Row[] = []
+      for (const { row, before } of pending) {
         const query = sql
           .selectFrom('redelayed_messages')
-          .select('generation')
+          .select(['state', 'updated_at', 'generation', 'change_ms', 'change_seq'])
           .where('queue', '=', key)
           .where('id', '=', row.id)
         const known = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).executeTakeFirst()
-        if (known === undefined || known.generation < generation) await this.#writers.accepted.write(sql, [row])
+        if (known === undefined || isDeepStrictEqual({ ...known }, { ...before })) lost.push(row)
       }
+      await this.#writers.accepted.write(sql, lost)
+      return lost
     })
   }
+}
+
+/**
+ * Messages under the id of one that is open in SQL, which Redis does not have. To be asked before the changes are read: what is handled after that
+ * changes its row. Where Redis has the same content it lost nothing: a repeated call is answered with `added` though the message was there.
+ */
+async function notThere({ queue }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<Pending<unknown>[]> {
+  const known = pending.filter(({ isNew, before }) => !isNew && before !== undefined)
+  if (known.length === 0) return []
+  const messages = await queue.getAllRaw(known.map(({ row }) => toText(row.id)))
+  return known.filter(({ row }, at) => {
+    const message = messages[at]
+    return !message || Buffer.compare(message.payload, row.payload) !== 0
+  })
+}
+
+/** Whether its row can be written: there is none, or one of a message that is final. */
+function isFree({ isOnce, before }: Pending<unknown>): boolean {
+  if (before === undefined) return true
+  return isOnce ? before.state === 'refused' : FINAL_STATES.includes(before.state)
+}
+
+/** One that Redis had taken is known by the change stream after all. */
+function outcomeOf({ isNew }: Pending<unknown>, taken: TakenOver): TakenOver {
+  return !isNew && taken === 'kept' ? 'added' : taken
 }
 
 function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number): Pending<T> {
@@ -281,8 +350,10 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
     expires_at: timeToLive === undefined ? null : dueAt + timeToLive,
     delivery_limit: deliveryLimit ?? null,
   }
-  const exact = { ...item, id, date: new Date(dueAt), delay: undefined, timeToLive }
-  return { item: exact, row, isDrawn: item.id === undefined, isNew: true }
+  const { onceForMs, ...rest } = item
+  const exact = { ...rest, id, date: new Date(dueAt), delay: undefined, timeToLive }
+  const isDrawn = item.id === undefined
+  return { item: exact, row, isDrawn, isOnce: onceForMs !== undefined, isNew: true, before: undefined }
 }
 
 /** A guess could be too early, or drop a message that is to stay. */
@@ -290,17 +361,6 @@ function unknownYet(): ConnectionError {
   const what = 'until it has, only messages with a date are accepted'
   const how = 'and with a timeToLive where the journal does not know the settings of the queue'
   return new ConnectionError(`Redis has not answered since the queue was attached: ${what}, ${how}`, 'not-applied')
-}
-
-/** What `action` results in, or, where that takes longer, what `late` says. */
-async function within<R>(ms: number, action: Promise<R>, late: () => R): Promise<R> {
-  let timer: NodeJS.Timeout | undefined
-  const isLate = new Promise<R>((resolve) => (timer = setTimeout(() => resolve(late()), Math.max(0, ms))))
-  try {
-    return await Promise.race([action, isLate])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 async function addAll<T>(

@@ -34,8 +34,9 @@ export async function adopt(
     const { rows, isEnd } = await claim(database, attached, before)
     const outcomes = await restoreRows(attached.queue, rows, onBadRow)
     const present = rows.filter((_, at) => outcomes[at] === 'present')
-    await takeOver(database, writers, attached, present)
+    const taken = await takeOver({ database, writers, drain, onBadRow }, attached, present, { signal })
     count += outcomes.filter((outcome) => outcome === 'restored').length
+    count += taken.filter((outcome) => outcome === 'added').length
     if (isEnd) break
   }
   await drain.run(attached, { signal })
@@ -80,12 +81,14 @@ function claim(
       .where('queue', '=', key)
       .where('id', 'in', ids)
       .execute()
+    const now = clock.now()
     await sql
       .updateTable('redelayed_messages')
-      .set({ updated_at: clock.now() })
+      .set({ updated_at: now })
       .where('queue', '=', key)
       .where('id', 'in', ids)
       .execute()
+    for (const row of rows) row.updated_at = now
     return { rows, isEnd: found.length < PAGE && ids.length === found.length }
   })
 }

@@ -1,6 +1,6 @@
 import { FINAL_STATES, type Bytes } from '../database/tables.js'
 import type { JournalChange } from './journalled-queue.js'
-import { failureBytes, failuresOf, headerBytes, newRow, type Row, type Stamp } from './rows.js'
+import { failureBytes, failuresOf, headerBytes, isOfReusedId, newRow, type Row, type Stamp } from './rows.js'
 
 /** A row as the changes of some batches make it. */
 export interface Draft {
@@ -44,6 +44,8 @@ export function applyChange(
   if (draft !== undefined && isNewer(draft.row, time)) return draft
   if (change.change === 'added' || change.change === 'redriven') return begun(queue, draft, change, time)
   if (draft === undefined) return undefined
+  // Of the message before it, which a Redis that went back in time has again: what was accepted has yet to come there.
+  if (draft.row.state === 'accepted' && isOfReusedId(draft.row, time.generation)) return draft
   const shown = { updated_at: time.at, generation: time.generation, change_ms: time.ms, change_seq: time.seq }
   const row = { ...draft.row, ...shown }
   const final = FINAL.get(change.change)

@@ -1,4 +1,4 @@
-import type { ReliableQueueConfig } from 'redelayed'
+import type { StoredQueueConfig } from 'redelayed'
 import type { Bytes } from '../database/tables.js'
 import { toBytes } from '../database/tables.js'
 import type { JournalledQueue } from './journalled-queue.js'
@@ -52,7 +52,7 @@ export class AttachedQueue<T = unknown> {
   }
 
   /** Asks Redis for its clock and the queue's configuration, which it resolves with. */
-  async refresh(): Promise<ReliableQueueConfig> {
+  async refresh(): Promise<StoredQueueConfig> {
     await this.clock.refresh()
     const config = await this.queue.getConfig()
     // a Redis that has lost everything has lost this, too, until the journal has seen it
@@ -60,7 +60,7 @@ export class AttachedQueue<T = unknown> {
     return config
   }
 
-  configured({ delay, timeToLive }: ReliableQueueConfig): void {
+  configured({ delay, timeToLive }: StoredQueueConfig): void {
     this.#defaults = { delay: delay ?? 0, timeToLive: timeToLive ?? undefined }
   }
 }

@@ -22,7 +22,7 @@ const CLEARED = 1_000
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
 
 /** So many pages of a restore can be on their way between SQL, Redis and the change stream. */
-const PUT_BACK_PAGES = 3
+const PUT_BACK_PAGES = 5
 
 /** What the last pages of a restore put back. */
 interface PutBack {
@@ -44,13 +44,22 @@ export class Drain {
   readonly #reread: Reread
   readonly #queues = new Map<string, AttachedQueue>()
   readonly #configs: QueueConfigs
+  /** Whoever drains can be the first to see it: a watch, an addition, a cancel. */
+  readonly #onForgotten: (queue: string) => void
   /** What restores put back last. */
   readonly #putBack = new Map<string, PutBack>()
   /** Where each stream was last read to its end. */
   readonly #ends = new Map<string, Position>()
 
-  constructor(database: JournalDatabase, positions: Positions, writers: Writers, configs = new QueueConfigs(database)) {
+  constructor(
+    database: JournalDatabase,
+    positions: Positions,
+    writers: Writers,
+    configs = new QueueConfigs(database),
+    onForgotten: (queue: string) => void = () => undefined,
+  ) {
     this.#configs = configs
+    this.#onForgotten = onForgotten
     this.#reread = new Reread()
     this.#database = database
     this.#positions = positions
@@ -112,10 +121,11 @@ export class Drain {
       const { status, epoch, batches: read, last: newest } = await attached.queue.readChanges(position, PAGE)
       last = status === 'ok' ? (last ?? newest) : null
       if (status !== 'ok') {
-        if (await this.#begin(attached, position, status)) return { changes, hasForgotten: true, until: -Infinity }
-        continue
+        if (!(await this.#begin(attached, position, status))) continue
+        this.#onForgotten(attached.queue.name)
+        return { changes, hasForgotten: true, until: -Infinity }
       }
-      const cut = await this.#followMoves(attached, read, waiting, signal)
+      const cut = await this.#followMoves(attached, { epoch, batches: read }, waiting, signal)
       if (cut === 'again') continue
       const batches = upToClear(read.slice(0, cut))
       if (read.length > 0 && batches.length === 0) return { changes, hasForgotten: false, until: timeOf(read[0]) }
@@ -137,23 +147,31 @@ export class Drain {
   /**
    * A message that goes to another queue is final here. Before that is written, SQL has to know the message there: lost between the two, it would
    * be put back in neither. Resolves with how many entries of a page may be written then.
+   *
+   * Redis can lose something between the page and the drain of the other queue, which another drain may have noticed by then: the other queue looks
+   * whole, without the message. So the page has to be in Redis still after that drain.
    */
   async #followMoves(
     attached: AttachedQueue,
-    batches: readonly JournalBatch[],
+    { epoch, batches }: Pick<ChangeReading, 'epoch' | 'batches'>,
     waiting: ReadonlyMap<AttachedQueue, number>,
     signal: AbortSignal | undefined,
   ): Promise<number | 'again'> {
     const targets = batches.map(({ changes }) => new Set(changes.flatMap((change) => this.#targetOf(attached, change))))
+    const others = new Set(targets.flatMap((some) => [...some]))
+    const last = batches.at(-1)
+    if (last === undefined || others.size === 0) return batches.length
     const until = new Map(waiting)
     const nested = new Map(waiting).set(attached, timeOf(batches[0]))
-    for (const target of new Set(targets.flatMap((some) => [...some]))) {
+    for (const target of others) {
       if (nested.has(target)) continue
       const drained = await this.#run(target, Infinity, nested, signal)
       // it has begun anew: what was read here can be of the time before
       if (drained.hasForgotten) return 'again'
       until.set(target, drained.until)
     }
+    const { status } = await attached.queue.readChanges({ epoch, id: last.position.id }, 1)
+    if (status !== 'ok') return 'again'
     const isWritten = (batch: JournalBatch, target: AttachedQueue): boolean =>
       timeOf(batch) < (until.get(target) ?? Infinity)
     const end = batches.findIndex((batch, at) => [...(targets[at] ?? [])].some((target) => !isWritten(batch, target)))

@@ -24,7 +24,6 @@ export interface FollowParts {
 
 /** Who hears of what is found. */
 export interface FollowEvents {
-  readonly forgotten: (queue: string) => void
   readonly restoring: (progress: RestoreProgress) => void
   readonly restored: (queue: string) => void
   readonly adopted: (queue: string, count: number) => void
@@ -58,7 +57,7 @@ export class Follow {
   async prepare(signal: AbortSignal): Promise<void> {
     await this.#attached.refresh()
     await this.#attached.prepare()
-    await this.#drain(signal, 2) // as many pages as turning the changes on takes
+    await this.#parts.drain.run(this.#attached, { pages: 2, signal }) // as many as turning the changes on takes
     await this.#refresh()
     this.#isPrepared = true
   }
@@ -79,7 +78,7 @@ export class Follow {
   /** Reads the change stream, and puts back what Redis has forgotten. */
   async #catchUp(signal: AbortSignal): Promise<Found> {
     this.#mustLook = true
-    const changes = await this.#drain(signal)
+    const { changes } = await this.#parts.drain.run(this.#attached, { signal })
     const { isRepairing } = await this.#parts.positions.load(this.#attached.key)
     if (isRepairing) {
       const isDone = await this.#parts.repair.run(this.#attached, { signal, onProgress: this.#events.restoring })
@@ -88,12 +87,6 @@ export class Follow {
     }
     this.#mustLook = false
     return changes > 0 ? 'work' : 'nothing'
-  }
-
-  async #drain(signal: AbortSignal, pages = Infinity): Promise<number> {
-    const { changes, hasForgotten } = await this.#parts.drain.run(this.#attached, { pages, signal })
-    if (hasForgotten) this.#events.forgotten(this.#attached.queue.name)
-    return changes
   }
 
   async #sweep(signal: AbortSignal): Promise<void> {

@@ -76,11 +76,12 @@ export class JournalQueue<T> {
       throw new JournalError('ERR_JOURNAL_CLOSED', 'the queue was detached from its journal')
     if (this.#mode === 'sync' && this.#parts !== undefined) return this.#parts.accepter.accept(this.#attached, list)
     const { queue, clock, defaults } = this.#attached
-    const added = await queue.addMany(list, { existing: 'keep' })
+    const added = await queue.addMany(list.map(markedOnce), { existing: 'keep' })
     this.#attached.wake()
     return added.map(({ id, outcome }, at) => {
       const { date, delay = defaults?.delay ?? 0 } = list[at] ?? {}
-      return { id, outcome: outcome === 'kept' ? 'kept' : 'added', dueAt: date?.getTime() ?? clock.now() + delay }
+      const isKept = outcome === 'kept' || outcome === 'duplicate'
+      return { id, outcome: isKept ? 'kept' : 'added', dueAt: date?.getTime() ?? clock.now() + delay }
     })
   }
 
@@ -99,7 +100,13 @@ export class JournalQueue<T> {
     if (!isRemoved && (await queue.contains(id))) return false // a consumer has it
     // Now SQL knows that it was removed; or that it was handled, where Redis did not have it.
     await this.#drained.run()
-    const isRowRemoved = await this.#removeRow(before)
+    let isRowRemoved = await this.#removeRow(before)
+    if (isRemoved && !isRowRemoved) {
+      // Claimed meanwhile: the message that was removed was an older one under the id of what is only accepted.
+      const now = await this.#stateOf(id)
+      if (now?.state === 'accepted' && now.accepted_at === before?.accepted_at)
+        isRowRemoved = await this.#removeRow(now)
+    }
     if (!isRemoved || !isRowRemoved) return isRemoved || isRowRemoved
     // The stream does not have the removal: a failover has lost it, and the message is there again.
     return (await queue.cancel(id)) || !(await queue.contains(id))
@@ -199,6 +206,32 @@ export class JournalQueue<T> {
     return (await this.#required.drain.run(this.#attached)).changes
   }
 
+  /** How many messages SQL knows as open, and of those that expired where these are asked for: so many a restore checks. */
+  async size({ expired = false }: Pick<RestoreOptions, 'expired'> = {}): Promise<number> {
+    const { count } = await this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_messages')
+        .select((of) => of.fn.countAll().as('count'))
+        .where('queue', '=', this.#attached.key)
+        .where('state', 'in', expired ? [...OPEN_STATES, 'expired' as const] : OPEN_STATES)
+        .executeTakeFirstOrThrow(),
+    )
+    return Number(count)
+  }
+
+  /** What was accepted and is in no Redis yet is not to come there any more. Resolves with how many messages. */
+  async dropAccepted(): Promise<number> {
+    const { numUpdatedRows } = await this.#database.run((sql) =>
+      sql
+        .updateTable('redelayed_messages')
+        .set({ state: 'removed', updated_at: this.#attached.clock.now() })
+        .where('queue', '=', this.#attached.key)
+        .where('state', '=', 'accepted')
+        .executeTakeFirst(),
+    )
+    return Number(numUpdatedRows)
+  }
+
   /** Puts messages back by hand. */
   restore(options: RestoreOptions = {}): Promise<RestoreResult> {
     return restoreByHand(this.#required, this.#attached, options)
@@ -219,4 +252,9 @@ export class JournalQueue<T> {
       throw new JournalError('ERR_JOURNAL_CLOSED', "there is no journal with the mode 'off'")
     return this.#parts
   }
+}
+
+/** Where SQL does not hear of a message first, Redis remembers its id. */
+function markedOnce<T>({ onceForMs, ...item }: AcceptItem<T>): AddItem<T> {
+  return onceForMs === undefined ? item : { ...item, deduplicate: { by: 'id', forMs: onceForMs } }
 }

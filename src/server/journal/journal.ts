@@ -77,7 +77,7 @@ export class Journal extends EventEmitter<JournalEvents> {
     const positions = new Positions(database)
     const writers = writersOf(database)
     const configs = new QueueConfigs(database)
-    const drain = new Drain(database, positions, writers, configs)
+    const drain = new Drain(database, positions, writers, configs, (queue) => this.emit('forgotten', queue))
     this.#parts = {
       database,
       positions,
@@ -230,7 +230,6 @@ export class Journal extends EventEmitter<JournalEvents> {
   readonly #onBadRow: OnBadRow = (error, queue) => this.#report(error, queue)
 
   readonly #said: FollowEvents = {
-    forgotten: (queue) => this.emit('forgotten', queue),
     restoring: (progress) => this.emit('restoring', progress),
     restored: (queue) => this.emit('restored', queue),
     adopted: (queue, count) => this.emit('adopted', queue, count),

@@ -3,7 +3,7 @@ import type {
   Added,
   Codec,
   RawMessage,
-  ReliableQueueConfig,
+  StoredQueueConfig,
   RestoreItem,
   RestoreOutcome,
   StoredRawMessage,
@@ -60,12 +60,12 @@ export interface JournalledQueue<T = unknown> {
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]>
   listAllRaw(options?: { pageSize?: number }): AsyncIterable<StoredRawMessage[]>
   now(): Promise<number>
-  getConfig(): Promise<ReliableQueueConfig>
+  getConfig(): Promise<StoredQueueConfig>
   /**
    * Has the scripts of the queue write what they change, with payloads, until all groups have it, and the group is there. `lost`: what the queue
    * is to have again where it keeps no changes, as in a Redis that has lost its data.
    */
-  keepChanges(group: string, lost?: ReliableQueueConfig): Promise<void>
+  keepChanges(group: string, lost?: StoredQueueConfig): Promise<void>
   /** At most `count` entries after `id`; with an epoch, `id` must be an entry of it. */
   readChanges(after: { readonly id: string; readonly epoch: string | null }, count: number): Promise<ChangeReading>
   /** The group has all entries up to this one. False when it was further, or there is no such entry. */

@@ -1,5 +1,7 @@
+import { sql as text, type RawBuilder } from 'kysely'
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { isConflict } from '../database/failures.js'
+import { sqlNow } from '../database/sql-clock.js'
 import type { Bytes, PositionTable } from '../database/tables.js'
 
 /** How far the journal has a queue's change stream. */
@@ -12,6 +14,9 @@ export interface Position {
   /** Entries until this time can be in SQL already. */
   readonly rereadUntil: number
 }
+
+/** So long a restore has a queue to itself after it has said so last. */
+export const LEASE_MS = 15_000
 
 /** The two numbers of a stream's id. */
 export function idParts(id: string): { ms: number; seq: number } {
@@ -88,31 +93,32 @@ export class Positions {
     return numUpdatedRows > 0n
   }
 
-  /** Takes the repair of a queue over, unless another instance is at it. */
-  async claimRepair(queue: Bytes, owner: string, now: number, leaseMs: number): Promise<PositionTable | undefined> {
-    const { numUpdatedRows } = await this.#database.run((sql) =>
-      sql
+  /**
+   * Takes the lease of whoever restores a queue, unless another one has it; `pending`: only where a repair is to be done. It goes by the clock of the
+   * database: those of the instances differ, and a Redis that takes over can have another one than the Redis before.
+   */
+  async claimRepair(
+    queue: Bytes,
+    owner: string,
+    { pending }: { readonly pending: boolean },
+  ): Promise<PositionTable | undefined> {
+    const { numUpdatedRows } = await this.#database.run((sql) => {
+      const now = sqlNow(this.#database.kind)
+      const free = sql
         .updateTable('redelayed_positions')
-        .set({ repair_owner: owner, repair_until: now + leaseMs })
+        .set({ repair_owner: owner, repair_until: this.#afterMs(LEASE_MS) })
         .where('queue', '=', queue)
-        .where('repair', '=', 1)
-        .where((where) => where.or([where('repair_owner', '=', owner), where('repair_until', '<', now)]))
-        .executeTakeFirst(),
-    )
+        .where((where) =>
+          where.or([
+            where('repair_owner', '=', owner),
+            where('repair_until', '<', now),
+            // a clock was set back: nobody has a lease that ends so late
+            where('repair_until', '>', this.#afterMs(2 * LEASE_MS)),
+          ]),
+        )
+      return (pending ? free.where('repair', '=', 1) : free).executeTakeFirst()
+    })
     return numUpdatedRows > 0n ? this.row(queue) : undefined
-  }
-
-  /** As `claimRepair`, for a restore by hand: also where nothing has to be repaired. */
-  async claimRestore(queue: Bytes, owner: string, now: number, leaseMs: number): Promise<boolean> {
-    const { numUpdatedRows } = await this.#database.run((sql) =>
-      sql
-        .updateTable('redelayed_positions')
-        .set({ repair_owner: owner, repair_until: now + leaseMs })
-        .where('queue', '=', queue)
-        .where((where) => where.or([where('repair_owner', '=', owner), where('repair_until', '<', now)]))
-        .executeTakeFirst(),
-    )
-    return numUpdatedRows > 0n
   }
 
   async releaseRepair(queue: Bytes, owner: string): Promise<void> {
@@ -130,7 +136,7 @@ export class Positions {
   async noteRepair(
     queue: Bytes,
     { owner, generation }: { readonly owner: string; readonly generation: number },
-    progress: { readonly stage: string; readonly id: Bytes | null; readonly until: number; readonly isDone?: boolean },
+    progress: { readonly stage: string; readonly id: Bytes | null; readonly isDone?: boolean },
   ): Promise<boolean> {
     const { numUpdatedRows } = await this.#database.run((sql) =>
       sql
@@ -138,7 +144,8 @@ export class Positions {
         .set({
           repair_stage: progress.stage,
           repair_id: progress.id,
-          repair_until: progress.until,
+          // whoever restores next, by hand, need not wait for the end of the lease
+          repair_until: progress.isDone === true ? 0 : this.#afterMs(LEASE_MS),
           repair: progress.isDone === true ? 0 : 1,
         })
         .where('queue', '=', queue)
@@ -148,6 +155,10 @@ export class Positions {
     )
     // MySQL counts rows that were changed, and the lease always changes
     return numUpdatedRows > 0n
+  }
+
+  #afterMs(ms: number): RawBuilder<number> {
+    return text`${sqlNow(this.#database.kind)} + ${text.lit(ms)}`
   }
 
   async #create(queue: Bytes): Promise<void> {

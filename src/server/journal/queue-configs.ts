@@ -1,4 +1,4 @@
-import type { ReliableQueueConfig } from 'redelayed'
+import type { StoredQueueConfig } from 'redelayed'
 import type { JournalDatabase } from '../database/database.js'
 import { toBytes, toText, type Bytes } from '../database/tables.js'
 
@@ -12,18 +12,18 @@ export class QueueConfigs {
     this.#database = database
   }
 
-  async load(queue: Bytes): Promise<ReliableQueueConfig | undefined> {
+  async load(queue: Bytes): Promise<StoredQueueConfig | undefined> {
     const row = await this.#database.run((sql) =>
       sql.selectFrom('redelayed_positions').select('config').where('queue', '=', queue).executeTakeFirst(),
     )
     if (!row?.config) return undefined
     const text = toText(row.config)
     this.#known.set(toText(queue), text)
-    return JSON.parse(text) as ReliableQueueConfig
+    return JSON.parse(text) as StoredQueueConfig
   }
 
   /** The queue has a position already. */
-  async save(queue: Bytes, config: ReliableQueueConfig): Promise<void> {
+  async save(queue: Bytes, config: StoredQueueConfig): Promise<void> {
     const text = JSON.stringify(config)
     const name = toText(queue)
     if (this.#known.get(name) === text) return

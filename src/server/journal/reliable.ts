@@ -3,7 +3,7 @@ import type {
   Added,
   Codec,
   ReliableQueue,
-  ReliableQueueConfig,
+  StoredQueueConfig,
   RestoreItem,
   RestoreOutcome,
   StoredRawMessage,
@@ -60,11 +60,11 @@ class Journalled<T> implements JournalledQueue<T> {
     return this.#queue.now()
   }
 
-  getConfig(): Promise<ReliableQueueConfig> {
+  getConfig(): Promise<StoredQueueConfig> {
     return this.#queue.getConfig()
   }
 
-  async keepChanges(group: string, lost: ReliableQueueConfig = {}): Promise<void> {
+  async keepChanges(group: string, lost: StoredQueueConfig = {}): Promise<void> {
     const { changes } = await this.#queue.getConfig()
     // a bound of the user's own stays
     if (!changes || changes.keep !== 'groups' || changes.payloads !== true) {

@@ -4,13 +4,15 @@ import type { JournalDatabase, Sql } from '../database/database.js'
 import { FINAL_STATES, OPEN_STATES, toText, type Bytes, type PositionTable, type RowState } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
 import { claimed } from './claim.js'
-import type { Drain } from './drain.js'
+import type { Drain, Drained } from './drain.js'
 import type { RawMessage, StoredRawMessage } from './journalled-queue.js'
 import { pause } from '../pause.js'
-import type { Positions } from './positions.js'
+import { overlapped } from './overlapped.js'
+import { LEASE_MS, type Positions } from './positions.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readIds, readRows } from './row-pages.js'
 import { messageOf, type Row } from './rows.js'
+import { SharedRun } from './shared-run.js'
 
 /** How far a restore is. */
 export interface RestoreProgress {
@@ -38,12 +40,22 @@ export interface RepairPoints {
 const PAGE = 1_000
 /** So many ids stand in one condition. */
 const IDS = 500
-const LEASE_MS = 15_000
+/** So many pages are under way at the same time: while Redis takes one, SQL reads the changes for another. */
+const PAGES_AT_ONCE = 2
 
 /** What is put back, or what is final; `after` is where the next page begins, `null` at the end of the stage. */
 type Page =
   | { readonly stage: 'open'; readonly rows: readonly Row[]; readonly after: Bytes | null }
   | { readonly stage: 'final'; readonly ids: readonly Bytes[]; readonly after: Bytes | null }
+
+/** One restore. */
+interface Job {
+  readonly attached: AttachedQueue
+  readonly generation: number
+  readonly tally: Tally
+  /** Pages that are under way at the same time read the changes together. */
+  readonly drained: SharedRun<Drained>
+}
 
 /**
  * Makes Redis hold what SQL knows, after Redis has forgotten something: what is open and missing is put back; what is there with an older state
@@ -95,7 +107,7 @@ export class Repair {
       readonly onProgress?: ((progress: RestoreProgress) => void) | undefined
     },
   ): Promise<boolean> {
-    const claim = await this.#positions.claimRepair(attached.key, this.#owner, Date.now(), LEASE_MS)
+    const claim = await this.#positions.claimRepair(attached.key, this.#owner, { pending: true })
     if (claim === undefined) return false
     let isDone = false
     try {
@@ -119,32 +131,43 @@ export class Repair {
       (total) => (tally.total = total),
       () => undefined, // it is not needed to go on
     )
+    const job = { attached, generation, tally, drained: new SharedRun(() => this.#drain.run(attached, { signal })) }
     let stage = claim.repair_stage === 'final' ? ('final' as const) : ('open' as const)
     let after = claim.repair_id
-    let upcoming: Promise<Page> | undefined
     for (;;) {
-      signal?.throwIfAborted()
-      const page = await (upcoming ?? this.#next(attached, stage, after, generation))
-      const isEnd = page.after === null
-      // while Redis takes this page; not where a page would become old meanwhile
-      const isAhead = !isEnd && this.#rate === Infinity
-      upcoming = isAhead ? this.#next(attached, stage, page.after, generation) : undefined
-      upcoming?.catch(() => undefined) // it is awaited later, unless this page fails
-      const isTaken =
-        page.stage === 'open'
-          ? await this.#restore(attached, generation, page.rows, tally, signal)
-          : await this.#remove(attached, generation, page.ids, tally, signal)
-      if (!isTaken) return false
-      onProgress?.(tally.progress(stage))
-      await this.#points.afterPage?.()
-      after = page.after
-      const isDone = isEnd && stage === 'final'
-      if (isEnd) stage = 'final'
-      const noted = { stage, id: after, until: Date.now() + LEASE_MS, isDone }
-      if (!(await this.#positions.noteRepair(attached.key, { owner: this.#owner, generation }, noted))) return false
-      if (isDone) return true
-      await tally.keepRate(this.#rate, signal)
+      const pages = this.#pages(job, stage, after)
+      // where it may not go as fast as it can, a page would become old meanwhile
+      const atOnce = this.#rate === Infinity ? PAGES_AT_ONCE : 1
+      for await (const page of overlapped(pages, atOnce, (one) => this.#take(job, one))) {
+        signal?.throwIfAborted()
+        if (page === undefined) return false
+        onProgress?.(tally.progress(stage))
+        await this.#points.afterPage?.()
+        after = page.after
+        const isEnd = after === null
+        const isDone = isEnd && stage === 'final'
+        const noted = { stage: isEnd ? 'final' : stage, id: after, isDone }
+        if (!(await this.#positions.noteRepair(attached.key, { owner: this.#owner, generation }, noted))) return false
+        if (isDone) return true
+        await tally.keepRate(this.#rate, signal)
+      }
+      stage = 'final'
     }
+  }
+
+  async *#pages({ attached, generation }: Job, stage: Page['stage'], from: Bytes | null): AsyncGenerator<Page, void> {
+    for (let after = from; ;) {
+      const page = await this.#next(attached, stage, after, generation)
+      yield page
+      if (page.after === null) return
+      after = page.after
+    }
+  }
+
+  /** Resolves with `undefined` when Redis has forgotten something once more. */
+  async #take(job: Job, page: Page): Promise<Page | undefined> {
+    const isTaken = page.stage === 'open' ? await this.#restore(job, page.rows) : await this.#remove(job, page.ids)
+    return isTaken ? page : undefined
   }
 
   /** The next page of rows that Redis may lack, or have too many; the changes of this generation are of messages that Redis has. */
@@ -162,15 +185,10 @@ export class Repair {
   }
 
   /** Resolves with false when Redis has forgotten something once more. */
-  async #restore(
-    attached: AttachedQueue,
-    generation: number,
-    rows: readonly Row[],
-    tally: Tally,
-    signal: AbortSignal | undefined,
-  ): Promise<boolean> {
+  async #restore(job: Job, rows: readonly Row[]): Promise<boolean> {
+    const { attached, generation, tally } = job
     const all = rows.map(({ id }) => id)
-    const found = await this.#look(attached, all, signal)
+    const found = await this.#look(job, all)
     if (found === undefined) return false
     const still = await this.#database.run((sql) => unchanged(sql, attached.key, OPEN_STATES, generation, all))
     // not where another message has the id by now
@@ -180,12 +198,13 @@ export class Repair {
     // where it has another due time by the time of the script, it has changed since, and stays as it is
     const older = mine.filter((row) => {
       const message = found.get(toText(row.id))
-      return message !== undefined && !message.inFlight && !isSame(message, row)
+      return message !== undefined && !isSame(message, row)
     })
     this.#drain.putBack(attached, generation, missing)
+    // these first: what is handled before the script comes would be put back
     const outcomes = [
-      ...(await restoreRows(attached.queue, missing, this.#onBadRow)),
       ...(await restoreRows(attached.queue, older, this.#onBadRow, (id) => found.get(id)?.dueAt)),
+      ...(await restoreRows(attached.queue, missing, this.#onBadRow)),
     ]
     const restored = outcomes.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
     tally.add(rows.length, { restored, present: mine.length - restored })
@@ -196,14 +215,9 @@ export class Repair {
    * What SQL knows as final goes. The rows are locked meanwhile: whoever adds a message under such an id writes its row first, and so waits
    * until the old message has gone. Resolves with false when Redis has forgotten something once more.
    */
-  async #remove(
-    attached: AttachedQueue,
-    generation: number,
-    all: readonly Bytes[],
-    tally: Tally,
-    signal: AbortSignal | undefined,
-  ): Promise<boolean> {
-    const found = await this.#look(attached, all, signal)
+  async #remove(job: Job, all: readonly Bytes[]): Promise<boolean> {
+    const { attached, generation, tally } = job
+    const found = await this.#look(job, all)
     if (found === undefined) return false
     const ids = all.filter((id) => found.has(toText(id)))
     let removed = 0
@@ -223,12 +237,11 @@ export class Repair {
    * `undefined` when Redis has forgotten something once more.
    */
   async #look(
-    attached: AttachedQueue,
+    { attached: { queue }, drained }: Job,
     ids: readonly Bytes[],
-    signal: AbortSignal | undefined,
   ): Promise<Map<string, StoredRawMessage> | undefined> {
-    const messages = ids.length === 0 ? [] : await attached.queue.getAllRaw(ids.map(toText))
-    if ((await this.#drain.run(attached, { signal })).hasForgotten) return undefined
+    const messages = ids.length === 0 ? [] : await queue.getAllRaw(ids.map(toText))
+    if ((await drained.run()).hasForgotten) return undefined
     return new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
   }
 
@@ -271,22 +284,26 @@ async function unchanged(
   return still
 }
 
-/** With another content it is an older message of the same id, or was updated since. */
-function isSame(message: RawMessage, row: Row): boolean {
+/**
+ * With another content it is an older message of the same id, or was updated since. One that a consumer has is older where it failed since, was given
+ * back or delivered again; its due time says nothing, as extending changes only that.
+ */
+function isSame(message: StoredRawMessage, row: Row): boolean {
   let known: RawMessage
   try {
     known = messageOf(row)
   } catch {
     return false // so `restoreRows` says what is wrong with the row
   }
-  const { dueAt, priority, attempts, payload, headers, expiresAt, deliveryLimit } = known
+  const { dueAt, priority, attempts, payload, headers, expiresAt, deliveryLimit, failures } = known
+  const hasFailed = (failures.at(-1)?.attempt ?? 0) >= message.attempts
   return (
-    message.dueAt === dueAt &&
+    (message.inFlight ? message.attempts === attempts && !hasFailed : message.dueAt === dueAt) &&
     message.priority === priority &&
     message.attempts >= attempts &&
     message.expiresAt === expiresAt &&
     message.deliveryLimit === deliveryLimit &&
-    isDeepStrictEqual(message.headers, headers) &&
+    isDeepStrictEqual({ ...message.headers }, { ...headers }) && // one of them has no prototype
     Buffer.compare(message.payload, payload) === 0
   )
 }

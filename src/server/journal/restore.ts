@@ -30,7 +30,6 @@ export interface RestoreResult {
 }
 
 const PAGE = 1_000
-const LEASE_MS = 15_000
 /** How often it is asked whether another restore has ended. */
 const ASK_MS = 100
 
@@ -88,7 +87,8 @@ async function hold(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   signal?.throwIfAborted()
-  while (!(await positions.claimRestore(key, owner, Date.now(), LEASE_MS))) {
+  const claim = () => positions.claimRepair(key, owner, { pending: false })
+  while ((await claim()) === undefined) {
     await pause(ASK_MS, signal)
     signal?.throwIfAborted()
   }

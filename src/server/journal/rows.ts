@@ -47,6 +47,8 @@ export interface Writers {
   readonly states: Upsert<Row>
   /** A message that is added: where there is a row of an earlier one, the change that it shows stays. */
   readonly accepted: Upsert<Row>
+  /** A message whose id has no row; it fails where there is one. */
+  readonly fresh: Upsert<Row>
   readonly flow: Upsert<FlowRow>
 }
 
@@ -57,6 +59,7 @@ export function writersOf({ kind, mostBytes }: JournalDatabase): Writers {
     whole: messages([...STATE, ...CONTENT]),
     states: messages(STATE),
     accepted: messages([...STATE, ...CONTENT].filter((name) => !STAMP.includes(name))),
+    fresh: messages([]),
     flow: new Upsert<FlowRow>(kind, 'redelayed_message_flow', {
       columns: ['queue', 'id', 'change', 'at', 'attempt', 'client', 'error'],
     }),
@@ -82,6 +85,14 @@ export function newRow(queue: Bytes, id: string, { ms, seq, generation }: Stamp,
     change_ms: ms,
     change_seq: seq,
   }
+}
+
+/**
+ * An accepted row keeps the stamp of the message that was final under its id before it. Where Redis went back in time since then, it can have that
+ * older message again.
+ */
+export function isOfReusedId(row: Pick<Row, 'generation'>, generation: number): boolean {
+  return row.generation > 0 && row.generation < generation
 }
 
 /** The message that a row can make again. @throws TypeError, SyntaxError: another program has written it */

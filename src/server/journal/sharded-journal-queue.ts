@@ -92,13 +92,27 @@ export class ShardedJournalQueue<T> {
     return counts.reduce((sum, count) => sum + count, 0)
   }
 
+  /** As `JournalQueue.size`, of all shards. @throws JournalError */
+  async size(options: Pick<RestoreOptions, 'expired'> = {}): Promise<number> {
+    const sizes = await Promise.all(this.shards.map((shard) => shard.size(options)))
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+
+  /** As `JournalQueue.dropAccepted`, of all shards. @throws JournalError */
+  async dropAccepted(): Promise<number> {
+    const dropped = await Promise.all(this.shards.map((shard) => shard.dropAccepted()))
+    return dropped.reduce((sum, count) => sum + count, 0)
+  }
+
   /** As `JournalQueue.restore`, shard by shard. @throws JournalError, ConnectionError */
-  async restore({ ids, ...options }: RestoreOptions = {}): Promise<RestoreResult> {
+  async restore({ ids, onProgress, ...options }: RestoreOptions = {}): Promise<RestoreResult> {
     let [checked, restored] = [0, 0]
+    const onPage: RestoreOptions['onProgress'] = (own) =>
+      onProgress?.({ checked: checked + own.checked, restored: restored + own.restored })
     for (const shard of this.shards) {
       const own = ids?.filter((id) => this.#of(id).includes(shard))
       if (own?.length === 0) continue
-      const result = await shard.restore({ ...options, ...(own !== undefined && { ids: own }) })
+      const result = await shard.restore({ ...options, onProgress: onPage, ...(own !== undefined && { ids: own }) })
       checked += result.checked
       restored += result.restored
     }

@@ -1,45 +1,133 @@
-import type { JournalDatabase } from '../database/database.js'
-import { toText, type Bytes } from '../database/tables.js'
+import type { JournalDatabase, SqlTransaction } from '../database/database.js'
+import { toText } from '../database/tables.js'
 import type { AttachedQueue } from './attached-queue.js'
-import { contentOf, type Row, type Writers } from './rows.js'
+import type { Drain } from './drain.js'
+import type { StoredRawMessage } from './journalled-queue.js'
+import { restoreRows, type OnBadRow } from './restore-rows.js'
+import { contentOf, isOfReusedId, type Row, type Writers } from './rows.js'
 
 const IDS = 500
 
 /**
- * Gives rows that are only accepted the content of the messages that Redis has under their ids. Where the row has changed meanwhile, the change
- * stream says more, and nothing is written: a message that was handled does not come back.
+ * `'kept'`: the row is that of the message that Redis has; `'added'`: Redis has the row's message; `'journalled'`: the row stays accepted, and its
+ * message is added later.
  */
-export async function takeOver(
-  database: JournalDatabase,
-  writers: Writers,
-  { queue, key }: AttachedQueue,
-  rows: readonly Row[],
-): Promise<void> {
-  for (let from = 0; from < rows.length; from += IDS) {
-    const some = rows.slice(from, from + IDS)
-    const messages = await queue.getAllRaw(some.map(({ id }) => toText(id)))
-    const found = some.flatMap((row, at): Row[] => {
-      const message = messages[at]
-      return message ? [{ ...row, ...contentOf(message), state: 'open' }] : []
-    })
-    if (found.length === 0) continue
-    await database.transaction(async (sql) => {
-      const query = sql
-        .selectFrom('redelayed_messages')
-        .select(['id', 'accepted_at'])
-        .where('queue', '=', key)
-        .where('id', 'in', found.map(idOf))
-        .where('state', '=', 'accepted')
-      const now = await (database.kind === 'sqlite' ? query : query.forUpdate()).execute()
-      const acceptedAt = new Map(now.map(({ id, accepted_at }) => [toText(id), accepted_at]))
-      await writers.accepted.write(
-        sql,
-        found.filter((row) => acceptedAt.get(toText(row.id)) === row.accepted_at),
-      )
-    })
-  }
+export type TakenOver = 'kept' | 'added' | 'journalled'
+
+interface TakeOverParts {
+  readonly database: JournalDatabase
+  readonly writers: Writers
+  readonly drain: Drain
+  readonly onBadRow: OnBadRow
 }
 
-function idOf({ id }: Row): Bytes {
-  return id
+interface HowToTakeOver {
+  readonly signal?: AbortSignal | undefined
+  /** Rows of messages that Redis had and has lost: what it has under their ids is older. */
+  readonly lost?: ReadonlySet<Row>
+}
+
+/**
+ * Decides about rows that are only accepted, while Redis has messages under their ids. A row gets the content of the message that is there, unless
+ * that is an older one which came back with a Redis that went back in time: then the row's message takes its place.
+ */
+export async function takeOver(
+  parts: TakeOverParts,
+  attached: AttachedQueue,
+  rows: readonly Row[],
+  how: HowToTakeOver = {},
+): Promise<TakenOver[]> {
+  const outcomes: TakenOver[] = []
+  for (let from = 0; from < rows.length; from += IDS)
+    outcomes.push(...(await takeOverSome(parts, attached, rows.slice(from, from + IDS), how)))
+  return outcomes
+}
+
+async function takeOverSome(
+  { database, writers, drain, onBadRow }: TakeOverParts,
+  attached: AttachedQueue,
+  rows: readonly Row[],
+  { signal, lost }: HowToTakeOver,
+): Promise<TakenOver[]> {
+  const { queue } = attached
+  const messages = await queue.getAllRaw(rows.map(({ id }) => toText(id)))
+  const found = new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
+  // After the changes until now, a row that is only accepted is of no message that Redis has recorded since it went back.
+  if ((await drain.run(attached, { signal })).hasForgotten) return rows.map(() => 'journalled')
+  const outcomes = new Map<string, TakenOver>()
+  const mine = await database.transaction(async (sql) => {
+    const { theirs, ours } = await divide(sql, database, attached, rows, { found, lost, outcomes })
+    await writers.accepted.write(sql, theirs)
+    await claim(sql, attached, ours)
+    return ours
+  })
+  const restored = await restoreRows(queue, mine, onBadRow, (id) => found.get(id)?.dueAt)
+  for (const [at, { id }] of mine.entries())
+    if (restored[at] === 'restored' || restored[at] === 'replaced') outcomes.set(toText(id), 'added')
+  // another instance has changed the row meanwhile, and its message is not this one
+  return rows.map(({ id }) => outcomes.get(toText(id)) ?? 'kept')
+}
+
+/** The rows that get the content of the messages in Redis, and those whose messages go there. */
+async function divide(
+  sql: SqlTransaction,
+  { kind }: JournalDatabase,
+  { key }: AttachedQueue,
+  rows: readonly Row[],
+  {
+    found,
+    lost,
+    outcomes,
+  }: {
+    readonly found: ReadonlyMap<string, StoredRawMessage>
+    readonly lost: ReadonlySet<Row> | undefined
+    readonly outcomes: Map<string, TakenOver>
+  },
+): Promise<{ theirs: Row[]; ours: Row[] }> {
+  const { generation } = await sql
+    .selectFrom('redelayed_positions')
+    .select('generation')
+    .where('queue', '=', key)
+    .executeTakeFirstOrThrow()
+  const query = sql
+    .selectFrom('redelayed_messages')
+    .select(['id', 'accepted_at', 'updated_at', 'generation'])
+    .where('queue', '=', key)
+    .where(
+      'id',
+      'in',
+      rows.map(({ id }) => id),
+    )
+    .where('state', '=', 'accepted')
+  const locked = await (kind === 'sqlite' ? query : query.forUpdate()).execute()
+  const still = new Map(locked.map((row) => [toText(row.id), row]))
+  const [theirs, ours]: [Row[], Row[]] = [[], []]
+  for (const row of rows) {
+    const id = toText(row.id)
+    const now = still.get(id)
+    if (now === undefined || now.accepted_at !== row.accepted_at) continue
+    const message = found.get(id)
+    if (isOfReusedId(now, generation) || lost?.has(row)) {
+      outcomes.set(id, 'journalled')
+      // else another instance is at it
+      if (now.updated_at === row.updated_at) ours.push(row)
+    } else if (message === undefined) outcomes.set(id, 'journalled')
+    else theirs.push({ ...row, ...contentOf(message), state: 'open' })
+  }
+  return { theirs, ours }
+}
+
+/** Young again, the rows are left alone by whoever adds what was accepted long ago. */
+async function claim(sql: SqlTransaction, { key, clock }: AttachedQueue, rows: readonly Row[]): Promise<void> {
+  if (rows.length === 0) return
+  await sql
+    .updateTable('redelayed_messages')
+    .set({ updated_at: clock.now() })
+    .where('queue', '=', key)
+    .where(
+      'id',
+      'in',
+      rows.map(({ id }) => id),
+    )
+    .execute()
 }

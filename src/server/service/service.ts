@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Cluster, Redis } from 'ioredis'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
+import { AuditLog } from '../api/audit-log.js'
 import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
 import { DeliveryLog } from '../delivery/delivery-log.js'
@@ -11,10 +12,13 @@ import { Dispatcher } from '../delivery/dispatcher.js'
 import { EgressPolicy } from '../delivery/egress-policy.js'
 import { EndpointGate } from '../delivery/endpoint-gate.js'
 import { Endpoints } from '../delivery/endpoints.js'
+import { Exclusive } from '../delivery/exclusive.js'
 import { Sender } from '../delivery/sender.js'
 import { Metrics } from '../api/metrics.js'
+import { Restores } from '../api/restores.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { Topics } from '../topics/topics.js'
+import { WorkerLease } from '../topics/worker-lease.js'
 import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
 
 export interface Service {
@@ -60,12 +64,24 @@ export async function startService(settings: ServerSettings, version: string): P
     if (journal !== undefined) closers.push(() => journal.close())
     journal?.on('error', (error) => log.error(error))
 
-    const topics = new Topics(client, { ...settings, journal, onError: (error) => log.error(error) })
+    const redis = plainClient(settings, ownRedis)
+    closers.push(async () => redis.disconnect())
+    redis.on('error', (error: unknown) => log.error(error))
+
+    const onError = (error: unknown): void => log.error(error)
+    const worker = settings.ids === 'snowflake' ? new WorkerLease(redis, { onError }) : undefined
+    if (worker !== undefined) closers.push(() => worker.stop())
+    await worker?.start()
+
+    const topics = new Topics(client, { ...settings, journal, drawId: worker && (() => worker.draw()), onError })
     closers.push(() => topics.stop())
     await topics.start()
 
-    const webhooks = await startWebhooks(settings, client, topics, journal, ownRedis, log)
+    const webhooks = await startWebhooks(settings, client, redis, topics, journal, log)
     closers.push(() => webhooks.stop())
+
+    const restores = new Restores(redis, topics, onError)
+    closers.push(() => restores.stop())
 
     const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
     const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
@@ -73,7 +89,7 @@ export async function startService(settings: ServerSettings, version: string): P
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
-    const { app, leave, stopWaiting } = await createApp({ settings, topics, keys, version, ...webhooks })
+    const { app, leave, stopWaiting } = await createApp({ settings, topics, keys, version, restores, ...webhooks })
     log.error = (thrown) => app.log.error(thrown)
     log.warn = (fields, text) => app.log.warn(fields, text)
     closers.push(async () => {
@@ -131,9 +147,9 @@ interface Log {
 async function startWebhooks(
   settings: ServerSettings,
   client: RedelayedClient,
+  redis: Redis | Cluster,
   topics: Topics,
   journal: Journal | undefined,
-  own: OwnRedis | undefined,
   log: Log,
 ) {
   const policy = new EgressPolicy({
@@ -141,10 +157,8 @@ async function startWebhooks(
     allowNetworks: settings.webhookNetworks,
     allowHttp: settings.webhookHttp,
   })
-  const endpoints = new Endpoints(client, policy, settings.maxEndpoints)
+  const endpoints = new Endpoints(client, policy, new Exclusive(redis), settings.maxEndpoints)
   if (journal !== undefined) await endpoints.keepIn(journal)
-  const redis = plainClient(settings, own)
-  redis.on('error', (error: unknown) => log.error(error))
   const sender = new Sender(policy)
   const metrics = new Metrics()
   const [gate, deliveryLog] = [new EndpointGate(redis), new DeliveryLog(redis)]
@@ -161,16 +175,15 @@ async function startWebhooks(
   })
   dispatcher.start()
   return {
-    ...{ endpoints, dispatcher, gate, deliveryLog, metrics },
+    ...{ endpoints, dispatcher, gate, deliveryLog, metrics, audit: new AuditLog(redis) },
     async stop() {
       await dispatcher.stop(settings.shutdownTimeout)
       await sender.close()
-      redis.disconnect()
     },
   }
 }
 
-/** For what is no queue: the state of endpoints, and the log of their deliveries. */
+/** For what is no queue: the state of endpoints, the log of their deliveries, and worker numbers. */
 function plainClient({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): Redis | Cluster {
   const limits = { connectTimeout: 5_000, commandTimeout: 2_000, socketTimeout: 2_000, protocol: 2 as const }
   // after a failover behind the same name the connection is still to the old master

@@ -9,7 +9,7 @@ import { parseJournalUrl } from '../config/journal-options.js'
 import { JournalDatabase } from '../database/database.js'
 import { asJournalError } from '../database/failures.js'
 import { freePort } from '../../../scripts/redis.js'
-import { startMariadb, startPostgres, startSqlite, statement, type TestServer } from './support/databases.js'
+import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue } from './support/fake-queue.js'
 
@@ -127,14 +127,10 @@ describe('the errors of the drivers', () => {
   }
 })
 
-const KINDS: readonly [name: string, start: () => Promise<TestServer | undefined>][] = [
-  ['SQLite', async () => startSqlite()],
-  ['PostgreSQL', startPostgres],
-  ['MariaDB', startMariadb],
-]
 const HOUR = 3_600_000
 
-for (const [name, start] of KINDS) {
+for (const database of DATABASES) {
+  const [name] = database
   describe(`what ${name} cannot take, or should not have`, function () {
     this.timeout(60_000)
     let server: TestServer
@@ -142,11 +138,7 @@ for (const [name, start] of KINDS) {
     const open: Journal[] = []
 
     before(async function () {
-      this.timeout(120_000)
-      const started = await start()
-      if (started !== undefined) server = started
-      else if (process.env.CI !== undefined) throw new Error(`${name} is not installed`)
-      else this.skip()
+      server = await startOrSkip(this, database)
     })
     after(() => server?.stop())
     beforeEach(async () => {

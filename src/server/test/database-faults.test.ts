@@ -191,7 +191,11 @@ describe('a statement that is larger than MariaDB takes', function () {
     const database = new JournalDatabase(parseJournalUrl(url))
     try {
       await database.run((db) => sql`create table plain (name longtext)`.execute(db))
-      expect(await codeOf(database.transaction(insert('x'.repeat(2 << 20))))).to.equal('ERR_JOURNAL_TOO_LARGE')
+      // its answer is lost where it closes the connection while the statement is still being sent
+      let code = await codeOf(database.transaction(insert('x'.repeat(2 << 20))))
+      for (let again = 0; again < 20 && code === 'ERR_JOURNAL_UNAVAILABLE'; again++)
+        code = await codeOf(database.transaction(insert('x'.repeat(2 << 20))))
+      expect(code).to.equal('ERR_JOURNAL_TOO_LARGE')
       await database.transaction(insert('small'))
       expect(await namesIn(database)).to.deep.equal(['small'])
     } finally {

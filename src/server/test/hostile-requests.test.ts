@@ -109,14 +109,8 @@ describe('the HTTP API, hostile requests', function () {
   })
 
   it('refuses wrong leases', async () => {
-    for (const lease of ['x', `${topic}.1.`, `${topic}.1.!`, `${topic}.x.AAAA`])
+    for (const lease of ['x', `${topic}.1.`, `${topic}.1.!`, `${topic}.x.AAAA`, `${topic}.1.AAAA`])
       expectProblem(await server.ask('POST', '/v1/leases/acknowledge', { leases: [lease] }), 400, 'invalid-lease')
-    // well formed, but of nothing
-    expectProblem(
-      await server.ask('POST', '/v1/leases/acknowledge', { leases: [`${topic}.1.AAAA`] }),
-      400,
-      'invalid-request',
-    )
     expectProblem(await server.ask('POST', '/v1/leases/acknowledge', { leases: [] }), 400, 'invalid-request')
   })
 

@@ -462,6 +462,22 @@ describe('the HTTP API', function () {
       )
     })
 
+    it('may give a topic another endpoint only where they are for all topics', async () => {
+      const hooked = server.topic()
+      const admin = server.addKey(['admin'], [hooked])
+      const { id } = (await ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })).body
+      await eventually(async () => {
+        const { status } = await ask('PUT', `/v1/topics/${hooked}`, {}, { key: admin })
+        expect(status).to.be.oneOf([200, 201])
+      })
+      const withEndpoint = { endpoint: id }
+      expectProblem(await ask('PUT', `/v1/topics/${hooked}`, withEndpoint, { key: admin }), 403, 'forbidden')
+      expect((await ask('PUT', `/v1/topics/${hooked}`, withEndpoint)).status).to.equal(200)
+      expect((await ask('PUT', `/v1/topics/${hooked}`, withEndpoint, { key: admin })).status).to.equal(200)
+      await ask('PUT', `/v1/topics/${hooked}`, {})
+      expect((await ask('DELETE', `/v1/endpoints/${id}`)).status).to.equal(204)
+    })
+
     it('have a rate', async () => {
       const slow = await startTestService({ rateLimit: 5 })
       try {
@@ -501,7 +517,10 @@ describe('the HTTP API', function () {
         'watchEvents',
       ])
       expectProblem(await ask('GET', '/v1/nothing'), 404, 'not-found')
-      expectProblem(await ask('POST', '/v1/topics', {}), 404, 'not-found')
+      const other = await ask('POST', '/v1/topics', {})
+      expectProblem(other, 405, 'method-not-allowed')
+      expect(other.headers.get('allow')).to.equal('GET, HEAD')
+      expectProblem(await ask('DELETE', '/v1/topics/a/receive'), 405, 'method-not-allowed')
     })
 
     it('idle long polls cost no connection to Redis each, and all get their answer when the service stops', async () => {
@@ -619,7 +638,7 @@ describe('the HTTP API', function () {
       await ask('PUT', `/v1/topics/${topic}`, { events: false })
       expectProblem(await ask('GET', `/v1/events?topic=${topic}`), 409, 'no-events')
       expectProblem(await ask('GET', '/v1/events'), 400, 'invalid-request')
-      expect((await ask('HEAD', `/v1/events?topic=${topic}`)).status).to.equal(404)
+      expect((await ask('HEAD', `/v1/events?topic=${topic}`)).status).to.equal(405)
       expectProblem(await ask('GET', `/v1/events?topic=${topic}-none`), 404, 'topic-not-found')
     })
   })

@@ -98,7 +98,7 @@ class HookedQueue extends FakeQueue {
 }
 
 describe('the journal, when others act between its steps', function () {
-  this.timeout(30_000)
+  this.timeout(60_000)
   const server = startSqlite()
   const open: Journal[] = []
   const urls: string[] = []
@@ -165,6 +165,22 @@ describe('the journal, when others act between its steps', function () {
       expect([...queue.messages.keys()]).to.deep.equal(['b'])
     })
 
+    it('does not bring back what a consumer handles while a newer message takes its place', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 10_000 })
+      await mails.drain()
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      queue.reschedule('a', queue.clock + 60_000)
+      await mails.add('y', { id: 'b', delay: 60_000 })
+      await mails.drain()
+      queue.beforeRestore = () => queue.end('a')
+      goBack()
+      await restored(journal)
+      expect(queue.beforeRestore, 'something was put back').to.equal(undefined)
+      expect([...queue.messages.keys()]).to.deep.equal(['b'])
+    })
+
     it('replaces an older message that has the same id and due time', async () => {
       const { journal, queue, mails } = await attached()
       const date = new Date(queue.clock + 60_000)
@@ -182,6 +198,94 @@ describe('the journal, when others act between its steps', function () {
       await mails.drain()
       expect(textOf((await mails.get('a')) ?? undefined)).to.equal('new')
       expect((await mails.flow('b')).map(({ change }) => change)).to.deep.equal(['added'])
+    })
+
+    describe('where a consumer has a message in the snapshot', () => {
+      it('gives it the later due time with which it was given back since', async () => {
+        const { journal, queue, mails } = await attached()
+        await mails.add('x', { id: 'a' })
+        queue.poll('a')
+        await mails.drain()
+        const goBack = queue.snapshot()
+        queue.clock += 10
+        queue.fail('a', 'busy', 30 * 86_400_000)
+        await mails.drain()
+        const { dueAt } = queue.messages.get('a') ?? {}
+        goBack()
+        await restored(journal)
+        expect(queue.messages.get('a')).to.include({ dueAt, inFlight: false, attempts: 1 })
+      })
+
+      it('replaces it by the one that was added since under its id', async () => {
+        const { journal, queue, mails } = await attached()
+        await mails.add('old', { id: 'a' })
+        queue.poll('a')
+        await mails.drain()
+        const goBack = queue.snapshot()
+        queue.clock += 10
+        queue.end('a')
+        await mails.drain()
+        await mails.add('new', { id: 'a' })
+        await mails.drain()
+        goBack()
+        await restored(journal)
+        expect(queue.messages.get('a')).to.include({ inFlight: false, attempts: 0 })
+        expect(textOf(queue.messages.get('a'))).to.equal('new')
+      })
+
+      for (const [what, visibilityMs] of [
+        ['extended', 90_000],
+        ['extended to end earlier', 5_000],
+      ] as const) {
+        it(`leaves it to the consumer where SQL knows nothing newer, ${what}`, async () => {
+          const { journal, queue, mails } = await attached()
+          await mails.add('x', { id: 'a' })
+          queue.poll('a')
+          await mails.drain()
+          queue.extend('a', visibilityMs)
+          const goBack = queue.snapshot()
+          queue.clock += 10
+          await mails.add('y', { id: 'b', delay: 60_000 })
+          await mails.drain()
+          goBack()
+          await restored(journal)
+          expect(queue.messages.get('a')).to.include({ inFlight: true })
+          expect(queue.messages.has('b')).to.equal(true)
+        })
+      }
+    })
+
+    it('looks at the next page while Redis takes one, and after that reads the changes anew', async () => {
+      const { journal, queue, mails } = await attached()
+      const ids = Array.from({ length: 1_001 }, (_, n) => `m${String(n).padStart(4, '0')}`)
+      await mails.addMany(ids.map((id) => ({ payload: id, id, delay: 60_000 })))
+      await mails.drain()
+      const last = ids.at(-1) ?? ''
+      const getAllRaw = queue.getAllRaw.bind(queue)
+      const restoreMany = queue.restoreMany.bind(queue)
+      let looked = (): void => undefined
+      const isLooked = new Promise<void>((resolve) => (looked = resolve))
+      queue.getAllRaw = async (some) => {
+        const found = await getAllRaw(some)
+        if (some.length === 1) looked()
+        return found
+      }
+      queue.restoreMany = async (items) => {
+        const list = [...items]
+        if (list.length > 1) await isLooked // else this would wait for ever
+        return restoreMany(list)
+      }
+      const done = restored(journal)
+      queue.wipe()
+      // known only by the change stream, as what is handled after the look at its page
+      void isLooked.then(async () => {
+        await queue.addMany([{ payload: last, id: last }])
+        queue.clock += 10
+        queue.end(last)
+      })
+      await done
+      expect(queue.messages.size).to.equal(1_000)
+      expect(queue.messages.has(last)).to.equal(false)
     })
 
     it('does not put an older state over a newer one', async () => {
@@ -227,6 +331,24 @@ describe('the journal, when others act between its steps', function () {
       for await (const difference of mails.verify()) differences.push(difference)
       expect(differences).to.deep.equal([])
     })
+  })
+
+  it('says that Redis has forgotten something, whoever sees it first', async () => {
+    const queue = new HookedQueue('mails')
+    await queue.keepChanges()
+    const journal = await make({ background: false })
+    const mails = await journal.attach<string>(queue)
+    const said: string[] = []
+    journal.on('forgotten', (name) => said.push(name))
+    for (const id of ['a', 'b']) {
+      await mails.add('x', { id, delay: 60_000 })
+      await mails.drain()
+      expect(said).to.deep.equal([])
+      queue.clock += 10
+      queue.wipe()
+      expect(await mails.cancel(id)).to.equal(true)
+      expect(said.splice(0)).to.deep.equal(['mails'])
+    }
   })
 
   describe('a cancel', () => {
@@ -447,6 +569,32 @@ describe('the journal, when others act between its steps', function () {
     expect(queue.mostAtOnce).to.equal(1)
   })
 
+  it('restores a queue by hand once at a time, also where a Redis takes over whose clock is ahead', async () => {
+    const { queue, mails } = await attached({ sweepMs: 100 })
+    await mails.addMany(Array.from({ length: 20 }, (_, n) => ({ payload: 'x', id: `m${n}`, delay: 600_000 })))
+    await mails.drain()
+    ;(queue.messages as Map<string, StoredRawMessage>).clear()
+    const restoreMany = queue.restoreMany.bind(queue)
+    let goOn = (): void => undefined
+    const isFree = new Promise<void>((resolve) => (goOn = resolve))
+    let calls = 0
+    queue.restoreMany = async (items) => {
+      if (calls++ === 0) await isFree
+      return restoreMany(items)
+    }
+    const first = mails.restore()
+    await eventually(() => expect(calls).to.equal(1))
+    queue.clock += 60_000
+    const seen = new Promise((resolve) => setTimeout(resolve, 1_000)) // several sweeps ask Redis for its clock
+    await seen
+    const second = mails.restore()
+    await Promise.race([second, new Promise((resolve) => setTimeout(resolve, 1_000))])
+    expect(calls, 'the second one waits').to.equal(1)
+    goOn()
+    const results = [await first, await second]
+    expect(results.map(({ restored }) => restored)).to.deep.equal([20, 0])
+  })
+
   it('does not put back by hand what is handled while its page is put back', async () => {
     const { queue, mails } = await attached()
     await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
@@ -491,6 +639,35 @@ describe('the journal, when others act between its steps', function () {
       await draining
       expect([(await mails.get('a'))?.state, (await letters.get('a'))?.state]).to.deep.equal(['dead', 'open'])
     })
+
+    for (const [what, isWiped] of [
+      ['loses both queues', true],
+      ['goes back in time', false],
+    ] as const) {
+      it(`is not final where it was when Redis ${what} before it is known there`, async () => {
+        const [queue, dead] = [new HookedQueue('mails', 'mails:dead'), new HookedQueue('mails:dead')]
+        await Promise.all([queue.keepChanges(), dead.keepChanges()])
+        const journal = await make({ background: false })
+        const mails = await journal.attach<string>(queue)
+        const letters = await journal.attach<string>(dead)
+        await mails.add('x', { id: 'a' })
+        await Promise.all([mails.drain(), letters.drain()])
+        const goBack = [queue.snapshot(), dead.snapshot()]
+        queue.end('a', 'dead')
+        await dead.addMany([{ payload: 'x', id: 'a' }])
+        // between the page of the one stream and that of the other, and another drain sees it first
+        dead.beforeRead = async () => {
+          dead.beforeRead = undefined
+          if (isWiped) [queue, dead].forEach((one) => one.wipe())
+          else goBack.forEach((back) => back())
+          await letters.drain()
+        }
+        await mails.drain()
+        expect([(await mails.get('a'))?.state, await letters.get('a')]).to.deep.equal(['open', null])
+        await mails.restore()
+        expect([...queue.messages.keys()]).to.deep.equal(['a'])
+      })
+    }
 
     it('goes both ways', async () => {
       const [one, other] = [new HookedQueue('one', 'other'), new HookedQueue('other', 'one')]

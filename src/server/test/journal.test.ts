@@ -9,17 +9,12 @@ import { Drain } from '../journal/drain.js'
 import type { FaultPoints } from '../journal/journal.js'
 import { Positions } from '../journal/positions.js'
 import { writersOf } from '../journal/rows.js'
-import { startMariadb, startPostgres, startSqlite, statement, type TestServer } from './support/databases.js'
+import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue } from './support/fake-queue.js'
 
-const KINDS: readonly [name: string, start: () => Promise<TestServer | undefined>][] = [
-  ['SQLite', async () => startSqlite()],
-  ['PostgreSQL', startPostgres],
-  ['MariaDB', startMariadb],
-]
-
-for (const [name, start] of KINDS) {
+for (const database of DATABASES) {
+  const [name] = database
   describe(`the journal in ${name}`, function () {
     this.timeout(30_000)
     let server: TestServer
@@ -27,11 +22,7 @@ for (const [name, start] of KINDS) {
     const open: Journal[] = []
 
     before(async function () {
-      this.timeout(120_000)
-      const started = await start()
-      if (started !== undefined) server = started
-      else if (process.env.CI !== undefined) throw new Error(`${name} is not installed`)
-      else this.skip()
+      server = await startOrSkip(this, database)
     })
     after(async () => {
       await server?.stop()

@@ -3,20 +3,16 @@ import { Redis } from 'ioredis'
 import { createClient, type RedelayedClient, type ReliableQueue, type StoredRawMessage } from 'redelayed'
 import { createJournal, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
 import type { FaultPoints } from '../journal/journal.js'
-import { startMariadb, startPostgres, startSqlite, type TestServer } from './support/databases.js'
+import { DATABASES, startOrSkip, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 
-const KINDS: readonly [name: string, start: () => Promise<TestServer | undefined>][] = [
-  ['SQLite', async () => startSqlite()],
-  ['PostgreSQL', startPostgres],
-  ['MariaDB', startMariadb],
-]
 const HOUR = 3_600_000
 
 type Mails = JournalQueue<string>
 
-for (const [name, start] of KINDS) {
+for (const database of DATABASES) {
+  const [name] = database
   describe(`the journal between Redis and ${name}`, function () {
     this.timeout(60_000)
     let server: TestServer
@@ -24,11 +20,7 @@ for (const [name, start] of KINDS) {
     const ends: (() => Promise<unknown>)[] = []
 
     before(async function () {
-      this.timeout(120_000)
-      const started = await start()
-      if (started !== undefined) server = started
-      else if (process.env.CI !== undefined) throw new Error(`${name} is not installed`)
-      else this.skip()
+      server = await startOrSkip(this, database)
     })
     after(() => server?.stop())
     beforeEach(async () => {
@@ -212,6 +204,33 @@ for (const [name, start] of KINDS) {
       })
     }
 
+    it('is not kept from its end by a message that cannot be read', async () => {
+      const one = await redis()
+      const { client, queue, mails, journal } = await set(one)
+      const said: unknown[] = []
+      client.on('error', (error) => said.push(error))
+      const raw = new Redis(one.url)
+      ends.push(async () => raw.disconnect())
+      raw.on('error', () => undefined)
+      await mails.addMany(['a', 'bad', 'c'].map((id) => ({ payload: id, id, delay: HOUR })))
+      await mails.drain()
+      await raw.hset('redelayed:reliable:messages:{mails}', 'bad', Buffer.of(255))
+      await raw.save()
+      one.keepFiles('damaged')
+      await mails.add('d', { id: 'd', delay: HOUR })
+      await mails.drain()
+      const isBack = restored(journal, queue.name)
+      await one.kill()
+      await one.startWith('damaged')
+      await isBack
+      expect((await queue.get('d'))?.payload).to.equal('d')
+      await mails.drain()
+      expect(await differences(mails)).to.deep.equal([
+        { queue: 'mails', id: 'bad', what: 'missing in Redis', sql: 'open', redis: 'nothing' },
+      ])
+      expect(said.map((error) => (error as { code?: unknown }).code)).to.include('ERR_DECODE')
+    })
+
     it('does not open again what was handled, when a snapshot of an earlier epoch comes back', async () => {
       const one = await redis()
       const { queue, mails, journal } = await set(one)
@@ -253,7 +272,7 @@ for (const [name, start] of KINDS) {
       const before = await queue.getConfig()
       await mails.add('x', { id: 'a', delay: HOUR })
       await mails.drain()
-      const seen = async (): Promise<number> => (await mails.add('probe')).dueAt - Date.now()
+      const seen = async (): Promise<number> => (await mails.add('probe', { id: 'probe' })).dueAt - Date.now()
       await eventually(async () => expect(await seen()).to.be.above(HOUR / 2)) // the journal has read it, and so has SQL
       const isBack = restored(journal, queue.name)
       await one.kill()
@@ -313,6 +332,47 @@ for (const [name, start] of KINDS) {
       await eventually(async () => expect(await dying.queue.contains('a')).to.equal(true))
       await mails.drain()
       expect((await mails.get('a'))?.state).to.equal('open')
+    })
+
+    it('adds a message once that two calls mean, while the first is under way and after it was handled', async () => {
+      const one = await redis()
+      let held: Promise<void> | undefined
+      let goOn = (): void => undefined
+      const { queue, mails } = await set(one, {}, { afterCommit: () => held })
+      const add = () => mails.add('x', { id: 'a', onceForMs: HOUR })
+      held = new Promise((resolve) => (goOn = resolve))
+      const first = add()
+      await eventually(async () => expect((await mails.get('a'))?.state).to.equal('accepted'))
+      held = undefined
+      expect((await add()).outcome).to.equal('kept')
+      expect(await queue.size(), 'the first call brings it to Redis').to.equal(0)
+      goOn()
+      expect((await first).outcome).to.equal('added')
+      expect((await queue.poll())?.id).to.equal('a')
+      await queue.remove('a')
+      for (const state of ['open', 'removed']) {
+        expect((await add()).outcome, `the row is ${state}`).to.equal('kept')
+        await mails.drain()
+      }
+      expect(await queue.size()).to.equal(0)
+      expect((await mails.add('y', { id: 'a' })).outcome, 'another message under that id').to.equal('added')
+    })
+
+    it('adds a message once that two instances accept at the same time', async function () {
+      if (server.kind === 'sqlite') this.skip() // one process has the file
+      const one = await redis()
+      const first = await set(one)
+      let isSettled: Promise<unknown> = Promise.resolve()
+      // the first one's message is handled before the second one goes to Redis
+      const second = await set(one, {}, { afterCommit: () => isSettled.then(() => undefined) })
+      for (let round = 0; round < 20; round++) {
+        const item = { id: `m${round}`, onceForMs: HOUR }
+        const adding = first.mails.add('x', item)
+        isSettled = adding.then(() => first.queue.remove(item.id))
+        const outcomes = [await second.mails.add('x', item), await adding].map(({ outcome }) => outcome)
+        expect(outcomes, `round ${round}`).to.have.members(['added', 'kept'])
+        await first.queue.remove(item.id)
+      }
     })
 
     it('restores once with two journals at work', async function () {

@@ -62,6 +62,17 @@ describe('the service with a journal', function () {
     expect(body.settings).to.include({ shards: 2, visibilityTimeout: 45_000, deliveryLimit: 3 })
   })
 
+  it('gives a message the delay that its topic has just got', async () => {
+    const topic = test.topic()
+    await test.ask('PUT', `/v1/topics/${topic}`, { delay: 1 })
+    await test.ask('POST', `/v1/topics/${topic}/messages`, { id: 'before', body: 1 })
+    expect(await receiveAll(topic, 1)).to.deep.equal(new Set(['before']))
+    await test.ask('PUT', `/v1/topics/${topic}`, { delay: 3_600_000 })
+    await test.ask('POST', `/v1/topics/${topic}/messages`, { id: 'after', body: 1 })
+    const { body } = await test.ask('GET', `/v1/topics/${topic}/messages/after`)
+    expect(body).to.include({ id: 'after', state: 'delayed' })
+  })
+
   it('shows what happened to a message that is gone from Redis, and knows its journal in readiness and metrics', async () => {
     const topic = test.topic()
     await test.ask('POST', `/v1/topics/${topic}/messages`, { id: 'a', body: 1 })

@@ -52,6 +52,8 @@ describe('the settings of the service', () => {
   })
 
   it('take durations, sizes, switches and lists', () => {
+    expect(loadSettings({ args: ['--max-wait', '1.5s'] }).maxWait).to.equal(1_500)
+    expect(problems({ args: ['--max-wait', '1.5ms'] })).to.deep.equal(['--max-wait: expected 0 ms to 600000 ms'])
     const args = ['--max-wait=2m', '--max-message-bytes', '64kb', '--no-create-topics']
     const env = { REDELAYED_REDIS_CLUSTER: 'redis://a:1, rediss://b:2' }
     const { maxWait, maxMessageBytes, createTopics, redisCluster } = loadSettings({ args, env })

@@ -182,6 +182,26 @@ describe('where webhooks go', () => {
       expect(heard).to.deep.equal([`POST hooks.example:${port} /in`])
     })
 
+    it('is another address of the name, where one does not answer; all were checked before', async () => {
+      const policy = new EgressPolicy({ allowNetworks: ['127.0.0.0/8'], ports: [port] })
+      const url = new URL(`http://hooks.example:${port}/in`)
+      // nothing listens there
+      const sender = new Sender(policy, { lookup: async () => ['127.0.0.2', '127.0.0.3', '127.0.0.1'] })
+      expect(await sender.post(url, {}, Buffer.from('1'))).to.include({ is: 'answer', status: 200 })
+      await sender.close()
+      expect([sockets, heard.length]).to.deep.equal([3, 1])
+
+      const none = new Sender(policy, { lookup: async () => ['127.0.0.2', '127.0.0.3'] })
+      expect(await none.post(url, {}, Buffer.from('2'))).to.deep.include({ is: 'none', reason: 'ECONNREFUSED' })
+      await none.close()
+      const inside = new Sender(policy, { lookup: async () => ['127.0.0.1', '10.0.0.1'] })
+      expect(await inside.post(url, {}, Buffer.from('3')))
+        .to.have.property('reason')
+        .that.includes('not public')
+      await inside.close()
+      expect([sockets, heard.length]).to.deep.equal([5, 1])
+    })
+
     it('is never where an answer redirects to', async () => {
       const sender = new Sender(allowed(), { lookup: async () => ['127.0.0.1'] })
       const answer = await sender.post(new URL(`http://hooks.example:${port}/away`), {}, Buffer.from('1'))

@@ -3,7 +3,9 @@ import { spawn } from 'node:child_process'
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { codecs, createClient } from 'redelayed'
 import { Webhook as Verifier } from 'standardwebhooks'
+import { redisUrl } from '../../../test/support/redis.js'
 import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService, type TestService } from './support/service.js'
@@ -58,6 +60,41 @@ class Receiver {
     await new Promise((resolve) => this.#server.close(resolve))
   }
 }
+
+describe('the secrets of an endpoint', function () {
+  this.timeout(60_000)
+
+  it('are all known to two instances that give it new ones at once, and to one that changes it meanwhile', async () => {
+    const [one, two] = [await startTestService(), await startTestService()]
+    const client = createClient({ url: redisUrl() })
+    const codec = codecs.json<{ secrets: { text: string }[] }>()
+    const records = client.getReliableQueue('redelayed-server:endpoints', { codec })
+    const made = await one.ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })
+    const path = `/v1/endpoints/${made.body.id}`
+    try {
+      for (let round = 0; round < 10; round++) {
+        const answers = await Promise.all([
+          one.ask('POST', `${path}/rotate-secret`),
+          two.ask('PATCH', path, { description: `round ${round}` }),
+          two.ask('POST', `${path}/rotate-secret`),
+          one.ask('PATCH', path, { timeout: 1_000 + round }),
+        ])
+        expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200])
+        const given = [answers[0].body.secret, answers[2].body.secret]
+        const { secrets = [] } = (await records.get(made.body.id))?.payload ?? {}
+        expect(secrets.slice(0, 2).map(({ text }) => text)).to.have.members(given)
+        expect(secrets).to.have.length(Math.min(5, 3 + 2 * round))
+        const shown = (await two.ask('GET', path)).body as unknown as { description: string; timeout: number }
+        expect(shown).to.include({ description: `round ${round}`, timeout: 1_000 + round })
+      }
+    } finally {
+      await one.ask('DELETE', path)
+      await client.shutdown()
+      await one.stop()
+      await two.stop()
+    }
+  })
+})
 
 describe('webhooks', function () {
   this.timeout(240_000)
@@ -151,19 +188,43 @@ describe('webhooks', function () {
     }, 60_000)
     receiver.answers.delete(path)
     expect(await total(topic), 'it waits').to.equal(1)
+    expect(receiver.of(path), 'what is gone gets nothing more').to.have.length(1)
     expect((await test.ask('PATCH', `/v1/endpoints/${id}`, { enabled: true })).body.enabled).to.equal(true)
     await eventually(async () => expect(await total(topic)).to.equal(0), 60_000)
+    expect(receiver.of(path)).to.have.length(2)
   })
 
-  it('are signed with both secrets while one is rotated', async () => {
+  it('go on within seconds where an operator enables an endpoint that has asked for a pause of a day', async () => {
+    const { id, path, topic } = await endpoint()
+    receiver.answers.set(path, (response) => response.writeHead(503, { 'retry-after': '86400' }).end())
+    await push(topic, 1)
+    await eventually(() => expect(receiver.of(path)).to.have.length(1), 60_000)
+    receiver.answers.delete(path)
+    await push(topic, 2) // it is taken, and held
+    await eventually(async () => {
+      const { body } = await test.ask('GET', `/v1/topics/${topic}/messages?state=delayed`)
+      expect(body.messages).to.have.length(2)
+    }, 60_000)
+    expect((await test.ask('POST', `/v1/endpoints/${id}/recover`)).status).to.equal(200)
+    await eventually(() => expect(receiver.of(path).map(({ body }) => body)).to.deep.equal(['1', '2']), 60_000)
+  })
+
+  it('are signed with each secret for as long as was promised for it, also where it is rotated twice', async () => {
     const { id, path, secret } = await endpoint()
-    const rotated = await test.ask('POST', `/v1/endpoints/${id}/rotate-secret`, { keepPrevious: 3_600_000 })
-    expect(rotated.body.secret).to.not.equal(secret)
+    const rotate = () => test.ask('POST', `/v1/endpoints/${id}/rotate-secret`, { keepPrevious: 3_600_000 })
+    const [first, rotated] = [await rotate(), await rotate()]
+    expect(new Set([secret, first.body.secret, rotated.body.secret]).size).to.equal(3)
     const answer = await test.ask('POST', `/v1/endpoints/${id}/test`)
     expect(answer.body).to.include({ status: 200, answer: 'thanks', error: null })
     const [request] = receiver.of(path)
-    for (const each of [secret, rotated.body.secret])
+    for (const each of [secret, first.body.secret, rotated.body.secret])
       new Verifier(each).verify(request?.body ?? '', request?.headers as Record<string, string>)
+    const leaked = await test.ask('POST', `/v1/endpoints/${id}/rotate-secret`, { keepPrevious: 0 })
+    await test.ask('POST', `/v1/endpoints/${id}/test`)
+    const { body = '', headers } = receiver.of(path)[1] ?? {}
+    new Verifier(leaked.body.secret).verify(body, headers as Record<string, string>)
+    for (const each of [secret, first.body.secret, rotated.body.secret])
+      expect(() => new Verifier(each).verify(body, headers as Record<string, string>)).to.throw('No matching signature')
     expect(JSON.stringify((await test.ask('GET', `/v1/endpoints/${id}`)).body)).to.not.include('whsec_')
   })
 

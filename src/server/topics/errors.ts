@@ -20,6 +20,8 @@ export type TopicErrorCode =
   | 'ERR_MESSAGE_TOO_LARGE'
   /** The key was used before with another message. */
   | 'ERR_IDEMPOTENCY_MISMATCH'
+  /** As many keys are known as there may be. */
+  | 'ERR_TOO_MANY_KEYS'
   /** The text is no lease. */
   | 'ERR_LEASE'
   /** The topic keeps no events. */
@@ -30,6 +32,8 @@ export type TopicErrorCode =
   /** Topics have it. */
   | 'ERR_ENDPOINT_IN_USE'
   | 'ERR_TOO_MANY_ENDPOINTS'
+  /** This instance has no worker number to draw ids with. */
+  | 'ERR_IDS_UNAVAILABLE'
   /** What the journal cannot keep. */
   | 'ERR_NOT_WITH_JOURNAL'
 

@@ -1,23 +1,36 @@
 import { createHash } from 'node:crypto'
-import { codecs, type RedelayedClient, type ReliableQueue } from 'redelayed'
+import { codecs, QueueFullError, type RedelayedClient, type ShardedReliableQueue } from 'redelayed'
 import { pause } from '../pause.js'
 import { TopicError } from './errors.js'
-import type { NewMessage, Pushed } from './new-message.js'
+import type { Pushed } from './new-message.js'
 import { RESERVED } from './topic-name.js'
 
-/** For so long a key is known. */
-export const KNOWN_MS = 86_400_000
+/** Over so many queues the keys are spread, so that all masters of a cluster have some. It stays. */
+const SHARDS = 8
+
+export interface IdempotencyOptions {
+  /** For so long a key is known, in milliseconds. */
+  readonly idempotencyPeriod: number
+  /** How many are known at once, about: each shard has its part. */
+  readonly maxIdempotencyKeys: number
+}
+
+/** A topic that the message goes to. */
+export interface Place {
+  readonly topic: string
+  /** When it is due there, epoch milliseconds; `null` where the topic decides, and could not be asked. */
+  readonly dueAt: number | null
+}
 
 /** What is kept of a request with an idempotency key. */
 export interface KnownRequest {
-  /** Of the message as it was given. */
+  /** Of the request as it was given. */
   readonly print: string
   /** The message's id. */
   readonly id: string
-  /** When it is due, epoch milliseconds. */
-  readonly dueAt: number
-  /** What was answered, once that is known. */
-  readonly pushed?: Pushed
+  readonly places: readonly Place[]
+  /** What was answered of each place, once all of them have the message. */
+  readonly pushed?: readonly Pushed[]
 }
 
 /** One request, and what is known of an earlier one with the same key. */
@@ -25,25 +38,34 @@ export interface Request {
   readonly known: KnownRequest
   readonly isRepeated: boolean
   /** Notes what is answered. */
-  readonly answered: (pushed: Pushed) => Promise<void>
+  readonly answered: (pushed: readonly Pushed[]) => Promise<void>
 }
 
 /**
  * The requests with an idempotency key: a delayed message for each, which becomes visible when the key may be forgotten, and is removed then.
  */
 export class Idempotency {
-  readonly #queue: ReliableQueue<KnownRequest>
+  readonly #queue: ShardedReliableQueue<KnownRequest>
+  readonly #options: IdempotencyOptions
   readonly #stop = new AbortController()
   #forgetting: Promise<void> | undefined
 
-  constructor(client: RedelayedClient) {
-    this.#queue = client.getReliableQueue<KnownRequest>(`${RESERVED}idempotency`, {
+  constructor(client: RedelayedClient, options: IdempotencyOptions) {
+    this.#options = options
+    this.#queue = client.getShardedReliableQueue<KnownRequest>(`${RESERVED}idempotency-keys`, {
       codec: codecs.json<KnownRequest>(),
+      shards: SHARDS,
     })
   }
 
+  /** For so long a key is known. */
+  get knownMs(): number {
+    return this.#options.idempotencyPeriod
+  }
+
   /** Begins to forget keys whose time is over. */
-  start(onError: (error: unknown) => void): void {
+  async start(onError: (error: unknown) => void): Promise<void> {
+    await this.#queue.setConfig({ maxSize: Math.ceil(this.#options.maxIdempotencyKeys / SHARDS) })
     this.#forgetting ??= this.#forget(onError)
   }
 
@@ -52,18 +74,26 @@ export class Idempotency {
     await this.#forgetting
   }
 
-  /** @throws TopicError ERR_IDEMPOTENCY_MISMATCH the key came before with another message */
+  /**
+   * @throws TopicError ERR_IDEMPOTENCY_MISMATCH the key came before with another message; ERR_TOO_MANY_KEYS there is no room for it, and nothing
+   *   was done
+   */
   async begin(
     scope: readonly string[],
-    message: NewMessage,
-    first: { readonly id: string; readonly dueAt: number },
+    request: unknown,
+    first: Pick<KnownRequest, 'id' | 'places'>,
   ): Promise<Request> {
     const key = digestOf(scope)
-    const known: KnownRequest = { print: digestOf([canonical(message)]), ...first }
-    const answered = async (pushed: Pushed): Promise<void> => {
-      await this.#queue.updatePayload(key, { ...known, id: pushed.id, pushed })
+    const known: KnownRequest = { print: digestOf([canonical(request)]), ...first }
+    const answered = async (pushed: readonly Pushed[]): Promise<void> => {
+      await this.#queue.updatePayload(key, { ...(earlier?.payload ?? known), pushed })
     }
-    const { outcome } = await this.#queue.add(known, { id: key, delay: KNOWN_MS, existing: 'keep' })
+    const { outcome } = await this.#queue
+      .add(known, { id: key, delay: this.knownMs, existing: 'keep' })
+      .catch((thrown: unknown) => {
+        if (!(thrown instanceof QueueFullError)) throw thrown
+        throw new TopicError('ERR_TOO_MANY_KEYS', 'nothing was done; a key is forgotten when its period is over')
+      })
     const earlier = outcome === 'kept' ? await this.#queue.get(key) : null
     if (earlier === null) return { known, isRepeated: false, answered }
     if (earlier.payload.print !== known.print) {

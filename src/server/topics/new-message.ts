@@ -1,4 +1,4 @@
-import type { AddItem } from 'redelayed'
+import type { AcceptItem } from '../journal/accept-item.js'
 import { isBase64, OWN_HEADERS, storedBody, type BodyInput } from './body.js'
 import { TopicError } from './errors.js'
 
@@ -29,7 +29,7 @@ export interface Pushed {
 
 /** A message on its way to the queue: its id and its due time are known. */
 export interface ReadyMessage {
-  readonly item: AddItem<Uint8Array> & { readonly id: string }
+  readonly item: AcceptItem<Uint8Array> & { readonly id: string }
   readonly existing: Existing
   readonly dueAt: number
 }
@@ -84,7 +84,8 @@ export function readyMessage(message: NewMessage, { drawId, delay: initial, now,
 
 /** Epoch milliseconds. @throws TopicError it is no time */
 export function timeOf(what: string, time: number | string): number {
-  const ms = typeof time === 'number' ? time : Date.parse(time)
+  // a date before 1970 has passed as any other
+  const ms = typeof time === 'number' ? time : Math.max(0, Date.parse(time))
   if (Number.isInteger(ms) && ms >= 0 && ms <= MAX_TIME) return ms
   throw invalid(what, 'epoch milliseconds or a time such as 2030-01-01T09:00:00Z')
 }

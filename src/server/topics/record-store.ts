@@ -63,6 +63,11 @@ export class RecordStore<T> {
     await this.#journal?.get('?')
   }
 
+  /** Puts back by hand what the journal has and Redis lacks. @throws JournalError */
+  async restore(): Promise<void> {
+    await this.#journal?.restore()
+  }
+
   /** The names of so many, the first that were made. */
   async someNames(count: number): Promise<string[]> {
     const names: string[] = []

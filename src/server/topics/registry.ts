@@ -57,6 +57,10 @@ export class TopicRegistry {
     return this.#records.askJournal()
   }
 
+  restore(): Promise<void> {
+    return this.#records.restore()
+  }
+
   someNames(count: number): Promise<string[]> {
     return this.#records.someNames(count)
   }

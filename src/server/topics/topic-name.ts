@@ -5,6 +5,9 @@ export const TOPIC_NAME = '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
 
 const FORM = new RegExp(TOPIC_NAME)
 
+/** Of several topics: a name in which `*` stands for any characters, also for none. */
+export const TOPIC_PATTERN = '^[A-Za-z0-9*][A-Za-z0-9._:*-]{0,127}$'
+
 /** The queues of the service itself begin so. */
 export const RESERVED = 'redelayed-server:'
 
@@ -17,4 +20,19 @@ export function topicName(name: string): string {
     'ERR_TOPIC_NAME',
     isOwn ? `names that begin with ${RESERVED} or end with :dead or two numbers (of shards) are taken` : expected,
   )
+}
+
+/** Whether a name fits a pattern: its texts between the stars come in their order, each as early as it can. */
+export function fits(name: string, pattern: string): boolean {
+  const [first = '', ...rest] = pattern.split('*')
+  const last = rest.pop()
+  if (last === undefined) return name === first
+  if (!name.startsWith(first)) return false
+  let from = first.length
+  for (const text of rest) {
+    const at = name.indexOf(text, from)
+    if (at < 0) return false
+    from = at + text.length
+  }
+  return name.length - last.length >= from && name.endsWith(last)
 }

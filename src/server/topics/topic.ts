@@ -1,7 +1,6 @@
 import {
   AddManyError,
   RedelayedError,
-  type AddItem,
   type MessageInfo,
   type MessageState,
   type ReliableMessage,
@@ -10,10 +9,11 @@ import {
   type ShardedReliableQueue,
 } from 'redelayed'
 import { JournalError } from '../errors.js'
+import type { AcceptItem } from '../journal/accept-item.js'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
 import { BODY, jsonBytes, shownBody, type ShownBody } from './body.js'
 import { TopicError } from './errors.js'
-import type { TopicJournal } from './topic-journal.js'
+import type { DeadLetterJournal, TopicJournal } from './topic-journal.js'
 import { leaseText } from './lease.js'
 import { queueConfigOf, retryDelayOf, type TopicSettings } from './topic-settings.js'
 
@@ -61,6 +61,22 @@ export interface Receive {
   readonly signal: AbortSignal
 }
 
+export interface Restored {
+  readonly checked: number
+  readonly restored: number
+}
+
+export interface Restore {
+  /** Also messages that expired, which expire no more. */
+  readonly expired: boolean
+  /** Default: all. */
+  readonly ids?: readonly string[]
+  /** Says what would be put back, and changes nothing. */
+  readonly dryRun?: boolean
+  readonly signal?: AbortSignal
+  readonly onProgress?: (counts: Restored) => void
+}
+
 export interface Change {
   readonly delay?: number | undefined
   /** Epoch milliseconds. */
@@ -91,12 +107,20 @@ export class Topic {
   readonly settings: TopicSettings
   readonly queue: TopicQueue
   readonly journal: TopicJournal | undefined
+  readonly #deadLetterJournals: readonly DeadLetterJournal[]
 
-  constructor(name: string, settings: TopicSettings, queue: TopicQueue, journal?: TopicJournal) {
+  constructor(
+    name: string,
+    settings: TopicSettings,
+    queue: TopicQueue,
+    journal?: TopicJournal,
+    deadLetterJournals: readonly DeadLetterJournal[] = [],
+  ) {
     this.name = name
     this.settings = settings
     this.queue = queue
     this.journal = journal
+    this.#deadLetterJournals = deadLetterJournals
   }
 
   /** Its queues: one, or the shards. */
@@ -138,13 +162,18 @@ export class Topic {
   }
 
   async #send(
-    items: readonly AddItem<Uint8Array>[],
+    items: readonly AcceptItem<Uint8Array>[],
     existing: Existing,
   ): Promise<(RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate' })[]> {
     if (this.journal !== undefined) {
       if (existing !== 'keep')
         throw new TopicError('ERR_NOT_WITH_JOURNAL', `existing: only "keep" where the service has a journal`)
-      return this.journal.addMany(items)
+      const { delay, timeToLive } = this.settings
+      // what the queue has as defaults the journal reads only at each sweep
+      const life = timeToLive === null ? {} : { timeToLive }
+      return this.journal.addMany(
+        items.map((item) => ({ ...(item.date === undefined && { delay }), ...life, ...item })),
+      )
     }
     try {
       return await this.queue.addMany(items, { existing })
@@ -159,6 +188,7 @@ export class Topic {
 
   /** As it lies in the queue or among the dead letters, or as the journal remembers it. */
   async get(id: string): Promise<StoredMessage> {
+    assertPossible(id)
     const info = (await this.queue.get(id)) ?? undefined
     const dead = info === undefined ? await this.queue.deadLetters.get(id) : null
     const found =
@@ -190,6 +220,7 @@ export class Topic {
 
   /** @throws TopicError it is not there, or a consumer has it */
   async change(id: string, { delay, dueAt, priority, body }: Change, maxBytes: number): Promise<StoredMessage> {
+    assertPossible(id)
     const before = await this.queue.get(id)
     if (before === null) throw notFound()
     if (before.state === 'inFlight') throw inFlight()
@@ -211,6 +242,7 @@ export class Topic {
 
   /** @throws TopicError it is not there, or a consumer has it and it is not removed by force */
   async remove(id: string, force: boolean): Promise<void> {
+    assertPossible(id)
     const isDone = await (this.journal ?? this.queue).cancel(id)
     if (isDone) return
     if (!force) throw await this.#whyNot(id)
@@ -270,19 +302,45 @@ export class Topic {
     return this.queue.enableOperation(what === 'push' ? 'add' : 'poll')
   }
 
+  /** Puts back what the journal has and Redis lacks, dead letters too. Without a journal there is nothing to put back. */
+  async restore({ onProgress, ...what }: Restore): Promise<Restored> {
+    let [checked, restored] = [0, 0]
+    for (const journal of this.#journals) {
+      const result = await journal.restore({
+        ...what,
+        onProgress: (own) => onProgress?.({ checked: checked + own.checked, restored: restored + own.restored }),
+      })
+      checked += result.checked
+      restored += result.restored
+    }
+    return { checked, restored }
+  }
+
+  /** How many messages a restore would compare with Redis. */
+  async journalSize(expired: boolean): Promise<number> {
+    const sizes = await Promise.all(this.#journals.map((journal) => journal.size({ expired })))
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+
+  get #journals(): readonly DeadLetterJournal[] {
+    return this.journal === undefined ? [] : [this.journal, ...this.#deadLetterJournals]
+  }
+
   /** Removes all messages, or all dead letters; resolves with how many there were. */
   async purge(what: 'messages' | 'dead-letters'): Promise<number> {
     const { total, dead } = await this.queue.counts()
     await (what === 'messages' ? this.queue : this.queue.deadLetters).clear()
+    // after the addition of what a caller waits for: its change is newer
+    if (what === 'messages') await this.journal?.dropAccepted()
     return what === 'messages' ? total : dead
   }
 
   /** Moves dead letters back: those of some ids, or the oldest. Resolves with how many. */
   async redrive(count: number, ids?: readonly string[]): Promise<number> {
     if (ids === undefined) return this.queue.redrive(count)
-    const moved = await Promise.all(
-      this.shards.map((shard) => shard.deadLetters.move({ to: shard.name, ids: [...ids] })),
-    )
+    const own = ids.filter(isPossible)
+    if (own.length === 0) return 0
+    const moved = await Promise.all(this.shards.map((shard) => shard.deadLetters.move({ to: shard.name, ids: own })))
     return moved.reduce((sum, each) => sum + each, 0)
   }
 
@@ -350,6 +408,18 @@ function failureOf({
 /** A consumer's own words, which stand alone in the history. */
 class Refusal extends Error {
   override name = 'Refused'
+}
+
+/** An id of 512 bytes, and what a dead letter's may have behind it. */
+const MAX_ID_BYTES = 576
+
+function isPossible(id: string): boolean {
+  return id.isWellFormed() && Buffer.byteLength(id) <= MAX_ID_BYTES
+}
+
+/** No topic has a message of a longer id. */
+function assertPossible(id: string): void {
+  if (!isPossible(id)) throw notFound()
 }
 
 function notFound(): TopicError {

@@ -1,24 +1,29 @@
-import { codecs, OperationDisabledError, RedelayedError, type RedelayedClient } from 'redelayed'
+import { codecs, InvalidArgumentError, type RedelayedClient } from 'redelayed'
 import type { Journal } from '../journal/journal.js'
 import { drawId } from '../journal/message-id.js'
 import { JOURNAL_GROUP } from '../journal/attached-queue.js'
 import { QueueClock } from '../journal/queue-clock.js'
+import { SharedRun } from '../journal/shared-run.js'
 import { TopicError } from './errors.js'
-import { Idempotency, KNOWN_MS } from './idempotency.js'
+import { Idempotency, type IdempotencyOptions } from './idempotency.js'
 import { readLease, type Lease } from './lease.js'
 import { isAway } from './record-store.js'
-import { readyMessage, type NewMessage, type Pushed, type ReadyMessage } from './new-message.js'
+import { Pusher } from './pusher.js'
 import { TopicRegistry, type TopicRecord } from './registry.js'
 import { Topic, type NegativeAnswer, type TopicQueue } from './topic.js'
-import { topicName } from './topic-name.js'
+import { fits, topicName } from './topic-name.js'
 import { TOPIC_DEFAULTS, type TopicSettings } from './topic-settings.js'
 
-export interface TopicsOptions {
+export interface TopicsOptions extends IdempotencyOptions {
   /** Whether a push or receive makes a topic that is not there. */
   readonly createTopics: boolean
   readonly maxTopics: number
   readonly maxMessageBytes: number
+  /** What several topics get by one request, together. */
+  readonly maxBatchBytes: number
   readonly journal?: Journal | undefined
+  /** Default: UUIDs of version 7. */
+  readonly drawId?: (() => string) | undefined
   /** What fails in the background. */
   readonly onError: (error: unknown) => void
 }
@@ -29,6 +34,8 @@ const FRESH_MS = 1_000
 const CLOCK_MS = 5_000
 /** How often an instance with a journal looks for topics that others have made. */
 const FOLLOW_MS = 5_000
+/** So many topics are attached to the journal at the same time. */
+const ATTACHED_AT_ONCE = 8
 
 interface Known {
   readonly topic: Topic
@@ -46,8 +53,13 @@ export class Topics {
   readonly #registry: TopicRegistry
   readonly #idempotency: Idempotency
   readonly #clock: QueueClock
+  /** Brings messages into the topics. */
+  readonly pusher: Pusher
   readonly #known = new Map<string, Known>()
   readonly #opening = new Map<string, Promise<Known | undefined>>()
+  /** Those that the registry does not have yet. */
+  readonly #creating = new Set<string>()
+  #names: { readonly at: number; readonly all: Promise<string[]> } | undefined
   #clockTimer: NodeJS.Timeout | undefined
   #followTimer: NodeJS.Timeout | undefined
 
@@ -55,8 +67,18 @@ export class Topics {
     this.#client = client
     this.#options = options
     this.#registry = new TopicRegistry(client)
-    this.#idempotency = new Idempotency(client)
+    this.#idempotency = new Idempotency(client, options)
     this.#clock = new QueueClock(() => this.#registry.now())
+    this.pusher = new Pusher({
+      open: (name) => this.open(name, { create: true }),
+      isThere: async (name) => (await this.#look(name)) !== undefined,
+      idempotency: this.#idempotency,
+      clock: this.#clock,
+      drawId: options.drawId ?? (() => drawId()),
+      maxMessageBytes: options.maxMessageBytes,
+      maxFanOutBytes: options.maxBatchBytes,
+      hasJournal: this.hasJournal,
+    })
   }
 
   /** Resolves when Redis has answered. */
@@ -64,7 +86,7 @@ export class Topics {
     await this.#clock.refresh()
     this.#clockTimer = setInterval(() => void this.#clock.refresh().catch(() => undefined), CLOCK_MS)
     this.#clockTimer.unref()
-    this.#idempotency.start(this.#options.onError)
+    await this.#idempotency.start(this.#options.onError)
     if (this.#options.journal !== undefined) await this.#startJournal(this.#options.journal)
   }
 
@@ -75,20 +97,35 @@ export class Topics {
     const configure = (queue: string): void => {
       for (const { topic } of this.#known.values()) {
         if (topic.shards.some(({ name }) => name === queue))
-          void topic.configure({ enable: false }).catch(this.#options.onError)
+          void this.#configureAgain(topic.name).catch(this.#options.onError)
       }
     }
     journal.on('forgotten', configure)
     journal.on('restored', configure)
     const follow = async (): Promise<void> => {
-      for (const { name, record } of await this.list()) if (!this.#known.has(name)) await this.#use(name, record)
+      const names = new Set((await this.list()).map(({ name }) => name))
+      // a Redis that has lost its data lists none, and the journal knows better
+      const left = [...names].filter((name) => !this.#known.has(name)).values()
+      const gone = [...this.#known.keys()].filter((name) => !names.has(name)).values()
+      // each as it is by then: attaching many takes a while, in which some get other settings
+      const look = async (): Promise<void> => {
+        for (const some of [left, gone]) for (const name of some) await this.#look(name)
+      }
+      await Promise.all(Array.from({ length: ATTACHED_AT_ONCE }, look))
     }
-    await follow()
+    const following = new SharedRun(follow)
+    await following.run()
     journal.on('restored', (queue) => {
-      if (queue === this.#registry.queueName) void follow().catch(this.#options.onError)
+      if (queue === this.#registry.queueName) void following.run().catch(this.#options.onError)
     })
-    this.#followTimer = setInterval(() => void follow().catch(this.#options.onError), FOLLOW_MS)
+    this.#followTimer = setInterval(() => void following.run().catch(this.#options.onError), FOLLOW_MS)
     this.#followTimer.unref()
+  }
+
+  /** With the settings of the registry: those that this instance remembers may be old. */
+  async #configureAgain(name: string): Promise<void> {
+    const known = await this.#look(name)
+    await known?.topic.configure({ enable: false })
   }
 
   async stop(): Promise<void> {
@@ -115,6 +152,17 @@ export class Topics {
     }, 0)
   }
 
+  /** The clock of Redis, as it was last read. */
+  now(): number {
+    return this.#clock.now()
+  }
+
+  /** Puts back the topics themselves, where Redis has lost them a moment ago. */
+  async restoreNames(): Promise<void> {
+    await this.#registry.restore()
+    this.#names = undefined
+  }
+
   /** Asks Redis something small. */
   async ping(): Promise<void> {
     await this.#registry.now()
@@ -126,6 +174,11 @@ export class Topics {
     if (known !== undefined) return known.topic
     if (!create || !this.#options.createTopics) throw notFound(name)
     return (await this.#create(name, TOPIC_DEFAULTS)).topic
+  }
+
+  /** `undefined` when there is none of this name. */
+  async openIfThere(name: string): Promise<Topic | undefined> {
+    return (await this.#find(name))?.topic
   }
 
   async get(name: string): Promise<{ readonly topic: Topic; readonly createdAt: number }> {
@@ -165,12 +218,15 @@ export class Topics {
       if (!force) await assertEmpty(topic)
       await topic.purge('messages')
       await topic.purge('dead-letters')
+      // what SQL does not have yet it has when the topic is made again
+      await topic.journal?.drain().catch(this.#options.onError)
       await this.#registry.remove(name)
     } catch (error) {
       await topic.resume('push')
       throw error
     }
-    this.#known.delete(name)
+    this.#forget(name)
+    this.#names = undefined
   }
 
   /** The names of at most so many, without reading all. */
@@ -183,90 +239,16 @@ export class Topics {
     return (await this.#registry.list()).map(([name, record]) => ({ name, record }))
   }
 
-  /** What became of each message, or why it was not added, in order. */
-  async push(name: string, messages: readonly NewMessage[]): Promise<(Pushed | RedelayedError)[]> {
-    const topic = await this.open(name, { create: true })
-    const ready = messages.map((message) => this.#ready(topic, message))
-    return this.#add(topic, ready)
-  }
-
-  /**
-   * One message, under an idempotency key: the same request again gets the same answer, and adds nothing.
-   *
-   * @throws TopicError, or why it was not added
-   */
-  async pushOnce(
-    name: string,
-    message: NewMessage,
-    { key, owner }: { readonly key: string; readonly owner: string },
-  ): Promise<{ pushed: Pushed; isRepeated: boolean }> {
-    const topic = await this.open(name, { create: true })
-    const ready = this.#ready(topic, message)
-    if (ready instanceof RedelayedError) throw ready
-    const first = { id: ready.item.id, dueAt: ready.dueAt }
-    const { known, isRepeated, answered } = await this.#idempotency.begin([owner, name, key], message, first)
-    if (known.pushed !== undefined) return { pushed: known.pushed, isRepeated }
-    const pushed =
-      message.id === undefined
-        ? await this.#addOnce(topic, ready, known, isRepeated)
-        : await this.#addOwn(topic, ready, known.dueAt)
-    await answered(pushed)
-    return { pushed, isRepeated }
-  }
-
-  /** An id of the client's own says nothing of the key: another message, under another key, may have had it and be handled by now. */
-  async #addOwn(topic: Topic, { item, existing }: ReadyMessage, dueAt: number): Promise<Pushed> {
-    const { delay: _, ...rest } = item
-    return single(await this.#add(topic, [{ item: { ...rest, date: new Date(dueAt) }, dueAt, existing }]))
-  }
-
-  /** The id was drawn for the key. Perhaps the message was added before, and the instance died before it noted that. */
-  async #addOnce(
-    topic: Topic,
-    { item, existing }: ReadyMessage,
-    { id, dueAt }: { readonly id: string; readonly dueAt: number },
-    isRepeated: boolean,
-  ): Promise<Pushed> {
-    if (isRepeated && topic.journal !== undefined && (await topic.journal.get(id)) !== null)
-      return { id, outcome: 'added', dueAt }
-    const { delay: _, ...rest } = item
-    const once = topic.journal === undefined && { deduplicate: { by: 'id', forMs: KNOWN_MS } as const }
-    const again = {
-      item: { ...rest, id, date: new Date(dueAt), ...once },
-      dueAt,
-      existing: isRepeated ? 'keep' : existing,
-    }
-    const pushed = single(await this.#add(topic, [again]))
-    return isRepeated && pushed.outcome === 'kept' ? { id, outcome: 'added', dueAt } : pushed
-  }
-
-  #ready(topic: Topic, message: NewMessage): ReadyMessage | RedelayedError {
-    try {
-      return readyMessage(message, {
-        drawId: () => drawId(),
-        delay: topic.settings.delay,
-        now: this.#clock.now(),
-        maxBytes: this.#options.maxMessageBytes,
-      })
-    } catch (thrown) {
-      if (thrown instanceof RedelayedError) return thrown
+  /** The names that fit a pattern, in which `*` stands for any characters. */
+  async matching(pattern: string): Promise<string[]> {
+    const isFresh = this.#names !== undefined && performance.now() - this.#names.at < FRESH_MS
+    if (!isFresh) this.#names = { at: performance.now(), all: this.list().then((all) => all.map(({ name }) => name)) }
+    const names = this.#names
+    const all = await names?.all.catch((thrown: unknown) => {
+      if (this.#names === names) this.#names = undefined
       throw thrown
-    }
-  }
-
-  async #add(topic: Topic, ready: readonly (ReadyMessage | RedelayedError)[]): Promise<(Pushed | RedelayedError)[]> {
-    const whole = ready.flatMap((each, at) => (each instanceof RedelayedError ? [] : [{ each, at }]))
-    const results: (Pushed | RedelayedError)[] = ready.map((each) => each as RedelayedError)
-    const send = async (to: Topic, some: typeof whole): Promise<void> => {
-      const added = await to.add(some.map(({ each }) => each))
-      some.forEach(({ at }, position) => (results[at] = added[position] as Pushed | RedelayedError))
-    }
-    if (whole.length > 0) await send(topic, whole)
-    const disabled = whole.filter(({ at }) => results[at] instanceof OperationDisabledError)
-    // it is paused, or another instance has deleted it a moment ago
-    if (disabled.length > 0 && (await this.#look(topic.name)) === undefined)
-      await send(await this.open(topic.name, { create: true }), disabled)
-    return results
+    })
+    return (all ?? []).filter((name) => fits(name, pattern))
   }
 
   acknowledge(leases: readonly string[]): Promise<LeaseAnswer[]> {
@@ -304,7 +286,10 @@ export class Topics {
         const done = await send(
           known.topic,
           own.map(({ lease }) => lease),
-        )
+        ).catch((thrown: unknown) => {
+          if (!(thrown instanceof InvalidArgumentError)) throw thrown
+          throw new TopicError('ERR_LEASE', 'one of the leases cannot be of any message')
+        })
         own.forEach(({ at }, position) => (answers[at] = done[position] === true ? 'ok' : 'lost'))
       }),
     )
@@ -330,8 +315,15 @@ export class Topics {
     const name = topicName(given)
     const record = await this.#registry.get(name)
     if (record !== null) return this.#use(name, record)
-    this.#known.delete(name)
+    if (!this.#creating.has(name)) this.#forget(name)
     return undefined
+  }
+
+  /** The topic is gone: its queue is followed no more. One of this name that is made later is attached anew. */
+  #forget(name: string): void {
+    const known = this.#known.get(name)
+    this.#known.delete(name)
+    if (known !== undefined) this.#options.journal?.detach(known.topic.queue).catch(this.#options.onError)
   }
 
   async #create(name: string, settings: TopicSettings): Promise<Known> {
@@ -339,10 +331,18 @@ export class Topics {
     if ((await this.#registry.size()) >= this.#options.maxTopics)
       throw new TopicError('ERR_TOO_MANY_TOPICS', `there can be ${this.#options.maxTopics} topics`)
     const record = { settings, createdAt: this.#clock.now() }
-    const made = await this.#use(name, record)
-    // before the registry has the topic, so that no instance uses the queue without its settings
-    await made.topic.configure({ enable: true })
-    if (await this.#registry.create(name, record)) return made
+    this.#creating.add(name)
+    try {
+      const made = await this.#use(name, record)
+      // before the registry has the topic, so that no instance uses the queue without its settings
+      await made.topic.configure({ enable: true })
+      if (await this.#registry.create(name, record)) {
+        this.#names = undefined
+        return made
+      }
+    } finally {
+      this.#creating.delete(name)
+    }
     const other = await this.#look(name)
     if (other === undefined) throw notFound(name)
     await other.topic.configure({ enable: false })
@@ -367,7 +367,10 @@ export class Topics {
         : this.#client.getShardedReliableQueue<Uint8Array>(name, { codec, shards })
     const { journal } = this.#options
     if (journal === undefined) return new Topic(name, settings, queue)
-    const topic = new Topic(name, settings, queue, await journal.attach(queue as never))
+    const attached = await journal.attach(queue as never)
+    const parts = 'shards' in queue ? queue.shards : [queue]
+    const deadLetters = await Promise.all(parts.map((shard) => journal.attach(shard.deadLetters)))
+    const topic = new Topic(name, settings, queue, attached, deadLetters)
     // Redis may have lost them while no instance looked
     await topic.configure({ enable: false })
     return topic
@@ -378,14 +381,13 @@ function notFound(name: string): TopicError {
   return new TopicError('ERR_TOPIC_NOT_FOUND', `there is no topic ${JSON.stringify(name)}`)
 }
 
+/** Also of what the journal has accepted and Redis does not have yet. */
 async function assertEmpty(topic: Topic): Promise<void> {
   const { total, dead } = await topic.counts()
   if (total + dead > 0)
     throw new TopicError('ERR_TOPIC_NOT_EMPTY', `the topic has ${total} messages and ${dead} dead letters`)
-}
-
-function single(results: readonly (Pushed | RedelayedError)[]): Pushed {
-  const [result] = results
-  if (result === undefined || result instanceof RedelayedError) throw result ?? new Error('there is no result')
-  return result
+  if (topic.journal === undefined) return
+  await topic.journal.drain()
+  const size = await topic.journal.size()
+  if (size > 0) throw new TopicError('ERR_TOPIC_NOT_EMPTY', `the journal has ${size} messages that Redis lacks`)
 }

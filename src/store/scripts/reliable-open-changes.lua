@@ -1,4 +1,5 @@
--- Find where a reader of the change stream begins, and make its group if it has none yet.
+-- Find where a reader of the change stream begins, and make its group if it has none yet. A group that a stranger has set behind all entries
+-- begins again with the first.
 --
 -- KEYS[1] config   hash    what `setConfig` and pausing say
 -- KEYS[2] changes  stream  what the scripts have changed
@@ -36,6 +37,9 @@ local start = from == 'start' and '0-0' or from == 'end' and last or from
 if group ~= '' then
   local made = redis.pcall('XGROUP', 'CREATE', changes, group, start, 'MKSTREAM')
   if made.err and string.sub(made.err, 1, 9) ~= 'BUSYGROUP' then return redis.error_reply(made.err) end
+  for _, one in ipairs(made.err and groupsOf(changes) or {}) do
+    if one.name == group and one.isAhead then redis.call('XGROUP', 'SETID', changes, group, '0-0') end
+  end
   for n, flat in ipairs(redis.call('XINFO', 'CONSUMERS', changes, group)) do
     local consumer = byName(flat)
     if n > 1000 then break end

@@ -1,7 +1,7 @@
 -- Put messages back as they were: with their due times, attempts, failures, headers and payloads. Where the id is there, the message
--- stays as it is, unless the caller names the due time that it has and no consumer has it: then the message that is put back takes its
--- place. Neither the bound of the queue nor a pause applies: these messages were accepted before. The caller bounds the script's time by
--- how many messages it sends.
+-- stays as it is, unless the caller names the due time that it has, or when its visibility ends where a consumer has it: then the message
+-- that is put back takes its place, and waits; one that is there no more was handled, and nothing is put back. Neither the bound of the queue nor a pause applies: these messages were accepted before.
+-- The caller bounds the script's time by how many messages it sends.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -26,7 +26,8 @@
 -- ARGV[3..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
 --   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, headers and payload
 --
--- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there
+-- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there, 3 the message that it may
+--   replace was not there
 local messages, deliveries, failures, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
 local channel = ARGV[1]
@@ -75,16 +76,18 @@ end
 
 local function restore(id, detail, body)
   if redis.call('HEXISTS', messages, id) == 0 then
+    if detail.replaces then return 3 end -- it was handled or removed meanwhile
     put(id, detail, body)
     return 1
   end
   if not detail.replaces then return 0 end
   local priority, visible, isTaken = locate(due, inFlight, id)
-  if not priority or isTaken or visible ~= detail.replaces then return 0 end
+  if not priority or visible ~= detail.replaces then return 0 end
   redis.call('HDEL', deliveries, id)
   redis.call('HDEL', failures, id)
   put(id, detail, body)
-  if priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
+  if isTaken then redis.call('ZREM', inFlight, priority .. id)
+  elseif priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
   return 2
 end
 

@@ -5,7 +5,7 @@ import { Books, NOT_SENT, type Message, type Span, type Wrong } from './books.js
 import { GoneError, MemberProcess } from './member-process.js'
 import { PREFIX, type Place } from './place.js'
 import type { Program } from './program.js'
-import type { Item, Job, Payload, Said } from './protocol.js'
+import type { Flow, Item, Job, Payload, Said } from './protocol.js'
 import { digestOf } from './serve.js'
 import type { SqlServer } from './sql.js'
 
@@ -160,6 +160,12 @@ export class Bench {
     }
   }
 
+  /** Each page of a restore takes so much longer, in those members that are there. */
+  async slowRestores(pageMs: number): Promise<void> {
+    const ready = this.members.filter((member) => member.isReady)
+    await Promise.all(ready.map((member) => member.order({ kind: 'slow', pageMs }).catch(() => undefined)))
+  }
+
   /** By hand, in several members at once. */
   async restoreByHand(): Promise<void> {
     const span: Span = { from: Date.now(), to: Infinity }
@@ -176,6 +182,11 @@ export class Bench {
       await Promise.all(messages.map((message) => this.#cancel(message)))
     }
     for (let i = 0; i < count; i++) this.#follow(each())
+  }
+
+  /** Many messages that are due at about the same time. */
+  async addCrowd(count: number, min: number, max: number): Promise<void> {
+    await this.#add(Array.from({ length: count }, () => this.#drawLater(min, max)))
   }
 
   /** Many messages that are due in a while; the result cancels them. */
@@ -221,13 +232,14 @@ export class Bench {
     let open: readonly Message[] = messages
     for (let attempt = 1; attempt <= ATTEMPTS && open.length > 0 && !this.#isOver; attempt++) {
       if (attempt > 1) await this.pause(AGAIN_MS)
+      const askedAt = Date.now()
       const answers = await this.#ask((member) =>
         member.order({ kind: 'add', items: open.map(({ item }) => item) }),
       ).catch((error: unknown) => open.map(() => ({ error: reasonOf(error) })))
       open = open.filter((message, at) => {
         const answer = answers[at] ?? { error: 'there is no answer' }
         if ('error' in answer) this.countError(`add ${answer.error}`)
-        return this.books.answered(message, answer)
+        return this.books.answered(message, answer, askedAt)
       })
     }
     for (const message of messages) message.isPending = false
@@ -288,7 +300,7 @@ export class Bench {
     }
     if (books.problems.length > 0) return
     await this.#agreement()
-    const flows = new Map<string, readonly string[]>()
+    const flows = new Map<string, Flow>()
     const repeated = books.repeated()
     const found = await this.oneMember().order({ kind: 'flow', ids: repeated })
     repeated.forEach((id, at) => flows.set(id, found[at] ?? []))
@@ -307,8 +319,8 @@ export class Bench {
   }
 
   async #agreement(): Promise<void> {
-    let differences: readonly string[] = []
-    const until = Date.now() + this.#drainMs / 2
+    let differences: readonly string[]
+    const until = Date.now() + this.#drainMs
     do {
       const from = Date.now()
       differences = await this.#ask((member) => member.order({ kind: 'verify' })).catch((error: unknown) => [
@@ -334,7 +346,7 @@ export class Bench {
       async () => {
         if ((await ask()).includes(null)) throw new Error('some are missing')
       },
-      10_000,
+      30_000,
       300,
     ).catch(() => undefined)
     const missing = books.compare(messages, await ask(), where)
@@ -362,6 +374,8 @@ export class Bench {
           if (loss.to < Infinity && loss.from > books.agreedAt) loss.restoredAt = Date.now()
         return
       case 'forgotten':
+        if (said.queue !== this.queue) return
+        for (const loss of books.losses) if (loss.from > books.agreedAt) loss.seenAt = Math.min(loss.seenAt, Date.now())
         return
     }
   }

@@ -1,4 +1,12 @@
-import type { AddAnswer, Claim, Item, Lying, Said } from './protocol.js'
+import {
+  COMMAND_TIMEOUT_MS,
+  type AddAnswer,
+  type Claim,
+  type Flow,
+  type Item,
+  type Lying,
+  type Said,
+} from './protocol.js'
 
 export type Answered = Extract<Said, { said: 'answered' }>
 
@@ -21,9 +29,13 @@ export interface Message {
   mayBeThere: boolean
   /** Added after such an attempt: if that one had added it, too, and it was handled already, it comes once more. */
   isAgain: boolean
+  /** When it was handled that came again as it was added again: once. */
+  excusedAfter?: number
   /** Whether a producer is at it. */
   isPending: boolean
   outcome?: 'added' | 'kept' | 'journalled'
+  /** When the attempt that was accepted began. */
+  askedAt?: number
   acceptedAt?: number
   dueAt?: number
   refusal?: string
@@ -43,13 +55,17 @@ export interface Loss {
   readonly back: number
   readonly from: number
   to: number
+  /** The time `to` by the Redis clock. */
+  toAtRedis: number
+  /** When a journal said that Redis has forgotten something: from then on all that is handled is recorded. */
+  seenAt: number
   /** When everything was restored. */
   restoredAt: number
   /** SQL or a member failed at about the same time, so that more was not drained. */
   readonly isAlone: boolean
 }
 
-/** A time in which rows may have been read by a restore, or the addition of what others had accepted. */
+/** A time in which rows may have been read by a restore, or in which Redis was down and lost nothing. */
 export interface Span {
   readonly from: number
   to: number
@@ -59,19 +75,20 @@ export const WRONGS = ['lost', 'early', 'cancelled', 'twice', 'refused', 'change
 export type Wrong = (typeof WRONGS)[number]
 
 /** A change of the last moments: so long it may take SQL, which is well, to have it, on a machine that is busy. */
-const DRAIN_MS = 8_000
+const DRAIN_MS = 15_000
 /** Between an adoption and its end, when its member says so. */
 const ADOPTED_MS = 10_000
-/** The clients wait so long for an answer, less what a consumer takes. */
-const REPEATED_MS = 1_500
-/** Between what a process says and what the bench hears. */
-const SLACK_MS = 250
+/** What is due is with a consumer so soon, on a machine that is busy. */
+const TAKEN_MS = 5_000
+/** Between what happens and what a process says of it: on a machine that is busy, a process waits for its turn. */
+const SLACK_MS = 1_000
 
 /** Every message that the bench added, and what became of it. */
 export class Books {
   readonly messages = new Map<string, Message>()
   readonly losses: Loss[] = []
   readonly restores: Span[] = []
+  readonly downs: Span[] = []
   readonly adoptions: number[] = []
   readonly problems: { readonly wrong: Wrong; readonly text: string }[] = []
   /** When SQL and Redis were last known to agree. */
@@ -94,9 +111,10 @@ export class Books {
   }
 
   /** Gives whether it has to be tried again. */
-  answered(message: Message, answer: AddAnswer): boolean {
+  answered(message: Message, answer: AddAnswer, askedAt: number): boolean {
     if ('outcome' in answer) {
       message.state = 'accepted'
+      message.askedAt = askedAt
       message.outcome = answer.outcome
       message.acceptedAt = Date.now()
       // what the first attempt made keeps its time
@@ -179,7 +197,7 @@ export class Books {
   }
 
   /** What the rules say of all messages; `flows`: what SQL has of those that came again. */
-  judge(flows: ReadonlyMap<string, readonly string[]>): void {
+  judge(flows: ReadonlyMap<string, Flow>): void {
     for (const message of this.messages.values()) {
       const { item, deliveries } = message
       if (message.state === 'refused' && deliveries.length > 0)
@@ -251,24 +269,36 @@ export class Books {
     )
   }
 
-  #judgeTwice(message: Message, flow: readonly string[]): void {
-    const drained = flow.filter((change) => change === 'acknowledged').length
+  #judgeTwice(message: Message, flow: Flow): void {
+    const drained = flow.filter(({ change }) => change === 'acknowledged').length
     const all = message.deliveries.filter(isDone).length
-    for (const { doneAt, claimedAt } of repeats(message)) {
-      // the client repeats an addition that had no answer in time, and finds that what it added was handled
-      const isRepeated = (message.acceptedAt ?? 0) - (message.deliveries[0]?.at ?? 0) > REPEATED_MS
-      const isAgain = message.isAgain || (isRepeated && claimedAt <= (message.acceptedAt ?? 0) + SLACK_MS)
+    for (const repeat of repeats(message)) {
+      const { doneAt, claimedAt } = repeat
+      const { isAgain, excusedAfter } = message
       message.isAgain = false
-      if (isAgain) continue
+      const isRepeated = excusedAfter === undefined && this.#isRepeated(message, doneAt, claimedAt)
+      // what was added again can fail, and come once more
+      if (isAgain || isRepeated || excusedAfter === doneAt) {
+        message.excusedAfter = doneAt
+        continue
+      }
       const loss = this.losses.find(
-        // what is handled while a restore is under way can be put back by its page
-        ({ back, from, restoredAt }) =>
-          back <= doneAt + SLACK_MS && doneAt <= restoredAt + SLACK_MS && claimedAt >= from - SLACK_MS,
+        (each) =>
+          each.back <= doneAt + SLACK_MS &&
+          doneAt <= recordedFrom(each) + SLACK_MS &&
+          claimedAt >= each.from - SLACK_MS,
       )
       if (loss === undefined) {
         this.#wrong(
           'twice',
-          `${message.item.id} came again, and Redis had lost nothing: ${story(message)}; ${JSON.stringify(this.losses)}`,
+          `${message.item.id} came again, and Redis had lost nothing: ${written(flow)}; ${story(message)}; ${JSON.stringify(this.losses)}`,
+        )
+        continue
+      }
+      if (isRecorded(flow, loss, repeat)) {
+        this.#wrong(
+          'twice',
+          `${message.item.id} came again, and Redis had not forgotten that it was handled: ${written(flow)}; ${story(message)}; ${JSON.stringify(loss)}`,
         )
         continue
       }
@@ -277,7 +307,7 @@ export class Books {
       if (drained >= all) {
         this.#wrong(
           'twice',
-          `${message.item.id} came again though SQL knew it as handled: ${flow.join(', ')}; ${story(message)}`,
+          `${message.item.id} came again though SQL knew it as handled: ${written(flow)}; ${story(message)}`,
         )
       } else if (doneAt < this.agreedAt || (loss.isAlone && doneAt < loss.from - DRAIN_MS)) {
         this.#wrong('twice', `${message.item.id} was handled long before, and SQL did not know: ${story(message)}`)
@@ -285,9 +315,27 @@ export class Books {
     }
   }
 
+  /**
+   * The client repeats an addition that had no answer within its `commandTimeout`, or whose connection broke, and finds that what it had added
+   * was handled.
+   */
+  #isRepeated({ askedAt = Infinity, acceptedAt = -Infinity }: Message, doneAt: number, claimedAt: number): boolean {
+    const isMeanwhile = askedAt <= doneAt && doneAt <= acceptedAt + SLACK_MS && claimedAt <= acceptedAt + TAKEN_MS
+    const isLate = acceptedAt - askedAt >= COMMAND_TIMEOUT_MS
+    return isMeanwhile && (isLate || this.downs.some(({ from, to }) => from <= acceptedAt && to >= askedAt))
+  }
+
   #wrong(wrong: Wrong, text: string): void {
     this.problems.push({ wrong, text })
   }
+}
+
+/**
+ * What is handled later, SQL gets to know: a restore reads it before it puts anything back. An empty Redis records nothing before a journal has
+ * seen it; any other one does as soon as it is there.
+ */
+function recordedFrom({ back, to, seenAt, restoredAt }: Loss): number {
+  return Math.min(back > -Infinity ? to : seenAt, restoredAt)
 }
 
 /** What the bench says where there was no process to ask. */
@@ -318,14 +366,31 @@ function isOver({ item, deliveries }: Message): boolean {
   )
 }
 
+/** A delivery of what was handled. Times of the machine, and of Redis. */
+interface Repeat {
+  readonly doneAt: number
+  readonly claimedAt: number
+  readonly atRedis: { readonly done: number; readonly claimed: number }
+}
+
 /** Each delivery after one that was done with. */
-function repeats({ deliveries, judged }: Message): { doneAt: number; claimedAt: number }[] {
-  return deliveries.flatMap(({ at }, index) => {
+function repeats({ deliveries, judged }: Message): Repeat[] {
+  return deliveries.flatMap(({ at, polledAt }, index) => {
     if (index < judged) return []
     const done = deliveries.slice(0, index).filter((delivery) => isDone(delivery) && (delivery.answeredAt ?? 0) <= at)
-    const last = done.at(-1)?.answeredAt
-    return last === undefined ? [] : [{ doneAt: last, claimedAt: at }]
+    const last = done.at(-1)
+    if (last?.answeredAt === undefined) return []
+    return [{ doneAt: last.answeredAt, claimedAt: at, atRedis: { done: last.polledAt, claimed: polledAt } }]
   })
+}
+
+/** It was handled since Redis was there again. By the Redis clock alone: it does not matter how long a process waits for its turn. */
+function isRecorded(flow: Flow, { toAtRedis }: Loss, { atRedis: { done, claimed } }: Repeat): boolean {
+  return flow.some(({ change, at }) => change === 'acknowledged' && at >= Math.max(toAtRedis, done) && at <= claimed)
+}
+
+function written(flow: Flow): string {
+  return flow.map(({ change, at }) => `${change} ${at}`).join(', ')
 }
 
 function story({ item, state, outcome, refusal, acceptedAt, dueAt, cancel, deliveries }: Message): string {

@@ -3,7 +3,7 @@ import { RedelayedError, codecs, createClient, type RedelayedClient, type Reliab
 import { createJournal } from '../../../src/server/journal/journal.js'
 import type { Journal } from '../../../src/server/journal/journal.js'
 import type { JournalQueue } from '../../../src/server/journal/journal-queue.js'
-import type { AddAnswer, Answers, Item, Job, Lying, Order, Payload, Point } from './protocol.js'
+import type { AddAnswer, Answers, Flow, Item, Job, Lying, Order, Payload, Point } from './protocol.js'
 import { digestOf, machineNow, say, serve } from './serve.js'
 
 const RETRY_MS = 200
@@ -17,6 +17,7 @@ let queue: ReliableQueue<Payload> | undefined
 let journal: Journal | undefined
 let handle: JournalQueue<Payload> | undefined
 let armed: Point | undefined
+let pageMs = 0
 
 /** Never resolves at the point that is armed: the process is gone. */
 function pass(point: Point): Promise<void> | undefined {
@@ -51,14 +52,18 @@ async function opened(url: string): Promise<Journal> {
         {
           afterCommit: () => pass('afterCommit'),
           afterAdd: () => pass('afterAdd'),
-          afterPage: () => pass('afterPage'),
+          afterPage: () => pass('afterPage') ?? pause(pageMs),
         },
       )
     } catch (error) {
       say({ said: 'error', code: codeOf(error) })
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      await pause(RETRY_MS)
     }
   }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 async function add(items: readonly Item[]): Promise<AddAnswer[]> {
@@ -94,9 +99,9 @@ function deadLetters(): Promise<JournalQueue<Payload>> {
   return must(journal).attach(must(queue).deadLetters)
 }
 
-async function flow(ids: readonly string[]): Promise<string[][]> {
-  const flows: string[][] = []
-  for (const id of ids) flows.push((await must(handle).flow(id)).map(({ change }) => change))
+async function flow(ids: readonly string[]): Promise<Flow[]> {
+  const flows: Flow[] = []
+  for (const id of ids) flows.push((await must(handle).flow(id)).map(({ change, at }) => ({ change, at })))
   return flows
 }
 
@@ -155,6 +160,9 @@ serve(async (order: Order) => {
       return cancel(order.id)
     case 'arm':
       armed = order.point
+      return undefined
+    case 'slow':
+      pageMs = order.pageMs
       return undefined
     case 'restore':
       return must(handle).restore()

@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url'
 import type { ClientOptions } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { sentinel, standalone, type ReplicatedStage, type StandaloneStage } from '../bench/stage.js'
+import { COMMAND_TIMEOUT_MS } from './protocol.js'
 
 /** The connections of the bench's processes have names that begin with this. */
 export const PREFIX = 'journal-faults'
@@ -24,7 +25,7 @@ export const PREFIX = 'journal-faults'
 const TUNING: ClientOptions = {
   sweepInterval: 1_000,
   pingInterval: 1_000,
-  commandTimeout: 2_000,
+  commandTimeout: COMMAND_TIMEOUT_MS,
   connectTimeout: 2_000,
 }
 const SHIM = fileURLToPath(new URL('../clock-shim.c', import.meta.url))
@@ -59,6 +60,11 @@ export class SinglePlace {
 
   healthy(): Promise<void> {
     return this.#stage.healthy()
+  }
+
+  async now(): Promise<number> {
+    const [seconds, micros] = await (await this.#stage.raw('')).time()
+    return Number(seconds) * 1_000 + Number(micros) / 1_000
   }
 
   async stop(): Promise<void> {
@@ -176,6 +182,11 @@ export class SentinelPlace {
 
   healthy(): Promise<void> {
     return this.stage.healthy()
+  }
+
+  /** Its servers have the date of the machine. */
+  async now(): Promise<number> {
+    return Date.now()
   }
 
   stop(): Promise<void> {

@@ -1,26 +1,33 @@
 import { begin, replace, type Fault } from '../../simulation/plant.js'
+import type { Wrong } from './books.js'
 import type { Kind } from './sql.js'
 
 /** A fault that a change could bring into the journal, and what has to show it. */
 export interface Plant extends Fault {
   readonly on: Kind
+  /** It is found soon and each time: the short form has it, too. */
+  readonly isShort?: true
   /** Names of faults begin with these; they are done in turn until one shows it. */
   readonly shownBy: readonly string[]
+  /** One of these has to be found: anything else could be of another cause. */
+  readonly foundAs: readonly Exclude<Wrong, 'other'>[]
 }
 
 const WITHOUT_DATA = 'Redis is killed and comes back without data'
 const SNAPSHOT = 'Redis is killed and comes back with an old snapshot'
+const SLOW_RESTORE = 'consumers go on between the pages'
 const WITH_ALL = 'Redis is killed and comes back with everything'
 const SQL_KILLED = 'SQL is killed'
 const SQL_FULL = "SQL's disk"
-const UNREAD_SNAPSHOT = 'Redis comes back with a snapshot whose last changes'
-const SQL_AND_REDIS = 'Redis loses its data while SQL is stopped'
+const SQL_AND_MEMBER = 'SQL and a member are killed, and Redis loses'
 
 export const PLANTS: readonly Plant[] = [
   {
     what: 'the message goes to Redis before the row is committed',
+    isShort: true,
     on: 'sqlite',
     shownBy: [SQL_FULL],
+    foundAs: ['refused'],
     changes: [
       replace(
         'Accepter.#accept',
@@ -32,7 +39,8 @@ export const PLANTS: readonly Plant[] = [
   {
     what: 'the producer is answered before the row is committed',
     on: 'postgres',
-    shownBy: [SQL_AND_REDIS],
+    shownBy: [SQL_AND_MEMBER],
+    foundAs: ['lost'],
     changes: [
       replace(
         'Accepter.#accept',
@@ -43,8 +51,10 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     what: 'changes are written without their order',
+    isShort: true,
     on: 'sqlite',
     shownBy: [WITH_ALL, WITHOUT_DATA],
+    foundAs: ['verify'],
     changes: [
       begin('isNewer', 'return false'),
       replace(
@@ -55,9 +65,19 @@ export const PLANTS: readonly Plant[] = [
     ],
   },
   {
-    what: 'the epoch and the last entry of the stream are not checked',
+    what: 'an older change overwrites a newer one',
+    isShort: true,
     on: 'sqlite',
     shownBy: [SNAPSHOT],
+    foundAs: ['cancelled'],
+    changes: [begin('Reread.news', 'return page')],
+  },
+  {
+    what: 'the epoch and the last entry of the stream are not checked',
+    isShort: true,
+    on: 'sqlite',
+    shownBy: [SNAPSHOT],
+    foundAs: ['lost', 'verify'],
     changes: [
       replace(
         'Drain.#run',
@@ -68,14 +88,18 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     what: 'a restore does not read the changes of the meantime first',
+    isShort: true,
     on: 'sqlite',
-    shownBy: [UNREAD_SNAPSHOT],
-    changes: [replace('Repair.#look', '(await this.#drain.run(attached, { signal })).hasForgotten', 'false')],
+    shownBy: [SLOW_RESTORE],
+    foundAs: ['twice'],
+    changes: [replace('Repair.#look', '(await drained.run()).hasForgotten', 'false')],
   },
   {
     what: 'the stream is trimmed before SQL has its entries',
+    isShort: true,
     on: 'sqlite',
     shownBy: [SQL_FULL, SQL_KILLED],
+    foundAs: ['twice'],
     changes: [
       replace(
         'Drain.#run',
@@ -88,6 +112,7 @@ export const PLANTS: readonly Plant[] = [
     what: 'the position is committed before the rows',
     on: 'postgres',
     shownBy: [SQL_FULL, SQL_KILLED],
+    foundAs: ['verify', 'twice'],
     changes: [
       replace(
         'Drain.#write',
@@ -98,44 +123,54 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     what: 'what SQL knows as final stays in Redis',
+    isShort: true,
     on: 'sqlite',
     shownBy: [SNAPSHOT],
+    foundAs: ['cancelled'],
     changes: [begin('Repair.#remove', 'return true')],
   },
   {
     what: 'what SQL knows as open is not put back',
+    isShort: true,
     on: 'sqlite',
     shownBy: [WITHOUT_DATA],
+    foundAs: ['lost', 'verify'],
     changes: [begin('Repair.#restore', 'return true')],
   },
   {
     what: 'what was accepted and never came to Redis is not added',
     on: 'sqlite',
     shownBy: [WITH_ALL],
+    foundAs: ['lost'],
     changes: [begin('adopt', 'return 0')],
   },
   {
     what: 'a cancelled message stays open in SQL until its change is read',
     on: 'sqlite',
     shownBy: [WITHOUT_DATA],
+    foundAs: ['cancelled'],
     changes: [begin('JournalQueue.cancel', 'return this.#attached.queue.cancel(id)')],
   },
   {
     what: 'what is put back is due at once',
+    isShort: true,
     on: 'sqlite',
     shownBy: [WITHOUT_DATA],
+    foundAs: ['early'],
     changes: [replace('messageOf', 'dueAt: row.due_at', 'dueAt: 1')],
   },
   {
     what: 'what is put back has no attempts behind it',
     on: 'sqlite',
     shownBy: [WITHOUT_DATA],
+    foundAs: ['changed'],
     changes: [replace('messageOf', 'attempts: row.attempts', 'attempts: 0')],
   },
   {
     what: 'the next life of a queue counts as the one before',
     on: 'sqlite',
     shownBy: [WITHOUT_DATA, SNAPSHOT],
+    foundAs: ['lost'],
     changes: [begin('Positions.begin', 'return true')],
   },
 ]

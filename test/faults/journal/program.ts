@@ -56,6 +56,7 @@ function withSources(broken: ReadonlyMap<string, string>): Plugin {
   }
 }
 
-function journalSources(): ReturnType<typeof sources> {
+/** Where a fault can be planted. */
+export function journalSources(): ReturnType<typeof sources> {
   return sources().filter(({ fileName }) => /^server\/(journal|database)\//.test(fileName))
 }

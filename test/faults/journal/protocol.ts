@@ -1,5 +1,8 @@
 import type { ClientOptions } from '../../../src/index.js'
 
+/** The clients of the bench's processes wait so long for an answer, and may repeat what had none. */
+export const COMMAND_TIMEOUT_MS = 2_000
+
 /** What a message carries. */
 export interface Payload {
   readonly n: number
@@ -40,6 +43,9 @@ export interface Lying {
   readonly digest: string
 }
 
+/** What SQL has of a message, change by change, with times of the Redis clock. */
+export type Flow = readonly { readonly change: string; readonly at: number }[]
+
 export type Point = 'afterCommit' | 'afterAdd' | 'afterPage'
 
 /** From the bench to a process; each is answered. */
@@ -49,9 +55,10 @@ export type Order =
   | { readonly kind: 'cancel'; readonly id: string }
   /** The next time that the journal comes there, the process kills itself. */
   | { readonly kind: 'arm'; readonly point: Point | undefined }
+  /** From now on the journal waits for so long after each page of a restore. */
+  | { readonly kind: 'slow'; readonly pageMs: number }
   | { readonly kind: 'restore' }
   | { readonly kind: 'verify' }
-  /** What SQL has of these messages, change by change. */
   | { readonly kind: 'flow'; readonly ids: readonly string[] }
   | { readonly kind: 'lying'; readonly ids: readonly string[]; readonly dead: boolean }
   | { readonly kind: 'explain'; readonly id: string }
@@ -64,9 +71,10 @@ export interface Answers {
   readonly add: readonly AddAnswer[]
   readonly cancel: { readonly done: boolean } | { readonly error: string }
   readonly arm: undefined
+  readonly slow: undefined
   readonly restore: { readonly restored: number }
   readonly verify: readonly string[]
-  readonly flow: readonly (readonly string[])[]
+  readonly flow: readonly Flow[]
   readonly lying: readonly (Lying | null)[]
   readonly explain: string
   readonly date: undefined

@@ -122,9 +122,12 @@ export function excessOf({ plan, addedAt, deliveries }: History): number {
   const released = deliveries.filter(({ answers }) =>
     answers.some(({ said, done }) => said === 'released' && done !== false),
   )
-  // taken beforehand, and over before the server learned that its handler began: the next delivery is of the same attempt
+  // taken beforehand, and over before the server learned that its handler began, or what became of it: the next delivery is of the same attempt
   const uncounted = deliveries.filter(
-    ({ attempt, answers }, at) => answers.length === 0 && deliveries[at + 1]?.attempt === attempt,
+    (delivery, at) =>
+      !released.includes(delivery) &&
+      delivery.answers.every(({ done }) => done === undefined) &&
+      deliveries[at + 1]?.attempt === delivery.attempt,
   )
   const unbegun = uncounted.filter(({ handled }) => handled === undefined)
   // its process died before the first heartbeat: from then on the message is a suspect, and every delivery counts

@@ -6,6 +6,7 @@ import * as generated from '../../../src/store/scripts/generated.js'
 import { asArray, asBytes, asInteger, asText } from '../../../src/store/replies.js'
 import { HOUR, shown, type Content, type Keyspace } from './keyspace.js'
 import type { Command, Step } from './operation.js'
+import { exportsOf } from '../../support/exports.js'
 
 const PARTS = ['timeouts', 'order', 'destination', 'quarantine'] as const
 
@@ -27,7 +28,7 @@ export interface Outcome {
 
 /** A pipeline cannot react to an unknown script, so they are all made known before the first one. */
 export async function loadScripts(redis: Redis): Promise<void> {
-  for (const { source } of Object.values(generated)) await redis.script('LOAD', source)
+  for (const { source } of Object.values(exportsOf(generated))) await redis.script('LOAD', source)
 }
 
 export async function play(redis: Redis, scenes: readonly Scene[]): Promise<Outcome[]> {

@@ -13,6 +13,7 @@ import { randomFrom } from '../../support/random.js'
 import { uniqueName } from '../../support/redis.js'
 import { Server } from './server.js'
 import { RedisError, Status, type Reply } from './store.js'
+import { exportsOf } from '../../support/exports.js'
 
 /** These need commands that the simulated server does not have, or are about expiry. */
 const LEFT_OUT = ['copy', 'rename', 'expire', 'expireTime', 'persist', 'move']
@@ -86,7 +87,7 @@ async function outcomeOf(redis: Redis, command: string, args: readonly (string |
 function serverWithScripts(): Server {
   const startedAt = Date.now()
   const server = new Server({ now: () => startedAt, after: () => () => undefined })
-  for (const { source } of Object.values(generated)) server.execute('SCRIPT', ['LOAD', bytesOf(source)])
+  for (const { source } of Object.values(exportsOf(generated))) server.execute('SCRIPT', ['LOAD', bytesOf(source)])
   return server
 }
 

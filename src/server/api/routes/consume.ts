@@ -1,16 +1,14 @@
 import { readLease } from '../../topics/lease.js'
-import type { Received } from '../../topics/topic.js'
 import type { LeaseAnswer } from '../../topics/topics.js'
 import type { ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
+import { receive } from '../receive.js'
 import * as schemas from '../schemas.js'
 
-/** Messages of one answer have at most so many bytes together: as base64 in JSON they still fit into one string. */
-const MOST_ANSWER_BYTES = 256 * 1_048_576
-
 /** Messages for consumers: received, acknowledged, given back. */
-export function consumeRoutes(app: App, { topics, settings, metrics, waits }: Context): void {
+export function consumeRoutes(app: App, context: Context): void {
+  const { topics, metrics } = context
   const tags = ['consume']
 
   app.post(
@@ -28,45 +26,9 @@ export function consumeRoutes(app: App, { topics, settings, metrics, waits }: Co
     },
     async (request, reply) => {
       const { max = 1, wait = 0, visibilityTimeout } = request.body
-      const topic = await topics.open(request.params.topic, { create: true })
-      const waiting = waits.begin()
-      let received: Received | undefined
-      let isGone = false
-      const giveBack = async (): Promise<void> => {
-        metrics.givenBack.inc(received?.messages.length ?? 0)
-        await received
-          ?.giveBack()
-          .catch((thrown: unknown) => request.log.warn(thrown, 'messages come back when their visibility ends'))
-      }
-      const { socket } = request.raw
-      const leave = (): void => {
-        if (isGone || reply.raw.writableFinished) return
-        isGone = true
-        waiting.abort()
-        void giveBack()
-      }
-      // By the socket: a pipelined answer has none of its own yet. And the client can have hung up while the topic was opened.
-      socket.once('close', leave)
-      reply.raw.once('finish', () => socket.off('close', leave))
-      if (socket.destroyed) leave()
-      metrics.waiting.inc()
-      try {
-        received = await topic.receive({
-          max: Math.min(max, Math.max(1, Math.floor(MOST_ANSWER_BYTES / settings.maxMessageBytes))),
-          wait: Math.min(wait, settings.maxWait),
-          visibilityTimeout,
-          signal: waiting.signal,
-        })
-      } finally {
-        metrics.waiting.dec()
-        waits.end(waiting)
-      }
-      if (isGone) await giveBack()
-      if (received.messages.length > 0) {
-        metrics.received.inc(received.messages.length)
-        metrics.lateness.observe(received.latenessMs / 1_000)
-      }
-      return { messages: [...received.messages] }
+      const wanted = { topic: request.params.topic, max, wait, visibilityTimeout }
+      const { messages } = await receive(context, request, reply, wanted)
+      return { messages: [...messages] }
     },
   )
 

@@ -99,7 +99,8 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
     },
     async ({ params: { endpoint }, body }) => {
       const record = await endpoints.update(endpoint, body)
-      if (body.enabled === true) await gate.forget(endpoint)
+      // another server has not asked for a pause, nor failed
+      if (body.enabled === true || body.url !== undefined) await gate.forget(endpoint)
       void dispatcher.refresh()
       return shown(endpoint, record)
     },
@@ -227,12 +228,16 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
     async ({ params: { endpoint }, query: { cursor, limit = 100 } }) => {
       await endpoints.get(endpoint)
       const [before] = cursor === undefined ? [undefined] : readCursor(cursor, ['string'])
-      const isPlace = before === undefined || /^\d{1,16}-\d{1,16}$/.test(String(before))
-      if (!isPlace) throw new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
-      const { deliveries, next } = await deliveryLog.list(endpoint, limit, before?.toString())
-      return { deliveries, ...(next !== undefined && { cursor: cursorText([next]) }) }
+      const { entries, next } = await deliveryLog.list(endpoint, limit, placeOf(before))
+      return { deliveries: entries, ...(next !== undefined && { cursor: cursorText([next]) }) }
     },
   )
+}
+
+/** A place in a stream, from a cursor. @throws TopicError */
+export function placeOf(given: string | number | undefined): string | undefined {
+  if (given === undefined || /^\d{1,16}-\d{1,16}$/.test(String(given))) return given?.toString()
+  throw new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
 }
 
 function shown(id: string, { secrets: _, ...record }: EndpointRecord) {

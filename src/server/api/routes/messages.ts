@@ -3,24 +3,21 @@ import { Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import { timeOf, type NewMessage, type Pushed } from '../../topics/new-message.js'
+import { traced } from '../../topics/trace.js'
 import { changedBody } from '../../topics/topic.js'
-import { Lines, readAlsoLines } from '../content.js'
+import { Lines, readAlsoLines, requestLimit } from '../content.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, problemOf, type Problem } from '../problem.js'
 import * as schemas from '../schemas.js'
 import { readJson } from '../strict-json.js'
 import { isSet } from './topics.js'
 
-/** Room for what a message has beside its body, and for its JSON. */
-const BESIDE_BODY = 262_144
-
 const tags = ['messages']
 const message = Compile(schemas.MessageInput)
 
 /** Messages: pushed, shown, changed, removed. */
 export function messageRoutes(app: App, { topics, settings, metrics }: Context): void {
-  // the body can be base64
-  const bodyLimit = Math.ceil((settings.maxMessageBytes * 4) / 3) + BESIDE_BODY
+  const bodyLimit = requestLimit(settings)
 
   app.post(
     '/v1/topics/:topic/messages',
@@ -32,7 +29,7 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
         operationId: 'pushMessage',
         summary: 'Push a message; 200 where one of its id is there and stays, or was postponed',
         params: schemas.TopicParams,
-        headers: Type.Object({ 'idempotency-key': Type.Optional(Type.String({ minLength: 1, maxLength: 255 })) }),
+        headers: schemas.PushHeaders,
         body: schemas.MessageInput,
         response: { 200: schemas.PushedOutput, 201: schemas.PushedOutput },
       },
@@ -41,10 +38,11 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
       const { topic } = request.params
       const key = request.headers['idempotency-key']
       const given = request.body as NewMessage
+      const own = traced(given, request.headers)
       let pushed: Pushed | RedelayedError | undefined
-      if (key === undefined) [pushed] = await topics.push(topic, [given])
+      if (key === undefined) [pushed] = await topics.pusher.push(topic, [own])
       else {
-        const once = await topics.pushOnce(topic, given, { key, owner: request.apiKey.id })
+        const once = await topics.pusher.pushOnce(topic, own, { key, owner: request.apiKey.id, request: given })
         if (once.isRepeated) void reply.header('Idempotency-Replayed', 'true')
         pushed = once.pushed
       }
@@ -193,8 +191,8 @@ function batchRoute(app: App, { topics, settings, metrics }: Pick<Context, 'topi
     },
     async (request) => {
       const items = itemsOf(request.body, settings.maxBatch).map(checked)
-      const good = items.flatMap((item) => (item instanceof BadRequest ? [] : [item]))
-      const pushed = good.length === 0 ? [] : await topics.push(request.params.topic, good)
+      const good = items.flatMap((item) => (item instanceof BadRequest ? [] : [traced(item, request.headers)]))
+      const pushed = good.length === 0 ? [] : await topics.pusher.push(request.params.topic, good)
       let at = 0
       const results = items.map((item) => shown(item instanceof BadRequest ? item : pushed[at++]))
       for (const result of results) metrics.pushed.inc({ outcome: 'problem' in result ? 'refused' : result.outcome })

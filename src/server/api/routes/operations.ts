@@ -1,8 +1,10 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import type { App, Context } from '../context.js'
 import { BadRequest } from '../problem.js'
 
 const PING_MS = 2_000
+/** Everybody may ask whether the service is ready, and must not keep the connections to SQL busy by it. */
+const FRESH_MS = 1_000
 
 /** For those who run the service: is it alive, can it work, what does it measure. */
 export function operationRoutes(app: App, { topics, metrics, waits }: Context): void {
@@ -12,6 +14,17 @@ export function operationRoutes(app: App, { topics, metrics, waits }: Context): 
     status: Type.String(),
     journal: Type.Optional(Type.Enum(['ok', 'unavailable'], { description: 'Whether the SQL database answers' })),
   })
+
+  let asked: { readonly at: number; readonly answer: Promise<Static<typeof readiness>> } | undefined
+  const askBoth = async (): Promise<Static<typeof readiness>> => {
+    await within(PING_MS, topics.ping())
+    if (!topics.hasJournal) return { status: 'ok' }
+    const journal = await within(PING_MS, topics.pingJournal()).then(
+      () => 'ok' as const,
+      () => 'unavailable' as const,
+    )
+    return { status: 'ok', journal }
+  }
 
   app.get(
     '/livez',
@@ -35,13 +48,9 @@ export function operationRoutes(app: App, { topics, metrics, waits }: Context): 
     },
     async () => {
       if (waits.isLeaving) throw new BadRequest('shutting-down', 'the service is stopping')
-      await within(PING_MS, topics.ping())
-      if (!topics.hasJournal) return { status: 'ok' }
-      const journal = await within(PING_MS, topics.pingJournal()).then(
-        () => 'ok' as const,
-        () => 'unavailable' as const,
-      )
-      return { status: 'ok', journal }
+      if (asked === undefined || performance.now() - asked.at > FRESH_MS)
+        asked = { at: performance.now(), answer: askBoth() }
+      return asked.answer
     },
   )
 
@@ -49,7 +58,12 @@ export function operationRoutes(app: App, { topics, metrics, waits }: Context): 
     '/metrics',
     {
       config: { scope: 'read' },
-      schema: { tags, operationId: 'metrics', summary: 'Prometheus metrics', produces: ['text/plain'] },
+      schema: {
+        tags,
+        operationId: 'metrics',
+        summary: 'Prometheus metrics',
+        response: { 200: { description: 'Metrics', content: { 'text/plain': { schema: Type.String() } } } },
+      },
     },
     async (request, reply) => {
       if (!request.apiKey.topics.includes('*')) throw new BadRequest('forbidden', 'the metrics are of all topics')

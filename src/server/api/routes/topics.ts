@@ -3,12 +3,17 @@ import { cursorText, readCursor } from '../../topics/cursor.js'
 import type { TopicRecord } from '../../topics/registry.js'
 import { covers } from '../api-keys.js'
 import type { App, Context } from '../context.js'
+import { BadRequest } from '../problem.js'
 import * as schemas from '../schemas.js'
 
 /** Topics: made, shown, paused, emptied, deleted. */
 export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context): void {
   const tags = ['topics']
   const params = schemas.TopicParams
+  const endpointOf = async (name: string): Promise<string | null> => {
+    const topic = await topics.openIfThere(name)
+    return topic?.settings.endpoint ?? null
+  }
 
   app.put(
     '/v1/topics/:topic',
@@ -25,7 +30,12 @@ export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context
     },
     async (request, reply) => {
       const { endpoint } = request.body
-      if (endpoint) await endpoints.get(endpoint)
+      if (endpoint) {
+        await endpoints.get(endpoint)
+        // endpoints belong to all topics: whoever gives one to a topic has webhooks signed with its secret
+        if (!request.apiKey.topics.includes('*') && endpoint !== (await endpointOf(request.params.topic)))
+          throw new BadRequest('forbidden', 'only a key for all topics may give a topic another endpoint')
+      }
       const { topic, createdAt, isNew } = await topics.put(request.params.topic, request.body)
       void dispatcher.refresh()
       void reply.code(isNew ? 201 : 200)

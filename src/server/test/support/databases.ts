@@ -58,3 +58,19 @@ export async function statement(url: string, text: string): Promise<void> {
     await database.close()
   }
 }
+
+/** The databases that a journal can have. */
+export const DATABASES: readonly [name: string, start: () => Promise<TestServer | undefined>][] = [
+  ['SQLite', async () => startSqlite()],
+  ['PostgreSQL', startPostgres],
+  ['MariaDB', startMariadb],
+]
+
+/** For `before`: one that is not installed is skipped, but in CI. */
+export async function startOrSkip(test: Mocha.Context, [name, start]: (typeof DATABASES)[number]): Promise<TestServer> {
+  test.timeout(120_000)
+  const server = await start()
+  if (server !== undefined) return server
+  if (process.env.CI !== undefined) throw new Error(`${name} is not installed`)
+  return test.skip()
+}

@@ -1,9 +1,8 @@
-/** Repeats a check until it does not throw. */
-export async function eventually(check: () => unknown, withinMs = 20_000): Promise<void> {
+/** Repeats a check until it does not throw; resolves with what it has returned. */
+export async function eventually<T>(check: () => T | Promise<T>, withinMs = 20_000): Promise<T> {
   for (const until = Date.now() + withinMs; ;) {
     try {
-      await check()
-      return
+      return await check()
     } catch (error) {
       if (Date.now() > until) throw error
       await new Promise((resolve) => setTimeout(resolve, 20))

@@ -2,7 +2,7 @@ import {
   codecs,
   type AddItem,
   type Added,
-  type ReliableQueueConfig,
+  type StoredQueueConfig,
   type RestoreItem,
   type RestoreOutcome,
   type StoredRawMessage,
@@ -23,7 +23,7 @@ export class FakeQueue implements JournalledQueue<string> {
   isDown = false
   withPayloads = true
   released = '0-0'
-  config: ReliableQueueConfig = {}
+  config: StoredQueueConfig = {}
   #state: State = { messages: new Map(), stream: [], epoch: '', last: 0 }
   #epochs = 0
 
@@ -77,7 +77,7 @@ export class FakeQueue implements JournalledQueue<string> {
       const dueAt = Math.max(this.clock, item.date?.getTime() ?? this.clock)
       const payload = this.codec.encode(item.payload)
       const { priority = 0, headers = {}, timeToLive, deliveryLimit = null } = item
-      const expiresAt = timeToLive === undefined ? null : dueAt + timeToLive
+      const expiresAt = timeToLive === undefined ? null : dueAt + Number(timeToLive)
       const message = {
         id,
         dueAt,
@@ -161,7 +161,8 @@ export class FakeQueue implements JournalledQueue<string> {
     const changes: JournalChange[] = []
     const outcomes = [...items].map(({ replaces, ...item }): RestoreOutcome => {
       const there = this.messages.get(item.id)
-      if (there !== undefined && (there.inFlight || there.dueAt !== replaces)) return 'present'
+      if (there === undefined && replaces !== undefined) return 'absent'
+      if (there !== undefined && there.dueAt !== replaces) return 'present'
       const message = { ...item, inFlight: false }
       this.#state.messages.set(item.id, message)
       changes.push({ ...this.#added(message), attempt: item.attempts })
@@ -186,12 +187,12 @@ export class FakeQueue implements JournalledQueue<string> {
     return this.clock
   }
 
-  async getConfig(): Promise<ReliableQueueConfig> {
+  async getConfig(): Promise<StoredQueueConfig> {
     this.#assertUp()
     return this.isKept ? { ...this.config, changes: { keep: 'groups', payloads: true } } : this.config
   }
 
-  async keepChanges(_group = '', lost: ReliableQueueConfig = {}): Promise<void> {
+  async keepChanges(_group = '', lost: StoredQueueConfig = {}): Promise<void> {
     this.#assertUp()
     if (this.isKept) return
     this.config = { ...this.config, ...lost }

@@ -31,7 +31,14 @@ export interface AnswerBody extends AnsweredMessage {
   readonly deliveries: readonly object[]
   readonly flow: readonly { readonly change: string }[]
   readonly messages: readonly AnsweredMessage[]
-  readonly results: readonly { readonly id?: string; readonly outcome?: string; readonly problem?: { code: string } }[]
+  readonly results: readonly {
+    readonly id?: string
+    readonly topic?: string
+    readonly dueAt?: number
+    readonly outcome?: string
+    readonly problem?: { code: string }
+  }[]
+  readonly errors?: readonly { readonly path: string; readonly message: string }[]
   readonly failed: number
   readonly topics: readonly { readonly name: string }[]
   readonly settings: object
@@ -63,7 +70,7 @@ export interface TestService {
   readonly key: string
   readonly keysPath: string
   /** A topic that no other test uses; it is deleted at the end. */
-  topic(): string
+  topic(name?: string): string
   ask(method: string, path: string, body?: unknown, how?: Ask): Promise<Answer>
   /** One more key, from now on. */
   addKey(scopes: readonly Scope[], topics?: readonly string[]): string
@@ -111,8 +118,8 @@ export async function startTestService(given: Partial<ServerSettings> = {}): Pro
     url: service.url,
     key,
     keysPath,
-    topic() {
-      const name = `test-${process.pid}-${Date.now().toString(36)}-${count++}`
+    topic(given) {
+      const name = given ?? `test-${process.pid}-${Date.now().toString(36)}-${count++}`
       topics.push(name)
       return name
     },

@@ -20,21 +20,24 @@ local function byName(flat)
 end
 
 -- The groups of a stream, and how many there are: for each its name, how many entries it has read and not acknowledged, its lag if the
--- server says it, its consumers, the last entry it has read, and the first of those it has not acknowledged. None where there is no
--- stream, nor where there are more than any queue has: a stranger's 200,000 would take seconds.
+-- server says it, its consumers, the last entry it has read, whether that is behind all that there ever were, and the first of those it has
+-- not acknowledged. Only a stranger sets a group behind all entries; such a group has read none. None where there is no stream, nor where there are
+-- more than any queue has: a stranger's 200,000 would take seconds.
 local MOST_GROUPS = 1000
 local function groupsOf(stream)
   local groups = {}
   local about = redis.pcall('XINFO', 'STREAM', stream)
   local count = about.err and 0 or byName(about).groups
   if count == 0 or count > MOST_GROUPS then return groups, count end
+  local newest = byName(about)['last-generated-id']
   for _, flat in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
     local group = byName(flat)
+    local isAhead = isBefore(newest, group['last-delivered-id'])
     -- the form with a range, because the other one names each consumer
     local first = group.pending > 0 and redis.call('XPENDING', stream, group.name, '-', '+', 1)[1]
     groups[#groups + 1] = {
-      name = group.name, pending = group.pending, lag = group.lag, consumers = group.consumers, last = group['last-delivered-id'],
-      first = first and first[1] or nil
+      name = group.name, pending = group.pending, lag = group.lag, consumers = group.consumers,
+      last = isAhead and '0-0' or group['last-delivered-id'], isAhead = isAhead, first = first and first[1] or nil
     }
   end
   return groups, count

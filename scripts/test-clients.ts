@@ -1,0 +1,140 @@
+// `npm run test:clients`: the programs of docs/examples/clients, each in its language, against the service as it is built: each
+// checks its own outcome. Installs and builds what is missing, finds or starts a Redis as `npm test` does, and ends with the line
+// `N passed, N failed`. A language that is not installed is skipped, and said so.
+//
+//   npm run test:clients -- go curl     only these
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { ensureInstalled, root } from './ensure-installed.mjs'
+import { describe, findRedis } from './redis.js'
+import { startServiceProcess } from './service-process.js'
+
+/** Where nothing is cached, Go compiles its standard library first. */
+const LIMIT_MS = 300_000
+const dir = join(root, 'docs/examples/clients')
+const LAST_LINE = 'pushed, received after its delay, acknowledged'
+
+interface Program {
+  name: string
+  command: string
+  args: string[]
+  env?: NodeJS.ProcessEnv
+  /** Without this command the language is not there. */
+  needs?: string[]
+}
+
+const all: Program[] = [
+  { name: 'go', command: 'go', args: ['run', 'client.go'], env: { CGO_ENABLED: '0' }, needs: ['go', 'version'] },
+  { name: 'java', command: 'java', args: ['Client.java'], needs: ['java', '-version'] },
+  { name: 'python', command: 'python3', args: ['client.py'], needs: ['python3', '--version'] },
+  { name: 'curl', command: 'sh', args: ['client.sh'], needs: ['curl', '--version'] },
+  { name: 'node', command: process.execPath, args: ['--import', 'tsx', 'client.ts'] },
+]
+const wanted = process.argv.slice(2)
+const chosen = all.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+if (chosen.length === 0) {
+  console.error(`no such program; there are ${all.map(({ name }) => name).join(', ')}`)
+  process.exit(2)
+}
+
+ensureInstalled(root, { workspaces: true })
+const running = new Set<ChildProcess>()
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    for (const child of running) child.kill('SIGKILL')
+    process.exit(130)
+  })
+}
+let passed = 0
+let failed = 0
+const skipped: string[] = []
+
+await check('the package builds', () => runNode(['scripts/run.mjs', 'build-server'], root))
+if (failed === 0) await checkAll().catch((error: unknown) => fail(String(error)))
+for (const name of skipped) console.log(`SKIPPED ${name}: it is not installed`)
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed > 0 ? 1 : 0)
+
+async function checkAll() {
+  const redis = await findRedis()
+  console.log(describe(redis))
+  const service = await startServiceProcess(redis.url)
+  try {
+    await check('the types of client.ts', () =>
+      runNode([join(root, 'node_modules/typescript/bin/tsc'), '-p', dir], dir),
+    )
+    for (const each of chosen) {
+      const { name, command, args, needs } = each
+      if (needs !== undefined && !(await isThere(needs))) {
+        skipped.push(name)
+        continue
+      }
+      const topic = `clients-${process.pid}-${name}`
+      const env = { REDELAYED_SERVICE: service.url, REDELAYED_KEY: service.key, REDELAYED_TOPIC: topic, ...each.env }
+      await check(name, async () => {
+        const { code, output } = await run(command, args, dir, env)
+        return code === 0 && output.trimEnd().endsWith(LAST_LINE) ? undefined : `${output}\nIt ended with ${code}.`
+      })
+      const headers = { authorization: `Bearer ${service.key}`, connection: 'close' }
+      await fetch(`${service.url}/v1/topics/${topic}?force`, { method: 'DELETE', headers })
+    }
+  } finally {
+    await service.stop()
+    await redis.stop()
+  }
+}
+
+/** @param action gives what is wrong */
+async function check(what: string, action: () => Promise<string | undefined>) {
+  const started = performance.now()
+  const problem = await action().catch(String)
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  console.log(`${problem === undefined ? 'ok    ' : 'FAILED'}  ${what}  (${seconds} s)`)
+  if (problem === undefined) passed++
+  else fail(problem)
+}
+
+function fail(problem: string) {
+  failed++
+  console.log(`${problem.trimEnd()}\n`)
+}
+
+async function isThere([command = '', ...args]: string[]): Promise<boolean> {
+  return run(command, args, dir).then(
+    ({ code }) => code === 0,
+    () => false,
+  )
+}
+
+async function runNode(args: string[], cwd: string): Promise<string | undefined> {
+  const { code, output } = await run(process.execPath, args, cwd)
+  return code === 0 ? undefined : output
+}
+
+function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) {
+  return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
+    const child = start(command, args, cwd, env)
+    let output = ''
+    const keep = (bytes: Buffer) => (output += bytes.toString())
+    child.stdout?.on('data', keep)
+    child.stderr?.on('data', keep)
+    const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
+    child.once('error', reject)
+    child.once('close', (code) => {
+      clearTimeout(limit)
+      resolve({ code, output })
+    })
+  })
+}
+
+function start(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv): ChildProcess {
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  running.add(child)
+  child.once('close', () => running.delete(child))
+  child.once('error', () => running.delete(child))
+  return child
+}

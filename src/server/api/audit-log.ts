@@ -1,0 +1,37 @@
+import { StreamLog, type LogCommands, type LogPage } from '../delivery/stream-log.js'
+
+/** Something that a key with the scope `admin` did. */
+export interface AuditEntry {
+  /** Epoch milliseconds, by the clock of the instance. */
+  readonly at: number
+  /** The id of the key. */
+  readonly key: string
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  /** 5xx: it may have been done. */
+  readonly status: number
+  readonly requestId: string
+}
+
+const KEY = 'redelayed:service:audit'
+const BOUNDS = { count: 10_000 }
+const PATH_CHARS = 500
+
+/** The last administrative requests of all instances. Nothing but its bound removes an entry. */
+export class AuditLog {
+  readonly #log: StreamLog<AuditEntry>
+
+  constructor(redis: LogCommands) {
+    this.#log = new StreamLog(redis, BOUNDS)
+  }
+
+  add(entry: AuditEntry): Promise<void> {
+    return this.#log.add(KEY, { ...entry, path: entry.path.slice(0, PATH_CHARS) })
+  }
+
+  /** The newest first, before a place in the log. */
+  list(count: number, before?: string): Promise<LogPage<AuditEntry>> {
+    return this.#log.list(KEY, count, before)
+  }
+}

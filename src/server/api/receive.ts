@@ -1,0 +1,61 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Received, ReceivedMessage } from '../topics/topic.js'
+import type { Context } from './context.js'
+
+/** Messages of one answer have at most so many bytes together: as base64 in JSON they still fit into one string. */
+const MOST_ANSWER_BYTES = 256 * 1_048_576
+
+export interface Wanted {
+  readonly topic: string
+  readonly max: number
+  readonly wait: number
+  readonly visibilityTimeout?: number | undefined
+}
+
+/** Messages for the client of a request, or none when the wait is over. What a client that has hung up would have got is given back. */
+export async function receive(
+  { topics, settings, metrics, waits }: Context,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { topic: name, max, wait, visibilityTimeout }: Wanted,
+): Promise<{ readonly messages: readonly ReceivedMessage[]; readonly isGone: () => boolean }> {
+  const topic = await topics.open(name, { create: true })
+  const waiting = waits.begin()
+  let received: Received | undefined
+  let isGone = false
+  const giveBack = async (): Promise<void> => {
+    metrics.givenBack.inc(received?.messages.length ?? 0)
+    await received
+      ?.giveBack()
+      .catch((thrown: unknown) => request.log.warn(thrown, 'messages come back when their visibility ends'))
+  }
+  const { socket } = request.raw
+  const leave = (): void => {
+    if (isGone || reply.raw.writableFinished) return
+    isGone = true
+    waiting.abort()
+    void giveBack()
+  }
+  // By the socket: a pipelined answer has none of its own yet. And the client can have hung up while the topic was opened.
+  socket.once('close', leave)
+  reply.raw.once('finish', () => socket.off('close', leave))
+  if (socket.destroyed) leave()
+  metrics.waiting.inc()
+  try {
+    received = await topic.receive({
+      max: Math.min(max, Math.max(1, Math.floor(MOST_ANSWER_BYTES / settings.maxMessageBytes))),
+      wait: Math.min(wait, settings.maxWait),
+      visibilityTimeout,
+      signal: waiting.signal,
+    })
+  } finally {
+    metrics.waiting.dec()
+    waits.end(waiting)
+  }
+  if (isGone) await giveBack()
+  if (received.messages.length > 0) {
+    metrics.received.inc(received.messages.length)
+    metrics.lateness.observe(received.latenessMs / 1_000)
+  }
+  return { messages: received.messages, isGone: () => isGone }
+}

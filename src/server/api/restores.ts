@@ -1,0 +1,225 @@
+import { drawId } from '../journal/message-id.js'
+import type { Topics } from '../topics/topics.js'
+import { BadRequest, problemOf, type Problem } from './problem.js'
+
+/** What is to be put back from the journal. */
+export interface RestoreRequest {
+  /** The topics, one after the other. */
+  readonly names: readonly string[]
+  /** The topic that was named; `null`: all of the key. */
+  readonly topic: string | null
+  /** Only the message of this id; `null`: all. */
+  readonly messageId: string | null
+  /** Also messages that expired. */
+  readonly expired: boolean
+  /** Says what would be put back, and changes nothing. */
+  readonly dryRun: boolean
+  /** The id of the API key. */
+  readonly key: string
+}
+
+/** A restore as all instances show it. Times are epoch milliseconds of the clock of Redis. */
+export interface RestoreRecord extends Omit<RestoreRequest, 'names'> {
+  readonly id: string
+  /** `interrupted`: its instance ended; the same request again goes on. */
+  readonly state: 'running' | 'done' | 'failed' | 'interrupted'
+  readonly startedAt: number
+  readonly updatedAt: number
+  readonly topics: number
+  readonly topicsDone: number
+  /** About so many messages are to be compared with Redis; `null` while SQL has not counted them. */
+  readonly total: number | null
+  readonly checked: number
+  readonly restored: number
+  readonly perSecond: number
+  readonly msLeft: number | null
+  /** Why it failed. */
+  readonly problem: Omit<Problem, 'errors'> | null
+}
+
+/** The commands of an ioredis client that are needed. */
+interface HashCommands {
+  hset(key: string, field: string, value: string): Promise<unknown>
+  hget(key: string, field: string): Promise<string | null>
+  hvals(key: string): Promise<string[]>
+  hdel(key: string, ...fields: string[]): Promise<unknown>
+}
+
+const KEY = 'redelayed:service:restores'
+/** So many are remembered. */
+const KEPT = 100
+/** So many run at once on one instance. */
+const AT_ONCE = 4
+const NOTE_MS = 1_000
+/** After so long without a note the instance that had it is gone. */
+const SILENT_MS = 30_000
+
+/** Restores by hand. Each runs on the instance that was asked, and all instances show it. */
+export class Restores {
+  readonly #redis: HashCommands
+  readonly #topics: Topics
+  readonly #onError: (error: unknown) => void
+  readonly #stop = new AbortController()
+  readonly #running = new Set<Promise<void>>()
+
+  constructor(redis: HashCommands, topics: Topics, onError: (error: unknown) => void) {
+    this.#redis = redis
+    this.#topics = topics
+    this.#onError = onError
+  }
+
+  /** Begins one, and resolves before it ends. @throws BadRequest there is no journal, or too many run */
+  async start({ names, ...request }: RestoreRequest): Promise<RestoreRecord> {
+    if (!this.#topics.hasJournal) throw new BadRequest('no-journal', 'there is nothing to restore from')
+    if (this.#stop.signal.aborted) throw new BadRequest('shutting-down', 'ask another instance')
+    if (this.#running.size >= AT_ONCE)
+      throw new BadRequest('too-many-restores', `this instance runs ${AT_ONCE} restores; wait until one has ended`)
+    const run = new Run(drawId(), request, names, this.#topics)
+    const first = run.record()
+    const running = this.#run(run)
+    this.#running.add(running)
+    void running.finally(() => this.#running.delete(running))
+    // a Redis that does not answer is what the restore itself waits for or fails with
+    await this.#note(first).then(() => this.#trim(), this.#onError)
+    return first
+  }
+
+  async get(id: string): Promise<RestoreRecord | null> {
+    const found = await this.#redis.hget(KEY, id)
+    return found === null ? null : this.#seen(JSON.parse(found) as RestoreRecord)
+  }
+
+  /** The newest first. */
+  async list(): Promise<RestoreRecord[]> {
+    const found = (await this.#redis.hvals(KEY)).map((text) => this.#seen(JSON.parse(text) as RestoreRecord))
+    return found.sort((a, b) => (a.id < b.id ? 1 : -1))
+  }
+
+  /** Interrupts what runs here. */
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await Promise.all(this.#running)
+  }
+
+  async #run(run: Run): Promise<void> {
+    // an earlier state must not overwrite the last one
+    let noting: Promise<void> = Promise.resolve()
+    const note = (): void => {
+      noting = noting.then(() => this.#note(run.record())).catch(this.#onError)
+    }
+    const timer = setInterval(note, NOTE_MS)
+    await run.play(this.#stop.signal, this.#onError)
+    clearInterval(timer)
+    note()
+    await noting
+  }
+
+  async #note(record: RestoreRecord): Promise<void> {
+    await this.#redis.hset(KEY, record.id, JSON.stringify(record))
+  }
+
+  async #trim(): Promise<void> {
+    const old = (await this.list()).slice(KEPT).filter(({ state }) => state !== 'running')
+    if (old.length > 0) await this.#redis.hdel(KEY, ...old.map(({ id }) => id))
+  }
+
+  #seen(record: RestoreRecord): RestoreRecord {
+    const isSilent = record.state === 'running' && this.#topics.now() - record.updatedAt > SILENT_MS
+    return isSilent ? { ...record, state: 'interrupted', msLeft: null } : record
+  }
+}
+
+/** One restore, with its counts. */
+class Run {
+  readonly #id: string
+  readonly #request: Omit<RestoreRequest, 'names'>
+  readonly #names: readonly string[]
+  readonly #topics: Topics
+  readonly #startedAt: number
+  readonly #begin = performance.now()
+  #end: number | undefined
+  #state: RestoreRecord['state'] = 'running'
+  #problem: RestoreRecord['problem'] = null
+  #total: number | null = null
+  #topicsDone = 0
+  /** Of the topics that are done. */
+  #done = { checked: 0, restored: 0 }
+  /** Of the topic that is not. */
+  #now = { checked: 0, restored: 0 }
+
+  constructor(id: string, request: Omit<RestoreRequest, 'names'>, names: readonly string[], topics: Topics) {
+    this.#id = id
+    this.#request = request
+    this.#names = names
+    this.#topics = topics
+    this.#startedAt = topics.now()
+  }
+
+  record(): RestoreRecord {
+    const checked = this.#done.checked + this.#now.checked
+    const seconds = Math.max(0.001, ((this.#end ?? performance.now()) - this.#begin) / 1_000)
+    const perSecond = checked / seconds
+    const isKnown = this.#state === 'running' && this.#total !== null && perSecond > 0
+    return {
+      ...this.#request,
+      id: this.#id,
+      state: this.#state,
+      startedAt: this.#startedAt,
+      updatedAt: this.#topics.now(),
+      topics: this.#names.length,
+      topicsDone: this.#topicsDone,
+      total: this.#total,
+      checked,
+      restored: this.#done.restored + this.#now.restored,
+      perSecond: Math.round(perSecond),
+      msLeft: isKnown ? Math.round((Math.max(0, (this.#total ?? 0) - checked) / perSecond) * 1_000) : null,
+      problem: this.#problem,
+    }
+  }
+
+  async play(signal: AbortSignal, onError: (error: unknown) => void): Promise<void> {
+    const counting = this.#count(signal).catch(onError) // it is not needed to go on
+    try {
+      for (const name of this.#names) {
+        signal.throwIfAborted()
+        await this.#one(name, signal)
+        this.#topicsDone++
+      }
+      this.#state = 'done'
+    } catch (thrown) {
+      this.#state = signal.aborted ? 'interrupted' : 'failed'
+      if (this.#state === 'failed') {
+        onError(thrown)
+        const { errors: _, ...problem } = problemOf(thrown)
+        this.#problem = problem
+      }
+    }
+    this.#end = performance.now()
+    if (this.#state === 'done' && this.#request.messageId === null) await counting
+  }
+
+  async #one(name: string, signal: AbortSignal): Promise<void> {
+    const { messageId, expired, dryRun } = this.#request
+    const topic = await this.#topics.openIfThere(name)
+    const result = await topic?.restore({
+      ...{ expired, dryRun, signal },
+      ...(messageId !== null && { ids: [messageId] }),
+      onProgress: (counts) => (this.#now = counts),
+    })
+    this.#now = { checked: 0, restored: 0 }
+    this.#done = {
+      checked: this.#done.checked + (result?.checked ?? 0),
+      restored: this.#done.restored + (result?.restored ?? 0),
+    }
+  }
+
+  async #count(signal: AbortSignal): Promise<void> {
+    if (this.#request.messageId !== null) return
+    let total = 0
+    for (const name of this.#names) {
+      if (signal.aborted) return
+      total += (await (await this.#topics.openIfThere(name))?.journalSize(this.#request.expired)) ?? 0
+    }
+    this.#total = total
+  }
+}

@@ -1,0 +1,41 @@
+import type { AuditLog } from '../audit-log.js'
+import { cursorText, readCursor } from '../../topics/cursor.js'
+import { assertCovers } from '../authorize.js'
+import type { App } from '../context.js'
+import * as schemas from '../schemas.js'
+import { placeOf } from './endpoints.js'
+
+/** Who administered what. */
+export function auditRoutes(app: App, audit: AuditLog): void {
+  // before the answer, so that who has it finds the entry; without the entry the answer goes out all the same
+  app.addHook('onSend', async (request, reply) => {
+    const { apiKey, method, url, id, routeOptions } = request
+    const status = reply.statusCode
+    if (routeOptions.config.scope !== 'admin' || (status >= 400 && status < 500)) return
+    const entry = { key: apiKey.id, method, path: url, status, requestId: id }
+    request.log.info(entry, 'administration')
+    await audit
+      .add({ at: Date.now(), ...entry })
+      .catch((error: unknown) => request.log.error(error, 'an administrative request is not in the audit log'))
+  })
+
+  app.get(
+    '/v1/audit',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags: ['operations'],
+        operationId: 'listAudit',
+        summary: 'The last administrative requests of all instances, the newest first, in pages',
+        querystring: schemas.PageQuery,
+        response: { 200: schemas.AuditPage },
+      },
+    },
+    async ({ query: { cursor, limit = 100 }, apiKey }) => {
+      assertCovers(apiKey, '*')
+      const [before] = cursor === undefined ? [undefined] : readCursor(cursor, ['string'])
+      const { entries, next } = await audit.list(limit, placeOf(before))
+      return { entries, ...(next !== undefined && { cursor: cursorText([next]) }) }
+    },
+  )
+}

@@ -1,0 +1,163 @@
+import { expect } from 'chai'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient, type RedelayedClient } from 'redelayed'
+import { createJournal, type Journal } from '../journal/journal.js'
+import { Topics } from '../topics/topics.js'
+import { eventually } from './support/eventually.js'
+import { LosableRedis } from './support/losable-redis.js'
+import { startTestService, type Answer } from './support/service.js'
+
+describe('a topic that is deleted', function () {
+  this.timeout(120_000)
+  let dir: string
+  let redis: LosableRedis
+  let client: RedelayedClient
+  let journal: Journal
+  let detached: string[]
+  const all: Topics[] = []
+  const limits = {
+    createTopics: true,
+    maxTopics: 100,
+    maxMessageBytes: 1_000,
+    maxBatchBytes: 1_000,
+    idempotencyPeriod: 60_000,
+  }
+
+  beforeEach(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'redelayed-ends-'))
+    redis = await LosableRedis.start()
+    client = createClient({ url: redis.url })
+    journal = await createJournal({ url: `sqlite:${join(dir, 'journal.db')}` })
+    detached = []
+    const detach = journal.detach.bind(journal) as (queue: { name: string }) => Promise<void>
+    journal.detach = (queue: { name: string }) => {
+      detached.push(queue.name)
+      return detach(queue)
+    }
+  })
+  afterEach(async () => {
+    for (const topics of all.splice(0)) await topics.stop()
+    await journal.close()
+    await client.shutdown()
+    await redis.stop()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  async function start(own?: Journal): Promise<Topics> {
+    const topics = new Topics(client, { ...limits, maxIdempotencyKeys: 100, journal: own, onError: () => undefined })
+    all.push(topics)
+    await topics.start()
+    return topics
+  }
+  const states = async (topics: Topics, name: string): Promise<(string | undefined)[]> => {
+    const { topic } = await topics.get(name)
+    return Promise.all(['a', 'b'].map(async (id) => (await topic.journal?.get(id))?.state))
+  }
+
+  it('is followed by the journal no more, and anew when it is made again', async () => {
+    const topics = await start(journal)
+    for (const settings of [{}, { shards: 2 }]) {
+      const name = settings.shards === undefined ? 'one' : 'two'
+      await topics.put(name, settings)
+      await topics.pusher.push(name, [{ id: 'a', delay: 600_000 }])
+      await topics.delete(name, true)
+      expect(detached).to.deep.equal([name])
+      await topics.put(name, settings)
+      const [pushed] = await topics.pusher.push(name, [{ id: 'b' }])
+      expect(pushed).to.include({ id: 'b', outcome: 'added' })
+      await eventually(async () => expect(await states(topics, name)).to.deep.equal(['removed', 'open']))
+      detached = []
+    }
+  })
+
+  it('has messages that the journal has accepted and Redis does not have yet', async () => {
+    let isDying = false
+    const dying = await createJournal(
+      { url: `sqlite:${join(dir, 'dying.db')}` },
+      {
+        afterCommit: () => {
+          if (isDying) throw new Error('killed')
+        },
+      },
+    )
+    try {
+      const topics = await start(dying)
+      for (const settings of [{}, { shards: 2 }]) {
+        const name = settings.shards === undefined ? 'one' : 'two'
+        await topics.put(name, settings)
+        isDying = true
+        await topics.pusher.push(name, [{ id: 'a' }]).catch(() => undefined)
+        isDying = false
+        const { topic } = await topics.get(name)
+        expect((await topic.journal?.get('a'))?.state).to.equal('accepted')
+        const refused: unknown = await topics.delete(name, false).catch((error: unknown) => error)
+        expect(refused).to.include({ code: 'ERR_TOPIC_NOT_EMPTY' })
+        expect(refused).to.have.property('message', 'the journal has 1 messages that Redis lacks')
+        await topics.delete(name, true)
+        expect((await topic.journal?.get('a'))?.state, 'it is not added any more').to.equal('removed')
+      }
+    } finally {
+      for (const topics of all.splice(0)) await topics.stop()
+      await dying.close()
+    }
+  })
+
+  it('gets after a restore the settings that the registry has, not those that an instance remembers', async () => {
+    const topics = await start(journal)
+    const other = await start()
+    const queue = client.getReliableQueue('kept')
+    await topics.put('kept', { timeToLive: 60_000 })
+    await other.put('kept', { timeToLive: 90_000 })
+    expect((await queue.getConfig()).timeToLive).to.equal(90_000)
+    await queue.setConfig({ timeToLive: null })
+    journal.emit('restored', 'kept')
+    await eventually(async () => expect((await queue.getConfig()).timeToLive).to.equal(90_000))
+  })
+
+  it('is followed no more by the other instances either, but is while Redis has only lost its data', async () => {
+    const topics = await start(journal)
+    const other = await start()
+    await topics.put('gone', {})
+    await topics.put('stays', {})
+    await topics.pusher.push('stays', [{ id: 'a', delay: 600_000 }])
+    await redis.kill()
+    await redis.startEmpty()
+    await eventually(async () => expect((await topics.list()).map(({ name }) => name)).to.include('stays'), 60_000)
+    await eventually(async () => expect((await other.list()).map(({ name }) => name)).to.include('gone'), 60_000)
+    expect(detached).to.deep.equal([])
+    await other.delete('gone', true)
+    await eventually(() => expect(detached).to.deep.equal(['gone']), 60_000)
+  })
+})
+
+describe('idempotency keys', function () {
+  this.timeout(120_000)
+  let redis: LosableRedis
+  beforeEach(async () => {
+    redis = await LosableRedis.start()
+  })
+  afterEach(() => redis.stop())
+
+  it('are as many as there may be, for as long as they are known', async () => {
+    const server = await startTestService({ redis: redis.url, maxIdempotencyKeys: 8, idempotencyPeriod: 15_000 })
+    try {
+      const topic = server.topic()
+      const push = (key: number, body: unknown): Promise<Answer> =>
+        server.ask('POST', `/v1/topics/${topic}/messages`, { body }, { headers: { 'idempotency-key': `k${key}` } })
+      const answers: Answer[] = []
+      for (let key = 0; key < 24; key++) answers.push(await push(key, 1))
+      const accepted = answers.filter(({ status }) => status === 201)
+      expect(accepted.length).to.be.within(1, 8)
+      const refused = answers.filter(({ body }) => body.code === 'too-many-keys')
+      expect([refused.length, refused[0]?.status]).to.deep.equal([24 - accepted.length, 429])
+      const { body } = await server.ask('GET', `/v1/topics/${topic}`)
+      expect(body.counts.total, 'of a refused push nothing was done').to.equal(accepted.length)
+      const first = answers.indexOf(accepted[0]!)
+      await eventually(async () => expect((await push(first, 2)).status).to.equal(201), 90_000)
+    } finally {
+      await server.stop()
+    }
+  })
+})

@@ -1,0 +1,57 @@
+-- Lease a worker number for an instance, or lease the one that it has for longer. No two instances have the same one at once, and the ids of a
+-- later one are of later times: a number is free when Redis has passed the time up to which its ids reach.
+--
+-- KEYS[1] workers  hash  number -> the time up to which its ids reach, epoch ms, and the token of its instance; first: where numbers without a field begin
+--
+-- ARGV[1] token    text     of the instance
+-- ARGV[2] held     integer  the number that it has; -1 for none
+-- ARGV[3] start    integer  where the search for a free one begins
+-- ARGV[4] leaseMs  integer  for how long it is leased
+-- ARGV[5] count    integer  how many numbers there are
+--
+-- returns the number, the times from which and up to which it has ids, and the time; the number is -1 when none is free
+local workers, token = KEYS[1], ARGV[1]
+local held, start, leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Where this Redis knows of no numbers it may have lost them, and instances may have them for one more lease: ids begin behind those.
+local first = tonumber(redis.call('HGET', workers, 'first') or nil)
+if not first then
+  first = now + leaseMs + 1
+  redis.call('HSET', workers, 'first', string.format('%.0f', first))
+end
+
+local function read(number)
+  local stored = redis.call('HGET', workers, number)
+  if not stored then
+    return nil, nil
+  end
+  local upTo, owner = string.match(stored, '^(%d+) (.*)$')
+  return tonumber(upTo), owner
+end
+
+-- The clock of Redis can have gone back: the ids reach as far as they did.
+local function take(number, from, reach)
+  local upTo = math.max(now + leaseMs, from + leaseMs, reach)
+  redis.call('HSET', workers, number, string.format('%.0f %s', upTo, token))
+  return { number, from, upTo, now }
+end
+
+if held >= 0 then
+  local reach, owner = read(held)
+  if not reach or owner == token then
+    return take(held, 0, reach or 0)
+  end
+end
+for step = 0, count - 1 do
+  local number = (start + step) % count
+  local reach = read(number)
+  if not reach then
+    return take(number, first, 0)
+  end
+  if now > reach then
+    return take(number, reach + 1, 0)
+  end
+end
+return { -1, 0, 0, now }

@@ -1,0 +1,37 @@
+/** Ids of 63 bits: 41 of the time, 10 of the worker, 12 that count. As texts: a JSON number has 53 bits. */
+export const WORKERS = 1_024
+const SEQUENCE_BITS = 12n
+const WORKER_BITS = 10n
+const MOST_IN_A_MS = 4_096
+/** That of the first snowflakes, 2010-11-04: ids have 19 digits from 2015 to the end, 2080, so they sort as texts too. */
+export const SNOWFLAKE_EPOCH = 1_288_834_974_657
+
+/** A worker number and the times of which it has ids, epoch milliseconds. */
+export interface Worker {
+  readonly number: number
+  readonly from: number
+  readonly upTo: number
+}
+
+/** Draws ids that rise, also when the clock goes back. */
+export class Snowflake {
+  #ms = 0
+  #count = 0
+
+  /** The time of the last id, epoch milliseconds. */
+  get reach(): number {
+    return this.#ms
+  }
+
+  /** `undefined`: the worker's times are used up. */
+  draw({ number, from, upTo }: Worker, now: number): string | undefined {
+    let ms = Math.max(Math.floor(now), from, this.#ms)
+    let count = ms > this.#ms ? 0 : this.#count + 1
+    if (count === MOST_IN_A_MS) [ms, count] = [ms + 1, 0]
+    if (ms > upTo) return undefined
+    this.#ms = ms
+    this.#count = count
+    const time = BigInt(ms - SNOWFLAKE_EPOCH) << (WORKER_BITS + SEQUENCE_BITS)
+    return String(time | (BigInt(number) << SEQUENCE_BITS) | BigInt(count))
+  }
+}

@@ -1,0 +1,107 @@
+import { expect } from 'chai'
+import { Books, type Loss } from '../faults/journal/books.js'
+import type { AddAnswer, Flow, Item } from '../faults/journal/protocol.js'
+
+const ITEM: Item = {
+  id: 'x',
+  payload: { n: 1, kind: 'usual', text: '' },
+  delay: 0,
+  priority: 0,
+  headers: {},
+  deliveryLimit: 1_000,
+}
+/** The date of Redis is another than that of the machine. */
+const AHEAD = 100_000
+const WIPED: Loss = {
+  what: 'all',
+  back: -Infinity,
+  from: 20_000,
+  to: 22_000,
+  toAtRedis: 22_000 + AHEAD,
+  seenAt: 23_000,
+  restoredAt: 40_000,
+  isAlone: true,
+}
+const WENT_BACK: Loss = { ...WIPED, what: 'since a snapshot', back: 15_000 }
+
+describe('Books of the journal’s fault bench: what comes again', () => {
+  /** What the books say of a message that was handled at these times, by the machine; negative: without success. */
+  const judged = ({
+    handled,
+    losses = [],
+    flow = handled.map((at) => ({ change: 'acknowledged', at: at + AHEAD })),
+    asked = 9_900,
+    accepted = 10_000,
+    downs = [],
+  }: {
+    handled: readonly number[]
+    losses?: readonly Loss[]
+    flow?: Flow
+    asked?: number
+    accepted?: number
+    downs?: Books['downs']
+  }): string[] => {
+    const books = new Books()
+    books.losses.push(...losses)
+    books.downs.push(...downs)
+    const message = books.begin(ITEM, 'digest')
+    const answer: AddAnswer = { outcome: 'added', dueAt: 0 }
+    books.answered(message, answer, asked)
+    message.acceptedAt = accepted
+    handled.forEach((at, n) => {
+      const how = at < 0 ? 'failed' : 'done'
+      at = Math.abs(at)
+      const { id, priority, headers } = ITEM
+      const polledAt = at - 10 + AHEAD
+      const claim = { id, priority, headers, lease: String(n), attempt: 1, visibleAt: 0, polledAt, digest: 'digest' }
+      books.claimed({ ...claim, at: at - 10 })
+      books.said({ said: 'answered', id, lease: String(n), how, effect: true, at })
+    })
+    books.judge(new Map([['x', flow]]))
+    return books.problems.map(({ wrong }) => wrong)
+  }
+
+  it('not where Redis lost nothing', () => {
+    expect(judged({ handled: [12_000] })).to.deep.equal([])
+    expect(judged({ handled: [12_000, 30_000] })).to.deep.equal(['twice'])
+  })
+
+  it('where Redis lost it before SQL had read it', () => {
+    const flow = [{ change: 'acknowledged', at: 30_000 + AHEAD }]
+    expect(judged({ handled: [19_900, 30_000], losses: [WIPED], flow })).to.deep.equal([])
+    expect(judged({ handled: [19_900, 30_000], losses: [WENT_BACK], flow })).to.deep.equal([])
+    expect(judged({ handled: [19_900, 30_000], losses: [WIPED] }), 'SQL had read it').to.deep.equal(['twice'])
+    expect(judged({ handled: [14_000 - 5_000, 30_000], losses: [WENT_BACK], flow }), 'before').to.deep.equal(['twice'])
+  })
+
+  it('where it was handled before a journal had seen the loss', () => {
+    const losses = [WIPED]
+    expect(judged({ handled: [22_900, 30_000], losses, flow: [] })).to.deep.equal([])
+    expect(judged({ handled: [25_000, 30_000], losses, flow: [] }), 'after it').to.deep.equal(['twice'])
+  })
+
+  it('not where a Redis that went back was there again', () => {
+    const losses = [WENT_BACK]
+    expect(judged({ handled: [21_900, 30_000], losses })).to.deep.equal([])
+    expect(judged({ handled: [25_000, 30_000], losses })).to.deep.equal(['twice'])
+  })
+
+  it('not where Redis recorded it since it is there again, however late its consumer says so', () => {
+    const losses = [WENT_BACK]
+    expect(judged({ handled: [22_100, 30_000], losses, flow: [] })).to.deep.equal([])
+    expect(judged({ handled: [22_100, 30_000], losses })).to.deep.equal(['twice'])
+  })
+
+  it('where the client has repeated the addition', () => {
+    const late = { asked: 10_000, accepted: 12_100 }
+    expect(judged({ handled: [10_500, 12_200], ...late })).to.deep.equal([])
+    expect(judged({ handled: [10_500, -12_200, 12_300], ...late }), 'it failed').to.deep.equal([])
+    expect(judged({ handled: [10_500, 12_200, 12_300], ...late }), 'once').to.deep.equal(['twice'])
+    expect(judged({ handled: [10_500, 30_000], ...late }), 'soon').to.deep.equal(['twice'])
+    expect(judged({ handled: [14_000, 15_000], ...late }), 'before the answer').to.deep.equal(['twice'])
+    const quick = { asked: 10_000, accepted: 11_100 }
+    expect(judged({ handled: [10_500, 11_200], ...quick })).to.deep.equal(['twice'])
+    const downs = [{ from: 10_600, to: 10_900 }]
+    expect(judged({ handled: [10_500, 11_200], ...quick, downs }), 'a connection broke').to.deep.equal([])
+  })
+})
