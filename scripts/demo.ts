@@ -1,6 +1,6 @@
 // `npm run demo`: closes unpaid orders. Works from a fresh clone with only Node: installs, builds, finds or starts a Redis
 // (an emulator in this process when there is none), replays the recorded orders of scripts/demo/orders.ndjson, and checks
-// that exactly the unpaid ones were closed. Exit code 0 when they were, 1 when not, 2 for wrong options.
+// that exactly the unpaid ones were closed; on a busy machine, once more at half the speed. Exit code 0 when they were, 1 when not, 2 for wrong options.
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Options } from './demo/run.js'
@@ -13,6 +13,9 @@ const USAGE = `npm run demo -- [options]
   --minute <ms>       how long a recorded minute takes (default 180)
   --orders <file>     replay these events (default scripts/demo/orders.ndjson)
   --expect <file>     check against these events instead`
+
+/** A replay says nothing on a machine that is too busy for its speed. */
+const ATTEMPTS = 3
 
 const options = readOptions()
 if (process.env.REDELAYED_DEMO_LIBRARY === undefined) ensureBuilt()
@@ -38,8 +41,13 @@ async function main() {
     redis = await findRedis({ allowEmulator: true, ...(options.url !== undefined && { url: options.url }) })
     // the emulator has said what it is
     if (redis.kind !== 'emulator') console.log(describe(redis))
-    const ok = await runDemo(redis, { ...options, signal: interrupted.signal })
-    return ok ? 0 : 1
+    let outcome: Awaited<ReturnType<typeof runDemo>> = 'too slow'
+    let { minuteMs } = options
+    for (let attempt = 1; outcome === 'too slow' && attempt <= ATTEMPTS; attempt++, minuteMs *= 2) {
+      if (attempt > 1) console.log(`Once more, at half the speed: a recorded minute takes ${minuteMs} ms.\n`)
+      outcome = await runDemo(redis, { ...options, minuteMs, signal: interrupted.signal })
+    }
+    return outcome === 'as in the file' ? 0 : 1
   } catch (error) {
     if (interruptedBy > 0) return 128 + interruptedBy
     console.error(error instanceof Error ? error.message : error)

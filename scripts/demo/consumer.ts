@@ -1,4 +1,4 @@
-// Closes the orders whose message comes: nobody paid them in time. The first consumer takes them one by one, the second
+// Closes the orders whose message comes: those were not paid in time. The first consumer takes them one by one, the second
 // one many at once. Right after taking, each asks Redis for the time, so that no process's own clock is involved.
 import { Redis } from 'ioredis'
 import type { BlockingQueue } from '../../src/index.js'

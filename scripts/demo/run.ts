@@ -7,7 +7,7 @@ import type { Settings } from './child.js'
 import { Display } from './display.js'
 import { expectationOf, readEvents } from './expectation.js'
 import { createClient } from './library.js'
-import { summarize } from './summary.js'
+import { summarize, type Outcome } from './summary.js'
 import { Tally, type Report } from './tally.js'
 
 const REFRESH_MS = 100
@@ -29,11 +29,10 @@ export interface Options {
   signal: AbortSignal
 }
 
-/** @returns whether all went as the file says */
 export async function runDemo(
   redis: Connection,
   { file, expectFile, layout, minuteMs, signal }: Options,
-): Promise<boolean> {
+): Promise<Outcome> {
   const events = readEvents(file)
   const expected = expectationOf(expectFile === file ? events : readEvents(expectFile))
   const scale = minuteMs / 60_000
@@ -71,9 +70,9 @@ export async function runDemo(
       display.show({ tally, pending, overdue, recordedMs, endMs: expected.end }, { last: ended })
       if (ended) {
         await crew.stop()
-        const { text, ok } = summarize({ tally, expected, events, quarantined, left: pending + delivered, scale })
+        const { text, outcome } = summarize({ tally, expected, events, quarantined, left: pending + delivered, scale })
         console.log(text)
-        return ok
+        return outcome
       }
       await sleep(REFRESH_MS, undefined, { signal: crew.signal })
     }

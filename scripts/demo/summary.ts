@@ -5,8 +5,11 @@ import type { OrderEvent } from './generate-orders.js'
 import { totalsOf, type Tally } from './tally.js'
 
 const SHOWN = 20
-/** The file keeps events away from deadlines; a replay that lags behind by more than a part of that proves nothing. */
+/** The file keeps events away from deadlines; a replay that is late by more than a part of that proves nothing. */
 const CLOSE_PART = 0.5
+
+/** `too slow`: it differs, and the machine was later than the file allows for. */
+export type Outcome = 'as in the file' | 'different' | 'too slow'
 
 export function summarize({
   tally,
@@ -20,11 +23,11 @@ export function summarize({
   expected: Expectation
   events: OrderEvent[]
   quarantined: number
-  /** messages that nobody took */
+  /** messages that no consumer took */
   left: number
   /** milliseconds of the replay per recorded one */
   scale: number
-}): { text: string; ok: boolean } {
+}): { text: string; outcome: Outcome } {
   const totals = tally.totals()
   const wanted = totalsOf(expected.fates.values())
   const { early, lost, duplicated, altered, different } = tally.check(expected.fates, events)
@@ -47,9 +50,10 @@ export function summarize({
     ...tally.problems,
   ]
   const closest = expected.closestMs * scale * CLOSE_PART
-  const lagged = tally.behindMs === undefined || tally.behindMs > closest
+  const latestMs = Math.max(tally.behindMs ?? Infinity, ...tally.closings().map(({ lateMs }) => lateMs))
+  const slow = !ok && latestMs > closest
   return {
-    ok,
+    outcome: ok ? 'as in the file' : slow ? 'too slow' : 'different',
     text: [
       '',
       `${''.padEnd(20)}${'happened'.padStart(10)}${'by the file'.padStart(14)}`,
@@ -64,8 +68,10 @@ export function summarize({
         : 'DIFFERENT: what happened is not what the file says.',
       ...details.slice(0, SHOWN).map((line) => `  ${line}`),
       ...(details.length > SHOWN ? [`  … and ${details.length - SHOWN} more`] : []),
-      ...(!ok && lagged
-        ? [`  The producer was up to ${Math.round(tally.behindMs ?? NaN)} ms behind: the machine is busy.`]
+      ...(slow
+        ? [
+            `  The producer or a message was ${Math.round(latestMs)} ms late, and a payment may be ${Math.round(closest)} ms from a deadline: the machine is busy.`,
+          ]
         : []),
     ].join('\n'),
   }

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expectationOf, readEvents } from '../../scripts/demo/expectation.js'
 import { MARGIN_MS, generateOrders, toNdjson, type OrderEvent } from '../../scripts/demo/generate-orders.js'
+import { summarize } from '../../scripts/demo/summary.js'
 import { Tally, percentile, totalsOf } from '../../scripts/demo/tally.js'
 import { rawClient, redisUrl } from '../support/redis.js'
 import { cleanUp, onCleanup } from './fixtures.js'
@@ -98,7 +99,7 @@ describe('npm run demo', function () {
   }
 
   it('ends with exit code 1 and names the order when the file says something else', async () => {
-    const events = generateOrders({ seed: 8, orders: 10, minutes: 1 })
+    const events = generateOrders({ seed: 8, orders: 40, minutes: 1 })
     const { fates } = expectationOf(events)
     const [paid] = [...fates].find(([, { cancelled }]) => cancelled)!
     const doctored = events.filter((event) => !(event.type === 'paid' && event.order === paid))
@@ -128,6 +129,37 @@ describe('npm run demo', function () {
     const { code, err } = await demo(['--minute', 'soon'])
     expect(code).to.equal(2)
     expect(err).to.match(/^--minute takes 1 to 60000, not "soon"\n/)
+  })
+
+  describe('its outcome', () => {
+    const events = generateOrders({ seed: 8, orders: 40, minutes: 1 })
+    const expected = expectationOf(events)
+    const [unpaid] = [...expected.fates].find(([, { cancelled }]) => !cancelled)!
+    const scale = MINUTE_MS / 60_000
+    const marginMs = expected.closestMs * scale
+
+    /** All goes as the file says, but one order that has to be closed is cancelled in place of that. */
+    function verdict({ lateMs, behindMs }: { lateMs: number; behindMs: number }) {
+      const tally = new Tally()
+      for (const event of events) {
+        if (event.type !== 'placed') continue
+        const { at: _at, type: _type, ...order } = event
+        tally.add({ type: 'offered', order: event.order, due: 1_000 })
+        if (event.order === unpaid) tally.add({ type: 'paid', order: event.order, cancelled: true })
+        else tally.add({ type: 'taken', consumer: 1, orders: [order], at: 1_000 + lateMs })
+      }
+      tally.add({ type: 'done', behindMs })
+      return summarize({ tally, expected, events, quarantined: 0, left: 0, scale }).outcome
+    }
+
+    it('is that it differs where everything was in time', () => {
+      expect(verdict({ lateMs: marginMs / 4, behindMs: marginMs / 4 })).to.equal('different')
+    })
+
+    it('is that the machine was too slow where a message or the producer was later than the file allows for', () => {
+      expect(verdict({ lateMs: marginMs, behindMs: 0 })).to.equal('too slow')
+      expect(verdict({ lateMs: 0, behindMs: marginMs })).to.equal('too slow')
+    })
   })
 
   describe('its recording', () => {

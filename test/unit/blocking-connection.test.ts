@@ -7,6 +7,21 @@ import type { Waiter } from '../../src/redis/blocking/waiters.js'
 import { ClientEndedError } from '../../src/redis/topology/topology.js'
 import { nextTurn } from '../../src/timing/pause.js'
 
+type Given = ConstructorParameters<typeof BlockingConnection>[0]
+
+/** A connection that stays where it is, unless the test says otherwise. */
+function connectionWith(given: Pick<Given, 'connection' | 'command'> & Partial<Given>): BlockingConnection {
+  return new BlockingConnection({
+    beside: () => undefined,
+    shared: { hasServed: true },
+    commandTimeout: 10_000,
+    isConnected: () => true,
+    onMoved: () => expect.fail('it has not moved'),
+    onGone: () => expect.fail('it is not gone'),
+    ...given,
+  })
+}
+
 describe('BlockingConnection', () => {
   it('lets a connection end that refuses at once what is sent to it', async () => {
     // between the end of the stream and its close ioredis says that it is ready, and refuses; the close needs the event loop
@@ -20,9 +35,8 @@ describe('BlockingConnection', () => {
       },
       close: () => Promise.resolve(),
     } as unknown as ReconnectingConnection
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: reconnecting,
-      beside: () => undefined,
       command: {
         wait: (redis, [key = '']) => {
           if (redis === next || ++refused > 1_000) return Promise.resolve([key, [Buffer.from('element')]])
@@ -31,11 +45,6 @@ describe('BlockingConnection', () => {
         more: () => Promise.resolve([]),
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     const taken = await new Promise((resolve, reject) =>
       connection.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
@@ -49,9 +58,8 @@ describe('BlockingConnection', () => {
   function connectionOf(wait: () => Promise<Buffer | null>): BlockingConnection {
     const redis = new EventEmitter() as unknown as Redis
     const drop = () => expect.fail('the connection was given up')
-    return new BlockingConnection({
+    return connectionWith({
       connection: { current: redis, drop, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
-      beside: () => undefined,
       command: {
         wait: async (_redis, [key = '']) => {
           const element = await wait()
@@ -60,11 +68,6 @@ describe('BlockingConnection', () => {
         more: () => Promise.resolve([]),
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
   }
 
@@ -97,7 +100,7 @@ describe('BlockingConnection', () => {
     let fetch!: (elements: Buffer[]) => void
     let isAsked!: () => void
     const asked = new Promise<void>((resolve) => (isAsked = resolve))
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: {
         current: redis,
         drop: () => expect.fail('the connection was given up'),
@@ -112,11 +115,6 @@ describe('BlockingConnection', () => {
         },
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     const take = (key: string, max: number) =>
       new Promise((resolve, reject) =>
@@ -136,7 +134,7 @@ describe('BlockingConnection', () => {
     const refusing = new EventEmitter() as unknown as Redis
     let current: Redis | undefined = refusing
     const reasons: unknown[] = []
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: {
         get current() {
           return current
@@ -148,7 +146,6 @@ describe('BlockingConnection', () => {
         get: () => Promise.resolve((current = new EventEmitter() as unknown as Redis)),
         close: () => Promise.resolve(),
       } as unknown as ReconnectingConnection,
-      beside: () => undefined,
       command: {
         wait: async (redis, [key = '']) => {
           if (redis === refusing) throw Object.assign(new Error('NOPERM no BLMPOP'), { name: 'ReplyError' })
@@ -157,11 +154,6 @@ describe('BlockingConnection', () => {
         more: () => Promise.resolve([]),
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     expect(await takeOf(connection)).to.deep.equal([Buffer.from('element')])
     expect(reasons.map(String)).to.deep.equal(['AuthError: NOPERM no BLMPOP'])
@@ -169,19 +161,14 @@ describe('BlockingConnection', () => {
   })
 
   it('ends its waits where the client of the user has ended, though waits have worked', async () => {
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: {
         current: undefined,
         get: () => Promise.reject(new ClientEndedError(undefined)),
         close: () => Promise.resolve(),
       } as unknown as ReconnectingConnection,
-      beside: () => undefined,
       command: { wait: () => expect.fail('it has no connection'), more: async () => [], probe: async () => undefined },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
       isConnected: () => false,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     expect(await takeOf(connection).catch((error: unknown) => error)).to.be.instanceOf(ClientEndedError)
     await connection.close()
@@ -203,9 +190,8 @@ describe('BlockingConnection', () => {
   it('sends the next command before it resolves the takes that got elements, and none while no take waits', async () => {
     const log: string[] = []
     const redis = new EventEmitter() as unknown as Redis
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: { current: redis, close: () => Promise.resolve() } as unknown as ReconnectingConnection,
-      beside: () => undefined,
       command: {
         wait: (_redis, [key = ''], count) => {
           log.push(`ask ${count}`)
@@ -214,11 +200,6 @@ describe('BlockingConnection', () => {
         more: () => Promise.resolve([]),
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     const take = (name: string, max: number): Promise<void> =>
       new Promise((resolve, reject) => {
@@ -246,7 +227,7 @@ describe('BlockingConnection', () => {
         Promise.resolve(command === 'INFO' ? 'redis_version:5.0.10' : sub === 'ID' ? 7 : unblock()),
     }) as unknown as Redis
     await learnClientId(redis)
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: {
         current: redis,
         drop: () => expect.fail('the connection was given up'),
@@ -274,11 +255,6 @@ describe('BlockingConnection', () => {
         more: () => Promise.resolve([]),
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     const take = (key: string): Promise<string> =>
       new Promise((resolve, reject) => {
@@ -302,9 +278,8 @@ describe('BlockingConnection', () => {
 
   it('is not blocked while it collects more elements, which a shutdown waits for', async () => {
     let answer: (more: Buffer[]) => void = () => undefined
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: { current: new EventEmitter(), close: () => Promise.resolve() } as unknown as ReconnectingConnection,
-      beside: () => undefined,
       command: {
         wait: (_redis, [key = '']) => {
           expect(connection.blocked).to.equal(true)
@@ -313,11 +288,6 @@ describe('BlockingConnection', () => {
         more: () => new Promise((resolve) => (answer = resolve)),
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     const taken = new Promise((resolve, reject) =>
       connection.add({
@@ -364,7 +334,7 @@ describe('BlockingConnection', () => {
       },
     }
     const beside = { pipeline: () => pipeline } as unknown as Redis
-    const connection = new BlockingConnection({
+    const connection = connectionWith({
       connection: {
         current: redis,
         close: () => Promise.resolve(),
@@ -380,11 +350,6 @@ describe('BlockingConnection', () => {
         more: () => Promise.resolve([]),
         probe: () => Promise.resolve(),
       },
-      shared: { hasServed: true },
-      commandTimeout: 10_000,
-      isConnected: () => true,
-      onMoved: () => expect.fail('it has not moved'),
-      onGone: () => expect.fail('it is not gone'),
     })
     const ended = new Promise((resolve, reject) => {
       const waiter: Waiter = { keys: ['queue'], group: 0, max: 1, resolve, reject }

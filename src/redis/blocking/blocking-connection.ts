@@ -302,7 +302,7 @@ export class BlockingConnection {
 
   #interrupt(): void {
     const call = this.#call
-    // a command that has ended needs no interruption, and nobody would stop the watchdog of one
+    // a command that has ended needs no interruption, and a watchdog for it would never be stopped
     if (call === undefined || call.interrupted || call.answered) return
     call.interrupted = true
     void this.#unblock(call)

@@ -112,7 +112,7 @@ export class Positions {
           where.or([
             where('repair_owner', '=', owner),
             where('repair_until', '<', now),
-            // a clock was set back: nobody has a lease that ends so late
+            // a clock was set back: no process has a lease that ends so late
             where('repair_until', '>', this.#afterMs(2 * LEASE_MS)),
           ]),
         )
