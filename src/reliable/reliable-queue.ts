@@ -698,7 +698,7 @@ export class ReliableQueue<T = unknown> {
 
   /**
    * From now on a message is added at each tick, once however many processes call this and run: the same call again changes
-   * nothing, another one for the same name takes its place. The message of the next tick is in the queue as a delayed one with the id
+   * nothing, unless Redis has lost when the next tick is; another one for the same name takes its place. The message of the next tick is in the queue as a delayed one with the id
    * `<name>@<epoch ms>`; the consumer that polls when its tick has come prepares the following. Resolves with whether anything was
    * changed.
    *

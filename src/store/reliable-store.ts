@@ -3,7 +3,7 @@ import { ChangesBehindError, ConnectionError, InternalError } from '../errors.js
 import { reliableNameOfKey, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { asPollReply } from './poll-reply.js'
-import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
+import { asArray, asBytes, asBytesOrNull, asFlag, asInteger, asText } from './replies.js'
 import * as scripts from './reliable-scripts.js'
 import type { AddReply, Claim, CountReply, GetReply, MessageReply, PollReply } from './reliable-scripts.js'
 import { itemArgs, restoreArgs, type NewMessage, type RestoredMessage } from './new-message.js'
@@ -322,6 +322,12 @@ export class ReliableStore {
 
   async repeat(name: string | Buffer): Promise<Buffer | null> {
     return asBytesOrNull(await this.#callIdempotent('HGET', this.keys.repeats, name))
+  }
+
+  /** When the next message of a repeat has to be prepared, epoch milliseconds; `null` for never. */
+  async tickOf(name: string): Promise<number | null> {
+    const score = await this.#callIdempotent('ZSCORE', this.keys.ticks, name)
+    return score === null ? null : Number(asText(score))
   }
 
   /** All repeats by their names; `null` for one that was removed meanwhile, the number of bytes for one that is larger than any can be. */

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { Redis } from 'ioredis'
 import {
   ConnectionError,
   DecodeError,
@@ -10,7 +11,7 @@ import {
   type ReliableQueue,
   type ScheduleOptions,
 } from '../../src/index.js'
-import { reliableKeys } from '../../src/keys.js'
+import { reliableKeys, type ReliableKeys } from '../../src/keys.js'
 import { createTestKit, type TestKit } from '../../src/testing/index.js'
 import { eventually } from '../support/events.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
@@ -53,6 +54,46 @@ async function prepared(queue: ReliableQueue<string>, count: number): Promise<vo
 
 describe('repeats', () => {
   afterEach(cleanUp)
+
+  for (const [what, damage] of [
+    ['the time of its next tick was deleted', (raw, { ticks }) => raw.zrem(ticks, 'r')],
+    ['its next tick is at the end of all times', (raw, { ticks }) => raw.zadd(ticks, 8e15, 'r')],
+    [
+      'its last tick comes from a clock that was set back',
+      async (raw, { repeats }) => {
+        const value = (await raw.hget(repeats, 'r')) ?? ''
+        return raw.hset(repeats, 'r', value.replace(/^\d+/, String(8e15)))
+      },
+    ],
+  ] as [string, (raw: Redis, keys: ReliableKeys) => Promise<unknown>][]) {
+    it(`the same call brings back a repeat when ${what}`, async () => {
+      const queue = make()
+      const options = { every: 100, missed: 'one' as const }
+      expect(await queue.upsertSchedule('r', 'x', options)).to.equal(true)
+      expect(await queue.upsertSchedule('r', 'x', options)).to.equal(false)
+      await damage(rawClient(), reliableKeys(queue.name))
+      expect(await queue.upsertSchedule('r', 'x', options)).to.equal(true)
+      for (let n = 0; n < 3; n++) await (await queue.poll({ timeout: 10_000 }))!.acknowledge()
+      expect(await queue.upsertSchedule('r', 'x', options)).to.equal(false)
+    })
+  }
+
+  it('the same call changes nothing while ticks wait for room in the queue, and when no tick is left', async () => {
+    const { kit, queue } = await onKit()
+    await queue.setConfig({ maxSize: 1 })
+    const each = { every: MINUTE }
+    await queue.upsertSchedule('full', 'x', each)
+    await kit.advance(10 * MINUTE)
+    await queue.poll({ visibilityTimeout: 60 * MINUTE })
+    await eventually(async () => expect((await queue.counts()).inFlight).to.equal(1))
+    expect(await queue.upsertSchedule('full', 'x', each)).to.equal(false)
+    await queue.setConfig({ maxSize: null })
+    const ends = { every: MINUTE, endAt: new Date(START.getTime() + 11 * MINUTE) }
+    await queue.upsertSchedule('ends', 'x', ends)
+    await kit.advance(10 * MINUTE)
+    await allNow(queue)
+    expect(await queue.upsertSchedule('ends', 'x', ends)).to.equal(false)
+  })
 
   it('one message per tick, however many processes poll, each on time and with what was given', async () => {
     const name = uniqueName('repeats')

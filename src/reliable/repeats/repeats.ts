@@ -22,6 +22,8 @@ import { MOST_MS, repeatTurns } from './turns.js'
 /** How many missed ticks get their messages with one script, and how large these are together but for the first. */
 const MOST_TICKS = 200
 const MOST_BYTES = 1024 * 1024
+/** The scripts put off for so long what has no room or cannot be read now; and clocks of servers differ by less. */
+const LATEST_MS = 60_000
 const NOTHING = Buffer.alloc(0)
 /** So many repeats are remembered as reported: names are what others have written, without end. */
 const MOST_NAMES = 1_000
@@ -73,6 +75,18 @@ export class Repeats {
     })
     if (result < 0) throw new QueueFullError()
     return result === 1
+  }
+
+  /**
+   * Whether the queue is going to prepare the next message of a repeat in time. Not where the time of its next tick was deleted, or comes from a
+   * clock that was set back.
+   */
+  async isTicking(name: string, { tick, definition }: RepeatState, now: number): Promise<boolean> {
+    const next = nextTickOf(definition)(now)
+    if (next === null) return true
+    const latest = Math.max(next, now + LATEST_MS)
+    const at = tick <= latest ? await this.#store.tickOf(name) : null
+    return at !== null && at <= latest
   }
 
   /** Ends a repeat; the message of a tick to come is removed. False when another process changed it meanwhile. */

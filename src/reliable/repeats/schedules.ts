@@ -6,7 +6,7 @@ import {
   assertRepeatName,
   definitionOf,
   readState,
-  type RepeatDefinition,
+  type RepeatState,
   type ScheduleOptions,
 } from './repeat-definition.js'
 import type { Repeats } from './repeats.js'
@@ -44,7 +44,9 @@ export class Schedules<T> {
     assertRepeatName(name)
     const definition = definitionOf(options, this.#handle.encode(payload, 'payload'))
     return this.#change(name, async (known, now) => {
-      if (known !== null && isSame(known, definition, this.#handle.context.settings.maxPayloadBytes)) return null
+      const state = known && stateOf(known, this.#handle.context.settings.maxPayloadBytes)
+      const isSame = state !== null && JSON.stringify(state.definition) === JSON.stringify(definition)
+      if (isSame && (await this.#repeats.isTicking(name, state, now))) return null
       return this.#repeats.begin(name, definition, known, now)
     })
   }
@@ -100,10 +102,10 @@ export class Schedules<T> {
   }
 }
 
-function isSame(known: Buffer, definition: RepeatDefinition, maxPayloadBytes: number): boolean {
+function stateOf(known: Buffer, maxPayloadBytes: number): RepeatState | null {
   try {
-    return JSON.stringify(readState(known, maxPayloadBytes).definition) === JSON.stringify(definition)
+    return readState(known, maxPayloadBytes)
   } catch {
-    return false // what cannot be read is replaced
+    return null // what cannot be read is replaced
   }
 }
