@@ -165,7 +165,7 @@ export class EventHub {
   readonly #byQueue = new Map<string, Set<Events>>()
   readonly #warned = new Set<string>()
   /** By queue, how many sources give the events of all processes, and the last change that one of them gave. */
-  readonly #fromAll = new Map<string, { sources: number; last: EventPosition | undefined }>()
+  readonly #fromAll = new Map<string, { sources: number; rewinds: number; last: EventPosition | undefined }>()
 
   /** A source for one queue object, which may consist of several queues, and the function that ends it. */
   forQueue(...queues: readonly string[]): { events: Events; end: () => void } {
@@ -195,18 +195,23 @@ export class EventHub {
 
   /**
    * From now on the events of a queue's messages are what is given here, until `end`. Several sources give the same, one earlier than the other:
-   * what one has given is not given again.
+   * what one has given is not given again. A source that goes back follows a stream that began anew: what was given before says nothing about it.
    */
   fromAll(queue: string): {
     emit: (position: EventPosition, events: readonly (readonly [MessagesEventName, readonly string[]])[]) => void
     end: () => void
   } {
-    const given = this.#fromAll.get(queue) ?? { sources: 0, last: undefined }
+    const given = this.#fromAll.get(queue) ?? { sources: 0, rewinds: 0, last: undefined }
     this.#fromAll.set(queue, given)
     given.sources++
+    let { rewinds } = given
+    let own: EventPosition | undefined
     return {
       emit: (position, events) => {
-        if (!isAfter(position, given.last)) return
+        if (!isAfter(position, own)) rewinds++
+        own = position
+        if (rewinds <= given.rewinds && !isAfter(position, given.last)) return
+        given.rewinds = Math.max(rewinds, given.rewinds)
         given.last = position
         for (const [name, ids] of events) {
           if (this.hasListener(name, queue)) this.emit(name, { queue, count: ids.length, ids })

@@ -16,7 +16,8 @@ export interface ReadReply {
 
 /** Where a reader begins, or why it cannot. */
 export type OpenReply =
-  { readonly outcome: 'ok'; readonly after: string } | { readonly outcome: 'off' | 'epoch' | 'rewound' | 'trimmed' }
+  | { readonly outcome: 'ok'; readonly after: string; readonly epoch: string }
+  | { readonly outcome: 'off' | 'epoch' | 'rewound' | 'trimmed' }
 
 /** One entry of a stream. */
 export interface StreamEntry {
@@ -91,10 +92,10 @@ function asReadReply(reply: unknown): ReadReply {
 }
 
 function asOpenReply(reply: unknown): OpenReply {
-  const [outcome, after] = asArray(reply).map(asText)
+  const [outcome, after, epoch] = asArray(reply).map(asText)
   switch (outcome) {
     case 'ok':
-      return { outcome, after: after ?? '' }
+      return { outcome, after: after ?? '', epoch: epoch ?? '' }
     case 'off':
     case 'epoch':
     case 'rewound':

@@ -383,6 +383,7 @@ describe('the change stream', () => {
         expect(await run(rig.sender, changeScripts.openChanges, keys, args)).to.deep.equal({
           outcome: 'ok',
           after: '0-0',
+          epoch: 'epoch',
         })
         await rig.redis.xreadgroup('GROUP', group, 'reader', 'COUNT', 4, 'STREAMS', changes, '>')
       }
@@ -522,9 +523,10 @@ describe('the change stream', () => {
       await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
       await add(['b', '0,0,,,0,,', ''])(rig.sender, queue)
       const [first = '', last = ''] = (await rig.redis.xrange(queue.keys.changes, '-', '+')).map(([id]) => id)
-      expect(await open(queue, { from: 'start' })).to.deep.equal({ outcome: 'ok', after: '0-0' })
-      expect(await open(queue, { from: 'end' })).to.deep.equal({ outcome: 'ok', after: last })
-      expect(await open(queue, { from: first, epoch: 'epoch' })).to.deep.equal({ outcome: 'ok', after: first })
+      expect(await open(queue, { from: 'start' })).to.deep.equal({ outcome: 'ok', after: '0-0', epoch: 'epoch' })
+      expect(await open(queue, { from: 'end' })).to.deep.equal({ outcome: 'ok', after: last, epoch: 'epoch' })
+      const atFirst = { outcome: 'ok', after: first, epoch: 'epoch' }
+      expect(await open(queue, { from: first, epoch: 'epoch' })).to.deep.equal(atFirst)
       expect(await open(queue, { from: first, epoch: 'other' })).to.deep.equal({ outcome: 'epoch' })
       const later = `${Number.parseInt(last, 10) + 1}-0`
       expect(await open(queue, { from: later, epoch: 'epoch' })).to.deep.equal({ outcome: 'rewound' })
@@ -535,7 +537,11 @@ describe('the change stream', () => {
     it('a group in the place of a stream that went does not hide that it went', async () => {
       const queue = await rig.queue(keeping({}, ON))
       await rig.redis.unlink(queue.keys.changes)
-      expect(await open(queue, { group: 'g', from: 'start' })).to.deep.equal({ outcome: 'ok', after: '0-0' })
+      const opened = await open(queue, { group: 'g', from: 'start' })
+      expect(opened).to.deep.include({ outcome: 'ok', after: '0-0' })
+      expect(opened)
+        .to.have.property('epoch')
+        .that.matches(/^[\da-f]{16}$/)
       expect(await rig.redis.hget(queue.keys.config, 'changes')).to.match(/^r,1000,,0,[\da-f]{16}$/)
     })
 

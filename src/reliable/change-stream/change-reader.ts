@@ -55,6 +55,8 @@ export class ChangeReader {
   readonly #params: ReaderParams
   /** The last entry that was read. */
   #after = BEGINNING
+  /** Of the queue, when the place of a reader without a group was found or checked last. */
+  #epoch = ''
   #failures = 0
   #nextClaimAt: number
   #nextCheckAt = performance.now() + CHECK_MS
@@ -72,8 +74,9 @@ export class ChangeReader {
   /** Finds where to begin; rejects where that is not possible. */
   async open(): Promise<void> {
     const { store, start, reader } = this.#params
-    const after = await this.#unlessEnded(openStream(store, start, reader?.group ?? ''))
-    if (reader === undefined) this.#after = after
+    const { id, epoch } = await this.#unlessEnded(openStream(store, start, reader?.group ?? ''))
+    if (reader === undefined) this.#after = id
+    this.#epoch = epoch
   }
 
   /** After `open`. A failure is reported and retried, because what a group or a position holds does not go away. */
@@ -126,8 +129,9 @@ export class ChangeReader {
   }
 
   /**
-   * A stranger can set a group behind all entries, or write an entry with an id of the future, behind which nothing follows once a script has
-   * begun the stream anew. The reader then begins again with the first entry.
+   * A stranger can set a group behind all entries, or write an entry with an id of the future, behind which nothing follows once the stream
+   * has begun anew. The reader then begins again with the first entry. After a failover that lost entries the place is behind all, too: then
+   * the reader goes on after the last entry that is left.
    */
   async #checkPlace(): Promise<void> {
     const { store, reader } = this.#params
@@ -136,9 +140,12 @@ export class ChangeReader {
     // a failure is met by what is read next, too
     const opened = openStream(store, reader === undefined ? 'end' : 'start', reader?.group ?? '').catch(() => undefined)
     const last = await this.#unlessEnded(opened)
-    if (reader !== undefined || last === undefined || !isBefore(last, this.#after)) return
-    // after a failover that lost entries the place is behind them, too, and the next ones follow it
-    if (Number.parseInt(this.#after, 10) > Date.now() + FUTURE_MS) this.#after = BEGINNING
+    if (reader !== undefined || last === undefined) return
+    if (isBefore(last.id, this.#after)) {
+      const isAnew = last.epoch !== this.#epoch || Number.parseInt(this.#after, 10) > Date.now() + FUTURE_MS
+      this.#after = isAnew ? BEGINNING : last.id
+    }
+    this.#epoch = last.epoch
   }
 
   /** First what this reader has got before, or in a reply that was lost; then what another one left; then what is new. */

@@ -7,9 +7,10 @@
 -- ARGV[1] group   text     "" for a reader without one
 -- ARGV[2] from    text     'start', 'end', or the id of an entry
 -- ARGV[3] epoch   text     of that entry, or ""
--- ARGV[4] idleMs  integer  consumers of the group that have been idle for longer, and have nothing to acknowledge, are forgotten
+-- ARGV[4] idleMs  integer  consumers of the group that have been idle for longer, and have nothing to acknowledge, are forgotten,
+--   unless there are more than 2,000
 --
--- returns {'ok', the id after which the reader begins}; or {'off', ''} when the queue keeps no changes; where the stream does not have that
+-- returns {'ok', the id after which the reader begins, the epoch of the queue}; or {'off', ''} when the queue keeps no changes; where the stream does not have that
 --   entry any more {'epoch' or 'rewound' or 'trimmed', ''}
 local config, changes = KEYS[1], KEYS[2]
 local group, from, epoch = ARGV[1], ARGV[2], ARGV[3]
@@ -17,6 +18,8 @@ local group, from, epoch = ARGV[1], ARGV[2], ARGV[3]
 -- include shared/change-log.lua
 
 -- include shared/stream-ids.lua
+
+local MOST_CONSUMERS = 2000
 
 local log = logOf(config)
 if not log then return {'off', ''} end
@@ -37,15 +40,19 @@ local start = from == 'start' and '0-0' or from == 'end' and last or from
 if group ~= '' then
   local made = redis.pcall('XGROUP', 'CREATE', changes, group, start, 'MKSTREAM')
   if made.err and string.sub(made.err, 1, 9) ~= 'BUSYGROUP' then return redis.error_reply(made.err) end
+  local consumers = 0
   for _, one in ipairs(made.err and groupsOf(changes) or {}) do
-    if one.name == group and one.isAhead then redis.call('XGROUP', 'SETID', changes, group, '0-0') end
+    if one.name == group then
+      consumers = one.consumers
+      if one.isAhead then redis.call('XGROUP', 'SETID', changes, group, '0-0') end
+    end
   end
-  for n, flat in ipairs(redis.call('XINFO', 'CONSUMERS', changes, group)) do
+  -- the server names all of them or none, and a stranger's 300,000 would take seconds
+  for _, flat in ipairs(consumers <= MOST_CONSUMERS and redis.call('XINFO', 'CONSUMERS', changes, group) or {}) do
     local consumer = byName(flat)
-    if n > 1000 then break end
     if consumer.pending == 0 and consumer.idle > tonumber(ARGV[4]) then
       redis.call('XGROUP', 'DELCONSUMER', changes, group, consumer.name)
     end
   end
 end
-return {'ok', start}
+return {'ok', start, log.epoch}

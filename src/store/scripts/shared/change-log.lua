@@ -6,6 +6,8 @@ local function openLog(stored)
   if not keep then return nil end
   local limit = tonumber(most)
   if limit < 1 or limit > 100000000 or (age ~= '' and tonumber(age) > 9007199254740991) then return nil end
+  -- Readers refuse entries of an epoch that no script makes: such an epoch, which a stranger has written, has ended.
+  if epoch == '' or #epoch > 32 then epoch = '~' end
   -- With all fields that it will ever have: a table that grows is copied again and again.
   return {
     stored = stored, keep = keep, most = most, age = age, records = records == '1', epoch = epoch,
