@@ -4,7 +4,10 @@
 
 /** In order; a layer is the list of paths that belong to it. */
 const layers = {
-  base: ['src/(text|clean-error|errors|events|instrumentation|options|optional|duration)\\.ts$', 'src/require\\.cts$'],
+  base: [
+    'src/(text|clean-error|errors|events|process-warnings|instrumentation|options|optional|duration)\\.ts$',
+    'src/require\\.cts$',
+  ],
   foundations: ['src/keys\\.ts$', 'src/codecs/', 'src/timing/'],
   store: ['src/store/'],
   redis: ['src/redis/'],

@@ -15,7 +15,7 @@ import { durationMs, type Duration } from './duration.js'
 import { EventHub, type EventName, type Listener } from './events.js'
 import type { Instrumentation } from './instrumentation.js'
 import { identityMapper, queueKeys, reliableKeys, type NameMapper, type QueueKeys } from './keys.js'
-import { nonEmptyString, onlyKnown, resolveSettings, type Tuning } from './options.js'
+import { boolean, nonEmptyString, onlyKnown, resolveSettings, type Tuning } from './options.js'
 import { BlockingDeque } from './queues/blocking-deque.js'
 import { BlockingQueue } from './queues/blocking-queue.js'
 import type { QueueContext, QueueIdentity } from './queues/context.js'
@@ -47,6 +47,11 @@ export interface ClientOptions extends ConnectOptions, Tuning {
   readonly codec?: Codec | undefined
   /** Translates queue names to the names used in Redis, as Redisson's `nameMapper`. Default: the names as they are. */
   readonly nameMapper?: NameMapper | undefined
+  /**
+   * Whether an error, a failure of a handler or something else that no listener gets becomes a warning of the process, once. See
+   * docs/observability.md. Default true.
+   */
+  readonly warnings?: boolean | undefined
   /** Sees messages of reliable queues on their way; see docs/observability.md. */
   readonly instrumentation?: Instrumentation | undefined
 }
@@ -87,7 +92,7 @@ const LATE_TIMEOUTS = 2
 
 /** A connection to one Redis, and the queues on it. Nothing is opened before the first call that needs it. */
 export class RedelayedClient {
-  readonly #hub = new EventHub()
+  readonly #hub: EventHub
   readonly #codec: Codec
   readonly #mapper: NameMapper
   readonly #topology: Topology
@@ -103,7 +108,8 @@ export class RedelayedClient {
 
   /** @internal use `createClient` */
   constructor(options: ClientOptions, localTime?: () => number) {
-    onlyKnown('options', options, [...CONNECT_OPTIONS, ...TUNING, 'codec', 'nameMapper', 'instrumentation'])
+    onlyKnown('options', options, [...CONNECT_OPTIONS, ...TUNING, 'codec', 'nameMapper', 'instrumentation', 'warnings'])
+    this.#hub = new EventHub(boolean('warnings', options.warnings ?? true))
     const emit = this.#hub.emit
     const settings = resolveSettings(options, localTime)
     const client = randomBytes(CLIENT_BYTES).toString('base64url')

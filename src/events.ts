@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { cleanError } from './clean-error.js'
 import { RedelayedError, toError } from './errors.js'
+import { ProcessWarnings, type WarningCode } from './process-warnings.js'
+import { quoted } from './text.js'
 
 /** A transfer moved due messages to their destination. */
 export interface TransferredEvent {
@@ -27,6 +29,18 @@ export interface QuarantinedEvent {
 /** The queue's channel is subscribed (again), as acknowledged by the server. */
 export interface SubscribedEvent {
   readonly queue: string
+}
+
+/** Something that works and most likely loses messages, or delivers them never. */
+export interface WarningEvent {
+  /**
+   * `REDELAYED_EVICTION`: at its memory limit the server deletes keys, and so queues; `REDELAYED_TIMESTAMP_DELAY`: a delay that looks like a
+   * point in time.
+   */
+  readonly code: Extract<WarningCode, 'REDELAYED_EVICTION' | 'REDELAYED_TIMESTAMP_DELAY'>
+  readonly message: string
+  /** Where it concerns one. */
+  readonly queue?: string | undefined
 }
 
 /** A connection was lost and is being opened again. */
@@ -70,6 +84,7 @@ export interface SettledEvent {
 /** What `client.on`, `delayedQueue.on` and `reliableQueue.on` can listen to. */
 export interface RedelayedEvents {
   error: RedelayedError
+  warning: WarningEvent
   transferred: TransferredEvent
   quarantined: QuarantinedEvent
   subscribed: SubscribedEvent
@@ -150,9 +165,6 @@ function withCleanError<K extends EventName>(name: K, event: RedelayedEvents[K])
   return Object.assign({}, event, { error: cleanError(event.error) })
 }
 
-/** The most different errors without a listener that are printed as warnings. */
-const MAX_WARNINGS = 100
-
 /** Where in the changes of a queue an event comes from. */
 interface EventPosition {
   readonly epoch: string
@@ -163,9 +175,14 @@ interface EventPosition {
 export class EventHub {
   readonly client = new Events()
   readonly #byQueue = new Map<string, Set<Events>>()
-  readonly #warned = new Set<string>()
+  readonly #warnings: ProcessWarnings
   /** By queue, how many sources give the events of all processes, and the last change that one of them gave. */
   readonly #fromAll = new Map<string, { sources: number; rewinds: number; last: EventPosition | undefined }>()
+
+  /** `warns`: what no listener gets becomes a warning of the process. */
+  constructor(warns = true) {
+    this.#warnings = new ProcessWarnings(warns)
+  }
 
   /** A source for one queue object, which may consist of several queues, and the function that ends it. */
   forQueue(...queues: readonly string[]): { events: Events; end: () => void } {
@@ -231,20 +248,26 @@ export class EventHub {
     if (queue !== undefined) {
       for (const source of this.#byQueue.get(queue) ?? []) handled = source.emit(name, event, this.#onThrow) || handled
     }
-    if (!handled && event instanceof RedelayedError) this.#warn(event)
+    if (!handled) this.#warn(name, event)
   }
 
   readonly #onThrow = (thrown: unknown): void => {
-    this.#warn(new RedelayedError('ERR_LISTENER', 'a listener threw', { cause: toError(thrown) }))
+    this.#warnings.error(new RedelayedError('ERR_LISTENER', 'a listener threw', { cause: toError(thrown) }))
   }
 
-  /** An error without a listener becomes a warning, once per code and queue: an outage must not fill the log. */
-  #warn(error: RedelayedError): void {
-    const key = `${error.code} ${error.queue ?? ''}`
-    if (this.#warned.has(key) || this.#warned.size >= MAX_WARNINGS) return
-    this.#warned.add(key)
-    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-    process.emitWarning(`${error.message}${cause}; listen to 'error' to see every one`, 'RedelayedWarning', error.code)
+  /** Of what no listener got: that which must not stay unseen. */
+  #warn(name: EventName, event: RedelayedEvents[EventName]): void {
+    if (event instanceof RedelayedError) this.#warnings.error(event)
+    else if ('message' in event) this.#warnings.once(event.code, event.message, name)
+    else if ('reason' in event && event.reason === 'undecodable') {
+      const why = event.error === undefined ? `queue ${quoted(event.queue)}: unreadable` : event.error.message
+      const text = `${why}; what cannot be read is set aside or redelivered, see docs/quarantine.md`
+      this.#warnings.once('REDELAYED_UNREADABLE', text, name)
+    } else if ('outcome' in event && event.outcome === 'failed') {
+      const which = event.task === undefined ? 'a handler' : `the handler of task ${quoted(event.task)}`
+      const text = `queue ${quoted(event.queue)}: ${which} failed at attempt ${event.attempt}`
+      this.#warnings.once('REDELAYED_HANDLER_FAILED', text, name, event.error)
+    }
   }
 }
 

@@ -44,9 +44,11 @@ export type {
   RedelayedEvents,
   SubscribedEvent,
   TransferredEvent,
+  WarningEvent,
 } from './events.js'
 export type { Instrumentation, TracedMessage } from './instrumentation.js'
 export type { NameMapper } from './keys.js'
+export type { WarningCode } from './process-warnings.js'
 export type { Tuning } from './options.js'
 export type { BlockingDeque } from './queues/blocking-deque.js'
 export type { BlockingQueue } from './queues/blocking-queue.js'

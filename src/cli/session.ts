@@ -47,6 +47,7 @@ export function connectOptions({ url, cluster }: GlobalOptions): ClientOptions {
     ...(cluster ? { cluster: [url] } : { url }),
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    warnings: false, // `redelayed doctor` reports what they would
     // every server speaks RESP2, and no command needs RESP3
     ioredis: { protocol: 2, connectionName: 'redelayed-cli' },
   }

@@ -20,6 +20,7 @@ type Level = keyof EventLogger
 
 const LEVELS: Readonly<Record<EventName, Level>> = {
   error: 'error',
+  warning: 'warn',
   quarantined: 'warn',
   reconnecting: 'warn',
   full: 'warn',

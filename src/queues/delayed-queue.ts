@@ -25,6 +25,7 @@ import { Offers, type PendingOffer } from './offers.js'
 import { MAX_PAGE, MAX_RETAINED, pages } from './paging.js'
 import { Quarantine, type QuarantinedEntry } from './quarantine.js'
 import { QueueHandle } from './queue-handle.js'
+import { warnOfTimestamp } from './timestamp-delay.js'
 
 /**
  * Redisson's `RDelayedQueue`: holds messages back and moves each to its destination queue when it is due. As long as the
@@ -229,6 +230,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   async reschedule(ticket: Ticket, delay: Duration, unit?: TimeUnit): Promise<Ticket | null> {
     const delayMs = this.#handle.checked(() => toMillis('delay', delay, unit))
     const { id, due } = this.#idOf(ticket)
+    warnOfTimestamp(this.#handle.context, this.name, delayMs)
     const newDue = await this.#store.reschedule(id, due, delayMs)
     if (newDue === null) return null
     if (newDue === DUE_TOO_LARGE) {

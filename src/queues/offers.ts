@@ -19,6 +19,7 @@ import {
   type Due,
 } from '../store/delayed-store.js'
 import type { QueueContext, QueueIdentity } from './context.js'
+import { warnOfTimestamp } from './timestamp-delay.js'
 
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
 const MAX_ATTEMPTS = 5
@@ -175,6 +176,7 @@ export class Offers {
   }
 
   #attempt({ payload, due }: PendingOffer, resends: boolean, id = this.#newId()): Attempt {
+    if ('delayMs' in due) warnOfTimestamp(this.#context, this.#identity.name, due.delayMs)
     // what the layer below repeats it repeats at once, and says nothing
     const undeliveredUntilMs = resends ? Number.MAX_SAFE_INTEGER : FIRST_ATTEMPT
     return { payload, due, id, entry: encodeEntry(id, payload), count: 1, undeliveredUntilMs }

@@ -2,6 +2,7 @@ import { CommandError, InvalidArgumentError, PayloadTooLargeError, inWords, toEr
 import type { MessagesEventName } from '../events.js'
 import { boolean, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
+import { warnOfTimestamp } from '../queues/timestamp-delay.js'
 import type { Claim } from '../store/reliable-scripts.js'
 import {
   AS_SET,
@@ -67,6 +68,7 @@ export class Acknowledger<T> implements MessageActions {
   async giveBack(claims: readonly Claim[], how: GiveBack): Promise<boolean[]> {
     const results = await this.#store.giveBack(claims, how)
     if (results[0] === TOO_LATE) throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', how.delayMs)
+    warnOfTimestamp(this.#handle.context, this.#handle.name, how.delayMs)
     if (how.how !== 'released') this.#emit('failed', claims, (at) => results[at] === 1)
     this.#emit('rejected', claims, (at) => results[at] === 2)
     if (results.includes(NO_DEAD_LETTER) && this.#seldom.may('the dead letters')) {

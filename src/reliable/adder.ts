@@ -12,6 +12,7 @@ import {
   toRedelayed,
 } from '../errors.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
+import { warnOfTimestamp } from '../queues/timestamp-delay.js'
 import { shortfall } from '../redis/durable/durability.js'
 import { addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
@@ -58,6 +59,10 @@ export class Adder<T> implements AddRoute {
 
   /** Of each script all of them or none. */
   async #sendAll(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+    for (const { visible } of pending) {
+      // an `@` is before a date
+      if (!visible.startsWith('@')) warnOfTimestamp(this.#handle.context, this.#handle.name, Number(visible))
+    }
     const pages = addPages(pending)
     const results: (Added | RedelayedError)[][] = pages.map(() => [])
     const left = pages.entries()

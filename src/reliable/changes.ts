@@ -2,6 +2,7 @@ import { CrossSlotError, InvalidArgumentError, PayloadTooLargeError } from '../e
 import type { ReliableKeys } from '../keys.js'
 import { integer, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
+import { warnOfTimestamp } from '../queues/timestamp-delay.js'
 import { AS_SET, type ReliableStore } from '../store/reliable-store.js'
 import { durationMs, type Duration } from '../duration.js'
 import { quoted } from '../text.js'
@@ -46,6 +47,7 @@ export class Changes<T> {
     onlyKnown('options', options, ['priority'])
     const bytes = Buffer.from(assertKnownId('id', id))
     const delayMs = durationMs('delay', delay)
+    warnOfTimestamp(this.#handle.context, this.#handle.name, delayMs)
     const priority = options.priority === undefined ? AS_SET : assertPriority(options.priority)
     const visibleAt = await this.#store.reschedule(bytes, delayMs, priority)
     if (visibleAt !== null && visibleAt < 0)

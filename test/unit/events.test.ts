@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { ReadOnlyError, RedelayedError, WrongTypeError } from '../../src/errors.js'
-import { EventHub, type TransferredEvent } from '../../src/events.js'
+import { DecodeError, ReadOnlyError, RedelayedError, WrongTypeError } from '../../src/errors.js'
+import { EventHub, type SettledEvent, type TransferredEvent } from '../../src/events.js'
 import { expectWarning } from '../support/hooks.js'
 
 const transferred = (queue: string): TransferredEvent => ({ queue, count: 1, maxLatenessMs: 0 })
@@ -175,6 +175,83 @@ describe('EventHub', () => {
       hub.emit('quarantined', { queue: 'a', reason: 'malformed', count: 1 })
       hub.emit('subscribed', { queue: 'a' })
       hub.emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 1 })
+    })
+    expect(warnings).to.deep.equal([])
+  })
+
+  const failed: SettledEvent = {
+    queue: 'a',
+    id: '1',
+    task: 'wel\ncome',
+    attempt: 2,
+    ms: 1,
+    lateMs: 0,
+    outcome: 'failed',
+    error: Object.assign(new TypeError('no mailbox'), { request: { password: 'secret' } }),
+  }
+  const unreadable = {
+    queue: 'a',
+    reason: 'undecodable',
+    count: 1,
+    error: new DecodeError('json', 'not JSON'),
+  } as const
+  const eviction = { code: 'REDELAYED_EVICTION', message: 'the server deletes' } as const
+  const delay = { code: 'REDELAYED_TIMESTAMP_DELAY', message: 'a long delay', queue: 'a' } as const
+
+  it('warns once of each kind of what must not stay unseen, with the stack of a failed handler', async () => {
+    const hub = new EventHub()
+    const warnings = [
+      expectWarning(
+        /^RedelayedWarning REDELAYED_HANDLER_FAILED queue "a": the handler of task "wel\\ncome" failed at attempt 2;/,
+      ),
+      expectWarning(/^RedelayedWarning REDELAYED_UNREADABLE .*json.*docs\/quarantine\.md; .* listen to 'quarantined'/),
+      expectWarning(/^RedelayedWarning REDELAYED_EVICTION the server deletes; .* listen to 'warning'/),
+      expectWarning(/^RedelayedWarning REDELAYED_TIMESTAMP_DELAY a long delay;/),
+    ]
+    const codes: unknown[] = []
+    const listener = (warning: Error & { code?: string }): void => void codes.push(warning.code)
+    process.on('warning', listener)
+    for (const queue of ['a', 'b']) {
+      hub.emit('settled', { ...failed, queue })
+      hub.emit('quarantined', { ...unreadable, queue })
+      hub.emit('warning', eviction)
+      hub.emit('warning', delay)
+    }
+    const [failure] = (await Promise.all(warnings)) as [Error & { detail?: string }]
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('warning', listener)
+    expect(codes).to.have.length(4)
+    expect(failure.detail).to.match(/^TypeError: no mailbox\n {4}at .*events\.test/)
+    expect(failure.detail).not.to.include('secret')
+  })
+
+  it('does not warn of what the client or the queue listens to', async () => {
+    for (const sourceOf of [(hub: EventHub) => hub.client, (hub: EventHub) => hub.forQueue('a').events]) {
+      const hub = new EventHub()
+      const heard: unknown[] = []
+      for (const name of ['settled', 'quarantined', 'warning'] as const) {
+        sourceOf(hub).on(name, (event: unknown) => heard.push(event))
+      }
+      const warnings = await warningsOf(() => {
+        hub.emit('settled', failed)
+        hub.emit('quarantined', unreadable)
+        hub.emit('warning', delay)
+      })
+      expect(warnings).to.deep.equal([])
+      expect(heard).to.have.length(3)
+    }
+  })
+
+  it('does not warn of other outcomes, and of nothing when it is switched off', async () => {
+    const outcomes = ['completed', 'deferred', 'rejected', 'released', 'lost'] as const
+    const silent = new EventHub(false)
+    const hub = new EventHub()
+    const warnings = await warningsOf(() => {
+      for (const outcome of outcomes) hub.emit('settled', { ...failed, outcome })
+      silent.emit('settled', failed)
+      silent.emit('quarantined', unreadable)
+      silent.emit('warning', eviction)
+      silent.emit('error', new ReadOnlyError())
     })
     expect(warnings).to.deep.equal([])
   })

@@ -10,6 +10,7 @@ import { QUIT_TIMEOUT_MS, abandon, leaveQuietly } from '../connections/disconnec
 import { keySlot } from './key-slot.js'
 import { Predecessors } from '../connections/predecessors.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
+import { warnOfEviction } from '../eviction.js'
 import { Readiness } from '../readiness.js'
 import { assertVersion, isBefore62 } from '../connections/server-version.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
@@ -69,7 +70,11 @@ export class ClusterTopology implements Topology {
       if (masters.length === 0) return
       // connected ones first: they answered a moment ago
       masters.sort((one, other) => Number(other.status === 'ready') - Number(one.status === 'ready'))
-      this.isBefore62 = isBefore62(await firstAnswer(masters, assertVersion))
+      const ask = (master: Redis): Promise<string | undefined> => {
+        void warnOfEviction(master, emit)
+        return assertVersion(master)
+      }
+      this.isBefore62 = isBefore62(await firstAnswer(masters, ask))
     }
     this.#ready = new Readiness(cluster, settings.connectTimeout, inspect, this.watch)
   }

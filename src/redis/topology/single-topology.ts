@@ -9,6 +9,7 @@ import { checkOrder } from '../replies/order-check.js'
 import { OVERRIDES, sentinelOverrides } from '../connections/ioredis-defaults.js'
 import { remoteAddressOf, type IsStale } from '../connections/remote-address.js'
 import { Predecessors } from '../connections/predecessors.js'
+import { warnOfEviction } from '../eviction.js'
 import { Readiness } from '../readiness.js'
 import { SentinelOrder } from './sentinel-order.js'
 import { SentinelWatch } from './sentinel-watch.js'
@@ -66,6 +67,7 @@ export class SingleTopology implements Topology {
       open: async () => checkOrder(await this.#create({ socketTimeout: settings.commandTimeout })),
       prepare: async (redis) => {
         dropWhenStuck(this.#connection, redis, settings.commandTimeout)
+        void warnOfEviction(redis, emit)
         const info = await assertVersion(redis)
         this.isBefore62 = isBefore62(info)
         await this.predecessors.end(redis, info)
@@ -180,6 +182,7 @@ export class BorrowedTopology implements Topology {
       onDropped: (error) => emit('reconnecting', { connection: 'commands', attempt: 1, delayMs: 0, error }),
     })
     const inspect = async (): Promise<void> => {
+      void warnOfEviction(client, emit)
       this.isBefore62 = isBefore62(await assertVersion(client))
     }
     this.#ready = new Readiness(client, settings.connectTimeout, inspect, this.watch)

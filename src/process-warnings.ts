@@ -1,0 +1,41 @@
+import { cleanError } from './clean-error.js'
+import type { RedelayedError } from './errors.js'
+
+/** The `code` of the process warnings that are no errors. */
+export type WarningCode =
+  'REDELAYED_EVICTION' | 'REDELAYED_TIMESTAMP_DELAY' | 'REDELAYED_UNREADABLE' | 'REDELAYED_HANDLER_FAILED'
+
+/** The most different errors without a listener that are printed as warnings. */
+const MAX_ERRORS = 100
+
+/** The warnings of one client, each once: an outage must not fill the log. */
+export class ProcessWarnings {
+  readonly #isOn: boolean
+  readonly #errors = new Set<string>()
+  readonly #codes = new Set<WarningCode>()
+
+  constructor(isOn: boolean) {
+    this.#isOn = isOn
+  }
+
+  /** Once per code and queue. */
+  error(error: RedelayedError): void {
+    const key = `${error.code} ${error.queue ?? ''}`
+    if (!this.#isOn || this.#errors.has(key) || this.#errors.size >= MAX_ERRORS) return
+    this.#errors.add(key)
+    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+    process.emitWarning(`${error.message}${cause}; listen to 'error' to see every one`, 'RedelayedWarning', error.code)
+  }
+
+  /** Once per code. `listenTo` is the event that says it each time; the stack of `error` is printed below the text. */
+  once(code: WarningCode, text: string, listenTo: string, error?: Error): void {
+    if (!this.#isOn || this.#codes.has(code)) return
+    this.#codes.add(code)
+    const detail = error && cleanError(error).stack
+    process.emitWarning(`${text}; this is said once, listen to '${listenTo}' to see every one`, {
+      type: 'RedelayedWarning',
+      code,
+      ...(detail !== undefined && { detail }),
+    })
+  }
+}
