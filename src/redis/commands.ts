@@ -127,10 +127,10 @@ export class Commands implements Sender {
   }
 
   async #pingMasters(): Promise<void> {
-    const client = await this.#topology.commands()
-    if (!client.isCluster) return void (await this.call('PING', [], { idempotent: true }))
+    if (this.#topology.masters === undefined) return void (await this.call('PING', [], { idempotent: true }))
     try {
-      await Promise.all((client as Cluster).nodes('master').map((master) => this.#limited(master.ping())))
+      const masters = await this.#topology.masters()
+      await Promise.all(masters.map((master) => this.#limited(master.ping())))
     } catch (thrown) {
       throw translateError(thrown)
     }

@@ -284,21 +284,21 @@ export class Worker {
       const waitMs = this.#isPaused ? 0 : (this.#limit?.waitMs ?? 0)
       const room = this.#room()
       if (room <= 0) {
+        this.#askingSince = undefined
         await this.#change(waitMs === 0 ? undefined : waitMs)
         continue
       }
       try {
         this.#polling = new AbortController()
-        this.#askingSince = performance.now()
+        this.#askingSince ??= performance.now() // a round that failed is no answer
         const taken = await this.#fetching.take(Math.min(room, this.#portion), this.#polling.signal)
+        if (taken.length > 0) this.#askingSince = undefined
         for (const assignment of taken) this.#accept(assignment)
         // the next ones are asked for first, so that Redis finds them while these are handled
         if (taken.length > 0) void nextTurn().then(() => this.#dispatcher.fill())
       } catch (thrown) {
         if (!this.#isEnding()) this.#report(thrown)
         break // the client was shut down: all else is waited out
-      } finally {
-        this.#askingSince = undefined
       }
     }
   }

@@ -31,6 +31,22 @@ describe('health', function () {
       for (const { port } of cluster.nodes) expect(await rawTo(port).info('commandstats')).to.include('cmdstat_ping:')
     })
 
+    it('rejects when a master of a cluster is gone', async () => {
+      const cluster = await startCluster({ masters: 3 })
+      onCleanup(() => cluster.stop())
+      const client = makeClient({ cluster: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
+      client.on('error', () => undefined)
+      await client.ping()
+      await cluster.servers[1]?.stop()
+      await eventually(async () => {
+        const error = await rejection(client.ping({ timeout: '1s' }))
+        expect(error).to.be.an.instanceOf(ConnectionError)
+      }, 10_000)
+      // no command but these asks the cluster for its slots, and the answer stays the same
+      for (let i = 0; i < 5; i++)
+        expect(await rejection(client.ping({ timeout: '1s' }))).to.be.an.instanceOf(ConnectionError)
+    })
+
     it('rejects when there is no server, within its timeout, with the address', async () => {
       const client = makeClient({ url: 'redis://:secret@127.0.0.1:1', connectTimeout: '10s' })
       const error = await rejection(client.ping({ timeout: '300ms' }))
@@ -98,6 +114,14 @@ describe('health', function () {
       expect(worker.health({ maxSilence: '5m' }).isAlive).to.equal(true)
       proxy.blackhole(false)
       await eventually(() => expect(worker.health({ maxSilence: '1s' }).isAlive).to.equal(true), 30_000)
+    })
+
+    it('is not alive when Redis was never there', async () => {
+      const client = makeClient({ url: 'redis://127.0.0.1:1' })
+      client.on('error', () => undefined)
+      const worker = client.createWorker(client.getReliableQueue(uniqueName('health')), () => undefined)
+      expect(worker.health({ maxSilence: '1200ms' }).isAlive).to.equal(true)
+      await eventually(() => expect(worker.health({ maxSilence: '1200ms' }).isAlive).to.equal(false), 10_000)
     })
 
     it('is not alive after its client was shut down', async () => {

@@ -127,6 +127,23 @@ export class ClusterTopology implements Topology {
     return { node, slot }
   }
 
+  async masters(): Promise<Redis[]> {
+    await this.#ready.wait()
+    // ioredis forgets a node whose connection has ended, so only the table of slots knows which masters there have to be
+    const serving = (): string[] => [...new Set(this.#cluster.slots.flatMap((nodes) => nodes?.[0] ?? []))]
+    const connected = (): Map<string, Redis> =>
+      new Map(this.#cluster.nodes('master').map((master) => [addressOf(master), master]))
+    const isComplete = (): boolean => serving().length > 0 && serving().every((address) => connected().has(address))
+    if (!isComplete()) await this.refresh()
+    const masters = connected()
+    if (serving().length === 0) throw new ConnectionError('no master is known in the cluster', 'not-applied')
+    return serving().map((address) => {
+      const master = masters.get(address)
+      if (master === undefined) throw new ConnectionError(`the master ${address} is not connected`, 'not-applied')
+      return master
+    })
+  }
+
   refresh(): Promise<void> {
     this.#refreshing = new Promise((resolve) => this.#cluster.refreshSlotsCache(() => resolve()))
     return this.#refreshing

@@ -55,6 +55,11 @@ export interface Topology {
   /** Called when the server of a dedicated client is not the right one any more: checks all connections. */
   refresh(): Promise<void>
   /**
+   * In a cluster, the connections of commands to all masters that serve slots.
+   * @throws {ConnectionError} when one of them is not connected
+   */
+  masters?(): Promise<Redis[]>
+  /**
    * The server of the client for commands is not the master any more. Such a server keeps its connections, so this one is
    * given up, and the others to it. Returns whether the client can search for the master: then the refused command can be sent
    * again.
