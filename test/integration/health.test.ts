@@ -117,11 +117,11 @@ describe('health', function () {
     })
 
     it('is not alive when Redis was never there', async () => {
-      const client = makeClient({ url: 'redis://127.0.0.1:1' })
+      const client = makeClient({ url: 'redis://127.0.0.1:1', connectTimeout: '200ms' })
       client.on('error', () => undefined)
       const worker = client.createWorker(client.getReliableQueue(uniqueName('health')), () => undefined)
-      expect(worker.health({ maxSilence: '1200ms' }).isAlive).to.equal(true)
-      await eventually(() => expect(worker.health({ maxSilence: '1200ms' }).isAlive).to.equal(false), 10_000)
+      expect(worker.health({ maxSilence: '4s' }).isAlive).to.equal(true)
+      await eventually(() => expect(worker.health({ maxSilence: '4s' }).isAlive).to.equal(false), 10_000)
     })
 
     it('is not alive after its client was shut down', async () => {
