@@ -50,6 +50,11 @@ export class ReliableChangeStore {
     this.#keys = { config, changes }
   }
 
+  /** The key of the stream. */
+  get key(): string {
+    return this.#keys.changes
+  }
+
   /** Where a reader begins; its group is made if there is none. `epoch`: of the entry `from`. */
   open(group: string, from: string, epoch: string): Promise<OpenReply> {
     const args = { group, from, epoch, idleMs: FORGET_MS }

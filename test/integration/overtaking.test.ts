@@ -9,6 +9,7 @@ import {
   type DelayedQueue,
   type RedelayedClient,
 } from '../../src/index.js'
+import * as changes from '../../src/store/reliable-change-scripts.js'
 import * as reliable from '../../src/store/reliable-scripts.js'
 import * as plain from '../../src/store/scripts.js'
 import { eventually, once } from '../support/events.js'
@@ -227,6 +228,40 @@ describe('a first attempt that arrives after its repetition', function () {
         expect(lefts).to.deep.equal(lefts.map(() => 0))
       })
     }
+
+    it(`takes no change from its reader: ${CLUSTER_RUNS} times`, async () => {
+      const run = async (): Promise<string[]> => {
+        const { options, hold } = await startHolders()
+        const name = uniqueName()
+        const ending = new AbortController()
+        onCleanup(() => ending.abort())
+        const client = makeClient(options)
+        client.on('error', () => undefined)
+        const added = makeClient({ cluster: setup.nodes }).getReliableQueue<string>(name, { codec: codecs.string() })
+        await added.setConfig({ changes: { keep: 'groups' } })
+        const queue = client.getReliableQueue<string>(name, { codec: codecs.string() })
+        const reading = queue.changes({ group: 'audit', consumer: 'auditor', signal: ending.signal })
+        const next = async (): Promise<string> => {
+          const { value } = await reading.next()
+          await queue.acknowledgeChanges('audit', value!.position)
+          return value!.changes[0]!.id
+        }
+        await added.add('x', { id: 'first' })
+        const ids = [await next()]
+        const held = hold(changes.followChanges.source)
+        const second = next() // it looks for entries from now on
+        const release = await held
+        await added.add('x', { id: 'second' })
+        ids.push(await second)
+        // it asks for nothing meanwhile
+        await added.add('x', { id: 'third' })
+        await release()
+        ids.push(await next())
+        return ids
+      }
+      const ids = await Promise.all(Array.from({ length: CLUSTER_RUNS }, run))
+      expect(ids).to.deep.equal(ids.map(() => ['first', 'second', 'third']))
+    })
 
     it('is not repeated where the nodes refuse to end connections, or to name them: the outcome is unknown', async () => {
       for (const node of raw.nodes('master'))

@@ -1,6 +1,7 @@
 import {
   ChangesLostError,
   CommandError,
+  ConnectionError,
   InternalError,
   RedelayedError,
   ShutdownError,
@@ -63,6 +64,8 @@ export class ChangeReader {
   #claimFrom = BEGINNING
   /** Whether entries may be this reader's of which it does not know. */
   #mayOwn = true
+  /** When the first request for new entries was sent that may still arrive, because its connection broke. */
+  #lateSince: number | undefined
   /** Whether the group is to be made again. */
   #isRemoved = false
 
@@ -152,6 +155,7 @@ export class ChangeReader {
   async #ofGroup(reader: Reader): Promise<StreamEntry[]> {
     const { store, claimAfterMs } = this.#params
     if (this.#mayOwn) {
+      if (!(await this.#endLate())) return []
       const own = await this.#unlessEnded(store.readOwn(reader, this.#after, PAGE))
       this.#after = lastOf(own) ?? this.#after
       this.#mayOwn = own.length > 0
@@ -164,10 +168,31 @@ export class ChangeReader {
       if (entries.length > 0) return entries
     }
     this.#mayOwn = true // until the reply is here
-    const entries = await this.#unlessEnded(store.readNew(reader, PAGE))
-    this.#mayOwn = false
-    this.#after = lastOf(entries) ?? this.#after
-    return entries
+    const sentAt = performance.now()
+    try {
+      const entries = await this.#unlessEnded(store.readNew(reader, PAGE))
+      this.#mayOwn = false
+      this.#after = lastOf(entries) ?? this.#after
+      return entries
+    } catch (thrown) {
+      if (thrown instanceof ConnectionError && thrown.outcome === 'unknown') this.#lateSince ??= sentAt
+      throw thrown
+    }
+  }
+
+  /**
+   * What this reader has got is known only when no request of its own can arrive any more: the entries that such a request takes would wait for
+   * `claimAfter`, and then come out of order. Where the server refuses to end connections they do. False when it could not be reached.
+   */
+  async #endLate(): Promise<boolean> {
+    const since = this.#lateSince
+    if (since === undefined) return true
+    const { commands } = this.#params.handle.context
+    const askedAt = performance.now()
+    const isEnded = await this.#unlessEnded(commands.maySendAgain(this.#params.store.key, since, askedAt - since))
+    if (!isEnded && !commands.isInTime(askedAt)) return false
+    this.#lateSince = undefined
+    return true
   }
 
   #batchOf(entry: StreamEntry, passed: PassedOver): ChangeBatch | undefined {
