@@ -22,13 +22,16 @@ const guarded = new WeakSet<Redis>()
 
 /**
  * Checks what a client of ioredis receives before that one decodes it: ioredis believes every byte, so that one wrong one can be an
- * endless loop or an exception that nothing catches. What is no reply ends the connection, and what is in flight rejects. Before the client connects.
+ * endless loop or an exception that nothing catches. What is no reply, or no record of TLS, ends the connection, and what is in flight rejects.
+ * Before the client connects.
  */
 export function guardReplies(redis: Redis): Redis {
   if (guarded.has(redis)) return redis
   guarded.add(redis)
   redis.on('connect', () => {
     const { stream } = redis
+    // A damaged TLS record is an error that leaves the socket open, and the next write would be a second one, which ioredis does not listen for.
+    stream.on('error', () => stream.destroy())
     // ioredis's own listener is the first one, so its other listeners run after the bytes were decoded
     const decode = stream.listeners('data')[0] as Decode | undefined
     if (decode === undefined) return
