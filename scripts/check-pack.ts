@@ -5,13 +5,16 @@ import { spawnSync } from 'node:child_process'
 import { buildSync } from 'esbuild'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, posix } from 'node:path'
+import { dirname, join, posix } from 'node:path'
 import { ensureBuilt } from './ensure-built.js'
 import { npm, root } from './ensure-installed.mjs'
+import { tools, usesEverything } from './pack/tools.js'
 
 const project = mkdtempSync(join(tmpdir(), 'redelayed-pack-'))
 process.on('exit', () => rmSync(project, { recursive: true, force: true }))
 const installed = join(project, 'node_modules/redelayed')
+/** What one command of a tool may take. */
+const TOOL_MS = 120_000
 let passed = 0
 let failed = 0
 
@@ -50,11 +53,11 @@ const runModule = (code: string) => run(process.execPath, ['--input-type=module'
 /** @param code CommonJS */
 const runCommonJs = (code: string) => run(process.execPath, ['--input-type=commonjs', '-e', code])
 
-/** A project with the tarball and a library. */
-function installIn(dir: string, library: string) {
+/** A project with the tarball and other packages. */
+function installIn(dir: string, packages: readonly string[], type: 'module' | 'commonjs' = 'commonjs') {
   mkdirSync(dir)
-  writeFileSync(join(dir, 'package.json'), '{ "name": "another", "private": true }\n')
-  const install = npm(['install', '--no-audit', '--no-fund', '--loglevel=error', library, tarball], {
+  writeFileSync(join(dir, 'package.json'), `${JSON.stringify({ name: 'another', private: true, type })}\n`)
+  const install = npm(['install', '--no-audit', '--no-fund', '--loglevel=error', ...packages, tarball], {
     cwd: dir,
     stdio: 'pipe',
     encoding: 'utf8',
@@ -82,35 +85,6 @@ interface Packed {
 let files: string[] = []
 let tarball = ''
 
-/** Sets a schedule, reads YAML and measures; nothing of it needs a server. */
-const usesEverything = `
-  import { createClient } from 'redelayed'
-  import { createClientFromRedissonYaml } from 'redelayed/java'
-  import { prometheusMetrics } from 'redelayed/prometheus'
-  const client = createClient({ url: 'redis://127.0.0.1:1', connectTimeout: 50 })
-  client.on('error', () => undefined)
-  let all = 'all of it'
-  try {
-    prometheusMetrics(client)
-  } catch (error) {
-    all = 'it needs ' + error.message.split('npm install ')[1]
-  }
-  createClientFromRedissonYaml('singleServerConfig: { address: redis://127.0.0.1:1 }').shutdown()
-  const set = client.getReliableQueue('q').upsertSchedule('r', 1, { cron: '* * * * *' })
-  set.catch((error) => error).then(({ message }) => {
-    console.log(/npm install/.test(message) ? message : all)
-    return client.shutdown()
-  })
-`
-const jestTest = `
-  const { createClient, ConnectionError } = require('redelayed')
-  test('a client', async () => {
-    const client = createClient({ url: 'redis://127.0.0.1:1', connectTimeout: 50, commandTimeout: 200 })
-    client.on('error', () => undefined)
-    await expect(client.getReliableQueue('q').size()).rejects.toBeInstanceOf(ConnectionError)
-    await client.shutdown()
-  })
-`
 ensureBuilt()
 check('it packs', () => {
   const pack = npm(['pack', '--json', '--ignore-scripts', '--pack-destination', project], {
@@ -159,7 +133,7 @@ check('import() and require() give one library: an error of one is an error of t
   assert(stdout.trim() === 'true\ntrue\ntrue', output)
 })
 const withPrometheus = join(project, 'with-prometheus')
-check('prom-client can be installed beside it', () => installIn(withPrometheus, 'prom-client@15'))
+check('prom-client can be installed beside it', () => installIn(withPrometheus, ['prom-client@15']))
 for (const format of ['esm', 'cjs'] as const) {
   check(`a bundle of esbuild needs nothing that is optional (${format})`, () => {
     const { stdout, output } = bundleIn(project, format)
@@ -170,13 +144,21 @@ for (const format of ['esm', 'cjs'] as const) {
     assert(stdout.trim() === 'all of it', output)
   })
 }
-for (const version of ['29', '30']) {
-  check(`Jest ${version} runs a test of it without any setting`, () => {
-    const dir = join(project, `jest-${version}`)
-    installIn(dir, `jest@${version}`)
-    writeFileSync(join(dir, 'a.test.js'), jestTest)
-    const { status, stdout, stderr } = spawnSync('npx', ['jest'], { cwd: dir, encoding: 'utf8', env: cleanEnv() })
-    assert(status === 0 && /1 passed/.test(stderr), `${stdout}${stderr}`)
+for (const [index, { name, packages, files, type, commands, prints }] of tools.entries()) {
+  check(name, () => {
+    const dir = join(project, `tool-${index}`)
+    installIn(dir, packages, type)
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(dir, path)), { recursive: true })
+      writeFileSync(join(dir, path), text)
+    }
+    let output = ''
+    for (const [command, ...args] of commands) {
+      const ended = spawnSync(command, args, { cwd: dir, encoding: 'utf8', env: cleanEnv(), timeout: TOOL_MS })
+      output = `${ended.stdout}${ended.stderr}`.trim()
+      assert(ended.status === 0, `${command} ${args.join(' ')}: ${output}`)
+    }
+    assert(prints.test(output), output)
   })
 }
 check('a deep import is refused', () => {
