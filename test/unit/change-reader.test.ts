@@ -6,7 +6,7 @@ import type { ReliableChangeStore, StreamEntry } from '../../src/store/reliable-
 import type { OpenReply } from '../../src/store/reliable-change-scripts.js'
 
 const ENTRY: StreamEntry = { id: '5-0', value: Buffer.from('e me\na,,5,0,1,1,0\nx'), isGone: false }
-const OK: OpenReply = { outcome: 'ok', after: '0-0' }
+const OK: OpenReply = { outcome: 'ok', after: '0-0', epoch: 'me' }
 
 /** A reader of a group that is removed before the first read; `opened` is what the store replies about opening, in turn. */
 async function readerOf(start: Start, opened: (OpenReply | Error)[]) {
