@@ -14,6 +14,8 @@ const EVERY_MS = 25
 const MOST_ITEMS = 4
 const MOST_DELAY_MS = 1_500
 const FAR_MS = 86_400_000
+/** So many messages lie in each queue that a restore takes two pages. */
+const BACKLOG = 1_500
 const SHARES = { far: 0.05, fail: 0.08, poison: 0.02, park: 0.02, cancelled: 0.12 } as const
 /** What got no answer is added again under its id, so often. */
 const ATTEMPTS = 6
@@ -66,6 +68,7 @@ export class Bench {
   #url = ''
   #errors: Record<string, number> = {}
   #numbers = 0
+  #backlog = 0
   #timer: NodeJS.Timeout | undefined
   #isOver = false
 
@@ -87,7 +90,7 @@ export class Bench {
     await this.members[0]?.start(this.#jobOf(this.members[0]))
     const others = [...this.members.slice(1), ...this.consumers]
     await Promise.all(others.map((process) => process.start(this.#jobOf(process))))
-    await this.#addBacklog()
+    await this.fillBacklog(BACKLOG)
   }
 
   async stop(): Promise<void> {
@@ -174,6 +177,14 @@ export class Bench {
     span.to = Date.now()
   }
 
+  /** Until there are so many messages of tomorrow: a restore reads them in pages of 1,000, two at a time. */
+  async fillBacklog(count: number): Promise<void> {
+    const missing = Math.max(0, count - this.#backlog)
+    this.#backlog += missing
+    const items = Array.from({ length: missing }, () => ({ ...this.#draw(), ...usual(this.#numbers), delay: FAR_MS }))
+    for (let from = 0; from < items.length; from += 500) await this.#add(items.slice(from, from + 500))
+  }
+
   /** Many messages that are cancelled soon after they are accepted. */
   addAndCancel(count: number): void {
     const each = async (): Promise<void> => {
@@ -257,12 +268,6 @@ export class Bench {
     const answer = await this.#ask((member) => member.order({ kind: 'cancel', id })).catch(() => ({ error: 'gone' }))
     if ('error' in answer) this.countError(`cancel ${answer.error}`)
     message.cancel = { from, to: Date.now(), done: 'done' in answer ? answer.done : null }
-  }
-
-  /** So many that a restore takes several pages. */
-  async #addBacklog(): Promise<void> {
-    const items = Array.from({ length: 1_500 }, () => ({ ...this.#draw(), ...usual(this.#numbers), delay: FAR_MS }))
-    for (let from = 0; from < items.length; from += 500) await this.#add(items.slice(from, from + 500))
   }
 
   #draw(): Item {

@@ -25,6 +25,8 @@ const POSTPONED_MS = 2_000
 const CROWD = 40
 /** After each page of a slow restore: consumers handle many messages meanwhile. */
 const SLOW_MS = 700
+/** Some pages are read after the first pause: what is due meanwhile was handled when their turn comes. */
+const SLOW_BACKLOG = 6_000
 const STOPPED = { min: 1_500, max: 4_000 }
 /** Longer than a statement waits. */
 const STOPPED_LONG = { min: 120_000, max: 150_000 }
@@ -261,6 +263,7 @@ const memberFaults: readonly JournalFault[] = [
     place: 'single',
     isLong: true,
     async fault(bench) {
+      await bench.fillBacklog(SLOW_BACKLOG)
       await bench.slowRestores(SLOW_MS)
       // due while it is restored
       const loss = await goBack(bench, [3_000, 9_000])
