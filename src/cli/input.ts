@@ -1,4 +1,5 @@
 import { codecs, type Codec } from '../index.js'
+import type { javaCodecs } from '../java/index.js'
 import { quoted } from '../text.js'
 import { millisOfText } from '../duration.js'
 import { UsageError } from './failure.js'
@@ -43,14 +44,39 @@ export function parseLimit(text: string | undefined, otherwise: number, max: num
   throw new UsageError(`--limit: expected a whole number from 1 to ${max}, got ${quoted(text)}`)
 }
 
-export type CodecName = 'msgpack' | 'json' | 'string'
+const OWN_CODECS = ['msgpack', 'json', 'string'] as const
+
+/** Those of `redelayed/java` that need nothing but their name; the ones that compress hold Kryo. */
+const JAVA_CODECS = [
+  'jsonJackson',
+  'typedJsonJackson',
+  'msgpackJackson',
+  'cborJackson',
+  'kryo5',
+  'lz4',
+  'lz4V2',
+  'zstd',
+  'snappyV2',
+  'long',
+  'integer',
+  'double',
+  'byteArray',
+] as const satisfies readonly (keyof typeof javaCodecs)[]
+
+export const CODEC_NAMES = [...OWN_CODECS, ...JAVA_CODECS] as const
+
+export type CodecName = (typeof CODEC_NAMES)[number]
 
 export function parseCodec(options: RawOptions): CodecName {
-  return oneOf('--codec', textOption(options, 'codec') ?? 'msgpack', ['msgpack', 'json', 'string'])
+  return oneOf('--codec', textOption(options, 'codec') ?? 'msgpack', CODEC_NAMES)
 }
 
-export function codecOf(name: CodecName): Codec {
-  return codecs[name]()
+/** Those of Java are loaded when they are asked for. */
+export async function codecOf(name: CodecName): Promise<Codec> {
+  const own = OWN_CODECS.find((known) => known === name)
+  if (own !== undefined) return codecs[own]()
+  const java = (await import('../java/index.js')).javaCodecs
+  return java[name as (typeof JAVA_CODECS)[number]]()
 }
 
 export function parseLayout(options: RawOptions): 'redisson' | 'compact' {

@@ -7,7 +7,7 @@ import { doctor } from './commands/doctor.js'
 import { DEFAULT_LIMIT, MAX_LIMIT, peek } from './commands/peek.js'
 import { stats } from './commands/stats.js'
 import { EXIT_OK, UsageError, exitCodeOf, failureDocument, failureLine } from './failure.js'
-import { DEFAULT_URL } from './input.js'
+import { CODEC_NAMES, DEFAULT_URL } from './input.js'
 import version from './version.cjs'
 
 /** Runs the command; resolves with the exit code. */
@@ -52,6 +52,7 @@ function define(cli: CAC): void {
   withCodec(cli.command('peek <queue>', 'Show what is due next and what waits to be taken; takes nothing'))
     .option('--limit <n>', `How many of each, 1 to ${MAX_LIMIT}`, { default: DEFAULT_LIMIT })
     .example('  $ redelayed peek orders --limit 3')
+    .example('  $ redelayed peek orders --codec kryo5')
     .action(peek)
 
   cli
@@ -98,7 +99,7 @@ function noSuchCommand(cli: CAC, name: string | undefined): UsageError {
 }
 
 function withCodec(command: Command): Command {
-  return command.option('--codec <codec>', 'How values are stored: msgpack, json or string', { default: 'msgpack' })
+  return command.option('--codec <codec>', `How values are stored: ${CODEC_NAMES.join(', ')}`, { default: 'msgpack' })
 }
 
 /** cac pads every line of its help. */

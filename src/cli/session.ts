@@ -2,12 +2,14 @@ import {
   createClient,
   type ClientOptions,
   type DelayedQueue,
+  type ReliableQueueCounts,
   type RedelayedClient,
   type RedelayedError,
 } from '../index.js'
 import { failureLine } from './failure.js'
 import { codecOf, globalOptions, parseCodec, parseLayout, type GlobalOptions, type RawOptions } from './input.js'
 import { jsonText } from './output.js'
+import { orUndecodable } from './undecodable.js'
 
 /** Short limits, because a person waits at the terminal. */
 const CONNECT_TIMEOUT_MS = 3_000
@@ -17,6 +19,8 @@ const COMMAND_TIMEOUT_MS = 5_000
 export interface Session {
   readonly json: boolean
   readonly delayed: (queue: string) => DelayedQueue
+  /** What there is of a reliable queue of that name; `null` where there is nothing, or the server does not say. */
+  readonly reliable: (queue: string) => Promise<ReliableQueueCounts | null>
   /** Prints one JSON document with --json, and otherwise the lines. */
   readonly print: (document: unknown, lines: () => readonly string[]) => void
 }
@@ -24,13 +28,21 @@ export interface Session {
 /** Runs an action on a connection of its own and closes it, however the action ends. */
 export async function withSession(options: RawOptions, action: (session: Session) => Promise<void>): Promise<void> {
   const global = globalOptions(options)
-  const codec = codecOf(parseCodec(options))
+  const codec = orUndecodable(await codecOf(parseCodec(options)))
   const layout = parseLayout(options)
   const client = connect(global)
   try {
     await action({
       json: global.json,
       delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { layout, deliver: false }),
+      reliable: async (queue) => {
+        // a server before 6.2 has none, and a user may have no right to read it
+        const counts = await client
+          .getReliableQueue(queue)
+          .counts()
+          .catch(() => null)
+        return counts === null || counts.total + counts.dead === 0 ? null : counts
+      },
       print: (document, lines) => console.log(global.json ? jsonText(document) : lines().join('\n')),
     })
   } finally {

@@ -6,7 +6,17 @@ import { codecs, dueOf } from '../../src/index.js'
 import { cli, inProcess, type Result } from '../support/cli.js'
 import { freePort, requireServerBin, startCluster, startRedis } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, javaEntry, javaOffer, onCleanup, rawKeys, rawState, redisNow } from './fixtures.js'
+import {
+  cleanUp,
+  forgetReliable,
+  makeClient,
+  javaEntry,
+  javaOffer,
+  onCleanup,
+  rawKeys,
+  rawState,
+  redisNow,
+} from './fixtures.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const COMMANDS = ['offer', 'peek', 'stats', 'cancel']
@@ -68,7 +78,10 @@ describe('the command line', function () {
       [['offer', queue, '1', '9007199254740991'], /due time is at most/],
       [['offer', queue, 'not json', '5s'], /value: expected JSON/],
       [['offer', queue, 'null', '5s'], /value: expected a value, got null/],
-      [['offer', queue, '1', '5s', '--codec', 'xml'], /--codec: expected msgpack, json, string, got "xml"/],
+      [
+        ['offer', queue, '1', '5s', '--codec', 'xml'],
+        /--codec: expected msgpack, json, string, jsonJackson, .*, got "xml"/,
+      ],
       [['offer', queue, '1', '5s', '--layout', 'both'], /--layout: expected redisson, compact, got "both"/],
       [['offer', '', '1', '5s'], /name: expected a non-empty string/],
       [['peek', queue, '--limit', '0'], /--limit: expected a whole number from 1 to 1000, got "0"/],
@@ -195,20 +208,94 @@ describe('the command line', function () {
       expect(await rawClient().exists(timeouts, order)).to.equal(0)
     })
 
-    it('leaves out what it cannot read, and says so once', async () => {
+    it('shows what the codec cannot decode as hex, with its ticket, and says so once', async () => {
       const queue = uniqueName('peek')
-      await javaOffer(queue, '{"not":"msgpack"}', Date.now() + 3_600_000)
-      await javaOffer(queue, '{"not":"either"}', Date.now() + 3_600_000)
-      await rawClient().rpush(queue, text('readable'))
+      const due = Math.floor(await redisNow()) + 3_600_000
+      const long = `{"not":"${'x'.repeat(1_000)}"}`
+      await javaOffer(queue, '{"not":"msgpack"}', due)
+      await javaOffer(queue, long, due + 1)
+      await rawClient().rpush(queue, text('readable'), '{"a":1}')
+      const state = await rawState(queue)
+      const hex = Buffer.from('{"not":"msgpack"}').toString('hex')
+
       const { code, out, err } = await cli(['peek', queue])
       expect(code).to.equal(0)
-      expect(err).to.match(
-        /^redelayed: [^\n]*codec msgpack cannot decode[^\n]*what cannot be read is left out \(see --codec\)\n$/,
-      )
-      expect(out).to.equal(
-        '2 pending (0 shown, next due first)\n1 delivered and not taken yet (next taken first)\n  "readable"\n',
-      )
-      expect((await cli(['peek', queue, '--codec', 'json'])).out).to.include('{"not":"msgpack"}')
+      expect(err).to.match(/^redelayed: 3 elements shown as hex, because --codec does not fit: [^\n]*msgpack[^\n]*\n$/)
+      const lines = out.trimEnd().split('\n')
+      expect(lines[2]).to.match(new RegExp(`[\\w-]{24} {2}0x${hex} \\(17 bytes, cannot be decoded\\)$`))
+      expect(lines[3]).to.match(/ 0x[0-9a-f]{48}… \(1010 bytes, cannot be decoded\)$/)
+      expect(lines.slice(4)).to.deep.equal([
+        '2 delivered and not taken yet (next taken first)',
+        '  "readable"',
+        '  0x7b2261223a317d (7 bytes, cannot be decoded)',
+      ])
+
+      const printed = await inProcess(['peek', queue, '--json'])
+      const document = JSON.parse(printed.out) as {
+        scheduled: { ticket: string; value: unknown }[]
+        ready: unknown[]
+        undecodable: { list: string; index: number; hex: string; size: number; problem: string }[]
+      }
+      expect(document.scheduled.map(({ value }) => value)).to.deep.equal([null, null])
+      expect(document.ready).to.deep.equal(['readable', null])
+      expect(
+        document.undecodable.map(({ list, index, hex: { length }, size }) => [list, index, length, size]),
+      ).to.deep.equal([
+        ['scheduled', 0, 34, 17],
+        ['scheduled', 1, 512, 1_010],
+        ['ready', 1, 14, 7],
+      ])
+      expect(await rawState(queue)).to.deep.equal(state)
+      const { ticket } = document.scheduled[0]!
+      expect(await json(['cancel', queue, ticket])).to.deep.include({ cancelled: true })
+      expect((await inProcess(['peek', queue, '--codec', 'json'])).out).to.include('{"not":"xxx')
+    })
+
+    it('reads and writes with the codecs of Java, by their names', async () => {
+      const values: Record<string, string> = {
+        jsonJackson: '{"a":1}',
+        typedJsonJackson: '{"a":1}',
+        msgpackJackson: '{"a":1}',
+        cborJackson: '{"a":1}',
+        kryo5: '"text"',
+        lz4: '"text"',
+        lz4V2: '"text"',
+        snappyV2: '"text"',
+        long: '9007199254740991',
+        integer: '-5',
+        double: '1.5',
+      }
+      for (const [codec, value] of Object.entries(values)) {
+        const queue = uniqueName('peek')
+        await json(['offer', queue, value, '1h', '--codec', codec])
+        const { scheduled } = (await json(['peek', queue, '--codec', codec])) as { scheduled: { value: unknown }[] }
+        expect(
+          scheduled.map((each) => each.value),
+          codec,
+        ).to.deep.equal([JSON.parse(value)])
+      }
+      const queue = uniqueName('peek')
+      await rawClient().rpush(queue, 'bytes')
+      expect(await json(['peek', queue, '--codec', 'byteArray'])).to.deep.include({ ready: ['Ynl0ZXM='] })
+    })
+
+    it('names a reliable queue, and what examines it', async () => {
+      const name = uniqueName('peek')
+      const reliable = makeClient().getReliableQueue<string>(name)
+      forgetReliable(name)
+      await reliable.addMany([{ payload: 'a' }, { payload: 'b' }, { payload: 'c', delay: 3_600_000 }])
+      const line =
+        `${name} is a reliable queue: 2 visible, 1 delayed, 0 in flight, 0 dead letters. ` +
+        'offer, peek and cancel are for delayed queues and do not see these messages; ' +
+        `redelayed doctor "${name}" examines the queue.`
+      for (const command of ['peek', 'stats']) {
+        const { code, out, err } = await inProcess([command, name])
+        expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+        expect(out.trimEnd().split('\n').at(-1)).to.equal(line)
+      }
+      expect(await json(['peek', name])).to.have.nested.include({ 'reliable.visible': 2, 'reliable.delayed': 1 })
+      const [stats] = (await json(['stats', name])) as object[]
+      expect(stats).to.have.nested.include({ 'reliable.visible': 2, 'reliable.total': 3 })
     })
   })
 
@@ -274,6 +361,7 @@ describe('the command line', function () {
         quarantined: 0,
         subscribers: 1,
         nextDueAt: new Date(due).toISOString(),
+        reliable: null,
       })
       expect((await cli(['stats', queue])).out).not.to.include('no client delivers')
     })

@@ -2,7 +2,10 @@ import { setTimeout } from 'node:timers/promises'
 import type { DelayedQueue, ScheduledMessage } from '../../index.js'
 import { parseLimit, textOption, type RawOptions } from '../input.js'
 import { isoTime, moment, preview, table } from '../output.js'
+import { failureLine } from '../failure.js'
+import { reliableLine } from '../reliable.js'
 import { withSession } from '../session.js'
+import { Undecodable } from '../undecodable.js'
 
 export const DEFAULT_LIMIT = 10
 export const MAX_LIMIT = 1_000
@@ -10,27 +13,43 @@ const MOST_MS = 2_000
 
 export async function peek(queue: string, options: RawOptions): Promise<void> {
   const limit = parseLimit(textOption(options, 'limit'), DEFAULT_LIMIT, MAX_LIMIT)
-  await withSession(options, async ({ delayed: open, print }) => {
+  await withSession(options, async ({ delayed: open, reliable, print }) => {
     const delayed = open(queue)
-    const [stats, scheduled, delivered] = await Promise.all([
+    const [stats, scheduled, delivered, counts] = await Promise.all([
       delayed.stats(),
       delayed.schedule({ limit }),
       firstDelivered(delayed, limit),
+      reliable(queue),
     ])
+    const undecodable = [
+      ...undecodableOf('scheduled', scheduled, ({ value }) => value),
+      ...undecodableOf('ready', delivered, (value) => value),
+    ]
     const document = {
       queue,
       now: stats.now,
       pending: stats.pending,
-      scheduled: scheduled.map((message) => ({ ...message, dueAt: isoTime(message.due) })),
+      scheduled: scheduled.map((message) => ({
+        ...message,
+        value: valueOrNull(message.value),
+        dueAt: isoTime(message.due),
+      })),
       delivered: stats.delivered,
-      ready: delivered,
+      ready: delivered.map(valueOrNull),
+      undecodable,
+      reliable: counts,
     }
     print(document, () => [
       heading('pending', stats.pending, scheduled.length, 'next due first'),
       ...scheduledTable(scheduled, stats.now),
       heading('delivered and not taken yet', stats.delivered, delivered.length, 'next taken first'),
-      ...delivered.map((value) => `  ${preview(value)}`),
+      ...delivered.map((value) => `  ${cell(value)}`),
+      ...(counts === null ? [] : [reliableLine(queue, counts)]),
     ])
+    const [first] = undecodable
+    if (first === undefined) return
+    const what = undecodable.length === 1 ? '1 element' : `${undecodable.length} elements`
+    console.error(failureLine(`${what} shown as hex, because --codec does not fit: ${first.problem}`))
   })
 }
 
@@ -57,6 +76,23 @@ function heading(what: string, count: number, shown: number, order: string): str
 
 function scheduledTable(messages: readonly ScheduledMessage<unknown>[], now: number): string[] {
   if (messages.length === 0) return []
-  const rows = messages.map(({ due, ticket, value }) => [`  ${moment(due, now)}`, ticket ?? '-', preview(value)])
+  const rows = messages.map(({ due, ticket, value }) => [`  ${moment(due, now)}`, ticket ?? '-', cell(value)])
   return table([['  DUE', 'TICKET', 'VALUE'], ...rows])
+}
+
+function cell(value: unknown): string {
+  return value instanceof Undecodable ? value.line : preview(value)
+}
+
+/** No element is null, so that a program sees where a value is missing. */
+function valueOrNull(value: unknown): unknown {
+  return value instanceof Undecodable ? null : value
+}
+
+/** The bytes of what could not be decoded, and its place in the list. */
+function undecodableOf<T>(list: 'scheduled' | 'ready', items: readonly T[], valueOf: (item: T) => unknown) {
+  return items.flatMap((item, index) => {
+    const value = valueOf(item)
+    return value instanceof Undecodable ? [{ list, index, ...value.document }] : []
+  })
 }

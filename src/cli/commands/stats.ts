@@ -3,16 +3,31 @@ import { printable } from '../../text.js'
 import type { RawOptions } from '../input.js'
 import { isoTime, moment, table } from '../output.js'
 import { inLargestUnit } from '../../duration.js'
+import { reliableLine } from '../reliable.js'
 import { withSession } from '../session.js'
 
 const HEADINGS = ['QUEUE', 'PENDING', 'OVERDUE', 'NEXT DUE', 'DELIVERED', 'QUARANTINED', 'SUBSCRIBERS']
 
 export async function stats(queues: readonly string[], options: RawOptions): Promise<void> {
-  await withSession(options, async ({ delayed, print }) => {
-    const found = await Promise.all(queues.map(async (queue) => ({ queue, stats: await delayed(queue).stats() })))
+  await withSession(options, async ({ delayed, reliable, print }) => {
+    const found = await Promise.all(
+      queues.map(async (queue) => {
+        const [stats, counts] = await Promise.all([delayed(queue).stats(), reliable(queue)])
+        return { queue, stats, counts }
+      }),
+    )
     print(
-      found.map(({ queue, stats }) => ({ queue, ...stats, nextDueAt: isoTime(stats.nextDue) })),
-      () => [...table([HEADINGS, ...found.map(({ queue, stats }) => row(queue, stats))]), ...found.flatMap(advice)],
+      found.map(({ queue, stats, counts }) => ({
+        queue,
+        ...stats,
+        nextDueAt: isoTime(stats.nextDue),
+        reliable: counts,
+      })),
+      () => [
+        ...table([HEADINGS, ...found.map(({ queue, stats }) => row(queue, stats))]),
+        ...found.flatMap(advice),
+        ...found.flatMap(({ queue, counts }) => (counts === null ? [] : [reliableLine(queue, counts)])),
+      ],
     )
   })
 }
