@@ -133,18 +133,21 @@ describe('attacks on the change stream', function () {
     }
   }
 
-  it('no reader asks for the consumers of its group when a stranger has made thousands', async () => {
-    const { queue, key } = await make()
-    const ids = follow(queue, 'group')
-    await eventually(() => expect(ids).to.deep.equal(['first']))
-    const pipeline = raw.pipeline()
-    for (let n = 0; n < 2_001; n++) pipeline.xgroup('CREATECONSUMER', key, 'group', `stranger ${n}`)
-    await pipeline.exec()
-    await raw.config('RESETSTAT')
-    follow(queue, 'group')
-    await eventually(async () => expect(await raw.info('commandstats')).to.match(/cmdstat_xgroup\|create:calls=/))
-    expect(await raw.info('commandstats')).not.to.include('cmdstat_xinfo|consumers')
-  })
+  for (const groups of [1, 1_001]) {
+    it(`no reader asks for the consumers of its group when a stranger has made thousands, beside ${groups} groups`, async () => {
+      const { queue, key } = await make()
+      const ids = follow(queue, 'group')
+      await eventually(() => expect(ids).to.deep.equal(['first']))
+      const pipeline = raw.pipeline()
+      for (let n = 0; n < 2_001; n++) pipeline.xgroup('CREATECONSUMER', key, 'group', `stranger ${n}`)
+      for (let n = 1; n < groups; n++) pipeline.xgroup('CREATE', key, `stranger ${n}`, '0')
+      await pipeline.exec()
+      await raw.config('RESETSTAT')
+      follow(queue, 'group')
+      await eventually(async () => expect(await raw.info('commandstats')).to.match(/cmdstat_xgroup\|create:calls=/))
+      expect(await raw.info('commandstats')).not.to.include('cmdstat_xinfo|consumers')
+    })
+  }
 
   it('10,000 entries of a stranger cost a reader a command for each hundred, not for each', async () => {
     const { queue, quarantined, key } = await make()

@@ -40,7 +40,7 @@ local start = from == 'start' and '0-0' or from == 'end' and last or from
 if group ~= '' then
   local made = redis.pcall('XGROUP', 'CREATE', changes, group, start, 'MKSTREAM')
   if made.err and string.sub(made.err, 1, 9) ~= 'BUSYGROUP' then return redis.error_reply(made.err) end
-  local consumers = 0
+  local consumers = made.err and math.huge or 0 -- not known where there are too many groups
   for _, one in ipairs(made.err and groupsOf(changes) or {}) do
     if one.name == group then
       consumers = one.consumers
