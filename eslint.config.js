@@ -1,5 +1,5 @@
 // Type-checked rules for src, test, scripts and benchmarks. Besides the usual ones it guards against an `expect(x)` that
-// asserts nothing, a forgotten `.only`, and commands that would wipe a shared Redis.
+// asserts nothing, a forgotten `.only`, commands that would wipe a shared Redis, and classes that extend classes that extend classes.
 import js from '@eslint/js'
 import { defineConfig } from 'eslint/config'
 import tseslint from 'typescript-eslint'
@@ -32,6 +32,29 @@ const inTests = [
     message: '.only leaves the other tests out.',
   },
 ]
+
+/** Classes share code by their parts; one may extend another that extends none of ours. Errors are the exception. */
+const shallowClasses = {
+  meta: { type: 'problem', schema: [], messages: { deep: 'One class too deep: {{ chain }}. Compose it of parts.' } },
+  create(context) {
+    const { program, esTreeNodeToTSNodeMap } = context.sourceCode.parserServices
+    const checker = program.getTypeChecker()
+    const isOurs = ({ symbol }) =>
+      symbol?.declarations?.some((each) => !each.getSourceFile().fileName.includes('/node_modules/'))
+    return {
+      'ClassDeclaration[superClass]'(node) {
+        const chain = []
+        for (let type = checker.getTypeAtLocation(esTreeNodeToTSNodeMap.get(node)); type;) {
+          chain.push(type)
+          type = checker.getBaseTypes(type.target ?? type)[0]
+        }
+        const names = chain.map(({ symbol }) => symbol?.name)
+        if (!names.includes('Error') && chain.filter(isOurs).length > 2)
+          context.report({ node, messageId: 'deep', data: { chain: names.join(' extends ') } })
+      },
+    }
+  },
+}
 
 export default defineConfig(
   {
@@ -75,6 +98,11 @@ export default defineConfig(
       // tsc says these (noUnusedLocals), and knows `_`
       '@typescript-eslint/no-unused-vars': 'off',
     },
+  },
+  {
+    files: ['src/**/*.ts'],
+    plugins: { redelayed: { rules: { 'shallow-classes': shallowClasses } } },
+    rules: { 'redelayed/shallow-classes': 'error' },
   },
   {
     files: ['test/**', 'benchmarks/**', 'src/server/test/**'],
