@@ -8,7 +8,7 @@ export type InMillis<T> = Duration extends T ? number | Exclude<T, Duration> : T
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const TEXT = /^(\d{1,16})(?:\.(\d{1,6}))?(ms|s|m|h|d)$/
-/** What somebody meant as a duration. Other texts are not shown, because a payload can stand here by mistake. */
+/** A duration as a caller may write it. Other texts are not shown, because a payload can be here by mistake. */
 const SIMILAR = /^[+-]?(?:[\d.]{1,9} ?[a-z]{1,7} ?){1,3}$/i
 
 /** In milliseconds, which must be whole and from `min` to `max`. */

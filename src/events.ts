@@ -18,7 +18,7 @@ export interface QuarantinedEvent {
   readonly queue: string
   /**
    * `malformed`: a pending entry without a readable header; `negative-due`: an entry whose due time is negative and would
-   * block the head for ever; `order-orphan`: an element at the head of the order list that is not pending, as it stands where
+   * block the head for ever; `order-orphan`: an element at the head of the order list that is not pending, as it is where
    * others were set aside in a long list; `undecodable`: an element whose bytes the codec refused.
    */
   readonly reason: 'malformed' | 'negative-due' | 'order-orphan' | 'undecodable'

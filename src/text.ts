@@ -125,7 +125,7 @@ function withoutCutUrl(text: string): string {
   return text
 }
 
-/** Such a URL has no user, and stands in the stack of every error. */
+/** Such a URL has no user, and appears in the stack of every error. */
 function isOfFile(text: string, at: number): boolean {
   return text.startsWith('file', at - 4)
 }

@@ -53,7 +53,7 @@ export function resolveDelayedOptions(
     throw new InvalidArgumentError('unguessableTickets', expected, true, { queue })
   }
   if (options.layout === 'compact' && settings.entryFormat === 'dLc0') {
-    const expected = `'redisson' with entryFormat 'dLc0', whose entries always stand in the order list`
+    const expected = `'redisson' with entryFormat 'dLc0', whose entries are always in the order list`
     throw new InvalidArgumentError('layout', expected, options.layout, { queue })
   }
   const layout = oneOf('layout', options.layout ?? 'redisson', ['redisson', 'compact'])

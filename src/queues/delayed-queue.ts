@@ -241,7 +241,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   }
 
   /**
-   * How many messages are pending. With `layout: 'redisson'` those that stand in the order list, as in Redisson.
+   * How many messages are pending. With `layout: 'redisson'` those that are in the order list, as in Redisson.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out

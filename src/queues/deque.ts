@@ -35,7 +35,7 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   }
 
   /**
-   * Puts values in front, one after the other: the last one given comes to stand first.
+   * Puts values in front, one after the other: the last one given is the first element.
    *
    * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent

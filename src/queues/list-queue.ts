@@ -163,7 +163,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   }
 
   /**
-   * How many elements stand before the first with the same encoded bytes as `value`; -1 when there is none.
+   * How many elements are before the first with the same encoded bytes as `value`; -1 when there is none.
    *
    * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out

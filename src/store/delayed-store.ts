@@ -289,7 +289,7 @@ export class DelayedStore {
     return run(this.#sender, inspectOrder, this.#keys, args, { idempotent: true })
   }
 
-  /** Moves those of a page of the order list that stand in no schedule to the quarantine; no element may equal `mark`. */
+  /** Moves those of a page of the order list that are in no schedule to the quarantine; no element may equal `mark`. */
   setOrphansAside(from: number, page: number, mark: Buffer): Promise<InspectOrderReply> {
     return run(this.#sender, inspectOrder, this.#keys, { from, page, setAside: true, mark })
   }

@@ -102,7 +102,7 @@ export interface InspectScheduleReply {
   readonly malformed: number
   readonly malformedDue: number
   readonly old: number
-  /** Those that should stand in the order list. */
+  /** Those that should be in the order list. */
   readonly ordered: readonly EntryName[]
 }
 

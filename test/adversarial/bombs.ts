@@ -33,7 +33,7 @@ export function kryoList(item: Buffer | string, count: number, references = fals
   ])
 }
 
-/** A list of `count` values of one class, which stands there once. */
+/** A list of `count` values of one class, which is there once. */
 export function kryoListOf(name: string, item: string, count: number): Buffer {
   const class1 = Buffer.from(name)
   class1[class1.length - 1]! |= 0x80

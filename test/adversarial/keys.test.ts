@@ -98,7 +98,7 @@ async function fill(redis: Redis, key: string, type: Type): Promise<void> {
   for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error
 }
 
-/** So that the scripts come across what stands under these names. */
+/** So that the scripts come across what is under these names. */
 async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part: string): Promise<void> {
   const names = FIELDS.flatMap((name) => [5, name])
   if (part === 'changes') await redis.hset(keys.config, part, 'r,1000,,1,epoch')

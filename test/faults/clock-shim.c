@@ -1,5 +1,5 @@
 /*
- * Preloaded into redis-server it shifts the server's date by the microseconds that stand in the eight bytes of the file
+ * Preloaded into redis-server it shifts the server's date by the microseconds that are in the eight bytes of the file
  * REDELAYED_CLOCK; the file can be rewritten while the server runs. libfaketime cannot be used: it calls the allocator
  * before jemalloc is ready, and the server hangs at its start. The monotonic clock is left alone, as when an operator sets
  * the date of a machine.

@@ -103,7 +103,7 @@ for (const layout of ORDERS) {
       expect(await rawState(name), 'the state of Redis').to.deep.equal(before)
     }
 
-    /** In `offerAll` the same error stands behind the item's index, and the good item beside it is not sent either. */
+    /** In `offerAll` the same error follows the item's index, and the good item beside it is not sent either. */
     async function expectItemRefused([type, wanted]: Wanted, item: unknown): Promise<void> {
       const before = await rawState(name)
       const good = { value: 'good', delay: 5 }

@@ -401,7 +401,7 @@ describe('the command line', function () {
       expectFailure(await cli(['stats', 'q'], { REDIS_URL: url }), 1, /ECONNREFUSED/)
     })
 
-    it('never shows a password that stands in the wrong place', async () => {
+    it('never shows a password in the wrong place', async () => {
       const result = await cli(['peek', 'q', 'redis://:sec@ret@127.0.0.1'])
       expectFailure(result, 2, /Unused args: `redis:\/\/\*\*\*@127\.0\.0\.1`/)
     })

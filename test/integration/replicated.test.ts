@@ -41,7 +41,7 @@ describe('Replicated nodes without sentinels', function () {
 
   const nodes = () => servers.map(({ port }) => ({ host: '127.0.0.1', port }))
 
-  it('the one that calls itself master is used, wherever it stands in the list', async () => {
+  it('the one that calls itself master is used, wherever it is in the list', async () => {
     const { master } = await roles()
     for (const replicated of [nodes(), nodes().reverse(), nodes().map(({ host, port }) => `redis://${host}:${port}`)]) {
       const { delayed, queue, name } = makePair('redisson', { replicated })

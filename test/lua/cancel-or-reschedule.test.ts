@@ -409,7 +409,7 @@ describe('cancel-or-reschedule.lua', () => {
         })
         expect(reply).to.equal(0)
         expect(calls.zrange).to.be.within(2, 16)
-        // removing from the order list walks it, and entries with a 9-byte id do not stand there
+        // removing from the order list walks it, and entries with a 9-byte id are not there
         expect(calls.lrem ?? 0).to.equal(entry[0] === 9 ? 0 : 1)
         left.delete(readable(entry))
         const { timeouts, order } = await queue.read()

@@ -77,7 +77,7 @@ describe('filter-schedule.lua', () => {
     ['finds payloads in either format, each once', ['same', 'no', ALL_BYTES, 'A'], {}, { found: [3, 0, 2] }],
     ['does not find part of a payload', ['sam', ''], {}, { found: [] }],
     [
-      'does not look at entries that stand in no order list',
+      'does not look at entries that are in no order list',
       ['same'],
       { afterScore: '20', after: b, page: 1 },
       { next: ['30', c], found: [] },

@@ -17,7 +17,7 @@ describe('inspect-schedule.lua', () => {
   const cases: [what: string, before: State, reply: Partial<typeof nothing>][] = [
     ['nothing in an empty schedule', {}, {}],
     [
-      'the ids of what should stand in the order list, and no payload',
+      'the ids of what should be in the order list, and no payload',
       {
         timeouts: [
           [a, 5],
@@ -40,7 +40,7 @@ describe('inspect-schedule.lua', () => {
       { malformed: 3, malformedDue: 2 },
     ],
     [
-      'negative due times, whatever stands there',
+      'negative due times, whatever is there',
       {
         timeouts: [
           ['junk', '-inf'],

@@ -13,7 +13,7 @@ import { ordered, useRedis } from './support.js'
 import { exportsOf } from '../support/exports.js'
 
 /**
- * Random calls of every script on two queues, compared with a model after each step: the reply, what stands in every key
+ * Random calls of every script on two queues, compared with a model after each step: the reply, what is in every key
  * and when it expires, and what was published. A failure prints the seed and the shortest sequence that fast-check found.
  */
 /** Those of the reliable queue have a model of their own. */

@@ -61,7 +61,7 @@ describe('poll.lua', () => {
       },
     },
     {
-      what: 'takes all that stand in the order list when asked for more',
+      what: 'takes all that are in the order list when asked for more',
       count: 10,
       ordered: true,
       reply: [a, e, b],
@@ -169,7 +169,7 @@ describe('poll.lua', () => {
   const strangers = Array.from({ length: 1_001 }, (_, n) => `stranger ${n}`)
   const args = { count: 100, bytes: 1_000_000, ordered: false, budgetUs: 1_000_000 }
 
-  it('looks for nothing in a long order list that stands in none, or cannot be read', async () => {
+  it('looks for nothing in a long order list that is in none, or cannot be read', async () => {
     const timeouts = [
       ...Array.from({ length: 40 }, (_, n) => [unordered(`u${n}`, 'U'), n] as const),
       ...Array.from({ length: 40 }, (_, n) => [`unreadable ${n}`, 50 + n] as const),

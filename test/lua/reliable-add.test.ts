@@ -326,7 +326,7 @@ describe('reliable-add.lua', () => {
       published: [],
     },
     {
-      what: 'replaces a record that stands in no schedule, and keeps it otherwise',
+      what: 'replaces a record that is in no schedule, and keeps it otherwise',
       before: {
         messages: [
           ['x', record('X')],

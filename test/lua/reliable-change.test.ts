@@ -75,7 +75,7 @@ describe('reliable-remove.lua', () => {
       after: having([held, other]),
     },
     {
-      what: 'removes what stands in a schedule without a record',
+      what: 'removes what is in a schedule without a record',
       before: having([other], { due: { 2: [['x', 1]] }, inFlight: [['3y', 1]] }),
       ids: ['x', 'y'],
       reply: [true, true],
@@ -401,13 +401,13 @@ describe('reliable-update.lua', () => {
       after: having([{ id: 'x', payload: 'new', until: NOW, priority: 7 }]),
     },
     {
-      what: 'leaves a record that stands in no schedule',
+      what: 'leaves a record that is in no schedule',
       before: { messages: [['x', record('old')]] },
       reply: 0,
       after: { messages: [['x', record('old')]] },
     },
     {
-      what: 'leaves what stands in a schedule without a record',
+      what: 'leaves what is in a schedule without a record',
       before: { due: { 3: [['x', NOW]] } },
       reply: 0,
       after: { due: { 3: [['x', NOW]] } },

@@ -278,7 +278,7 @@ describe('the change stream', () => {
     const one = add(['a', '0,0,,,0,,', 'A'])
     const two = add(['b', '0,0,,,0,,', 'B'])
 
-    it('changes when the stream is gone, and stands in the entries', async () => {
+    it('changes when the stream is gone, and is in the entries', async () => {
       const queue = await rig.queue(keeping({}, ON))
       await one(rig.sender, queue)
       expect(await epochOf(queue)).to.equal('epoch')

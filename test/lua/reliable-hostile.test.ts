@@ -282,7 +282,7 @@ describe('hostile data of a reliable queue', () => {
     expect({ read: calls.zrangebyscore ?? 0 }).to.deep.equal({ read: 0 })
   })
 
-  it('passes over hundreds that stand in a schedule only with a few commands, and forgets them', async () => {
+  it('passes over hundreds that are in a schedule only with a few commands, and forgets them', async () => {
     const strangers = Array.from({ length: 300 }, (_, n) => [`s${n}`, n] as const)
     const queue = await rig.queue(having([{ id: 'good' }], { due: { 0: strangers }, deliveries: [['s5', '3']] }))
     const calls = await commandCalls(rig.redis, async () => {

@@ -93,7 +93,7 @@ describe('reliable-get.lua', () => {
       reply: [null],
     },
     {
-      what: 'finds neither what has no record nor what stands in no schedule',
+      what: 'finds neither what has no record nor what is in no schedule',
       before: { messages: [['a', '\0']], due: { 3: [['b', 1]] }, inFlight: [['0c', 1]] },
       ids: ['a', 'b', 'c'],
       reply: [null, null, null],

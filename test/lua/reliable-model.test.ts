@@ -27,7 +27,7 @@ interface Item {
   headers: string
   expires: number | undefined
   limit: number | undefined
-  /** As it stands in Redis; none where it was never delivered. */
+  /** As it is in Redis; none where it was never delivered. */
   delivery: string | undefined
   failures: string
   priority: number
@@ -274,7 +274,7 @@ const add = fc
           const old = queue.items.get(id)
           return old !== undefined && isOver(old, now)
         })
-        // postponed to before its time, when the clock was set back, a message can be over when its id comes again
+        // postponed to before its time, when the clock was set back, a message can be over when its id is used again
         const isTwice = new Set(messages.map((each) => each.id)).size < messages.length
         return resent || (isTwice && existing === 'postpone') ? NaN : added.length - inPlaces.length
       },
@@ -901,7 +901,7 @@ const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = {
   clear: 1,
 }
 
-/** What the model says must stand in Redis. */
+/** What the model says must be in Redis. */
 function stateOf({ items, config, once, repeats, ticks }: Queue): QueueState {
   const all = [...items]
   const due: Record<number, [Buffer, number][]> = {}
@@ -935,7 +935,7 @@ function checkPlaces(queue: RawQueue): number {
 
 /**
  * Random calls of all scripts of the reliable queue with a clock of their own, compared with a model after each: the reply,
- * what stands in every key, and what was published. A failure prints the seed and the shortest sequence that was found.
+ * what is in every key, and what was published. A failure prints the seed and the shortest sequence that was found.
  */
 describe('all scripts of the reliable queue together', () => {
   const rig = useReliable()

@@ -353,9 +353,9 @@ describe('reliable-poll.lua', () => {
       after: {},
       published: [],
     },
-    // what stands in a schedule only
+    // what is in a schedule only
     {
-      what: 'forgets what stands in a schedule without a record, and hands out the others',
+      what: 'forgets what is in a schedule without a record, and hands out the others',
       before: having([b], {
         due: {
           0: [

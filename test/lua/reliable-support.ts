@@ -1,6 +1,6 @@
 /**
  * Raw state of one reliable queue and of the queue of its dead letters, written and read without the code under test: keys
- * and records are put together by hand here, and what stands in Redis is compared byte for byte.
+ * and records are put together by hand here, and what is in Redis is compared byte for byte.
  */
 import type { Redis } from 'ioredis'
 import type { Sender } from '../../src/store/run.js'
@@ -14,7 +14,7 @@ export const MAX = Number.MAX_SAFE_INTEGER
 
 type Pairs = readonly (readonly [Bytes, Bytes | number])[]
 
-/** What stands in Redis before a call; what is left out is empty. */
+/** What is in Redis before a call; what is left out is empty. */
 export interface QueueState {
   /** id -> record */
   readonly messages?: Pairs
@@ -127,7 +127,7 @@ export function recordOf({ payload = '', record: given, ...meta }: Message): Buf
   return given === undefined ? record(payload, meta) : raw(given)
 }
 
-/** What stands in `inFlight`: a digit and the id. */
+/** What is in `inFlight`: a digit and the id. */
 export function memberOf(id: Bytes, priority = 0): Buffer {
   return Buffer.concat([Buffer.from(String(priority)), raw(id)])
 }

@@ -1,6 +1,6 @@
 /**
  * Raw state of one queue, written and read without the code under test: the entries are put together by hand here, from
- * the layout that Redisson writes, and what stands in Redis is compared byte for byte.
+ * the layout that Redisson writes, and what is in Redis is compared byte for byte.
  */
 import { Redis } from 'ioredis'
 import { translateError } from '../../src/redis/replies/server-errors.js'
@@ -12,7 +12,7 @@ import { keysOf, rawClient, redisUrl, uniqueName } from '../support/redis.js'
 
 export type Bytes = Buffer | string
 
-/** What stands in Redis before a call; what is left out is empty. */
+/** What is in Redis before a call; what is left out is empty. */
 export interface State {
   readonly timeouts?: readonly (readonly [entry: Bytes, score: number | string])[]
   readonly order?: readonly Bytes[]
@@ -33,7 +33,7 @@ export function ordered(id: string, payload: Bytes, idBytes: 8 | 16 = 8): Buffer
   return entry(Buffer.of(idBytes), padded(id, idBytes), payload)
 }
 
-/** An entry that stands in no order list: an id of any length but 8 and 16. */
+/** An entry that is in no order list: an id of any length but 8 and 16. */
 export function unordered(id: string, payload: Bytes, idBytes = 9): Buffer {
   return entry(Buffer.of(idBytes), padded(id, idBytes), payload)
 }

@@ -270,7 +270,7 @@ describe('transfer.lua', () => {
         published: [NOW + 2],
       },
       {
-        what: 'sets aside what stands at the head of the order list only, where every delivery would walk past it',
+        what: 'sets aside what is at the head of the order list only, where every delivery would walk past it',
         before: {
           timeouts: [
             [a, 1],
@@ -1020,7 +1020,7 @@ describe('transfer.lua', () => {
       expect(await queue.read()).to.deep.equal(after)
     })
 
-    it('does not look at the order list for entries that stand in none', async () => {
+    it('does not look at the order list for entries that are in none', async () => {
       const queue = await rig.queue({ timeouts: [[unordered('c', 'C'), 2]] })
       await rig.redis.set(queue.keys.order, 'in the way')
       expect(await transferOf(rig, queue)).to.deep.equal({

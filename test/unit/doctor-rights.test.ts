@@ -37,7 +37,7 @@ describe('what the doctor knows and the docs say', () => {
     expect(called).to.include.members(['ZADD', 'PUBSUB|NUMSUB', 'LSET'])
   })
 
-  it('and what reliable queues call beside them stands on their page', () => {
+  it('and what reliable queues call beside them is on their page', () => {
     const wordsIn = (list: RegExp, file: string): string[] => list.exec(page(file))?.[1]?.split(/\s+/) ?? []
     const listed = [
       ...wordsIn(/`(HGET HMGET[A-Z\s]+)`/, 'reliable-queue.md'),

@@ -23,7 +23,7 @@ describe('entry bytes', () => {
     expect(encodeEntry(Buffer.from('ABCDEFGH'), Buffer.from('"hi"'))).to.deep.equal(redisson)
   })
 
-  it('say by the length of the id that the entry stands in no order list', () => {
+  it('say by the length of the id that the entry is in no order list', () => {
     expect(UNORDERED_ID_BYTES).to.not.equal(8)
     const id = Buffer.from('ABCDEFGHI').subarray(0, UNORDERED_ID_BYTES)
     const expected = Buffer.concat([Buffer.of(UNORDERED_ID_BYTES), id, hex('0200000000000000'), Buffer.from('hi')])

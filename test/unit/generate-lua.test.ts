@@ -58,7 +58,7 @@ describe('generate-lua', () => {
       writeFileSync(join(dir, 'shared/one.lua'), text)
     }
 
-    it('stands where the script asks for it, and counts for the SHA-1', async () => {
+    it('is put where the script asks for it, and counts for the SHA-1', async () => {
       shared('local function one() return 1 end\n')
       writeFileSync(join(dir, 'ask.lua'), asking('shared/one.lua'))
       expect(generate({ dir }).problems).to.deep.equal([])

@@ -229,7 +229,7 @@ clusterServersConfig:
       const text = 'clusterServersConfig: { nodeAddresses: ["redis://:a@h:1", "redis://:b@h:2"] }'
       expect(failure(text).message).to.include('same user and password')
     })
-    it('of sentinels, and NAT maps, stand where they have a meaning', () => {
+    it('of sentinels, and NAT maps, are taken where they have a meaning', () => {
       expect(failure(single('  sentinelPassword: x')).message).to.include('"sentinelPassword"')
       expect(failure(single('  natMap: { a: b }')).message).to.include('"natMap"')
       const text =
@@ -486,7 +486,7 @@ clusterServersConfig:
   describe('YAML that is none of ours', () => {
     for (const [what, text] of [
       ['a tag that makes something', single('  password: !!js/function "x"')],
-      ['a Java class where text stands', single('  password: !<javax.script.ScriptEngineManager> x')],
+      ['a Java class where text is expected', single('  password: !<javax.script.ScriptEngineManager> x')],
       ['a Java class as a setting', single('  clientName: !!javax.script.ScriptEngineManager [x]')],
       ['a binary', single('  password: !!binary aGk=')],
       ['a key twice', single('  address: "redis://x:1"')],
@@ -496,7 +496,7 @@ clusterServersConfig:
       ['an unknown alias', single('  password: *gone')],
       ['levels without end', `a: &a { b: *a }\n${single()}`],
       ['a list as a name', single('  clientName: [a]')],
-      ['a number where a list stands', 'clusterServersConfig: { nodeAddresses: 3 }'],
+      ['a number where a list is expected', 'clusterServersConfig: { nodeAddresses: 3 }'],
       ['a fraction', single('  database: 1.5')],
       ['a negative number', single('  timeout: -1')],
       ['more than a file has', `${single()}# ${'x'.repeat(1_000_001)}`],
@@ -511,7 +511,7 @@ clusterServersConfig:
       const text = 'singleServerConfig: { address: &a !!str "redis://h:1", clientName: *a }'
       expect(read(text)).to.deep.include({ host: 'h', ioredis: { connectionName: 'redis://h:1' } })
     })
-    it('takes numbers and words as they are written, where text stands', () => {
+    it('takes numbers and words as they are written, where text is expected', () => {
       for (const password of ['0123456', '1e5', '12345678901234567890', 'true', '0x1F']) {
         expect(read(single(`  password: ${password}`)).password).to.equal(password)
       }

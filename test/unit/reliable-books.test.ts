@@ -71,7 +71,7 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf([...poisoned, ...failures(POISON_LIMIT)], buried)).to.deep.equal({})
   })
 
-  it('each rule stands here with what breaks it, so that none is forgotten', () => {
+  it('each rule is listed with what breaks it, so that none is forgotten', () => {
     const broken: Record<Wrong, [readonly Entry[], Ends?]> = {
       lost: [added()],
       dropped: [far],
@@ -165,7 +165,7 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf(slow), 'its end came on the way').to.deep.equal({})
   })
 
-  it('what was acknowledged comes again only if it was added once more', () => {
+  it('what was acknowledged is delivered again only if it was added once more', () => {
     const twice = [got(1, 500), ...answered(1, 'done', 600), got(1, 700, 'b')]
     const second: Entry[] = [
       ['answering', '1', '1 t1b', 'done', 800],

@@ -185,7 +185,7 @@ describe('arguments of scripts', () => {
     source: '',
   } as const
 
-  it('stand in the order of the header, whatever the order of the object', () => {
+  it('are in the order of the header, whatever the order of the object', () => {
     const args = {
       many: [new Uint8Array([1]), Buffer.from('x')],
       texts: ['a', 'b'],

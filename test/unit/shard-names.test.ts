@@ -52,7 +52,7 @@ describe('names of shards', () => {
     return Math.max(...held) - Math.min(...held)
   }
 
-  // messages stand under these names, so a later version must find the same
+  // messages are stored under these names, so a later version must find the same
   it('of earlier versions stay valid', () => {
     expect(names.slice(0, 6)).to.deep.equal([
       'orders:0:638',

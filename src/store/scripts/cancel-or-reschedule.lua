@@ -34,7 +34,7 @@ if not entry then return false end
 local wasHead = head()[1] == entry
 
 if delay < 0 then
-  -- an id of 8 or 16 bytes, with its length before it, or one of the old format stands in the order list
+  -- an id of 8 or 16 bytes, with its length before it, or one of the old format is in the order list
   if #prefix == 8 or #prefix == 9 or #prefix == 17 then redis.call('LREM', order, 1, entry) end
   redis.call('ZREM', timeouts, entry)
   if wasHead then announceHead() end

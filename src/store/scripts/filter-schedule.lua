@@ -10,7 +10,7 @@
 -- ARGV[2] after       bytes    that entry, which can have no bytes where a stranger wrote it
 -- ARGV[3] page        integer  entries to examine
 -- ARGV[4] bytes       integer  the page ends with the entry that brings it to so many bytes
--- ARGV[5] ordered     flag     examine only entries that stand in the order list
+-- ARGV[5] ordered     flag     examine only entries that are in the order list
 -- ARGV[6] remove      text     `matches`, `others`, or `nothing`
 -- ARGV[7] budgetUs    integer  microseconds to work before returning
 -- ARGV[8..] payloads  bytes*   what to search for

@@ -19,7 +19,7 @@ if ARGV[5] == '1' then command, key = 'LRANGE', order end
 
 -- include shared/next-step.lua
 
--- Before the length stand the id and a byte with its length, or 8 bytes of the old format.
+-- Before the length are the id and a byte with its length, or 8 bytes of the old format.
 local function matches(entry)
   if string.sub(entry, -#tail) ~= tail then return false end
   local header = #entry - #tail

@@ -1,4 +1,4 @@
--- Search one page of the order list for elements that stand in no schedule, and set these aside if asked to: they are
+-- Search one page of the order list for elements that are in no schedule, and set these aside if asked to: they are
 -- never delivered, and the script cannot know whether they were. A disagreement that one script sees is real, because every
 -- change of both keys is one script too.
 --
@@ -8,10 +8,10 @@
 --
 -- ARGV[1] from      integer  where in the list the page starts
 -- ARGV[2] page      integer  elements to examine
--- ARGV[3] setAside  flag     move what stands in no schedule to the quarantine
+-- ARGV[3] setAside  flag     move what is in no schedule to the quarantine
 -- ARGV[4] mark      bytes    an element that no list holds; what is set aside is overwritten with it first
 --
--- returns {elements examined, those of them that stand in no schedule, and for each other one that can be read its id with
+-- returns {elements examined, those of them that are in no schedule, and for each other one that can be read its id with
 --   the length before it or, in the old format, alone}
 local timeouts, order, quarantine = KEYS[1], KEYS[2], KEYS[3]
 local from, page, setAside, mark = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]

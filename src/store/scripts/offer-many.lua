@@ -6,7 +6,7 @@
 --
 -- ARGV[1] channel  text     announces the due time of a new head
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
--- ARGV[3] ordered  flag     whether the entries also stand in the order list
+-- ARGV[3] ordered  flag     whether the entries are also in the order list
 -- ARGV[4] resent   flag     whether this may have been carried out before: then entries that are there already are the caller's
 -- ARGV[5] delays   text     for each entry how long after now it is due, whole milliseconds, with commas between
 -- ARGV[6..] entries  bytes*  packed entries

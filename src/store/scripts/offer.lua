@@ -9,7 +9,7 @@
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] delayMs  integer  due so long after now
 -- ARGV[4] entry    bytes    packed entry
--- ARGV[5] ordered  flag     whether the entry also stands in the order list
+-- ARGV[5] ordered  flag     whether the entry is also in the order list
 -- ARGV[6] undeliveredUntilMs  integer  -1 for a first attempt; for a repetition, the server's time before which the entry of
 --   an earlier attempt cannot have been delivered
 --

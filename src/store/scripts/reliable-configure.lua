@@ -18,7 +18,7 @@ if ARGV[2] == '1' then
   if redis.call('HLEN', config) > pauses then return 0 end -- not by the names: there can be any number of them
 end
 redis.call('PUBLISH', ARGV[1], '0')
--- The epoch stands behind the setting, so that the other scripts read both at once.
+-- The epoch is behind the setting, so that the other scripts read both at once.
 local function withEpoch(value)
   local log = logOf(config)
   return value .. ',' .. (log and log.epoch or ARGV[3])

@@ -133,7 +133,7 @@ local function isSchedule(priority)
   return areSchedules[priority]
 end
 
--- What is known of ids that stand in a schedule only, and are no messages. Together, as there can be any number of them.
+-- What is known of ids that are in a schedule only, and are no messages. Together, as there can be any number of them.
 local function forget(ids)
   redis.call('HDEL', deliveries, unpack(ids))
   redis.pcall('HDEL', failures, unpack(ids))
@@ -295,7 +295,7 @@ local function visibleOf(at, most)
   return page
 end
 
--- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can stand
+-- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can be
 -- before the first message.
 local isFull, least = want == 0, 0
 for at = 10, 1, -1 do

@@ -77,7 +77,7 @@ if withdrawn ~= '' then
       redis.call('HDEL', messages, withdrawn)
       redis.call('HDEL', deliveries, withdrawn)
       redis.pcall('HDEL', failures, withdrawn)
-      redis.call('ZREM', each, withdrawn) -- last: while it stands here, the same can be done again
+      redis.call('ZREM', each, withdrawn) -- last: while it is here, the same can be done again
       if log then noteChange(log, 'x,,,', withdrawn) end
     end
   end

@@ -52,7 +52,7 @@ end
 local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be delivered
 local LATER_MS = 3600000
 local quarantineError = ''
--- Whether the order list may begin with elements that stand in no schedule.
+-- Whether the order list may begin with elements that are in no schedule.
 local mayHaveOrphans = false
 local isShort
 
@@ -188,7 +188,7 @@ while done < overdue and bytes < most do
   size = math.max(1, math.min(size * 4, 640, math.floor(left / each)))
 end
 
--- Elements at the head of the order list that stand in no schedule are never delivered, and every delivery walks past them.
+-- Elements at the head of the order list that are in no schedule are never delivered, and every delivery walks past them.
 local orphans = 0
 while mayHaveOrphans and orphans < 100 and (orphans == 0 or timeLeft() > 0) do
   local head = redis.pcall('LINDEX', order, 0)

@@ -49,7 +49,7 @@ export interface Findings {
   readonly examples: readonly string[]
 }
 
-/** A time read beside a clock that is being set may stand on either side of it. */
+/** A time read beside a clock that is being set may be on either side of it. */
 const AROUND_MS = 100
 /** Messages due later than this after the healing are those that shall be left at the end. */
 export const FAR_AHEAD_MS = 600_000

@@ -5,7 +5,7 @@ export type Role = 'producer' | 'transferrer' | 'consumer'
 /** What every worker process receives, whatever it works on. Everything in it survives JSON. */
 export interface AnyJob {
   readonly role: string
-  /** Beside which files it stands in the books, and the name of its connections. */
+  /** Beside which files it is in the books, and the name of its connections. */
   readonly name: string
   readonly ledger: string
   /** Its numbers are `from`, `from + 1` and so on. */

@@ -167,7 +167,7 @@ export class Books {
     )
   }
 
-  /** Compares what lies there; gives what does not. */
+  /** Compares what is there; returns what differs. */
   compare(messages: readonly Message[], found: readonly (Lying | null)[], where: 'queue' | 'dead letters'): Message[] {
     const missing: Message[] = []
     messages.forEach((message, at) => {

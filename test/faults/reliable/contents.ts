@@ -51,7 +51,7 @@ export async function readRemains(redis: Redis, queue: string): Promise<Remains>
   return { left: new Set(left), dead }
 }
 
-/** Each message stands in one schedule, and nothing is known of others. */
+/** Each message is in one schedule, and nothing is known of others. */
 async function readIds(redis: Redis, queue: string, suffix: '' | ':dead'): Promise<string[]> {
   const { messages, deliveries, failures, due, inFlight } = keysOf(queue, suffix)
   const ids = (await redis.hkeys(messages)).sort()

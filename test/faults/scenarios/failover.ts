@@ -8,7 +8,7 @@ import type { ClusterStage, ReplicatedStage, Stage } from '../bench/stage.js'
 import type { Scenario } from './scenario.js'
 
 /**
- * Offers wait for both replicas; what was taken in the last moment may not have reached them, and comes again: mostly nothing,
+ * Offers wait for both replicas; what was taken in the last moment may not have reached them, and is delivered again: mostly nothing,
  * and up to 643 in an hour of soak on a machine whose replicas were behind.
  */
 const REPEATED = 1_000

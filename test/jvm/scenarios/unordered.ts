@@ -1,4 +1,4 @@
-/** `layout: 'compact'`: entries with short ids that do not stand in the order list, in a queue that Java uses as ever. */
+/** `layout: 'compact'`: entries with short ids that are not in the order list, in a queue that Java uses as ever. */
 import { expect } from 'chai'
 import { dueOf } from '../../../src/index.js'
 import { rawClient } from '../../support/redis.js'

@@ -141,7 +141,7 @@ export interface Parsed {
   /** What a ticket knows of the entry: its first bytes. */
   readonly prefix: string
   readonly payload: string
-  /** Whether such an entry stands in the order list. */
+  /** Whether such an entry is in the order list. */
   readonly inOrder: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Takes steps on a real Redis, many in one pipeline, and reads what stands there afterwards. */
+/** Takes steps on a real Redis, many in one pipeline, and reads what is there afterwards. */
 import { inspect, isDeepStrictEqual } from 'node:util'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../../../src/keys.js'
@@ -10,7 +10,7 @@ import { exportsOf } from '../../support/exports.js'
 
 const PARTS = ['timeouts', 'order', 'destination', 'quarantine'] as const
 
-/** What stands in one queue. */
+/** What is in one queue. */
 export type QueueContent = Record<(typeof PARTS)[number], Content>
 
 export interface Scene {

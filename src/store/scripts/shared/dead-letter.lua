@@ -23,7 +23,7 @@ local function putAway(queue, dead, id, now)
   if dead.log then noteChange(dead.log, changeHead('a', nil, string.format('%.0f', now), 0), name, dead.log.records and record) end
 end
 
--- Takes a message that stands in no schedule any more out of the queue: to the dead letters if `dead` is given. Where these cannot
+-- Takes a message that is in no schedule any more out of the queue: to the dead letters if `dead` is given. Where these cannot
 -- take it, everything stays as it was, and the server's error is returned.
 local function deadLetter(queue, dead, id, now)
   local problem = dead and putAway(queue, dead, id, now)

@@ -7,7 +7,7 @@ local function length(entry, at)
   return a + b * 256 + c * 65536 + d * 16777216
 end
 
--- Where the payload of an entry starts, and whether the entry stands in the order list; nil for an unreadable entry.
+-- Where the payload of an entry starts, and whether the entry is in the order list; nil for an unreadable entry.
 local function layout(entry)
   local size = #entry
   local idLength, _, _, _, _, _, a, b, c, d, e, f, g, h, i, j, k = byte(entry, 1, 17)
@@ -18,7 +18,7 @@ local function layout(entry)
   if idLength == 8 and k and d + e * 256 + f * 65536 + g * 16777216 == size - 17 and h + i + j + k == 0 then
     return 18, true
   end
-  -- with an id of 7 bytes the length would stand where the old format has it, so that is always the old format
+  -- with an id of 7 bytes the length would be where the old format has it, so that is always the old format
   local isNew = idLength and idLength ~= 7 and length(entry, idLength + 2) == size - idLength - 9
   -- 8 as Redisson writes them; twice as many where the ticket must not be guessed
   if isNew then return idLength + 10, idLength == 8 or idLength == 16 end

@@ -1,7 +1,7 @@
--- The pending entry with this due time whose bytes begin with `prefix`, or nil. Entries of one due time stand in the
+-- The pending entry with this due time whose bytes begin with `prefix`, or nil. Entries of one due time are in the
 -- schedule in the order of their bytes, so it is found by halving: O(log N).
 local function findEntry(timeouts, due, prefix)
-  -- Below zero when the entry stands before the prefix. Bytes, because Lua compares strings by the server's locale.
+  -- Below zero when the entry sorts before the prefix. Bytes, because Lua compares strings by the server's locale.
   local function compare(entry)
     for i = 1, #prefix do
       local difference = (string.byte(entry, i) or -1) - string.byte(prefix, i)
