@@ -142,12 +142,15 @@ describe('nodes of a cluster', () => {
   for (const whose of ['an own Cluster', 'a Cluster of the user']) {
     async function setUp(answer: (port: number) => string, limits = LIMITS, table?: (port: number) => string) {
       const node = await startNode(answer, table)
-      const nodes = [{ host: '127.0.0.1', port: node.port }]
+      return { node, ...(await setUpAt([node], limits)) }
+    }
+    async function setUpAt(started: readonly { port: number }[], limits: typeof LIMITS) {
+      const nodes = started.map(({ port }) => ({ host: '127.0.0.1', port }))
       const lent = whose === 'an own Cluster' ? undefined : new Cluster(nodes, { lazyConnect: true })
       lent?.on('error', () => {})
       onCleanup(() => lent?.disconnect())
       const client = makeClient({ ...(lent === undefined ? { cluster: nodes } : { redis: lent }), ...limits })
-      return { node, queue: client.getQueue<string>(uniqueName(), { codec: codecs.string() }) }
+      return { queue: client.getQueue<string>(uniqueName(), { codec: codecs.string() }) }
     }
 
     for (const code of ['MOVED', 'ASK']) {
@@ -202,6 +205,25 @@ describe('nodes of a cluster', () => {
       })
     }
 
+    it(`${whose} finds a replica that no table has named, when it has taken over from a node that is silent now`, async function () {
+      this.timeout(30_000)
+      const master = await startNode(
+        () => ':1\r\n',
+        (port) => slots(port, 'master'),
+      )
+      let table = (): string => slots(master.port, 'master')
+      const replica = await startNode(
+        () => ':2\r\n',
+        () => table(),
+        'replica 127.0.0.1:1@2 myself,master\nmaster 127.0.0.1:3@4 fail\n',
+      )
+      const { queue } = await setUpAt([master, replica], LIMITS)
+      expect(await queue.size()).to.equal(1)
+      table = () => slots(replica.port, 'replica')
+      master.mute()
+      await eventually(async () => expect(await queue.size()).to.equal(2), 15_000)
+    })
+
     it(`${whose} follows when another cluster has taken over the addresses of all nodes`, async function () {
       this.timeout(30_000)
       let answer = ':1\r\n'
@@ -233,10 +255,11 @@ function slots(port: number, id?: string, host = '127.0.0.1'): string {
   return `*1\r\n*3\r\n:0\r\n:16383\r\n*${id === undefined ? 2 : 3}\r\n$${host.length}\r\n${host}\r\n:${port}\r\n${more}`
 }
 
-/** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`. */
-async function startNode(answer: (port: number) => string, table: (port: number) => string = slots) {
+/** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`, until it is mute. */
+async function startNode(answer: (port: number) => string, table: (port: number) => string = slots, known = '') {
   let accepted = 0
   let calls = 0
+  let isMute = false
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
   const server = createServer((socket) => {
     accepted++
@@ -250,9 +273,10 @@ async function startNode(answer: (port: number) => string, table: (port: number)
       INFO: () => bulk('redis_version:7.2.0\r\nrun_id:0123\r\n'),
       'CLUSTER INFO': () => bulk('cluster_state:ok\r\n'),
       'CLUSTER SLOTS': () => table(port),
+      'CLUSTER NODES': () => bulk(known),
       'CLIENT ID': () => ':1\r\n',
     }
-    const reader = new RequestReader((command) => void socket.write(replies[command]?.() ?? '+OK\r\n'))
+    const reader = new RequestReader((command) => isMute || socket.write(replies[command]?.() ?? '+OK\r\n'))
     socket.on('error', () => {})
     socket.on('data', (bytes) => reader.push(bytes))
     onCleanup(() => socket.destroy())
@@ -267,5 +291,6 @@ async function startNode(answer: (port: number) => string, table: (port: number)
     get calls() {
       return calls
     },
+    mute: () => (isMute = true),
   }
 }

@@ -62,20 +62,28 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
   own.cluster = (...args) => {
     const callback = args.at(-1)
     if (args[0] !== 'SLOTS' || typeof callback !== 'function') return cluster(...args)
-    const checked: Callback = (error, reply) => {
-      ;(callback as Callback)(error ?? whyNot(reply, ownNodes), reply)
+    const pass = callback as Callback
+    const refuse = (why: string): void => {
+      ownNodes.refuse()
+      pass(new Error(why))
     }
+    const checked: Callback = (error, reply) => {
+      if (error) pass(error)
+      else if (!isSlotTable(reply)) refuse('the reply to CLUSTER SLOTS is no table of slots')
+      else if (ownNodes.accepts(reply)) pass(null, reply)
+      else cluster('NODES', withNodes(reply))
+    }
+    // A table names no replica that has just begun, and once that one is the only node with slots no table names the old master: it still knows it.
+    const withNodes =
+      (table: readonly unknown[]): Callback =>
+      (error, nodes) => {
+        if (error && error.name !== 'ReplyError') pass(error)
+        else if (!error && ownNodes.accepts(table, nodes)) pass(null, table)
+        else refuse('the node belongs to another cluster')
+      }
     return cluster(...args.slice(0, -1), checked)
   }
   return redis
-}
-
-function whyNot(reply: unknown, ownNodes: OwnNodes): Error | undefined {
-  if (!isSlotTable(reply)) {
-    ownNodes.refuse()
-    return new Error('the reply to CLUSTER SLOTS is no table of slots')
-  }
-  return ownNodes.accepts(reply) ? undefined : new Error('the node belongs to another cluster')
 }
 
 /** Ranges of slots, each with the addresses of its master and its replicas; a node that has left its cluster names none. */

@@ -75,14 +75,15 @@ export class OwnNodes {
     cluster.on('end', () => clearTimeout(this.#timer))
   }
 
-  /** Whether this table of slots is one of the own cluster, or nothing says that it is not. */
-  accepts(table: readonly unknown[]): boolean {
+  /**
+   * Whether this table of slots is one of the own cluster, or nothing says that it is not. `nodes`: all nodes that the one which gave the table knows,
+   * as `CLUSTER NODES` lists them.
+   */
+  accepts(table: readonly unknown[], nodes?: unknown): boolean {
     const ids = idsOf(table)
     if (ids.length === 0) return true
-    if (this.#ids.size > 0 && !ids.some((id) => this.#ids.has(id))) {
-      this.refuse()
-      return false
-    }
+    const known = nodes === undefined ? ids : idsIn(nodes)
+    if (this.#ids.size > 0 && !known.some((id) => this.#ids.has(id))) return false
     this.#ids = new Set(ids)
     this.#since = undefined
     return true
@@ -102,6 +103,11 @@ export class OwnNodes {
 
 function isClosing({ status }: Cluster): boolean {
   return status === 'disconnecting' || status === 'close' || status === 'end'
+}
+
+/** The first word of each line. */
+function idsIn(nodes: unknown): string[] {
+  return typeof nodes === 'string' ? nodes.split('\n').map((line) => line.slice(0, Math.max(0, line.indexOf(' ')))) : []
 }
 
 /** Servers that imitate a cluster may have none. */
