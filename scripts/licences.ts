@@ -7,7 +7,7 @@ import { root } from './ensure-installed.mjs'
 /** What users of the two packages get. */
 const ALLOWED = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD', 'BlueOak-1.0.0']
 /** What only runs here. */
-const ALLOWED_HERE = [...ALLOWED, 'Unlicense', 'CC0-1.0', 'Zlib', 'Python-2.0', 'PSF-2.0', 'CC-BY-4.0']
+const ALLOWED_HERE = [...ALLOWED, 'Unlicense', 'CC0-1.0', 'Zlib', 'Python-2.0', 'PSF-2.0', 'CC-BY-4.0', 'MPL-2.0']
 /** Packages whose package.json names no licence as SPDX does, with that of their LICENSE file. */
 const READ_BY_HAND: Readonly<Record<string, string>> = { buildcheck: 'MIT', 'cpu-features': 'MIT', ssh2: 'MIT' }
 /** The lock files; users of the package do not get what is installed in the last two. */

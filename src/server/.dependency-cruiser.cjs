@@ -12,6 +12,7 @@ const layers = {
   index: ['^src/server/index\\.ts$'],
   client: ['^src/server/client/'],
   cli: ['^src/server/cli/'],
+  ui: ['^src/server/ui/'],
 }
 const names = Object.keys(layers)
 const pathOf = (/** @type {string[]} */ some) => some.flatMap((name) => layers[name]).join('|')
@@ -39,6 +40,21 @@ module.exports = {
       severity: 'error',
       from: { path: SOURCES },
       to: { path: '^src/(?!server/)', pathNot: '^src/index\\.ts$' },
+    },
+    {
+      name: 'the-page-is-apart',
+      comment:
+        'the page runs in browsers: of the service it imports types only, and what it is made of comes into no other part',
+      severity: 'error',
+      from: { path: '^src/server/ui/' },
+      to: { path: '^src/', pathNot: '^src/server/ui/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'the-page-alone-has-its-parts',
+      comment: 'preact and uplot are in the bundle of the page, and not installed with the service',
+      severity: 'error',
+      from: { path: SOURCES, pathNot: '^src/server/ui/' },
+      to: { path: '(^|node_modules/)(preact|uplot)(/|$)' },
     },
     {
       name: 'drivers-in-one-place',

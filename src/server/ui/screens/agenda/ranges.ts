@@ -1,0 +1,25 @@
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+export interface Range {
+  readonly key: string
+  readonly name: string
+  readonly words: string
+  readonly ms: number
+  readonly buckets: number
+  readonly refreshMs: number
+  /** How the time of a bar is written. */
+  readonly clock: 'seconds' | 'minutes' | 'days'
+}
+
+export const RANGES: readonly [Range, ...Range[]] = [
+  { key: 'hour', name: 'Hour', words: 'hour', ms: HOUR, buckets: 60, refreshMs: 5_000, clock: 'minutes' },
+  { key: 'minute', name: 'Minute', words: 'minute', ms: MINUTE, buckets: 60, refreshMs: 1_000, clock: 'seconds' },
+  { key: 'day', name: 'Day', words: 'day', ms: DAY, buckets: 48, refreshMs: 15_000, clock: 'minutes' },
+  { key: 'week', name: 'Week', words: 'week', ms: 7 * DAY, buckets: 84, refreshMs: 30_000, clock: 'days' },
+]
+
+export function rangeOf(key: string): Range {
+  return RANGES.find((range) => range.key === key) ?? RANGES[0]
+}

@@ -1,0 +1,95 @@
+import type { JSX } from 'preact'
+import { api } from '../../api/api.js'
+import { session } from '../../api/session.js'
+import { fromLocalInput, localInput } from '../../lib/format.js'
+import { href, setQuery, useQuery } from '../../lib/router.js'
+import { usePages } from '../../lib/use-pages.js'
+import { SelectField, TextField } from '../../parts/field.js'
+import { Head } from '../../parts/head.js'
+import { More } from '../../parts/more.js'
+import { ErrorNote, Note } from '../../parts/notes.js'
+import { MessageTable } from './message-table.js'
+
+const OPEN = [
+  ['', 'Any state'],
+  ['visible', 'Due'],
+  ['delayed', 'Delayed'],
+  ['inFlight', 'In flight'],
+  ['dead', 'Dead letter'],
+] as const
+
+const ENDED = [
+  ['handled', 'Handled'],
+  ['removed', 'Removed'],
+  ['expired', 'Expired'],
+] as const
+
+/** Finds messages. The address has all filters, so that it can be shared. */
+export function Messages(): JSX.Element {
+  const filter = {
+    topic: useQuery('topic'),
+    id: useQuery('id'),
+    bizKey: useQuery('bizKey'),
+    state: useQuery('state'),
+    dueFrom: useQuery('dueFrom'),
+    dueTo: useQuery('dueTo'),
+  }
+  const pages = usePages((cursor, signal) => api.messages({ ...filter, cursor }, signal), [filter])
+  const set = (name: keyof typeof filter) => (value: string) => setQuery({ [name]: value }, { replace: true })
+  const setTime = (name: 'dueFrom' | 'dueTo') => (value: string) =>
+    setQuery({ [name]: fromLocalInput(value) }, { replace: true })
+  const isFiltered = Object.values(filter).some((value) => value !== '')
+  return (
+    <>
+      <Head title="Messages" />
+      <div class="filters" role="search">
+        <TextField label="Id" value={filter.id} isSearch onChange={set('id')} />
+        <TextField label="Business key" value={filter.bizKey} onChange={set('bizKey')} />
+        <TextField label="Topic" value={filter.topic} placeholder="all topics" onChange={set('topic')} />
+        <SelectField
+          label="State"
+          value={filter.state}
+          options={session.get()?.journal === true ? [...OPEN, ...ENDED] : OPEN}
+          onChange={set('state')}
+        />
+        <TextField
+          label="Due from"
+          type="datetime-local"
+          value={timeField(filter.dueFrom)}
+          onChange={setTime('dueFrom')}
+        />
+        <TextField
+          label="Due until"
+          type="datetime-local"
+          value={timeField(filter.dueTo)}
+          onChange={setTime('dueTo')}
+        />
+        {isFiltered && (
+          <a class="button" href={href('/messages')}>
+            Clear
+          </a>
+        )}
+      </div>
+      <ErrorNote error={pages.error} onRetry={pages.reload} />
+      {pages.last?.source === 'redis' && pages.last.complete === false && (
+        <Note kind="warn">
+          There is no journal, so a part of Redis was read. Give a topic, or an id, to look at all of it; “Show more”
+          reads on.
+        </Note>
+      )}
+      <div class="panel">
+        <MessageTable
+          label="Messages"
+          rows={pages.rows}
+          isLoading={pages.isLoading}
+          empty={isFiltered ? 'No message fits.' : 'There are no messages.'}
+        />
+        <More pages={pages} />
+      </div>
+    </>
+  )
+}
+
+function timeField(ms: string): string {
+  return ms === '' ? '' : localInput(Number(ms))
+}

@@ -1,0 +1,73 @@
+import { isNone } from '../../lib/is-none.js'
+import type { JSX } from 'preact'
+import { api } from '../../api/api.js'
+import type { Queue } from '../../api/types.js'
+import { count, duration } from '../../lib/format.js'
+import { href, pathOf, setQuery, useQuery } from '../../lib/router.js'
+import { usePages } from '../../lib/use-pages.js'
+import { TextField } from '../../parts/field.js'
+import { Head } from '../../parts/head.js'
+import { When } from '../../parts/moment.js'
+import { More } from '../../parts/more.js'
+import { ErrorNote } from '../../parts/notes.js'
+import { Outside } from '../../parts/outside.js'
+import { Table } from '../../parts/table.js'
+
+const figure = (value: number | null | undefined): string => (isNone(value) ? '–' : count(value))
+
+/** Queues that only libraries use, Java's too. */
+export function Queues(): JSX.Element {
+  const search = useQuery('search')
+  const pages = usePages((cursor, signal) => api.queues({ search, cursor }, signal), [search])
+  return (
+    <>
+      <Head title="Queues" />
+      <div class="filters" role="search">
+        <TextField
+          label="Name"
+          value={search}
+          isSearch
+          placeholder="part of a name"
+          onChange={(value) => setQuery({ search: value }, { replace: true })}
+        />
+      </div>
+      <ErrorNote error={pages.error} onRetry={pages.reload} />
+      <div class="panel">
+        <Table<Queue>
+          label="Queues"
+          rows={pages.rows}
+          rowKey={({ name, kind }) => `${kind} ${name}`}
+          isLoading={pages.isLoading}
+          empty="There is no queue of this library or of Redisson in this Redis."
+          columns={[
+            {
+              name: 'Queue',
+              wide: true,
+              cell: ({ name }) => (
+                <a href={href(pathOf('queues', name))}>
+                  <Outside text={name} limit={128} />
+                </a>
+              ),
+            },
+            {
+              name: 'Kind',
+              cell: ({ kind, layout }) => <Outside text={isNone(layout) ? kind : `${kind}, ${layout}`} limit={60} />,
+            },
+            { name: 'Pending', number: true, cell: ({ pending }) => figure(pending) },
+            { name: 'Ready', number: true, cell: ({ ready }) => figure(ready) },
+            { name: 'In flight', number: true, cell: ({ inFlight }) => figure(inFlight) },
+            { name: 'Dead', number: true, cell: ({ dead }) => figure(dead) },
+            { name: 'Quarantined', number: true, cell: ({ quarantined }) => figure(quarantined) },
+            { name: 'Next due', cell: ({ nextDueAt }) => <When at={nextDueAt} /> },
+            {
+              name: 'Overdue',
+              number: true,
+              cell: ({ overdueMs }) => (isNone(overdueMs) || overdueMs <= 0 ? '–' : duration(overdueMs)),
+            },
+          ]}
+        />
+        <More pages={pages} />
+      </div>
+    </>
+  )
+}

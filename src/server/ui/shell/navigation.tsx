@@ -1,0 +1,99 @@
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { session, signOut } from '../api/session.js'
+import { theme } from '../lib/preferences.js'
+import { href, usePlace } from '../lib/router.js'
+import { useStore } from '../lib/store.js'
+import { Button } from '../parts/button.js'
+import { Outside } from '../parts/outside.js'
+import { openHelp } from './help.js'
+import { placesOf } from './places.js'
+
+const THEMES = { system: 'light', light: 'dark', dark: 'system' } as const
+
+export function Navigation(): JSX.Element {
+  const { path } = usePlace()
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => setOpen(false), [path])
+  const isHere = (of: string): boolean => of === placeOf(path)
+  const signedIn = useStore(session)
+  return (
+    <header class={`side${isOpen ? ' open' : ''}`}>
+      <div class="brand">
+        <a href={href('/')} class="name">
+          <span class="mark" aria-hidden="true" />
+          redelayed
+        </a>
+        <button
+          type="button"
+          class="button menu"
+          aria-expanded={isOpen}
+          aria-controls="menu"
+          onClick={() => setOpen(!isOpen)}
+        >
+          Menu
+        </button>
+      </div>
+      <div id="menu" class="side-rest">
+        <nav aria-label="Screens">
+          {placesOf(signedIn ?? {}).map(([group, places]) => (
+            <div class="group" key={group}>
+              <h2>{group}</h2>
+              <ul>
+                {places.map(({ path: to, name }) => (
+                  <li key={to}>
+                    <a href={href(to)} {...(isHere(to) && { 'aria-current': 'page' as const })}>
+                      {name}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </div>
+          ))}
+        </nav>
+        <div class="who">
+          {signedIn && <Who />}
+          <div class="buttons">
+            <ThemeSwitch />
+            <Button onClick={openHelp} label="Keyboard shortcuts">
+              ?
+            </Button>
+            {signedIn && <Button onClick={signOut}>Sign out</Button>}
+          </div>
+        </div>
+      </div>
+    </header>
+  )
+}
+
+function Who(): JSX.Element | null {
+  const signedIn = useStore(session)
+  if (!signedIn) return null
+  const { key, scopes, topics } = signedIn
+  return (
+    <p class="small">
+      Key <Outside text={key} limit={40} mono />
+      <br />
+      <span class="muted">
+        {scopes.join(', ') || 'no scopes'}
+        {topics !== null && ` · ${topics.length === 1 ? '1 topic pattern' : `${topics.length} topic patterns`}`}
+      </span>
+    </p>
+  )
+}
+
+function ThemeSwitch(): JSX.Element {
+  const chosen = useStore(theme)
+  const names = { system: 'Auto', light: 'Light', dark: 'Dark' }
+  return (
+    <Button onClick={() => theme.set(THEMES[chosen])} label={`Colours: ${names[chosen]}`}>
+      {names[chosen]}
+    </Button>
+  )
+}
+
+/** The place of the menu that a path belongs to. */
+function placeOf(path: string): string {
+  const [, first = '', , third] = path.split('/')
+  return first === 'topics' && third === 'messages' ? '/messages' : `/${first}`
+}
