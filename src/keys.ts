@@ -75,6 +75,14 @@ export function deadLettersOf(name: string): string {
   return name.includes('{') ? `${name}:dead` : `{${name}}:dead`
 }
 
+/** The queue that has these dead letters; `null` for a name of anything else. */
+export function queueOfDeadLetters(name: string): string | null {
+  if (!name.endsWith(':dead')) return null
+  const rest = name.slice(0, -':dead'.length)
+  const queue = IN_BRACES.exec(rest)?.[1] ?? rest
+  return deadLettersOf(queue) === name ? queue : null
+}
+
 /** The keys of the queue whose destination list has the (already mapped) name `rawName`. */
 export function queueKeys(rawName: string): QueueKeys {
   return Object.freeze({

@@ -49,14 +49,16 @@ function define(cli: CAC): void {
     .example(`  $ redelayed offer reminders 'call Ada' 90m --codec string`)
     .action(offer)
 
-  withCodec(cli.command('peek <queue>', 'Show what is due next and what waits to be taken; takes nothing'))
+  withCodec(
+    cli.command('peek <queue>', 'Show what is due next, what waits to be taken, and dead letters; takes nothing'),
+  )
     .option('--limit <n>', `How many of each, 1 to ${MAX_LIMIT}`, { default: DEFAULT_LIMIT })
     .example('  $ redelayed peek orders --limit 3')
     .example('  $ redelayed peek orders --codec kryo5')
     .action(peek)
 
   cli
-    .command('stats <...queues>', 'Count pending, overdue and delivered messages, quarantine and subscribers')
+    .command('stats [...queues]', 'Count the messages of some or all queues, of every kind and by their states')
     .example('  $ redelayed stats orders reminders')
     .action(stats)
 

@@ -2,10 +2,11 @@ import {
   createClient,
   type ClientOptions,
   type DelayedQueue,
-  type ReliableQueueCounts,
   type RedelayedClient,
   type RedelayedError,
+  type ReliableQueue,
 } from '../index.js'
+import { openAccess, type Access } from '../doctor/access.js'
 import { failureLine } from './failure.js'
 import { codecOf, globalOptions, parseCodec, parseLayout, type GlobalOptions, type RawOptions } from './input.js'
 import { jsonText } from './output.js'
@@ -19,8 +20,9 @@ const COMMAND_TIMEOUT_MS = 5_000
 export interface Session {
   readonly json: boolean
   readonly delayed: (queue: string) => DelayedQueue
-  /** What there is of a reliable queue of that name; `null` where there is nothing, or the server does not say. */
-  readonly reliable: (queue: string) => Promise<ReliableQueueCounts | null>
+  readonly reliable: (queue: string) => ReliableQueue
+  /** What looks below the queues, on a connection of its own. */
+  readonly access: () => Promise<Access>
   /** Prints one JSON document with --json, and otherwise the lines. */
   readonly print: (document: unknown, lines: () => readonly string[]) => void
 }
@@ -31,22 +33,17 @@ export async function withSession(options: RawOptions, action: (session: Session
   const codec = orUndecodable(await codecOf(parseCodec(options)))
   const layout = parseLayout(options)
   const client = connect(global)
+  let access: Promise<Access> | undefined
   try {
     await action({
       json: global.json,
       delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { layout, deliver: false }),
-      reliable: async (queue) => {
-        // a server before 6.2 has none, and a user may have no right to read it
-        const counts = await client
-          .getReliableQueue(queue)
-          .counts()
-          .catch(() => null)
-        return counts === null || counts.total + counts.dead === 0 ? null : counts
-      },
+      reliable: (queue) => client.getReliableQueue(queue, { codec }),
+      access: () => (access ??= openAccess(connectOptions(global))),
       print: (document, lines) => console.log(global.json ? jsonText(document) : lines().join('\n')),
     })
   } finally {
-    await client.shutdown()
+    await Promise.all([client.shutdown(), access?.then((opened) => opened.close()).catch(() => undefined)])
   }
 }
 

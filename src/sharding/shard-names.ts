@@ -62,6 +62,18 @@ export function shardName(name: string, shard: number, rawNameOf: (name: string)
   throw new InvalidArgumentError('the name that nameMapper returned', 'another one for each queue', inQuotes(rawName))
 }
 
+const SHARD = /^(.+):(\d{1,3}):(\d{1,5})$/s
+
+/** The queue and the number of the shard that has this name; `null` for all other names. */
+export function shardOf(name: string): { readonly queue: string; readonly shard: number } | null {
+  const [, queue = '', digits = ''] = SHARD.exec(name) ?? []
+  const shard = Number(digits)
+  if (queue === '' || hasBraces(name) || shard >= MAX_SHARDS || String(shard) !== digits) return null
+  const past = keySlot(name) - firstSlot(shard) // names of others are seldom in the window, and need no search
+  if (past < 0 || past >= WINDOW) return null
+  return shardName(queue, shard, (itself) => itself) === name ? { queue, shard } : null
+}
+
 function hasBraces(name: string): boolean {
   return name.includes('{') || name.includes('}')
 }

@@ -1,56 +1,60 @@
 import { setTimeout } from 'node:timers/promises'
-import type { DelayedQueue, ScheduledMessage } from '../../index.js'
-import { parseLimit, textOption, type RawOptions } from '../input.js'
-import { isoTime, moment, preview, table } from '../output.js'
-import { failureLine } from '../failure.js'
-import { reliableLine } from '../reliable.js'
+import type { DelayedQueue } from '../../index.js'
+import { findFamilies } from '../../doctor/families.js'
+import { UsageError } from '../failure.js'
+import { codecOf, parseCodec, parseLimit, textOption, type RawOptions } from '../input.js'
+import {
+  delayedDocument,
+  delayedLines,
+  undecodableIn,
+  warnOfUndecodable,
+  type PeekedDelayed,
+} from '../peeked-delayed.js'
+import { peekReliable, reliableLines, reliablePeekDocument } from '../peeked-reliable.js'
+import { sumOfDelayed } from '../measured.js'
 import { withSession } from '../session.js'
-import { Undecodable } from '../undecodable.js'
 
 export const DEFAULT_LIMIT = 10
 export const MAX_LIMIT = 1_000
 const MOST_MS = 2_000
 
 export async function peek(queue: string, options: RawOptions): Promise<void> {
+  if (queue === '') throw new UsageError('name: expected a non-empty string')
   const limit = parseLimit(textOption(options, 'limit'), DEFAULT_LIMIT, MAX_LIMIT)
-  await withSession(options, async ({ delayed: open, reliable, print }) => {
-    const delayed = open(queue)
-    const [stats, scheduled, delivered, counts] = await Promise.all([
-      delayed.stats(),
-      delayed.schedule({ limit }),
-      firstDelivered(delayed, limit),
-      reliable(queue),
-    ])
-    const undecodable = [
-      ...undecodableOf('scheduled', scheduled, ({ value }) => value),
-      ...undecodableOf('ready', delivered, (value) => value),
-    ]
-    const document = {
-      queue,
-      now: stats.now,
-      pending: stats.pending,
-      scheduled: scheduled.map((message) => ({
-        ...message,
-        value: valueOrNull(message.value),
-        dueAt: isoTime(message.due),
-      })),
-      delivered: stats.delivered,
-      ready: delivered.map(valueOrNull),
-      undecodable,
-      reliable: counts,
+  const codec = await codecOf(parseCodec(options))
+  await withSession(options, async ({ delayed: open, access: openAccess, print }) => {
+    const access = await openAccess()
+    const families = await findFamilies(access, [queue])
+    const one = async (name: string, shard: string | null): Promise<PeekedDelayed> => {
+      const delayed = open(name)
+      const [stats, scheduled, ready] = await Promise.all([
+        delayed.stats(),
+        delayed.schedule({ limit }),
+        firstDelivered(delayed, limit),
+      ])
+      return { stats, scheduled: scheduled.map((message) => ({ ...message, shard })), ready }
     }
-    print(document, () => [
-      heading('pending', stats.pending, scheduled.length, 'next due first'),
-      ...scheduledTable(scheduled, stats.now),
-      heading('delivered and not taken yet', stats.delivered, delivered.length, 'next taken first'),
-      ...delivered.map((value) => `  ${cell(value)}`),
-      ...(counts === null ? [] : [reliableLine(queue, counts)]),
+    const ofAll = families.delayed.flatMap(({ shards }) => shards?.map((name) => one(name, name)) ?? [one(queue, null)])
+    const delayed = ofAll.length === 0 ? null : merged(await Promise.all(ofAll), limit)
+    const reliable = families.reliable.length === 0 ? null : await peekReliable(access, families.reliable, limit, codec)
+    print({ queue, ...delayedDocument(delayed), reliable: reliable && reliablePeekDocument(reliable) }, () => [
+      ...(delayed === null ? [] : delayedLines(delayed)),
+      ...(reliable === null ? [] : reliableLines(reliable)),
     ])
-    const [first] = undecodable
-    if (first === undefined) return
-    const what = undecodable.length === 1 ? '1 element' : `${undecodable.length} elements`
-    console.error(failureLine(`${what} shown as hex, because --codec does not fit: ${first.problem}`))
+    warnOfUndecodable([...(delayed === null ? [] : undecodableIn(delayed)), ...(reliable?.undecodable ?? [])])
   })
+}
+
+/** What is next in all shards together. */
+function merged(all: readonly PeekedDelayed[], limit: number): PeekedDelayed {
+  return {
+    stats: sumOfDelayed(all.map(({ stats }) => stats)),
+    scheduled: all
+      .flatMap(({ scheduled }) => scheduled)
+      .sort((a, b) => a.due - b.due)
+      .slice(0, limit),
+    ready: all.flatMap(({ ready }) => ready).slice(0, limit),
+  }
 }
 
 /** Those that it finds in a moment: before the first one that can be read there can be any number of others. */
@@ -68,31 +72,4 @@ export async function firstDelivered(delayed: Pick<DelayedQueue, 'destination'>,
   const time = setTimeout(MOST_MS, undefined, { signal: over.signal }).catch(() => undefined)
   await Promise.race([reading, time]).finally(() => over.abort())
   return [...values]
-}
-
-function heading(what: string, count: number, shown: number, order: string): string {
-  return `${count} ${what}${count === 0 ? '' : shown < count ? ` (${shown} shown, ${order})` : ` (${order})`}`
-}
-
-function scheduledTable(messages: readonly ScheduledMessage<unknown>[], now: number): string[] {
-  if (messages.length === 0) return []
-  const rows = messages.map(({ due, ticket, value }) => [`  ${moment(due, now)}`, ticket ?? '-', cell(value)])
-  return table([['  DUE', 'TICKET', 'VALUE'], ...rows])
-}
-
-function cell(value: unknown): string {
-  return value instanceof Undecodable ? value.line : preview(value)
-}
-
-/** No element is null, so that a program sees where a value is missing. */
-function valueOrNull(value: unknown): unknown {
-  return value instanceof Undecodable ? null : value
-}
-
-/** The bytes of what could not be decoded, and its place in the list. */
-function undecodableOf<T>(list: 'scheduled' | 'ready', items: readonly T[], valueOf: (item: T) => unknown) {
-  return items.flatMap((item, index) => {
-    const value = valueOf(item)
-    return value instanceof Undecodable ? [{ list, index, ...value.document }] : []
-  })
 }

@@ -1,41 +1,61 @@
-import type { DelayedQueueStats } from '../../index.js'
-import { printable } from '../../text.js'
-import type { RawOptions } from '../input.js'
-import { isoTime, moment, table } from '../output.js'
+import { RedelayedError, type DelayedQueueStats } from '../../index.js'
+import { findFamilies } from '../../doctor/families.js'
+import type { ReliableFigures } from '../../doctor/measure-reliable.js'
 import { inLargestUnit } from '../../duration.js'
-import { reliableLine } from '../reliable.js'
+import { printable } from '../../text.js'
+import { NegativeResult, UsageError } from '../failure.js'
+import type { RawOptions } from '../input.js'
+import { measured, measuredReliable, sumOfDelayed, type MeasuredFamily } from '../measured.js'
+import { isoTime, moment, table } from '../output.js'
+import { Progress } from '../progress.js'
+import { groupTable, pausedLines, reliableDocument, reliableTable } from '../reliable.js'
 import { withSession } from '../session.js'
 
 const HEADINGS = ['QUEUE', 'PENDING', 'OVERDUE', 'NEXT DUE', 'DELIVERED', 'QUARANTINED', 'SUBSCRIBERS']
 
 export async function stats(queues: readonly string[], options: RawOptions): Promise<void> {
-  await withSession(options, async ({ delayed, reliable, print }) => {
-    const found = await Promise.all(
-      queues.map(async (queue) => {
-        const [stats, counts] = await Promise.all([delayed(queue).stats(), reliable(queue)])
-        return { queue, stats, counts }
-      }),
-    )
-    print(
-      found.map(({ queue, stats, counts }) => ({
-        queue,
-        ...stats,
-        nextDueAt: isoTime(stats.nextDue),
-        reliable: counts,
-      })),
-      () => [
-        ...table([HEADINGS, ...found.map(({ queue, stats }) => row(queue, stats))]),
-        ...found.flatMap(advice),
-        ...found.flatMap(({ queue, counts }) => (counts === null ? [] : [reliableLine(queue, counts)])),
-      ],
-    )
+  if (queues.includes('')) throw new UsageError('name: expected a non-empty string')
+  await withSession(options, async ({ delayed: open, access: openAccess, print }) => {
+    const progress = new Progress()
+    const access = await openAccess()
+    const families = await findFamilies(access, queues, progress.show)
+    const [delayed, reliable] = await Promise.all([
+      measured(families.delayed, (queue) => open(queue).stats(), sumOfDelayed),
+      measuredReliable(access, families.reliable),
+    ])
+    progress.clear()
+    const failed = failuresIn(delayed, reliable)
+    if (queues.length > 0 && failed[0] !== undefined) throw failed[0]
+    print([...delayed.map(delayedDocument), ...reliable.map(reliableDocument)], () => lines(delayed, reliable))
+    if (failed[0] !== undefined)
+      throw new NegativeResult(`${failed.length} cannot be read; the first: ${failed[0].message}`)
   })
 }
 
-function row(queue: string, stats: DelayedQueueStats): string[] {
-  const { pending, overdue, oldestOverdueMs, nextDue, now, delivered, quarantined, subscribers } = stats
+function lines(
+  delayed: readonly MeasuredFamily<DelayedQueueStats>[],
+  reliable: readonly MeasuredFamily<ReliableFigures>[],
+): string[] {
+  if (delayed.length + reliable.length === 0) return ['No queue was found.']
+  const parts = [
+    delayed.length === 0 ? [] : [...table([HEADINGS, ...delayed.flatMap(rows)]), ...delayed.flatMap(advice)],
+    [...reliableTable(reliable), ...pausedLines(reliable)],
+    groupTable(reliable),
+  ]
+  return parts.filter(({ length }) => length > 0).flatMap((part, at) => (at === 0 ? part : ['', ...part]))
+}
+
+function rows({ queue, figures, shards }: MeasuredFamily<DelayedQueueStats>): string[][] {
+  const own = (shards ?? []).map((shard) => row(`  ${printable(shard.queue)}`, shard.figures))
+  const name = shards === null ? printable(queue) : `${printable(queue)} (${own.length} shards)`
+  return [row(name, figures), ...own]
+}
+
+function row(name: string, figures: DelayedQueueStats | RedelayedError): string[] {
+  if (figures instanceof RedelayedError) return [name, printable(figures.message)]
+  const { pending, overdue, oldestOverdueMs, nextDue, now, delivered, quarantined, subscribers } = figures
   return [
-    printable(queue),
+    name,
     String(pending),
     overdue === 0 ? '0' : `${overdue} (by up to ${inLargestUnit(oldestOverdueMs)})`,
     nextDue === null ? '-' : moment(nextDue, now),
@@ -46,9 +66,34 @@ function row(queue: string, stats: DelayedQueueStats): string[] {
 }
 
 /** The most common trap: messages are pending and no process delivers them. */
-function advice({ queue, stats }: { queue: string; stats: DelayedQueueStats }): string[] {
-  if (stats.pending === 0 || stats.subscribers > 0) return []
+function advice({ queue, figures, shards }: MeasuredFamily<DelayedQueueStats>): string[] {
+  const isLeft = ({ figures: one }: { figures: DelayedQueueStats | RedelayedError }): boolean =>
+    !(one instanceof RedelayedError) && one.pending > 0 && one.subscribers === 0
+  const left = (shards ?? [{ queue, figures }]).filter(isLeft)
+  if (left.length === 0) return []
+  const what =
+    shards === null ? 'this queue' : left.length === shards.length ? 'its shards' : `${left.length} of its shards`
   return [
-    `${printable(queue)}: no client delivers this queue now; one that consumes it, or calls getDelayedQueue on it, does.`,
+    `${printable(queue)}: no client delivers ${what} now; one that consumes it, or calls ${shards === null ? 'getDelayedQueue' : 'getShardedDelayedQueue'} on it, does.`,
   ]
+}
+
+function delayedDocument({ queue, figures, shards }: MeasuredFamily<DelayedQueueStats>): object {
+  const of = (stats: DelayedQueueStats | RedelayedError): object =>
+    stats instanceof RedelayedError
+      ? { error: { code: stats.code, message: stats.message } }
+      : { ...stats, nextDueAt: isoTime(stats.nextDue) }
+  return {
+    queue,
+    kind: 'delayed',
+    ...of(figures),
+    shards: shards?.map((shard) => ({ queue: shard.queue, ...of(shard.figures) })) ?? null,
+  }
+}
+
+function failuresIn(...families: readonly (readonly MeasuredFamily<unknown>[])[]): RedelayedError[] {
+  return families
+    .flat()
+    .flatMap((family) => family.shards ?? [family])
+    .flatMap(({ figures }) => (figures instanceof RedelayedError ? [figures] : []))
 }

@@ -1,0 +1,89 @@
+import type { DelayedQueueStats, ScheduledMessage } from '../index.js'
+import { printable } from '../text.js'
+import { failureLine } from './failure.js'
+import { isoTime, moment, preview, table } from './output.js'
+import { Undecodable } from './undecodable.js'
+
+/** What is next in a delayed queue, in all of its shards together. */
+export interface PeekedDelayed {
+  readonly stats: DelayedQueueStats
+  /** `shard`: its name; `null` in an ordinary queue. */
+  readonly scheduled: readonly (ScheduledMessage<unknown> & { readonly shard: string | null })[]
+  readonly ready: readonly unknown[]
+}
+
+/** Without a delayed queue it says so by its numbers. */
+export function delayedDocument(peeked: PeekedDelayed | null): object {
+  if (peeked === null) return { now: null, pending: 0, scheduled: [], delivered: 0, ready: [], undecodable: [] }
+  const { stats, scheduled, ready } = peeked
+  return {
+    now: stats.now,
+    pending: stats.pending,
+    scheduled: scheduled.map(({ shard, ...message }) => ({
+      ...message,
+      value: valueOrNull(message.value),
+      dueAt: isoTime(message.due),
+      ...(shard === null ? {} : { shard }),
+    })),
+    delivered: stats.delivered,
+    ready: ready.map(valueOrNull),
+    undecodable: [
+      ...undecodableOf('scheduled', scheduled, ({ value }) => value),
+      ...undecodableOf('ready', ready, (value) => value),
+    ],
+  }
+}
+
+export function delayedLines({ stats, scheduled, ready }: PeekedDelayed): string[] {
+  return [
+    heading('pending', stats.pending, scheduled.length, 'next due first'),
+    ...scheduledTable(scheduled, stats.now),
+    heading('delivered and not taken yet', stats.delivered, ready.length, 'next taken first'),
+    ...ready.map((value) => `  ${cell(value)}`),
+  ]
+}
+
+export function heading(what: string, count: number, shown: number, order: string): string {
+  return `${count} ${what}${count === 0 ? '' : shown < count ? ` (${shown} shown, ${order})` : ` (${order})`}`
+}
+
+export function undecodableIn({ scheduled, ready }: PeekedDelayed): Undecodable[] {
+  return [...scheduled.map(({ value }) => value), ...ready].filter((value) => value instanceof Undecodable)
+}
+
+/** Once, on stderr. */
+export function warnOfUndecodable(all: readonly Undecodable[]): void {
+  const [first] = all
+  if (first === undefined) return
+  const what = all.length === 1 ? '1 element' : `${all.length} elements`
+  console.error(failureLine(`${what} shown as hex, because --codec does not fit: ${first.problem}`))
+}
+
+function scheduledTable(messages: PeekedDelayed['scheduled'], now: number): string[] {
+  if (messages.length === 0) return []
+  const isSharded = messages.some(({ shard }) => shard !== null)
+  const rows = messages.map(({ due, ticket, value, shard }) => [
+    `  ${moment(due, now)}`,
+    ticket ?? '-',
+    ...(isSharded ? [printable(shard ?? '-')] : []),
+    cell(value),
+  ])
+  return table([['  DUE', 'TICKET', ...(isSharded ? ['SHARD'] : []), 'VALUE'], ...rows])
+}
+
+function cell(value: unknown): string {
+  return value instanceof Undecodable ? value.line : preview(value)
+}
+
+/** No element is null, so that a program sees where a value is missing. */
+function valueOrNull(value: unknown): unknown {
+  return value instanceof Undecodable ? null : value
+}
+
+/** The bytes of what could not be decoded, and its place in the list. */
+function undecodableOf<T>(list: 'scheduled' | 'ready', items: readonly T[], valueOf: (item: T) => unknown) {
+  return items.flatMap((item, index) => {
+    const value = valueOf(item)
+    return value instanceof Undecodable ? [{ list, index, ...value.document }] : []
+  })
+}

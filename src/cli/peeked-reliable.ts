@@ -1,0 +1,126 @@
+import type { Codec } from '../index.js'
+import type { Access } from '../doctor/access.js'
+import type { Family } from '../doctor/families.js'
+import { measureReliable, sumOfReliable, type ReliableFigures } from '../doctor/measure-reliable.js'
+import { firstDeadLetters, nextMessages, type QueuedMessage } from '../doctor/next-messages.js'
+import { printable } from '../text.js'
+import { isoTime, moment, preview, table } from './output.js'
+import { heading } from './peeked-delayed.js'
+import { orUndecodable, Undecodable } from './undecodable.js'
+
+const MOST_ID = 60
+const MOST_REASON = 100
+
+interface ShownMessage extends Omit<QueuedMessage, 'payload' | 'problem'> {
+  /** The name of the shard, or of the queue. */
+  readonly queue: string
+  readonly payload: unknown
+}
+
+/** What is next in a reliable queue, in all of its shards together. */
+interface PeekedReliable {
+  readonly figures: Omit<ReliableFigures, 'changes'>
+  readonly isSharded: boolean
+  readonly visible: readonly ShownMessage[]
+  readonly delayed: readonly ShownMessage[]
+  readonly inFlight: readonly ShownMessage[]
+  readonly deadLetters: readonly ShownMessage[]
+  readonly undecodable: readonly Undecodable[]
+}
+
+export async function peekReliable(
+  { sender }: Access,
+  families: readonly Family[],
+  limit: number,
+  codec: Codec,
+): Promise<PeekedReliable> {
+  const isSharded = families.some(({ shards }) => shards !== null)
+  const names = families.flatMap(({ queue, shards }) => shards ?? [queue])
+  const all = await Promise.all(
+    names.map(async (queue) => ({
+      figures: await measureReliable(sender, queue),
+      messages: (await nextMessages(sender, queue, limit)).map((message) => shown(queue, message, codec)),
+      dead: (await firstDeadLetters(sender, queue, limit)).map((message) => shown(queue, message, codec)),
+    })),
+  )
+  const messages = all.flatMap((one) => one.messages)
+  const first = (state: QueuedMessage['state'], compare: (a: ShownMessage, b: ShownMessage) => number) =>
+    messages
+      .filter((message) => message.state === state)
+      .sort(compare)
+      .slice(0, limit)
+  const parts = {
+    visible: first('visible', (a, b) => b.priority - a.priority || byTime(a, b)),
+    delayed: first('delayed', byTime),
+    inFlight: first('inFlight', byTime),
+    deadLetters: all
+      .flatMap(({ dead }) => dead)
+      .sort(byTime)
+      .slice(0, limit),
+  }
+  const undecodable = Object.values(parts)
+    .flat()
+    .flatMap(({ payload }) => (payload instanceof Undecodable ? [payload] : []))
+  return { figures: sumOfReliable(all.map(({ figures }) => figures)), isSharded, ...parts, undecodable }
+}
+
+export function reliablePeekDocument({ figures, visible, delayed, inFlight, deadLetters }: PeekedReliable): object {
+  return {
+    ...figures,
+    nextAtTime: isoTime(figures.nextAt),
+    messages: [...visible, ...delayed, ...inFlight].map(document),
+    deadLetters: deadLetters.map(document),
+  }
+}
+
+export function reliableLines({ figures, isSharded, ...parts }: PeekedReliable): string[] {
+  const { now } = figures
+  const { visible, delayed, inFlight, deadLetters } = parts
+  const part = (what: string, count: number, messages: readonly ShownMessage[], order: string, time: string) => [
+    heading(what, count, messages.length, order),
+    ...messageTable(messages, now, isSharded, time),
+  ]
+  return [
+    ...(figures.pollPaused ? ['Polling is disabled: no consumer gets a message.'] : []),
+    ...part('visible', figures.visible, visible, 'next delivered first', 'VISIBLE SINCE'),
+    ...part('delayed', figures.delayed, delayed, 'next due first', 'VISIBLE AT'),
+    ...part('in flight', figures.inFlight, inFlight, 'next back first', 'BACK AT'),
+    ...part('dead letters', figures.dead, deadLetters, 'oldest first', 'DEAD SINCE'),
+  ]
+}
+
+function byTime(a: ShownMessage, b: ShownMessage): number {
+  return a.visibleAt - b.visibleAt
+}
+
+/** What the codec cannot decode and a record that cannot be read become an `Undecodable`. */
+function shown(queue: string, { payload, problem, ...rest }: QueuedMessage, codec: Codec): ShownMessage {
+  const value = problem === null ? orUndecodable(codec).decode(payload) : new Undecodable(payload, problem)
+  return { queue, ...rest, payload: value }
+}
+
+function document({ payload, visibleAt, failures, ...message }: ShownMessage): object {
+  return {
+    ...message,
+    visibleAt,
+    visibleAtTime: isoTime(visibleAt),
+    failures: failures.map(({ attempt, at, reason }) => ({ attempt, at: isoTime(at.getTime()), reason })),
+    ...(payload instanceof Undecodable ? { payload: null, undecodable: payload.document } : { payload }),
+  }
+}
+
+function messageTable(messages: readonly ShownMessage[], now: number, isSharded: boolean, time: string): string[] {
+  if (messages.length === 0) return []
+  const headings = ['ID', 'PRIORITY', 'ATTEMPTS', 'HEADERS', 'PAYLOAD', 'LAST FAILURE']
+  const rows = messages.map(({ queue, id, visibleAt, priority, attempts, headers, payload, failures }) => [
+    `  ${moment(visibleAt, now)}`,
+    ...(isSharded ? [printable(queue)] : []),
+    printable(id, MOST_ID),
+    String(priority),
+    String(attempts),
+    Object.keys(headers).length === 0 ? '-' : preview(headers),
+    payload instanceof Undecodable ? payload.line : preview(payload),
+    printable(failures.at(-1)?.reason || '-', MOST_REASON),
+  ])
+  return table([[`  ${time}`, ...(isSharded ? ['SHARD'] : []), ...headings], ...rows])
+}

@@ -1,0 +1,69 @@
+import { deadLettersOf, reliableKeys } from '../keys.js'
+import { resolveSettings } from '../options.js'
+import { asInteger } from '../store/replies.js'
+import { ReliableChangeStore } from '../store/reliable-change-store.js'
+import type { StatusReply } from '../store/reliable-change-scripts.js'
+import type { CountReply } from '../store/reliable-scripts.js'
+import { ReliableStore } from '../store/reliable-store.js'
+import type { Sender } from '../store/sender.js'
+
+/** What a reliable queue holds, in numbers. */
+export interface ReliableFigures extends Omit<CountReply, 'firstVisibleAt'> {
+  /** For how long the first of the visible ones has been waiting. */
+  readonly oldestMs: number
+  /** When the next one becomes visible, epoch milliseconds; `null` where any is visible, and where none is delayed. */
+  readonly nextAt: number | null
+  readonly repeats: RepeatFigures
+  /** `null` where the queue keeps no changes, and there are none. */
+  readonly changes: StatusReply | null
+}
+
+export interface RepeatFigures {
+  readonly stored: number
+  /** How many have a tick that has come some time ago, and no process has prepared its message. */
+  readonly stuck: number
+}
+
+/** A consumer that polls prepares a message in milliseconds. */
+const STUCK_MS = 10_000
+
+/** Four short commands, however much the queue holds. */
+export async function measureReliable(sender: Sender, name: string): Promise<ReliableFigures> {
+  const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
+  const store = new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
+  const [{ firstVisibleAt, ...counts }, status, stored] = await Promise.all([
+    store.count(),
+    new ReliableChangeStore(sender, keys).status(),
+    sender.call('HLEN', [keys.repeats], { idempotent: true }),
+  ])
+  const { now } = counts
+  const latest = String(now - STUCK_MS)
+  const stuck = await sender.call('ZCOUNT', [keys.ticks, '-inf', latest], { idempotent: true })
+  return {
+    ...counts,
+    oldestMs: firstVisibleAt === null ? 0 : Math.max(0, now - Math.max(0, firstVisibleAt)),
+    nextAt: firstVisibleAt !== null && firstVisibleAt > now ? firstVisibleAt : null,
+    repeats: { stored: asInteger(stored), stuck: asInteger(stuck) },
+    changes: status.epoch === null && status.length === 0 ? null : status,
+  }
+}
+
+/** Of some shards, without their change streams. */
+export function sumOfReliable(all: readonly ReliableFigures[]): Omit<ReliableFigures, 'changes'> {
+  const sum = (of: (figures: ReliableFigures) => number): number => all.reduce((total, one) => total + of(one), 0)
+  const next = all.flatMap(({ nextAt }) => nextAt ?? [])
+  const visible = sum((one) => one.visible)
+  return {
+    now: Math.max(0, ...all.map(({ now }) => now)),
+    total: sum(({ total }) => total),
+    visible,
+    delayed: sum(({ delayed }) => delayed),
+    inFlight: sum(({ inFlight }) => inFlight),
+    dead: sum(({ dead }) => dead),
+    oldestMs: Math.max(0, ...all.map(({ oldestMs }) => oldestMs)),
+    nextAt: visible > 0 || next.length === 0 ? null : Math.min(...next),
+    addPaused: all.some(({ addPaused }) => addPaused),
+    pollPaused: all.some(({ pollPaused }) => pollPaused),
+    repeats: { stored: sum(({ repeats }) => repeats.stored), stuck: sum(({ repeats }) => repeats.stuck) },
+  }
+}

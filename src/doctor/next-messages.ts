@@ -1,0 +1,89 @@
+import { RedelayedError } from '../errors.js'
+import { deadLettersOf, reliableKeys } from '../keys.js'
+import { resolveSettings } from '../options.js'
+import { readFailures, type FailedAttempt } from '../reliable/failures.js'
+import { readRecord, type Headers } from '../reliable/record.js'
+import { asArray, asBytes, asText } from '../store/replies.js'
+import { ReliableStore, type StoredMessage } from '../store/reliable-store.js'
+import type { Sender } from '../store/sender.js'
+
+/** A message of a reliable queue, its payload as the codec wrote it. */
+export interface QueuedMessage {
+  readonly id: string
+  readonly state: 'visible' | 'delayed' | 'inFlight'
+  /** When it is, was, or will be again visible, epoch milliseconds. */
+  readonly visibleAt: number
+  readonly priority: number
+  readonly attempts: number
+  readonly failures: readonly FailedAttempt[]
+  readonly headers: Headers
+  readonly payload: Buffer
+  readonly expiresAt: number | null
+  /** Why the record cannot be read; then `payload` has all of it. */
+  readonly problem: string | null
+}
+
+/** The first messages of a queue in the order in which consumers get them, those that wait for their time, and those that consumers have. */
+export async function nextMessages(sender: Sender, name: string, limit: number): Promise<QueuedMessage[]> {
+  const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
+  const store = new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
+  const begunAt = await store.now()
+  const firstOf = async (key: string, least: string, most: string): Promise<Scheduled[]> => {
+    const args = [key, least, most, 'WITHSCORES', 'LIMIT', '0', String(limit)]
+    return asScheduled(await sender.call('ZRANGEBYSCORE', args, { idempotent: true }))
+  }
+  const all = async (least: string, most: string): Promise<Scheduled[]> =>
+    (await Promise.all(keys.due.map((key) => firstOf(key, least, most)).reverse())).flat()
+  const [visible, delayed, held] = await Promise.all([
+    all('-inf', String(begunAt)),
+    all(`(${begunAt}`, '+inf'),
+    firstOf(keys.inFlight, '-inf', '+inf'),
+  ])
+  const ids = [
+    ...visible.slice(0, limit),
+    ...delayed.sort((a, b) => a.at - b.at).slice(0, limit),
+    ...held.map(({ id, at }) => ({ id: id.subarray(1), at })),
+  ].map(({ id }) => id)
+  const messages: QueuedMessage[] = []
+  for await (const page of store.get(ids)) {
+    for (const message of page.messages) if (message !== null) messages.push(asQueued(message, page.now))
+  }
+  return messages
+}
+
+/** The first dead letters of a queue, those that died first before others. */
+export function firstDeadLetters(sender: Sender, name: string, limit: number): Promise<QueuedMessage[]> {
+  return nextMessages(sender, deadLettersOf(name), limit)
+}
+
+interface Scheduled {
+  readonly id: Buffer
+  readonly at: number
+}
+
+function asScheduled(reply: unknown): Scheduled[] {
+  const flat = asArray(reply)
+  return Array.from({ length: flat.length / 2 }, (_, at) => ({
+    id: asBytes(flat[2 * at]),
+    at: Number(asText(flat[2 * at + 1])),
+  }))
+}
+
+function asQueued(message: StoredMessage, now: number): QueuedMessage {
+  const { id, visibleAt, inFlight, priority, attempts, failures, record } = message
+  const known = {
+    id: id.toString(),
+    state: visibleAt <= now ? 'visible' : inFlight ? 'inFlight' : 'delayed',
+    visibleAt,
+    priority,
+    attempts,
+    failures: readFailures(failures),
+  } as const
+  try {
+    const { headers, payload, expiresAt } = readRecord(record)
+    return { ...known, headers, payload, expiresAt, problem: null }
+  } catch (error) {
+    if (!(error instanceof RedelayedError)) throw error
+    return { ...known, headers: {}, payload: record, expiresAt: null, problem: error.message }
+  }
+}
