@@ -33,7 +33,7 @@ const cells = (line = ''): string[] => line.trim().split(/ {2,}/)
 /** One visible, one delayed, one in flight, one dead letter; changes are kept for a group. */
 async function makeReliable(name: string) {
   forgetReliable(name)
-  const queue = makeClient().getReliableQueue<unknown>(name)
+  const queue = makeClient().getReliableQueue(name)
   await queue.setConfig({ changes: { keep: 'groups' } })
   await queue.add('dead', { id: 'dead' })
   await (await queue.poll())?.negativeAcknowledge({ reject: true, error: HOSTILE })

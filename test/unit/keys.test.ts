@@ -1,5 +1,14 @@
 import { expect } from 'chai'
-import { identityMapper, nameOfKey, prefixName, queueKeys, QUEUE_KEY_PATTERN, twinOf } from '../../src/keys.js'
+import {
+  deadLettersOf,
+  identityMapper,
+  nameOfKey,
+  prefixName,
+  QUEUE_KEY_PATTERN,
+  queueKeys,
+  queueOfDeadLetters,
+  twinOf,
+} from '../../src/keys.js'
 
 describe('keys', () => {
   it('are the names that Redisson uses', () => {
@@ -88,5 +97,13 @@ describe('keys', () => {
   it('are mapped to themselves without a mapper', () => {
     expect(identityMapper.map('a{b}')).to.equal('a{b}')
     expect(identityMapper.unmap('a{b}')).to.equal('a{b}')
+  })
+})
+
+describe('the queue that dead letters are of', () => {
+  it('is the one whose dead letters have this name', () => {
+    for (const name of ['mails', 'a{b}c', '{x}:dead', 'x:dead'])
+      expect(queueOfDeadLetters(deadLettersOf(name))).to.equal(name)
+    for (const name of ['mails', 'mails:dead', ':dead', '']) expect(queueOfDeadLetters(name), name).to.equal(null)
   })
 })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { keySlot, SLOTS } from '../../src/redis/topology/key-slot.js'
 import { InvalidArgumentError } from '../../src/errors.js'
-import { ShardNames, shardName } from '../../src/sharding/shard-names.js'
+import { ShardNames, shardName, shardOf } from '../../src/sharding/shard-names.js'
 import { jumpHash, shardOfKey } from '../../src/sharding/shard-of-key.js'
 
 const asIs = (name: string) => name
@@ -195,5 +195,32 @@ describe('shards of keys', () => {
       for (const count of counts) expect(count / (keys.length / shards)).to.be.within(0.85, 1.15)
       expect(moved / (keys.length / (shards + 1))).to.be.within(0.85, 1.15)
     }
+  })
+})
+
+describe('the queue and the shard of a name', () => {
+  it('are those that have this name, and no others', () => {
+    for (const queue of ['mails', 'a:1:2', '7']) {
+      for (const shard of [0, 1, 17, 255])
+        expect(shardOf(shardName(queue, shard, asIs))).to.deep.equal({ queue, shard })
+    }
+    const name = shardName('mails', 3, asIs)
+    const [, , k = ''] = name.split(':')
+    for (const other of [
+      'mails',
+      'mails:3',
+      name.slice(1),
+      `mails:03:${k}`,
+      `{mails}:3:${k}`,
+      `mails:300:1`,
+      ':3:1',
+      '',
+    ]) {
+      expect(shardOf(other), other).to.equal(null)
+    }
+    const later = upTo(20_000)
+      .map((at) => `mails:3:${at}`)
+      .filter((one) => shardOf(one) !== null)
+    expect(later, 'not the next that would fit').to.deep.equal([name])
   })
 })
