@@ -84,7 +84,13 @@ export type { ReliableQueueConfig, StoredQueueConfig } from './reliable/config.j
 export type { MessageInfo, MessageState, ReliableQueueCounts } from './reliable/contents.js'
 export type { FailedAttempt } from './reliable/failures.js'
 export type { NegativeOptions, ReliableMessage } from './reliable/message.js'
-export type { RawMessage, RestoreItem, RestoreOutcome, StoredRawMessage } from './reliable/raw-messages.js'
+export type {
+  RawMessage,
+  RestoreItem,
+  RestoreOptions,
+  RestoreOutcome,
+  StoredRawMessage,
+} from './reliable/raw-messages.js'
 export type { Headers } from './reliable/record.js'
 export type { MoveMessages } from './reliable/changes.js'
 export type { ScheduleInfo } from './reliable/repeats/schedules.js'

@@ -41,6 +41,15 @@ export interface RestoreItem extends RawMessage {
   readonly replaces?: number | undefined
 }
 
+/** How messages are put back. */
+export interface RestoreOptions {
+  /**
+   * Whether the readers of the change stream know the messages as they are put back: it says `restored` with their ids then, in place of `added`
+   * with all that they have. Default false.
+   */
+  readonly known?: boolean | undefined
+}
+
 /**
  * `'present'`: a message of this id is there and stays as it is. `'absent'`: the message that this one may replace is not there any more, and this one
  * is not put back.
@@ -62,6 +71,8 @@ const ITEM_OPTIONS = [
   'inFlight',
 ] as const
 const SCRIPTS_IN_FLIGHT = 4
+/** So many ids are read one page after the other. */
+const READ_TOGETHER = 250
 
 /** Reads and restores messages whole, with their payloads as bytes. */
 export class RawMessages<T> {
@@ -74,13 +85,14 @@ export class RawMessages<T> {
   }
 
   /** All are checked before anything is sent. */
-  async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+  async restoreMany(items: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
+    const known = isKnownIn(options)
     const pages = addPages(Array.from(items, assertRestored))
     const outcomes: RestoreOutcome[][] = pages.map(() => [])
     const left = pages.entries()
     const work = async (): Promise<void> => {
       for (const [at, page] of left)
-        outcomes[at] = (await this.#store.restore(page)).map((outcome) => OUTCOMES[outcome] ?? 'present')
+        outcomes[at] = (await this.#store.restore(page, known)).map((outcome) => OUTCOMES[outcome] ?? 'present')
     }
     await Promise.all(Array.from({ length: Math.min(SCRIPTS_IN_FLIGHT, pages.length) }, work))
     return outcomes.flat()
@@ -89,10 +101,19 @@ export class RawMessages<T> {
   /** One that cannot be read is reported and `null`: it must not keep the others from who reads them. */
   async getAll(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
     const bytes = ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
-    const found: (StoredRawMessage | null)[] = []
-    for await (const { messages } of this.#store.get(bytes))
-      found.push(...messages.map((message) => message && (this.#readable(message)[0] ?? null)))
-    return found
+    const found: (StoredRawMessage | null)[][] = []
+    const parts = Array.from({ length: Math.ceil(bytes.length / READ_TOGETHER) }, (_, n) =>
+      bytes.slice(n * READ_TOGETHER, (n + 1) * READ_TOGETHER),
+    ).entries()
+    const work = async (): Promise<void> => {
+      for (const [at, part] of parts) {
+        const some: (StoredRawMessage | null)[] = (found[at] = [])
+        for await (const { messages } of this.#store.get(part))
+          some.push(...messages.map((message) => message && (this.#readable(message)[0] ?? null)))
+      }
+    }
+    await Promise.all(Array.from({ length: SCRIPTS_IN_FLIGHT }, work))
+    return found.flat()
   }
 
   /** Pages of messages in the order of `Contents.list`; one that cannot be read is reported and left out. */
@@ -132,6 +153,14 @@ function asRaw(message: StoredMessage): StoredRawMessage {
     failures,
     ...readRecord(message.record),
   }
+}
+
+/** @throws InvalidArgumentError */
+export function isKnownIn(options: RestoreOptions): boolean {
+  onlyKnown('options', options, ['known'])
+  const { known = false } = options
+  if (typeof known !== 'boolean') throw new InvalidArgumentError('options.known', 'true or false', known)
+  return known
 }
 
 /** @throws InvalidArgumentError */

@@ -21,7 +21,13 @@ import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig, type St
 import { Contents, type MessageInfo, type MessageState, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
-import { RawMessages, type RestoreItem, type RestoreOutcome, type StoredRawMessage } from './raw-messages.js'
+import {
+  RawMessages,
+  type RestoreItem,
+  type RestoreOptions,
+  type RestoreOutcome,
+  type StoredRawMessage,
+} from './raw-messages.js'
 import { TASK_HEADER } from './record.js'
 import { Repeats } from './repeats/repeats.js'
 import { Schedules, type ScheduleInfo } from './repeats/schedules.js'
@@ -482,7 +488,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Puts messages back as they were, such as after Redis has lost its data: with their due times, attempts, headers, failures and the
    * bytes of their payloads. Where an id is there, its message stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves
-   * with what became of each, in order. Where a connection breaks, a message that a consumer handles at once can be restored once more.
+   * with what became of each, in order. Where a connection breaks, a message that a consumer handles at once can be restored once more. With
+   * `known` the change stream has `restored` and the ids alone, for readers that have kept the messages themselves.
    *
    * @throws InvalidArgumentError nothing was sent
    * @throws ConnectionError some may have been restored; the same call again restores the others
@@ -494,8 +501,8 @@ export class ReliableQueue<T = unknown> {
    * console.log(outcomes) // ['present']
    * ```
    */
-  restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
-    return this.#handle.attribute(this.#raw.restoreMany(messages))
+  restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
+    return this.#handle.attribute(this.#raw.restoreMany(messages, options))
   }
 
   /**

@@ -1,4 +1,10 @@
-import { assertRestored, type RestoreItem, type RestoreOutcome } from '../reliable/raw-messages.js'
+import {
+  assertRestored,
+  isKnownIn,
+  type RestoreItem,
+  type RestoreOptions,
+  type RestoreOutcome,
+} from '../reliable/raw-messages.js'
 import { isDerived } from './id-places.js'
 import { allOf, groupBy, type ReliableShards } from './reliable-shards.js'
 
@@ -13,13 +19,17 @@ export class ShardRestores<T> {
   }
 
   /** All are checked before anything is sent. A message that can be elsewhere is looked for first, as it must not be there twice. */
-  async restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+  async restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
     const items = Array.from(messages)
     items.forEach(assertRestored)
+    isKnownIn(options)
     const places = await allOf(items.map(({ id }) => this.#shards.placeOf(id, this.#isChanging || isDerived(id))))
     const outcomes = new Array<RestoreOutcome>(items.length)
     const restore = async ([shard, indexes]: [number, number[]]): Promise<void> => {
-      const restored = await this.#shards.at(shard).restoreMany(indexes.flatMap((at) => items[at] ?? []))
+      const restored = await this.#shards.at(shard).restoreMany(
+        indexes.flatMap((at) => items[at] ?? []),
+        options,
+      )
       indexes.forEach((at, position) => (outcomes[at] = restored[position] ?? 'present'))
     }
     await allOf(

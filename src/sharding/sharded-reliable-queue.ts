@@ -14,7 +14,7 @@ import type { MessageInfo, MessageState, ReliableQueueCounts } from '../reliable
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
 import type { NegativeOptions, ReliableMessage } from '../reliable/message.js'
-import type { RestoreItem, RestoreOutcome, StoredRawMessage } from '../reliable/raw-messages.js'
+import type { RestoreItem, RestoreOptions, RestoreOutcome, StoredRawMessage } from '../reliable/raw-messages.js'
 import { TASK_HEADER } from '../reliable/record.js'
 import { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { ScheduleInfo } from '../reliable/repeats/schedules.js'
@@ -503,8 +503,8 @@ export class ShardedReliableQueue<T = unknown> {
    * console.log(await mails.restoreMany(saved.filter((message) => message !== null))) // ['present']
    * ```
    */
-  restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
-    return this.#handle.attribute(this.#restores.restoreMany(messages))
+  restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
+    return this.#handle.attribute(this.#restores.restoreMany(messages, options))
   }
 
   /**

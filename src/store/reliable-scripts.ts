@@ -84,20 +84,22 @@ function asAddReply(reply: unknown): AddReply {
 function asGetReply(reply: unknown): GetReply {
   const [now, ...flat] = asArray(reply)
   const messages: (MessageReply | null)[] = []
-  for (let i = 0; i + 5 < flat.length; i += 6) {
+  for (let i = 0; i < flat.length;) {
     const priority = asInteger(flat[i])
-    messages.push(
-      priority < 0
-        ? null
-        : {
-            priority,
-            visibleAt: asNumber(flat[i + 1]),
-            inFlight: asFlag(flat[i + 2]),
-            attempts: asInteger(flat[i + 3]),
-            failures: asText(flat[i + 4]),
-            record: asBytes(flat[i + 5]),
-          },
-    )
+    if (priority < 0) {
+      messages.push(null)
+      i++
+      continue
+    }
+    messages.push({
+      priority,
+      visibleAt: asNumber(flat[i + 1]),
+      inFlight: asFlag(flat[i + 2]),
+      attempts: asInteger(flat[i + 3]),
+      failures: asText(flat[i + 4]),
+      record: asBytes(flat[i + 5]),
+    })
+    i += 6
   }
   return { now: asNumber(now), messages }
 }

@@ -142,11 +142,11 @@ export class ReliableStore {
   }
 
   /**
-   * Puts messages back as they were; resolves with what became of each, see the script. Sent again when the connection breaks: what a lost
+   * Puts messages back as they were; resolves with what became of each, see the script. `known`: the change stream says only their ids. Sent again when the connection breaks: what a lost
    * reply restored is there then, unless a consumer handled it in the meantime.
    */
-  restore(messages: readonly RestoredMessage[]): Promise<number[]> {
-    const args = { channel: this.keys.channel, client: this.#client, items: messages.flatMap(restoreArgs) }
+  restore(messages: readonly RestoredMessage[], known: boolean): Promise<number[]> {
+    const args = { channel: this.keys.channel, client: this.#client, known, items: messages.flatMap(restoreArgs) }
     return run(this.#sender, scripts.restore, this.#scriptKeys, args, { idempotent: true })
   }
 

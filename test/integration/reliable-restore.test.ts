@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { InvalidArgumentError, codecs, type RestoreItem } from '../../src/index.js'
+import { InvalidArgumentError, codecs, type RestoreItem, type RestoreOptions } from '../../src/index.js'
 import { rawClient, uniqueName } from '../support/redis.js'
 import { cleanUp, makeClient, onCleanup, numbers } from './fixtures.js'
 
@@ -127,6 +127,10 @@ describe('restoring messages of a reliable queue', () => {
         .restoreMany([good, { ...good, ...wrong } as RestoreItem])
         .catch((thrown: unknown) => thrown)
       expect(error, JSON.stringify(wrong)).to.be.instanceOf(InvalidArgumentError)
+    }
+    for (const options of [{ known: 1 }, { other: true }]) {
+      const error = await queue.restoreMany([good], options as RestoreOptions).catch((thrown: unknown) => thrown)
+      expect(error, JSON.stringify(options)).to.be.instanceOf(InvalidArgumentError)
     }
     expect(await queue.size()).to.equal(0)
   })

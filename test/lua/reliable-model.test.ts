@@ -800,7 +800,7 @@ const restore = fc
           raw([priority, at, attempts, expires ?? '', '', 0, 0, replaces ?? ''].join(',')),
           raw(payload),
         ])
-        return run(sender, scripts.restore, keys, { channel, client: CLIENT, items: flat })
+        return run(sender, scripts.restore, keys, { channel, client: CLIENT, known: false, items: flat })
       },
       apply: () => {
         if (messages.length > 0) announce(world, queue, Math.min(...messages.map(({ at }) => at)))

@@ -169,6 +169,7 @@ describe('reliable-restore.lua', () => {
       const done = await run(rig.sender, restore, queue.keys, {
         channel: queue.channel,
         client: 'me',
+        known: false,
         items: items.flatMap(item),
       })
       expect(done).to.deep.equal(reply)
@@ -185,14 +186,28 @@ describe('reliable-restore.lua', () => {
     ]
     const queue = await rig.queue(having([other], { config }))
     const long = { id: 'x', payload: 'long' }
-    const done = await run(rig.sender, restore, queue.keys, { channel: queue.channel, client: 'me', items: item(long) })
+    const done = await run(rig.sender, restore, queue.keys, {
+      channel: queue.channel,
+      client: 'me',
+      known: false,
+      items: item(long),
+    })
     expect(done).to.deep.equal([1])
     expect(await queue.read()).to.deep.equal(expected(having([other, long], { config })))
   })
 
+  it('says in the change stream all that a message has, or only its id where the readers know it', async () => {
+    const queue = await rig.queue(having([{ id: 'there' }], { config: [['changes', 'g,10,,1,e']] }))
+    const args = { channel: queue.channel, client: 'me' }
+    const two = [item({ id: 'a', payload: 'A' }), item({ id: 'there' }), item({ id: 'b' })].flat()
+    await run(rig.sender, restore, queue.keys, { ...args, known: true, items: two })
+    await run(rig.sender, restore, queue.keys, { ...args, known: false, items: item({ id: 'c', payload: 'C' }) })
+    expect(await queue.changes()).to.deep.equal(['e me\ns,,,,1,2,0\nab', `e me\na,0,${NOW},0,1,1,2\n\0Cc`])
+  })
+
   it('changes nothing when it may not publish', async () => {
     const queue = await rig.queue()
-    const args = { channel: queue.channel, client: 'me', items: item(x) }
+    const args = { channel: queue.channel, client: 'me', known: false, items: item(x) }
     const error = await rejection(rig.muted([], (sender) => run(sender, restore, queue.keys, args)))
     expect(error).to.be.an('error')
     expect(await queue.read()).to.deep.equal(expected({}))

@@ -23,7 +23,7 @@ describe('an entry of the change stream', () => {
     const { changes } = readEntry(
       entry(
         'e me\nf,1,5,,1,1,5\n"why"ad,2,,,1,1,2\n""bm,,,,1,1,3\n"q"cr,,7,1,1,1,2\n99du,,,,1,1,12\n\x056,3,2{}datae' +
-          'c,,,,0,1,0\n',
+          'c,,,,0,1,0\ns,,,,1,1,0\nf',
       ),
     )
     expect(
@@ -35,6 +35,7 @@ describe('an entry of the change stream', () => {
       { change: 'rescheduled', id: 'd', dueAt: 7, priority: 1, expiresAt: 99, payload: undefined },
       { change: 'updated', id: 'e', expiresAt: 6, deliveryLimit: 3, payload: 'data' },
       { change: 'cleared', id: '', payload: undefined },
+      { change: 'restored', id: 'f', payload: undefined },
     ])
   })
 

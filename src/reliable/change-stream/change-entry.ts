@@ -24,6 +24,7 @@ const KINDS = new Map<string, ChangeKind>([
   ['u', 'updated'],
   ['m', 'moved'],
   ['b', 'redriven'],
+  ['s', 'restored'],
   ['c', 'cleared'],
 ])
 

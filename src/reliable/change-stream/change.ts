@@ -3,7 +3,8 @@ import type { Headers } from '../record.js'
 /**
  * What happened to a message. `failed`: it was given back, or its visibility ended, and it will be delivered again; `released`: the same
  * without counting as an attempt; `dead`: it left the queue without being handled, for the dead letters where the queue keeps them;
- * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `cleared`: all messages went.
+ * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `restored`: it was put back by a caller whose readers
+ * know it; `cleared`: all messages went.
  */
 export type ChangeKind =
   | 'added'
@@ -18,6 +19,7 @@ export type ChangeKind =
   | 'updated'
   | 'moved'
   | 'redriven'
+  | 'restored'
   | 'cleared'
 
 /**

@@ -9,9 +9,6 @@ export interface Draft {
   readonly content: 'own' | 'kept' | 'missing'
 }
 
-/** What says whether a message is as it was. */
-export type RowStatus = Pick<Row, 'state' | 'due_at' | 'priority' | 'attempts' | 'generation'>
-
 /** When a change was made, and its place in the order of all changes. */
 export interface ChangeTime extends Stamp {
   readonly at: number
@@ -99,11 +96,7 @@ function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, ti
 }
 
 /** Since Redis has forgotten it, what SQL has as open was put back as it was: its row stays, which saves a restore the writing of all rows. */
-export function isPutBack(
-  row: RowStatus,
-  { dueAt, priority, attempt = 0 }: JournalChange,
-  generation: number,
-): boolean {
+function isPutBack(row: Row, { dueAt, priority, attempt = 0 }: JournalChange, generation: number): boolean {
   const isSame = row.due_at === dueAt && row.priority === priority && row.attempts === attempt
   return row.state === 'open' && row.generation < generation && isSame
 }

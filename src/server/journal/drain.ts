@@ -1,6 +1,6 @@
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { toBytes, toText, EMPTY, type Bytes } from '../database/tables.js'
-import { applyChange, isNewer, isPutBack, type ChangeTime, type Draft, type RowStatus } from './apply-change.js'
+import { applyChange, isNewer, type ChangeTime, type Draft } from './apply-change.js'
 import { JOURNAL_GROUP, type AttachedQueue } from './attached-queue.js'
 import type { ChangeReading, JournalBatch, JournalChange } from './journalled-queue.js'
 import { idParts, type Position, type Positions } from './positions.js'
@@ -21,15 +21,6 @@ const CLEARED = 1_000
 /** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
 
-/** So many pages of a restore can be on their way between SQL, Redis and the change stream. */
-const PUT_BACK_PAGES = 5
-
-/** What the last pages of a restore put back. */
-interface PutBack {
-  readonly generation: number
-  readonly pages: readonly ReadonlyMap<string, RowStatus>[]
-}
-
 /** `until`: the time of the first entry that waits for another queue; what is older is written. */
 type RunResult = Drained & { readonly until: number }
 
@@ -46,8 +37,6 @@ export class Drain {
   readonly #configs: QueueConfigs
   /** Whoever drains can be the first to see it: a watch, an addition, a cancel. */
   readonly #onForgotten: (queue: string) => void
-  /** What restores put back last. */
-  readonly #putBack = new Map<string, PutBack>()
   /** Where each stream was last read to its end. */
   readonly #ends = new Map<string, Position>()
 
@@ -66,17 +55,6 @@ export class Drain {
     this.#writers = writers
   }
 
-  /**
-   * A restore puts back these rows, as they are: where the stream says only that, nothing of them is read again. A hint: without it, or where a
-   * row has changed meanwhile, the result is the same, as what SQL knows as final a restore removes later.
-   */
-  putBack({ queue }: AttachedQueue, generation: number, rows: readonly Row[]): void {
-    const known = this.#putBack.get(queue.name)
-    const pages = known?.generation === generation ? known.pages.slice(1 - PUT_BACK_PAGES) : []
-    pages.push(new Map(rows.map((row) => [toText(row.id), statusOf(row)])))
-    this.#putBack.set(queue.name, { generation, pages })
-  }
-
   /** From now on, what leaves another queue for this one is written after it. */
   add(attached: AttachedQueue): void {
     this.#queues.set(attached.queue.name, attached)
@@ -85,7 +63,6 @@ export class Drain {
   remove({ queue }: AttachedQueue): void {
     this.#queues.delete(queue.name)
     this.#ends.delete(queue.name)
-    this.#putBack.delete(queue.name)
   }
 
   /** Whether there is anything behind the end that this process knows, or something has happened to the stream; by Redis alone. */
@@ -219,12 +196,11 @@ export class Drain {
     return this.#database.transaction(async (sql) => {
       // first, so that another instance waits here and then finds the position moved
       if (!(await this.#positions.advance(sql, attached.key, position, end))) return false
-      const batches = await this.#reread.news(sql, attached.key, position.rereadUntil, page)
-      const ids = idsToRead(batches, this.#putBack.get(attached.queue.name), position.generation)
-      const known = await this.#rowsOf(sql, attached, [...ids])
+      const batches = await this.#reread.news(sql, attached.key, position.rereadUntil, page.flatMap(withoutRestored))
+      const known = await this.#rowsOf(sql, attached, [...idsOf(batches)])
       const drafts = new Map<string, Draft>()
       for (const [id, row] of known) drafts.set(id, { row, content: 'kept' })
-      for (const batch of batches) this.#apply(attached, position.generation, ids, batch, drafts)
+      for (const batch of batches) this.#apply(attached, position.generation, batch, drafts)
       const touched = [...drafts].filter(([id, { row }]) => row !== known.get(id))
       await this.#writeDrafts(sql, attached, known, touched)
       await this.#writers.flow.write(sql, flowOf(attached, batches))
@@ -235,7 +211,6 @@ export class Drain {
   #apply(
     attached: AttachedQueue,
     generation: number,
-    read: ReadonlySet<string>,
     { position, at, changes }: JournalBatch,
     drafts: Map<string, Draft>,
   ): void {
@@ -245,7 +220,6 @@ export class Drain {
         clearDrafts(drafts, time)
         continue
       }
-      if (!read.has(change.id)) continue
       const draft = applyChange(attached.key, drafts.get(change.id), change, time)
       if (draft !== undefined) drafts.set(change.id, draft)
     }
@@ -345,21 +319,19 @@ export class Drain {
   }
 }
 
-/** The ids of all changes, but those that say only that a row was put back as it is. */
-function idsToRead(
-  batches: readonly JournalBatch[],
-  putBack: PutBack | undefined,
-  generation: number,
-): ReadonlySet<string> {
-  const pages = putBack?.generation === generation ? putBack.pages : []
-  const ids = new Set<string>()
-  for (const { changes } of batches) {
-    for (const change of changes) {
-      const row = pages.find((page) => page.has(change.id))?.get(change.id)
-      if (row === undefined || change.change !== 'added' || !isPutBack(row, change, generation)) ids.add(change.id)
-    }
-  }
-  return ids
+/**
+ * A restore put back what SQL has, as SQL has it: nothing of it is written. Where the row has changed meanwhile, that is newer, and what is final a
+ * restore removes later.
+ */
+function withoutRestored(batch: JournalBatch): JournalBatch[] {
+  const isOther = ({ change }: JournalChange): boolean => change !== 'restored'
+  if (batch.changes.every(isOther)) return [batch]
+  const changes = batch.changes.filter(isOther)
+  return changes.length === 0 ? [] : [{ ...batch, changes }]
+}
+
+function idsOf(batches: readonly JournalBatch[]): ReadonlySet<string> {
+  return new Set(batches.flatMap(({ changes }) => changes.map(({ id }) => id)))
 }
 
 function hasClear({ changes }: JournalBatch): boolean {
@@ -393,11 +365,6 @@ async function addFailures({ queue }: AttachedQueue, known: ReadonlyMap<string, 
     const row = rows[at]
     if (row && message) rows[at] = { ...row, failures: contentOf(message).failures }
   })
-}
-
-/** Without the payload, which would be held for nothing. */
-function statusOf({ state, due_at, priority, attempts, generation }: Row): RowStatus {
-  return { state, due_at, priority, attempts, generation }
 }
 
 /** When an entry was written, by its place in the stream. */

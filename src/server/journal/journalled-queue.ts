@@ -56,7 +56,8 @@ export interface JournalledQueue<T = unknown> {
   remove(...ids: readonly string[]): Promise<number>
   cancel(id: string): Promise<boolean>
   contains(id: string): Promise<boolean>
-  restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]>
+  /** `known`: SQL has the messages as they are put back, and the change stream says only `restored`. */
+  restoreMany(messages: Iterable<RestoreItem>, options?: { readonly known?: boolean }): Promise<RestoreOutcome[]>
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]>
   listAllRaw(options?: { pageSize?: number }): AsyncIterable<StoredRawMessage[]>
   now(): Promise<number>

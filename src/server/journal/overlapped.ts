@@ -1,21 +1,36 @@
+/** How many pages may be under way at the same time: so many, and so many bytes of them together, or one page that is larger. */
+export interface Overlap<P> {
+  readonly most: number
+  readonly mostBytes: number
+  readonly bytesOf: (page: P) => number
+}
+
 /**
  * Does something with each of many pages, so that some are under way at the same time; yields the results in the order of the pages. Nothing is
  * under way any more when it has ended.
  */
 export async function* overlapped<P, R>(
   pages: AsyncIterable<P>,
-  atOnce: number,
+  { most, mostBytes, bytesOf }: Overlap<P>,
   action: (page: P) => Promise<R>,
 ): AsyncGenerator<R, void> {
-  const underWay: Promise<R>[] = []
+  const underWay: { readonly result: Promise<R>; readonly bytes: number }[] = []
+  let bytes = 0
+  const first = (): Promise<R> => {
+    const page = underWay.shift() as (typeof underWay)[number]
+    bytes -= page.bytes
+    return page.result
+  }
   try {
     for await (const page of pages) {
-      underWay.push(handled(action(page)))
-      if (underWay.length >= atOnce) yield await (underWay.shift() as Promise<R>)
+      const size = bytesOf(page)
+      while (underWay.length > 0 && (underWay.length >= most || bytes + size > mostBytes)) yield await first()
+      underWay.push({ result: handled(action(page)), bytes: size })
+      bytes += size
     }
-    while (underWay.length > 0) yield await (underWay.shift() as Promise<R>)
+    while (underWay.length > 0) yield await first()
   } finally {
-    await Promise.allSettled(underWay)
+    await Promise.allSettled(underWay.map(({ result }) => result))
   }
 }
 

@@ -44,8 +44,8 @@ class Journalled<T> implements JournalledQueue<T> {
     return this.#queue.contains(id)
   }
 
-  restoreMany(messages: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
-    return this.#queue.restoreMany(messages)
+  restoreMany(messages: Iterable<RestoreItem>, options?: { readonly known?: boolean }): Promise<RestoreOutcome[]> {
+    return this.#queue.restoreMany(messages, options)
   }
 
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {

@@ -10,7 +10,7 @@ import { pause } from '../pause.js'
 import { overlapped } from './overlapped.js'
 import { LEASE_MS, type Positions } from './positions.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
-import { readIds, readRows } from './row-pages.js'
+import { PAGE_BYTES, readIds, readWhole, type SizedRow } from './row-pages.js'
 import { messageOf, type Row } from './rows.js'
 import { SharedRun } from './shared-run.js'
 
@@ -40,13 +40,26 @@ export interface RepairPoints {
 const PAGE = 1_000
 /** So many ids stand in one condition. */
 const IDS = 500
-/** So many pages are under way at the same time: while Redis takes one, SQL reads the changes for another. */
-const PAGES_AT_ONCE = 2
+/** So many pages are under way at the same time, unless they are large: while Redis takes one, SQL reads another. */
+const PAGES_AT_ONCE = 4
+const MOST_BYTES_AT_ONCE = 2 * PAGE_BYTES
 
-/** What is put back, or what is final; `after` is where the next page begins, `null` at the end of the stage. */
-type Page =
-  | { readonly stage: 'open'; readonly rows: readonly Row[]; readonly after: Bytes | null }
-  | { readonly stage: 'final'; readonly ids: readonly Bytes[]; readonly after: Bytes | null }
+/** Rows of what is to be put back, or of what is final. */
+interface Page {
+  readonly stage: RestoreProgress['stage']
+  readonly rows: readonly SizedRow[]
+  /** The row before it; `null` at the beginning. */
+  readonly from: Bytes | null
+  /** Where the next page begins; `null` at the end of the stage. */
+  readonly after: Bytes | null
+}
+
+const STATES: Readonly<Record<Page['stage'], readonly RowState[]>> = { open: OPEN_STATES, final: FINAL_STATES }
+
+/** Of what is final, only the ids are read. */
+function bytesOf({ stage, rows }: Page): number {
+  return stage === 'final' ? 0 : rows.reduce((sum, { bytes }) => sum + bytes, 0)
+}
 
 /** One restore. */
 interface Job {
@@ -137,8 +150,8 @@ export class Repair {
     for (;;) {
       const pages = this.#pages(job, stage, after)
       // where it may not go as fast as it can, a page would become old meanwhile
-      const atOnce = this.#rate === Infinity ? PAGES_AT_ONCE : 1
-      for await (const page of overlapped(pages, atOnce, (one) => this.#take(job, one))) {
+      const overlap = { most: this.#rate === Infinity ? PAGES_AT_ONCE : 1, mostBytes: MOST_BYTES_AT_ONCE, bytesOf }
+      for await (const page of overlapped(pages, overlap, (one) => this.#take(job, one))) {
         signal?.throwIfAborted()
         if (page === undefined) return false
         onProgress?.(tally.progress(stage))
@@ -157,7 +170,8 @@ export class Repair {
 
   async *#pages({ attached, generation }: Job, stage: Page['stage'], from: Bytes | null): AsyncGenerator<Page, void> {
     for (let after = from; ;) {
-      const page = await this.#next(attached, stage, after, generation)
+      const filter = { queue: attached.key, states: STATES[stage], before: generation }
+      const page = { stage, from: after, ...(await readIds(this.#database, filter, after, PAGE)) }
       yield page
       if (page.after === null) return
       after = page.after
@@ -166,45 +180,38 @@ export class Repair {
 
   /** Resolves with `undefined` when Redis has forgotten something once more. */
   async #take(job: Job, page: Page): Promise<Page | undefined> {
-    const isTaken = page.stage === 'open' ? await this.#restore(job, page.rows) : await this.#remove(job, page.ids)
+    const isTaken = page.stage === 'open' ? await this.#restore(job, page) : await this.#remove(job, page)
     return isTaken ? page : undefined
   }
 
-  /** The next page of rows that Redis may lack, or have too many; the changes of this generation are of messages that Redis has. */
-  async #next(
-    { key }: AttachedQueue,
-    stage: RestoreProgress['stage'],
-    after: Bytes | null,
-    generation: number,
-  ): Promise<Page> {
-    const rows = { queue: key, before: generation }
-    if (stage === 'open')
-      return { stage, ...(await readRows(this.#database, { ...rows, states: OPEN_STATES }, after, PAGE)) }
-    const page = await readIds(this.#database, { ...rows, states: FINAL_STATES }, after, PAGE)
-    return { stage, ids: page.rows.map(({ id }) => id), after: page.after }
-  }
-
   /** Resolves with false when Redis has forgotten something once more. */
-  async #restore(job: Job, rows: readonly Row[]): Promise<boolean> {
+  async #restore(job: Job, { rows, from }: Page): Promise<boolean> {
     const { attached, generation, tally } = job
-    const all = rows.map(({ id }) => id)
-    const found = await this.#look(job, all)
+    const until = rows.at(-1)?.id
+    if (until === undefined) return true
+    const ids = rows.map(({ id }) => toText(id))
+    const found = await this.#look(job, ids)
     if (found === undefined) return false
-    const still = await this.#database.run((sql) => unchanged(sql, attached.key, OPEN_STATES, generation, all))
-    // not where another message has the id by now
-    const open = rows.filter(({ id, accepted_at }) => still.get(toText(id)) === accepted_at)
+    // only now, as they are after the changes; what Redis was not asked for, or is another message by now, has come since
+    const asked = new Map(ids.map((id, at) => [id, rows[at]?.accepted_at]))
+    const filter = { queue: attached.key, states: OPEN_STATES, before: generation }
+    const open = (await readWhole(this.#database, filter, { after: from, until })).filter(
+      ({ id, accepted_at }) => asked.get(toText(id)) === accepted_at,
+    )
     const mine = await claimed(this.#database, attached, open, this.#adoptAfterMs)
-    const missing = mine.filter(({ id }) => !found.has(toText(id)))
-    // where it has another due time by the time of the script, it has changed since, and stays as it is
-    const older = mine.filter((row) => {
+    const [known, others, older]: [Row[], Row[], Row[]] = [[], [], []]
+    for (const row of mine) {
       const message = found.get(toText(row.id))
-      return message !== undefined && !isSame(message, row)
-    })
-    this.#drain.putBack(attached, generation, missing)
+      if (message === undefined) (row.state === 'open' ? known : others).push(row)
+      // where it has another due time by the time of the script, it has changed since, and stays as it is
+      else if (!isSame(message, row)) older.push(row)
+    }
+    const { queue } = attached
     // these first: what is handled before the script comes would be put back
     const outcomes = [
-      ...(await restoreRows(attached.queue, older, this.#onBadRow, (id) => found.get(id)?.dueAt)),
-      ...(await restoreRows(attached.queue, missing, this.#onBadRow)),
+      ...(await restoreRows(queue, older, this.#onBadRow, { replaces: (id) => found.get(id)?.dueAt })),
+      ...(await restoreRows(queue, others, this.#onBadRow)),
+      ...(await restoreRows(queue, known, this.#onBadRow, { known: true })),
     ]
     const restored = outcomes.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
     tally.add(rows.length, { restored, present: mine.length - restored })
@@ -215,20 +222,23 @@ export class Repair {
    * What SQL knows as final goes. The rows are locked meanwhile: whoever adds a message under such an id writes its row first, and so waits
    * until the old message has gone. Resolves with false when Redis has forgotten something once more.
    */
-  async #remove(job: Job, all: readonly Bytes[]): Promise<boolean> {
+  async #remove(job: Job, { rows }: Page): Promise<boolean> {
     const { attached, generation, tally } = job
-    const found = await this.#look(job, all)
+    const found = await this.#look(
+      job,
+      rows.map(({ id }) => toText(id)),
+    )
     if (found === undefined) return false
-    const ids = all.filter((id) => found.has(toText(id)))
+    const ids = rows.map(({ id }) => id).filter((id) => found.has(toText(id)))
     let removed = 0
     if (ids.length > 0) {
       removed = await this.#database.transaction(async (sql) => {
         const locks = this.#database.kind !== 'sqlite' // which has one transaction at a time
-        const still = await unchanged(sql, attached.key, FINAL_STATES, generation, ids, locks)
-        return still.size === 0 ? 0 : attached.queue.remove(...still.keys())
+        const still = await stillFinal(sql, attached.key, generation, ids, locks)
+        return still.length === 0 ? 0 : attached.queue.remove(...still)
       })
     }
-    tally.add(all.length, { removed })
+    tally.add(rows.length, { removed })
     return true
   }
 
@@ -238,9 +248,9 @@ export class Repair {
    */
   async #look(
     { attached: { queue }, drained }: Job,
-    ids: readonly Bytes[],
+    ids: readonly string[],
   ): Promise<Map<string, StoredRawMessage> | undefined> {
-    const messages = ids.length === 0 ? [] : await queue.getAllRaw(ids.map(toText))
+    const messages = ids.length === 0 ? [] : await queue.getAllRaw(ids)
     if ((await drained.run()).hasForgotten) return undefined
     return new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
   }
@@ -260,26 +270,25 @@ export class Repair {
   }
 }
 
-/** Which rows of a page are still in these states, without a change of this generation, and when their messages were accepted. */
-async function unchanged(
+/** Which rows of a page are still final, without a change of this generation. */
+async function stillFinal(
   sql: Sql,
   queue: Bytes,
-  states: readonly RowState[],
   generation: number,
   ids: readonly Bytes[],
-  locks = false,
-): Promise<Map<string, number>> {
-  const still = new Map<string, number>()
+  locks: boolean,
+): Promise<string[]> {
+  const still: string[] = []
   for (let from = 0; from < ids.length; from += IDS) {
     const query = sql
       .selectFrom('redelayed_messages')
-      .select(['id', 'accepted_at'])
+      .select('id')
       .where('queue', '=', queue)
       .where('id', 'in', ids.slice(from, from + IDS))
-      .where('state', 'in', states)
+      .where('state', 'in', FINAL_STATES)
       .where('generation', '<', generation)
     const rows = await (locks ? query.forUpdate() : query).execute()
-    for (const { id, accepted_at } of rows) still.set(toText(id), accepted_at)
+    still.push(...rows.map(({ id }) => toText(id)))
   }
   return still
 }

@@ -9,13 +9,16 @@ export type OnBadRow = (error: JournalError, queue: string, id: string) => void
 
 /**
  * As the queue's `restoreMany`, where a row that makes no message is passed over and keeps none of the others from their queue. `replaces`: the
- * due time of the message that a row's may replace.
+ * due time of the message that a row's may replace; `known`: see `restoreMany`.
  */
 export async function restoreRows(
   queue: JournalledQueue,
   rows: readonly Row[],
   onBadRow: OnBadRow,
-  replaces: (id: string) => number | undefined = () => undefined,
+  {
+    replaces = () => undefined,
+    known = false,
+  }: { readonly replaces?: (id: string) => number | undefined; readonly known?: boolean } = {},
 ): Promise<(RestoreOutcome | 'bad')[]> {
   const bad = (row: Row, error: Error): 'bad' => {
     const id = toText(row.id)
@@ -37,7 +40,7 @@ export async function restoreRows(
   }
   if (items.length === 0) return outcomes
   try {
-    const restored = await queue.restoreMany(items)
+    const restored = await queue.restoreMany(items, { known })
     places.forEach((place, at) => (outcomes[place] = restored[at] ?? 'present'))
     return outcomes
   } catch (error) {
@@ -46,7 +49,7 @@ export async function restoreRows(
   for (const [at, item] of items.entries()) {
     const place = places[at] ?? 0
     try {
-      outcomes[place] = (await queue.restoreMany([item]))[0] ?? 'present'
+      outcomes[place] = (await queue.restoreMany([item], { known }))[0] ?? 'present'
     } catch (error) {
       if (!(error instanceof InvalidArgumentError)) throw error
       outcomes[place] = bad(rows[place] as Row, error)

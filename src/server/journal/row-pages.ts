@@ -16,10 +16,15 @@ export interface RowFilter {
   readonly before?: number | undefined
 }
 
-/** The size of a row's payload. */
+/** A row without what it has, but for the size of its payload. */
 export interface SizedId {
   readonly id: Bytes
   readonly bytes: number
+}
+
+/** With when its message was accepted: another one of the same id has another time. */
+export interface SizedRow extends SizedId {
+  readonly accepted_at: number
 }
 
 /** `after`: where the next page begins; `null` at the end. */
@@ -41,10 +46,10 @@ export async function readIds(
   filter: RowFilter,
   after: Bytes | null,
   most: number,
-): Promise<Page<SizedId>> {
+): Promise<Page<SizedRow>> {
   const found = await database.run((db) =>
     matching(db, filter, after)
-      .select(['id', raw<number>`length(payload)`.as('bytes')])
+      .select(['id', 'accepted_at', raw<number>`length(payload)`.as('bytes')])
       .orderBy('id')
       .limit(most)
       .execute(),
@@ -61,20 +66,28 @@ export async function readRows(
   after: Bytes | null,
   most: number,
 ): Promise<Page<Row>> {
-  const read = async (until: Bytes | null): Promise<Row[]> => {
-    const found = await database.run((db) => {
-      const query = matching(db, filter, after).select(ROW_COLUMNS).orderBy('id').limit(most)
-      return (until === null ? query : query.where('id', '<=', until)).execute()
-    })
-    return found.map((row) => Object.assign(row, { queue: filter.queue }))
-  }
   if ((await weigh(database, filter, after, most)) <= PAGE_BYTES) {
-    const rows = await read(null)
+    const rows = await readWhole(database, filter, { after, most })
     return { rows, after: rows.length < most ? null : (rows.at(-1)?.id ?? null) }
   }
   const ids = await readIds(database, filter, after, most)
   const last = ids.rows.at(-1)?.id
-  return last === undefined ? { rows: [], after: null } : { rows: await read(last), after: ids.after }
+  return last === undefined
+    ? { rows: [], after: null }
+    : { rows: await readWhole(database, filter, { after, until: last }), after: ids.after }
+}
+
+/** The rows after one in the order of their ids: at most so many, or all until another one, as more can have come in between. */
+export async function readWhole(
+  database: JournalDatabase,
+  filter: RowFilter,
+  { after, ...end }: { readonly after: Bytes | null } & ({ readonly until: Bytes } | { readonly most: number }),
+): Promise<Row[]> {
+  const found = await database.run((db) => {
+    const query = matching(db, filter, after).select(ROW_COLUMNS).orderBy('id')
+    return ('until' in end ? query.where('id', '<=', end.until) : query.limit(end.most)).execute()
+  })
+  return found.map((row) => Object.assign(row, { queue: filter.queue }))
 }
 
 /** The rows with these ids in pages that fit. */

@@ -61,7 +61,7 @@ async function takeOverSome(
     await claim(sql, attached, ours)
     return ours
   })
-  const restored = await restoreRows(queue, mine, onBadRow, (id) => found.get(id)?.dueAt)
+  const restored = await restoreRows(queue, mine, onBadRow, { replaces: (id) => found.get(id)?.dueAt })
   for (const [at, { id }] of mine.entries())
     if (restored[at] === 'restored' || restored[at] === 'replaced') outcomes.set(toText(id), 'added')
   // another instance has changed the row meanwhile, and its message is not this one

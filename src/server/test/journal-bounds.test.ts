@@ -39,10 +39,13 @@ class CountingQueue extends FakeQueue {
     return super.addMany(items)
   }
 
-  override async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+  override async restoreMany(
+    items: Iterable<RestoreItem>,
+    options?: { readonly known?: boolean },
+  ): Promise<RestoreOutcome[]> {
     const list = [...items]
     this.restoredBytes.push(list.reduce((sum, { payload }) => sum + payload.length, 0))
-    return super.restoreMany(list)
+    return super.restoreMany(list, options)
   }
 
   override async getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {

@@ -60,13 +60,16 @@ class HookedQueue extends FakeQueue {
   mostAtOnce = 0
   #atOnce = 0
 
-  override async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+  override async restoreMany(
+    items: Iterable<RestoreItem>,
+    options?: { readonly known?: boolean },
+  ): Promise<RestoreOutcome[]> {
     const hook = this.beforeRestore
     this.beforeRestore = undefined
     hook?.()
     this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#atOnce)
     await new Promise((resolve) => setImmediate(resolve))
-    const outcomes = await super.restoreMany(items)
+    const outcomes = await super.restoreMany(items, options)
     this.#atOnce--
     return outcomes
   }
@@ -179,6 +182,26 @@ describe('the journal, when others act between its steps', function () {
       await restored(journal)
       expect(queue.beforeRestore, 'something was put back').to.equal(undefined)
       expect([...queue.messages.keys()]).to.deep.equal(['b'])
+    })
+
+    it('writes nothing of what it puts back as it was, and what was handled after it stays so', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      queue.wipe()
+      await restored(journal)
+      await mails.drain()
+      expect(queue.stream.at(-1)?.changes).to.deep.equal([{ change: 'restored', id: 'a' }])
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      queue.end('a')
+      await mails.drain()
+      goBack()
+      await restored(journal)
+      await mails.drain()
+      expect([...queue.messages.keys()]).to.deep.equal([])
+      expect(await mails.get('a')).to.include({ state: 'handled' })
+      expect((await mails.flow('a')).map(({ change }) => change)).to.deep.equal(['added', 'acknowledged', 'removed'])
     })
 
     it('replaces an older message that has the same id and due time', async () => {

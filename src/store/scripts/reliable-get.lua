@@ -18,7 +18,7 @@
 -- ARGV[1] nowMs   integer  the caller's clock, or -1 for the server's
 -- ARGV[2..] ids   bytes*
 --
--- returns {now as text, then for each id six: priority or -1 when there is no such message, when it is or was visible again, 1 in flight,
+-- returns {now as text, then for each id -1 when there is no such message, or six: priority, when it is or was visible again, 1 in flight,
 --   attempts, failures, record}; for at least one id
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
@@ -48,7 +48,7 @@ for at = 2, #ARGV do
     reply[last + 3], reply[last + 4] = isTaken and 1 or 0, attempts
     reply[last + 5], reply[last + 6] = historyOf(failures, id) or '', record
   else
-    reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4], reply[last + 5], reply[last + 6] = -1, '', 0, 0, '', ''
+    reply[last + 1] = -1
   end
 end
 return reply

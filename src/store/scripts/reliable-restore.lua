@@ -23,14 +23,15 @@
 --
 -- ARGV[1] channel  text    announces when something becomes visible
 -- ARGV[2] client   text    the caller
--- ARGV[3..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
+-- ARGV[3] known    flag    1 when the readers of the change stream know the messages: it has their ids then and nothing else
+-- ARGV[4..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
 --   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, headers and payload
 --
 -- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there, 3 the message that it may
 --   replace was not there
 local messages, deliveries, failures, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
-local channel = ARGV[1]
+local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/schedules.lua
 
@@ -51,7 +52,7 @@ end
 
 -- Before anything is changed: the earliest of them is published.
 local details, first = {}, nil
-for at = 3, #ARGV, 3 do
+for at = 4, #ARGV, 3 do
   local detail = readDetails(ARGV[at + 1])
   details[#details + 1] = detail
   if not first or tonumber(detail.at) < first then first = tonumber(detail.at) end
@@ -71,7 +72,9 @@ local function put(id, detail, body)
   redis.call('ZADD', due[detail.priority + 1], detail.at, id)
   local record = detail.meta .. rest
   redis.call('HSET', messages, id, record)
-  if log then noteChange(log, changeHead('a', detail.attempts, detail.at, detail.priority), id, log.records and record) end
+  if not log then return end
+  if isKnown then noteChange(log, 's,,,', id)
+  else noteChange(log, changeHead('a', detail.attempts, detail.at, detail.priority), id, log.records and record) end
 end
 
 local function restore(id, detail, body)
@@ -92,6 +95,6 @@ local function restore(id, detail, body)
 end
 
 local reply = {}
-for n, detail in ipairs(details) do reply[n] = restore(ARGV[3 * n], detail, ARGV[3 * n + 2]) end
+for n, detail in ipairs(details) do reply[n] = restore(ARGV[3 * n + 1], detail, ARGV[3 * n + 3]) end
 writeChanges(log, KEYS[17], KEYS[16], ARGV[2])
 return reply

@@ -156,7 +156,10 @@ export class FakeQueue implements JournalledQueue<string> {
     return this.messages.has(id)
   }
 
-  async restoreMany(items: Iterable<RestoreItem>): Promise<RestoreOutcome[]> {
+  async restoreMany(
+    items: Iterable<RestoreItem>,
+    { known = false }: { readonly known?: boolean } = {},
+  ): Promise<RestoreOutcome[]> {
     this.#assertUp()
     const changes: JournalChange[] = []
     const outcomes = [...items].map(({ replaces, ...item }): RestoreOutcome => {
@@ -165,7 +168,7 @@ export class FakeQueue implements JournalledQueue<string> {
       if (there !== undefined && there.dueAt !== replaces) return 'present'
       const message = { ...item, inFlight: false }
       this.#state.messages.set(item.id, message)
-      changes.push({ ...this.#added(message), attempt: item.attempts })
+      changes.push(known ? { change: 'restored', id: item.id } : { ...this.#added(message), attempt: item.attempts })
       return there === undefined ? 'restored' : 'replaced'
     })
     this.#write(changes)
