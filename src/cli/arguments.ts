@@ -5,15 +5,29 @@
  */
 const MARK = '\0'
 
-const FLAGS = new Set(['--json', '--cluster', '--fix', '--help', '-h', '--version', '-v'])
+const FLAGS = new Set(['--json', '--cluster', '--fix', '--yes', '--help', '-h', '--version', '-v'])
 const NEGATIVE_NUMBER = /^-[\d.]/
+/** Options whose values are text that can have any form. */
+const TEXTS = /^(--id)(?:=(.*))?$/s
 /** Longer than any option. */
 const TICKET = /^-[\w-]{17,}$/
 
 export function protect(argv: readonly string[]): string[] {
   const end = argv.indexOf('--')
   const [before, after] = end === -1 ? [argv, []] : [argv.slice(0, end), argv.slice(end + 1)]
-  return [...before.map(protectWord), ...after.map((word) => MARK + word)]
+  return [...protectWords(before), ...after.map((word) => MARK + word)]
+}
+
+function protectWords(words: readonly string[]): string[] {
+  const left = [...words]
+  const safe: string[] = []
+  for (let word = left.shift(); word !== undefined; word = left.shift()) {
+    const [, option, joined] = TEXTS.exec(word) ?? []
+    const value = option === undefined ? undefined : (joined ?? left.shift())
+    if (option === undefined) safe.push(protectWord(word))
+    else safe.push(option, ...(value === undefined ? [] : [MARK + value]))
+  }
+  return safe
 }
 
 function protectWord(word: string): string {

@@ -38,10 +38,26 @@ export function parseDelay(text: string): number {
 }
 
 export function parseLimit(text: string | undefined, otherwise: number, max: number): number {
-  if (text === undefined) return otherwise
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : NaN
-  if (limit >= 1 && limit <= max) return limit
-  throw new UsageError(`--limit: expected a whole number from 1 to ${max}, got ${quoted(text)}`)
+  return text === undefined ? otherwise : parseWhole('--limit', text, max)
+}
+
+export function parseWhole(what: string, text: string, max: number): number {
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : NaN
+  if (number >= 1 && number <= max) return number
+  throw new UsageError(`${what}: expected a whole number from 1 to ${max}, got ${quoted(text)}`)
+}
+
+/** `--count` and `--id`, of which one can be given. */
+export function parseWhich(options: RawOptions): {
+  readonly count: number
+  readonly ids: readonly string[] | undefined
+} {
+  const given = options['id']
+  const ids = given === undefined ? undefined : [...new Set((Array.isArray(given) ? given : [given]).map(String))]
+  const count = textOption(options, 'count')
+  if (ids !== undefined && count !== undefined) throw new UsageError('--count: not together with --id')
+  if (ids?.includes('') === true) throw new UsageError('--id: expected a non-empty string')
+  return { ids, count: count === undefined ? Infinity : parseWhole('--count', count, 999_999_999) }
 }
 
 const OWN_CODECS = ['msgpack', 'json', 'string'] as const
@@ -93,7 +109,7 @@ export function parseValue(text: string, codec: CodecName): unknown {
   }
 }
 
-function oneOf<T extends string>(what: string, text: string, allowed: readonly T[]): T {
+export function oneOf<T extends string>(what: string, text: string, allowed: readonly T[]): T {
   const found = allowed.find((candidate) => candidate === text)
   if (found !== undefined) return found
   throw new UsageError(`${what}: expected ${allowed.join(', ')}, got ${quoted(text)}`)

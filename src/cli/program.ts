@@ -4,7 +4,10 @@ import { protect, unprotect } from './arguments.js'
 import { cancel } from './commands/cancel.js'
 import { offer } from './commands/offer.js'
 import { doctor } from './commands/doctor.js'
+import { move } from './commands/move.js'
+import { pause, resume } from './commands/pause.js'
 import { DEFAULT_LIMIT, MAX_LIMIT, peek } from './commands/peek.js'
+import { redrive } from './commands/redrive.js'
 import { stats } from './commands/stats.js'
 import { EXIT_OK, UsageError, exitCodeOf, failureDocument, failureLine } from './failure.js'
 import { CODEC_NAMES, DEFAULT_URL } from './input.js'
@@ -68,6 +71,35 @@ function define(cli: CAC): void {
     .action(cancel)
 
   cli
+    .command('redrive <queue>', 'Move dead letters of a reliable queue back, where they begin anew')
+    .option('--count <n>', 'Only the oldest so many')
+    .option('--id <id>', 'Only the one of this id; can be given more than once')
+    .option('--yes', 'Do not ask before')
+    .example('  $ redelayed redrive mails --count 100')
+    .example('  $ redelayed redrive mails --id welcome:ada --yes')
+    .action(redrive)
+
+  cli
+    .command('move <from> <to>', 'Move messages that no consumer has to another reliable queue, where they begin anew')
+    .option('--count <n>', 'Only the first so many')
+    .option('--id <id>', 'Only the one of this id; can be given more than once')
+    .option('--yes', 'Do not ask before')
+    .example('  $ redelayed move mails mails:later --count 100')
+    .action(move)
+
+  withOperation(
+    cli.command('pause <queue>', 'Let no consumer of a reliable queue get a message, in any process, until resume'),
+  )
+    .example('  $ redelayed pause mails')
+    .example('  $ redelayed pause mails --operation add')
+    .example('  $ redelayed pause sharded --shards 12')
+    .action(pause)
+
+  withOperation(cli.command('resume <queue>', 'End what pause began; waiting consumers go on at once'))
+    .example('  $ redelayed resume mails')
+    .action(resume)
+
+  cli
     .command('doctor [...queues]', 'Examine some or all delayed queues and their Redis; exit code 1 on findings')
     .option(
       '--fix',
@@ -90,6 +122,7 @@ async function run(cli: CAC, argv: readonly string[]): Promise<void> {
   cli.args = cli.args.map(unprotect)
   for (const [name, value] of Object.entries(cli.options)) {
     if (typeof value === 'string') cli.options[name] = unprotect(value)
+    else if (Array.isArray(value)) cli.options[name] = value.map(unprotect)
   }
   await cli.runMatchedCommand()
 }
@@ -102,6 +135,12 @@ function noSuchCommand(cli: CAC, name: string | undefined): UsageError {
 
 function withCodec(command: Command): Command {
   return command.option('--codec <codec>', `How values are stored: ${CODEC_NAMES.join(', ')}`, { default: 'msgpack' })
+}
+
+function withOperation(command: Command): Command {
+  return command
+    .option('--operation <operation>', 'poll: consumers get nothing; add: adding is refused', { default: 'poll' })
+    .option('--shards <n>', 'Of a sharded queue: how many shards its processes give, former ones too')
 }
 
 /** cac pads every line of its help. */

@@ -5,6 +5,7 @@ import {
   type RedelayedClient,
   type RedelayedError,
   type ReliableQueue,
+  type ShardedReliableQueue,
 } from '../index.js'
 import { openAccess, type Access } from '../doctor/access.js'
 import { failureLine } from './failure.js'
@@ -21,6 +22,7 @@ export interface Session {
   readonly json: boolean
   readonly delayed: (queue: string) => DelayedQueue
   readonly reliable: (queue: string) => ReliableQueue
+  readonly sharded: (queue: string, shards: number) => ShardedReliableQueue
   /** What looks below the queues, on a connection of its own. */
   readonly access: () => Promise<Access>
   /** Prints one JSON document with --json, and otherwise the lines. */
@@ -39,6 +41,7 @@ export async function withSession(options: RawOptions, action: (session: Session
       json: global.json,
       delayed: (queue) => client.getDelayedQueue(client.getQueue(queue, { codec }), { layout, deliver: false }),
       reliable: (queue) => client.getReliableQueue(queue, { codec }),
+      sharded: (queue, shards) => client.getShardedReliableQueue(queue, { codec, shards }),
       access: () => (access ??= openAccess(connectOptions(global))),
       print: (document, lines) => console.log(global.json ? jsonText(document) : lines().join('\n')),
     })
