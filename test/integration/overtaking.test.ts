@@ -5,6 +5,7 @@ import { Cluster, Redis } from 'ioredis'
 import {
   codecs,
   ConnectionError,
+  type BlockingDeque,
   type ClientOptions,
   type DelayedQueue,
   type RedelayedClient,
@@ -172,6 +173,33 @@ describe('a first attempt that arrives after its repetition', function () {
       }
       const lefts = await Promise.all(Array.from({ length: RUNS }, run))
       expect(lefts, `seed ${seed}`).to.deep.equal(lefts.map(() => 0))
+    })
+  }
+
+  const WAITS: Record<string, (queue: BlockingDeque<string>, target: string) => Promise<unknown>> = {
+    take: (queue) => queue.take(),
+    takeLast: (queue) => queue.takeLast(),
+    'pollLastAndOfferFirstTo with a timeout': (queue, target) => queue.pollLastAndOfferFirstTo(target, 20_000),
+  }
+  for (const [what, wait] of Object.entries(WAITS)) {
+    it(`takes nothing: ${what}, ${CLUSTER_RUNS} times`, async () => {
+      const raw = new Redis({ port: server.port })
+      onCleanup(() => raw.disconnect())
+      const run = async (): Promise<number> => {
+        const holder = await startHolder(server.port)
+        const client = makeClient({ host: '127.0.0.1', port: holder.port })
+        const name = uniqueName()
+        const held = holder.hold({ sha1: what.startsWith('poll') ? 'BLMOVE' : 'BLMPOP' })
+        const waiting = wait(client.getBlockingDeque(name, { codec: codecs.string() }), `${name}:target`)
+        const release = await held
+        await raw.rpush(name, 'for the next command')
+        expect(await waiting).to.equal('for the next command')
+        await raw.rpush(name, 'for a later take')
+        await release()
+        return raw.llen(name)
+      }
+      const lefts = await Promise.all(Array.from({ length: CLUSTER_RUNS }, run))
+      expect(lefts).to.deep.equal(lefts.map(() => 1))
     })
   }
 

@@ -11,6 +11,7 @@ import { nextTurn, pause } from '../../timing/pause.js'
 import type { BlockingCommand, Popped } from './blocking-commands.js'
 import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { dropWhenOverdue } from '../replies/reply-watchdog.js'
+import type { Identity } from '../connections/predecessors.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
 import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
@@ -362,16 +363,20 @@ const PANICKING = /^redis_version:(6\.2|7\.0)\./m
 /** An id that no connection has: with it the connection finds out, when it is opened, whether this user may unblock connections. */
 const NO_CONNECTION = Number.MAX_SAFE_INTEGER
 
-/** Learns the id by which a connection can be unblocked. At a server that refuses the id, or refuses to unblock, waits are made of short steps. */
-export async function learnClientId(redis: Redis): Promise<void> {
+/**
+ * Learns the id by which a connection can be unblocked, and resolves with it. At a server that refuses the id, or refuses to unblock, waits are made of
+ * short steps.
+ */
+export async function learnClientId(redis: Redis): Promise<Identity | undefined> {
   const [id, info, error] = await Promise.all([
     redis.call('CLIENT', 'ID').catch(orRefusal),
     redis.call('INFO', 'server').catch(orRefusal),
     redis.call('CLIENT', 'UNBLOCK', NO_CONNECTION).then(() => undefined, orRefusal),
   ])
   if (typeof info !== 'string' || PANICKING.test(info)) panicking.add(redis)
-  if (id instanceof Error || (error !== undefined && !isTransient(error))) return
-  clientIds.set(redis, asInteger(id))
+  if (id instanceof Error) return undefined
+  if (error === undefined || isTransient(error)) clientIds.set(redis, asInteger(id))
+  return typeof info === 'string' ? { id: asInteger(id), info } : undefined
 }
 
 function orRefusal(thrown: unknown): RedelayedError {

@@ -17,6 +17,7 @@ import {
   type ListMove,
 } from './blocking-commands.js'
 import { BlockingConnection, learnClientId } from './blocking-connection.js'
+import { Predecessors } from '../connections/predecessors.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
 import type { IsStale } from '../connections/remote-address.js'
@@ -56,6 +57,7 @@ export class BlockingPool {
   readonly #connectionOf = new WeakMap<Waiter, BlockingConnection>()
   readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
   readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
+  readonly #predecessors = new Predecessors()
   /** When the first wait began, while no wait has ever worked. */
   #triedSince: number | undefined
   #closed = false
@@ -250,7 +252,11 @@ export class BlockingPool {
       address: node === '' ? this.#topology.address : node,
       role: 'blocking',
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
-      prepare: learnClientId,
+      prepare: async (redis) => {
+        const identity = await learnClientId(redis)
+        // a command that is still on its way would pop elements that no consumer gets
+        if (identity !== undefined) await this.#predecessors.endAllowed(redis, identity)
+      },
       connectTimeout: this.#settings.connectTimeout,
       emit: this.#emit,
     })

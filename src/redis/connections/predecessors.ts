@@ -10,6 +10,12 @@ interface Known {
   readonly id: number
 }
 
+/** What a connection has learned of itself: its id, and the server's INFO. */
+export interface Identity {
+  readonly id: number
+  readonly info: string
+}
+
 /** An id that no connection has: with it a connection finds out, when it is opened, whether this user may end connections. */
 const NO_CONNECTION = Number.MAX_SAFE_INTEGER
 /** The most broken connections to remember: servers that never come back are forgotten. */
@@ -51,12 +57,11 @@ export class Predecessors {
    */
   async end(redis: Redis, info: string | undefined): Promise<boolean> {
     const runId = runIdIn(info)
-    const here = [...this.#broken].filter((known) => known.runId === runId)
-    const kill = (id: number): Promise<unknown> => redis.call('CLIENT', 'KILL', 'ID', id).catch(orRefusal)
+    const here = this.#brokenAt(runId)
     const [id, ...killed] = await Promise.all([
       redis.call('CLIENT', 'ID').catch(orRefusal),
-      kill(NO_CONNECTION),
-      ...here.map((each) => kill(each.id)),
+      kill(redis, NO_CONNECTION),
+      ...here.map((each) => kill(redis, each.id)),
     ])
     // the next connection may have the right to what is refused here
     const isRefused = runId === undefined || [id, ...killed].some((reply) => reply instanceof Error)
@@ -65,6 +70,16 @@ export class Predecessors {
     if (runId !== undefined && !(id instanceof Error)) this.#watch(redis, { runId, id: asInteger(id) })
     else this.note(redis)
     return !isRefused
+  }
+
+  /** The same for connections that repeat nothing: a connection that the server refuses to end is forgotten. */
+  async endAllowed(redis: Redis, { id, info }: Identity): Promise<void> {
+    const runId = runIdIn(info)
+    if (runId === undefined) return
+    this.#watch(redis, { runId, id })
+    const here = this.#brokenAt(runId)
+    await Promise.all(here.map((each) => kill(redis, each.id)))
+    for (const each of here) this.#broken.delete(each)
   }
 
   /** Remembers when the connection breaks, unless its id is known by then. */
@@ -76,6 +91,10 @@ export class Predecessors {
     })
   }
 
+  #brokenAt(runId: string | undefined): Known[] {
+    return [...this.#broken].filter((known) => known.runId === runId)
+  }
+
   #watch(redis: Redis, known: Known): void {
     if (this.#watched.has(redis)) return
     this.#watched.add(redis)
@@ -85,6 +104,10 @@ export class Predecessors {
       if (this.#broken.size > MOST && oldest !== undefined) this.#broken.delete(oldest)
     })
   }
+}
+
+function kill(redis: Redis, id: number): Promise<unknown> {
+  return redis.call('CLIENT', 'KILL', 'ID', id).catch(orRefusal)
 }
 
 function orRefusal(thrown: unknown): RedelayedError {
