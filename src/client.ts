@@ -10,7 +10,7 @@ import { SEARCH_MS, whenLate, whenUnreachable } from './redis/connections/shutdo
 import { Subscriber } from './redis/subscriber.js'
 import { createTopology } from './redis/connections/connect.js'
 import type { Topology } from './redis/topology/topology.js'
-import { InvalidArgumentError, ShutdownError, inWords } from './errors.js'
+import { InvalidArgumentError, ShutdownError, inWords, withCallers } from './errors.js'
 import { durationMs, type Duration } from './duration.js'
 import { EventHub, type EventName, type Listener } from './events.js'
 import type { Instrumentation } from './instrumentation.js'
@@ -402,7 +402,11 @@ export class RedelayedClient {
     const timeoutMs = durationMs('timeout', options.timeout ?? PING_TIMEOUT_MS, 1, 600_000)
     this.#assertOpen()
     const since = performance.now()
-    await this.#commands.ping(timeoutMs)
+    try {
+      await this.#commands.ping(timeoutMs)
+    } catch (error) {
+      throw withCallers(error)
+    }
     return performance.now() - since
   }
 

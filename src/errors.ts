@@ -57,6 +57,22 @@ export function attributeTo<E extends RedelayedError>(error: E, queue: string): 
   return error
 }
 
+/** The most lines of a stack that gets further ones. */
+const MAX_STACK = 30
+
+/**
+ * Adds the calls that wait for this one to the stack. An error that began in a timer or at a socket has no frame of them; V8 knows them in
+ * the async function that has caught it.
+ */
+export function withCallers<E>(error: E): E {
+  if (!(error instanceof RedelayedError)) return error
+  const stack = error.stack?.split('\n') ?? []
+  const callers = (new Error().stack?.split('\n') ?? []).filter((frame) => frame.startsWith('    at async '))
+  const further = callers.filter((frame) => !stack.includes(frame))
+  if (further.length > 0 && stack.length < MAX_STACK) error.stack = [...stack, ...further].join('\n')
+  return error
+}
+
 /** The same error for one more caller: each gets its own, because each notes its own queue on it. */
 export function copyOf<E extends RedelayedError>(error: E): E {
   const properties = Object.getOwnPropertyDescriptors<Error>(error)

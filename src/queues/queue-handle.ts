@@ -11,6 +11,7 @@ import {
   attributeTo,
   describe,
   toError,
+  withCallers,
 } from '../errors.js'
 import type { CommandArg, Sender } from '../store/sender.js'
 import { nextTurn } from '../timing/pause.js'
@@ -157,7 +158,7 @@ export class QueueHandle<T> implements Sender {
     try {
       return check()
     } catch (error) {
-      throw this.attributed(error)
+      throw this.#named(error)
     }
   }
 
@@ -169,13 +170,17 @@ export class QueueHandle<T> implements Sender {
     }
   }
 
-  /** What was thrown, with the queue's name where it is one of the package's own errors. */
+  /** What an async function caught, with the queue's name and the callers where it is one of the package's own errors. */
   attributed(thrown: unknown): unknown {
-    return thrown instanceof RedelayedError ? this.withQueueName(thrown) : thrown
+    return this.#named(withCallers(thrown))
   }
 
   withQueueName<E extends RedelayedError>(error: E): E {
     return attributeTo(error, this.name)
+  }
+
+  #named(thrown: unknown): unknown {
+    return thrown instanceof RedelayedError ? this.withQueueName(thrown) : thrown
   }
 
   #assertSize(bytes: Buffer): void {

@@ -7,7 +7,7 @@ import { atMost } from '../timing/pause.js'
 import { KeptCommands } from './kept-commands.js'
 import { isRefusedByReplica, translateError } from './replies/server-errors.js'
 import { tooOldForReliable } from './connections/server-version.js'
-import type { Topology } from './topology/topology.js'
+import { noConnectionYet, whereAndWhy, type Topology } from './topology/topology.js'
 
 /** How often an idempotent command is sent again when connections break one after the other. */
 const MAX_RETRIES = 3
@@ -84,6 +84,11 @@ export class Commands implements Sender {
     return this.#topology.connected
   }
 
+  /** See `noConnectionYet`. */
+  noConnectionYet(triedForMs: number): ConnectionError | undefined {
+    return noConnectionYet(triedForMs, this.#topology)
+  }
+
   /** See `Topology.moves`. */
   get moves(): boolean {
     return this.#topology.moves
@@ -122,8 +127,8 @@ export class Commands implements Sender {
     const first = await atMost(timeoutMs, ended)
     if (first === 'answered') return
     if (first !== undefined) throw first.error
-    const { address } = this.#topology
-    throw new ConnectionError(`${address} did not answer a PING within ${timeoutMs} ms`, 'not-applied')
+    const where = this.#topology.connected ? this.#topology.address : whereAndWhy(this.#topology)
+    throw new ConnectionError(`no answer to a PING within ${timeoutMs} ms from ${where}`, 'not-applied')
   }
 
   async #pingMasters(): Promise<void> {

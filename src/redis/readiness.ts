@@ -1,8 +1,12 @@
-import type { Cluster, Redis } from 'ioredis'
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { ConnectionError, RedelayedError, ShutdownError, copyOf } from '../errors.js'
 import { addressOfClient } from './connections/address.js'
+import { advised } from './connections/connect-advice.js'
+import { translateError } from './replies/server-errors.js'
 import type { SilenceWatch } from './replies/silence-watch.js'
 import { ClientEndedError } from './topology/topology.js'
+
+const SILENT = 'the server was silent when the client asked for its version'
 
 interface Waiting {
   readonly resolve: () => void
@@ -43,6 +47,11 @@ export class Readiness {
     return this.#inspected && !this.#closed && this.#client.status === 'ready'
   }
 
+  /** Why there is no connection yet, for errors. */
+  get problem(): string | undefined {
+    return this.#lastError === undefined ? undefined : this.#explained(this.#lastError).message
+  }
+
   /** Waits for at most the timeout, the check of the server included. */
   async wait(): Promise<void> {
     if (this.#closed) throw new ShutdownError('the client was shut down')
@@ -64,7 +73,7 @@ export class Readiness {
     const over = new Promise<never>((_, reject) => {
       const late = (): void => {
         if (this.#inspecting === inspecting) this.#inspecting = undefined // the next check may get an answer
-        reject(this.#noConnection(new Error('the server was silent when the client asked for its version')))
+        reject(this.#noConnection(new ConnectionError(SILENT, 'not-applied')))
       }
       timer = setTimeout(late, until - performance.now())
     })
@@ -126,10 +135,19 @@ export class Readiness {
     }
   }
 
-  #noConnection(cause: Error | undefined): ConnectionError {
+  #noConnection(reason: Error | undefined): ConnectionError {
+    const cause = reason === undefined ? undefined : this.#explained(reason)
     const why = cause === undefined ? '' : `: ${cause.message}`
     const message = `no connection to Redis within ${this.#timeout / 1000} s at ${addressOfClient(this.#client)}${why}`
     return new ConnectionError(message, 'not-applied', { cause })
+  }
+
+  /** With what to look at; of a cluster's error that of the node which it asked last. */
+  #explained(reason: Error): RedelayedError {
+    const { lastNodeError = reason } = reason as { lastNodeError?: Error }
+    const { options } = this.#client
+    const { tls } = 'redisOptions' in options ? (options.redisOptions ?? {}) : (options as RedisOptions)
+    return advised(translateError(lastNodeError), addressOfClient(this.#client), tls !== undefined)
   }
 
   #remove(waiting: Waiting): void {

@@ -86,7 +86,7 @@ export class Claims<T> {
     const address = { name: handle.name, channel: store.keys.channel }
     this.#poller = {
       address,
-      isConnected: () => handle.context.commands.connected,
+      noConnectionYet: (triedForMs) => handle.context.commands.noConnectionYet(triedForMs),
       poll: (count, how, announce) => this.#poll(count, how, announce),
       release: async (polled) => {
         await parts.acknowledger.giveBack(polled, { how: 'released', delayMs: 0, reason: '""' })

@@ -1,5 +1,4 @@
 import { isBrief } from '../redis/replies/server-errors.js'
-import { noConnectionYet } from '../redis/topology/topology.js'
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../store/reliable-scripts.js'
 import type { HowToHold } from '../store/reliable-store.js'
@@ -18,7 +17,8 @@ export interface PollerParams {
   /** Returns messages to the queue that no caller waits for any more. */
   readonly release: (polled: readonly PolledRecord[]) => Promise<void>
   readonly onError: (error: Error) => void
-  readonly isConnected: () => boolean
+  /** The error of a wait that never reached Redis, which it has tried for so long. */
+  readonly noConnectionYet: (triedForMs: number) => Error | undefined
   readonly clock: Clock
   readonly random: () => number
   readonly retries?: Retries
@@ -177,8 +177,8 @@ export class Poller implements ServedQueue {
 
   /** Without a connection it is unknown whether messages are visible: reject until the first success; afterwards wait. */
   #whyNone(): Error | undefined {
-    if (this.#hasServed || this.#params.isConnected()) return undefined
-    return noConnectionYet(this.#params.clock.now() - (this.#triedSince ?? Infinity))
+    if (this.#hasServed) return undefined
+    return this.#params.noConnectionYet(this.#params.clock.now() - (this.#triedSince ?? Infinity))
   }
 
   /** Reject until the first success; afterwards retry and emit `error`. */

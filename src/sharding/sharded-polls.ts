@@ -1,7 +1,6 @@
 import { ShutdownError, failureOf, toError } from '../errors.js'
 import type { PrefetchBuffer } from '../queues/context.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
-import { noConnectionYet } from '../redis/topology/topology.js'
 import { howToPoll, type PollManyOptions } from '../reliable/claims.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import { systemClock } from '../timing/clock.js'
@@ -58,7 +57,7 @@ export class ShardedPolls<T> {
 
   /** Without a connection it is unknown whether messages are visible. */
   #assertConnected(triedForMs: number): void {
-    const error = this.#hasServed || this.#handle.context.commands.connected ? undefined : noConnectionYet(triedForMs)
+    const error = this.#hasServed ? undefined : this.#handle.context.commands.noConnectionYet(triedForMs)
     if (error !== undefined) throw error
   }
 

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
 import { ConnectionError } from '../errors.js'
+import { advised } from '../redis/connections/connect-advice.js'
 import { translateError } from '../redis/replies/server-errors.js'
 import type { Delivering } from './tracking-client.js'
 
@@ -19,9 +20,10 @@ export class KitRedis {
     try {
       await raw.connect()
     } catch (thrown) {
-      const cause = translateError(why ?? thrown)
+      const { host } = new URL(url)
+      const cause = advised(translateError(why ?? thrown), host, false)
       if (!(cause instanceof ConnectionError)) throw cause
-      const message = `the test kit found no Redis at ${new URL(url).host}: start one, or give its url or REDIS_URL (${cause.message})`
+      const message = `the test kit found no Redis at ${host}: start one, or give its url or REDIS_URL: ${cause.message}`
       throw new ConnectionError(message, 'not-applied', { cause })
     }
     return new KitRedis(raw)

@@ -19,7 +19,7 @@ function reply(ids: readonly string[], next: number | null = null): PollReply {
 
 function setUp(
   answer: (count: number, visibilityMs: number) => PollReply | Promise<PollReply>,
-  { isConnected = true } = {},
+  { noConnection }: { noConnection?: Error } = {},
 ) {
   const asked: [count: number, visibilityMs: number][] = []
   const released: string[] = []
@@ -33,7 +33,7 @@ function setUp(
     },
     release: async (polled) => void released.push(...polled.map(({ id }) => id)),
     onError: (error) => errors.push(error),
-    isConnected: () => isConnected,
+    noConnectionYet: () => noConnection,
     clock,
     random: () => 0,
   })

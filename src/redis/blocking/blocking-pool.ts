@@ -201,8 +201,8 @@ export class BlockingPool {
 
   /** Reject until the first success: without a connection it is unknown whether the lists hold elements. */
   #whyNone(kind: Kind): ConnectionError | null {
-    if (this.#shared[kind].hasServed || this.#topology.connected) return null
-    return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity)) ?? null
+    if (this.#shared[kind].hasServed) return null
+    return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity), this.#topology) ?? null
   }
 
   /** `patient`: waits have worked before, so a failure does not end this one. */

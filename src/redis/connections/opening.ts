@@ -26,6 +26,11 @@ export class Opening {
     return this.#redis
   }
 
+  /** For errors: what the server has not answered so far. */
+  get silence(): string {
+    return `the server was silent ${stageOf(this.#redis)}`
+  }
+
   /** Settles with the steps, or when they are given up; later results are ignored. */
   async run<T>(steps: () => Promise<T>): Promise<T> {
     try {

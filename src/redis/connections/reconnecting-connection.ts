@@ -10,6 +10,7 @@ import {
 import type { Emit, ReconnectingEvent } from '../../events.js'
 import { atMost } from '../../timing/pause.js'
 import { backoffDelay, type Backoff } from '../../timing/backoff.js'
+import { advised } from './connect-advice.js'
 import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
 import { remoteAddressOf, type IsStale } from './remote-address.js'
 import { guardReplies } from '../replies/reply-guard.js'
@@ -20,6 +21,9 @@ import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
 /** A connection that lived this long resets the back-off. */
 const STABLE_MS = 1_000
+
+/** Of them ioredis does not always say what was wrong with the last one. */
+const ALL_SENTINELS = /^All sentinels are unreachable/
 
 /** A retry does not help against these errors, so waiting callers are rejected at once. */
 const FINAL = [AuthError, UnsupportedServerError, NodeGoneError, ClientEndedError]
@@ -77,6 +81,11 @@ export class ReconnectingConnection {
   get current(): Redis | undefined {
     const redis = this.#current
     return redis?.status === 'ready' && redis.stream.writable ? redis : undefined
+  }
+
+  /** Why there is no connection yet, for errors. */
+  get problem(): string | undefined {
+    return this.#lastError?.message ?? this.#opening?.silence
   }
 
   /** Waits for the connection, at most `connectTimeout`. Rejects at once with wrong credentials and for a node that has left. */
@@ -186,11 +195,16 @@ export class ReconnectingConnection {
   async #connect(again: boolean): Promise<Redis | undefined> {
     const opening = (this.#opening = new Opening(this.#params.connectTimeout))
     let reason: RedelayedError | undefined
+    let ofSentinel: Error | undefined
     try {
       return await opening.run(async () => {
         const redis = opening.use(guardReplies(await this.#params.open(again)))
         // ioredis reports why connecting failed by this event only, and prints it when there is no listener
-        redis.on('error', (error: Error) => (this.#lastError = reason = translateError(error)))
+        redis.on('error', (error: Error) => {
+          const isAboutAll = ofSentinel !== undefined && ALL_SENTINELS.test(error.message)
+          this.#lastError = reason = translateError(isAboutAll ? ofSentinel : error)
+        })
+        redis.on('sentinelError', (error: Error) => (ofSentinel = error))
         await redis.connect()
         if (reason !== undefined) throw reason // a refused SELECT, after which ioredis would use database 0
         await this.#params.prepare?.(redis, () => opening.restart())
@@ -200,7 +214,8 @@ export class ReconnectingConnection {
         return redis
       })
     } catch (thrown) {
-      const error = (this.#lastError = reason ?? translateError(thrown))
+      const usesTls = opening.redis?.options.tls !== undefined
+      const error = (this.#lastError = advised(reason ?? translateError(thrown), this.#params.address, usesTls))
       opening.giveUp(error)
       return undefined
     } finally {

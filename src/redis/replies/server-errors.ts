@@ -13,6 +13,9 @@ import {
 /** The message of ioredis when it refuses to send on a closing socket; then no byte was sent. */
 const NOT_SENT = "Stream isn't writeable"
 
+/** How the message of such an error begins. */
+export const BROKE = 'the connection to Redis broke: '
+
 const WHERE = 'look at the url, or at username and password; for sentinels at sentinelUsername and sentinelPassword'
 
 /** Turns an error of ioredis into one of the package's own. */
@@ -21,9 +24,7 @@ export function translateError(thrown: unknown): RedelayedError {
   const error = toError(thrown)
   if (error.name !== 'ReplyError') {
     const outcome = error.message.startsWith(NOT_SENT) ? 'not-applied' : 'unknown'
-    return new ConnectionError(`the connection to Redis broke: ${reasonOf(error)}`, outcome, {
-      cause: error,
-    })
+    return new ConnectionError(`${BROKE}${reasonOf(error)}`, outcome, { cause: error })
   }
   const cause = error
   const message = withoutScriptTrace(error.message)

@@ -88,6 +88,10 @@ export class ClusterTopology implements Topology {
     return this.#ready.now && this.#isAnyReady()
   }
 
+  get problem(): string | undefined {
+    return this.#ready.problem
+  }
+
   inFlight(): readonly object[] {
     return [] // `KeptCommands` limits each
   }

@@ -82,6 +82,10 @@ export class SingleTopology implements Topology {
     return this.#connection.current !== undefined
   }
 
+  get problem(): string | undefined {
+    return this.#connection.problem
+  }
+
   inFlight(): readonly object[] {
     return this.#connection.current?.commandQueue.toArray() ?? []
   }
@@ -191,6 +195,10 @@ export class BorrowedTopology implements Topology {
 
   get connected(): boolean {
     return this.#ready.now
+  }
+
+  get problem(): string | undefined {
+    return this.#ready.problem
   }
 
   inFlight(): readonly object[] {

@@ -16,6 +16,8 @@ export interface Topology {
   readonly moves: boolean
   /** The addresses of the servers, for errors. */
   readonly address: string
+  /** Why there is no connection yet, where that is known; for errors. */
+  readonly problem: string | undefined
   /** The connections of this client that broke; only of its own connections, which never resend by themselves. */
   readonly predecessors: Predecessors
   /**
@@ -86,12 +88,17 @@ export class ClientEndedError extends ConnectionError {
 const FIRST_CONNECTION_MS = 500
 
 /** The error of a wait that ended when waiting had never worked; none if there was hardly time to connect. */
-export function noConnectionYet(triedForMs: number): ConnectionError | undefined {
-  if (triedForMs < FIRST_CONNECTION_MS) return undefined
-  return new ConnectionError(
-    'there was no connection to Redis yet when the timeout of the wait was over',
-    'not-applied',
-  )
+export function noConnectionYet(triedForMs: number, topology: Unreached): ConnectionError | undefined {
+  if (triedForMs < FIRST_CONNECTION_MS || topology.connected) return undefined
+  const what = 'there was no connection to Redis yet when the timeout of the wait was over'
+  return new ConnectionError(`${what}, at ${whereAndWhy(topology)}`, 'not-applied')
+}
+
+type Unreached = Pick<Topology, 'address' | 'problem' | 'connected'>
+
+/** The address, and what is wrong there. */
+export function whereAndWhy({ address, problem }: Omit<Unreached, 'connected'>): string {
+  return problem === undefined ? address : `${address}: ${problem}`
 }
 
 export interface Place {
