@@ -20,6 +20,8 @@ export type JournalErrorCode =
   | 'ERR_JOURNAL_TOO_LARGE'
   /** The server does not answer; the call can be repeated. */
   | 'ERR_JOURNAL_UNAVAILABLE'
+  /** Another call has accepted the same message, and Redis has neither taken nor refused it yet; the call can be repeated. */
+  | 'ERR_JOURNAL_IN_PROGRESS'
   /** A row makes no message that the queue takes: it is passed over. */
   | 'ERR_JOURNAL_ROW'
   /** The journal was closed. */

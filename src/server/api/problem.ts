@@ -14,6 +14,7 @@ import {
 } from 'redelayed'
 import { JournalError } from '../errors.js'
 import { TopicError, type TopicErrorCode } from '../topics/errors.js'
+import { redisFailureOf } from './redis-failure.js'
 
 /** What can be wrong with a request: a status and a title each. The codes stay. */
 export const PROBLEMS = {
@@ -41,6 +42,7 @@ export const PROBLEMS = {
   'topic-not-empty': [409, 'The topic has messages'],
   'topic-shards': [409, 'The number of shards stays'],
   'topic-paused': [409, 'The topic is paused'],
+  'topic-busy': [409, 'Others make and delete the topic'],
   'message-in-flight': [409, 'A consumer has the message'],
   'endpoint-in-use': [409, 'Topics have the endpoint'],
   'no-journal': [409, 'The service has no journal'],
@@ -62,6 +64,7 @@ export const PROBLEMS = {
   'redis-unavailable': [503, 'Redis does not answer'],
   'redis-refused': [503, 'Redis refused the command'],
   'journal-unavailable': [503, 'The journal does not answer'],
+  'push-in-progress': [503, 'The same push is under way'],
   'ids-unavailable': [503, 'The service can draw no id'],
   'changes-behind': [503, 'Too many changes wait to be read'],
   'shutting-down': [503, 'The service is stopping'],
@@ -105,6 +108,7 @@ const OF_TOPICS: Record<TopicErrorCode, ProblemCode> = {
   ERR_TOPIC_NOT_FOUND: 'topic-not-found',
   ERR_TOPIC_NOT_EMPTY: 'topic-not-empty',
   ERR_TOPIC_SHARDS: 'topic-shards',
+  ERR_TOPIC_BUSY: 'topic-busy',
   ERR_TOO_MANY_TOPICS: 'too-many-topics',
   ERR_MESSAGE_NOT_FOUND: 'message-not-found',
   ERR_MESSAGE_IN_FLIGHT: 'message-in-flight',
@@ -139,6 +143,8 @@ interface FastifyFailure {
   readonly validationContext?: string
 }
 
+const UNKNOWN = 'it is not known whether it was done; the same request again is safe with an id or an Idempotency-Key'
+
 /** The problem that an error is. What a client may not know, such as addresses, is not in it. */
 export function problemOf(thrown: unknown): Problem {
   if (thrown instanceof BadRequest)
@@ -146,6 +152,11 @@ export function problemOf(thrown: unknown): Problem {
   if (thrown instanceof TopicError) return problem(OF_TOPICS[thrown.code], plain(thrown))
   if (thrown instanceof JournalError) {
     if (thrown.code === 'ERR_JOURNAL_TOO_LARGE') return problem('message-too-large', thrown.message)
+    if (thrown.code === 'ERR_JOURNAL_IN_PROGRESS')
+      return problem(
+        'push-in-progress',
+        'another request has brought the message; the same request again says what became of it',
+      )
     return problem(
       'journal-unavailable',
       thrown.outcome === 'not-applied'
@@ -154,6 +165,9 @@ export function problemOf(thrown: unknown): Problem {
     )
   }
   if (thrown instanceof RedelayedError) return ofLibrary(thrown)
+  const failure = redisFailureOf(thrown)
+  if (failure !== undefined)
+    return failure === 'refused' ? problem('redis-refused') : problem('redis-unavailable', UNKNOWN)
   const { code = '', message, validation, validationContext } = thrown as FastifyFailure
   const known = OF_FASTIFY[code]
   if (known === undefined) return problem('internal-error')
@@ -172,13 +186,7 @@ function ofLibrary(error: RedelayedError): Problem {
   if (error instanceof ChangesBehindError) return problem('changes-behind', plain(error))
   if (error instanceof ShutdownError) return problem('shutting-down')
   if (error instanceof ConnectionError) {
-    const isSure = error.outcome === 'not-applied'
-    return problem(
-      'redis-unavailable',
-      isSure
-        ? 'nothing was done'
-        : 'it is not known whether it was done; the same request again is safe with an id or an Idempotency-Key',
-    )
+    return problem('redis-unavailable', error.outcome === 'not-applied' ? 'nothing was done' : UNKNOWN)
   }
   if (error instanceof CommandError || error instanceof AuthError || error instanceof ReadOnlyError)
     return problem('redis-refused')

@@ -79,8 +79,10 @@ export class Restores {
     const running = this.#run(run)
     this.#running.add(running)
     void running.finally(() => this.#running.delete(running))
-    // a Redis that does not answer is what the restore itself waits for or fails with
-    await this.#note(first).then(() => this.#trim(), this.#onError)
+    // it has begun: a Redis that does not answer is what the restore itself waits for or fails with
+    await this.#note(first)
+      .then(() => this.#trim())
+      .catch(this.#onError)
     return first
   }
 

@@ -61,6 +61,16 @@ export class Delivery {
     return { is: 'failed', answer, pauseMs, failingMs }
   }
 
+  /** For so long the gate lets nothing through to the endpoint; without an answer of the gate for a while. */
+  async heldMs({ id }: Endpoint): Promise<number> {
+    try {
+      return await within(GATE_MS, this.#gate.heldMs(id), late('Redis did not say in time whether an endpoint is held'))
+    } catch (error) {
+      this.#onError(error)
+      return CLOSED_MS
+    }
+  }
+
   /** Without an answer of the gate nothing is sent, and that is no attempt. */
   async #enter({ id, perSecond }: Endpoint): Promise<number> {
     try {

@@ -1,4 +1,4 @@
-import { endpointEnter, endpointLeave } from './scripts/generated.js'
+import { endpointEnter, endpointHeld, endpointLeave } from './scripts/generated.js'
 
 /** The two commands that the gate sends; an ioredis client, of one server or of a cluster, has them. */
 export interface ScriptRunner {
@@ -37,6 +37,11 @@ export class EndpointGate {
   /** @returns 0: go; else the milliseconds after which to ask again */
   async enter(endpoint: string, perSecond = 0): Promise<number> {
     return Number(await this.#run(endpointEnter, endpoint, perSecond, this.#options.openMs))
+  }
+
+  /** For how many milliseconds nothing goes there: the endpoint asked for a pause, or its breaker is open. It lets nothing through. */
+  async heldMs(endpoint: string): Promise<number> {
+    return Number(await this.#run(endpointHeld, endpoint))
   }
 
   async leave(endpoint: string, isDelivered: boolean, pauseMs = 0): Promise<Left> {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { ConnectionError } from 'redelayed'
 import type { ScriptRunner } from './endpoint-gate.js'
 import { endpointRelease } from './scripts/generated.js'
 
@@ -23,20 +24,22 @@ export class Exclusive {
     this.#redis = redis
   }
 
-  /** @param work calls `assertFresh` before it writes @throws Error another one has been changing it for too long, or this one took too long */
+  /** @param work calls `assertFresh` before it writes @throws ConnectionError another one has been changing it for too long, or this one took too long */
   async run<T>(endpoint: string, work: (assertFresh: () => void) => Promise<T>): Promise<T> {
     const key = `redelayed:service:endpoint-lock:{${endpoint}}`
     const token = randomBytes(12).toString('base64url')
     const startedAt = performance.now()
     let askedAt = startedAt
     while ((await this.#redis.set(key, token, 'PX', LOCK_MS, 'NX')) !== 'OK') {
-      if (performance.now() - startedAt > MOST_WAIT_MS) throw new Error('the endpoint is being changed all the time')
+      if (performance.now() - startedAt > MOST_WAIT_MS)
+        throw new ConnectionError('the endpoint is being changed all the time', 'not-applied')
       await pause(LOOK_MS * (1 + Math.random()))
       askedAt = performance.now()
     }
     try {
       return await work(() => {
-        if (performance.now() - askedAt > FRESH_MS) throw new Error('Redis took too long for a change of an endpoint')
+        if (performance.now() - askedAt > FRESH_MS)
+          throw new ConnectionError('Redis took too long for a change of an endpoint', 'not-applied')
       })
     } finally {
       // if it stays, it ends by itself

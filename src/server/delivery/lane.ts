@@ -1,9 +1,13 @@
+/** A limit of webhooks a second holds for shorter. */
+const LONG_MS = 1_000
+
 /** How many webhooks of one endpoint may run at once on this instance, and until when none may. */
 export class Lane {
   readonly #most: number
   readonly #waiting = new Set<() => void>()
   #running = 0
   #heldUntil = 0
+  #wasHeld = false
 
   constructor(most: number) {
     this.#most = most
@@ -13,8 +17,19 @@ export class Lane {
     return Math.max(0, this.#most - this.#running)
   }
 
+  /** Whether nothing was sent since a long hold. */
+  get wasHeld(): boolean {
+    return this.#wasHeld
+  }
+
+  /** Messages are sent again. */
+  release(): void {
+    if (this.#heldUntil <= performance.now()) this.#wasHeld = false
+  }
+
   /** Nothing more is taken for so long. */
   hold(ms: number): void {
+    this.#wasHeld ||= ms > LONG_MS
     this.#heldUntil = Math.max(this.#heldUntil, performance.now() + ms)
   }
 

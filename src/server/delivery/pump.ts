@@ -58,8 +58,10 @@ export class Pump {
     while (!signal.aborted) {
       await lane.room(signal)
       if (signal.aborted) return
+      if (await this.#isHeld()) continue
       try {
-        const count = Math.min(lane.free, 100)
+        // one message tries whether the endpoint is there again
+        const count = lane.wasHeld ? 1 : Math.min(lane.free, 100)
         const messages = await topic.queue.pollMany({
           ...{ count, timeout: Infinity, visibilityTimeout: this.#leaseMs, signal },
         })
@@ -70,6 +72,15 @@ export class Pump {
         await pause(RETRY_MS, signal)
       }
     }
+  }
+
+  /** Messages of an endpoint that asked for a long pause stay where they are, instead of being taken and given back all the time. */
+  async #isHeld(): Promise<boolean> {
+    const { delivery, endpoint, lane } = this.#parts
+    if (!lane.wasHeld) return false
+    const heldMs = await delivery.heldMs(endpoint)
+    if (heldMs > 0) lane.hold(Math.min(heldMs, MOST_HOLD_MS))
+    return heldMs > 0
   }
 
   #start(message: ReliableMessage<Uint8Array>): void {
@@ -96,6 +107,8 @@ export class Pump {
         this.#cut.signal,
       )
       if (delivered.is !== 'held') {
+        if (delivered.is === 'failed' && delivered.pauseMs > 0) lane.hold(Math.min(delivered.pauseMs, MOST_HOLD_MS))
+        else lane.release()
         await this.#settle(message, delivered)
         onDelivered(message, delivered)
         return

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import { AddManyError, ConnectionError, InvalidArgumentError, type RedelayedError } from 'redelayed'
+import { ConnectionError, InvalidArgumentError, RedelayedError, type AddItem, type Added } from 'redelayed'
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
 import { JournalError } from '../errors.js'
-import { within } from '../pause.js'
+import { pause, within } from '../pause.js'
 import { checkItem, type AcceptItem } from './accept-item.js'
+import { addEach, markedOnce } from './add-each.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
@@ -25,10 +26,10 @@ export interface Accepted {
 
 /** A message on its way through SQL. */
 interface Pending<T> {
-  readonly item: AcceptItem<T>
+  readonly item: AddItem<T>
   readonly row: Row
   readonly isDrawn: boolean
-  /** A row of its id is its own: another call has accepted the message, and whoever did that brings it to Redis. */
+  /** A row of its id is its own: another call has accepted the same message. */
   readonly isOnce: boolean
   /** After the commit: its row is there for it. Otherwise there was a row of a message that is not final. */
   isNew: boolean
@@ -36,7 +37,9 @@ interface Pending<T> {
   before: KnownRow | undefined
 }
 
-type KnownRow = Pick<Row, 'state' | 'updated_at' | 'generation' | 'change_ms' | 'change_seq'>
+const KNOWN = ['state', 'accepted_at', 'updated_at', 'generation', 'change_ms', 'change_seq'] as const
+
+type KnownRow = Pick<Row, (typeof KNOWN)[number]>
 
 type Job = readonly Pending<unknown>[]
 
@@ -49,6 +52,8 @@ export interface AcceptPoints {
 const MOST_JOBS = 500
 /** After this share of the time until another instance may add a message, the answer of Redis is not waited for. */
 const ADD_SHARE = 0.9
+/** So long a call waits for what becomes of a message that another call has accepted. */
+const FATE_MS = 5_000
 const IDS = 500
 const NO_STAMP = { generation: 0, ms: 0, seq: 0 }
 
@@ -177,7 +182,7 @@ export class Accepter {
       for (let from = 0; from < ids.length; from += IDS) {
         const query = sql
           .selectFrom('redelayed_messages')
-          .select(['id', 'state', 'updated_at', 'generation', 'change_ms', 'change_seq'])
+          .select(['id', ...KNOWN])
           .where('queue', '=', toBytes(queue))
           .where('id', 'in', ids.slice(from, from + IDS))
         const rows = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
@@ -187,18 +192,65 @@ export class Accepter {
     return known
   }
 
-  /** What another call has accepted is not sent: it may be handled by now. */
+  /**
+   * What another call has accepted is sent too, while no other instance adds it: Redis takes it once, whichever call brings it, and each call has the
+   * answer of Redis, also where the other instance has died.
+   */
   async #add<T>(
     attached: AttachedQueue<T>,
     pending: readonly Pending<T>[],
     withinMs: number,
   ): Promise<(Accepted | RedelayedError)[]> {
-    const sent = pending.filter(({ isOnce, isNew }) => isNew || !isOnce)
-    const results = sent.length === 0 ? [] : await this.#send(attached, sent, withinMs)
+    if (!pending.some(({ isOnce }) => isOnce)) return this.#send(attached, pending, withinMs)
+    const left = pending.map((each) => this.#leftMs(attached, each))
+    const sent = pending.filter((_, at) => (left[at] ?? 0) > 0)
+    const limit = Math.min(withinMs, ...left.filter((ms) => ms > 0))
+    const results = sent.length === 0 ? [] : await this.#send(attached, sent, limit)
     let at = 0
-    return pending.map((each) =>
-      each.isNew || !each.isOnce ? (results[at++] as Accepted | RedelayedError) : accepted(each, 'kept'),
+    return Promise.all(
+      pending.map(async (each, place) => {
+        const result = (left[place] ?? 0) > 0 ? results[at++] : undefined
+        if (result !== undefined && (each.isNew || !each.isOnce || !isRefusal(result))) return result
+        return this.#fate(attached, each, result as RedelayedError | undefined)
+      }),
     )
+  }
+
+  /** For so long a message may be sent; not at all where SQL knows that Redis has had it, or where another instance may be about to add it. */
+  #leftMs<T>({ clock }: AttachedQueue<T>, { isNew, isOnce, before }: Pending<unknown>): number {
+    if (isNew || !isOnce || before === undefined) return Infinity
+    const age = clock.now() - before.accepted_at
+    return before.state !== 'accepted' || age > this.#adoptAfterMs / 2 ? 0 : this.#adoptAfterMs * ADD_SHARE - age
+  }
+
+  /** What becomes of a message that another call has accepted. `refusal`: what Redis said to this call, which the other one may not have heard. */
+  async #fate<T>(
+    attached: AttachedQueue<T>,
+    each: Pending<T>,
+    refusal: RedelayedError | undefined,
+  ): Promise<Accepted | RedelayedError> {
+    if (refusal === undefined && each.before?.state !== 'accepted') return accepted(each, 'kept')
+    const end = performance.now() + Math.min(FATE_MS, 2 * this.#adoptAfterMs)
+    for (let wait = 25; ; wait = Math.min(500, 2 * wait)) {
+      await this.#drain.run(attached as AttachedQueue).catch(() => undefined) // without Redis, SQL says what it knows
+      const state = await this.#stateOf(each.row)
+      if (state !== undefined && state !== 'accepted' && state !== 'refused') return accepted(each, 'kept')
+      if (state !== 'accepted' && refusal !== undefined) return refusal
+      if (state !== 'accepted' || performance.now() > end) return inProgress(each.row)
+      await pause(wait)
+    }
+  }
+
+  async #stateOf({ queue, id }: Row): Promise<Row['state'] | undefined> {
+    const row = await this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_messages')
+        .select('state')
+        .where('queue', '=', queue)
+        .where('id', '=', id)
+        .executeTakeFirst(),
+    )
+    return row?.state
   }
 
   async #send<T>(
@@ -214,7 +266,10 @@ export class Accepter {
     const other = new Map<Pending<T>, number>()
     for (const [at, each] of pending.entries()) {
       const outcome = outcomes[at]
-      if (outcome === 'added' || outcome === 'kept') {
+      if (outcome === 'duplicate') {
+        // another call has brought it to Redis, and it is handled
+        results.push(accepted(each, 'kept'))
+      } else if (outcome === 'added' || outcome === 'kept') {
         results.push(accepted(each, outcome))
         // Redis and the row are not of the same message
         if (each.isNew ? outcome === 'kept' : outcome === 'added') other.set(each, at)
@@ -292,11 +347,12 @@ export class Accepter {
       for (const { row, before } of pending) {
         const query = sql
           .selectFrom('redelayed_messages')
-          .select(['state', 'updated_at', 'generation', 'change_ms', 'change_seq'])
+          .select(KNOWN)
           .where('queue', '=', key)
           .where('id', '=', row.id)
         const known = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).executeTakeFirst()
-        if (known === undefined || isDeepStrictEqual({ ...known }, { ...before })) lost.push(row)
+        const isAsBefore = known?.state === 'refused' || isDeepStrictEqual({ ...known }, { ...before })
+        if (known === undefined || isAsBefore) lost.push(row)
       }
       await this.#writers.accepted.write(sql, lost)
       return lost
@@ -322,6 +378,18 @@ async function notThere({ queue }: AttachedQueue, pending: readonly Pending<unkn
 function isFree({ isOnce, before }: Pending<unknown>): boolean {
   if (before === undefined) return true
   return isOnce ? before.state === 'refused' : FINAL_STATES.includes(before.state)
+}
+
+/** Whether Redis has said no; where it did not answer, nothing is known. */
+function isRefusal(result: Accepted | RedelayedError): boolean {
+  return result instanceof RedelayedError && !(result instanceof ConnectionError)
+}
+
+function inProgress({ id }: Row): JournalError {
+  const what = `another call has accepted the message "${toText(id)}", and it is not known yet whether Redis takes it`
+  return new JournalError('ERR_JOURNAL_IN_PROGRESS', `${what}: the same call again answers that`, {
+    outcome: 'unknown',
+  })
 }
 
 /** One that Redis had taken is known by the change stream after all. */
@@ -350,10 +418,9 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
     expires_at: timeToLive === undefined ? null : dueAt + timeToLive,
     delivery_limit: deliveryLimit ?? null,
   }
-  const { onceForMs, ...rest } = item
-  const exact = { ...rest, id, date: new Date(dueAt), delay: undefined, timeToLive }
-  const isDrawn = item.id === undefined
-  return { item: exact, row, isDrawn, isOnce: onceForMs !== undefined, isNew: true, before: undefined }
+  const exact = { ...markedOnce(item), id, date: new Date(dueAt), delay: undefined, timeToLive }
+  const [isDrawn, isOnce] = [item.id === undefined, item.onceForMs !== undefined]
+  return { item: exact, row, isDrawn, isOnce, isNew: true, before: undefined }
 }
 
 /** A guess could be too early, or drop a message that is to stay. */
@@ -366,16 +433,15 @@ function unknownYet(): ConnectionError {
 async function addAll<T>(
   { queue }: AttachedQueue<T>,
   pending: readonly Pending<T>[],
-): Promise<(string | RedelayedError)[]> {
-  const items = pending.map(({ item }) => item)
+): Promise<(Added['outcome'] | RedelayedError)[]> {
   try {
-    return (await queue.addMany(items, { existing: 'keep' })).map(({ outcome }) => outcome)
+    const added = await addEach(
+      queue,
+      pending.map(({ item }) => item),
+    )
+    return added.map((result) => (result instanceof RedelayedError ? result : result.outcome))
   } catch (error) {
-    if (error instanceof AddManyError) {
-      const failed = new Map(error.failures.map((failure) => [failure.index, failure.error]))
-      return items.map((_, at) => failed.get(at) ?? error.results[at]?.outcome ?? 'added')
-    }
-    return items.map(() => error as RedelayedError)
+    return pending.map(() => error as RedelayedError)
   }
 }
 

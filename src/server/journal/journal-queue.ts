@@ -3,6 +3,7 @@ import type { JournalMode } from '../config/journal-options.js'
 import type { JournalDatabase } from '../database/database.js'
 import { OPEN_STATES, toBytes, toText, type RowState } from '../database/tables.js'
 import { JournalError } from '../errors.js'
+import { addEach, markedOnce } from './add-each.js'
 import type { AcceptItem } from './accept-item.js'
 import type { Accepted, Accepter } from './accepter.js'
 import type { AttachedQueue } from './attached-queue.js'
@@ -76,9 +77,11 @@ export class JournalQueue<T> {
       throw new JournalError('ERR_JOURNAL_CLOSED', 'the queue was detached from its journal')
     if (this.#mode === 'sync' && this.#parts !== undefined) return this.#parts.accepter.accept(this.#attached, list)
     const { queue, clock, defaults } = this.#attached
-    const added = await queue.addMany(list.map(markedOnce), { existing: 'keep' })
+    const added = await addEach(queue, list.map(markedOnce))
     this.#attached.wake()
-    return added.map(({ id, outcome }, at) => {
+    return added.map((result, at) => {
+      if (result instanceof RedelayedError) return result
+      const { id, outcome } = result
       const { date, delay = defaults?.delay ?? 0 } = list[at] ?? {}
       const isKept = outcome === 'kept' || outcome === 'duplicate'
       return { id, outcome: isKept ? 'kept' : 'added', dueAt: date?.getTime() ?? clock.now() + delay }
@@ -252,9 +255,4 @@ export class JournalQueue<T> {
       throw new JournalError('ERR_JOURNAL_CLOSED', "there is no journal with the mode 'off'")
     return this.#parts
   }
-}
-
-/** Where SQL does not hear of a message first, Redis remembers its id. */
-function markedOnce<T>({ onceForMs, ...item }: AcceptItem<T>): AddItem<T> {
-  return onceForMs === undefined ? item : { ...item, deduplicate: { by: 'id', forMs: onceForMs } }
 }

@@ -334,28 +334,79 @@ for (const database of DATABASES) {
       expect((await mails.get('a'))?.state).to.equal('open')
     })
 
-    it('adds a message once that two calls mean, while the first is under way and after it was handled', async () => {
-      const one = await redis()
-      let held: Promise<void> | undefined
-      let goOn = (): void => undefined
-      const { queue, mails } = await set(one, {}, { afterCommit: () => held })
-      const add = () => mails.add('x', { id: 'a', onceForMs: HOUR })
-      held = new Promise((resolve) => (goOn = resolve))
-      const first = add()
-      await eventually(async () => expect((await mails.get('a'))?.state).to.equal('accepted'))
-      held = undefined
-      expect((await add()).outcome).to.equal('kept')
-      expect(await queue.size(), 'the first call brings it to Redis').to.equal(0)
-      goOn()
-      expect((await first).outcome).to.equal('added')
-      expect((await queue.poll())?.id).to.equal('a')
-      await queue.remove('a')
-      for (const state of ['open', 'removed']) {
-        expect((await add()).outcome, `the row is ${state}`).to.equal('kept')
-        await mails.drain()
+    describe('two calls that mean one message', () => {
+      /** The first call stands still between SQL and Redis, until `goOn`. */
+      async function standing(options: JournalOptions = {}) {
+        let held: Promise<void> | undefined
+        let goOn = (): void => undefined
+        const parts = await set(await redis(), options, { afterCommit: () => held })
+        const add = (): ReturnType<Mails['add']> => parts.mails.add('x', { id: 'a', onceForMs: HOUR })
+        const error = (call: Promise<unknown>): Promise<unknown> => call.catch((thrown: unknown) => thrown)
+        const begin = async (): Promise<{ first: Promise<unknown>; goOn: () => void }> => {
+          held = new Promise((resolve) => (goOn = resolve))
+          const first = error(add())
+          await eventually(async () => expect((await parts.mails.get('a'))?.state).to.equal('accepted'))
+          held = undefined
+          return { first, goOn }
+        }
+        return { ...parts, add, error, begin }
       }
-      expect(await queue.size()).to.equal(0)
-      expect((await mails.add('y', { id: 'a' })).outcome, 'another message under that id').to.equal('added')
+
+      it('add it once, also where the first one stands still, and after it was handled', async () => {
+        const { queue, mails, add, begin } = await standing()
+        const { first, goOn } = await begin()
+        expect((await add()).outcome, 'the second one does not wait').to.equal('added')
+        expect((await mails.get('a'))?.state, 'SQL knows that Redis has it').to.equal('open')
+        expect((await queue.poll())?.id).to.equal('a')
+        await queue.remove('a')
+        goOn()
+        expect(await first).to.include({ outcome: 'kept' })
+        for (const state of ['open', 'removed']) {
+          expect((await add()).outcome, `the row is ${state}`).to.equal('kept')
+          await mails.drain()
+        }
+        expect(await queue.size()).to.equal(0)
+        expect((await mails.add('y', { id: 'a' })).outcome, 'another message under that id').to.equal('added')
+      })
+
+      it('are both refused where Redis refuses it, and neither leaves it to be added later', async () => {
+        const { queue, mails, add, error, begin } = await standing()
+        await queue.setConfig({ maxSize: 1 })
+        await queue.add('full', { id: 'other' })
+        const { first, goOn } = await begin()
+        const second = error(add())
+        goOn()
+        for (const call of [first, second]) expect(await call).to.include({ code: 'ERR_QUEUE_FULL' })
+        expect((await mails.get('a'))?.state).to.equal('refused')
+        await queue.remove('other')
+        expect((await add()).outcome).to.equal('added')
+      })
+
+      it('are not answered while it is not known whether Redis takes it: its instance has died, and Redis refuses it', async () => {
+        const { queue, mails, add, error, begin } = await standing({ adoptAfterMs: 1_000, background: false })
+        await queue.setConfig({ maxSize: 1 })
+        await queue.add('full', { id: 'other' })
+        const { first, goOn } = await begin()
+        expect(await error(add())).to.include({ code: 'ERR_JOURNAL_IN_PROGRESS', outcome: 'unknown' })
+        expect((await mails.get('a'))?.state).to.equal('accepted')
+        goOn()
+        await first
+      })
+
+      it('add it once where the first one has died and another instance adds what it left', async () => {
+        const { queue, mails, add, error, begin } = await standing({ adoptAfterMs: 1_000 })
+        const { first, goOn } = await begin()
+        const { acceptedAt = 0 } = (await mails.get('a')) ?? {}
+        await eventually(async () => expect(await queue.now()).to.be.greaterThan(acceptedAt + 500))
+        await eventually(async () => expect(await error(add())).to.include({ outcome: 'kept' }))
+        expect((await queue.poll())?.id).to.equal('a')
+        await queue.remove('a')
+        goOn()
+        expect(await first).to.include({ outcome: 'journalled' })
+        await mails.drain()
+        const flow = (await mails.flow('a')).map(({ change }) => change)
+        expect(flow).to.deep.equal(['added', 'polled', 'removed'])
+      })
     })
 
     it('adds a message once that two instances accept at the same time', async function () {

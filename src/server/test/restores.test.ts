@@ -4,7 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type RedelayedClient } from 'redelayed'
+import { Restores } from '../api/restores.js'
 import { DelayClient, type Restore } from '../client/index.js'
+import type { Topics } from '../topics/topics.js'
 import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService, type TestService } from './support/service.js'
@@ -38,7 +40,8 @@ describe('POST /v1/restores', function () {
   })
 
   const start = async (): Promise<void> => {
-    server = await startTestService({ redis: redis.url, journal: `sqlite:${join(dir, 'journal.db')}` })
+    const journal = `sqlite:${join(dir, 'journal.db')}`
+    server = await startTestService({ redis: redis.url, journal, legacyRoutes: true })
     client = new DelayClient({ url: server.url, key: server.key, fetch: unkept })
   }
   let count = 0
@@ -101,6 +104,27 @@ describe('POST /v1/restores', function () {
     expect([await open(one), await open(other)]).to.deep.equal([3, 1])
     expect((await client.restores.list()).map(({ id }) => id)[0]).to.equal(all.id)
     expect(await client.restores.list()).to.have.lengthOf(4)
+  })
+
+  it('puts back by GET /reStore also the topics that Redis has lost, with their messages', async () => {
+    const [one, other] = [newTopic(), newTopic()]
+    for (const topic of [one, other]) await push(topic, ['a', 'b'])
+    await lose({ [one]: ['a', 'b'], [other]: ['b'], 'redelayed-server:topics': [one] })
+    const { status, body } = await server.ask('GET', '/reStore?expire=false')
+    expect([status, body]).to.deep.equal([200, { checked: 4, restored: 3 }])
+    expect([await open(one), await open(other)]).to.deep.equal([2, 2])
+  })
+
+  it('has begun once it is answered, also where the list of restores cannot be shortened', async () => {
+    const errors: unknown[] = []
+    const topics = { hasJournal: true, now: () => 1, openIfThere: async () => undefined } as unknown as Topics
+    const [hset, hget, hdel] = [async () => 1, async () => null, async () => 0]
+    const hvals = (): Promise<string[]> => Promise.reject(new Error('Connection is closed.'))
+    const restores = new Restores({ hset, hget, hvals, hdel }, topics, (error) => errors.push(error))
+    const what = { names: ['a'], topic: null, messageId: null, expired: false, dryRun: false, key: 'k' }
+    expect(await restores.start(what)).to.include({ state: 'running' })
+    await restores.stop()
+    expect(errors.map(String)).to.include('Error: Connection is closed.')
   })
 
   it('puts back what expired where it is asked to, and dead letters', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type RedelayedClient } from 'redelayed'
 import { createJournal, type Journal } from '../journal/journal.js'
+import { TopicRegistry } from '../topics/registry.js'
 import { Topics } from '../topics/topics.js'
 import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
@@ -101,6 +102,56 @@ describe('a topic that is deleted', function () {
     } finally {
       for (const topics of all.splice(0)) await topics.stop()
       await dying.close()
+    }
+  })
+
+  it('takes pushes again when its deletion failed, as soon as Redis answers', async () => {
+    const topics = await start()
+    await topics.put('kept', {})
+    const { topic } = await topics.get('kept')
+    const resume = topic.resume.bind(topic)
+    let tries = 0
+    topic.purge = () => Promise.reject(new Error('Redis does not answer'))
+    topic.resume = (what) => (++tries < 2 ? Promise.reject(new Error('nor does it now')) : resume(what))
+    const failed = await topics.delete('kept', true).catch((error: unknown) => error)
+    expect(failed).to.have.property('message', 'Redis does not answer')
+    await eventually(async () => {
+      const [pushed] = await topics.pusher.push('kept', [{ id: 'a' }])
+      expect(pushed).to.include({ outcome: 'added' })
+    })
+    expect(tries).to.equal(2)
+  })
+
+  it('is deleted by one request at a time: the second one finds none, and opens it for no pushes', async () => {
+    const topics = await start()
+    await topics.put('once', {})
+    await topics.pusher.push('once', [{ id: 'a' }])
+    const { topic } = await topics.get('once')
+    const purge = topic.purge.bind(topic)
+    const [error, calls] = [(thrown: { code?: string }) => thrown.code, [] as string[]]
+    let second: Promise<unknown> = Promise.resolve()
+    topic.purge = async (what) => {
+      calls.push(what)
+      if (what === 'messages') second = topics.delete('once', false).catch(error)
+      return purge(what)
+    }
+    await topics.delete('once', true)
+    expect(await second).to.equal('ERR_TOPIC_NOT_FOUND')
+    expect(calls).to.deep.equal(['messages', 'dead-letters'])
+  })
+
+  it('is a conflict for who changes it, where others make and delete it all the time', async () => {
+    const topics = await start()
+    await topics.put('busy', {})
+    const own = Object.getOwnPropertyDescriptor(TopicRegistry.prototype, 'replace') as PropertyDescriptor
+    let tries = 0
+    TopicRegistry.prototype.replace = async () => ++tries < 0
+    try {
+      const refused = await topics.put('busy', { delay: 1 }).catch((thrown: unknown) => thrown)
+      expect(refused).to.include({ code: 'ERR_TOPIC_BUSY' })
+      expect(tries).to.equal(8)
+    } finally {
+      Object.defineProperty(TopicRegistry.prototype, 'replace', own)
     }
   })
 

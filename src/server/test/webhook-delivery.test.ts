@@ -8,10 +8,46 @@ import { Delivery, type Delivered } from '../delivery/delivery.js'
 import { EgressPolicy } from '../delivery/egress-policy.js'
 import type { Endpoint } from '../delivery/endpoint.js'
 import { EndpointGate } from '../delivery/endpoint-gate.js'
+import { Lane } from '../delivery/lane.js'
+import { Pump, type PumpParts } from '../delivery/pump.js'
 import { Sender } from '../delivery/sender.js'
 import { newSecret, readSecret } from '../delivery/webhook-secret.js'
 
 const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379'
+
+describe('an endpoint that asks for a long pause', () => {
+  it('has no messages taken and given back meanwhile, and then one, to try', async () => {
+    const polls: number[] = []
+    const held = [40, 40, 0]
+    let asked = 0
+    const done = new AbortController()
+    const message = { id: 'a', payload: Buffer.from('1'), attempt: 1, headers: {}, polledAt: 0, visibleAt: 0 }
+    const queue = {
+      pollMany: async ({ count, signal }: { count: number; signal: AbortSignal }) => {
+        polls.push(count)
+        if (polls.length === 1) return [message]
+        expect(asked, 'it was asked until nothing was held').to.equal(held.length)
+        done.abort()
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+        return []
+      },
+      negativeAcknowledge: async () => [true],
+    }
+    const delivery = {
+      deliver: async (): Promise<Delivered> => ({ is: 'held', waitMs: 1_001 }),
+      heldMs: async () => held[asked++] ?? 0,
+    }
+    const parts = { topic: { queue }, endpoint: { timeoutMs: 1_000 }, delivery, lane: new Lane(16) }
+    const errors: unknown[] = []
+    const pump = new Pump({
+      ...(parts as unknown as PumpParts),
+      ...{ onDelivered: () => undefined, onError: (error) => errors.push(error) },
+    })
+    await new Promise((resolve) => done.signal.addEventListener('abort', resolve, { once: true }))
+    await pump.stop(1_000)
+    expect([polls, errors]).to.deep.equal([[16, 1], []])
+  })
+})
 
 describe('the gate before an endpoint', () => {
   let redis: Redis
@@ -49,6 +85,18 @@ describe('the gate before an endpoint', () => {
     expect((await gate.leave(id, false)).hasOpened).to.equal(true)
     expect((await other.leave(id, false)).hasOpened).to.equal(false)
     expect(await other.enter(id)).to.be.within(25_000, 30_000)
+  })
+
+  it('says for how long it is held, and lets nothing through by that', async () => {
+    expect(await gate.heldMs(id)).to.equal(0)
+    await gate.leave(id, false, 60_000)
+    expect(await gate.heldMs(id)).to.be.within(55_000, 60_000)
+    await age(60_001, 'pausedUntil')
+    await fail(9)
+    await age(30_001, 'openUntil')
+    expect(await gate.heldMs(id), 'the next webhook tries').to.equal(0)
+    expect(await gate.enter(id)).to.equal(0)
+    expect(await gate.heldMs(id)).to.be.within(25_000, 30_000)
   })
 
   it('stays open below ten, and below 70 %', async () => {

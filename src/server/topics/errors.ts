@@ -9,6 +9,8 @@ export type TopicErrorCode =
   | 'ERR_TOPIC_NOT_EMPTY'
   /** The number of shards cannot be changed. */
   | 'ERR_TOPIC_SHARDS'
+  /** Others make and delete it all the time. */
+  | 'ERR_TOPIC_BUSY'
   /** There are as many topics as there can be. */
   | 'ERR_TOO_MANY_TOPICS'
   | 'ERR_MESSAGE_NOT_FOUND'

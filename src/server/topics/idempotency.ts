@@ -85,21 +85,29 @@ export class Idempotency {
   ): Promise<Request> {
     const key = digestOf(scope)
     const known: KnownRequest = { print: digestOf([canonical(request)]), ...first }
+    let earlier: { readonly payload: KnownRequest } | null = null
     const answered = async (pushed: readonly Pushed[]): Promise<void> => {
       await this.#queue.updatePayload(key, { ...(earlier?.payload ?? known), pushed })
     }
-    const { outcome } = await this.#queue
-      .add(known, { id: key, delay: this.knownMs, existing: 'keep' })
-      .catch((thrown: unknown) => {
-        if (!(thrown instanceof QueueFullError)) throw thrown
-        throw new TopicError('ERR_TOO_MANY_KEYS', 'nothing was done; a key is forgotten when its period is over')
-      })
-    const earlier = outcome === 'kept' ? await this.#queue.get(key) : null
-    if (earlier === null) return { known, isRepeated: false, answered }
+    // one that is forgotten between the two is begun anew
+    while (earlier === null) {
+      if (await this.#isNew(key, known)) return { known, isRepeated: false, answered }
+      earlier = await this.#queue.get(key)
+    }
     if (earlier.payload.print !== known.print) {
       throw new TopicError('ERR_IDEMPOTENCY_MISMATCH', 'this Idempotency-Key came before with another message')
     }
     return { known: earlier.payload, isRepeated: true, answered }
+  }
+
+  /** Notes the request, where there is none under its key. */
+  async #isNew(key: string, known: KnownRequest): Promise<boolean> {
+    try {
+      return (await this.#queue.add(known, { id: key, delay: this.knownMs, existing: 'keep' })).outcome === 'added'
+    } catch (thrown) {
+      if (!(thrown instanceof QueueFullError)) throw thrown
+      throw new TopicError('ERR_TOO_MANY_KEYS', 'nothing was done; a key is forgotten when its period is over')
+    }
   }
 
   async #forget(onError: (error: unknown) => void): Promise<void> {

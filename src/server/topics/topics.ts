@@ -3,6 +3,7 @@ import type { Journal } from '../journal/journal.js'
 import { drawId } from '../journal/message-id.js'
 import { JOURNAL_GROUP } from '../journal/attached-queue.js'
 import { QueueClock } from '../journal/queue-clock.js'
+import { pause } from '../pause.js'
 import { SharedRun } from '../journal/shared-run.js'
 import { TopicError } from './errors.js'
 import { Idempotency, type IdempotencyOptions } from './idempotency.js'
@@ -36,6 +37,11 @@ const CLOCK_MS = 5_000
 const FOLLOW_MS = 5_000
 /** So many topics are attached to the journal at the same time. */
 const ATTACHED_AT_ONCE = 8
+/** So long at most a change of a topic waits before it is tried again, at first and at last. */
+const PUT_MS = 10
+const MOST_PUT_MS = 1_280
+/** How often a pause that a failed deletion leaves is tried to be ended. */
+const RESUME_MS = 1_000
 
 interface Known {
   readonly topic: Topic
@@ -57,6 +63,8 @@ export class Topics {
   readonly pusher: Pusher
   readonly #known = new Map<string, Known>()
   readonly #opening = new Map<string, Promise<Known | undefined>>()
+  readonly #deleting = new Map<string, Promise<void>>()
+  readonly #stop = new AbortController()
   /** Those that the registry does not have yet. */
   readonly #creating = new Set<string>()
   #names: { readonly at: number; readonly all: Promise<string[]> } | undefined
@@ -129,6 +137,7 @@ export class Topics {
   }
 
   async stop(): Promise<void> {
+    this.#stop.abort()
     clearInterval(this.#clockTimer)
     clearInterval(this.#followTimer)
     await this.#idempotency.stop()
@@ -187,14 +196,27 @@ export class Topics {
     return known
   }
 
-  /** Makes a topic, or gives it other settings. What is not said has its default. */
+  /** Makes a topic, or gives it other settings. What is not said has its default. @throws TopicError ERR_TOPIC_BUSY others make and delete it */
   async put(name: string, given: Partial<TopicSettings>): Promise<{ isNew: boolean; topic: Topic; createdAt: number }> {
+    for (let wait = PUT_MS; wait <= MOST_PUT_MS; wait *= 2) {
+      const done = await this.#put(name, given)
+      if (done !== undefined) return done
+      await pause(wait * Math.random())
+    }
+    throw new TopicError('ERR_TOPIC_BUSY', 'others make, change or delete the topic all the time; nothing was changed')
+  }
+
+  /** `undefined` where another request came between. */
+  async #put(
+    name: string,
+    given: Partial<TopicSettings>,
+  ): Promise<{ isNew: boolean; topic: Topic; createdAt: number } | undefined> {
     const settings: TopicSettings = { ...TOPIC_DEFAULTS, ...given }
     const known = await this.#look(name)
     if (known === undefined) {
       const made = await this.#create(name, settings)
       // another instance may have made it at the same time, with other settings
-      if (JSON.stringify(made.topic.settings) !== JSON.stringify(settings)) return this.put(name, given)
+      if (JSON.stringify(made.topic.settings) !== JSON.stringify(settings)) return undefined
       return { ...made, isNew: true }
     }
     if (given.shards !== undefined && given.shards !== known.topic.settings.shards) {
@@ -204,17 +226,28 @@ export class Topics {
     const { topic } = await this.#use(name, record)
     await topic.configure({ enable: false })
     // it was deleted a moment ago
-    if (!(await this.#registry.replace(name, record))) return this.put(name, given)
+    if (!(await this.#registry.replace(name, record))) return undefined
     return { topic, createdAt: record.createdAt, isNew: false }
   }
 
-  /** @throws TopicError there is none, or it has messages and is not deleted by force */
+  /** One after the other, so that one that fails opens no topic for pushes that another one is about to delete. @throws TopicError there is none, or it has messages and is not deleted by force */
   async delete(name: string, force: boolean): Promise<void> {
+    const before = this.#deleting.get(name)
+    const deletion = (before ?? Promise.resolve()).catch(() => undefined).then(() => this.#delete(name, force))
+    this.#deleting.set(name, deletion)
+    try {
+      await deletion
+    } finally {
+      if (this.#deleting.get(name) === deletion) this.#deleting.delete(name)
+    }
+  }
+
+  async #delete(name: string, force: boolean): Promise<void> {
     const { topic } = await this.get(name)
     if (!force) await assertEmpty(topic)
-    // from here on Redis refuses pushes of all instances, so that none is accepted and then removed
-    await topic.pause('push')
     try {
+      // from here on Redis refuses pushes of all instances, so that none is accepted and then removed
+      await topic.pause('push')
       if (!force) await assertEmpty(topic)
       await topic.purge('messages')
       await topic.purge('dead-letters')
@@ -222,11 +255,27 @@ export class Topics {
       await topic.journal?.drain().catch(this.#options.onError)
       await this.#registry.remove(name)
     } catch (error) {
-      await topic.resume('push')
+      await topic.resume('push').catch(() => void this.#resumeLater(topic))
       throw error
     }
     this.#forget(name)
     this.#names = undefined
+  }
+
+  /** Redis did not answer: the topic is to take pushes again as soon as it does. */
+  async #resumeLater(topic: Topic): Promise<void> {
+    const { signal } = this.#stop
+    for (;;) {
+      await pause(RESUME_MS, signal)
+      if (signal.aborted || this.#deleting.has(topic.name)) return
+      try {
+        // another instance has deleted it meanwhile
+        if ((await this.#registry.get(topic.name)) !== null) await topic.resume('push')
+        return
+      } catch (thrown) {
+        this.#options.onError(thrown)
+      }
+    }
   }
 
   /** The names of at most so many, without reading all. */

@@ -116,6 +116,8 @@ export function legacyRoutes(app: App, context: Context): void {
           return true
         }
         if (!topics.hasJournal) throw new BadRequest('no-journal', 'there is nothing to restore from')
+        if (topic !== undefined) assertCovers(request.apiKey, topic)
+        await topics.restoreNames()
         for await (const _ of topicsOf(request.apiKey, topic, restore));
         return total
       },

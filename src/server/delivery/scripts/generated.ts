@@ -8,6 +8,14 @@ export const endpointEnter = {
   source: "-- Ask whether a webhook may go to its endpoint now. All instances of the service ask here, so that an endpoint that is down, overloaded or\n-- limited is so for all of them.\n--\n-- KEYS[1] endpoint  hash  pausedUntil, openUntil: epoch ms; nextAt: epoch ms with fractions, of the rate limit\n--\n-- ARGV[1] perSecond  number   the most webhooks a second; 0 for no limit\n-- ARGV[2] probeMs    integer  while the breaker is open, one webhook goes through after each of these times\n--\n-- returns 0: it may go; else the milliseconds after which to ask again\nlocal endpoint = KEYS[1]\nlocal perSecond, probeMs = tonumber(ARGV[1]), tonumber(ARGV[2])\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\n\nlocal stored = redis.call('HMGET', endpoint, 'pausedUntil', 'openUntil', 'nextAt')\nlocal pausedUntil, openUntil, nextAt = tonumber(stored[1]) or 0, tonumber(stored[2]) or 0, tonumber(stored[3]) or 0\n\nlocal wait = math.max(pausedUntil, openUntil) - now\nif wait > 0 then\n  return math.ceil(wait)\nend\n\n-- The limit is spaced evenly: a second's worth may go at once after a pause, no more.\nif perSecond > 0 then\n  local spacing = 1000 / perSecond\n  nextAt = math.max(nextAt, now - math.max(0, 1000 - spacing))\n  if nextAt > now then\n    return math.ceil(nextAt - now)\n  end\n  redis.call('HSET', endpoint, 'nextAt', string.format('%.3f', nextAt + spacing))\n  redis.call('PEXPIRE', endpoint, 864000000)\nend\n\nif openUntil > 0 then\n  redis.call('HSET', endpoint, 'openUntil', now + probeMs)\nend\nreturn 0\n",
 } as const
 
+export const endpointHeld = {
+  name: "endpoint-held",
+  sha1: "1103b9e016ba8216f11e0f7e5abb95a390a35db3",
+  keys: ["endpoint"],
+  args: {},
+  source: "-- Ask for how long nothing goes to an endpoint, without sending anything there.\n--\n-- KEYS[1] endpoint  hash  pausedUntil, openUntil: epoch ms\n--\n-- returns the milliseconds; 0 where a webhook may ask to go\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal stored = redis.call('HMGET', KEYS[1], 'pausedUntil', 'openUntil')\nreturn math.max(0, math.ceil(math.max(tonumber(stored[1]) or 0, tonumber(stored[2]) or 0) - now))\n",
+} as const
+
 export const endpointLeave = {
   name: "endpoint-leave",
   sha1: "e09c6d8fd6141379369d96633018508d9e331f9c",
