@@ -1,18 +1,23 @@
-// `npm run examples`: checks the types of docs/examples and runs each of them; each asserts its own outcome. Installs and
-// builds what is missing, finds or starts a Redis as `npm test` does, and ends with the line `N passed, N failed`.
+// `npm run examples`: checks the types of docs/examples and runs each of them; each asserts its own outcome. Then it runs the programs in
+// README.md and on the pages of docs (snippets.ts). Installs and builds what is missing, finds or starts a Redis as `npm test` does, and ends
+// with the line `N passed, N failed`.
 //
 //   npm run examples -- webhooks lock-conflict     only these
+//   npm run examples -- README.md docs/workers.md  only the programs of these pages
 import { spawn, type ChildProcess } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { ensureBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
-import { describe, findRedis } from './redis.js'
+import { describe, findRedis, findServerBin, startServer } from './redis.js'
+import { runSnippet, snippets, type Snippet } from './snippets.js'
 
 const LIMIT_MS = 60_000
+/** Programs of the pages. */
+const AT_ONCE = 3
 const dir = join(root, 'docs/examples')
-const names = chosen(process.argv.slice(2))
+const { names, programs } = chosen(process.argv.slice(2))
 
 ensureInstalled(dir)
 ensureBuilt()
@@ -34,7 +39,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   })
 }
 
-await check('types', () => run([join(dir, 'node_modules/typescript/bin/tsc'), '-p', dir]))
+if (names.length > 0) await check('types', () => run([join(dir, 'node_modules/typescript/bin/tsc'), '-p', dir]))
 for (const name of names) {
   await check(name, async () => {
     const before = await ownKeys()
@@ -43,6 +48,7 @@ for (const name of names) {
     return problem ?? (left.length > 0 ? `It left these keys behind:\n${left.join('\n')}` : undefined)
   })
 }
+await runAll(programs)
 keys.disconnect()
 await redis.stop()
 console.log(`${passed} passed, ${failed} failed`)
@@ -91,12 +97,44 @@ async function ownKeys(): Promise<string[]> {
   return redis.kind === 'given' ? [] : keys.keys('*')
 }
 
-function chosen(wanted: string[]) {
-  const all = readdirSync(dir)
+/** The programs of the pages, some at a time; each has a database of a server that no other program uses. */
+async function runAll(programs: Snippet[]) {
+  if (programs.length === 0) return
+  const bin = redis.serverBin ?? findServerBin()
+  if (bin === undefined) return check('programs in README.md and docs', async () => 'There is no redis-server on PATH.')
+  const server = await startServer({ bin, args: ['--databases', `${programs.length + 1}`] })
+  const own = new Redis(server.url)
+  const left = programs.map((program, index) => ({ program, url: `${server.url}/${index + 1}` }))
+  const worker = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const { program, url } = next
+      await check(program.name, () => runSnippet(program, { url, redis: own }))
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  own.disconnect()
+  await server.stop()
+}
+
+/** All of them, or the examples and the pages that were named. */
+function chosen(wanted: string[]): { names: string[]; programs: Snippet[] } {
+  const names = readdirSync(dir)
     .filter((file) => file.endsWith('.ts') && file !== 'support.ts')
     .map((file) => file.slice(0, -'.ts'.length))
-  const unknown = wanted.filter((name) => !all.includes(name))
-  if (unknown.length === 0) return wanted.length > 0 ? wanted : all
-  console.error(`no such example: ${unknown.join(', ')}; there are ${all.join(', ')}`)
+  const programs = snippets()
+  if (wanted.length === 0) return { names, programs }
+  const pages = new Set(programs.map(({ name }) => pageOf(name)))
+  const unknown = wanted.filter((name) => !names.includes(name) && !pages.has(name))
+  if (unknown.length === 0) {
+    return {
+      names: names.filter((name) => wanted.includes(name)),
+      programs: programs.filter(({ name }) => wanted.includes(pageOf(name))),
+    }
+  }
+  console.error(`no such example: ${unknown.join(', ')}; there are ${[...names, ...pages].join(', ')}`)
   process.exit(2)
+}
+
+function pageOf(snippet: string): string {
+  return snippet.replace(/:\d+$/, '')
 }
