@@ -1,4 +1,4 @@
-// The layers of the service: foundations, config, database, journal, topics, delivery, API, service, client, command line. A layer imports from itself and from those before it, and of the
+// The layers of the service: foundations, config, database, journal, topics, delivery, what the page asks, API, service, client, command line. A layer imports from itself and from those before it, and of the
 // library only its public entry points.
 const layers = {
   foundations: ['^src/server/(errors|pause)\\.ts$'],
@@ -7,6 +7,7 @@ const layers = {
   journal: ['^src/server/journal/'],
   topics: ['^src/server/topics/'],
   delivery: ['^src/server/delivery/'],
+  console: ['^src/server/console/'],
   api: ['^src/server/api/'],
   service: ['^src/server/service/'],
   index: ['^src/server/index\\.ts$'],

@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { RedelayedError } from 'redelayed'
+import type { SessionOf } from '../console/sessions.js'
 
 export const SCOPES = ['push', 'consume', 'admin', 'read'] as const
 export type Scope = (typeof SCOPES)[number]
@@ -12,6 +13,8 @@ export interface ApiKey {
   readonly scopes: ReadonlySet<Scope>
   /** Names of topics; one that ends with `*` stands for all that begin so. */
   readonly topics: readonly string[]
+  /** It does not see what is in messages, unless it may receive them or administer. */
+  readonly hidePayloads: boolean
 }
 
 interface Stored extends ApiKey {
@@ -19,12 +22,18 @@ interface Stored extends ApiKey {
 }
 
 const PREFIX = 'rdk'
+const HIDE = 'hide-payloads'
 /** How often the file is looked at, at most. */
 const LOOK_MS = 1_000
 
 /** May the key have to do with this topic? */
 export function covers({ topics }: ApiKey, topic: string): boolean {
   return topics.some((each) => (each.endsWith('*') ? topic.startsWith(each.slice(0, -1)) : each === topic))
+}
+
+/** Whether a key sees messages without their bodies and headers. */
+export function isBlind({ hidePayloads, scopes }: ApiKey): boolean {
+  return hidePayloads && !scopes.has('consume') && !scopes.has('admin')
 }
 
 export interface MadeKey {
@@ -34,10 +43,17 @@ export interface MadeKey {
   readonly line: string
 }
 
-export function makeKey(scopes: readonly Scope[] = SCOPES, topics: readonly string[] = ['*']): MadeKey {
+export function makeKey(
+  scopes: readonly Scope[] = SCOPES,
+  topics: readonly string[] = ['*'],
+  hidePayloads = false,
+): MadeKey {
   const id = randomBytes(6).toString('hex')
   const key = `${PREFIX}_${id}_${randomBytes(32).toString('base64url')}`
-  return { key, line: `${id} ${hashOf(key).toString('hex')} ${scopes.join(',')} ${topics.join(',')}` }
+  return {
+    key,
+    line: `${id} ${hashOf(key).toString('hex')} ${scopes.join(',')} ${topics.join(',')}${hidePayloads ? ` ${HIDE}` : ''}`,
+  }
 }
 
 /**
@@ -68,6 +84,18 @@ export class ApiKeys {
     const [, id = ''] = /^rdk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/.exec(given) ?? []
     const stored = this.#keys.get(id)
     return stored !== undefined && timingSafeEqual(stored.hash, hashOf(given)) ? stored : undefined
+  }
+
+  /** The key of a session; `undefined` when it was removed, or its id is that of another secret now. */
+  ofSession({ keyId, proof }: SessionOf): ApiKey | undefined {
+    if (performance.now() - this.#lookedAt > LOOK_MS) this.#look()
+    return this.proofOf(keyId) === proof ? this.#keys.get(keyId) : undefined
+  }
+
+  /** What a session keeps of the secret of a key, from which nothing can be made that the service takes. */
+  proofOf(keyId: string): string | undefined {
+    const stored = this.#keys.get(keyId)
+    return stored && createHash('sha256').update(stored.hash).digest('base64url')
   }
 
   /** A mistake in a file that was changed keeps the keys of before. */
@@ -108,14 +136,15 @@ function readLines(path: string, text: string): Stored[] {
   return text.split('\n').flatMap((line, at) => {
     const content = line.trim()
     if (content === '' || content.startsWith('#')) return []
-    const form = /^([0-9a-f]{12}) ([0-9a-f]{64}) (\S+) (\S+)$/.exec(content)
-    const [, id = '', hash = '', scopes = '', topics = ''] = form ?? []
+    const form = /^([0-9a-f]{12}) ([0-9a-f]{64}) (\S+) (\S+)( hide-payloads)?$/.exec(content)
+    const [, id = '', hash = '', scopes = '', topics = '', hide] = form ?? []
     const known = scopes.split(',').filter((each): each is Scope => SCOPES.some((scope) => scope === each))
     if (form === null || known.length !== scopes.split(',').length) {
-      const expected = `<id> <hash> <scopes of ${SCOPES.join(', ')}> <topics>`
+      const expected = `<id> <hash> <scopes of ${SCOPES.join(', ')}> <topics>, perhaps ${HIDE}`
       throw new RedelayedError('ERR_API_KEYS', `${path}, line ${at + 1}: expected ${expected}`)
     }
-    return [{ id, hash: Buffer.from(hash, 'hex'), scopes: new Set(known), topics: topics.split(',') }]
+    const rights = { scopes: new Set(known), topics: topics.split(','), hidePayloads: hide !== undefined }
+    return [{ id, hash: Buffer.from(hash, 'hex'), ...rights }]
   })
 }
 

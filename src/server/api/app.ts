@@ -8,6 +8,8 @@ import type { DeliveryLog } from '../delivery/delivery-log.js'
 import type { Dispatcher } from '../delivery/dispatcher.js'
 import type { EndpointGate } from '../delivery/endpoint-gate.js'
 import type { Endpoints } from '../delivery/endpoints.js'
+import type { PageFiles } from '../console/page-files.js'
+import type { Sessions } from '../console/sessions.js'
 import type { Topics } from '../topics/topics.js'
 import type { ApiKeys } from './api-keys.js'
 import type { AuditLog } from './audit-log.js'
@@ -28,6 +30,7 @@ import { fanOutRoutes } from './routes/fan-out.js'
 import { legacyRoutes } from './routes/legacy.js'
 import { messageRoutes } from './routes/messages.js'
 import { operationRoutes } from './routes/operations.js'
+import { pageRoutes } from './routes/page.js'
 import { restoreRoutes } from './routes/restores.js'
 import { topicRoutes } from './routes/topics.js'
 import type { Restores } from './restores.js'
@@ -45,6 +48,9 @@ export interface AppParts {
   readonly metrics: Metrics
   readonly restores: Restores
   readonly keys: ApiKeys
+  readonly sessions: Sessions
+  /** `undefined`: the page was not built. */
+  readonly page: PageFiles | undefined
   readonly version: string
 }
 
@@ -107,7 +113,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
     if (waits.isStopping) void reply.header('Connection', 'close')
     assertUncompressed(request)
   })
-  app.addHook('onRequest', authorize(keys, new RateLimit(settings.rateLimit)))
+  app.addHook('onRequest', authorize(keys, parts.sessions, new RateLimit(settings.rateLimit)))
   app.addHook('preValidation', async (request) => {
     // null is a body, and a wrong one
     if (request.routeOptions.config.bodyIsOptional && request.body === undefined) request.body = {}
@@ -154,6 +160,8 @@ export async function createApp(parts: AppParts): Promise<Api> {
     endpointRoutes(routes, context)
     restoreRoutes(routes, context)
     operationRoutes(routes, context)
+    const about = { journal: topics.hasJournal, version: parts.version }
+    if (settings.ui) pageRoutes(routes, { files: parts.page, sessions: parts.sessions, keys, about })
     if (settings.legacyRoutes) legacyRoutes(routes, context)
   })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
@@ -187,8 +195,13 @@ async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, vers
     openapi: {
       openapi: '3.1.0',
       info: { title: 'redelayed', version, description: 'Delayed messages for every language.' },
-      components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
-      security: [{ key: [] }],
+      components: {
+        securitySchemes: {
+          key: { type: 'http', scheme: 'bearer' },
+          session: { type: 'apiKey', in: 'cookie', name: 'redelayed-session' },
+        },
+      },
+      security: [{ key: [] }, { session: [] }],
     },
     // a batch is checked message by message, so the route itself has no schema of its body
     transform: ({ schema, url }) => ({

@@ -1,7 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Sessions } from '../console/sessions.js'
 import { covers, type ApiKey, type ApiKeys, type Scope } from './api-keys.js'
-import { BadRequest } from './problem.js'
+import { BadRequest, redisProblem } from './problem.js'
 import type { RateLimit } from './rate-limit.js'
+import { assertSameSite, sessionOf } from './session-cookie.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -15,15 +17,16 @@ declare module 'fastify' {
   }
 }
 
-const NO_KEY: ApiKey = Object.freeze({ id: '', scopes: new Set<Scope>(), topics: [] })
+const NO_KEY: ApiKey = Object.freeze({ id: '', scopes: new Set<Scope>(), topics: [], hidePayloads: false })
 
-/** Before a body is read: the key, its scope, the topic of the path, and its rate. */
-export function authorize(keys: ApiKeys, rates: RateLimit) {
+/** Before a body is read: the key, or the session of one, its scope, the topic of the path, and its rate. */
+export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates: RateLimit) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     request.apiKey = NO_KEY
     const { scope } = request.routeOptions.config
     if (scope === undefined) return
-    const key = keys.find(givenKey(request))
+    const given = givenKey(request)
+    const key = given === '' ? await keyOfSession(request, keys, sessions) : keys.find(given)
     if (key === undefined) {
       void reply.header('WWW-Authenticate', 'Bearer')
       throw new BadRequest('unauthorized', 'send the key as "Authorization: Bearer <key>"')
@@ -38,6 +41,19 @@ export function authorize(keys: ApiKeys, rates: RateLimit) {
       throw new BadRequest('rate-limited', 'the key has sent too many requests')
     }
   }
+}
+
+/** The key that signed in with the session of a request. @throws BadRequest another site has sent it, or Redis does not answer */
+export async function keyOfSession(
+  request: FastifyRequest,
+  keys: ApiKeys,
+  sessions: Pick<Sessions, 'find'>,
+): Promise<ApiKey | undefined> {
+  const token = sessionOf(request)
+  if (token === undefined) return undefined
+  assertSameSite(request)
+  const session = await sessions.find(token).catch(redisProblem)
+  return session && keys.ofSession(session)
 }
 
 /** @throws BadRequest */

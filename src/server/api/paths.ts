@@ -6,7 +6,12 @@ export class Paths {
 
   constructor(app: FastifyInstance) {
     app.addHook('onRoute', ({ url, method }) => {
-      const form = new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[^/]+/g, '[^/]+')}$`)
+      const form = new RegExp(
+        `^${url
+          .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+          .replace(/:[^/]+/g, '[^/]+')
+          .replace('*', '.*')}$`,
+      )
       const known = this.#methods.get(url) ?? { form, methods: new Set() }
       this.#methods.set(url, known)
       for (const each of [method].flat()) known.methods.add(each)

@@ -194,6 +194,14 @@ function ofLibrary(error: RedelayedError): Problem {
   return problem('internal-error')
 }
 
+/** For commands of a plain client of Redis, whose failures have no codes. */
+export function redisProblem(thrown: unknown): never {
+  const { message } = thrown as Error
+  if (/^(NOPERM|READONLY|OOM|WRONGTYPE|MISCONF|NOAUTH)/.test(message))
+    throw new BadRequest('redis-refused', 'the service needs it for this')
+  throw new BadRequest('redis-unavailable', 'try again later')
+}
+
 /** The message without the name of the queue in front, which the path has. */
 function plain({ message, queue }: RedelayedError): string {
   const prefix = queue === undefined ? '' : `queue ${JSON.stringify(queue)}: `

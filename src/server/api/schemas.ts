@@ -211,6 +211,14 @@ export const MessageOutput = Type.Object({
   expiresAt: OrNull(Type.Number()),
   failures: Type.Array(Failure),
   ...shown,
+  bodyHidden: Type.Optional(Type.Literal(true, { description: 'The key may not see the body and the headers' })),
+  bodyCut: Type.Optional(
+    Type.Object(
+      { bytes: Type.Integer() },
+      { description: 'The body has more bytes than maxBody; bodyBase64 has the first of them, bodyText those of JSON' },
+    ),
+  ),
+  bodyText: Type.Optional(Type.String()),
   flow: Type.Optional(
     Type.Array(
       Type.Object({
@@ -231,8 +239,16 @@ export const PageQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
 })
 
+export const BodyQuery = Type.Object({
+  maxBody: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 16_777_216, description: 'At most so many bytes of each body; default all' }),
+  ),
+})
+export const DeadLettersQuery = Type.Object({ ...PageQuery.properties, ...BodyQuery.properties })
+
 export const MessagesQuery = Type.Object({
   ...PageQuery.properties,
+  ...BodyQuery.properties,
   state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight'])),
 })
 
@@ -458,6 +474,16 @@ export const AuditPage = Type.Object({
     }),
   ),
   cursor: Type.Optional(Type.String()),
+})
+
+export const SignInInput = Type.Object({ key: Type.String({ minLength: 1, maxLength: 200 }) }, closed)
+export const SessionOutput = Type.Object({
+  key: Type.String({ description: 'The id of the key' }),
+  scopes: Type.Array(Type.Enum(['push', 'consume', 'admin', 'read'])),
+  topics: OrNull(Type.Array(Type.String(), { description: 'Names, or beginnings and *; null: all' })),
+  hidePayloads: Type.Boolean({ description: 'Whether messages come without their bodies and headers' }),
+  journal: Type.Boolean({ description: 'Whether the service has a journal' }),
+  version: Type.String(),
 })
 
 export const RestoreParams = Type.Object({ restore: Type.String({ pattern: UUID }) })

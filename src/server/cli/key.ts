@@ -1,4 +1,4 @@
-// `redelayed-server key [--scopes push,consume] [--topics orders,mails-*]`: makes an API key, and the line of the keys file for it.
+// `redelayed-server key [--scopes push,consume] [--topics orders,mails-*] [--hide-payloads]`: makes an API key, and the line of the keys file for it.
 import { parseArgs } from 'node:util'
 import { makeKey, SCOPES, type Scope } from '../api/api-keys.js'
 import { TOPIC_NAME } from '../topics/topic-name.js'
@@ -6,7 +6,11 @@ import { TOPIC_NAME } from '../topics/topic-name.js'
 try {
   const { values } = parseArgs({
     args: process.argv.slice(3),
-    options: { scopes: { type: 'string', default: SCOPES.join(',') }, topics: { type: 'string', default: '*' } },
+    options: {
+      scopes: { type: 'string', default: SCOPES.join(',') },
+      topics: { type: 'string', default: '*' },
+      'hide-payloads': { type: 'boolean', default: false },
+    },
   })
   const scopes = values.scopes.split(',').map((given) => {
     const scope = SCOPES.find((each) => each === given)
@@ -18,7 +22,7 @@ try {
     if (!new RegExp(TOPIC_NAME).test(topic.replace(/\*$/, 'x')))
       throw new Error('--topics: expected names of topics, or their beginnings and *')
   }
-  const { key, line } = makeKey(scopes, topics)
+  const { key, line } = makeKey(scopes, topics, values['hide-payloads'])
   console.log(`The key, for the client:          ${key}`)
   console.log(`A line for the file of the keys:  ${line}`)
 } catch (error) {

@@ -56,6 +56,7 @@ export const SETTINGS = {
     'Whether there are also the paths of another delay service: /push, /delete, /reStore and /get.',
     false,
   ),
+  ui: onOff('Whether there is the page for operators at /ui.', true),
   rateLimit: whole('The most requests a second of each key, on this instance; 0 for no limit.', 0, 0, 1_000_000),
   requestTimeout: duration('How long a client may take to send a request.', 30_000, 1_000, 600_000),
   shutdownDelay: duration('How long /readyz is a 503 before the service stops, so that proxies see it.', 0, 0, 600_000),

@@ -1,12 +1,15 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Cluster, Redis } from 'ioredis'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
 import { AuditLog } from '../api/audit-log.js'
 import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
+import { readPageFiles } from '../console/page-files.js'
+import { Sessions } from '../console/sessions.js'
 import { DeliveryLog } from '../delivery/delivery-log.js'
 import { Dispatcher } from '../delivery/dispatcher.js'
 import { EgressPolicy } from '../delivery/egress-policy.js'
@@ -42,7 +45,11 @@ export interface Service {
  *
  * @throws RedelayedError what it needs is not there; nothing is left open
  */
-export async function startService(settings: ServerSettings, version: string): Promise<Service> {
+export async function startService(
+  settings: ServerSettings,
+  version: string,
+  pageFolder = builtPage(),
+): Promise<Service> {
   const closers: (() => Promise<void>)[] = []
   const undo: (() => void)[] = []
   const closeAll = async (): Promise<void> => {
@@ -89,7 +96,11 @@ export async function startService(settings: ServerSettings, version: string): P
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
-    const { app, leave, stopWaiting } = await createApp({ settings, topics, keys, version, restores, ...webhooks })
+    const page = settings.ui ? readPageFiles(pageFolder) : undefined
+    const { app, leave, stopWaiting } = await createApp({
+      ...{ settings, topics, keys, version, restores, page, sessions: new Sessions(redis) },
+      ...webhooks,
+    })
     log.error = (thrown) => app.log.error(thrown)
     log.warn = (fields, text) => app.log.warn(fields, text)
     closers.push(async () => {
@@ -114,6 +125,11 @@ export async function startService(settings: ServerSettings, version: string): P
     await closeAll().catch(() => undefined)
     throw thrown
   }
+}
+
+/** Beside the compiled service, also where the service runs from its sources. */
+function builtPage(): string {
+  return join(dirname(fileURLToPath(import.meta.resolve('redelayed-server/package.json'))), 'dist', 'ui')
 }
 
 function needsRedis({ redis, redisCluster }: ServerSettings): boolean {

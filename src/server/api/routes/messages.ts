@@ -1,10 +1,12 @@
 import { RedelayedError } from 'redelayed'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { messageFor } from '../../console/shown-message.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import { timeOf, type NewMessage, type Pushed } from '../../topics/new-message.js'
 import { traced } from '../../topics/trace.js'
 import { changedBody } from '../../topics/topic.js'
+import { isBlind } from '../api-keys.js'
 import { Lines, readAlsoLines, requestLimit } from '../content.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, problemOf, type Problem } from '../problem.js'
@@ -70,10 +72,14 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
         operationId: 'getMessage',
         summary: 'A message, also a dead letter',
         params: schemas.MessageParams,
+        querystring: schemas.BodyQuery,
         response: { 200: schemas.MessageOutput },
       },
     },
-    async ({ params: { topic, id } }) => (await topics.open(topic)).get(id),
+    async ({ params: { topic, id }, query: { maxBody }, apiKey }) => {
+      const found = await (await topics.open(topic)).get(id)
+      return messageFor({ isBlind: isBlind(apiKey), maxBody }, found)
+    },
   )
 
   app.patch(
@@ -101,7 +107,8 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
         body: 'body' in request.body ? changedBody(body) : undefined,
       }
       const topic = await topics.open(request.params.topic)
-      return topic.change(request.params.id, change, settings.maxMessageBytes)
+      const changed = await topic.change(request.params.id, change, settings.maxMessageBytes)
+      return messageFor({ isBlind: isBlind(request.apiKey), maxBody: undefined }, changed)
     },
   )
 
@@ -138,17 +145,18 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
           operationId: isDead ? 'listDeadLetters' : 'listMessages',
           summary: `The ${isDead ? 'dead letters' : 'messages'} by priority and time, in pages; while others push and receive some can be missing or come twice`,
           params: schemas.TopicParams,
-          querystring: isDead ? schemas.PageQuery : schemas.MessagesQuery,
+          querystring: isDead ? schemas.DeadLettersQuery : schemas.MessagesQuery,
           response: { 200: schemas.MessagePage },
         },
       },
-      async ({ params, query }) => {
-        const { cursor, limit = 100 } = query
+      async ({ params, query, apiKey }) => {
+        const { cursor, limit = 100, maxBody } = query
         const state = 'state' in query ? (query.state as 'visible' | 'delayed' | 'inFlight' | undefined) : undefined
         const [shard, skip] = cursor === undefined ? [0, 0] : readCursor(cursor, ['number', 'number'])
         const topic = await topics.open(params.topic)
         const page = await topic.list({ state, isDead, shard: Number(shard), skip: Number(skip), limit })
-        return { messages: page.messages, ...(page.next && { cursor: cursorText([page.next.shard, page.next.skip]) }) }
+        const messages = page.messages.map((each) => messageFor({ isBlind: isBlind(apiKey), maxBody }, each))
+        return { messages, ...(page.next && { cursor: cursorText([page.next.shard, page.next.skip]) }) }
       },
     )
   }

@@ -73,13 +73,16 @@ export interface TestService {
   topic(name?: string): string
   ask(method: string, path: string, body?: unknown, how?: Ask): Promise<Answer>
   /** One more key, from now on. */
-  addKey(scopes: readonly Scope[], topics?: readonly string[]): string
+  addKey(scopes: readonly Scope[], topics?: readonly string[], hidePayloads?: boolean): string
   stop(): Promise<void>
 }
 
 let count = 0
 
-export async function startTestService(given: Partial<ServerSettings> = {}): Promise<TestService> {
+export async function startTestService(
+  given: Partial<ServerSettings> = {},
+  pageFolder = join(tmpdir(), 'redelayed-no-page'),
+): Promise<TestService> {
   const dir = mkdtempSync(join(tmpdir(), 'redelayed-service-'))
   const keysPath = join(dir, 'api-keys')
   const made = [makeKey()]
@@ -90,7 +93,7 @@ export async function startTestService(given: Partial<ServerSettings> = {}): Pro
     ...{ port: 0, dataDir: dir, apiKeys: keysPath, logLevel: 'silent' as const },
     ...given,
   }
-  const service = await startService(settings, '0.0.0')
+  const service = await startService(settings, '0.0.0', pageFolder)
   const key = made[0]?.key ?? ''
   const topics: string[] = []
 
@@ -124,8 +127,8 @@ export async function startTestService(given: Partial<ServerSettings> = {}): Pro
       return name
     },
     ask,
-    addKey(scopes, of) {
-      const one = makeKey(scopes, of)
+    addKey(scopes, of, hidePayloads) {
+      const one = makeKey(scopes, of, hidePayloads)
       made.push(one)
       write()
       return one.key

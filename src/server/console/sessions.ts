@@ -1,0 +1,48 @@
+import { createHash, randomBytes } from 'node:crypto'
+
+/** The commands of an ioredis client that are needed. */
+interface SessionCommands {
+  set(key: string, value: string, word: 'PX', ms: number): Promise<unknown>
+  get(key: string): Promise<string | null>
+  del(key: string): Promise<unknown>
+}
+
+/** Whose session it is. `proof` is another one when the id of the key stands for another secret. */
+export interface SessionOf {
+  readonly keyId: string
+  readonly proof: string
+}
+
+export const SESSION_MS = 12 * 3_600_000
+const PREFIX = 'redelayed:service:session:'
+const TOKEN = /^[A-Za-z0-9_-]{43}$/
+
+/** The sessions of people who signed in at the page, for all instances. Redis has only the hash of what a browser sends. */
+export class Sessions {
+  readonly #redis: SessionCommands
+
+  constructor(redis: SessionCommands) {
+    this.#redis = redis
+  }
+
+  /** Resolves with what the browser is to send. */
+  async begin({ keyId, proof }: SessionOf): Promise<string> {
+    const token = randomBytes(32).toString('base64url')
+    await this.#redis.set(keyOf(token), `${keyId} ${proof}`, 'PX', SESSION_MS)
+    return token
+  }
+
+  async find(token: string): Promise<SessionOf | undefined> {
+    if (!TOKEN.test(token)) return undefined
+    const [keyId, proof] = (await this.#redis.get(keyOf(token)))?.split(' ') ?? []
+    return keyId === undefined || proof === undefined ? undefined : { keyId, proof }
+  }
+
+  async end(token: string): Promise<void> {
+    if (TOKEN.test(token)) await this.#redis.del(keyOf(token))
+  }
+}
+
+function keyOf(token: string): string {
+  return PREFIX + createHash('sha256').update(token).digest('base64url')
+}
