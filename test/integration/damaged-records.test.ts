@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { Redis } from 'ioredis'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -6,7 +7,7 @@ import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { codecs, type ReconnectingEvent } from '../../src/index.js'
 import { writeCertificate } from '../support/certificate.js'
-import { eventually } from '../support/events.js'
+import { eventually, once } from '../support/events.js'
 import { redisUrl, uniqueName } from '../support/redis.js'
 import { cleanUp, makeClient, onCleanup } from './fixtures.js'
 
@@ -92,4 +93,32 @@ describe('damaged records of TLS', () => {
     await delayed.offer('after', 10)
     expect(await taking).to.equal('after')
   })
+
+  for (const what of ['before the loan', 'during the loan'] as const) {
+    it(`end the connection of a client of the user that was opened ${what}, not the process`, async function () {
+      this.timeout(30_000)
+      const line = await startLine()
+      const redis = new Redis({
+        host: '127.0.0.1',
+        port: line.port,
+        tls: { ca: line.ca },
+        lazyConnect: true,
+        retryStrategy: () => 50,
+      })
+      redis.on('error', () => {})
+      onCleanup(() => redis.disconnect())
+      if (what === 'before the loan') await redis.connect()
+      const queue = makeClient({ redis, ...LIMITS }).getQueue<string>(uniqueName(), { codec: codecs.string() })
+      expect(await queue.size()).to.equal(0)
+      const reconnected = once(redis, 'ready')
+      const damaged = once(redis, 'error')
+      line.damage()
+      const calls = Promise.allSettled([queue.size()])
+      await damaged
+      const more = Promise.allSettled([queue.size(), redis.ping()]) // the next writes
+      await reconnected
+      await Promise.all([calls, more])
+      expect(await queue.size()).to.equal(0)
+    })
+  }
 })

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { breakOff } from '../connections/break-off.js'
+import { endWithFirstError } from '../connections/first-error.js'
 import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
 
 /** No line of Redis is longer: the error of a script quotes at most a part of its arguments. */
@@ -30,8 +31,7 @@ export function guardReplies(redis: Redis): Redis {
   guarded.add(redis)
   redis.on('connect', () => {
     const { stream } = redis
-    // A damaged TLS record is an error that leaves the socket open, and the next write would be a second one, which ioredis does not listen for.
-    stream.on('error', () => stream.destroy())
+    endWithFirstError(redis)
     // ioredis's own listener is the first one, so its other listeners run after the bytes were decoded
     const decode = stream.listeners('data')[0] as Decode | undefined
     if (decode === undefined) return

@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
+import { endEachWithFirstError } from '../connections/first-error.js'
 import { checkOrder } from '../replies/order-check.js'
 import { guardReplies } from '../replies/reply-guard.js'
 import { ownNodesOf, type OwnNodes } from './own-nodes.js'
@@ -34,8 +35,15 @@ function guardSubscriber(cluster: Cluster): void {
   }
 }
 
+/** Nodes of Clusters of the user, which several clients can share. */
+const lent = new WeakSet<Redis>()
+
 function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
   if (owned) checkOrder(guardReplies(node))
+  else if (!lent.has(node)) {
+    lent.add(node)
+    endEachWithFirstError(node)
+  }
   // Before a command that follows an ASK, ioredis sends ASKING and ignores its promise: when that node is gone, the promise
   // would be an unhandled rejection. The command itself reports the error.
   const asking = node.asking.bind(node)
@@ -48,7 +56,9 @@ function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
   const duplicate = node.duplicate.bind(node)
   node.duplicate = (...args: Parameters<typeof duplicate>) => {
     const copy = duplicate(...args)
-    return checkSlots(owned ? guardReplies(copy) : copy, ownNodes)
+    if (owned) guardReplies(copy)
+    else endEachWithFirstError(copy)
+    return checkSlots(copy, ownNodes)
   }
 }
 

@@ -4,6 +4,7 @@ import type { Settings } from '../../options.js'
 import { addressOfClient, addressOfOptions } from '../connections/address.js'
 import { dropWhenStuck } from '../replies/drop-when-stuck.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
+import { endEachWithFirstError } from '../connections/first-error.js'
 import type { MasterFinder } from './master-finder.js'
 import { checkOrder } from '../replies/order-check.js'
 import { OVERRIDES, sentinelOverrides } from '../connections/ioredis-defaults.js'
@@ -168,6 +169,7 @@ export class BorrowedTopology implements Topology {
   readonly #connectTimeout: number
   readonly #sentinels: SentinelOrder | undefined
   readonly #ready: Readiness
+  readonly #leaveSockets: () => void
   /** With `autoResendUnfulfilledCommands: false` ioredis forgets the commands in flight when its socket breaks, and never settles them. */
   readonly #onClose = (): void => {
     if (!this.resends) this.watch.forget()
@@ -191,6 +193,7 @@ export class BorrowedTopology implements Topology {
     }
     this.#ready = new Readiness(client, settings.connectTimeout, inspect, this.watch)
     client.on('close', this.#onClose)
+    this.#leaveSockets = endEachWithFirstError(client)
   }
 
   get connected(): boolean {
@@ -246,5 +249,6 @@ export class BorrowedTopology implements Topology {
     this.#ready.close()
     this.watch.stop()
     this.#client.off('close', this.#onClose)
+    this.#leaveSockets()
   }
 }
