@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { ChangesBehindError, ConnectionError, InternalError } from '../errors.js'
 import { reliableNameOfKey, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
+import { pagesOf } from './pages.js'
 import { asPollReply } from './poll-reply.js'
-import { asArray, asBytes, asBytesOrNull, asFlag, asInteger, asText } from './replies.js'
+import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
+import { mostRepeatBytes, RepeatStore } from './repeat-store.js'
 import * as scripts from './reliable-scripts.js'
 import type { AddReply, Claim, CountReply, GetReply, MessageReply, PollReply } from './reliable-scripts.js'
 import { itemArgs, restoreArgs, type NewMessage, type RestoredMessage } from './new-message.js'
@@ -33,21 +35,6 @@ export interface GiveBack {
   readonly delayMs: number
   /** One line. */
   readonly reason: string
-}
-
-/** Another value of a repeat, and its messages. */
-export interface RepeatChange {
-  /** The value as the caller knows it; empty for none. */
-  readonly known: Buffer
-  /** Empty to remove the repeat. */
-  readonly value: Buffer
-  /** When the next message has to be prepared; `null` for never. */
-  readonly at: number | null
-  readonly priority: number
-  /** The id of a message that is removed unless it is visible or a consumer has it; empty for none. */
-  readonly withdrawn: Buffer
-  /** For each message three: its id, when it is visible, its record. */
-  readonly items: readonly Buffer[]
 }
 
 /** Which messages are moved. */
@@ -85,15 +72,9 @@ const IDLE_MS = 3_600_000
 const TOKEN_BYTES = 6
 /** No setting is longer. */
 const SETTING_BYTES = 100
-/** Repeats up to this size are read together. */
-const SMALL_REPEAT = 65_536
 const EPOCH_BYTES = 12
 /** The scripts' answers where the groups have left too many changes unread. */
 const BEHIND = -6
-const BEHIND_REPEAT = -(2 ** 31)
-
-/** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
-const OTHER_REPEAT_BYTES = 1024 * 1024
 
 const durableAdd = waitedFor(scripts.add)
 
@@ -103,6 +84,7 @@ type ScriptKeys = KeysOf<(typeof scripts.add | typeof scripts.poll)['source']>
 /** What Redis has of one reliable queue: a method for each script and command, with their keys, limits and replies. */
 export class ReliableStore {
   readonly keys: ReliableKeys
+  readonly repeats: RepeatStore
   readonly #sender: Sender
   readonly #settings: Settings
   readonly #deadChannel: string
@@ -122,6 +104,7 @@ export class ReliableStore {
     this.#settings = settings
     this.#deadChannel = dead.channel
     this.#scriptKeys = scriptKeysOf(keys, dead)
+    this.repeats = new RepeatStore(sender, settings, { keys, scriptKeys: this.#scriptKeys, client })
   }
 
   /** What became of each message, as the script says it. Sent once; the caller knows when it may be sent again. */
@@ -296,61 +279,6 @@ export class ReliableStore {
     return run(this.#sender, scripts.update, this.#scriptKeys, args, { idempotent: true })
   }
 
-  /** 1, or 0 when the value was another one; where there is room for some of the messages only, -1 less how many that are. */
-  async changeRepeat(name: Buffer, { known, value, at, priority, withdrawn, items }: RepeatChange): Promise<number> {
-    const result = await run(
-      this.#sender,
-      scripts.repeat,
-      this.#scriptKeys,
-      {
-        channel: this.keys.channel,
-        nowMs: this.#now,
-        name,
-        expected: known,
-        value,
-        at: at === null ? '' : String(at),
-        priority,
-        withdrawn,
-        client: this.#client,
-        items,
-      },
-      { idempotent: true }, // a second time the value is another one, and nothing happens
-    )
-    if (result === BEHIND_REPEAT) throw new ChangesBehindError()
-    return result
-  }
-
-  async repeat(name: string | Buffer): Promise<Buffer | null> {
-    return asBytesOrNull(await this.#callIdempotent('HGET', this.keys.repeats, name))
-  }
-
-  /** When the next message of a repeat has to be prepared, epoch milliseconds; `null` for never. */
-  async tickOf(name: string): Promise<number | null> {
-    const score = await this.#callIdempotent('ZSCORE', this.keys.ticks, name)
-    return score === null ? null : Number(asText(score))
-  }
-
-  /** All repeats by their names; `null` for one that was removed meanwhile, the number of bytes for one that is larger than any can be. */
-  async *repeats(): AsyncGenerator<[name: Buffer, value: Buffer | number | null], void> {
-    const { repeats } = this.keys
-    const most = mostRepeatBytes(this.#settings.maxPayloadBytes)
-    const names = asArray(await this.#callIdempotent('HKEYS', repeats)).map(asBytes)
-    for (const page of pagesOf(names, READS)) {
-      // together but for the large ones: any client can have written any number of any size
-      const sizes = (await Promise.all(page.map((name) => this.#callIdempotent('HSTRLEN', repeats, name)))).map(
-        asInteger,
-      )
-      const small = page.filter((_, at) => (sizes[at] ?? 0) <= SMALL_REPEAT)
-      const values = small.length === 0 ? [] : asArray(await this.#callIdempotent('HMGET', repeats, ...small))
-      let next = 0
-      for (const [at, name] of page.entries()) {
-        const size = sizes[at] ?? 0
-        if (size <= SMALL_REPEAT) yield [name, asBytesOrNull(values[next++] ?? null)]
-        else yield [name, size <= most ? await this.repeat(name) : size]
-      }
-    }
-  }
-
   /** The values of some settings; `null` for one that is not set, or longer than any of them. */
   async settings(names: readonly string[]): Promise<(string | null)[]> {
     const { config } = this.keys
@@ -414,11 +342,6 @@ export class ReliableStore {
   }
 }
 
-/** How large what is kept of a repeat can be; a poll reads none that is larger. */
-export function mostRepeatBytes(maxPayloadBytes: number): number {
-  return Math.ceil(maxPayloadBytes / 3) * 4 + OTHER_REPEAT_BYTES
-}
-
 function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
   const {
     due: [due0 = '', due1 = '', due2 = '', due3 = '', due4 = '', due5 = '', due6 = '', due7 = '', due8 = '', due9 = ''],
@@ -437,12 +360,6 @@ function namesOf(claims: readonly Claim[]): (string | Buffer)[] {
   const names: (string | Buffer)[] = []
   for (const { member, lease } of claims) names.push(member, lease)
   return names
-}
-
-function pagesOf<T>(items: readonly T[], most: number): T[][] {
-  const pages: T[][] = []
-  for (let from = 0; from < items.length; from += most) pages.push(items.slice(from, from + most))
-  return pages
 }
 
 async function inPages<R>(

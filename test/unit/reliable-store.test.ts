@@ -62,7 +62,7 @@ describe('ReliableStore', () => {
     const identity = { keys: reliableKeys('jobs'), dead: reliableKeys(deadLettersOf('jobs')) }
     const store = new ReliableStore({ call, pipeline: async () => [] }, resolveSettings({}), identity, 'me')
     const found: [string, string][] = []
-    for await (const [name, value] of store.repeats()) found.push([String(name), String(value)])
+    for await (const [name, value] of store.repeats.all()) found.push([String(name), String(value)])
     expect(found).to.have.length(names.length)
     expect(found.slice(4, 9)).to.deep.equal([
       ['4', 'of 4'],

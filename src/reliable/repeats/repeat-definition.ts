@@ -9,7 +9,7 @@ import {
 import { assertFewJsonElements } from '../../codecs/json-bounds.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../../options.js'
 import { PRIORITIES } from '../../keys.js'
-import { mostRepeatBytes } from '../../store/reliable-store.js'
+import { mostRepeatBytes } from '../../store/repeat-store.js'
 import { MAX_DELIVERIES } from '../add-options.js'
 import { durationMs, type Duration } from '../../duration.js'
 import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Headers } from '../record.js'

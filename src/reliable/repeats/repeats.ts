@@ -10,7 +10,8 @@ import {
 } from '../../errors.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { RepeatRecord } from '../../store/reliable-scripts.js'
-import { mostRepeatBytes, type ReliableStore } from '../../store/reliable-store.js'
+import type { ReliableStore } from '../../store/reliable-store.js'
+import { mostRepeatBytes } from '../../store/repeat-store.js'
 import type { QueueRegistry } from '../../scheduler/queue-registry.js'
 import type { Poller } from '../poller.js'
 import { encodeHeaders, writeRecord } from '../record.js'
@@ -85,7 +86,7 @@ export class Repeats {
     const next = nextTickOf(definition)(now)
     if (next === null) return true
     const latest = Math.max(next, now + LATEST_MS)
-    const at = tick <= latest ? await this.#store.tickOf(name) : null
+    const at = tick <= latest ? await this.#store.repeats.tickOf(name) : null
     return at !== null && at <= latest
   }
 
@@ -209,7 +210,7 @@ export class Repeats {
     const { known, value, definition, ticks, at, withdrawn = NOTHING } = change
     const items = definition === undefined ? [] : itemsOf(name.toString(), definition, ticks)
     const priority = definition?.priority ?? 0
-    return this.#store.changeRepeat(name, { known, value, at, priority, withdrawn, items })
+    return this.#store.repeats.change(name, { known, value, at, priority, withdrawn, items })
   }
 
   #report(name: string, thrown: unknown): void {

@@ -58,7 +58,7 @@ export class Schedules<T> {
 
   async list(): Promise<ScheduleInfo<T>[]> {
     const infos: ScheduleInfo<T>[] = []
-    for await (const [name, value] of this.#store.repeats()) {
+    for await (const [name, value] of this.#store.repeats.all()) {
       const info = await repeatTurns.take(() => this.#infoOf(name.toString(), value))
       if (info !== undefined) infos.push(info)
     }
@@ -71,7 +71,7 @@ export class Schedules<T> {
     change: (known: Buffer | null, now: number) => Promise<boolean | null>,
   ): Promise<boolean> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const known = await this.#store.repeat(name)
+      const known = await this.#store.repeats.get(name)
       const isDone = await change(known, await this.#store.now())
       if (isDone !== false) return isDone === true
     }
