@@ -1,7 +1,6 @@
 import type { Codec } from '../codecs/codec.js'
-import { payloadOf } from '../codecs/entry.js'
 import { decodeTicket, encodeTicket, type Ticket } from '../codecs/ticket.js'
-import { InvalidArgumentError, UnsupportedOperationError, toError, type RedelayedError } from '../errors.js'
+import { InvalidArgumentError, UnsupportedOperationError, type RedelayedError } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
 import { integer } from '../options.js'
 import type { Wait } from '../redis/durable/durability.js'
@@ -16,13 +15,14 @@ import {
   type OfferItem,
   type OfferOptions,
 } from './delayed-options.js'
-import { toScheduledMessage, toStats, type DelayedQueueStats, type ScheduledMessage } from './inspection.js'
+import { toStats, type DelayedQueueStats, type ScheduledMessage } from './inspection.js'
 import type { KeyedObject } from './keyed-object.js'
 import type { ListQueue } from './list-queue.js'
 import { ObjectOperations } from './object-operations.js'
 import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from './offer-arguments.js'
 import { Offers, type PendingOffer } from './offers.js'
-import { MAX_PAGE, MAX_RETAINED, pages } from './paging.js'
+import { MAX_PAGE, MAX_RETAINED } from './paging.js'
+import { PendingEntries } from './pending-entries.js'
 import { Quarantine, type QuarantinedEntry } from './quarantine.js'
 import { QueueHandle } from './queue-handle.js'
 import { warnOfTimestamp } from './timestamp-delay.js'
@@ -46,6 +46,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   readonly #offers: Offers
   readonly #object: ObjectOperations
   readonly #quarantine: Quarantine<T>
+  readonly #entries: PendingEntries<T>
   readonly #events: Events
   readonly #endEvents: () => void
   readonly #deliver: boolean
@@ -65,6 +66,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     this.#offers = new Offers(context, identity, layout, unguessableTickets)
     this.#object = new ObjectOperations(this.#handle, identity.keys, scheduleKeys)
     this.#quarantine = new Quarantine(this.#handle, identity.keys)
+    this.#entries = new PendingEntries(this.#handle, this.#store, this.#quarantine)
     this.#deliver = deliver
     this.#release = deliver ? context.transfers.acquire(identity) : () => Promise.resolve()
     const { events, end } = context.hub.forQueue(this.name)
@@ -285,8 +287,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async peek(): Promise<T | null> {
     this.#handle.assertUsable()
-    const [entry] = await this.#store.range(0, 0)
-    return entry === undefined ? null : this.#decodeEntry(entry)
+    return this.#entries.first()
   }
 
   /**
@@ -318,7 +319,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async readAll(): Promise<T[]> {
     this.#handle.assertUsable()
-    return this.#decodeEntries(await this.#store.range(0, -1))
+    return this.#entries.all()
   }
 
   /**
@@ -350,8 +351,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     this.#handle.assertUsable()
-    const fetch = (first: number, last: number) => this.#store.range(first, last)
-    for await (const page of pages(this.#handle, options, fetch)) yield* await this.#decodeEntries(page)
+    yield* this.#entries.each(options)
   }
 
   /**
@@ -387,16 +387,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   async schedule({ limit = 100 }: { limit?: number } = {}): Promise<ScheduledMessage<T>[]> {
     this.#handle.assertUsable()
     integer('limit', limit, 1, MAX_PAGE)
-    const { destination } = this.#identity.keys
-    const messages: ScheduledMessage<T>[] = []
-    for (const entry of await this.#store.firstScheduled(limit)) {
-      try {
-        messages.push(toScheduledMessage(destination, entry, (payload) => this.#handle.decode(payload)))
-      } catch (thrown) {
-        this.#handle.context.hub.emit('error', this.#handle.attributed(thrown) as RedelayedError)
-      }
-    }
-    return messages
+    return this.#entries.scheduled(limit, this.#identity.keys.destination)
   }
 
   /**
@@ -452,8 +443,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   poll(limit: number): Promise<T[]>
   async poll(limit?: number): Promise<T | null | T[]> {
     this.#handle.assertUsable()
-    if (limit === undefined) return (await this.#poll(1))[0] ?? null
-    return this.#poll(this.#handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
+    if (limit === undefined) return (await this.#entries.take(1))[0] ?? null
+    return this.#entries.take(this.#handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
   }
 
   /**
@@ -706,43 +697,6 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   #idOf(ticket: Ticket): { id: Buffer; due: number } {
     this.#handle.assertUsable()
     return decodeTicket(this.#identity.keys.destination, this.name, ticket)
-  }
-
-  async #poll(limit: number): Promise<T[]> {
-    return this.#handle.trackOperation(async () => {
-      // a stranger can have written any number of entries that cannot be read
-      const until = performance.now() + this.#handle.context.settings.commandTimeout
-      const values: T[] = []
-      while (values.length < limit && (values.length > 0 || performance.now() < until)) {
-        const entries = await this.#store.poll(limit - values.length).catch((error: unknown) => {
-          if (values.length === 0) throw error
-          return [] // what was taken before must reach the caller
-        })
-        if (entries.length === 0) break
-        for (const entry of entries) values.push(...(await this.#acceptEntry(entry)))
-      }
-      return values
-    })
-  }
-
-  /** The value of an entry that was taken, or nothing when it had to be set aside. */
-  async #acceptEntry(entry: Buffer): Promise<T[]> {
-    let payload: Buffer
-    try {
-      payload = payloadOf(entry)
-    } catch (thrown) {
-      await this.#quarantine.setAside(entry, toError(thrown))
-      return []
-    }
-    return this.#quarantine.accept([payload])
-  }
-
-  #decodeEntry(entry: Buffer): T {
-    return this.#handle.decode(this.#handle.checked(() => payloadOf(entry)))
-  }
-
-  #decodeEntries(entries: readonly Buffer[]): Promise<T[]> {
-    return this.#handle.decodeAll(entries, (entry) => this.#decodeEntry(entry))
   }
 
   async #trackDurable<R>(action: () => Promise<R>): Promise<R> {
