@@ -1,7 +1,8 @@
 // Distributes test files over processes. A bundle of files is one mocha process; lanes take bundles from a queue, those that
-// take long first, and each lane has a Redis server of its own. What measures lateness or CPU time runs alone at the end.
+// take long first, and each lane has a Redis server of its own. Files that mostly wait have lanes beside those of the files that
+// compute, so that the cores are busy all the time. What measures lateness or CPU time runs alone at the end.
 import { spawn } from 'node:child_process'
-import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, sep } from 'node:path'
 import { root } from './ensure-installed.mjs'
@@ -10,21 +11,26 @@ import { startServer, type FoundRedis } from './redis.js'
 
 /** So many bundles for each process: more would only cost their starts, with fewer one may wait for the other at the end. */
 const BUNDLES_PER_PROCESS = 4
-/** The tests wait more than they compute. In CI one process for each core disturbs what measures time least. */
-const PROCESSES = Math.min(6, availableParallelism() * (process.env.CI === undefined ? 2 : 1))
+const CORES = availableParallelism()
+/** One for each core for what computes, and one or two for what waits: in CI one, to disturb less what measures time. */
+const PROCESSES = Math.min(8, CORES * (process.env.CI === undefined ? 3 : 2))
 const TABLE = join(root, 'test/durations.json')
 const USE_DIST = new URL('use-dist.mjs', import.meta.url).href
 
-/** `alone`: files that no other process may disturb; `seconds`: what a file takes, if that is more than a second */
+/**
+ * `alone`: files that no other process may disturb; `waiting`: files that wait for more than half of their time; `seconds`: what a file takes, if that is more
+ * than a second
+ */
 export interface Durations {
   alone: string[]
+  waiting: string[]
   seconds: Record<string, number>
 }
 
 export interface Bundle {
   files: string[]
   seconds: number
-  alone: boolean
+  kind: 'computing' | 'waiting' | 'alone'
 }
 
 export function readDurations(): Durations {
@@ -36,13 +42,12 @@ export function readDurations(): Durations {
  * @param measured seconds by file
  */
 export function writeDurations(measured: Record<string, number>) {
-  const { alone, seconds } = readDurations()
-  const known = new Set(testFiles())
+  const { seconds, ...lists } = readDurations()
   const rows = Object.entries({ ...seconds, ...measured })
     .map(([file, took]) => [file, Math.round(took)] as const)
-    .filter(([file, took]) => known.has(file) && took > 1)
+    .filter(([file, took]) => existsSync(join(root, file)) && took > 1)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-  writeFileSync(TABLE, `${JSON.stringify({ alone, seconds: Object.fromEntries(rows) }, null, 2)}\n`)
+  writeFileSync(TABLE, `${JSON.stringify({ ...lists, seconds: Object.fromEntries(rows) }, null, 2)}\n`)
 }
 
 /** The test files that paths name: files, or folders with all that is in them. */
@@ -57,23 +62,41 @@ function filesIn(folder: string): string[] {
     .sort()
 }
 
-/** The bundles in the order in which they start: the longest first, what runs alone last. */
-export function bundlesOf(files: string[], { alone, seconds }: Durations, processes: number): Bundle[] {
+/** So many of the processes begin with what computes, the others with what waits. */
+function computing(processes: number): number {
+  return Math.min(CORES, Math.ceil(processes / 2))
+}
+
+/** The bundles of each kind in the order in which they start: the longest first. */
+export function bundlesOf(files: string[], { alone, waiting, seconds }: Durations, processes: number): Bundle[] {
+  const kindOf = (file: string) => (alone.includes(file) ? 'alone' : waiting.includes(file) ? 'waiting' : 'computing')
+  const some = (kind: Bundle['kind'], count: number) =>
+    bundled(
+      kind,
+      files.filter((file) => kindOf(file) === kind),
+      seconds,
+      count,
+    )
+  const lanes = computing(processes)
+  return [
+    ...some('computing', lanes * BUNDLES_PER_PROCESS),
+    ...some('waiting', Math.max(1, processes - lanes) * BUNDLES_PER_PROCESS),
+    ...some('alone', 1),
+  ]
+}
+
+function bundled(kind: Bundle['kind'], files: string[], seconds: Durations['seconds'], count: number): Bundle[] {
   const took = (file: string) => seconds[file] ?? 1
-  const secondsOf = (some: string[]) => some.reduce((sum, file) => sum + took(file), 0)
-  const [last, first] = [files.filter((file) => alone.includes(file)), files.filter((file) => !alone.includes(file))]
-  const most = secondsOf(first) / (processes * BUNDLES_PER_PROCESS)
+  const most = files.reduce((sum, file) => sum + took(file), 0) / count
   const bundles: Bundle[] = []
-  for (const file of first.sort((a, b) => took(b) - took(a))) {
+  for (const file of files.sort((a, b) => took(b) - took(a))) {
     const open = bundles.find((bundle) => bundle.seconds + took(file) <= most)
     if (open) {
       open.files.push(file)
       open.seconds += took(file)
-    } else bundles.push({ files: [file], seconds: took(file), alone: false })
+    } else bundles.push({ files: [file], seconds: took(file), kind })
   }
-  bundles.sort((a, b) => b.seconds - a.seconds)
-  if (last.length > 0) bundles.push({ files: last, seconds: secondsOf(last), alone: true })
-  return bundles
+  return bundles.sort((a, b) => b.seconds - a.seconds)
 }
 
 /**
@@ -105,7 +128,9 @@ export async function runSharded({
 }): Promise<Counts> {
   const durations = readDurations()
   const bundles =
-    servers.length > 1 ? bundlesOf(files, durations, servers.length) : [{ files, seconds: 0, alone: false }]
+    servers.length > 1
+      ? bundlesOf(files, durations, servers.length)
+      : [{ files, seconds: 0, kind: 'computing' as const }]
   const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [], seconds: {} }
   const distEnv = dist ? { NODE_OPTIONS: `--import=${USE_DIST}`, REDELAYED_TEST_DIST: '1' } : {}
   const coverageEnv = coverage ? { NODE_V8_COVERAGE: join(root, 'coverage/tmp') } : {}
@@ -131,13 +156,21 @@ export async function runSharded({
     total.failures.push(...counts.failures)
     Object.assign(total.seconds, counts.seconds)
   }
-  const left = bundles.filter(({ alone }) => !alone)
+  const left = {
+    computing: bundles.filter(({ kind }) => kind === 'computing'),
+    waiting: bundles.filter(({ kind }) => kind === 'waiting'),
+  }
   await Promise.all(
-    servers.map(async ({ env }) => {
-      for (let next = left.shift(); next && !interrupted; next = left.shift()) await run(next, env)
+    servers.map(async ({ env }, lane) => {
+      const [first, second] =
+        lane < computing(servers.length)
+          ? [left.computing, left.waiting]
+          : [left.waiting, lane < 2 * CORES ? left.computing : []]
+      const take = () => first.shift() ?? second.shift()
+      for (let next = take(); next && !interrupted; next = take()) await run(next, env)
     }),
   )
-  for (const bundle of bundles) if (bundle.alone && !interrupted) await run(bundle, servers[0]?.env ?? {})
+  for (const bundle of bundles) if (bundle.kind === 'alone' && !interrupted) await run(bundle, servers[0]?.env ?? {})
   process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
 
   if (interrupted) fail(total, 'The run was interrupted.')

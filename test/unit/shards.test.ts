@@ -4,15 +4,29 @@ import { bundlesOf, readDurations, testFiles } from '../../scripts/shards.js'
 describe('The files of the tests, in bundles for processes', () => {
   const durations = {
     alone: ['lateness.test.ts'],
-    seconds: { 'long.test.ts': 75, 'a.test.ts': 20, 'b.test.ts': 4, 'lateness.test.ts': 30 },
+    waiting: ['long wait.test.ts', 'wait.test.ts'],
+    seconds: {
+      ...{ 'long.test.ts': 75, 'a.test.ts': 20, 'b.test.ts': 4, 'lateness.test.ts': 30 },
+      ...{ 'wait.test.ts': 10, 'long wait.test.ts': 30 },
+    },
   }
 
-  it('start with the longest and end with those that run alone', () => {
-    const files = ['a.test.ts', 'b.test.ts', 'c.test.ts', 'lateness.test.ts', 'long.test.ts']
-    expect(bundlesOf(files, durations, 1)).to.deep.equal([
-      { files: ['long.test.ts'], seconds: 75, alone: false },
-      { files: ['a.test.ts', 'b.test.ts', 'c.test.ts'], seconds: 25, alone: false },
-      { files: ['lateness.test.ts'], seconds: 30, alone: true },
+  it('compute, wait or run alone, the longest of each kind first', () => {
+    const files = [
+      'a.test.ts',
+      'b.test.ts',
+      'wait.test.ts',
+      'c.test.ts',
+      'lateness.test.ts',
+      'long wait.test.ts',
+      'long.test.ts',
+    ]
+    expect(bundlesOf(files, durations, 2)).to.deep.equal([
+      { files: ['long.test.ts'], seconds: 75, kind: 'computing' },
+      { files: ['a.test.ts', 'b.test.ts', 'c.test.ts'], seconds: 25, kind: 'computing' },
+      { files: ['long wait.test.ts'], seconds: 30, kind: 'waiting' },
+      { files: ['wait.test.ts'], seconds: 10, kind: 'waiting' },
+      { files: ['lateness.test.ts'], seconds: 30, kind: 'alone' },
     ])
   })
 
@@ -22,8 +36,9 @@ describe('The files of the tests, in bundles for processes', () => {
   })
 
   it('are known by names that exist', () => {
-    const { alone, seconds } = readDurations()
-    expect(testFiles()).to.include.members([...alone, ...Object.keys(seconds)])
+    const { alone, waiting, seconds } = readDurations()
+    const service = testFiles(['src/server/test'])
+    expect([...testFiles(), ...service]).to.include.members([...alone, ...waiting, ...Object.keys(seconds)])
   })
 
   it('are found by folder and by name', () => {

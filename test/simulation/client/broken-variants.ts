@@ -17,7 +17,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'a repetition is overtaken by its first attempt (a broken connection is not ended at the server)',
-    firstSeed: 30,
+    firstSeed: 254,
     changes: [replace('Predecessors.end', '[...this.#broken].filter($isHere)', '[]')],
   },
   {
@@ -41,7 +41,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'an element that comes for a take that was aborted is dropped',
-    firstSeed: 88,
+    firstSeed: 112,
     changes: [replace('Waiters.serve', '[...$wanting, ...$ended]', '[...$wanting]')],
   },
   {
@@ -61,12 +61,12 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'a half-open subscriber is not noticed (no ping)',
-    firstSeed: 1120,
+    firstSeed: 1442,
     changes: [begin('keepPinging', 'return')],
   },
   {
     what: 'a failed transfer or poll is not tried again',
-    firstSeed: 12,
+    firstSeed: 21,
     changes: [replace('backOff', 'now + backoffDelay($$how)', 'Infinity')],
   },
   {
@@ -85,7 +85,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'a repeated add does not say that it is one',
-    firstSeed: 60,
+    firstSeed: 69,
     changes: [replace('Adder', 'resent: $isRepeated', 'resent: false')],
   },
   {
