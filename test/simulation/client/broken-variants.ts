@@ -18,7 +18,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   {
     what: 'a repetition is overtaken by its first attempt (a broken connection is not ended at the server)',
     firstSeed: 254,
-    changes: [replace('Predecessors.end', '[...this.#broken].filter($isHere)', '[]')],
+    changes: [replace('Predecessors.end', 'this.#brokenAt($server)', '[]')],
   },
   {
     what: 'an offer whose outcome is unknown is sent again under another id',
