@@ -9,6 +9,7 @@ import { pause, resume } from './commands/pause.js'
 import { DEFAULT_LIMIT, MAX_LIMIT, peek } from './commands/peek.js'
 import { redrive } from './commands/redrive.js'
 import { stats } from './commands/stats.js'
+import { DEFAULT_INTERVAL, watch } from './commands/watch.js'
 import { EXIT_OK, UsageError, exitCodeOf, failureDocument, failureLine } from './failure.js'
 import { CODEC_NAMES, DEFAULT_URL } from './input.js'
 import version from './version.cjs'
@@ -69,6 +70,15 @@ function define(cli: CAC): void {
     .command('cancel <queue> <ticket>', 'Remove a pending message by its ticket; exit code 1 when it is not pending')
     .example('  $ redelayed cancel orders Ct7dJHuLlo8AAaH4h_-cU6fZ')
     .action(cancel)
+
+  cli
+    .command('watch [...queues]', 'Show some or all queues live: what waits, rates, lateness; Ctrl-C ends it')
+    .option('--interval <time>', 'Between two looks, 100ms to 1h', { default: DEFAULT_INTERVAL })
+    .option('--count <n>', 'End after so many looks')
+    .example('  $ redelayed watch')
+    .example('  $ redelayed watch orders mails --interval 5s')
+    .example('  $ redelayed watch mails --json --count 60')
+    .action(watch)
 
   cli
     .command('redrive <queue>', 'Move dead letters of a reliable queue back, where they begin anew')

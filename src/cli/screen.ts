@@ -1,0 +1,28 @@
+const CLEAR_TO_END = '\x1b[0J'
+
+/** What is written over again and again at a terminal. */
+export interface Screen {
+  draw(lines: readonly string[]): void
+}
+
+interface Terminal {
+  readonly columns?: number
+  readonly rows?: number
+  write(text: string): unknown
+}
+
+/** Each picture takes the place of the one before. No line is longer than the terminal is wide, so that it is known how many there are. */
+export function screenOn(terminal: Terminal): Screen {
+  let height = 0
+  return {
+    draw(lines) {
+      const [columns, rows] = [terminal.columns ?? 80, terminal.rows ?? 24]
+      const most = Math.max(1, rows - 2)
+      const left = lines.length - most
+      const shown = left > 0 ? [...lines.slice(0, most), `… ${left} more`] : lines
+      const up = height === 0 ? '' : `\x1b[${height}A\r`
+      height = shown.length
+      terminal.write(up + CLEAR_TO_END + shown.map((line) => `${line.slice(0, columns - 1)}\n`).join(''))
+    },
+  }
+}
