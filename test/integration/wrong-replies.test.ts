@@ -9,6 +9,9 @@ import { cleanUp, makeClient, onCleanup } from './fixtures.js'
 
 const LIMITS = { connectTimeout: 1_500, commandTimeout: 1_500, sweepInterval: 1_000, pingInterval: 1_000 }
 
+/** Of which a line brings more bytes a second than one that is stuck. */
+const STRAY = `>2\r\n$5\r\nstray\r\n$40\r\n${'x'.repeat(40)}\r\n`
+
 type Role = 'commands' | 'blocking' | 'subscriber'
 
 /** What becomes of a reply; the proxy hands out as many of them as are listed. */
@@ -19,6 +22,8 @@ interface ReplyProxy {
   readonly changed: number
   /** Changes the next frame to a connection of that role. */
   change(role: Role, change: Change): void
+  /** The connections that are open bring no reply any more, and pushes of a kind that Redis does not have instead. */
+  stray(): void
 }
 
 /** In front of the Redis of the tests; passes whole frames on. */
@@ -27,7 +32,14 @@ async function startReplyProxy(): Promise<ReplyProxy> {
   const sockets = new Set<Socket>()
   let armed: { role: Role; change: Change } | undefined
   let changed = 0
+  const open = new Set<Socket>()
+  const straying = new Map<Socket, NodeJS.Timeout>()
   const server: Server = createServer((client) => {
+    open.add(client)
+    client.on('close', () => {
+      open.delete(client)
+      clearInterval(straying.get(client))
+    })
     const upstream = connect({ port: Number(port || 6379), host: hostname })
     let role: Role = 'commands'
     for (const socket of [client, upstream]) {
@@ -44,6 +56,7 @@ async function startReplyProxy(): Promise<ReplyProxy> {
     })
     let rest = Buffer.alloc(0)
     upstream.on('data', (bytes) => {
+      if (straying.has(client)) return
       rest = Buffer.concat([rest, bytes])
       const scanner = new ReplyScanner()
       let at = 0
@@ -70,6 +83,13 @@ async function startReplyProxy(): Promise<ReplyProxy> {
     port: (server.address() as AddressInfo).port,
     get changed() {
       return changed
+    },
+    stray() {
+      for (const client of open)
+        straying.set(
+          client,
+          setInterval(() => client.write(STRAY), 50),
+        )
     },
     change(role, change) {
       armed = { role, change }
@@ -160,6 +180,31 @@ describe('Replies that are wrong on the wire', () => {
       expect(wrong).to.equal(0)
     })
   }
+
+  it('pushes of an unknown kind are no sign of life: where all replies are lost calls and waits end, and new connections serve', async function () {
+    this.timeout(30_000)
+    const proxy = await startReplyProxy()
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port, ...LIMITS })
+    client.on('error', () => {})
+    const queue = client.getBlockingQueue<string>(uniqueName(), { codec: codecs.string() })
+    await queue.add('before')
+    expect(await queue.take()).to.equal('before')
+    const replaced = new Set<string>()
+    client.on('reconnecting', ({ connection }: ReconnectingEvent) => replaced.add(connection))
+    const taken = queue.take() // its command waits on a connection that will be lost
+    proxy.stray()
+    const startedAt = performance.now()
+    const ending = new AbortController()
+    const ended = queue.take({ signal: ending.signal }).catch((error: unknown) => error)
+    await new Promise(setImmediate) // by now it shares the command, which is interrupted
+    ending.abort(new Error('enough'))
+    expect(await queue.add('lost').catch((error: unknown) => error)).to.be.instanceOf(ConnectionError)
+    expect(await ended).to.have.property('message', 'enough')
+    await eventually(() => expect([...replaced]).to.include.members(['commands', 'blocking']), 10_000)
+    expect(performance.now() - startedAt).to.be.below(8_000)
+    await queue.add('after')
+    expect(await taken).to.be.oneOf(['lost', 'after'])
+  })
 
   it('quotes no payload of a reply that answers nothing', async () => {
     const { proxy, client, reconnecting, name } = await setUp()

@@ -3,10 +3,18 @@ import type { Redis } from 'ioredis'
 /** Bytes per second below which a reply counts as stuck: no usable line is that slow. */
 export const MIN_BYTES_PER_SECOND = 100
 
-/** The bytes received on the connection. It has no stream before it is opened. */
+/** The bytes of what no command waits for, by connection. */
+const ignored = new WeakMap<Redis['stream'], number>()
+
+/** These bytes are no sign that a reply comes. */
+export function ignoreBytes({ stream }: Redis, bytes: number): void {
+  ignored.set(stream, (ignored.get(stream) ?? 0) + bytes)
+}
+
+/** The bytes received on the connection, but for ignored ones. It has no stream before it is opened. */
 export function bytesReadOf(redis: Redis): number {
   const stream = redis.stream as Redis['stream'] | undefined
-  return stream?.bytesRead ?? 0
+  return stream === undefined ? 0 : stream.bytesRead - (ignored.get(stream) ?? 0)
 }
 
 interface Seen {
@@ -37,7 +45,7 @@ export class StuckChecks {
       this.#seen.delete(stream)
       return 0
     }
-    const { bytesRead } = stream
+    const bytesRead = bytesReadOf(redis)
     const before = this.#seen.get(stream)
     const isStuck = before?.owed === owed && bytesRead - before.bytesRead < this.#leastBytes
     const stuckChecks = isStuck ? before.stuckChecks + 1 : 0

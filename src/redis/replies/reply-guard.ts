@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { breakOff } from '../connections/break-off.js'
 import { endWithFirstError } from '../connections/first-error.js'
+import { ignoreBytes } from './progress.js'
 import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
 
 /** No line of Redis is longer: the error of a script quotes at most a part of its arguments. */
@@ -89,7 +90,7 @@ class ReplyGuard {
         this.#pass(data, decoded, at)
         decoded = at
         replies = 0
-        if (!this.#isReply(0)) this.#checkMessage()
+        if (!this.#isReply(0) && !this.#isKnown()) ignoreBytes(this.#redis, end - at)
         this.#pass(data, at, end)
         decoded = at = end
       }
@@ -125,8 +126,11 @@ class ReplyGuard {
     return true
   }
 
-  /** Checks a push, a message with RESP2, or the reply to a command that subscribes: ioredis reads their elements without checks. */
-  #checkMessage(): void {
+  /**
+   * Checks a push, a message with RESP2, or the reply to a command that subscribes: ioredis reads their elements without checks. False for pushes of an
+   * unknown kind, which it ignores.
+   */
+  #isKnown(): boolean {
     const { commandQueue, condition } = this.#internals
     const { type, kind, count, shape } = this.#scanner
     const name = commandQueue.peekAt(0)?.command.name
@@ -136,15 +140,16 @@ class ReplyGuard {
       if (forms !== undefined) {
         if (!forms.includes(shape) || count !== lengthOf(shape)) throw new ProtocolError('a message without its parts')
         if (SUBSCRIPTIONS.has(kind) && kind !== name) throw new ProtocolError('a subscription that was not asked for')
-        return
+        return true
       }
       if (count < 2 || kind === '') throw new ProtocolError('a message without a kind')
-      if (type === TYPE.push) return // ioredis ignores pushes of an unknown kind
+      if (type === TYPE.push) return false
     } else if (type === TYPE.push || type === TYPE.set || type === TYPE.map) {
       throw new ProtocolError('a reply that its command does not have')
     }
     if (name === undefined) throw new ProtocolError('a reply to no command')
     if (SUBSCRIPTIONS.has(name) && !isError(type)) throw new ProtocolError('a reply that its command does not have')
+    return true
   }
 }
 
