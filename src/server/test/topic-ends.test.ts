@@ -155,6 +155,37 @@ describe('a topic that is deleted', function () {
     }
   })
 
+  it('leaves no dead letters in SQL that a Redis without data would get back', async () => {
+    // nothing is read but when the service asks for it
+    const still = await createJournal({ url: `sqlite:${join(dir, 'still.db')}`, background: false })
+    const topics = await start(still)
+    const open = async (): Promise<number> => {
+      const rows = await still.database?.run((sql) =>
+        sql.selectFrom('redelayed_messages').select('id').where('state', '=', 'open').execute(),
+      )
+      return (rows ?? []).filter(({ id }) => Buffer.from(id).toString() === 'a').length
+    }
+    try {
+      for (const settings of [{}, { shards: 2 }]) {
+        const name = settings.shards === undefined ? 'one' : 'two'
+        await topics.put(name, settings)
+        const { topic } = await topics.get(name)
+        await topic.drain() // which has the changes kept
+        await topics.pusher.push(name, [{ id: 'a' }])
+        const message = await topic.queue.poll({ timeout: 20_000 })
+        await message?.negativeAcknowledge({ reject: true })
+        expect(await topic.queue.counts()).to.include({ total: 0, dead: 1 })
+        await topic.drain()
+        expect(await open(), 'the dead letter').to.equal(1)
+        await topics.delete(name, true)
+        expect(await open(), 'after the end').to.equal(0)
+      }
+    } finally {
+      for (const topics of all.splice(0)) await topics.stop()
+      await still.close()
+    }
+  })
+
   it('gets after a restore the settings that the registry has, not those that an instance remembers', async () => {
     const topics = await start(journal)
     const other = await start()

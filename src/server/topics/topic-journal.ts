@@ -8,4 +8,4 @@ export type TopicJournal = Pick<
 >
 
 /** That of a topic's dead letters. */
-export type DeadLetterJournal = Pick<JournalQueue<Uint8Array>, 'restore' | 'size'>
+export type DeadLetterJournal = Pick<JournalQueue<Uint8Array>, 'restore' | 'size' | 'drain'>

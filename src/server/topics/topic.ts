@@ -322,6 +322,11 @@ export class Topic {
     return sizes.reduce((sum, size) => sum + size, 0)
   }
 
+  /** Brings into SQL what has happened to the messages and the dead letters. */
+  async drain(): Promise<void> {
+    await Promise.all(this.#journals.map((journal) => journal.drain()))
+  }
+
   get #journals(): readonly DeadLetterJournal[] {
     return this.journal === undefined ? [] : [this.journal, ...this.#deadLetterJournals]
   }

@@ -252,7 +252,7 @@ export class Topics {
       await topic.purge('messages')
       await topic.purge('dead-letters')
       // what SQL does not have yet it has when the topic is made again
-      await topic.journal?.drain().catch(this.#options.onError)
+      await topic.drain().catch(this.#options.onError)
       await this.#registry.remove(name)
     } catch (error) {
       await topic.resume('push').catch(() => void this.#resumeLater(topic))
