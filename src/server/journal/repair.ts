@@ -26,6 +26,8 @@ export interface RestoreProgress {
   readonly restored: number
   readonly present: number
   readonly removed: number
+  /** Rows that make no message, each with an `error` event. */
+  readonly refused: number
   readonly perSecond: number
   /** Milliseconds until all is put back, at the rate until now; `null` while the total is not known. */
   readonly left: number | null
@@ -214,7 +216,8 @@ export class Repair {
       ...(await restoreRows(queue, known, this.#onBadRow, { known: true })),
     ]
     const restored = outcomes.filter((outcome) => outcome === 'restored' || outcome === 'replaced').length
-    tally.add(rows.length, { restored, present: mine.length - restored })
+    const refused = outcomes.filter((outcome) => outcome === 'bad').length
+    tally.add(rows.length, { restored, refused, present: mine.length - restored - refused })
     return true
   }
 
@@ -327,16 +330,18 @@ class Tally {
   #restored = 0
   #present = 0
   #removed = 0
+  #refused = 0
 
   constructor(queue: string) {
     this.#queue = queue
   }
 
-  add(checked: number, more: { restored?: number; present?: number; removed?: number }): void {
+  add(checked: number, more: { restored?: number; present?: number; removed?: number; refused?: number }): void {
     this.#checked += checked
     this.#restored += more.restored ?? 0
     this.#present += more.present ?? 0
     this.#removed += more.removed ?? 0
+    this.#refused += more.refused ?? 0
   }
 
   progress(stage: RestoreProgress['stage']): RestoreProgress {
@@ -352,6 +357,7 @@ class Tally {
       restored: this.#restored,
       present: this.#present,
       removed: this.#removed,
+      refused: this.#refused,
       perSecond: Math.round(perSecond),
       left: stage === 'final' || missing === null || perSecond === 0 ? null : Math.round((missing / perSecond) * 1000),
     }

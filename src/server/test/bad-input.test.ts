@@ -10,6 +10,7 @@ import { JournalDatabase } from '../database/database.js'
 import { asJournalError } from '../database/failures.js'
 import { freePort } from '../../../scripts/redis.js'
 import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
+import type { RestoreProgress } from '../journal/repair.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue } from './support/fake-queue.js'
 
@@ -237,7 +238,9 @@ for (const database of DATABASES) {
 
     it('is a row with bytes that are no text: it is passed over, and said, and the others come back', async () => {
       const { journal, queue, mails } = await attached()
-      await mails.addMany(['a', 'bad-id', 'bad-headers', 'c'].map((id) => ({ payload: id, id, delay: HOUR })))
+      await mails.addMany(
+        ['a', 'bad-id', 'bad-headers', 'no-text', 'c', 'd', 'e'].map((id) => ({ payload: id, id, delay: HOUR })),
+      )
       await mails.drain()
       const [hex, of] =
         server.kind === 'postgres'
@@ -245,13 +248,23 @@ for (const database of DATABASES) {
           : ["x'ff61'", (id: string) => (server.kind === 'mysql' ? `'${id}'` : `cast('${id}' as blob)`)]
       await statementIn(journal, `update redelayed_messages set id = ${hex} where id = ${of('bad-id')}`)
       await statementIn(journal, `update redelayed_messages set headers = ${hex} where id = ${of('bad-headers')}`)
+      const restoreMany = queue.restoreMany.bind(queue)
+      queue.restoreMany = async (items, options) => {
+        const list = [...items]
+        if (list.some(({ id }) => id === 'no-text')) throw new InvalidArgumentError('headers.a', 'a text', 5)
+        return restoreMany(list, options)
+      }
+      const progress: RestoreProgress[] = []
+      journal.on('restoring', (each) => progress.push(each))
       const said: JournalError[] = []
       journal.on('error', (error) => said.push(error as JournalError))
       const restored = new Promise((resolve) => journal.once('restored', resolve))
       queue.wipe()
       await restored
-      expect([...queue.messages.keys()].sort()).to.deep.equal(['a', 'c'])
-      expect(said.map(({ code }) => code)).to.deep.equal(['ERR_JOURNAL_ROW', 'ERR_JOURNAL_ROW'])
+      expect([...queue.messages.keys()].sort()).to.deep.equal(['a', 'c', 'd', 'e'])
+      expect(said.map(({ code }) => code)).to.deep.equal(Array.from({ length: 3 }, () => 'ERR_JOURNAL_ROW'))
+      expect(said.map(({ message }) => message).join()).to.include('the row of "no-text" makes no message')
+      expect(progress.at(-1)).to.include({ restored: 4, present: 0, refused: 3 })
     })
 
     it('is not an id that differs from another one in case or in spaces at the end: each keeps its own end', async () => {
