@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { Redis } from 'ioredis'
 import { ConnectionError, codecs, type ClientOptions, type ReconnectingEvent } from '../../src/index.js'
 import { once } from '../support/events.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
@@ -95,7 +96,7 @@ describe('A connection that falls silent while it is opened', () => {
     }
   }
 
-  for (const stage of ['accept', 'HELLO', 'INFO'] as const) {
+  for (const stage of ['accept', 'HELLO', 'INFO', 'MEMORY'] as const) {
     it(`after ${stage}: the command connection is given up, and calls end in time`, async () => {
       proxy.muteNew(stage)
       const pair = makePair('redisson', { url: `redis://127.0.0.1:${proxy.port}`, connectTimeout: LIMIT })
@@ -126,6 +127,27 @@ describe('A connection that falls silent while it is opened', () => {
       await Promise.all([pair.client.shutdown(), pair.client.shutdown()])
       expect(performance.now() - started).to.be.below(2_500)
       await Promise.all(waiting)
+    })
+  }
+
+  for (const whose of ['its own client', 'a client of the user']) {
+    it(`after the request for the memory policy, on ${whose}: calls and a shutdown end in time`, async () => {
+      proxy.muteNew('MEMORY')
+      const lent = new Redis(proxy.port, '127.0.0.1', { lazyConnect: true })
+      lent.on('error', () => {})
+      onCleanup(() => lent.disconnect())
+      const limits = { connectTimeout: LIMIT, commandTimeout: LIMIT }
+      const target = whose === 'its own client' ? { host: '127.0.0.1', port: proxy.port } : { redis: lent }
+      const client = makeClient({ ...target, ...limits })
+      client.on('error', () => {})
+      const queue = client.getBlockingQueue<string>(uniqueName(), { codec: codecs.string() })
+      const started = performance.now()
+      expect(await rejection(queue.size())).to.be.instanceOf(ConnectionError)
+      const ending = rejection(queue.take())
+      await client.shutdown()
+      expect(performance.now() - started).to.be.below(LIMIT * 4 + 2_500)
+      await ending
+      expect(proxy.muted).to.be.at.least(1)
     })
   }
 
