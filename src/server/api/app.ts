@@ -11,6 +11,7 @@ import type { Endpoints } from '../delivery/endpoints.js'
 import type { PageFiles } from '../console/page-files.js'
 import type { Sessions } from '../console/sessions.js'
 import type { Topics } from '../topics/topics.js'
+import type { Tracing } from '../topics/tracing.js'
 import type { ApiKeys } from './api-keys.js'
 import type { AuditLog } from './audit-log.js'
 import { authorize } from './authorize.js'
@@ -22,6 +23,7 @@ import type { Metrics } from './metrics.js'
 import { Paths } from './paths.js'
 import { BadRequest, problem, problemOf, PROBLEMS, type ProblemCode } from './problem.js'
 import { RateLimit } from './rate-limit.js'
+import { spanRequests } from './request-spans.js'
 import { auditRoutes } from './routes/audit.js'
 import { consumeRoutes } from './routes/consume.js'
 import { endpointRoutes } from './routes/endpoints.js'
@@ -51,6 +53,7 @@ export interface AppParts {
   readonly sessions: Sessions
   /** `undefined`: the page was not built. */
   readonly page: PageFiles | undefined
+  readonly tracing: Tracing | undefined
   readonly version: string
 }
 
@@ -105,6 +108,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
 
   const paths = new Paths(app)
   app.decorateRequest('apiKey')
+  if (parts.tracing !== undefined) spanRequests(app, parts.tracing)
   app.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id)
     if (request.is404) throw notThere(paths.methodsOf(request.url), reply) // before a body is read

@@ -1,5 +1,6 @@
 import { late, within } from '../pause.js'
 import { traceOf } from '../topics/trace.js'
+import type { Tracing } from '../topics/tracing.js'
 import type { Endpoint } from './endpoint.js'
 import type { EndpointGate } from './endpoint-gate.js'
 import type { Answer, Sender } from './sender.js'
@@ -38,9 +39,17 @@ export class Delivery {
   readonly #gate: EndpointGate
   readonly #onError: (error: unknown) => void
   readonly #now: () => number
+  readonly #tracing: Tracing | undefined
 
   /** @param now epoch milliseconds of this process: receivers hold the timestamp against a clock of their own, not against that of Redis */
-  constructor(sender: Sender, gate: EndpointGate, onError: (error: unknown) => void = () => undefined, now = Date.now) {
+  constructor(
+    sender: Sender,
+    gate: EndpointGate,
+    onError: (error: unknown) => void = () => undefined,
+    now = Date.now,
+    tracing?: Tracing,
+  ) {
+    this.#tracing = tracing
     this.#sender = sender
     this.#gate = gate
     this.#onError = onError
@@ -93,10 +102,25 @@ export class Delivery {
   }
 
   /** Signed and sent, past the gate. */
-  send(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Answer> {
+  async send(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Answer> {
+    // without the path, which can have a secret
+    const span = this.#tracing?.start('CLIENT', 'POST', webhook.headers, {
+      'http.request.method': 'POST',
+      'server.address': endpoint.url.hostname,
+      'messaging.message.id': webhook.id,
+      'redelayed.attempt': webhook.attempt,
+      'redelayed.endpoint': endpoint.id,
+    })
+    const answer = await this.#post(endpoint, webhook, span?.trace ?? traceOf(webhook.headers), signal)
+    if (answer.is === 'none') span?.end({}, answer.reason)
+    else span?.end({ 'http.response.status_code': answer.status }, answer.status < 300 ? undefined : `${answer.status}`)
+    return answer
+  }
+
+  #post(endpoint: Endpoint, webhook: Webhook, trace: Record<string, string>, signal?: AbortSignal): Promise<Answer> {
     const headers = {
       ...forwarded(webhook.headers),
-      ...traceOf(webhook.headers),
+      ...trace,
       'content-type': webhook.contentType,
       'user-agent': 'redelayed-server',
       'redelayed-attempt': String(webhook.attempt),

@@ -1,6 +1,7 @@
 import type { ReliableMessage } from 'redelayed'
 import type { Topic } from '../topics/topic.js'
 import type { Topics } from '../topics/topics.js'
+import type { Tracing } from '../topics/tracing.js'
 import { Delivery, type Delivered } from './delivery.js'
 import { loggedAnswer, type DeliveryLog } from './delivery-log.js'
 import type { EgressPolicy } from './egress-policy.js'
@@ -18,6 +19,7 @@ export interface DispatcherParts {
   readonly sender: Sender
   readonly gate: EndpointGate
   readonly log: DeliveryLog
+  readonly tracing?: Tracing | undefined
   /** Counts a webhook. */
   readonly onDelivered: (outcome: 'delivered' | 'failed' | 'gone', answer: Answer, latenessMs: number) => void
   readonly onDisabled: (endpoint: string, reason: 'gone' | 'failing') => void
@@ -50,7 +52,7 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts
-    this.#delivery = new Delivery(parts.sender, parts.gate, parts.onError)
+    this.#delivery = new Delivery(parts.sender, parts.gate, parts.onError, Date.now, parts.tracing)
   }
 
   start(): void {

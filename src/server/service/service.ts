@@ -21,6 +21,7 @@ import { Metrics } from '../api/metrics.js'
 import { Restores } from '../api/restores.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { Topics } from '../topics/topics.js'
+import { Tracing } from '../topics/tracing.js'
 import { WorkerLease } from '../topics/worker-lease.js'
 import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
 
@@ -80,11 +81,18 @@ export async function startService(
     if (worker !== undefined) closers.push(() => worker.stop())
     await worker?.start()
 
-    const topics = new Topics(client, { ...settings, journal, drawId: worker && (() => worker.draw()), onError })
+    const tracing = await Tracing.load()
+    const topics = new Topics(client, {
+      ...settings,
+      journal,
+      tracing,
+      drawId: worker && (() => worker.draw()),
+      onError,
+    })
     closers.push(() => topics.stop())
     await topics.start()
 
-    const webhooks = await startWebhooks(settings, client, redis, topics, journal, log)
+    const webhooks = await startWebhooks(settings, client, redis, topics, journal, log, tracing)
     closers.push(() => webhooks.stop())
 
     const restores = new Restores(redis, topics, onError)
@@ -98,7 +106,7 @@ export async function startService(
 
     const page = settings.ui ? readPageFiles(pageFolder) : undefined
     const { app, leave, stopWaiting } = await createApp({
-      ...{ settings, topics, keys, version, restores, page, sessions: new Sessions(redis) },
+      ...{ settings, topics, keys, version, restores, tracing, page, sessions: new Sessions(redis) },
       ...webhooks,
     })
     log.error = (thrown) => app.log.error(thrown)
@@ -167,6 +175,7 @@ async function startWebhooks(
   topics: Topics,
   journal: Journal | undefined,
   log: Log,
+  tracing: Tracing | undefined,
 ) {
   const policy = new EgressPolicy({
     ports: settings.webhookPorts,
@@ -180,7 +189,7 @@ async function startWebhooks(
   const [gate, deliveryLog] = [new EndpointGate(redis), new DeliveryLog(redis)]
   const onError = (error: unknown): void => log.error(error)
   const dispatcher = new Dispatcher({
-    ...{ topics, endpoints, policy, sender, gate, log: deliveryLog, onError },
+    ...{ topics, endpoints, policy, sender, gate, log: deliveryLog, tracing, onError },
     onDelivered: (outcome, answer, latenessMs) => {
       const status = answer.is === 'answer' ? `${Math.floor(answer.status / 100)}xx` : 'none'
       metrics.webhooks.inc({ outcome, status })

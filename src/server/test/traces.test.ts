@@ -1,3 +1,10 @@
+import { SpanKind, trace } from '@opentelemetry/api'
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+} from '@opentelemetry/sdk-trace-base'
 import { expect } from 'chai'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -76,6 +83,45 @@ describe('a trace', function () {
     const [message] = messages as unknown as { id: string; headers: object }[]
     expect(message).to.deep.include({ id: 'both', headers: { traceparent: parent(3), tracestate: 'span=3' } })
     await server.ask('DELETE', `/v1/endpoints/${endpoint}?force`)
+  })
+
+  it('has spans of the service for the request, the queue and the webhook, in one trace', async () => {
+    const exporter = new InMemorySpanExporter()
+    const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+    trace.setGlobalTracerProvider(provider)
+    try {
+      const topic = server.topic()
+      const { id: endpoint } = (await server.ask('POST', '/v1/endpoints', { url })).body
+      await server.ask('PUT', `/v1/topics/${topic}`, { endpoint })
+      exporter.reset()
+      const headers = { traceparent: parent(7), tracestate: 'a=1' }
+      await server.ask('POST', `/v1/topics/${topic}/messages`, { id: 'one' }, { headers })
+      const spanOf = (name: string): ReadableSpan | undefined =>
+        exporter.getFinishedSpans().find((span) => span.name === name)
+      await eventually(() => expect(spanOf('POST')).to.not.equal(undefined))
+      const request = spanOf('POST /v1/topics/:topic/messages')
+      const [queued, webhook] = [spanOf(`send ${topic}`), spanOf('POST')]
+      for (const span of [request, queued, webhook])
+        expect(span?.spanContext().traceId).to.equal('4bf92f3577b34da6a3ce929d0e0e4736')
+      expect(request?.parentSpanContext?.spanId).to.equal('0000000000000007')
+      const own = request?.spanContext().spanId
+      expect([queued, webhook].map((span) => span?.parentSpanContext?.spanId)).to.deep.equal([own, own])
+      expect([request, queued, webhook].map((span) => span?.kind)).to.deep.equal([
+        SpanKind.SERVER,
+        SpanKind.PRODUCER,
+        SpanKind.CLIENT,
+      ])
+      expect(request?.attributes).to.include({ 'http.response.status_code': 201 })
+      expect(webhook?.attributes).to.include({ 'http.response.status_code': 200, 'messaging.message.id': 'one' })
+      const span = webhook?.spanContext().spanId ?? ''
+      expect(got.map(({ headers: of }) => [of['traceparent'], of['tracestate']])).to.deep.equal([
+        [`00-4bf92f3577b34da6a3ce929d0e0e4736-${span}-01`, 'a=1'],
+      ])
+      await server.ask('DELETE', `/v1/endpoints/${endpoint}?force`)
+    } finally {
+      trace.disable()
+      await provider.shutdown()
+    }
   })
 
   it('is no part of what an idempotency key stands for: a repeat has another span', async () => {

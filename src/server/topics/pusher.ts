@@ -5,6 +5,7 @@ import type { Idempotency, KnownRequest, Place } from './idempotency.js'
 import { readyMessage, type NewMessage, type Pushed, type ReadyMessage } from './new-message.js'
 import type { Topic } from './topic.js'
 import { topicName } from './topic-name.js'
+import type { Tracing } from './tracing.js'
 
 export interface PusherParts {
   /** Makes the topic where that is allowed. @throws TopicError there is none */
@@ -17,6 +18,7 @@ export interface PusherParts {
   readonly maxMessageBytes: number
   readonly maxFanOutBytes: number
   readonly hasJournal: boolean
+  readonly tracing?: Tracing | undefined
 }
 
 /** Whose key it is: the same key of another owner, or for another path, is another one. */
@@ -181,7 +183,10 @@ export class Pusher {
     const whole = ready.flatMap((each, at) => (each instanceof RedelayedError ? [] : [{ each, at }]))
     const results: (Pushed | RedelayedError)[] = ready.map((each) => each as RedelayedError)
     const send = async (to: Topic, some: typeof whole): Promise<void> => {
-      const added = await to.add(some.map(({ each }) => each))
+      const added = await this.#send(
+        to,
+        some.map(({ each }) => each),
+      )
       some.forEach(({ at }, position) => (results[at] = added[position] as Pushed | RedelayedError))
     }
     if (whole.length > 0) await send(topic, whole)
@@ -190,6 +195,25 @@ export class Pusher {
     if (disabled.length > 0 && !(await this.#parts.isThere(topic.name)))
       await send(await this.#parts.open(topic.name), disabled)
     return results
+  }
+
+  /** In one span for all of them, in the trace of the first one. */
+  async #send(topic: Topic, messages: readonly ReadyMessage[]): Promise<(Pushed | RedelayedError)[]> {
+    const span = this.#parts.tracing?.start('PRODUCER', `send ${topic.name}`, messages[0]?.item.headers, {
+      'messaging.system': 'redelayed',
+      'messaging.operation.type': 'send',
+      'messaging.destination.name': topic.name,
+      'messaging.batch.message_count': messages.length,
+    })
+    if (span === undefined) return topic.add(messages)
+    let error: string | undefined = 'failed'
+    try {
+      const added = await topic.add(messages)
+      error = added.find((each) => each instanceof RedelayedError)?.code
+      return added
+    } finally {
+      span.end({}, error)
+    }
   }
 }
 

@@ -13,6 +13,7 @@ import { Pusher } from './pusher.js'
 import { TopicRegistry, type TopicRecord } from './registry.js'
 import { Topic, type NegativeAnswer, type TopicQueue } from './topic.js'
 import { fits, topicName } from './topic-name.js'
+import type { Tracing } from './tracing.js'
 import { TOPIC_DEFAULTS, type TopicSettings } from './topic-settings.js'
 
 export interface TopicsOptions extends IdempotencyOptions {
@@ -25,6 +26,7 @@ export interface TopicsOptions extends IdempotencyOptions {
   readonly journal?: Journal | undefined
   /** Default: UUIDs of version 7. */
   readonly drawId?: (() => string) | undefined
+  readonly tracing?: Tracing | undefined
   /** What fails in the background. */
   readonly onError: (error: unknown) => void
 }
@@ -86,6 +88,7 @@ export class Topics {
       maxMessageBytes: options.maxMessageBytes,
       maxFanOutBytes: options.maxBatchBytes,
       hasJournal: this.hasJournal,
+      tracing: options.tracing,
     })
   }
 

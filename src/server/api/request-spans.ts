@@ -1,0 +1,24 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Span, Tracing } from '../topics/tracing.js'
+
+/** A span for each request that needs a key; what it pushes goes on with the trace of that span. */
+export function spanRequests(app: Pick<FastifyInstance, 'addHook'>, tracing: Tracing): void {
+  const spans = new WeakMap<FastifyRequest, Span>()
+  app.addHook('onRequest', async (request) => {
+    const { config, url = '' } = request.routeOptions
+    if (config.scope === undefined) return
+    const { method } = request
+    const span = tracing.start('SERVER', `${method} ${url}`, request.headers, {
+      'http.request.method': method,
+      'http.route': url,
+      'redelayed.request.id': request.id,
+    })
+    spans.set(request, span)
+    delete request.raw.headers['tracestate']
+    Object.assign(request.raw.headers, span.trace)
+  })
+  app.addHook('onResponse', async (request, { statusCode }) => {
+    const error = statusCode >= 500 ? `${statusCode}` : undefined
+    spans.get(request)?.end({ 'http.response.status_code': statusCode }, error)
+  })
+}
