@@ -31,6 +31,7 @@ const steps = [
   tsc('tsconfig.json'),
   tsc('src/server/tsconfig.json'),
   tsc('src/server/ui/tsconfig.json'),
+  tsc('src/server/test/browser/tsconfig.json'),
   tsc('test/tsconfig.json'),
   tsc('scripts/tsconfig.json'),
   tsc('benchmarks/tsconfig.json'),

@@ -11,6 +11,8 @@ export interface Loaded<T> {
 export interface LoadOptions {
   /** Loads again after so long, while the page is seen. */
   readonly everyMs?: number | undefined
+  /** Other `deps` ask for the same thing in another way: what was shown stays until the answer is there. */
+  readonly keeps?: boolean
 }
 
 /**
@@ -20,7 +22,7 @@ export interface LoadOptions {
 export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
   deps: readonly unknown[],
-  { everyMs }: LoadOptions = {},
+  { everyMs, keeps = false }: LoadOptions = {},
 ): Loaded<T> {
   const [state, setState] = useState<{ data: T | undefined; error: unknown; isLoading: boolean }>({
     data: undefined,
@@ -36,7 +38,7 @@ export function useLoad<T>(
     const controller = new AbortController()
     const { signal } = controller
     let timer: ReturnType<typeof setTimeout> | undefined
-    const isOther = shown.current !== key
+    const isOther = !keeps && shown.current !== key
     shown.current = key
     setState((before) => ({ data: isOther ? undefined : before.data, error: undefined, isLoading: true }))
     const run = async (): Promise<void> => {

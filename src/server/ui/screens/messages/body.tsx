@@ -42,7 +42,14 @@ export function Body({ of, canMore, onMore }: BodyProps): JSX.Element {
       )}
       {(isLonger || (of.bodyCut !== undefined && canMore)) && (
         <div class="buttons">
-          <Button onClick={() => (isLonger ? setLimit(limit * 4) : onMore())}>Show more</Button>
+          <Button
+            onClick={() => {
+              setLimit(limit * 4)
+              if (!isLonger) onMore()
+            }}
+          >
+            Show more
+          </Button>
         </div>
       )}
     </section>

@@ -28,7 +28,9 @@ export function MessageScreen({ topic, id }: { readonly topic: string; readonly 
     error,
     reload,
   } = useLoad((signal) => api.message(topic, id, maxBody, signal), [maxBody], {
+    // a long body is not read again and again
     everyMs: maxBody === BODY_BYTES ? REFRESH_MS : undefined,
+    keeps: true,
   })
   return (
     <>

@@ -1,6 +1,7 @@
 import { isNone } from '../../lib/is-none.js'
 import type { JSX } from 'preact'
 import { api } from '../../api/api.js'
+import { Problem } from '../../api/request.js'
 import type { FlowStep, Message } from '../../api/types.js'
 import { duration } from '../../lib/format.js'
 import { useLoad } from '../../lib/use-load.js'
@@ -22,7 +23,7 @@ const GOOD = new Set(['acknowledged', 'handled', 'delivered'])
 /** What happened to a message, the newest last, with how long each step took. */
 export function Timeline({ topic, id, message }: TimelineProps): JSX.Element {
   const { data, error, reload } = useLoad(
-    (signal) => api.flow(topic, id, signal),
+    (signal) => flowOf(topic, id, message, signal),
     [topic, id, message.state, message.attempts, message.dueAt],
   )
   const steps = data?.flow.length ? data.flow : failuresOf(message)
@@ -72,6 +73,21 @@ function Step({ step, before }: { readonly step: FlowStep; readonly before: Flow
       )}
     </li>
   )
+}
+
+/** With a journal the message has its flow too, with less in each step: that is shown where the service has no path for all of it. */
+async function flowOf(
+  topic: string,
+  id: string,
+  { flow }: Message,
+  signal: AbortSignal,
+): Promise<{ flow: readonly FlowStep[] }> {
+  try {
+    return await api.flow(topic, id, signal)
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404) return { flow: flow ?? [] }
+    throw error
+  }
 }
 
 /** Without a journal a message still knows how its deliveries failed. */
