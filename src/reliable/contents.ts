@@ -24,6 +24,17 @@ export interface MessageInfo<T> {
   readonly expiresAt: number | null
 }
 
+/** Which messages to walk, and how. */
+export interface ListMessages {
+  readonly state?: MessageState
+  /** 1 to 1,000; default 100. */
+  readonly pageSize?: number
+  /** Only those whose `visibleAt` is not before it, epoch milliseconds. Default: all. */
+  readonly visibleFrom?: number
+  /** Only those whose `visibleAt` is not after it, epoch milliseconds. Default: all. */
+  readonly visibleTo?: number
+}
+
 /** How many messages there are, by what becomes of them next. */
 export interface ReliableQueueCounts {
   readonly total: number
@@ -64,13 +75,14 @@ export class Contents<T> {
   }
 
   /** By priority from the highest on, by time within one, those in flight last. */
-  async *list(options: { state?: MessageState; pageSize?: number }): AsyncGenerator<MessageInfo<T>, void> {
-    onlyKnown('options', options, ['state', 'pageSize'])
+  async *list(options: ListMessages): AsyncGenerator<MessageInfo<T>, void> {
+    onlyKnown('options', options, ['state', 'pageSize', 'visibleFrom', 'visibleTo'])
     const { state } = options
     if (state !== undefined) oneOf('state', state, ['visible', 'delayed', 'inFlight'])
     const pageSize = integer('pageSize', options.pageSize ?? 100, 1, 1_000)
+    const span = spanOf(options)
     const { now: begunAt } = await this.#store.count()
-    const times = timesOf(state, begunAt)
+    const times = timesOf(state, begunAt, span)
     const priorities = state === 'inFlight' ? [] : [...this.#store.keys.due.keys()].reverse()
     for (const schedule of [...priorities, 'inFlight'] as const) {
       for (let from = 0; ; from += pageSize) {
@@ -78,6 +90,7 @@ export class Contents<T> {
         for await (const { messages, now } of this.#store.get(ids)) {
           for (const message of messages) {
             if (message === null || (state !== undefined && stateOf(message, now) !== state)) continue
+            if (message.visibleAt < span.from || message.visibleAt > span.to) continue
             const info = this.#readable(message, now)
             if (info !== undefined) yield info
           }
@@ -118,9 +131,26 @@ function knownIds(ids: readonly string[]): Buffer[] {
   return ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
 }
 
-function timesOf(state: MessageState | undefined, now: number): readonly [least: string, most: string] {
-  if (state === 'delayed') return [`(${now}`, '+inf']
-  return ['-inf', state === 'visible' ? `${now}` : '+inf']
+interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+function spanOf({ visibleFrom, visibleTo }: ListMessages): Span {
+  const bound = (what: string, value: number | undefined, none: number): number =>
+    value === undefined ? none : integer(what, value, 0, Number.MAX_SAFE_INTEGER)
+  return { from: bound('visibleFrom', visibleFrom, -Infinity), to: bound('visibleTo', visibleTo, Infinity) }
+}
+
+function timesOf(
+  state: MessageState | undefined,
+  now: number,
+  { from, to }: Span,
+): readonly [least: string, most: string] {
+  const least = from === -Infinity ? '-inf' : `${from}`
+  const most = to === Infinity ? '+inf' : `${to}`
+  if (state === 'delayed') return [from > now ? least : `(${now}`, most]
+  return [least, state === 'visible' && to > now ? `${now}` : most]
 }
 
 /** What a consumer had longer than it may is visible again, even if no consumer has polled since. */

@@ -18,7 +18,7 @@ import { ChangeStream, type ChangesOptions, type ReadChangesOptions } from './ch
 import { Changes, type MoveMessages } from './changes.js'
 import { Claims, type PollManyOptions, type PollOptions } from './claims.js'
 import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig, type StoredQueueConfig } from './config.js'
-import { Contents, type MessageInfo, type MessageState, type ReliableQueueCounts } from './contents.js'
+import { Contents, type ListMessages, type MessageInfo, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
 import {
@@ -467,7 +467,8 @@ export class ReliableQueue<T = unknown> {
 
   /**
    * Walks the messages without taking them, those of one state or all, in pages of `pageSize` (1 to 1,000): by priority from the highest
-   * on, by time within one, those in flight last. While others add and take, messages can be missed or seen twice. One whose payload
+   * on, by time within one, those in flight last. `visibleFrom` and `visibleTo` bound the time at which messages are visible (of dead letters: at which
+   * they died), so that a walk can go on where another has ended. While others add and take, messages can be missed or seen twice. One whose payload
    * cannot be read is left out and reported by an `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
@@ -477,7 +478,7 @@ export class ReliableQueue<T = unknown> {
    * for await (const { id, visibleAt } of mails.listAll({ state: 'delayed' })) console.log(id, new Date(visibleAt))
    * ```
    */
-  async *listAll(options: { state?: MessageState; pageSize?: number } = {}): AsyncGenerator<MessageInfo<T>, void> {
+  async *listAll(options: ListMessages = {}): AsyncGenerator<MessageInfo<T>, void> {
     try {
       yield* this.#contents.list(options)
     } catch (thrown) {

@@ -10,7 +10,7 @@ import { Additions, type Added } from '../reliable/additions.js'
 import { assertPollManyOptions, assertPollOptions, type PollManyOptions, type PollOptions } from '../reliable/claims.js'
 import type { ChangeStatus } from '../reliable/change-stream/change.js'
 import type { ReliableQueueConfig, StoredQueueConfig } from '../reliable/config.js'
-import type { MessageInfo, MessageState, ReliableQueueCounts } from '../reliable/contents.js'
+import type { ListMessages, MessageInfo, ReliableQueueCounts } from '../reliable/contents.js'
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
 import type { NegativeOptions, ReliableMessage } from '../reliable/message.js'
@@ -485,7 +485,7 @@ export class ShardedReliableQueue<T = unknown> {
    * for await (const { id, visibleAt } of mails.listAll({ state: 'delayed' })) console.log(id, new Date(visibleAt))
    * ```
    */
-  async *listAll(options: { state?: MessageState; pageSize?: number } = {}): AsyncGenerator<MessageInfo<T>, void> {
+  async *listAll(options: ListMessages = {}): AsyncGenerator<MessageInfo<T>, void> {
     for (const queue of this.shards) yield* queue.listAll(options)
   }
 

@@ -26,6 +26,7 @@ import { RateLimit } from './rate-limit.js'
 import { spanRequests } from './request-spans.js'
 import { auditRoutes } from './routes/audit.js'
 import { consumeRoutes } from './routes/consume.js'
+import { deadLetterRoutes } from './routes/dead-letters.js'
 import { endpointRoutes } from './routes/endpoints.js'
 import { eventRoutes } from './routes/events.js'
 import { fanOutRoutes } from './routes/fan-out.js'
@@ -159,6 +160,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
     topicRoutes(routes, context)
     messageRoutes(routes, context)
     fanOutRoutes(routes, context)
+    deadLetterRoutes(routes, context)
     consumeRoutes(routes, context)
     eventRoutes(routes, context)
     endpointRoutes(routes, context)

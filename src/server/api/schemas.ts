@@ -526,3 +526,77 @@ export const RestoreOutput = Type.Object({
   problem: OrNull(ProblemOutput),
 })
 export const RestoreList = Type.Object({ restores: Type.Array(RestoreOutput) })
+
+const deadLetterFilter = {
+  topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
+  endpoint: Type.Optional(
+    Type.String({ pattern: ENDPOINT_ID, description: 'Only of topics whose messages go to this endpoint' }),
+  ),
+  since: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: MAX_MS, description: 'They died then or later, epoch milliseconds' }),
+  ),
+  until: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: MAX_MS, description: 'They died then or before, epoch milliseconds' }),
+  ),
+  reason: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 1_000, description: 'A part of the last reason; capitals do not matter' }),
+  ),
+}
+export const DeadLetterSearch = Type.Object({ ...deadLetterFilter, ...PageQuery.properties })
+export const DeadLetterList = Type.Object({
+  deadLetters: Type.Array(
+    Type.Object({
+      topic: Type.String(),
+      id: Type.String(),
+      diedAt: Time('When it became a dead letter'),
+      attempts: Type.Integer({ description: 'How often it was delivered' }),
+      reason: OrNull(Type.String({ description: 'Why the last delivery failed' })),
+      endpoint: OrNull(Type.String({ description: 'Of the topic, at present' })),
+    }),
+  ),
+  matched: OrNull(Type.Integer({ description: 'How many match; null: not counted' })),
+  cursor: Type.Optional(Type.String({ description: 'There can be more; also where this page is empty' })),
+})
+export const BulkInput = Type.Object(
+  {
+    ...deadLetterFilter,
+    dryRun: Type.Optional(Type.Boolean({ description: 'Counts those that match, and changes nothing. Default false' })),
+    cursor: Type.Optional(Type.String({ maxLength: 2_000, description: 'Of the answer before: goes on behind it' })),
+  },
+  closed,
+)
+export const BulkOutput = Type.Object({
+  matched: Type.Integer({ description: 'Dead letters of this part that match' }),
+  done: Type.Integer({ description: 'Those of them that were moved back or deleted' }),
+  cursor: Type.Optional(Type.String({ description: 'There can be more: repeat the request with it' })),
+})
+export const InstanceList = Type.Object({
+  instances: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      host: Type.String(),
+      pid: Type.Integer(),
+      version: Type.String(),
+      node: Type.String({ description: 'The version of Node' }),
+      url: OrNull(Type.String({ description: 'Where it listens' })),
+      startedAt: Time('When it started'),
+      seenAt: Time('When it was last heard of'),
+      connections: Type.Integer({ description: 'Open HTTP connections' }),
+      waiting: Type.Integer({ description: 'Requests that wait, such as long polls' }),
+      eventLoopMs: Type.Number({ description: 'How late its event loop was at p99, in milliseconds' }),
+      memory: Type.Integer({ description: 'Resident, in bytes' }),
+    }),
+  ),
+})
+export const DoctorOutput = Type.Object({
+  at: Time('When it was examined'),
+  findings: Type.Array(
+    Type.Object({
+      severity: Type.String(),
+      code: Type.String(),
+      message: Type.String(),
+      advice: OrNull(Type.String()),
+      queue: OrNull(Type.String()),
+    }),
+  ),
+})
