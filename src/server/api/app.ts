@@ -8,6 +8,9 @@ import type { DeliveryLog } from '../delivery/delivery-log.js'
 import type { Dispatcher } from '../delivery/dispatcher.js'
 import type { EndpointGate } from '../delivery/endpoint-gate.js'
 import type { Endpoints } from '../delivery/endpoints.js'
+import type { AgendaReader } from '../console/agenda.js'
+import type { Instances } from '../console/instances.js'
+import type { Sampler } from '../console/sampler.js'
 import type { PageFiles } from '../console/page-files.js'
 import type { Sessions } from '../console/sessions.js'
 import type { Topics } from '../topics/topics.js'
@@ -25,6 +28,7 @@ import { BadRequest, problem, problemOf, PROBLEMS, type ProblemCode } from './pr
 import { RateLimit } from './rate-limit.js'
 import { spanRequests } from './request-spans.js'
 import { auditRoutes } from './routes/audit.js'
+import { consoleRoutes } from './routes/console.js'
 import { consumeRoutes } from './routes/consume.js'
 import { deadLetterRoutes } from './routes/dead-letters.js'
 import { endpointRoutes } from './routes/endpoints.js'
@@ -52,6 +56,9 @@ export interface AppParts {
   readonly restores: Restores
   readonly keys: ApiKeys
   readonly sessions: Sessions
+  readonly sampler: Sampler
+  readonly instances: Instances
+  readonly agenda: AgendaReader
   /** `undefined`: the page was not built. */
   readonly page: PageFiles | undefined
   readonly tracing: Tracing | undefined
@@ -165,6 +172,8 @@ export async function createApp(parts: AppParts): Promise<Api> {
     eventRoutes(routes, context)
     endpointRoutes(routes, context)
     restoreRoutes(routes, context)
+    const { sampler, agenda, instances } = parts
+    consoleRoutes(routes, context, { sampler, agenda, instances })
     operationRoutes(routes, context)
     const about = { journal: topics.hasJournal, version: parts.version }
     if (settings.ui) pageRoutes(routes, { files: parts.page, sessions: parts.sessions, keys, about })

@@ -73,6 +73,12 @@ export const TopicOutput = Type.Object({
   counts: Type.Optional(Counts),
 })
 
+export const TopicsQuery = Type.Object({
+  cursor: Type.Optional(Type.String({ maxLength: 400 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
+  search: Type.Optional(Type.String({ maxLength: 128, description: 'A part of the name, in any case' })),
+  counts: Type.Optional(Type.Literal('1', { description: 'With the counts of each; at most 200 topics' })),
+})
 export const TopicPage = Type.Object({ topics: Type.Array(TopicOutput), cursor: Type.Optional(Type.String()) })
 
 const Headers = Type.Record(Type.String({ minLength: 1, maxLength: 256 }), Type.String({ maxLength: 8_192 }), {
@@ -476,6 +482,91 @@ export const AuditPage = Type.Object({
   cursor: Type.Optional(Type.String()),
 })
 
+const States = Type.Object({
+  total: Type.Integer(),
+  visible: Type.Integer(),
+  delayed: Type.Integer(),
+  inFlight: Type.Integer(),
+  dead: Type.Integer(),
+})
+const Rate = {
+  pushed: Type.Number(),
+  delivered: Type.Number(),
+  acknowledged: Type.Number(),
+  failed: Type.Number(),
+}
+export const InstancesOutput = Type.Object({
+  instances: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      host: Type.String(),
+      pid: Type.Integer(),
+      version: Type.String(),
+      startedAt: Time('When it began'),
+      seenAt: Time('When it said for the last time that it runs'),
+      memory: Type.Number({ description: 'Bytes' }),
+    }),
+  ),
+})
+export const OverviewOutput = Type.Object({
+  at: Time('When, by the clock of Redis'),
+  topics: Type.Integer(),
+  counts: States,
+  oldestDue: OrNull(Type.Object({ topic: Type.String(), dueAt: Time('When it was due'), overdueMs: Type.Number() })),
+  redis: Type.Object({
+    state: Type.String(),
+    version: OrNull(Type.String()),
+    usedMemory: OrNull(Type.Number()),
+    maxMemory: OrNull(Type.Number()),
+  }),
+  journal: OrNull(
+    Type.Object({
+      mode: Type.String(),
+      kind: Type.String(),
+      lagMs: OrNull(Type.Number()),
+      pending: OrNull(Type.Integer()),
+    }),
+  ),
+  instances: Type.Integer(),
+  rates: Type.Object({ ...Rate, dead: Type.Number() }, { description: 'A second, of this instance' }),
+  lateness: Type.Null(),
+  series: Type.Array(Type.Object({ at: Time('When'), ...Rate }), { description: 'The last 15 minutes' }),
+  busiest: Type.Array(
+    Type.Object({ topic: Type.String(), counts: States, oldestMs: Type.Number(), paused: Type.Null() }),
+  ),
+  problems: Type.Array(Type.Object({ severity: Type.String(), code: Type.String(), text: Type.String() })),
+  complete: Type.Boolean({ description: 'False: the first round over all topics has not ended' }),
+})
+const Epoch = Type.Optional(Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 }))
+export const AgendaQuery = Type.Object({
+  topic: Type.Optional(Type.String({ pattern: TOPIC_NAME })),
+  from: Epoch,
+  to: Epoch,
+  buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: 'Default 60' })),
+})
+const span = { from: Time('From then on'), to: Time('Before then') }
+export const AgendaOutput = Type.Object({
+  at: Time('When, by the clock of Redis'),
+  ...span,
+  bucketMs: Type.Integer(),
+  buckets: Type.Array(Type.Object({ ...span, count: Type.Integer() })),
+  overdue: Type.Integer({ description: 'Due before now, and with no consumer' }),
+  later: Type.Integer({ description: 'Due after the last bucket' }),
+  exact: Type.Boolean({ description: 'False: there are more topics than one request counts' }),
+})
+export const FlowOutput = Type.Object({
+  flow: Type.Array(
+    Type.Object({
+      at: Time('When'),
+      change: Type.String(),
+      attempt: OrNull(Type.Integer()),
+      by: Type.String({ description: 'The client of Redis' }),
+      error: OrNull(Type.String()),
+    }),
+  ),
+  source: Type.Enum(['journal', 'none']),
+})
+
 export const SignInInput = Type.Object({ key: Type.String({ minLength: 1, maxLength: 200 }) }, closed)
 export const SessionOutput = Type.Object({
   key: Type.String({ description: 'The id of the key' }),
@@ -569,34 +660,4 @@ export const BulkOutput = Type.Object({
   matched: Type.Integer({ description: 'Dead letters of this part that match' }),
   done: Type.Integer({ description: 'Those of them that were moved back or deleted' }),
   cursor: Type.Optional(Type.String({ description: 'There can be more: repeat the request with it' })),
-})
-export const InstanceList = Type.Object({
-  instances: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      host: Type.String(),
-      pid: Type.Integer(),
-      version: Type.String(),
-      node: Type.String({ description: 'The version of Node' }),
-      url: OrNull(Type.String({ description: 'Where it listens' })),
-      startedAt: Time('When it started'),
-      seenAt: Time('When it was last heard of'),
-      connections: Type.Integer({ description: 'Open HTTP connections' }),
-      waiting: Type.Integer({ description: 'Requests that wait, such as long polls' }),
-      eventLoopMs: Type.Number({ description: 'How late its event loop was at p99, in milliseconds' }),
-      memory: Type.Integer({ description: 'Resident, in bytes' }),
-    }),
-  ),
-})
-export const DoctorOutput = Type.Object({
-  at: Time('When it was examined'),
-  findings: Type.Array(
-    Type.Object({
-      severity: Type.String(),
-      code: Type.String(),
-      message: Type.String(),
-      advice: OrNull(Type.String()),
-      queue: OrNull(Type.String()),
-    }),
-  ),
 })

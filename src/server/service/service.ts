@@ -8,6 +8,9 @@ import { createApp } from '../api/app.js'
 import { AuditLog } from '../api/audit-log.js'
 import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
+import { AgendaReader } from '../console/agenda.js'
+import { Instances } from '../console/instances.js'
+import { Sampler } from '../console/sampler.js'
 import { readPageFiles } from '../console/page-files.js'
 import { Sessions } from '../console/sessions.js'
 import { DeliveryLog } from '../delivery/delivery-log.js'
@@ -104,9 +107,27 @@ export async function startService(
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
+    const sampler = new Sampler(topics, onError)
+    closers.push(() => sampler.stop())
+    const agenda = new AgendaReader(redis, topics)
+    const instances = new Instances(redis, version, () => topics.now())
+    closers.push(() => instances.stop())
+    await instances.start(onError)
     const page = settings.ui ? readPageFiles(pageFolder) : undefined
     const { app, leave, stopWaiting } = await createApp({
-      ...{ settings, topics, keys, version, restores, tracing, page, sessions: new Sessions(redis) },
+      ...{
+        settings,
+        topics,
+        keys,
+        version,
+        restores,
+        tracing,
+        page,
+        sampler,
+        agenda,
+        instances,
+        sessions: new Sessions(redis),
+      },
       ...webhooks,
     })
     log.error = (thrown) => app.log.error(thrown)

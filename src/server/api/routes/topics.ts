@@ -6,6 +6,9 @@ import type { App, Context } from '../context.js'
 import { BadRequest } from '../problem.js'
 import * as schemas from '../schemas.js'
 
+/** So many topics of one page are counted, by a script each. */
+const MOST_COUNTED = 200
+
 /** Topics: made, shown, paused, emptied, deleted. */
 export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context): void {
   const tags = ['topics']
@@ -88,21 +91,29 @@ export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context
         tags,
         operationId: 'listTopics',
         summary: 'The topics of the key by name, in pages',
-        querystring: schemas.PageQuery,
+        querystring: schemas.TopicsQuery,
         response: { 200: schemas.TopicPage },
       },
     },
-    async ({ query: { cursor, limit = 100 }, apiKey }) => {
+    async ({ query: { cursor, limit: wanted = 100, search = '', counts }, apiKey }) => {
+      const limit = counts === undefined ? wanted : Math.min(wanted, MOST_COUNTED)
       const [after] = cursor === undefined ? [''] : readCursor(cursor, ['string'])
-      const all = (await topics.list()).filter(({ name }) => name > String(after) && covers(apiKey, name))
+      const all = (await topics.list()).filter(
+        ({ name }) => name > String(after) && has(name, search) && covers(apiKey, name),
+      )
       const page = all.slice(0, limit)
       const last = page.at(-1)
       return {
-        topics: page.map(shown),
+        topics: counts === undefined ? page.map(shown) : await Promise.all(page.map(counted)),
         ...(last !== undefined && all.length > limit && { cursor: cursorText([last.name]) }),
       }
     },
   )
+
+  const counted = async (each: { name: string; record: TopicRecord }) => {
+    const counts = await (await topics.openIfThere(each.name))?.counts()
+    return { ...shown(each), ...(counts && { counts }) }
+  }
 
   for (const verb of ['pause', 'resume'] as const) {
     app.post(
@@ -145,6 +156,11 @@ export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context
       return { purged: await topic.purge(request.body.what ?? 'messages') }
     },
   )
+}
+
+/** The part of a name, in any case. */
+function has(name: string, part: string): boolean {
+  return name.toLowerCase().includes(part.toLowerCase())
 }
 
 function shown({ name, record }: { name: string; record: TopicRecord }) {

@@ -1,0 +1,197 @@
+import type { Static } from 'typebox'
+import type { AgendaReader } from '../../console/agenda.js'
+import type { Instances } from '../../console/instances.js'
+import type { Sampler, TopicSample } from '../../console/sampler.js'
+import { pause } from '../../pause.js'
+import { covers, type ApiKey } from '../api-keys.js'
+import { assertCovers } from '../authorize.js'
+import type { App, Context } from '../context.js'
+import { BadRequest, redisProblem } from '../problem.js'
+import { Rates } from '../rates.js'
+import * as schemas from '../schemas.js'
+
+const tags = ['page']
+const BUSIEST = 20
+const STREAM_MS = 1_000
+const NONE = { total: 0, visible: 0, delayed: 0, inFlight: 0, dead: 0 }
+
+/** What the page asks: over all topics of a key, each in bounded work. */
+export function consoleRoutes(
+  app: App,
+  { topics, settings, metrics, waits }: Context,
+  parts: {
+    readonly sampler: Sampler
+    readonly agenda: AgendaReader
+    readonly instances: Instances
+  },
+): void {
+  const { sampler, agenda, instances } = parts
+  const rates = new Rates(metrics)
+  let streams = 0
+
+  app.get(
+    '/v1/overview',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'getOverview',
+        summary: 'The messages of all topics of the key together, the oldest that is due, and the busiest topics',
+        response: { 200: schemas.OverviewOutput },
+      },
+    },
+    async ({ apiKey }) => overviewFor(apiKey),
+  )
+
+  app.get(
+    '/v1/overview/stream',
+    {
+      exposeHeadRoute: false,
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'watchOverview',
+        summary: 'The overview about once a second, as server-sent events',
+        produces: ['text/event-stream'],
+      },
+    },
+    async (request, reply) => {
+      if (streams >= settings.maxEventStreams)
+        throw new BadRequest('too-many-streams', `there can be ${settings.maxEventStreams}`)
+      void reply.hijack()
+      const { raw } = reply
+      raw.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+      })
+      const waiting = waits.begin()
+      raw.once('close', () => waiting.abort())
+      if (request.raw.socket.destroyed) waiting.abort()
+      streams++
+      try {
+        while (!waiting.signal.aborted) {
+          // one that does not read gets the next overview when it has read this one
+          if (!raw.writableNeedDrain)
+            raw.write(`event: overview\ndata: ${JSON.stringify(await overviewFor(request.apiKey))}\n\n`)
+          await pause(STREAM_MS, waiting.signal)
+        }
+      } catch (thrown) {
+        request.log.warn(thrown, 'a stream of overviews ended')
+      } finally {
+        streams--
+        waits.end(waiting)
+        raw.end()
+      }
+    },
+  )
+
+  app.get(
+    '/v1/instances',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'listInstances',
+        summary: 'The instances of the service that said in the last 15 seconds that they run',
+        response: { 200: schemas.InstancesOutput },
+      },
+    },
+    async ({ apiKey }) => {
+      assertCovers(apiKey, '*')
+      return { instances: await instances.list().catch(redisProblem) }
+    },
+  )
+
+  app.get(
+    '/v1/agenda',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'getAgenda',
+        summary: 'How many messages of a topic, or of all topics of the key, become visible when',
+        querystring: schemas.AgendaQuery,
+        response: { 200: schemas.AgendaOutput },
+      },
+    },
+    async ({ query, apiKey }) => {
+      const { topic, from = topics.now(), buckets = 60 } = query
+      const { to = from + 3_600_000 } = query
+      if (to <= from) throw new BadRequest('invalid-request', 'querystring/to must be later than from')
+      if (topic !== undefined) assertCovers(apiKey, topic)
+      const names = topic === undefined ? await namesOf(apiKey) : [(await topics.open(topic)).name]
+      return agenda.read(names, from, to, buckets).catch(redisProblem)
+    },
+  )
+
+  app.get(
+    '/v1/topics/:topic/messages/:id/flow',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'getFlow',
+        summary: 'What happened to a message, where the service has a journal',
+        params: schemas.MessageParams,
+        response: { 200: schemas.FlowOutput },
+      },
+    },
+    async ({ params: { topic: name, id } }) => {
+      const topic = await topics.open(name)
+      const flow = (await topic.journal?.flow(id)) ?? []
+      return {
+        flow: flow.map(({ change, at, attempt, client, error }) => ({ change, at, attempt, by: client, error })),
+        source: topic.journal === undefined ? ('none' as const) : ('journal' as const),
+      }
+    },
+  )
+
+  async function overviewFor(key: ApiKey): Promise<Static<typeof schemas.OverviewOutput>> {
+    const { at, topics: all, total } = await sampler.read()
+    const own = all.filter(({ topic }) => covers(key, topic))
+    const oldest = own.filter(({ visible }) => visible > 0).sort((a, b) => b.oldestMs - a.oldestMs)[0]
+    const mode = settings.journalMode
+    return {
+      at,
+      // the counts are Redis's own
+      redis: { state: 'ok', version: null, usedMemory: null, maxMemory: null },
+      journal: topics.hasJournal ? { mode, kind: 'sql', lagMs: null, pending: null } : null,
+      instances: (await instances.list().catch(redisProblem)).length,
+      topics: key.topics.includes('*') ? total : own.length,
+      counts: own.reduce((sum, each) => added(sum, each), NONE),
+      oldestDue:
+        oldest === undefined ? null : { topic: oldest.topic, dueAt: at - oldest.oldestMs, overdueMs: oldest.oldestMs },
+      ...(await ratesFor(key, at)),
+      lateness: null,
+      busiest: [...own]
+        .sort((a, b) => b.total - a.total)
+        .slice(0, BUSIEST)
+        .map((each) => ({ topic: each.topic, counts: added(NONE, each), oldestMs: each.oldestMs, paused: null })),
+      problems: [],
+      complete: all.length >= total,
+    }
+  }
+
+  /** What this instance did for all topics: of no meaning to a key of some. */
+  async function ratesFor(key: ApiKey, at: number) {
+    const { rates: found, series } = await rates.read(at)
+    const isForAll = key.topics.includes('*')
+    const none = { pushed: 0, delivered: 0, acknowledged: 0, failed: 0 }
+    return { rates: { ...(isForAll ? found : none), dead: 0 }, series: isForAll ? series : [] }
+  }
+
+  async function namesOf(key: ApiKey): Promise<string[]> {
+    return (await topics.list()).map(({ name }) => name).filter((name) => covers(key, name))
+  }
+}
+
+function added(sum: typeof NONE, { total, visible, delayed, inFlight, dead }: Omit<TopicSample, 'topic' | 'oldestMs'>) {
+  return {
+    total: sum.total + total,
+    visible: sum.visible + visible,
+    delayed: sum.delayed + delayed,
+    inFlight: sum.inFlight + inFlight,
+    dead: sum.dead + dead,
+  }
+}

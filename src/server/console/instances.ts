@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+
+/** An instance of the service as all of them show it. */
+export interface Instance {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  /** Epoch milliseconds of the clock of Redis, as the next. */
+  readonly startedAt: number
+  readonly seenAt: number
+  readonly memory: number
+}
+
+/** The commands of an ioredis client that are needed. */
+interface HashCommands {
+  hset(key: string, field: string, value: string): Promise<unknown>
+  hvals(key: string): Promise<string[]>
+  hdel(key: string, ...fields: string[]): Promise<unknown>
+}
+
+const KEY = 'redelayed:service:instances'
+const BEAT_MS = 5_000
+/** An instance that was silent for so long has ended. */
+const SILENT_MS = 15_000
+
+/** Each instance says every few seconds that it runs. */
+export class Instances {
+  readonly #redis: HashCommands
+  readonly #now: () => number
+  readonly #self: Omit<Instance, 'seenAt' | 'memory'>
+  #timer: NodeJS.Timeout | undefined
+  #beat: Promise<void> = Promise.resolve()
+
+  constructor(redis: HashCommands, version: string, now: () => number) {
+    this.#redis = redis
+    this.#now = now
+    this.#self = { id: randomUUID(), host: hostname(), pid: process.pid, version, startedAt: now() }
+  }
+
+  async start(onError: (error: unknown) => void): Promise<void> {
+    const beat = (): void => {
+      this.#beat = this.#say().catch(onError)
+    }
+    beat()
+    await this.#beat
+    this.#timer = setInterval(beat, BEAT_MS)
+    this.#timer.unref()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#beat
+    await this.#redis.hdel(KEY, this.#self.id).catch(() => undefined) // its silence says the same
+  }
+
+  async list(): Promise<Instance[]> {
+    const all = (await this.#redis.hvals(KEY)).map((text) => JSON.parse(text) as Instance)
+    const silent = all.filter(({ seenAt }) => this.#now() - seenAt > SILENT_MS).map(({ id }) => id)
+    if (silent.length > 0) await this.#redis.hdel(KEY, ...silent)
+    return all.filter(({ id }) => !silent.includes(id)).sort((a, b) => a.startedAt - b.startedAt)
+  }
+
+  async #say(): Promise<void> {
+    const beat: Instance = { ...this.#self, seenAt: this.#now(), memory: process.memoryUsage.rss() }
+    await this.#redis.hset(KEY, beat.id, JSON.stringify(beat))
+  }
+}

@@ -1,0 +1,87 @@
+import type { ReliableQueueCounts } from 'redelayed'
+import { pause } from '../pause.js'
+import type { Topics } from '../topics/topics.js'
+
+export interface TopicSample extends ReliableQueueCounts {
+  readonly topic: string
+}
+
+/** What a round over all topics has found. */
+export interface Sample {
+  /** By the clock of Redis. */
+  readonly at: number
+  /** By name. Of topics that the first round has not reached yet there is nothing. */
+  readonly topics: readonly TopicSample[]
+  /** How many topics there are. */
+  readonly total: number
+}
+
+/** So many shards are counted a second, by a script each. */
+const PER_SECOND = 500
+const REST_MS = 1_000
+/** After so long without a reader the rounds end. */
+const IDLE_MS = 60_000
+/** So long a first reader waits for the first round. */
+const FIRST_MS = 2_000
+
+/** Counts the messages of all topics again and again while the page looks, at a bounded rate. */
+export class Sampler {
+  readonly #topics: Topics
+  readonly #onError: (error: unknown) => void
+  readonly #stop = new AbortController()
+  readonly #found = new Map<string, TopicSample>()
+  #total = 0
+  #readAt = -Infinity
+  #first: Promise<void> | undefined
+  #running: Promise<void> | undefined
+
+  constructor(topics: Topics, onError: (error: unknown) => void) {
+    this.#topics = topics
+    this.#onError = onError
+  }
+
+  async read(): Promise<Sample> {
+    this.#readAt = performance.now()
+    if (this.#running === undefined && !this.#stop.signal.aborted) {
+      this.#first = this.#round()
+      this.#running = this.#run(this.#first).finally(() => (this.#running = undefined))
+    }
+    const waiting = new AbortController()
+    await Promise.race([this.#first?.catch(() => undefined), pause(FIRST_MS, waiting.signal)])
+    waiting.abort()
+    return { at: this.#topics.now(), topics: [...this.#found.values()], total: this.#total }
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #run(first: Promise<void>): Promise<void> {
+    const { signal } = this.#stop
+    await first.catch(this.#onError)
+    for (;;) {
+      await pause(REST_MS, signal)
+      if (signal.aborted || performance.now() - this.#readAt > IDLE_MS) return
+      await this.#round().catch(this.#onError)
+    }
+  }
+
+  async #round(): Promise<void> {
+    const all = await this.#topics.list()
+    this.#total = all.length
+    const names = new Set(all.map(({ name }) => name))
+    for (const name of this.#found.keys()) if (!names.has(name)) this.#found.delete(name)
+    const startedAt = performance.now()
+    let counted = 0
+    for (const { name, record } of all) {
+      if (this.#stop.signal.aborted) return
+      const early = (counted / PER_SECOND) * 1_000 - (performance.now() - startedAt)
+      if (early > 0) await pause(early, this.#stop.signal)
+      counted += record.settings.shards
+      const topic = await this.#topics.openIfThere(name)
+      const counts = await topic?.counts()
+      if (counts !== undefined) this.#found.set(name, { topic: name, ...counts })
+    }
+  }
+}

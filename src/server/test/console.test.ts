@@ -1,0 +1,143 @@
+import { expect } from 'chai'
+import { eventually } from './support/eventually.js'
+import { startTestService, type TestService } from './support/service.js'
+
+type Body = Record<string, unknown>
+describe('what the page asks over all topics', function () {
+  this.timeout(60_000)
+  let server: TestService
+  beforeEach(async () => {
+    server = await startTestService()
+  })
+  afterEach(() => server.stop())
+
+  const get = async (path: string, key = server.key): Promise<{ status: number; body: Body }> => {
+    const { status, body } = await server.ask('GET', path, undefined, { key })
+    return { status, body: body as unknown as Body }
+  }
+
+  async function push(topic: string, message: object): Promise<void> {
+    expect((await server.ask('POST', `/v1/topics/${topic}/messages`, message)).status).to.equal(201)
+  }
+
+  /** Dead letters with these ids and reasons. */
+  async function bury(topic: string, letters: readonly (readonly [id: string, error: string])[]): Promise<void> {
+    for (const [id, error] of letters) {
+      await push(topic, { id })
+      const { body } = await server.ask('POST', `/v1/topics/${topic}/receive`, {})
+      const leases = body.messages.map(({ lease }) => lease)
+      await server.ask('POST', '/v1/leases/negative-acknowledge', { leases, reject: true, error })
+    }
+  }
+
+  /** A key for one topic: other tests use the same Redis. */
+  async function keyFor(topic: string, ...scopes: ('read' | 'admin')[]): Promise<string> {
+    const key = server.addKey(scopes, [topic])
+    await eventually(async () => {
+      expect((await server.ask('GET', '/ui/session', undefined, { key: '-' })).status).to.equal(401)
+      expect((await server.ask('POST', '/ui/session', { key }, { key: '-' })).status).to.equal(200)
+    })
+    return key
+  }
+
+  it('has the counts and the oldest message that is due, of the topics of the key only', async () => {
+    const topic = server.topic()
+    const hidden = server.topic()
+    await push(topic, { id: 'due' })
+    await push(topic, { id: 'later', delay: 60_000 })
+    await push(hidden, { id: 'not yours' })
+    await bury(server.topic(), [['x', 'y']])
+    const key = await keyFor(topic, 'read')
+    await eventually(async () => {
+      const { body } = await get('/v1/overview', key)
+      expect(body['counts']).to.deep.equal({ total: 2, visible: 1, delayed: 1, inFlight: 0, dead: 0 })
+      expect((body['oldestDue'] as Body)['topic']).to.equal(topic)
+      expect((body['oldestDue'] as Body)['overdueMs']).to.be.at.least(0)
+      expect((body['busiest'] as Body[]).map((each) => each['topic'])).to.deep.equal([topic])
+      expect(JSON.stringify(body)).to.not.contain(hidden)
+    })
+    const { body } = await get('/v1/instances')
+    expect((body['instances'] as Body[]).map((each) => each['pid'])).to.include(process.pid)
+    expect((await get('/v1/instances', key)).status).to.equal(403)
+  })
+
+  it('streams the overview', async () => {
+    const stop = new AbortController()
+    const headers = { authorization: `Bearer ${server.key}` }
+    const response = await fetch(`${server.url}/v1/overview/stream`, { headers, signal: stop.signal })
+    expect(response.headers.get('content-type')).to.equal('text/event-stream')
+    let text = ''
+    for await (const chunk of response.body ?? []) {
+      text += Buffer.from(chunk).toString()
+      if (text.split('event: overview').length > 2) break
+    }
+    stop.abort()
+    const [, first = ''] = /data: (.*)\n/.exec(text) ?? []
+    expect(JSON.parse(first)).to.include.keys('at', 'counts', 'rates', 'series', 'redis', 'journal', 'problems')
+  })
+
+  it('has what is due when, exactly', async () => {
+    const topic = server.topic()
+    const from = Math.ceil(Date.now() / 1_000) * 1_000 + 100_000
+    for (const [id, offset, priority] of [
+      ['a', 0, 0],
+      ['b', 999, 9],
+      ['c', 1_000, 3],
+      ['d', 59_999, 0],
+      ['e', 60_000, 0],
+    ] as const)
+      await push(topic, { id, dueAt: from + offset, priority })
+    await push(topic, { id: 'overdue' })
+    const { body } = await get(`/v1/agenda?topic=${topic}&from=${from}&to=${from + 60_000}&buckets=60`)
+    const buckets = body['buckets'] as { from: number; to: number; count: number }[]
+    expect(buckets).to.have.length(60)
+    expect(buckets.filter(({ count }) => count > 0)).to.deep.equal([
+      { from, to: from + 1_000, count: 2 },
+      { from: from + 1_000, to: from + 2_000, count: 1 },
+      { from: from + 59_000, to: from + 60_000, count: 1 },
+    ])
+    expect(body).to.deep.include({ bucketMs: 1_000, later: 1, exact: true, overdue: 1 })
+    expect(
+      (await get(`/v1/agenda?topic=${topic}&from=${from}&to=${from + 7}&buckets=500`)).body['buckets'],
+    ).to.have.length(7)
+    for (const wrong of ['from=5&to=5', 'from=-1', 'buckets=0', 'buckets=501', 'from=x', 'topic=a/b', 'from=1e99'])
+      expect((await get(`/v1/agenda?${wrong}`)).status, wrong).to.equal(400)
+    expect((await get(`/v1/agenda?topic=${topic}-none`)).status).to.equal(404)
+  })
+
+  it('redrives and deletes all that match, and nothing of other topics, with an entry in the audit log', async () => {
+    const [topic, other] = [server.topic(), server.topic()]
+    await bury(topic, [
+      ['a', 'broken'],
+      ['b', 'timeout'],
+      ['c', 'broken'],
+    ])
+    await bury(other, [['z', 'broken']])
+    const key = await keyFor(topic, 'admin', 'read')
+    const bulk = async (action: string, body: object) =>
+      (await server.ask('POST', `/v1/dead-letters/${action}`, body, { key })).body as unknown as Body
+    expect(await bulk('redrive', { reason: 'broken', dryRun: true })).to.deep.equal({ matched: 2, done: 0 })
+    expect(await bulk('redrive', { reason: 'broken' })).to.deep.equal({ matched: 2, done: 2 })
+    expect(await bulk('redrive', { reason: 'broken' })).to.deep.equal({ matched: 0, done: 0 })
+    expect(await bulk('delete', { reason: 'timeout' })).to.deep.equal({ matched: 1, done: 1 })
+    const { body } = await server.ask('GET', `/v1/topics/${topic}`)
+    expect(body.counts).to.deep.include({ total: 2, dead: 0 })
+    expect((await server.ask('GET', `/v1/topics/${other}`)).body.counts).to.deep.include({ dead: 1 })
+    const audit = JSON.stringify((await get('/v1/audit?limit=10')).body)
+    expect(audit).to.contain('/v1/dead-letters/redrive').and.contain('/v1/dead-letters/delete')
+    expect((await server.ask('POST', '/v1/dead-letters/delete', { topic: other }, { key })).status).to.equal(403)
+    for (const wrong of [{ more: 1 }, { since: -1 }, { cursor: 'x' }])
+      expect((await server.ask('POST', '/v1/dead-letters/delete', wrong, { key })).status).to.equal(400)
+  })
+
+  it('finds topics by a part of their name, with their counts', async () => {
+    const topic = server.topic()
+    await push(topic, { id: 'a' })
+    const part = topic.slice(5).toUpperCase()
+    const { body } = await get(`/v1/topics?search=${part}&counts=1`)
+    const [found] = body['topics'] as Body[]
+    expect(found).to.deep.include({ name: topic })
+    expect(found?.['counts']).to.deep.include({ total: 1, visible: 1 })
+    expect((await get(`/v1/topics?search=${part}.%2A`)).body['topics']).to.deep.equal([])
+  })
+})
