@@ -18,10 +18,10 @@ type Page = AnswerBody & {
 describe('the dead letters of all topics', function () {
   this.timeout(60_000)
   let service: TestService
-  before(async () => {
+  beforeEach(async () => {
     service = await startTestService()
   })
-  after(() => service.stop())
+  afterEach(() => service.stop())
 
   /** Makes dead letters whose reason is given; resolves when all are there. */
   async function bury(topic: string, ids: readonly string[], error: string): Promise<void> {
