@@ -70,7 +70,7 @@ export function Agenda(): JSX.Element {
           {data ? (
             <Histogram of={data} keep={keep} clock={range.clock} />
           ) : (
-            <div class="histogram bone-tile" aria-busy="true" />
+            <div class="histogram bone-tile" aria-busy={error === undefined} />
           )}
         </div>
         <Tile name="Later" note={`after that ${range.words}`} href={href('/agenda', { ...keep, show: 'later' })}>
