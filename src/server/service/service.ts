@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Cluster, Redis } from 'ioredis'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
@@ -158,7 +158,7 @@ export async function startService(
 
 /** Beside the compiled service, also where the service runs from its sources. */
 function builtPage(): string {
-  return join(dirname(fileURLToPath(import.meta.resolve('redelayed-server/package.json'))), 'dist', 'ui')
+  return join(dirname(createRequire(import.meta.url).resolve('redelayed-server/package.json')), 'dist', 'ui')
 }
 
 function needsRedis({ redis, redisCluster }: ServerSettings): boolean {

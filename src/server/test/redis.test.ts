@@ -261,7 +261,8 @@ for (const database of DATABASES) {
       expect((await queue.changeStatus()).epoch).to.equal(epoch)
       expect(await queue.contains('a')).to.equal(false)
       expect((await mails.get('a'))?.state).to.equal('handled')
-      expect((await mails.flow('a')).filter(({ change }) => change === 'added')).to.have.length(2)
+      // a restore puts back what SQL has, so neither it nor the snapshot's own entries add a row
+      expect((await mails.flow('a')).filter(({ change }) => change === 'added')).to.have.length(1)
     })
 
     it('gives a Redis that lost its data the configuration that the queue had', async () => {
@@ -445,7 +446,7 @@ for (const database of DATABASES) {
       await Promise.all([first.mails.drain(), second.mails.drain()])
       expect(await contentOf(first.queue)).to.deep.equal(before)
       expect(await differences(second.mails)).to.deep.equal([])
-      expect((await first.mails.flow('a1')).map(({ change }) => change)).to.deep.equal(['added', 'added'])
+      expect((await first.mails.flow('a1')).map(({ change }) => change)).to.deep.equal(['added'])
     })
 
     for (const mode of ['sync', 'async'] as const) {
