@@ -10,6 +10,9 @@ import type { EndpointGate } from '../delivery/endpoint-gate.js'
 import type { Endpoints } from '../delivery/endpoints.js'
 import type { AgendaReader } from '../console/agenda.js'
 import type { Instances } from '../console/instances.js'
+import type { Doctor } from '../console/doctor.js'
+import type { DueMessages } from '../console/due-messages.js'
+import type { Pauses } from '../console/pauses.js'
 import type { Sampler } from '../console/sampler.js'
 import type { PageFiles } from '../console/page-files.js'
 import type { Sessions } from '../console/sessions.js'
@@ -39,6 +42,7 @@ import { messageRoutes } from './routes/messages.js'
 import { operationRoutes } from './routes/operations.js'
 import { pageRoutes } from './routes/page.js'
 import { restoreRoutes } from './routes/restores.js'
+import { searchRoutes } from './routes/search.js'
 import { topicRoutes } from './routes/topics.js'
 import type { Restores } from './restores.js'
 import { BatchInput, ProblemOutput } from './schemas.js'
@@ -57,6 +61,9 @@ export interface AppParts {
   readonly keys: ApiKeys
   readonly sessions: Sessions
   readonly sampler: Sampler
+  readonly due: DueMessages
+  readonly pauses: Pauses
+  readonly doctor: Doctor
   readonly instances: Instances
   readonly agenda: AgendaReader
   /** `undefined`: the page was not built. */
@@ -164,10 +171,11 @@ export async function createApp(parts: AppParts): Promise<Api> {
   await app.register(async (scope) => {
     const routes = scope as App
     auditRoutes(routes, parts.audit) // before the others: its hook is for all of them
-    topicRoutes(routes, context)
+    topicRoutes(routes, context, parts.pauses)
     messageRoutes(routes, context)
     fanOutRoutes(routes, context)
     deadLetterRoutes(routes, context)
+    searchRoutes(routes, context, { due: parts.due, doctor: parts.doctor })
     consumeRoutes(routes, context)
     eventRoutes(routes, context)
     endpointRoutes(routes, context)

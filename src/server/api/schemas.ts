@@ -71,6 +71,9 @@ export const TopicOutput = Type.Object({
   createdAt: Time('When it was made'),
   settings: Type.Object(settings),
   counts: Type.Optional(Counts),
+  paused: Type.Optional(
+    Type.Array(Type.Enum(['receive', 'push']), { description: 'What is paused; where counts are asked for' }),
+  ),
 })
 
 export const TopicsQuery = Type.Object({
@@ -660,4 +663,50 @@ export const BulkOutput = Type.Object({
   matched: Type.Integer({ description: 'Dead letters of this part that match' }),
   done: Type.Integer({ description: 'Those of them that were moved back or deleted' }),
   cursor: Type.Optional(Type.String({ description: 'There can be more: repeat the request with it' })),
+})
+
+const ListedMessage = Type.Object({
+  topic: Type.String(),
+  id: Type.String(),
+  state: Type.String(),
+  dueAt: Time('When it is, was, or will be again visible; of a dead letter, when it died'),
+  attempts: Type.Optional(Type.Integer({ description: 'How often it was delivered' })),
+  priority: Type.Optional(Type.Integer()),
+})
+export const MessageSearchQuery = Type.Object({
+  topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
+  id: Type.Optional(Type.String({ minLength: 1, maxLength: 576 })),
+  state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight', 'dead'])),
+  dueFrom: Epoch,
+  dueTo: Epoch,
+  ...PageQuery.properties,
+})
+export const MessagesFound = Type.Object({
+  messages: Type.Array(ListedMessage),
+  cursor: Type.Optional(Type.String()),
+  source: Type.Enum(['redis', 'journal'], { description: 'Where they were looked for' }),
+  complete: Type.Boolean({ description: 'False: there is more than one request reads, and some can be missing' }),
+})
+export const AgendaMessagesQuery = Type.Object({
+  topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
+  from: Epoch,
+  to: Epoch,
+  ...PageQuery.properties,
+})
+export const AgendaMessages = Type.Object({
+  messages: Type.Array(ListedMessage),
+  cursor: Type.Optional(Type.String()),
+  complete: Type.Boolean({ description: 'False: there are more topics than one request reads' }),
+})
+export const DoctorOutput = Type.Object({
+  at: Time('When it was examined'),
+  findings: Type.Array(
+    Type.Object({
+      severity: Type.String({ description: 'error, warning or info' }),
+      code: Type.String(),
+      message: Type.String(),
+      advice: OrNull(Type.String({ description: 'How to repair it' })),
+      queue: OrNull(Type.String()),
+    }),
+  ),
 })

@@ -1,4 +1,5 @@
 import type { Topics } from '../topics/topics.js'
+import { dueKeysOf } from './reliable-keys.js'
 
 /** The commands of an ioredis client that are needed. */
 export interface CountCommands {
@@ -19,7 +20,6 @@ export interface Agenda {
   readonly exact: boolean
 }
 
-const PRIORITIES = Array.from({ length: 10 }, (_, priority) => priority)
 /** So many commands one request sends, and so many one pipeline: about a millisecond of Redis. */
 const MOST_COMMANDS = 20_000
 const PIPELINE = 500
@@ -47,7 +47,7 @@ export class AgendaReader {
           exact = false
           break
         }
-        const keys = PRIORITIES.map((priority) => `redelayed:reliable:due-${priority}:${tagged(shard.name)}`)
+        const keys = dueKeysOf(shard.name)
         const around = await this.#count(
           keys.flatMap((key) => [
             [key, '-inf', `(${at}`],
@@ -89,9 +89,4 @@ export class AgendaReader {
     }
     return counts
   }
-}
-
-/** As the library names keys: all of a queue in one slot. */
-function tagged(name: string): string {
-  return name.includes('{') ? name : `{${name}}`
 }

@@ -9,7 +9,10 @@ import { AuditLog } from '../api/audit-log.js'
 import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
 import { AgendaReader } from '../console/agenda.js'
+import { Doctor } from '../console/doctor.js'
+import { DueMessages } from '../console/due-messages.js'
 import { Instances } from '../console/instances.js'
+import { Pauses } from '../console/pauses.js'
 import { Sampler } from '../console/sampler.js'
 import { readPageFiles } from '../console/page-files.js'
 import { Sessions } from '../console/sessions.js'
@@ -110,6 +113,9 @@ export async function startService(
     const sampler = new Sampler(topics, onError)
     closers.push(() => sampler.stop())
     const agenda = new AgendaReader(redis, topics)
+    const due = new DueMessages(redis, topics)
+    const doctor = new Doctor(addressOf(settings, ownRedis), () => topics.now())
+    closers.push(() => doctor.stop())
     const instances = new Instances(redis, version, () => topics.now())
     closers.push(() => instances.stop())
     await instances.start(onError)
@@ -125,6 +131,9 @@ export async function startService(
         page,
         sampler,
         agenda,
+        due,
+        pauses: new Pauses(redis),
+        doctor,
         instances,
         sessions: new Sessions(redis),
       },
@@ -256,6 +265,12 @@ function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefi
   const url = redis ?? own?.url ?? ''
   // the emulator answers some commands otherwise in RESP3
   return createClient({ url, ...(own?.isDurable === false && { ioredis: { protocol: 2 } }) })
+}
+
+/** Where the doctor finds the Redis of the service. */
+function addressOf({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined) {
+  const [node] = redisCluster
+  return { url: node ?? redis ?? own?.url ?? '', isCluster: node !== undefined }
 }
 
 /** Ends requests by force when their time is over. */

@@ -1,16 +1,17 @@
 import { Type } from 'typebox'
+import type { Pauses } from '../../console/pauses.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import type { TopicRecord } from '../../topics/registry.js'
 import { covers } from '../api-keys.js'
 import type { App, Context } from '../context.js'
-import { BadRequest } from '../problem.js'
+import { BadRequest, redisProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
 
 /** So many topics of one page are counted, by a script each. */
 const MOST_COUNTED = 200
 
 /** Topics: made, shown, paused, emptied, deleted. */
-export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context): void {
+export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context, pauses: Pauses): void {
   const tags = ['topics']
   const params = schemas.TopicParams
   const endpointOf = async (name: string): Promise<string | null> => {
@@ -60,7 +61,8 @@ export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context
     },
     async (request) => {
       const { topic, createdAt } = await topics.get(request.params.topic)
-      return { name: topic.name, createdAt, settings: topic.settings, counts: await topic.counts() }
+      const [counts, [paused = []]] = await Promise.all([topic.counts(), pauses.of([topic]).catch(redisProblem)])
+      return { name: topic.name, createdAt, settings: topic.settings, counts, paused }
     },
   )
 
@@ -104,15 +106,21 @@ export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context
       const page = all.slice(0, limit)
       const last = page.at(-1)
       return {
-        topics: counts === undefined ? page.map(shown) : await Promise.all(page.map(counted)),
+        topics: counts === undefined ? page.map(shown) : await counted(page),
         ...(last !== undefined && all.length > limit && { cursor: cursorText([last.name]) }),
       }
     },
   )
 
-  const counted = async (each: { name: string; record: TopicRecord }) => {
-    const counts = await (await topics.openIfThere(each.name))?.counts()
-    return { ...shown(each), ...(counts && { counts }) }
+  const counted = async (page: readonly { name: string; record: TopicRecord }[]) => {
+    const opened = await Promise.all(page.map(({ name }) => topics.openIfThere(name)))
+    const there = opened.filter((topic) => topic !== undefined)
+    const [counts, paused] = await Promise.all([
+      Promise.all(there.map((topic) => topic.counts())),
+      pauses.of(there).catch(redisProblem),
+    ])
+    const found = new Map(there.map(({ name }, at) => [name, { counts: counts[at], paused: paused[at] ?? [] }]))
+    return page.map((each) => ({ ...shown(each), ...found.get(each.name) }))
   }
 
   for (const verb of ['pause', 'resume'] as const) {

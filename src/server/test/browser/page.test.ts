@@ -6,7 +6,6 @@ import { eventually } from '../support/eventually.js'
 import { launch, overflow, visit, type Findings, type Visit, type VisitOptions } from './support/browser.js'
 import { ALL, HIDDEN, LONG_ID, MARKUP } from './support/hostile.js'
 import { PAGE_FOLDER, setStage, type Stage } from './support/stage.js'
-import { standIn } from './support/stand-ins.js'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const SCREENSHOTS = process.env['REDELAYED_SCREENSHOTS']
@@ -49,7 +48,6 @@ describe('the page', function () {
   const enter = async (options: VisitOptions = {}): Promise<Page> => {
     const one = await visit(browser, stage.url, options)
     open.push(one)
-    await standIn(one.context, stage.url)
     return one.page
   }
   const signIn = async (page: Page, key = stage.key): Promise<void> => {

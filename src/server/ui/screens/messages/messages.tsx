@@ -1,6 +1,5 @@
 import type { JSX } from 'preact'
 import { api } from '../../api/api.js'
-import { session } from '../../api/session.js'
 import { fromLocalInput, localInput } from '../../lib/format.js'
 import { href, setQuery, useQuery } from '../../lib/router.js'
 import { usePages } from '../../lib/use-pages.js'
@@ -10,7 +9,7 @@ import { More } from '../../parts/more.js'
 import { ErrorNote, Note } from '../../parts/notes.js'
 import { MessageTable } from './message-table.js'
 
-const OPEN = [
+const STATES = [
   ['', 'Any state'],
   ['visible', 'Due'],
   ['delayed', 'Delayed'],
@@ -18,18 +17,11 @@ const OPEN = [
   ['dead', 'Dead letter'],
 ] as const
 
-const ENDED = [
-  ['handled', 'Handled'],
-  ['removed', 'Removed'],
-  ['expired', 'Expired'],
-] as const
-
 /** Finds messages. The address has all filters, so that it can be shared. */
 export function Messages(): JSX.Element {
   const filter = {
     topic: useQuery('topic'),
     id: useQuery('id'),
-    bizKey: useQuery('bizKey'),
     state: useQuery('state'),
     dueFrom: useQuery('dueFrom'),
     dueTo: useQuery('dueTo'),
@@ -44,14 +36,8 @@ export function Messages(): JSX.Element {
       <Head title="Messages" />
       <div class="filters" role="search">
         <TextField label="Id" value={filter.id} isSearch onChange={set('id')} />
-        <TextField label="Business key" value={filter.bizKey} onChange={set('bizKey')} />
         <TextField label="Topic" value={filter.topic} placeholder="all topics" onChange={set('topic')} />
-        <SelectField
-          label="State"
-          value={filter.state}
-          options={session.get()?.journal === true ? [...OPEN, ...ENDED] : OPEN}
-          onChange={set('state')}
-        />
+        <SelectField label="State" value={filter.state} options={STATES} onChange={set('state')} />
         <TextField
           label="Due from"
           type="datetime-local"
@@ -71,11 +57,8 @@ export function Messages(): JSX.Element {
         )}
       </div>
       <ErrorNote error={pages.error} onRetry={pages.reload} />
-      {pages.last?.source === 'redis' && pages.last.complete === false && (
-        <Note kind="warn">
-          There is no journal, so a part of Redis was read. Give a topic, or an id, to look at all of it; “Show more”
-          reads on.
-        </Note>
+      {pages.last?.complete === false && (
+        <Note kind="warn">There are more topics than one search reads. Give a topic to look at all of it.</Note>
       )}
       <div class="panel">
         <MessageTable

@@ -1,0 +1,86 @@
+import { DeadLetters } from '../../console/dead-letters.js'
+import { DoctorFailed, type Doctor } from '../../console/doctor.js'
+import type { DueMessages } from '../../console/due-messages.js'
+import { MessageSearch } from '../../console/message-search.js'
+import { cursorText, readCursor } from '../../topics/cursor.js'
+import { covers, type ApiKey } from '../api-keys.js'
+import { assertCovers } from '../authorize.js'
+import type { App, Context } from '../context.js'
+import { BadRequest, redisProblem } from '../problem.js'
+import * as schemas from '../schemas.js'
+
+interface Parts {
+  readonly due: DueMessages
+  readonly doctor: Doctor
+}
+
+/** Messages over all topics, found by id, state or time; and what the doctor finds. */
+export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Parts): void {
+  const tags = ['page']
+  const search = new MessageSearch(topics, due, new DeadLetters(topics))
+  const namesOf = async (key: ApiKey, topic: string | undefined): Promise<string[]> => {
+    if (topic === undefined) return (await topics.list()).map(({ name }) => name).filter((name) => covers(key, name))
+    assertCovers(key, topic)
+    return [(await topics.open(topic)).name]
+  }
+
+  app.get(
+    '/v1/messages',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'searchMessages',
+        summary: 'The messages that fit, by time; those that consumers have or that are dead letters, by topic',
+        querystring: schemas.MessageSearchQuery,
+        response: { 200: schemas.MessagesFound },
+      },
+    },
+    async ({ query: { topic, cursor, limit = 100, ...filter }, apiKey }) =>
+      search.find(await namesOf(apiKey, topic), filter, limit, cursor),
+  )
+
+  app.get(
+    '/v1/agenda/messages',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'listAgenda',
+        summary: 'The messages that become visible from a time on and before another, the earliest first, in pages',
+        querystring: schemas.AgendaMessagesQuery,
+        response: { 200: schemas.AgendaMessages },
+      },
+    },
+    async ({ query, apiKey }) => {
+      const { topic, cursor, limit = 100, from: begin = 0, to = 8_640_000_000_000_000 } = query
+      if (to <= begin) throw new BadRequest('invalid-request', 'querystring/to must be later than from')
+      const [from, skip] = cursor === undefined ? [begin, 0] : readCursor(cursor, ['number', 'number'])
+      const place = { from: Math.max(begin, Number(from)), skip: Number(skip) }
+      const page = await due.list(await namesOf(apiKey, topic), place, to, limit).catch(redisProblem)
+      const { messages, next, complete } = page
+      return { messages, complete, ...(next !== undefined && { cursor: cursorText([next.from, next.skip]) }) }
+    },
+  )
+
+  app.get(
+    '/v1/doctor',
+    {
+      config: { scope: 'admin' },
+      schema: {
+        tags,
+        operationId: 'getDoctor',
+        summary: 'What the doctor of the library finds in the Redis of the service, at most ten seconds ago',
+        response: { 200: schemas.DoctorOutput },
+      },
+    },
+    async ({ apiKey }) => {
+      assertCovers(apiKey, '*')
+      const report = await doctor.examine().catch((thrown: unknown) => {
+        if (thrown instanceof DoctorFailed) throw new BadRequest('redis-unavailable', `the doctor: ${thrown.message}`)
+        throw thrown
+      })
+      return { at: report.at, findings: [...report.findings] }
+    },
+  )
+}

@@ -1,0 +1,151 @@
+import type { StoredMessage, Topic } from '../topics/topic.js'
+import { TopicError } from '../topics/errors.js'
+import { cursorText, readCursor } from '../topics/cursor.js'
+import type { DeadLetters } from './dead-letters.js'
+import type { DueMessages } from './due-messages.js'
+
+export interface MessageFilter {
+  readonly id?: string | undefined
+  readonly state?: 'visible' | 'delayed' | 'inFlight' | 'dead' | undefined
+  /** Epoch milliseconds; of dead letters, when they died. */
+  readonly dueFrom?: number | undefined
+  readonly dueTo?: number | undefined
+}
+
+export interface FoundMessage {
+  readonly topic: string
+  readonly id: string
+  readonly state: StoredMessage['state']
+  readonly dueAt: number
+  readonly attempts?: number
+  readonly priority?: number
+}
+
+export interface FoundPage {
+  readonly messages: FoundMessage[]
+  readonly cursor?: string
+  readonly source: 'redis' | 'journal'
+  /** False: some can be missing, since one request reads so much. */
+  readonly complete: boolean
+}
+
+interface OpenTopics {
+  openIfThere(name: string): Promise<Topic | undefined>
+  now(): number
+  readonly hasJournal: boolean
+}
+
+/** An id is looked for in so many topics. */
+const MOST_TOPICS = 1_000
+const AT_ONCE = 20
+/** Later than any date. */
+const EVER = 8_640_000_000_000_001
+
+/** Finds messages over topics: by id, by state, and by time. */
+export class MessageSearch {
+  readonly #topics: OpenTopics
+  readonly #due: DueMessages
+  readonly #dead: DeadLetters
+
+  constructor(topics: OpenTopics, due: DueMessages, dead: DeadLetters) {
+    this.#topics = topics
+    this.#due = due
+    this.#dead = dead
+  }
+
+  /** @param names of the topics, in order */
+  async find(names: readonly string[], filter: MessageFilter, limit: number, cursor?: string): Promise<FoundPage> {
+    if (filter.id !== undefined) return this.#byId(names, { ...filter, id: filter.id }, limit)
+    if (filter.state === 'dead') return this.#deadOnes(names, filter, limit, cursor)
+    if (filter.state === 'inFlight') return this.#inFlight(names, limit, cursor)
+    return this.#byTime(names, filter, limit, cursor)
+  }
+
+  /** Also one that is over, where a journal remembers it. */
+  async #byId(names: readonly string[], filter: MessageFilter & { id: string }, limit: number): Promise<FoundPage> {
+    const messages: FoundMessage[] = []
+    const some = names.slice(0, MOST_TOPICS)
+    for (let at = 0; at < some.length && messages.length < limit; at += AT_ONCE) {
+      const found = await Promise.all(some.slice(at, at + AT_ONCE).map((name) => this.#one(name, filter.id)))
+      messages.push(
+        ...found.filter((each) => each !== undefined && fits(each, filter)).map((each) => each as FoundMessage),
+      )
+    }
+    const source = this.#topics.hasJournal ? 'journal' : 'redis'
+    return { messages: messages.slice(0, limit), source, complete: some.length === names.length }
+  }
+
+  async #one(name: string, id: string): Promise<FoundMessage | undefined> {
+    const topic = await this.#topics.openIfThere(name)
+    try {
+      const found = await topic?.get(id)
+      if (found === undefined) return undefined
+      const { state, dueAt, attempts, priority } = found
+      return { topic: name, id, state, dueAt, attempts, priority }
+    } catch (thrown) {
+      if (thrown instanceof TopicError && thrown.code === 'ERR_MESSAGE_NOT_FOUND') return undefined
+      throw thrown
+    }
+  }
+
+  async #deadOnes(
+    names: readonly string[],
+    { dueFrom: since, dueTo: until }: MessageFilter,
+    limit: number,
+    cursor?: string,
+  ): Promise<FoundPage> {
+    const own = new Set(names)
+    const page = await this.#dead.list({ since, until }, (name) => own.has(name), limit, cursor)
+    const messages = page.deadLetters.map(({ topic, id, diedAt, attempts }) => ({
+      ...{ topic, id, state: 'dead' as const, dueAt: diedAt, attempts },
+    }))
+    return { messages, ...(page.cursor !== undefined && { cursor: page.cursor }), source: 'redis', complete: true }
+  }
+
+  /** Topic by topic; of one request only so many topics are looked at. */
+  async #inFlight(names: readonly string[], limit: number, cursor?: string): Promise<FoundPage> {
+    const [first, firstShard, firstSkip] =
+      cursor === undefined ? ['', 0, 0] : readCursor(cursor, ['string', 'number', 'number'])
+    const messages: FoundMessage[] = []
+    let looked = 0
+    for (const name of names.filter((each) => each >= String(first))) {
+      const [shard, skip] = name === first ? [Number(firstShard), Number(firstSkip)] : [0, 0]
+      if (messages.length >= limit || looked++ >= MOST_TOPICS)
+        return { messages, cursor: cursorText([name, shard, skip]), source: 'redis', complete: true }
+      const topic = await this.#topics.openIfThere(name)
+      if (topic === undefined) continue
+      const room = limit - messages.length
+      const page = await topic.list({ state: 'inFlight', isDead: false, shard, skip, limit: room })
+      for (const { id, state, dueAt, attempts, priority } of page.messages)
+        messages.push({ topic: name, id, state, dueAt, attempts, priority })
+      if (page.next !== undefined)
+        return {
+          ...{ messages, cursor: cursorText([name, page.next.shard, page.next.skip]) },
+          ...{ source: 'redis', complete: true },
+        }
+    }
+    return { messages, source: 'redis', complete: true }
+  }
+
+  async #byTime(
+    names: readonly string[],
+    { state, dueFrom = 0, dueTo = EVER }: MessageFilter,
+    limit: number,
+    cursor?: string,
+  ): Promise<FoundPage> {
+    const now = this.#topics.now()
+    const begin = state === 'delayed' ? Math.max(dueFrom, Math.floor(now) + 1) : dueFrom
+    const to = state === 'visible' ? Math.min(dueTo, Math.floor(now) + 1) : dueTo
+    const [from, skip] = cursor === undefined ? [begin, 0] : readCursor(cursor, ['number', 'number'])
+    const place = { from: Math.max(begin, Number(from)), skip: Number(skip) }
+    const { messages, next, complete } = await this.#due.list(names, place, to, limit)
+    return {
+      ...{ messages, source: 'redis', complete },
+      ...(next !== undefined && { cursor: cursorText([next.from, next.skip]) }),
+    }
+  }
+}
+
+function fits(message: FoundMessage, { state, dueFrom = 0, dueTo = EVER }: MessageFilter): boolean {
+  return (state === undefined || message.state === state) && message.dueAt >= dueFrom && message.dueAt <= dueTo
+}

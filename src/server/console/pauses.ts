@@ -1,0 +1,25 @@
+import type { Topic } from '../topics/topic.js'
+import type { CountCommands } from './agenda.js'
+import { configKeyOf } from './reliable-keys.js'
+
+export type Paused = 'receive' | 'push'
+
+/** What is paused of topics. A topic is paused as a whole, so its first shard says it. */
+export class Pauses {
+  readonly #redis: CountCommands
+
+  constructor(redis: CountCommands) {
+    this.#redis = redis
+  }
+
+  async of(topics: readonly Topic[]): Promise<Paused[][]> {
+    if (topics.length === 0) return []
+    const keys = topics.map(({ shards }) => configKeyOf(shards[0]?.name ?? ''))
+    const replies = await this.#redis.pipeline(keys.map((key) => ['hmget', key, 'pollPaused', 'addPaused'])).exec()
+    return (replies ?? []).map(([error, reply]) => {
+      if (error !== null) throw error
+      const [poll, add] = reply as readonly (string | null)[]
+      return [...(poll === '1' ? ['receive' as const] : []), ...(add === '1' ? ['push' as const] : [])]
+    })
+  }
+}

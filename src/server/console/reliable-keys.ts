@@ -1,0 +1,15 @@
+const PRIORITIES = Array.from({ length: 10 }, (_, priority) => priority)
+
+/** The schedules of a queue by priority, as the library names them: all keys of a queue are in one slot. */
+export function dueKeysOf(queue: string): readonly string[] {
+  return PRIORITIES.map((priority) => `redelayed:reliable:due-${priority}:${tagged(queue)}`)
+}
+
+/** What holds for a queue in all processes. */
+export function configKeyOf(queue: string): string {
+  return `redelayed:reliable:config:${tagged(queue)}`
+}
+
+function tagged(queue: string): string {
+  return queue.includes('{') ? queue : `{${queue}}`
+}
