@@ -134,10 +134,12 @@ function errorClasses(): ErrorClass[] {
   })
 }
 
-/** Every code that the library can give an error, by the literals of its source. The service has problems of its own. */
+/** Every code that the library can give an error, by the literals of its source. The service has problems of its own; ERR_SSL_ and ERR_TLS_ are Node's. */
 function codesOfSource(): Set<string> {
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
   const sources = files.filter((file) => file.endsWith('.ts') && !/^server\b|^cli\b|generated\.ts$/.test(file))
   const texts = sources.map((file) => readFileSync(join(root, 'src', file), 'utf8'))
-  return new Set(texts.flatMap((text) => Array.from(text.matchAll(/'(ERR_[A-Z_]+)'/g), ([, found = '']) => found)))
+  return new Set(
+    texts.flatMap((text) => Array.from(text.matchAll(/'(ERR_(?!SSL_|TLS_)[A-Z_]+)'/g), ([, found = '']) => found)),
+  )
 }

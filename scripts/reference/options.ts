@@ -53,6 +53,7 @@ const SECTIONS: readonly Section[] = [
       'MissedTicks',
       'ChangesOptions',
       'ReadChangesOptions',
+      'RestoreOptions',
     ],
   },
   { title: 'Workers', types: ['WorkerOptions', 'WorkerHealthOptions', 'RetryPolicy'] },

@@ -132,7 +132,8 @@ export async function createApp(parts: AppParts): Promise<Api> {
     if (waits.isStopping) void reply.header('Connection', 'close')
     assertUncompressed(request)
   })
-  app.addHook('onRequest', authorize(keys, parts.sessions, new RateLimit(settings.rateLimit)))
+  const rates = new RateLimit(settings.rateLimit)
+  app.addHook('onRequest', authorize(keys, parts.sessions, rates))
   app.addHook('preValidation', async (request) => {
     // null is a body, and a wrong one
     if (request.routeOptions.config.bodyIsOptional && request.body === undefined) request.body = {}
@@ -184,7 +185,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
     consoleRoutes(routes, context, { sampler, agenda, instances })
     operationRoutes(routes, context)
     const about = { journal: topics.hasJournal, version: parts.version }
-    if (settings.ui) pageRoutes(routes, { files: parts.page, sessions: parts.sessions, keys, about })
+    if (settings.ui) pageRoutes(routes, { files: parts.page, sessions: parts.sessions, keys, rates, about })
     if (settings.legacyRoutes) legacyRoutes(routes, context)
   })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())

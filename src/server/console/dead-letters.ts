@@ -1,5 +1,6 @@
 import type { MessageInfo, ReliableQueue } from 'redelayed'
 import { cursorText, readCursor } from '../topics/cursor.js'
+import { TopicError } from '../topics/errors.js'
 import type { Topic } from '../topics/topic.js'
 
 /** Which dead letters are meant. What is left out does not matter. */
@@ -66,6 +67,8 @@ const MOST_MS = 2_000
 /** So many topics are asked at once whether they have any. */
 const AT_ONCE = 32
 const PAGE = 200
+/** So many can have died in one millisecond and stay where they are. */
+const MOST_ALIKE = 100_000
 /** Of so many topics the dead letters are counted. */
 const MOST_COUNTED = 200
 
@@ -233,6 +236,7 @@ function placeText({ topic, shard, from, skip, until }: Place): string {
 /** @throws TopicError ERR_CURSOR */
 function readPlace(text: string): Place {
   const [topic, shard, from, skip, until] = readCursor(text, ['string', 'number', 'number', 'number', 'number'])
+  if (Number(skip) > MOST_ALIKE) throw new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
   return {
     topic: topic as string,
     shard: shard as number,

@@ -43,7 +43,7 @@ export class DoctorFailed extends Error {
 export class Doctor {
   readonly #redis: { readonly url: string; readonly isCluster: boolean }
   readonly #now: () => number
-  #last: { readonly begunAt: number; readonly report: Promise<Report> } | undefined
+  #last: { readonly begunAt: number; readonly report: Promise<Report>; isOver: boolean } | undefined
   readonly #stop = new AbortController()
 
   constructor(redis: { readonly url: string; readonly isCluster: boolean }, now: () => number) {
@@ -53,13 +53,17 @@ export class Doctor {
 
   /** The report of the last ten seconds, or a new one. @throws DoctorFailed */
   examine(): Promise<Report> {
-    if (this.#last !== undefined && performance.now() - this.#last.begunAt < FRESH_MS) return this.#last.report
+    const before = this.#last
+    if (before !== undefined && (!before.isOver || performance.now() - before.begunAt < FRESH_MS)) return before.report
     const report = this.#run()
-    const last = { begunAt: performance.now(), report }
+    const last = { begunAt: performance.now(), report, isOver: false }
     this.#last = last
-    report.catch(() => {
-      if (this.#last === last) this.#last = undefined
-    })
+    report.then(
+      () => (last.isOver = true),
+      () => {
+        if (this.#last === last) this.#last = undefined
+      },
+    )
     return report
   }
 

@@ -30,9 +30,9 @@ interface OpenTopics {
   now(): number
 }
 
-/** So many commands one request sends, and so many one pipeline; each reads a page at most. */
+/** So many commands one request sends; each reads a page at most. A pipeline has the schedules of one shard, which are in one slot. */
 const MOST_COMMANDS = 20_000
-const PIPELINE = 200
+const PIPELINE = 10
 const MOST_MS = 3_000
 /** So many topics are opened at once. */
 const AT_ONCE = 20

@@ -39,7 +39,7 @@ interface OpenTopics {
 const MOST_TOPICS = 1_000
 const AT_ONCE = 20
 /** Later than any date. */
-const EVER = 8_640_000_000_000_001
+const EVER = 8_640_000_000_000_000
 
 /** Finds messages over topics: by id, by state, and by time. */
 export class MessageSearch {
@@ -135,7 +135,7 @@ export class MessageSearch {
   ): Promise<FoundPage> {
     const now = this.#topics.now()
     const begin = state === 'delayed' ? Math.max(dueFrom, Math.floor(now) + 1) : dueFrom
-    const to = state === 'visible' ? Math.min(dueTo, Math.floor(now) + 1) : dueTo
+    const to = (state === 'visible' ? Math.min(dueTo, Math.floor(now)) : dueTo) + 1
     const [from, skip] = cursor === undefined ? [begin, 0] : readCursor(cursor, ['number', 'number'])
     const place = { from: Math.max(begin, Number(from)), skip: Number(skip) }
     const { messages, next, complete } = await this.#due.list(names, place, to, limit)

@@ -15,11 +15,14 @@ export class Pauses {
   async of(topics: readonly Topic[]): Promise<Paused[][]> {
     if (topics.length === 0) return []
     const keys = topics.map(({ shards }) => configKeyOf(shards[0]?.name ?? ''))
-    const replies = await this.#redis.pipeline(keys.map((key) => ['hmget', key, 'pollPaused', 'addPaused'])).exec()
-    return (replies ?? []).map(([error, reply]) => {
-      if (error !== null) throw error
-      const [poll, add] = reply as readonly (string | null)[]
-      return [...(poll === '1' ? ['receive' as const] : []), ...(add === '1' ? ['push' as const] : [])]
-    })
+    // each by itself: they are in several slots
+    const commands = keys.map((key) => this.#redis.pipeline([['hmget', key, 'pollPaused', 'addPaused']]).exec())
+    return (await Promise.all(commands))
+      .flatMap((replies) => replies ?? [])
+      .map(([error, reply]) => {
+        if (error !== null) throw error
+        const [poll, add] = reply as readonly (string | null)[]
+        return [...(poll === '1' ? ['receive' as const] : []), ...(add === '1' ? ['push' as const] : [])]
+      })
   }
 }

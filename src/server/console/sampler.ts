@@ -80,8 +80,8 @@ export class Sampler {
       if (early > 0) await pause(early, this.#stop.signal)
       counted += record.settings.shards
       const topic = await this.#topics.openIfThere(name)
-      const counts = await topic?.counts()
-      if (counts !== undefined) this.#found.set(name, { topic: name, ...counts })
+      const counts = await topic?.counts().catch((error: unknown) => this.#onError(error))
+      if (counts) this.#found.set(name, { topic: name, ...counts })
     }
   }
 }

@@ -270,7 +270,8 @@ export class Topics {
     const { signal } = this.#stop
     for (;;) {
       await pause(RESUME_MS, signal)
-      if (signal.aborted || this.#deleting.has(topic.name)) return
+      if (signal.aborted) return
+      if (this.#deleting.has(topic.name)) continue // which can fail too, and before it pauses
       try {
         // another instance has deleted it meanwhile
         if ((await this.#registry.get(topic.name)) !== null) await topic.resume('push')

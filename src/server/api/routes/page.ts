@@ -6,6 +6,7 @@ import { isBlind, type ApiKey, type ApiKeys } from '../api-keys.js'
 import { keyOfSession } from '../authorize.js'
 import type { App } from '../context.js'
 import { BadRequest, redisProblem } from '../problem.js'
+import type { RateLimit } from '../rate-limit.js'
 import * as schemas from '../schemas.js'
 import { assertSameSite, sessionOf, setSession } from '../session-cookie.js'
 
@@ -26,12 +27,13 @@ interface Parts {
   readonly files: PageFiles | undefined
   readonly sessions: Sessions
   readonly keys: ApiKeys
+  readonly rates: RateLimit
   /** What the page is to know of the service. */
   readonly about: { readonly journal: boolean; readonly version: string }
 }
 
 /** The page for operators: its files, and signing in with a key. */
-export function pageRoutes(app: App, { files, sessions, keys, about }: Parts): void {
+export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Parts): void {
   const hidden = { schema: { hide: true } }
   const document = async (request: FastifyRequest, reply: FastifyReply) => {
     void reply.header('Content-Security-Policy', POLICY)
@@ -66,6 +68,7 @@ export function pageRoutes(app: App, { files, sessions, keys, about }: Parts): v
       const key = keys.find(request.body.key)
       const proof = key && keys.proofOf(key.id)
       if (key === undefined || proof === undefined) throw new BadRequest('unauthorized', 'there is no such key')
+      if (rates.take(key.id) > 0) throw new BadRequest('rate-limited', 'the key has sent too many requests')
       const token = await sessions.begin({ keyId: key.id, proof }).catch(redisProblem)
       setSession(request, reply, token)
       return { ...shown(key), ...about }

@@ -69,6 +69,7 @@ interface Api {
   ): Promise<Listed<DeadLetter>>
   /** A bounded part of the work; repeat it with the cursor until there is none. */
   bulk(what: 'redrive' | 'delete', given: object, signal: Signal): Promise<BulkAnswer>
+  redriveOne(topic: string, id: string): Promise<{ readonly redriven: number }>
   endpoints(query: Query, signal: Signal): Promise<Listed<Endpoint>>
   endpoint(id: string, signal: Signal): Promise<Endpoint>
   deliveries(id: string, query: Query, signal: Signal): Promise<Listed<Delivery>>
@@ -105,6 +106,7 @@ export const api: Api = {
   deadLetters: (filter, signal) => page('/v1/dead-letters', 'deadLetters', { ...filter }, signal),
   bulk: (what, given, signal) => post(`/v1/dead-letters/${what}`, given, signal),
 
+  redriveOne: (topic, id) => post(topicPath(topic, 'dead-letters', 'redrive'), { ids: [id] }),
   endpoints: (query, signal) => page('/v1/endpoints', 'endpoints', query, signal),
   endpoint: (id, signal) => get(endpointPath(id), signal),
   deliveries: (id, query, signal) => page(endpointPath(id, 'deliveries'), 'deliveries', query, signal),

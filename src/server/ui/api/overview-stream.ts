@@ -31,7 +31,6 @@ export function watchOverview(): () => void {
 
   const take = (overview: Overview): void => {
     noteServerTime(overview.at)
-    retryMs = FIRST_RETRY_MS
     connection.answered()
     change({ overview, error: undefined, disconnectedSince: undefined })
   }
@@ -54,7 +53,10 @@ export function watchOverview(): () => void {
     }
     if (isOver) return
     source = new EventSource('/v1/overview/stream')
-    source.addEventListener('overview', ({ data }) => take(JSON.parse(String(data)) as Overview))
+    source.addEventListener('overview', ({ data }) => {
+      retryMs = FIRST_RETRY_MS
+      take(JSON.parse(String(data)) as Overview)
+    })
     source.addEventListener('error', retry)
   }
   void start()

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { api } from '../../api/api.js'
+import { serverNow } from '../../lib/clock.js'
 import { count } from '../../lib/format.js'
 import { href, setQuery, useQuery } from '../../lib/router.js'
 import { useLoad } from '../../lib/use-load.js'
@@ -18,7 +19,7 @@ export function Agenda(): JSX.Element {
   const show = useQuery('show')
   const { data, error, reload } = useLoad(
     (signal) => {
-      const now = Date.now()
+      const now = Math.round(serverNow())
       return api.agenda({ topic, from: now, to: now + range.ms, buckets: range.buckets }, signal)
     },
     [topic, range.key],

@@ -27,7 +27,7 @@ export function DeadLetters(): JSX.Element {
   const filter = {
     ...(topic !== '' && { topic }),
     ...(endpoint !== '' && { endpoint }),
-    ...(since !== '' && { since: sinceOf(since) }),
+    ...(sinceOf(since) !== undefined && { since: sinceOf(since) }),
     ...(reason !== '' && { reason }),
   }
   const pages = usePages(

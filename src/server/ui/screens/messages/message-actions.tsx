@@ -30,7 +30,7 @@ export function MessageActions({ topic, message, onDone }: MessageActionsProps):
           needs="admin"
           kind="main"
           onClick={async () => {
-            const { done } = await api.bulk('redrive', { topic, ids: [id] }, new AbortController().signal)
+            const { redriven: done } = await api.redriveOne(topic, id)
             announce(
               done > 0
                 ? `${id} is due again`
