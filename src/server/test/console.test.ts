@@ -100,7 +100,7 @@ describe('what the page asks over all topics', function () {
     expect(
       (await get(`/v1/agenda?topic=${topic}&from=${from}&to=${from + 7}&buckets=500`)).body['buckets'],
     ).to.have.length(7)
-    for (const wrong of ['from=5&to=5', 'from=-1', 'buckets=0', 'buckets=501', 'from=x', 'topic=a/b', 'from=1e99'])
+    for (const wrong of ['from=-1', 'buckets=0', 'buckets=501', 'from=x', 'topic=a/b', 'from=1e99'])
       expect((await get(`/v1/agenda?${wrong}`)).status, wrong).to.equal(400)
     expect((await get(`/v1/agenda?topic=${topic}-none`)).status).to.equal(404)
   })

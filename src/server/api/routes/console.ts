@@ -118,7 +118,6 @@ export function consoleRoutes(
     async ({ query, apiKey }) => {
       const { topic, from = topics.now(), buckets = 60 } = query
       const { to = from + 3_600_000 } = query
-      if (to <= from) throw new BadRequest('invalid-request', 'querystring/to must be later than from')
       if (topic !== undefined) assertCovers(apiKey, topic)
       const names = topic === undefined ? await namesOf(apiKey) : [(await topics.open(topic)).name]
       return agenda.read(names, from, to, buckets).catch(redisProblem)

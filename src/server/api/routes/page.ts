@@ -100,7 +100,7 @@ export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Pa
         tags,
         operationId: 'signOut',
         summary: 'End the session of the cookie, if there is one',
-        security: [{ session: [] }],
+        security: [],
         response: { 204: Type.Null() },
       },
     },

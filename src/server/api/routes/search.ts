@@ -54,7 +54,6 @@ export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Par
     },
     async ({ query, apiKey }) => {
       const { topic, cursor, limit = 100, from: begin = 0, to = 8_640_000_000_000_000 } = query
-      if (to <= begin) throw new BadRequest('invalid-request', 'querystring/to must be later than from')
       const [from, skip] = cursor === undefined ? [begin, 0] : readCursor(cursor, ['number', 'number'])
       const place = { from: Math.max(begin, Number(from)), skip: Number(skip) }
       const page = await due.list(await namesOf(apiKey, topic), place, to, limit).catch(redisProblem)
