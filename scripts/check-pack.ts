@@ -122,6 +122,18 @@ check('require() gives the same', () => {
   const { stdout, output } = runCommonJs(`const m = require('redelayed'); ${surface}`)
   assert(stdout.trim() === functions, output)
 })
+check('the default codec reads the same with the msgpackr-extract that npm installs, and without it', () => {
+  const read = (isOff: boolean): string =>
+    runCommonJs(`
+      ${isOff ? "process.env.MSGPACKR_NATIVE_ACCELERATION_DISABLED = 'true'" : ''}
+      const { isNativeAccelerationEnabled } = require('msgpackr')
+      const codec = require('redelayed').codecs.msgpack()
+      const value = { texts: Array.from({ length: 300 }, (_, n) => 'ä€😀' + 'x'.repeat(n)), n: 1.5, none: null, deep: [{ a: ['b'] }] }
+      console.log(isNativeAccelerationEnabled, require('util').isDeepStrictEqual(codec.decode(codec.encode(value)), value))`)
+      .output
+  assert(read(false) === 'true true', `native: ${read(false)}`)
+  assert(read(true) === 'false true', `without: ${read(true)}`)
+})
 check('import() and require() give one library: an error of one is an error of the other', () => {
   const { stdout, output } = runModule(`
     import { createRequire } from 'node:module'
