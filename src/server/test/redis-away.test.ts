@@ -35,10 +35,10 @@ describe('requests while Redis is away', function () {
     } finally {
       redis.disconnect()
     }
-    const nobody = new Redis({ host: '127.0.0.1', port: 1, maxRetriesPerRequest: 0, retryStrategy: () => 1 })
-    nobody.on('error', () => undefined)
-    expect(redisFailureOf(await thrownBy(nobody.ping()))).to.equal('unavailable')
-    nobody.disconnect()
+    const unreachable = new Redis({ host: '127.0.0.1', port: 1, maxRetriesPerRequest: 0, retryStrategy: () => 1 })
+    unreachable.on('error', () => undefined)
+    expect(redisFailureOf(await thrownBy(unreachable.ping()))).to.equal('unavailable')
+    unreachable.disconnect()
     for (const other of [new Error('x'), new TypeError('Connection'), 'Connection is closed.', undefined])
       expect(redisFailureOf(other)).to.equal(undefined)
   })

@@ -2,7 +2,7 @@ import { createStore } from '../lib/store.js'
 import { Problem, request } from './request.js'
 import type { Scope, Session } from './types.js'
 
-/** `undefined`: not known yet; `null`: nobody is signed in. */
+/** `undefined`: not known yet; `null`: no session. */
 export const session = createStore<Session | null | undefined>(undefined)
 
 export async function findSession(): Promise<void> {
