@@ -81,7 +81,10 @@ export class ApiKeys {
   /** The key of a text that a client has sent. */
   find(given: string): ApiKey | undefined {
     if (performance.now() - this.#lookedAt > LOOK_MS) this.#look()
-    const [, id = ''] = /^rdk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/.exec(given) ?? []
+    const [, id] = /^rdk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/.exec(given) ?? []
+    if (id === undefined) return undefined
+    // a key works from the moment when its line is there, and not only from the next look
+    if (!this.#keys.has(id)) this.#look()
     const stored = this.#keys.get(id)
     return stored !== undefined && timingSafeEqual(stored.hash, hashOf(given)) ? stored : undefined
   }
@@ -112,8 +115,10 @@ export class ApiKeys {
     const { mtimeMs, size, ino } = statSync(this.path)
     const version = `${mtimeMs} ${size} ${ino}`
     if (version === this.#version) return
-    this.#keys = new Map(readLines(this.path, readFileSync(this.path, 'utf8')).map((key) => [key.id, key]))
+    const text = readFileSync(this.path, 'utf8')
+    // before its lines are read: a mistake in the file is reported once, however many requests come
     this.#version = version
+    this.#keys = new Map(readLines(this.path, text).map((key) => [key.id, key]))
   }
 }
 
