@@ -38,7 +38,10 @@ class RedelayedModule implements OnApplicationShutdown {
 
   static forRoot({ queues, ...options }: RedelayedModuleOptions): DynamicModule {
     const providers: Provider[] = [
-      { provide: CLIENT, useFactory: () => createClient(options) },
+      {
+        provide: CLIENT,
+        useFactory: () => createClient(options).on('error', (error) => console.error(error)), // or your logger
+      },
       ...queues.map((queue) => ({
         provide: tokenOf(queue),
         inject: [CLIENT],

@@ -282,7 +282,8 @@ export class TestKit {
  * Opens a kit; close it at the end of the test.
  *
  * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is unknown or wrong
- * @throws Error of ioredis: there is no Redis
+ * @throws ConnectionError `ERR_CONNECTION`: there is no Redis at the URL
+ * @throws AuthError `ERR_AUTH`: Redis wants another user or password
  * @example
  * ```ts
  * import { createTestKit } from 'redelayed/testing'

@@ -48,6 +48,19 @@ describe('the command line, about reliable and sharded queues', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
+  it('offers a message under the name of a reliable queue, and warns that its consumers do not see it', async () => {
+    const name = uniqueName('cli')
+    await makeReliable(name)
+    const { code, out, err } = await inProcess(['offer', name, '1', '1h'])
+    expect(code).to.equal(0)
+    expect(out).to.match(/^\S+\n$/)
+    expect(err).to.match(
+      /^due .*\nThere is a reliable queue of this name, too, whose consumers do not see this message: /,
+    )
+    expect(err).to.contain(`redelayed cancel "${name}" <ticket>`)
+    expect((await inProcess(['cancel', name, out.trim()])).code).to.equal(0)
+  })
+
   describe('stats', () => {
     it('shows the states of a reliable queue, its dead letters, stuck repeats and how far the groups are', async () => {
       const name = uniqueName('cli')
