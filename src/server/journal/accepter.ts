@@ -33,7 +33,7 @@ interface Pending<T> {
   readonly isOnce: boolean
   /** After the commit: its row is there for it. Otherwise there was a row of a message that is not final. */
   isNew: boolean
-  /** The row that was there, where it is not new. */
+  /** The row that was there, where it is not new; of a message that is added once also the row of another call in the same commit. */
   before: KnownRow | undefined
 }
 
@@ -154,8 +154,11 @@ export class Accepter {
       const fresh: Row[] = []
       for (const each of all) {
         const key = `${toText(each.row.queue)}\0${toText(each.row.id)}`
+        const shared = rows.get(key)
         each.before = known.get(key)
-        each.isNew = !rows.has(key) && isFree(each)
+        each.isNew = shared === undefined && isFree(each)
+        // another call's row, which is as old as that call and not as this one
+        if (shared !== undefined && each.isOnce) each.before = knownOf(shared)
         if (!each.isNew) continue
         rows.set(key, each.row)
         if (each.isOnce && each.before === undefined) fresh.push(each.row)
@@ -378,6 +381,10 @@ async function notThere({ queue }: AttachedQueue, pending: readonly Pending<unkn
 function isFree({ isOnce, before }: Pending<unknown>): boolean {
   if (before === undefined) return true
   return isOnce ? before.state === 'refused' : FINAL_STATES.includes(before.state)
+}
+
+function knownOf({ state, accepted_at, updated_at, generation, change_ms, change_seq }: Row): KnownRow {
+  return { state, accepted_at, updated_at, generation, change_ms, change_seq }
 }
 
 /** Whether Redis has said no; where it did not answer, nothing is known. */

@@ -411,6 +411,31 @@ for (const database of DATABASES) {
       })
     })
 
+    it('adds a message once where two calls for it share a commit that is so slow that another instance adds it', async () => {
+      let goOn = (): void => undefined
+      const held = new Promise<void>((resolve) => (goOn = resolve))
+      const { queue, mails } = await set(await redis(), { adoptAfterMs: 1_000 }, { afterCommit: () => held })
+      const calls = [1, 2].map(() => mails.add('x', { id: 'a', onceForMs: HOUR }))
+      await eventually(async () => expect((await queue.poll())?.id).to.equal('a'))
+      await queue.remove('a')
+      goOn()
+      expect((await Promise.all(calls)).map(({ outcome }) => outcome)).to.deep.equal(['journalled', 'kept'])
+      expect(await queue.size(), 'it was handled').to.equal(0)
+      await mails.drain()
+      expect((await mails.flow('a')).map(({ change }) => change)).to.deep.equal(['added', 'polled', 'removed'])
+    })
+
+    it('leaves to another instance what a second call shares with a call that began long before it', async () => {
+      const { queue, mails } = await set(await redis(), { adoptAfterMs: 500, lingerMs: 300, background: false })
+      const first = mails.add('x', { id: 'a', onceForMs: HOUR })
+      const begun = await queue.now()
+      await eventually(async () => expect(await queue.now()).to.be.greaterThan(begun + 150))
+      const second = await mails.add('x', { id: 'a', onceForMs: HOUR }).catch((thrown: unknown) => thrown)
+      expect(await first).to.include({ outcome: 'journalled' })
+      expect(second).to.include({ code: 'ERR_JOURNAL_IN_PROGRESS' })
+      expect(await queue.contains('a')).to.equal(false)
+    })
+
     it('adds a message once that two instances accept at the same time', async function () {
       if (server.kind === 'sqlite') this.skip() // one process has the file
       const one = await redis()
