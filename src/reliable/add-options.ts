@@ -128,8 +128,13 @@ export function assertPriority(priority: unknown): number {
 function visibleOf({ delay, date }: AddOptions): string {
   if (date === undefined) return delay === undefined ? '' : String(durationMs('delay', delay))
   if (delay !== undefined) throw new InvalidArgumentError('delay', 'none where there is a date', delay)
+  return dateText('date', date)
+}
+
+/** A moment as the scripts read it. @throws InvalidArgumentError */
+export function dateText(argument: string, date: Date): string {
   if (!(date instanceof Date) || Number.isNaN(date.getTime()))
-    throw new InvalidArgumentError('date', 'a valid Date', date)
+    throw new InvalidArgumentError(argument, 'a valid Date', date)
   return `@${date.getTime()}`
 }
 

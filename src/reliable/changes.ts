@@ -6,7 +6,7 @@ import { warnOfTimestamp } from '../queues/timestamp-delay.js'
 import { AS_SET, type ReliableStore } from '../store/reliable-store.js'
 import { durationMs, type Duration } from '../duration.js'
 import { quoted } from '../text.js'
-import { assertPriority } from './add-options.js'
+import { assertPriority, dateText } from './add-options.js'
 import { assertKnownId } from './message-id.js'
 
 export interface MoveMessages {
@@ -43,16 +43,22 @@ export class Changes<T> {
     return removed
   }
 
-  async reschedule(id: string, delay: Duration, options: { priority?: number }): Promise<boolean> {
+  async reschedule(id: string, when: Duration | Date | undefined, options: { priority?: number }): Promise<boolean> {
     onlyKnown('options', options, ['priority'])
     const bytes = Buffer.from(assertKnownId('id', id))
-    const delayMs = durationMs('delay', delay)
-    warnOfTimestamp(this.#handle.context, this.#handle.name, delayMs)
     const priority = options.priority === undefined ? AS_SET : assertPriority(options.priority)
-    const visibleAt = await this.#store.reschedule(bytes, delayMs, priority)
+    const isAsSet = when === undefined && priority !== AS_SET
+    const visibleAt = await this.#store.reschedule(bytes, isAsSet ? '' : this.#timeOf(when), priority)
     if (visibleAt !== null && visibleAt < 0)
-      throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', delay)
+      throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', when)
     return visibleAt !== null
+  }
+
+  #timeOf(when: Duration | Date | undefined): string {
+    if (when instanceof Date) return dateText('delay', when)
+    const delayMs = durationMs('delay', when)
+    warnOfTimestamp(this.#handle.context, this.#handle.name, delayMs)
+    return String(delayMs)
   }
 
   async updatePayload(id: string, given: T): Promise<boolean> {

@@ -339,8 +339,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Gives a message that no consumer has a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
-   * none of this id, or a consumer has it.
+   * Gives a message that no consumer has a new time, after a delay from now or at a `Date` (one that has passed is now), and perhaps a new
+   * priority; with `undefined` a priority alone. False when there is none of this id, or a consumer has it.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been changed
@@ -351,8 +351,8 @@ export class ReliableQueue<T = unknown> {
    * await mails.reschedule('welcome:ada', 0, { priority: 9 }) // at once, before others
    * ```
    */
-  reschedule(id: string, delay: Duration, options: { priority?: number } = {}): Promise<boolean> {
-    return this.#handle.attribute(this.#changes.reschedule(id, delay, options))
+  reschedule(id: string, when: Duration | Date | undefined, options: { priority?: number } = {}): Promise<boolean> {
+    return this.#handle.attribute(this.#changes.reschedule(id, when, options))
   }
 
   /**

@@ -360,8 +360,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Gives a message that no consumer has a new time, `delay` milliseconds from now, and perhaps a new priority. False when there is
-   * none of this id, or a consumer has it.
+   * Gives a message that no consumer has a new time, after a delay from now or at a `Date` (one that has passed is now), and perhaps a new
+   * priority; with `undefined` a priority alone. False when there is none of this id, or a consumer has it.
    *
    * @throws InvalidArgumentError nothing was changed
    * @throws ConnectionError its `outcome` says whether the message may have been changed
@@ -372,8 +372,8 @@ export class ShardedReliableQueue<T = unknown> {
    * await mails.reschedule('welcome:ada', 0, { priority: 9 })
    * ```
    */
-  reschedule(id: string, delay: Duration, options: { priority?: number } = {}): Promise<boolean> {
-    return this.#find(id, (queue) => queue.reschedule(id, delay, options))
+  reschedule(id: string, when: Duration | Date | undefined, options: { priority?: number } = {}): Promise<boolean> {
+    return this.#find(id, (queue) => queue.reschedule(id, when, options))
   }
 
   /**

@@ -268,8 +268,8 @@ export class ReliableStore {
   }
 
   /** When the message becomes visible now; `null` where there is none or a consumer has it. */
-  reschedule(id: Buffer, delayMs: number, priority: number): Promise<number | null> {
-    const args = { channel: this.keys.channel, nowMs: this.#now, id, delayMs, priority, client: this.#client }
+  reschedule(id: Buffer, when: string, priority: number): Promise<number | null> {
+    const args = { channel: this.keys.channel, nowMs: this.#now, id, when, priority, client: this.#client }
     return run(this.#sender, scripts.reschedule, this.#scriptKeys, args)
   }
 

@@ -477,6 +477,17 @@ describe('reliable queue', () => {
       expect(await queue.updatePayload('unknown', 'x')).to.equal(false)
     })
 
+    it('reschedules to a moment exactly, and changes a priority alone', async () => {
+      const { queue } = make()
+      await queue.add('a', { id: 'x', delay: 3_600_000 })
+      const date = new Date((await redisNow()) + 7_200_000)
+      expect(await queue.reschedule('x', date)).to.equal(true)
+      expect(await queue.reschedule('x', undefined, { priority: 9 })).to.equal(true)
+      expect(await queue.get('x')).to.include({ visibleAt: date.getTime(), priority: 9 })
+      for (const wrong of [new Date(NaN), undefined])
+        expect(await fails(queue.reschedule('x', wrong), InvalidArgumentError)).to.match(/delay/)
+    })
+
     it('lists, counts and moves', async () => {
       const { queue, name } = make()
       await queue.addMany([

@@ -131,6 +131,8 @@ describe('reliable-reschedule.lua', () => {
     what: string
     before: State
     delayMs?: number
+    /** In the place of a delay. */
+    at?: number
     priority?: number
     id?: Bytes
     reply: number | null
@@ -152,6 +154,22 @@ describe('reliable-reschedule.lua', () => {
       reply: NOW + 500,
       after: having([{ ...x, at: NOW + 500 }, other]),
       published: [],
+    },
+    {
+      what: 'gives the time of a moment',
+      before: having([x, other]),
+      at: NOW + 500,
+      reply: NOW + 500,
+      after: having([{ ...x, at: NOW + 500 }, other]),
+      published: [],
+    },
+    {
+      what: 'gives the time of now for a moment that has passed',
+      before: having([x, other]),
+      at: NOW - 500,
+      reply: NOW,
+      after: having([{ ...x, at: NOW }, other]),
+      published: [NOW],
     },
     {
       what: 'gives an earlier time and announces it',
@@ -291,10 +309,21 @@ describe('reliable-reschedule.lua', () => {
       published: [],
     },
   ]
-  for (const { what, before: state, delayMs = -1, priority = -1, id = 'x', reply, after: then, published } of cases) {
+  for (const {
+    what,
+    before: state,
+    delayMs = -1,
+    at,
+    priority = -1,
+    id = 'x',
+    reply,
+    after: then,
+    published,
+  } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw(id), delayMs, priority }
+      const when = at !== undefined ? `@${at}` : delayMs < 0 ? '' : String(delayMs)
+      const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw(id), when, priority }
       expect(await run(rig.sender, reschedule, queue.keys, args)).to.equal(reply)
       const read = await queue.read()
       expect(read).to.deep.equal(expected(then))
@@ -305,13 +334,13 @@ describe('reliable-reschedule.lua', () => {
   it('reads the clock of the server when it is given none', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(having([x]))
-    const args = { channel: queue.channel, client: 'me', nowMs: -1, id: raw('x'), delayMs: 7, priority: -1 }
+    const args = { channel: queue.channel, client: 'me', nowMs: -1, id: raw('x'), when: '7', priority: -1 }
     expect(await run(rig.sender, reschedule, queue.keys, args)).to.be.within(seconds * 1000 + 7, (seconds + 600) * 1000)
   })
 
   it('changes nothing when the announcement is refused', async () => {
     const queue = await rig.queue(having([x]))
-    const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), delayMs: 0, priority: 2 }
+    const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), when: '0', priority: 2 }
     const thrown = await rig.muted([queue.deadChannel], (sender) =>
       rejection(run(sender, reschedule, queue.keys, args)),
     )
@@ -325,7 +354,7 @@ describe('reliable-reschedule.lua', () => {
         const queue = await rig.queue(having([where === 'waits' ? { ...x, at: 1 } : { ...x, until: 1 }]))
         await queue.block(wrong)
         for (const priority of [6, 9, 0]) {
-          const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), delayMs: 5, priority }
+          const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), when: '5', priority }
           const thrown = await run(rig.sender, reschedule, queue.keys, args).then(
             () => null,
             (error: unknown) => String(error),

@@ -187,7 +187,7 @@ const CASES: readonly Case[] = [
     what: 'reschedule',
     before: having([{ id: 'a', expires: NOW + 1 }]),
     call: (sender, { keys, channel }) =>
-      run(sender, scripts.reschedule, keys, { channel, nowMs: NOW, id: raw('a'), delayMs: 3, priority: 5, client }),
+      run(sender, scripts.reschedule, keys, { channel, nowMs: NOW, id: raw('a'), when: '3', priority: 5, client }),
     says: `r,,${NOW + 3},5,1,1,7\n${NOW + 4}a`,
   },
   {

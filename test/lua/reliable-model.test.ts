@@ -524,15 +524,19 @@ const remove = fc.record({ side, ids, alsoHeld: fc.boolean() }).map(({ side, ids
 })
 
 const reschedule = fc
-  .record({ side, id, delay: fc.oneof(delay, fc.constant(-1)), priority: fc.oneof(priority, fc.constant(-1)) })
-  .map(({ side, id, delay, priority }): Draft => (world) => {
+  .record({
+    ...{ side, id, isDate: fc.boolean() },
+    ...{ delay: fc.oneof(delay, fc.constant(-1)), priority: fc.oneof(priority, fc.constant(-1)) },
+  })
+  .map(({ side, id, isDate, delay, priority }): Draft => (world) => {
     const { now } = world
     const [queue] = sides(world, side)
     return {
       name: 'reschedule',
       send: (sender, fixture) => {
         const { keys, channel } = target(fixture, side)
-        const args = { channel, nowMs: now, id: raw(id), delayMs: delay, priority, client: CLIENT }
+        const when = delay < 0 ? '' : isDate ? `@${now + delay}` : String(delay)
+        const args = { channel, nowMs: now, id: raw(id), when, priority, client: CLIENT }
         return run(sender, scripts.reschedule, keys, args)
       },
       apply: () => {

@@ -224,15 +224,14 @@ export class Topic {
     const before = await this.queue.get(id)
     if (before === null) throw notFound()
     if (before.state === 'inFlight') throw inFlight()
-    const now = (await this.shards[0]?.now()) ?? Date.now()
     if (body !== undefined) {
       if (before.headers[BODY] === 'bytes') throw bytesStay()
       assertSize(body.payload, maxBytes)
       if (!(await this.queue.updatePayload(id, body.payload))) throw await this.#whyNot(id)
     }
     if (delay !== undefined || dueAt !== undefined || priority !== undefined) {
-      const wait = delay ?? Math.max(0, (dueAt ?? before.visibleAt) - now)
-      const isDone = await this.queue.reschedule(id, Math.ceil(wait), priority === undefined ? {} : { priority })
+      const when = delay ?? (dueAt === undefined ? undefined : new Date(dueAt))
+      const isDone = await this.queue.reschedule(id, when, priority === undefined ? {} : { priority })
       if (!isDone) throw await this.#whyNot(id)
     }
     const after = await this.queue.get(id)

@@ -19,14 +19,14 @@
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] id        bytes
--- ARGV[4] delayMs   integer  it becomes visible so long after now; -1 for when it did
+-- ARGV[4] when      text     it becomes visible after this delay in ms, or at "@" and epoch ms, not before now; "" for when it did
 -- ARGV[5] priority  integer  0 to 9; -1 for the one it has
 -- ARGV[6] client    text     the caller
 --
 -- returns when it becomes visible as text, or "" when there is no such message or a consumer has it; "-3" when the time exceeds 2^53-1
 local messages, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3]
 local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]}
-local id, delay = ARGV[3], tonumber(ARGV[4])
+local id, when = ARGV[3], ARGV[4]
 
 -- include shared/milliseconds.lua
 
@@ -42,7 +42,11 @@ local now = milliseconds(ARGV[2])
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not priority or (isTaken and visible > now) then return '' end
 local before = visible
-if delay >= 0 then visible = now + delay end
+if string.sub(when, 1, 1) == '@' then
+  visible = math.max(now, tonumber(string.sub(when, 2)))
+elseif when ~= '' then
+  visible = now + tonumber(when)
+end
 if visible > 9007199254740991 then return '-3' end
 announce({inFlight, unpack(due)}, ticks, ARGV[1], visible)
 local expires = shiftExpiry(messages, id, visible - before)
