@@ -68,7 +68,7 @@ export type { ShardedChangeBatch, ShardedChangePosition, ShardedChangesOptions }
 export type { ShardedDelayedQueueOptions, ShardedOfferItem, ShardedOfferOptions } from './sharding/sharded-options.js'
 export type { FurtherQueues, NamedElement, TakeManyOptions, TakeOptions } from './queues/waits.js'
 export type { AddItem, AddManyOptions, AddOptions, ExistingPolicy } from './reliable/add-options.js'
-export type { Added } from './reliable/additions.js'
+export type { Added } from './reliable/adder.js'
 export type {
   ChangeBatch,
   ChangePage,

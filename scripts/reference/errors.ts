@@ -44,7 +44,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ERR_OFFER_ALL:
     'Look through `failures`: each has the `index` of its item and an error with a code of this table. `tickets` has those of the others; do not offer these again',
   ERR_OPERATION_DISABLED:
-    'Somebody disabled this operation of the queue for all processes (`disableOperation`). `enableOperation` allows it again',
+    'A process disabled this operation of the queue for all processes (`disableOperation`). `enableOperation` allows it again',
   ERR_PAYLOAD_TOO_LARGE:
     'Send a reference instead of the content, split the message, or raise `maxPayloadBytes` in every client (for a reliable queue also `maxMessageBytes`)',
   ERR_QUEUE_FULL:

@@ -25,7 +25,7 @@ import { MAX_PAGE, MAX_RETAINED } from './paging.js'
 import { PendingEntries } from './pending-entries.js'
 import { Quarantine, type QuarantinedEntry } from './quarantine.js'
 import { QueueHandle } from './queue-handle.js'
-import { warnOfTimestamp } from './timestamp-delay.js'
+import { warnOfTimestamp } from './warn-of-timestamp.js'
 
 /**
  * Redisson's `RDelayedQueue`: holds messages back and moves each to its destination queue when it is due. As long as the

@@ -19,7 +19,7 @@ import {
   type Due,
 } from '../store/delayed-store.js'
 import type { QueueContext, QueueIdentity } from './context.js'
-import { warnOfTimestamp } from './timestamp-delay.js'
+import { warnOfTimestamp } from './warn-of-timestamp.js'
 
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
 const MAX_ATTEMPTS = 5

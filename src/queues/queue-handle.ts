@@ -158,7 +158,7 @@ export class QueueHandle<T> implements Sender {
     try {
       return check()
     } catch (error) {
-      throw this.#named(error)
+      throw this.#ownWithQueueName(error)
     }
   }
 
@@ -172,14 +172,14 @@ export class QueueHandle<T> implements Sender {
 
   /** What an async function caught, with the queue's name and the callers where it is one of the package's own errors. */
   attributed(thrown: unknown): unknown {
-    return this.#named(withCallers(thrown))
+    return this.#ownWithQueueName(withCallers(thrown))
   }
 
   withQueueName<E extends RedelayedError>(error: E): E {
     return attributeTo(error, this.name)
   }
 
-  #named(thrown: unknown): unknown {
+  #ownWithQueueName(thrown: unknown): unknown {
     return thrown instanceof RedelayedError ? this.withQueueName(thrown) : thrown
   }
 

@@ -2,7 +2,7 @@ import { CommandError, InvalidArgumentError, PayloadTooLargeError, inWords, toEr
 import type { MessagesEventName } from '../events.js'
 import { boolean, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
-import { warnOfTimestamp } from '../queues/timestamp-delay.js'
+import { warnOfTimestamp } from '../queues/warn-of-timestamp.js'
 import type { Claim } from '../store/reliable-scripts.js'
 import {
   AS_SET,

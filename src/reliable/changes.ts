@@ -2,7 +2,7 @@ import { CrossSlotError, InvalidArgumentError, PayloadTooLargeError } from '../e
 import type { ReliableKeys } from '../keys.js'
 import { integer, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
-import { warnOfTimestamp } from '../queues/timestamp-delay.js'
+import { warnOfTimestamp } from '../queues/warn-of-timestamp.js'
 import { AS_SET, type ReliableStore } from '../store/reliable-store.js'
 import { durationMs, type Duration } from '../duration.js'
 import { quoted } from '../text.js'
@@ -20,7 +20,7 @@ export interface MoveMessages {
   readonly priority?: number | undefined
 }
 
-/** Changes what lies in a reliable queue, without taking it. */
+/** Removes, reschedules, updates and moves stored messages without claiming them. */
 export class Changes<T> {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore

@@ -9,7 +9,7 @@ import { readRecord, type Headers } from './record.js'
 /** What becomes of a message next. */
 export type MessageState = 'visible' | 'delayed' | 'inFlight'
 
-/** A message as it lies in the queue. */
+/** A stored message. */
 export interface MessageInfo<T> {
   readonly id: string
   readonly payload: T

@@ -25,7 +25,7 @@ export interface RawMessage {
   readonly failures: readonly FailedAttempt[]
 }
 
-/** A message as it lies in the queue. */
+/** A stored message. */
 export interface StoredRawMessage extends RawMessage {
   /** Whether a consumer has it; then `dueAt` is the end of its visibility. */
   readonly inFlight: boolean

@@ -10,8 +10,8 @@ import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import { ReliableStore } from '../store/reliable-store.js'
 import { Acknowledger, giveBackOf } from './acknowledger.js'
 import type { AddItem, AddManyOptions, AddOptions, How, PendingMessage } from './add-options.js'
-import { Adder } from './adder.js'
-import { Additions, type Added } from './additions.js'
+import { AddSender } from './add-sender.js'
+import { Adder, type Added } from './adder.js'
 import { startAllEvents } from './change-stream/all-events.js'
 import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change-stream/change.js'
 import { ChangeStream, type ChangesOptions, type ReadChangesOptions } from './change-stream/change-stream.js'
@@ -54,7 +54,7 @@ export class ReliableQueue<T = unknown> {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
   readonly #adder: Adder<T>
-  readonly #additions: Additions<T>
+  readonly #addSender: AddSender<T>
   readonly #claims: Claims<T>
   readonly #acknowledger: Acknowledger<T>
   readonly #contents: Contents<T>
@@ -77,8 +77,8 @@ export class ReliableQueue<T = unknown> {
     const repeats = new Repeats(handle, store, polls)
     this.#handle = handle
     this.#store = store
-    this.#adder = new Adder(handle, store)
-    this.#additions = new Additions(handle, this.#adder, instrumentation)
+    this.#addSender = new AddSender(handle, store)
+    this.#adder = new Adder(handle, this.#addSender, instrumentation)
     this.#acknowledger = new Acknowledger(handle, store)
     this.#claims = new Claims(handle, store, { acknowledger: this.#acknowledger, repeats, polls })
     this.#contents = new Contents(handle, store)
@@ -108,7 +108,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   add(payload: T, options: AddOptions = {}): Promise<Added> {
-    return this.#handle.attribute(this.#additions.add(payload, options))
+    return this.#handle.attribute(this.#adder.add(payload, options))
   }
 
   /**
@@ -132,12 +132,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
-    return this.#handle.attribute(this.#additions.addMany(items, options))
+    return this.#handle.attribute(this.#adder.addMany(items, options))
   }
 
   /** @internal Adds what was checked and encoded before; one result or error each. */
   async addPrepared(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
-    const results = await this.#handle.attribute(this.#adder.send(pending, how))
+    const results = await this.#handle.attribute(this.#addSender.send(pending, how))
     return results.map((result) => this.#handle.attributed(result) as Added | RedelayedError)
   }
 
@@ -405,7 +405,7 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * The message of an id as it lies in the queue, or `null`.
+   * The stored message of an id, or `null`.
    *
    * @throws DecodeError `ERR_DECODE`: it cannot be read
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`

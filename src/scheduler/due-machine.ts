@@ -120,7 +120,7 @@ export const INITIAL: DueState = Object.freeze({
 })
 
 /**
- * The protocol of docs/decisions/0033, of which docs/architecture.md has the table. Its rule in a sentence: an announcement replaces
+ * The protocol of docs/decisions/0039, of which docs/architecture.md has the table. Its rule in a sentence: an announcement replaces
  * the deadline of a follower and lowers that of the leader; a reply only lowers.
  */
 export function transition(state: DueState, event: DueEvent, moment: Moment): Step {

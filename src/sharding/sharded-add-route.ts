@@ -1,7 +1,7 @@
 import { InvalidArgumentError, RedelayedError, inWords, toRedelayed } from '../errors.js'
 import type { QueueContext } from '../queues/context.js'
 import type { How, PendingMessage } from '../reliable/add-options.js'
-import type { AddRoute, Added } from '../reliable/additions.js'
+import type { AddRoute, Added } from '../reliable/adder.js'
 import { drawnId } from '../reliable/message-id.js'
 import { groupBy, type ReliableShards } from './reliable-shards.js'
 import { shardOfKey } from './shard-of-key.js'

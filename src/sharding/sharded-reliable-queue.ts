@@ -6,7 +6,7 @@ import { integer, nonEmptyString } from '../options.js'
 import { QueueHandle } from '../queues/queue-handle.js'
 import { QueueListeners } from '../queues/queue-listeners.js'
 import type { AddItem, AddManyOptions, AddOptions } from '../reliable/add-options.js'
-import { Additions, type Added } from '../reliable/additions.js'
+import { Adder, type Added } from '../reliable/adder.js'
 import { assertPollManyOptions, assertPollOptions, type PollManyOptions, type PollOptions } from '../reliable/claims.js'
 import type { ChangeStatus } from '../reliable/change-stream/change.js'
 import type { ReliableQueueConfig, StoredQueueConfig } from '../reliable/config.js'
@@ -66,7 +66,7 @@ export class ShardedReliableQueue<T = unknown> {
   readonly #isChanging: boolean
   readonly #handle: QueueHandle<T>
   readonly #shards: ReliableShards<T>
-  readonly #additions: Additions<T>
+  readonly #adder: Adder<T>
   readonly #answers: ShardAnswers<T>
   readonly #polls: ShardedPolls<T>
   readonly #reads: ShardReads<T>
@@ -87,7 +87,7 @@ export class ShardedReliableQueue<T = unknown> {
     this.#handle = new QueueHandle(reliable.queues, { name, codec })
     this.#shards = new ReliableShards(queues, shards)
     const route = new ShardedAddRoute(reliable.queues, this.#shards, isChanging)
-    this.#additions = new Additions(this.#handle, route, reliable.instrumentation)
+    this.#adder = new Adder(this.#handle, route, reliable.instrumentation)
     this.#answers = new ShardAnswers(this.#shards)
     this.#polls = new ShardedPolls(this.#handle, this.#shards, this.#answers)
     this.#reads = new ShardReads(this.#shards)
@@ -111,7 +111,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   add(payload: T, options: AddOptions = {}): Promise<Added> {
-    return this.#handle.attribute(this.#additions.add(payload, options))
+    return this.#handle.attribute(this.#adder.add(payload, options))
   }
 
   /**
@@ -127,7 +127,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
-    return this.#handle.attribute(this.#additions.addMany(items, options))
+    return this.#handle.attribute(this.#adder.addMany(items, options))
   }
 
   /**

@@ -1,6 +1,7 @@
 import { entryPrefix } from '../codecs/entry.js'
 import type { QueueKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
+import { IDLE_MS, LEASE_MS, LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS } from './lease.js'
 import { asArray, asBytes, asInteger, asNumber } from './replies.js'
 import { run, runMany } from './run.js'
 import type { ArgsOf } from './script.js'
@@ -41,10 +42,14 @@ const BUDGET_US = 2_000
 const TRANSFER_BUDGET_US = 2_000
 /** The server needs time per byte of large messages, and the script checks its time only after reading them. */
 const TRANSFER_BYTES = 2 * 2 ** 20
-/** The longest lease: followers wait this long before they take over from a leader that is gone. */
-const LEASE_MS = 25
-/** With nothing pending, no client has to transfer before the next offer is announced. */
-const IDLE_MS = 3_600_000
+const TRANSFER_LIMITS = {
+  budgetUs: TRANSFER_BUDGET_US,
+  bytes: TRANSFER_BYTES,
+  leaseMs: LEASE_MS,
+  leastLeaseMs: LEAST_LEASE_MS,
+  subscribersPerLeaseMs: SUBSCRIBERS_PER_LEASE_MS,
+  idleMs: IDLE_MS,
+}
 
 /** The scripts take this for the server's own time. */
 const SERVER_TIME = -1
@@ -80,7 +85,7 @@ export interface ScheduledEntry {
 /** What a transfer script is asked for beside the constants; see its header. */
 export type TransferRequest = Omit<
   ArgsOf<(typeof transfer)['source']>,
-  'channel' | 'nowMs' | 'budgetUs' | 'leaseMs' | 'idleMs' | 'bytes'
+  'channel' | 'nowMs' | keyof typeof TRANSFER_LIMITS
 >
 
 const durableOffer = waitedFor(offer)
@@ -157,8 +162,7 @@ export class DelayedStore {
 
   /** Moves what is due to the destination. */
   transfer(request: TransferRequest): Promise<TransferReply> {
-    const constants = { budgetUs: TRANSFER_BUDGET_US, leaseMs: LEASE_MS, idleMs: IDLE_MS, bytes: TRANSFER_BYTES }
-    const args = { ...request, ...constants, channel: this.#keys.channel, nowMs: this.#nowMs() }
+    const args = { ...request, ...TRANSFER_LIMITS, channel: this.#keys.channel, nowMs: this.#nowMs() }
     return run(this.#sender, transfer, this.#keys, args, { idempotent: true })
   }
 

@@ -23,7 +23,7 @@ export interface PolledRecord extends Claim {
   readonly record: Buffer
 }
 
-/** A repeat as it lies in Redis. */
+/** A repeat as Redis stores it. */
 export interface RepeatRecord {
   readonly name: string
   /** The bytes of the name, which may be no text. */

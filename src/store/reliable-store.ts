@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { ChangesBehindError, ConnectionError, InternalError } from '../errors.js'
 import { reliableNameOfKey, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
+import { IDLE_MS } from './lease.js'
 import { pagesOf } from './pages.js'
 import { asPollReply } from './poll-reply.js'
 import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
@@ -67,8 +68,6 @@ const IDS = 500
 const READS = 100
 /** One poll hands out for about this long, so that other clients' commands wait no longer. */
 const POLL_BUDGET_US = 2_000
-/** The time that a poll announces for an empty queue, counted from now. */
-const IDLE_MS = 3_600_000
 const TOKEN_BYTES = 6
 /** No setting is longer. */
 const SETTING_BYTES = 100

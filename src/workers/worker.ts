@@ -338,17 +338,17 @@ export class Worker {
   }
 
   #emitSettled({ queue, message, begunAt }: Assignment, outcome: Outcome): void {
-    const isHeardByHub = this.#hub.hasListener('settled', queue.name)
-    if (!this.#events.hasListener('settled') && !isHeardByHub && outcome.is !== 'failed') return
+    const hasHubListener = this.#hub.hasListener('settled', queue.name)
+    if (!this.#events.hasListener('settled') && !hasHubListener && outcome.is !== 'failed') return
     const { id, attempt, headers } = message
     const ms = begunAt === undefined ? 0 : performance.now() - begunAt
     // never infinite: one sum of a metric would be so for ever
     const lateMs = Math.max(0, message.polledAt - Math.max(0, message.visibleAt))
     const error = 'error' in outcome ? outcome.error : undefined
     const event = { queue: queue.name, id, task: headers[TASK_HEADER], attempt, ms, lateMs, outcome: outcome.is, error }
-    const isHeard = this.#events.emit('settled', event, (thrown) => this.#report(thrown))
+    const hadListener = this.#events.emit('settled', event, (thrown) => this.#report(thrown))
     // the hub warns of a failure that no listener gets
-    if (isHeardByHub || !isHeard) this.#hub.emit('settled', event)
+    if (hasHubListener || !hadListener) this.#hub.emit('settled', event)
   }
 
   /** Resolves when there may be room, or something is done, or after some time. */

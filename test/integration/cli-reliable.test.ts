@@ -221,7 +221,7 @@ describe('the command line, about reliable and sharded queues', function () {
       expect((await lines('peek', name, '--limit', '4'))[0]).to.equal('20 visible (4 shown, next delivered first)')
     })
 
-    it('shows what the codec cannot decode as hex, and records that nobody can read', async () => {
+    it('shows what the codec cannot decode as hex, and records that no version can read', async () => {
       const name = uniqueName('cli')
       forgetReliable(name)
       const queue = makeClient().getReliableQueue(name, { codec: codecs.bytes() })

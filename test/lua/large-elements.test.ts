@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { codecs, createClient, type BlockingQueue, type DelayedQueue, type RedelayedClient } from '../../src/index.js'
 import { ORDERS } from '../integration/fixtures.js'
+import { LEASE_MS, LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS } from '../../src/store/lease.js'
 import { run } from '../../src/store/run.js'
 import { transfer } from '../../src/store/scripts.js'
 import { commandCalls, ordered, raw, unordered, useRedis, type Fixture } from './support.js'
@@ -72,7 +73,9 @@ describe('transfers of large entries', function () {
     budgetUs: 600_000_000, // only bytes end a script
     limit: 10_000,
     client: 'A',
-    leaseMs: 25,
+    leaseMs: LEASE_MS,
+    leastLeaseMs: LEAST_LEASE_MS,
+    subscribersPerLeaseMs: SUBSCRIBERS_PER_LEASE_MS,
     idleMs: 1_000,
     announce: false,
     renew: false,

@@ -91,6 +91,8 @@ describe('all scripts together', () => {
               limit: 1000,
               client: 'A',
               leaseMs: 1,
+              leastLeaseMs: 1,
+              subscribersPerLeaseMs: 1,
               idleMs: 1,
               announce: false,
               renew: false,

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
+import { LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS } from '../../src/store/lease.js'
 import { run } from '../../src/store/run.js'
 import type { ArgsOf } from '../../src/store/script.js'
 import { transfer, type TransferReply } from '../../src/store/scripts.js'
@@ -58,6 +59,8 @@ async function transferOf(
     limit: 10_000,
     client: 'A',
     leaseMs: LEASE,
+    leastLeaseMs: LEAST_LEASE_MS,
+    subscribersPerLeaseMs: SUBSCRIBERS_PER_LEASE_MS,
     idleMs: IDLE,
     announce: false,
     renew: false,

@@ -42,8 +42,8 @@
 /* ---- The code's constants, in ticks. Their order of size is the code's: FOLLOW < LEASE < BACKOFF < SWEEP */
 #define FOLLOW 1       /* @src scheduler/due-machine.ts FOLLOW_MS */
 #define SPREAD 1       /* @src scheduler/due-machine.ts MAX_SPREAD_MS */
-#define LEASE 4        /* @src store/delayed-store.ts LEASE_MS */
-#define SOON 4         /* @src store/scripts/transfer.lua SUBSCRIBERS_PER_LEASE_MS: a hundred clients */
+#define LEASE 4        /* @src store/lease.ts LEASE_MS */
+#define SOON 4         /* @src store/lease.ts SUBSCRIBERS_PER_LEASE_MS: a hundred clients */
 #define BACKOFF_TIME 5 /* @src scheduler/due-machine.ts BACKOFF */
 #define SWEEP 8        /* @src options.ts sweepInterval, the longest with its jitter; @src scheduler/sweeper.ts Sweeper */
 #define TIMEOUT 2    /* a command without an answer fails after at most so long */
@@ -60,7 +60,7 @@
 #define MOST_RUNS 3
 
 #define INF 255 /* no time */
-#define IDLE_UNTIL 250 /* @src store/delayed-store.ts IDLE_MS: announced when nothing is pending */
+#define IDLE_UNTIL 250 /* @src store/lease.ts IDLE_MS: announced when nothing is pending */
 #define SUBSCRIBED 251 /* not a time: the acknowledgement of a subscription, in the same stream as the announcements */
 
 #define least(a, b) (a < b -> a : b)

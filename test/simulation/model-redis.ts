@@ -1,5 +1,6 @@
 import type { ScriptOptions } from '../../src/scheduler/due-machine.js'
 import type { ScriptResult } from '../../src/scheduler/due-scheduler.js'
+import { IDLE_MS, LEASE_MS, LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS } from '../../src/store/lease.js'
 import type { World } from './world.js'
 
 /** The client's end of a subscription. */
@@ -12,11 +13,6 @@ interface Message {
   /** The true time since when it could have been delivered. */
   dueSince: number
 }
-
-const IDLE_MS = 3_600_000
-const LEASE_MS = 25
-const LEAST_LEASE_MS = 3
-const SUBSCRIBERS_PER_LEASE_MS = 4
 
 /** One Redis with one delayed queue: what offer.lua and transfer.lua do to it, and its clock. */
 export class ModelRedis {

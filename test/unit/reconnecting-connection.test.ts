@@ -3,7 +3,7 @@ import type { ReconnectingEvent } from '../../src/index.js'
 import { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import { ClientEndedError, NodeGoneError } from '../../src/redis/topology/topology.js'
 
-describe('Link', () => {
+describe('ReconnectingConnection', () => {
   function linkThat(open: () => never, onReconnecting: (event: ReconnectingEvent) => void = () => {}) {
     const emit = (name: string, event: unknown): void => {
       if (name === 'reconnecting') onReconnecting(event as ReconnectingEvent)

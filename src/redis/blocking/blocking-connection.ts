@@ -201,7 +201,7 @@ export class BlockingConnection {
     let popped: Popped | null = null
     try {
       const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
-      this.#onlyLook(group)
+      this.#endAtOnceForOthers(group)
       this.#deliverServed()
       popped = await reply
     } catch (thrown) {
@@ -235,7 +235,7 @@ export class BlockingConnection {
    * A group whose turn it is would wait for a second although another one has elements and takers. So its command ends at once, and where
    * this group brought nothing the last time, the other one comes next.
    */
-  #onlyLook(group: number | string | undefined): void {
+  #endAtOnceForOthers(group: number | string | undefined): void {
     if (group === undefined || this.#rich.size === 0) return
     const others = new Set(this.#rich)
     others.delete(group)

@@ -110,7 +110,7 @@ export function messageOf(row: Row): RawMessage {
   }
 }
 
-/** What a row gets of a message as it lies in Redis. */
+/** What a row gets of a message that Redis stores. */
 export function contentOf(
   message: RawMessage,
 ): Pick<

@@ -19,7 +19,7 @@ import { queueConfigOf, retryDelayOf, type TopicSettings } from './topic-setting
 
 export type TopicQueue = ReliableQueue<Uint8Array> | ShardedReliableQueue<Uint8Array>
 
-/** A message as it lies in a topic. */
+/** A stored message. */
 export interface StoredMessage extends ShownBody {
   readonly id: string
   readonly state: MessageState | 'dead' | 'handled' | 'removed' | 'expired' | 'moved' | 'accepted' | 'refused'
@@ -186,7 +186,7 @@ export class Topic {
     }
   }
 
-  /** As it lies in the queue or among the dead letters, or as the journal remembers it. */
+  /** The stored message or dead letter, or what the journal remembers of it. */
   async get(id: string): Promise<StoredMessage> {
     assertPossible(id)
     const info = (await this.queue.get(id)) ?? undefined

@@ -378,8 +378,8 @@ local following = earliest({inFlight, ticks, unpack(due)})
 following = following and math.ceil(following)
 if settings.pollPaused == '1' then following = nil end
 if handed + returned + #ticking + expired + deadLettered > 0 or ARGV[9] == '1' then
-  local look = following or now + tonumber(ARGV[8])
-  if look <= MAX then publish(channel, math.floor(look)) end
+  local announced = following or now + tonumber(ARGV[8])
+  if announced <= MAX then publish(channel, math.floor(announced)) end
 end
 if deadLettered > 0 and dead then publish(ARGV[2], now) end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)

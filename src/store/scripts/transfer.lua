@@ -17,10 +17,12 @@
 -- ARGV[4] limit     integer  most entries to move or set aside
 -- ARGV[5] client    text     who calls
 -- ARGV[6] leaseMs   integer  the longest lease: that of a leader that drains a backlog
--- ARGV[7] idleMs    integer  when nothing is left, the followers wait this long
--- ARGV[8] announce  flag     publish even if nothing was moved
--- ARGV[9] renew     flag     the followers know of an earlier time than the caller's lease: take a new lease and publish it
--- ARGV[10] bytes    integer  none is moved or set aside after the entry that brings them to so many bytes
+-- ARGV[7] leastLeaseMs  integer  the shortest lease of a leader that has moved all that was due
+-- ARGV[8] subscribersPerLeaseMs  integer  such a lease is one millisecond longer for so many subscribers
+-- ARGV[9] idleMs    integer  when nothing is left, the followers wait this long
+-- ARGV[10] announce  flag     publish even if nothing was moved
+-- ARGV[11] renew    flag     the followers know of an earlier time than the caller's lease: take a new lease and publish it
+-- ARGV[12] bytes    integer  none is moved or set aside after the entry that brings them to so many bytes
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
@@ -29,7 +31,7 @@
 --   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
-local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[10])
+local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[12])
 
 local function microseconds()
   local time = redis.call('TIME')
@@ -203,8 +205,8 @@ if lowest > 0 and quarantineError == '' then following = now end -- others with 
 local due = tonumber(following)
 
 -- Who leads: docs/decisions/0039. A lease of a length that the script does not give is none: a clock was set.
-local LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS = 3, 4
 local client, leaseMs = ARGV[5], tonumber(ARGV[6])
+local leastLeaseMs, subscribersPerLeaseMs = tonumber(ARGV[7]), tonumber(ARGV[8])
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 0
 local worked = moved + malformed + negative > 0
 local leader, leaseUntil = 'none', 0
@@ -218,12 +220,12 @@ if type(lease) == 'string' then
     leader = holder == client and 'self' or 'other'
   end
 end
-local renews = ARGV[9] == '1' and leader == 'self' -- the followers know an earlier time than the lease
+local renews = ARGV[11] == '1' and leader == 'self' -- the followers know an earlier time than the lease
 local wanted = 0
 if due and due <= nowExact then
   wanted = leaseMs
 elseif moved > 0 and subscribers > 1 then
-  wanted = math.min(leaseMs, math.max(LEAST_LEASE_MS, math.floor(subscribers / SUBSCRIBERS_PER_LEASE_MS)))
+  wanted = math.min(leaseMs, math.max(leastLeaseMs, math.floor(subscribers / subscribersPerLeaseMs)))
 end
 local isKnown = false -- the followers wait for long enough
 if wanted > 0 and leader ~= 'other' then
@@ -239,8 +241,8 @@ if wanted > 0 and leader ~= 'other' then
 elseif not worked then
   isKnown = leader == 'other' or leader == 'self' and not renews and due and due < leaseUntil
 end
-local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV[7])
-if (worked or renews or ARGV[8] == '1') and not isKnown and announced < 9007199254740992 then
+local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV[9])
+if (worked or renews or ARGV[10] == '1') and not isKnown and announced < 9007199254740992 then
   redis.call('PUBLISH', channel, string.format('%.0f', math.floor(announced)))
 end
 return {

@@ -33,7 +33,7 @@ export interface Job {
 export type AddAnswer =
   { readonly outcome: 'added' | 'kept' | 'journalled'; readonly dueAt: number } | { readonly error: string }
 
-/** A message as it lies in Redis, with a digest for its payload. */
+/** A message as Redis stores it, with a digest for its payload. */
 export interface Lying {
   readonly id: string
   readonly dueAt: number

@@ -116,22 +116,22 @@ export const RULES = {
 
 export type Wrong = keyof typeof RULES
 
-/** How many deliveries more than its limit a message had. Those that were given back uncounted do not count, nor those that decision 0025 leaves uncounted. */
+/** How many deliveries more than its limit a message had. Those that were released do not count, nor those that decision 0025 does not count. */
 export function excessOf({ plan, addedAt, deliveries }: History): number {
   if (plan === undefined) return 0
   const released = deliveries.filter(({ answers }) =>
     answers.some(({ said, done }) => said === 'released' && done !== false),
   )
   // taken beforehand, and over before the server learned that its handler began, or what became of it: the next delivery is of the same attempt
-  const uncounted = deliveries.filter(
+  const overUnreported = deliveries.filter(
     (delivery, at) =>
       !released.includes(delivery) &&
       delivery.answers.every(({ done }) => done === undefined) &&
       deliveries[at + 1]?.attempt === delivery.attempt,
   )
-  const unbegun = uncounted.filter(({ handled }) => handled === undefined)
+  const unbegun = overUnreported.filter(({ handled }) => handled === undefined)
   // its process died before the first heartbeat: from then on the message is a suspect, and every delivery counts
-  const begun = Math.min(1, uncounted.length - unbegun.length)
+  const begun = Math.min(1, overUnreported.length - unbegun.length)
   // one more for each time that it may have been added again: it was over then, and it was unknown yet that it had been added
   const lives = deliveries.filter(
     ({ attempt }, at) => at === 0 || (attempt === 1 && (deliveries[at - 1]?.from ?? 0) <= addedAt),

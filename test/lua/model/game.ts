@@ -125,7 +125,14 @@ export class Game {
   }
 
   transfer(options: { client: 'A' | 'B'; limit: number; announce: boolean }): void {
-    const others = { leaseMs: LEASE, idleMs: IDLE, renew: false, bytes: 2 ** 20 }
+    const others = {
+      leaseMs: LEASE,
+      leastLeaseMs: 1,
+      subscribersPerLeaseMs: 1,
+      idleMs: IDLE,
+      renew: false,
+      bytes: 2 ** 20,
+    }
     const args = { nowMs: this.now, budgetUs: 60_000_000, ...others, ...options }
     this.step(operations.transfer.step(this.queue, { channel: this.queue.channel, ...args }))
   }

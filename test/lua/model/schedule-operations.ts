@@ -154,7 +154,15 @@ export const scheduleOperations = {
       const { queue, now: nowMs } = world
       return {
         keys: queue,
-        args: { channel: queue.channel, nowMs, leaseMs: draws.LEASE, idleMs: draws.IDLE, ...drawn },
+        args: {
+          channel: queue.channel,
+          nowMs,
+          leaseMs: draws.LEASE,
+          leastLeaseMs: 1,
+          subscribersPerLeaseMs: 1,
+          idleMs: draws.IDLE,
+          ...drawn,
+        },
       }
     },
     compare: ({ workedUs: _, ...reply }) => reply,
