@@ -73,7 +73,6 @@ export function applyChange(
 
 /** A message begins, or begins anew under its id. */
 function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, time: ChangeTime): Draft {
-  if (draft !== undefined && isPutBack(draft.row, change, time.generation)) return draft
   const base = draft?.row ?? newRow(queue, change.id, time, time.at)
   const wasAccepted = draft?.row.state === 'accepted'
   const row: Row = {
@@ -93,12 +92,6 @@ function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, ti
     draft !== undefined &&
     (wasAccepted || (base.state === 'open' && base.due_at === row.due_at && base.priority === row.priority))
   return contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing')
-}
-
-/** Since Redis has forgotten it, what SQL has as open was put back as it was: its row stays, which saves a restore the writing of all rows. */
-function isPutBack(row: Row, { dueAt, priority, attempt = 0 }: JournalChange, generation: number): boolean {
-  const isSame = row.due_at === dueAt && row.priority === priority && row.attempts === attempt
-  return row.state === 'open' && row.generation < generation && isSame
 }
 
 function contentIn(row: Row, change: JournalChange, otherwise: Draft['content']): Draft {

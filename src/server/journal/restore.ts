@@ -100,8 +100,8 @@ async function countMissing({ queue }: AttachedQueue, rows: readonly Row[]): Pro
 }
 
 /**
- * What Redis lacks, then the changes until now, and then what is still open: a message that a consumer handles meanwhile is either seen in Redis or
- * known as handled.
+ * What Redis lacks, then the changes until now, and then what is still as it was: a message that a consumer handles meanwhile is either seen in
+ * Redis or known as handled. One that has changed was in Redis since, as after its addition, and a consumer may be about to handle it.
  */
 async function restorePage(
   { database, drain, adoptAfterMs, onBadRow }: RestoreParts,
@@ -116,11 +116,19 @@ async function restorePage(
   await drain.run(attached, { signal })
   const ids = missing.map(({ id }) => toText(id))
   const still: Row[] = []
-  for await (const some of rowsWithIds(database, { queue: attached.key, states }, ids)) still.push(...some)
+  const before = new Map(missing.map((row) => [toText(row.id), row]))
+  for await (const some of rowsWithIds(database, { queue: attached.key, states }, ids))
+    still.push(...some.filter((row) => isUnchanged(row, before.get(toText(row.id)))))
   const mine = await claimed(database, attached, still, adoptAfterMs)
   const kept = mine.map((row) => (row.state === 'expired' ? { ...row, expires_at: null } : row))
   const outcomes = await restoreRows(attached.queue, kept, onBadRow)
   return outcomes.filter((outcome) => outcome === 'restored').length
+}
+
+const STAMP = ['state', 'accepted_at', 'generation', 'change_ms', 'change_seq'] as const
+
+function isUnchanged(row: Row, before: Row | undefined): boolean {
+  return STAMP.every((name) => row[name] === before?.[name])
 }
 
 async function* pagesOf(

@@ -311,6 +311,40 @@ describe('the journal, when others act between its steps', function () {
       expect(queue.messages.has(last)).to.equal(false)
     })
 
+    it('does not bring back what is added again and handled while its page is put back', async () => {
+      const { journal, queue, mails } = await attached()
+      const date = new Date(queue.clock + 60_000)
+      await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, date })))
+      await mails.drain()
+      const look = queue.getAllRaw.bind(queue)
+      queue.getAllRaw = async (ids) => {
+        const found = await look(ids)
+        queue.getAllRaw = look
+        queue.clock += 10
+        await queue.addMany([{ payload: 'a', id: 'a', date }]) // a client repeats what had no answer
+        return found
+      }
+      queue.beforeRestore = () => queue.end('a')
+      queue.wipe()
+      await restored(journal)
+      expect(queue.beforeRestore, 'something was put back').to.equal(undefined)
+      expect([...queue.messages.keys()]).to.deep.equal(['b'])
+    })
+
+    it('is followed by what replaces a message with the same due time', async () => {
+      const { journal, queue, mails } = await attached()
+      const date = new Date(queue.clock + 60_000)
+      await mails.add('old', { id: 'a', date })
+      await mails.drain()
+      queue.wipe()
+      await restored(journal)
+      ;(queue.messages as Map<string, StoredRawMessage>).delete('a')
+      queue.clock += 10
+      await queue.addMany([{ payload: 'new', id: 'a', date }])
+      await mails.drain()
+      expect(textOf((await mails.get('a')) ?? undefined)).to.equal('new')
+    })
+
     it('does not put an older state over a newer one', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 60_000 })
@@ -626,6 +660,30 @@ describe('the journal, when others act between its steps', function () {
     queue.onLook = () => queue.end('a')
     expect(await mails.restore()).to.deep.equal({ checked: 2, restored: 1 })
     expect([...queue.messages.keys()]).to.deep.equal(['b'])
+  })
+
+  it('does not put back by hand what is added and handled while its page is put back', async () => {
+    let [goOn, reached] = [(): void => undefined, (): void => undefined]
+    const isFree = new Promise<void>((resolve) => (goOn = resolve))
+    const isCommitted = new Promise<void>((resolve) => (reached = resolve))
+    const afterCommit = (): Promise<void> => {
+      reached()
+      return isFree
+    }
+    const { queue, mails } = await attached({}, { afterCommit })
+    const added = mails.add('x', { id: 'a' })
+    await isCommitted
+    const look = queue.getAllRaw.bind(queue)
+    queue.getAllRaw = async (ids) => {
+      const found = await look(ids)
+      goOn()
+      await added
+      return found
+    }
+    queue.beforeRestore = () => queue.end('a')
+    expect(await mails.restore()).to.include({ restored: 0 })
+    if (queue.messages.has('a')) queue.end('a') // nothing was put back, and so nothing was handled meanwhile
+    expect([...queue.messages.keys()]).to.deep.equal([])
   })
 
   it('does not put back by hand what was handled since the journal was closed', async () => {
