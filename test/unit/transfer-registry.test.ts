@@ -138,7 +138,20 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([
         {
           destination: 'mapped:orders',
-          args: [ORDERS.keys.channel, '-1', '2000', '100', sent[0]!.args[4], '25', '3600000', '0', '0', '2097152'],
+          args: [
+            ORDERS.keys.channel,
+            '-1',
+            '2000',
+            '100',
+            sent[0]!.args[4],
+            '25',
+            '3',
+            '4',
+            '3600000',
+            '0',
+            '0',
+            '2097152',
+          ],
           idempotent: true,
           at: 5000,
         },
