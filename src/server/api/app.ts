@@ -9,6 +9,7 @@ import type { Dispatcher } from '../delivery/dispatcher.js'
 import type { EndpointGate } from '../delivery/endpoint-gate.js'
 import type { Endpoints } from '../delivery/endpoints.js'
 import type { AgendaReader } from '../console/agenda.js'
+import type { HealthReader } from '../console/health.js'
 import type { Instances } from '../console/instances.js'
 import type { Doctor } from '../console/doctor.js'
 import type { DueMessages } from '../console/due-messages.js'
@@ -61,6 +62,7 @@ export interface AppParts {
   readonly keys: ApiKeys
   readonly sessions: Sessions
   readonly sampler: Sampler
+  readonly health: HealthReader
   readonly due: DueMessages
   readonly pauses: Pauses
   readonly doctor: Doctor
@@ -172,7 +174,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
   await app.register(async (scope) => {
     const routes = scope as App
     auditRoutes(routes, parts.audit) // before the others: its hook is for all of them
-    topicRoutes(routes, context, parts.pauses)
+    topicRoutes(routes, context, { pauses: parts.pauses, sampler: parts.sampler })
     messageRoutes(routes, context)
     fanOutRoutes(routes, context)
     deadLetterRoutes(routes, context)
@@ -181,8 +183,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
     eventRoutes(routes, context)
     endpointRoutes(routes, context)
     restoreRoutes(routes, context)
-    const { sampler, agenda, instances } = parts
-    consoleRoutes(routes, context, { sampler, agenda, instances })
+    consoleRoutes(routes, context, parts)
     operationRoutes(routes, context)
     const about = { journal: topics.hasJournal, version: parts.version }
     if (settings.ui) pageRoutes(routes, { files: parts.page, sessions: parts.sessions, keys, rates, about })

@@ -25,8 +25,7 @@ export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates
     request.apiKey = NO_KEY
     const { scope } = request.routeOptions.config
     if (scope === undefined) return
-    const given = givenKey(request)
-    const key = given === '' ? await keyOfSession(request, keys, sessions) : keys.find(given)
+    const key = await keyOf(request, keys, sessions)
     if (key === undefined) {
       void reply.header('WWW-Authenticate', 'Bearer')
       throw new BadRequest('unauthorized', 'send the key as "Authorization: Bearer <key>"')
@@ -41,6 +40,16 @@ export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates
       throw new BadRequest('rate-limited', 'the key has sent too many requests')
     }
   }
+}
+
+/** The key of a request, or of its session, as the file has it now. @throws BadRequest as `keyOfSession` */
+export async function keyOf(
+  request: FastifyRequest,
+  keys: ApiKeys,
+  sessions: Pick<Sessions, 'find'>,
+): Promise<ApiKey | undefined> {
+  const given = givenKey(request)
+  return given === '' ? keyOfSession(request, keys, sessions) : keys.find(given)
 }
 
 /** The key that signed in with the session of a request. @throws BadRequest another site has sent it, or Redis does not answer */

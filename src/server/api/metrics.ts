@@ -122,7 +122,7 @@ export class Metrics {
             await topics.open(name).then(
               async (topic) => ({
                 counts: await topic.counts(),
-                lag: topics.hasJournal ? await topics.journalLag(topic) : undefined,
+                lag: topics.hasJournal ? (await topics.journalLag(topic)).changes : undefined,
               }),
               () => undefined,
             ),

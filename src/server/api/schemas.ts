@@ -13,7 +13,8 @@ const Ms = (description: string, minimum = 0) =>
   Type.Integer({ minimum, maximum: MAX_MS, description: `${description}, in milliseconds` })
 const Time = (description: string) => Type.Number({ description: `${description}, epoch milliseconds` })
 export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')]))
-const OrNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+const OrNull = <T extends TSchema>(schema: T, more: { description?: string } = {}) =>
+  Type.Union([schema, Type.Null()], more)
 
 export const TopicParams = Type.Object({ topic: Type.String({ pattern: TOPIC_NAME }) })
 export const MessageParams = Type.Object({
@@ -66,14 +67,13 @@ export const Counts = Type.Object({
   oldestMs: Type.Number({ description: 'For how long the first visible message has been waiting' }),
 })
 
+const Side = Type.Enum(['receive', 'push'])
 export const TopicOutput = Type.Object({
   name: Type.String(),
   createdAt: Time('When it was made'),
   settings: Type.Object(settings),
   counts: Type.Optional(Counts),
-  paused: Type.Optional(
-    Type.Array(Type.Enum(['receive', 'push']), { description: 'What is paused; where counts are asked for' }),
-  ),
+  paused: Type.Optional(Type.Array(Side, { description: 'What is paused; where counts are asked for' })),
 })
 
 export const TopicsQuery = Type.Object({
@@ -81,8 +81,19 @@ export const TopicsQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
   search: Type.Optional(Type.String({ maxLength: 128, description: 'A part of the name, in any case' })),
   counts: Type.Optional(Type.Literal('1', { description: 'With the counts of each; at most 200 topics' })),
+  sort: Type.Optional(
+    Type.Enum(['name', 'total', 'visible', 'delayed', 'dead', 'oldest'], {
+      description: 'Default name; by others the most come first, as the last round over all topics has counted',
+    }),
+  ),
 })
-export const TopicPage = Type.Object({ topics: Type.Array(TopicOutput), cursor: Type.Optional(Type.String()) })
+export const TopicPage = Type.Object({
+  topics: Type.Array(TopicOutput),
+  cursor: Type.Optional(Type.String()),
+  complete: Type.Optional(
+    Type.Boolean({ description: 'Of a sort by counts; false: the first round over all topics has not ended' }),
+  ),
+})
 
 const Headers = Type.Record(Type.String({ minLength: 1, maxLength: 256 }), Type.String({ maxLength: 8_192 }), {
   maxProperties: 100,
@@ -432,6 +443,31 @@ export const EndpointOutput = Type.Object({
   ),
   createdAt: Time('When it was made'),
   topics: Type.Optional(Type.Array(Type.String(), { description: 'The topics that have it' })),
+  gate: Type.Optional(
+    Type.Object(
+      {
+        state: Type.Enum(['closed', 'open', 'half-open'], {
+          description: 'Of its breaker; closed: webhooks flow; half-open: one tries again',
+        }),
+        until: Type.Optional(Time('Until when it is open')),
+        pausedUntil: Type.Optional(Time('Until when the endpoint asked for a pause')),
+        tried: Type.Integer({ description: 'Of the last minute' }),
+        failed: Type.Integer(),
+      },
+      { description: 'Where endpoints are shown' },
+    ),
+  ),
+  last: Type.Optional(
+    OrNull(
+      Type.Object({
+        at: Time('When it was answered'),
+        outcome: Type.Enum(['delivered', 'failed', 'gone']),
+        status: OrNull(Type.Integer()),
+        error: OrNull(Type.String()),
+      }),
+      { description: 'The last webhook, where endpoints are shown' },
+    ),
+  ),
 })
 export const SecretOutput = Type.Object({
   secret: Type.String({ description: 'To sign with; of v1a the receiver gets publicKey instead' }),
@@ -508,6 +544,10 @@ export const InstancesOutput = Type.Object({
       startedAt: Time('When it began'),
       seenAt: Time('When it said for the last time that it runs'),
       memory: Type.Number({ description: 'Bytes' }),
+      url: OrNull(Type.String({ description: 'Where it listens' })),
+      connections: Type.Integer({ description: 'Of clients' }),
+      waiting: Type.Integer({ description: 'Receives that wait for messages' }),
+      eventLoopMs: Type.Number({ description: 'How late its timers were, 99 % of them, in the last seconds' }),
     }),
   ),
 })
@@ -516,28 +556,42 @@ export const OverviewOutput = Type.Object({
   topics: Type.Integer(),
   counts: States,
   oldestDue: OrNull(Type.Object({ topic: Type.String(), dueAt: Time('When it was due'), overdueMs: Type.Number() })),
-  redis: Type.Object({
-    state: Type.String(),
-    version: OrNull(Type.String()),
-    usedMemory: OrNull(Type.Number()),
-    maxMemory: OrNull(Type.Number()),
-  }),
+  redis: Type.Object(
+    {
+      state: Type.String(),
+      version: OrNull(Type.String()),
+      usedMemory: OrNull(Type.Number()),
+      maxMemory: OrNull(Type.Number()),
+    },
+    { description: 'Of all masters together; null for a key of some topics' },
+  ),
   journal: OrNull(
     Type.Object({
       mode: Type.String(),
       kind: Type.String(),
-      lagMs: OrNull(Type.Number()),
-      pending: OrNull(Type.Integer()),
+      lagMs: OrNull(Type.Number({ description: 'Since when SQL has changes before it; null: not known' })),
+      pending: OrNull(Type.Integer({ description: 'Changes of the messages that SQL does not have yet' })),
     }),
   ),
   instances: Type.Integer(),
   rates: Type.Object({ ...Rate, dead: Type.Number() }, { description: 'A second, of this instance' }),
-  lateness: Type.Null(),
+  lateness: OrNull(Type.Object({ p50: Type.Number(), p99: Type.Number() }), {
+    description: 'Milliseconds, of this instance in the last five minutes; null: nothing was handed out',
+  }),
   series: Type.Array(Type.Object({ at: Time('When'), ...Rate }), { description: 'The last 15 minutes' }),
   busiest: Type.Array(
-    Type.Object({ topic: Type.String(), counts: States, oldestMs: Type.Number(), paused: Type.Null() }),
+    Type.Object({ topic: Type.String(), counts: States, oldestMs: Type.Number(), paused: Type.Array(Side) }),
   ),
-  problems: Type.Array(Type.Object({ severity: Type.String(), code: Type.String(), text: Type.String() })),
+  problems: Type.Array(
+    Type.Object({
+      severity: Type.Enum(['error', 'warning']),
+      code: Type.String(),
+      text: Type.String(),
+      topic: Type.Optional(Type.String()),
+      endpoint: Type.Optional(Type.String()),
+    }),
+    { description: 'What an operator should look at' },
+  ),
   complete: Type.Boolean({ description: 'False: the first round over all topics has not ended' }),
 })
 const Epoch = Type.Optional(Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 }))

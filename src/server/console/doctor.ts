@@ -28,6 +28,8 @@ interface Printed {
 /** So long a report is shown again, and so long one may take. */
 const FRESH_MS = 10_000
 const MOST_MS = 60_000
+/** So old the report behind a summary can be. */
+const SUMMARY_MS = 600_000
 const MOST_BYTES = 16 * 1_048_576
 const MOST_FINDINGS = 1_000
 
@@ -44,6 +46,8 @@ export class Doctor {
   readonly #redis: { readonly url: string; readonly isCluster: boolean }
   readonly #now: () => number
   #last: { readonly begunAt: number; readonly report: Promise<Report>; isOver: boolean } | undefined
+  #shown: Report | undefined
+  #lookedAt = -Infinity
   readonly #stop = new AbortController()
 
   constructor(redis: { readonly url: string; readonly isCluster: boolean }, now: () => number) {
@@ -59,12 +63,24 @@ export class Doctor {
     const last = { begunAt: performance.now(), report, isOver: false }
     this.#last = last
     report.then(
-      () => (last.isOver = true),
+      (done) => {
+        last.isOver = true
+        this.#shown = done
+      },
       () => {
         if (this.#last === last) this.#last = undefined
       },
     )
     return report
+  }
+
+  /** The last report, which can be old or not there; where it is old, the doctor examines again meanwhile. */
+  lastReport(): Report | undefined {
+    if (performance.now() - this.#lookedAt > SUMMARY_MS && !this.#stop.signal.aborted) {
+      this.#lookedAt = performance.now()
+      void this.examine().catch(() => undefined) // who asks for the report itself learns why
+    }
+    return this.#shown
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /** An instance of the service as all of them show it. */
 export interface Instance {
@@ -11,7 +12,14 @@ export interface Instance {
   readonly startedAt: number
   readonly seenAt: number
   readonly memory: number
+  readonly url: string | null
+  readonly connections: number
+  readonly waiting: number
+  readonly eventLoopMs: number
 }
+
+/** What an instance measures of itself. */
+export type Readings = Pick<Instance, 'url' | 'connections' | 'waiting'>
 
 /** The commands of an ioredis client that are needed. */
 interface HashCommands {
@@ -24,12 +32,15 @@ const KEY = 'redelayed:service:instances'
 const BEAT_MS = 5_000
 /** An instance that was silent for so long has ended. */
 const SILENT_MS = 15_000
+/** How exactly the delay of timers is measured; each delay has it in it. */
+const RESOLUTION_MS = 20
 
 /** Each instance says every few seconds that it runs. */
 export class Instances {
   readonly #redis: HashCommands
   readonly #now: () => number
-  readonly #self: Omit<Instance, 'seenAt' | 'memory'>
+  readonly #self: Omit<Instance, 'seenAt' | 'memory' | 'eventLoopMs' | keyof Readings>
+  readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   #timer: NodeJS.Timeout | undefined
   #beat: Promise<void> = Promise.resolve()
 
@@ -39,9 +50,10 @@ export class Instances {
     this.#self = { id: randomUUID(), host: hostname(), pid: process.pid, version, startedAt: now() }
   }
 
-  async start(onError: (error: unknown) => void): Promise<void> {
+  async start(read: () => Promise<Readings>, onError: (error: unknown) => void): Promise<void> {
+    this.#delay.enable()
     const beat = (): void => {
-      this.#beat = this.#say().catch(onError)
+      this.#beat = this.#say(read).catch(onError)
     }
     beat()
     await this.#beat
@@ -51,6 +63,7 @@ export class Instances {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer)
+    this.#delay.disable()
     await this.#beat
     await this.#redis.hdel(KEY, this.#self.id).catch(() => undefined) // its silence says the same
   }
@@ -62,8 +75,13 @@ export class Instances {
     return all.filter(({ id }) => !silent.includes(id)).sort((a, b) => a.startedAt - b.startedAt)
   }
 
-  async #say(): Promise<void> {
-    const beat: Instance = { ...this.#self, seenAt: this.#now(), memory: process.memoryUsage.rss() }
+  async #say(read: () => Promise<Readings>): Promise<void> {
+    const late = this.#delay.count === 0 ? 0 : this.#delay.percentile(99) / 1_000_000 - RESOLUTION_MS
+    this.#delay.reset()
+    const beat: Instance = {
+      ...{ ...this.#self, ...(await read()), seenAt: this.#now(), memory: process.memoryUsage.rss() },
+      eventLoopMs: Math.max(0, Math.round(late * 10) / 10),
+    }
     await this.#redis.hset(KEY, beat.id, JSON.stringify(beat))
   }
 }

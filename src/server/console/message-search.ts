@@ -1,5 +1,5 @@
 import type { StoredMessage, Topic } from '../topics/topic.js'
-import { TopicError } from '../topics/errors.js'
+import { JournalError } from '../errors.js'
 import { cursorText, readCursor } from '../topics/cursor.js'
 import type { DeadLetters } from './dead-letters.js'
 import type { DueMessages } from './due-messages.js'
@@ -65,27 +65,38 @@ export class MessageSearch {
   async #byId(names: readonly string[], filter: MessageFilter & { id: string }, limit: number): Promise<FoundPage> {
     const messages: FoundMessage[] = []
     const some = names.slice(0, MOST_TOPICS)
+    const lacking: string[] = []
     for (let at = 0; at < some.length && messages.length < limit; at += AT_ONCE) {
-      const found = await Promise.all(some.slice(at, at + AT_ONCE).map((name) => this.#one(name, filter.id)))
+      const found = await Promise.all(some.slice(at, at + AT_ONCE).map((name) => this.#one(name, filter.id, lacking)))
       messages.push(
         ...found.filter((each) => each !== undefined && fits(each, filter)).map((each) => each as FoundMessage),
       )
     }
-    const source = this.#topics.hasJournal ? 'journal' : 'redis'
-    return { messages: messages.slice(0, limit), source, complete: some.length === names.length }
+    const isAway = lacking.length > 0
+    return {
+      messages: messages.slice(0, limit),
+      source: this.#topics.hasJournal && !isAway ? 'journal' : 'redis',
+      complete: some.length === names.length && !isAway,
+    }
   }
 
-  async #one(name: string, id: string): Promise<FoundMessage | undefined> {
+  /** @param lacking gets the names of topics whose messages that are over cannot be known: SQL is away */
+  async #one(name: string, id: string, lacking: string[]): Promise<FoundMessage | undefined> {
     const topic = await this.#topics.openIfThere(name)
-    try {
-      const found = await topic?.get(id)
-      if (found === undefined) return undefined
-      const { state, dueAt, attempts, priority } = found
-      return { topic: name, id, state, dueAt, attempts, priority }
-    } catch (thrown) {
-      if (thrown instanceof TopicError && thrown.code === 'ERR_MESSAGE_NOT_FOUND') return undefined
-      throw thrown
+    const remembered = async (): Promise<StoredMessage | undefined> => {
+      try {
+        // one that does not answer is not asked for each topic
+        if (lacking.length === 0) return await topic?.remembered(id)
+      } catch (thrown) {
+        if (!(thrown instanceof JournalError)) throw thrown
+      }
+      lacking.push(name)
+      return undefined
     }
+    const found = (await topic?.inRedis(id)) ?? (await remembered())
+    if (found === undefined) return undefined
+    const { state, dueAt, attempts, priority } = found
+    return { topic: name, id, state, dueAt, attempts, priority }
   }
 
   async #deadOnes(

@@ -1,9 +1,16 @@
 import type { ReliableQueueCounts } from 'redelayed'
 import { pause } from '../pause.js'
+import type { Topic } from '../topics/topic.js'
 import type { Topics } from '../topics/topics.js'
+import type { Paused, Pauses } from './pauses.js'
 
 export interface TopicSample extends ReliableQueueCounts {
   readonly topic: string
+  readonly paused: readonly Paused[]
+  /** Changes that SQL does not have yet; 0 without a journal. */
+  readonly behind: number
+  /** Since when SQL has the first of them before it, epoch milliseconds; `null` where that is not known. */
+  readonly behindSince: number | null
 }
 
 /** What a round over all topics has found. */
@@ -16,7 +23,7 @@ export interface Sample {
   readonly total: number
 }
 
-/** So many shards are counted a second, by a script each. */
+/** So many shards are looked at a second, by three commands each at most. */
 const PER_SECOND = 500
 const REST_MS = 1_000
 /** After so long without a reader the rounds end. */
@@ -27,6 +34,7 @@ const FIRST_MS = 2_000
 /** Counts the messages of all topics again and again while the page looks, at a bounded rate. */
 export class Sampler {
   readonly #topics: Topics
+  readonly #pauses: Pauses
   readonly #onError: (error: unknown) => void
   readonly #stop = new AbortController()
   readonly #found = new Map<string, TopicSample>()
@@ -35,8 +43,9 @@ export class Sampler {
   #first: Promise<void> | undefined
   #running: Promise<void> | undefined
 
-  constructor(topics: Topics, onError: (error: unknown) => void) {
+  constructor(topics: Topics, pauses: Pauses, onError: (error: unknown) => void) {
     this.#topics = topics
+    this.#pauses = pauses
     this.#onError = onError
   }
 
@@ -80,8 +89,17 @@ export class Sampler {
       if (early > 0) await pause(early, this.#stop.signal)
       counted += record.settings.shards
       const topic = await this.#topics.openIfThere(name)
-      const counts = await topic?.counts().catch((error: unknown) => this.#onError(error))
-      if (counts) this.#found.set(name, { topic: name, ...counts })
+      const sample = topic && (await this.#measure(topic).catch((error: unknown) => this.#onError(error)))
+      if (sample) this.#found.set(name, sample)
     }
+  }
+
+  async #measure(topic: Topic): Promise<TopicSample> {
+    const [counts, [paused = []], lag] = await Promise.all([
+      topic.counts(),
+      this.#pauses.of([topic]),
+      this.#topics.hasJournal ? this.#topics.journalLag(topic) : { changes: 0, since: null },
+    ])
+    return { topic: topic.name, ...counts, paused, behind: lag.changes, behindSince: lag.since }
   }
 }

@@ -1,10 +1,24 @@
 import { endpointEnter, endpointHeld, endpointLeave } from './scripts/generated.js'
 
-/** The two commands that the gate sends; an ioredis client, of one server or of a cluster, has them. */
+/** The commands that the gate sends; an ioredis client, of one server or of a cluster, has them. */
 export interface ScriptRunner {
   evalsha(sha1: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
   eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
   del(key: string): Promise<unknown>
+  hmget(key: string, ...fields: string[]): Promise<(string | null)[]>
+}
+
+/** Whether webhooks flow to an endpoint. */
+export interface GateState {
+  /** Of its breaker: closed, webhooks flow; half-open, one webhook tries again. */
+  readonly state: 'closed' | 'open' | 'half-open'
+  /** Until when it is open, epoch milliseconds. */
+  readonly until?: number
+  /** The endpoint asked for a pause until then. */
+  readonly pausedUntil?: number
+  /** Of the webhooks of the last minute. */
+  readonly tried: number
+  readonly failed: number
 }
 
 export interface GateOptions {
@@ -14,6 +28,9 @@ export interface GateOptions {
   /** How long it stays open until one webhook tries again, and then between tries. Default 30 s. */
   readonly openMs?: number
 }
+
+/** Over so long the scripts count. */
+const MINUTE_MS = 60_000
 
 /** What a delivery has changed: whether the breaker has just opened, and how long nothing has been delivered. */
 export interface Left {
@@ -57,6 +74,19 @@ export class EndpointGate {
     )
     const [hasOpened, failingMs] = reply as [number, number]
     return { hasOpened: hasOpened === 1, failingMs }
+  }
+
+  /** As it is, for those who look. It lets nothing through. @param now by the clock of Redis */
+  async state(endpoint: string, now: number): Promise<GateState> {
+    const stored = await this.#redis.hmget(keyOf(endpoint), 'openUntil', 'pausedUntil', 'since', 'total', 'failed')
+    const [openUntil = 0, pausedUntil = 0, since = 0, total = 0, failed = 0] = stored.map((each) => Number(each ?? 0))
+    const isFresh = now - since < MINUTE_MS
+    return {
+      state: openUntil === 0 ? 'closed' : openUntil > now ? 'open' : 'half-open',
+      ...(openUntil > now && { until: openUntil }),
+      ...(pausedUntil > now && { pausedUntil }),
+      ...{ tried: isFresh ? total : 0, failed: isFresh ? failed : 0 },
+    }
   }
 
   /** Begins anew, with a closed breaker and no pause. */

@@ -2,6 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { Cluster, Redis } from 'ioredis'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
@@ -11,6 +12,7 @@ import type { ServerSettings } from '../config/server-settings.js'
 import { AgendaReader } from '../console/agenda.js'
 import { Doctor } from '../console/doctor.js'
 import { DueMessages } from '../console/due-messages.js'
+import { HealthReader } from '../console/health.js'
 import { Instances } from '../console/instances.js'
 import { Pauses } from '../console/pauses.js'
 import { Sampler } from '../console/sampler.js'
@@ -110,15 +112,26 @@ export async function startService(
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
-    const sampler = new Sampler(topics, onError)
+    const pauses = new Pauses(redis)
+    const sampler = new Sampler(topics, pauses, onError)
     closers.push(() => sampler.stop())
+    const health = new HealthReader(
+      {
+        info: () => infoOf(redis),
+        pingJournal: topics.hasJournal ? () => topics.pingJournal() : undefined,
+        endpoints: () => webhooks.endpoints.list(),
+        gate: webhooks.gate,
+        now: () => topics.now(),
+      },
+      onError,
+    )
+    closers.push(() => health.stop())
     const agenda = new AgendaReader(redis, topics)
     const due = new DueMessages(redis, topics)
     const doctor = new Doctor(addressOf(settings, ownRedis), () => topics.now())
     closers.push(() => doctor.stop())
     const instances = new Instances(redis, version, () => topics.now())
     closers.push(() => instances.stop())
-    await instances.start(onError)
     const page = settings.ui ? readPageFiles(pageFolder) : undefined
     const { app, leave, stopWaiting } = await createApp({
       ...{
@@ -130,9 +143,10 @@ export async function startService(
         tracing,
         page,
         sampler,
+        health,
         agenda,
         due,
-        pauses: new Pauses(redis),
+        pauses,
         doctor,
         instances,
         sessions: new Sessions(redis),
@@ -149,8 +163,14 @@ export async function startService(
       await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
     })
     await app.listen({ host: settings.host, port: settings.port })
+    const url = urlOf(app.server.address() as AddressInfo)
+    await instances.start(async () => {
+      const connections = await promisify(app.server.getConnections.bind(app.server))()
+      const [waiting] = (await webhooks.metrics.waiting.get()).values
+      return { url, connections, waiting: waiting?.value ?? 0 }
+    }, onError)
     return {
-      url: urlOf(app.server.address() as AddressInfo),
+      url,
       madeKey,
       keysPath,
       ownRedis,
@@ -258,6 +278,12 @@ function plainClient({ redis, redisCluster }: ServerSettings, own: OwnRedis | un
       ...(isTls && { tls: {} }),
     },
   })
+}
+
+/** What each master says of itself. */
+async function infoOf(redis: Redis | Cluster): Promise<string[]> {
+  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis]
+  return Promise.all(nodes.map(async (node) => (await node.info('server')) + (await node.info('memory'))))
 }
 
 function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {

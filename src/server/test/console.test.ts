@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { eventually } from './support/eventually.js'
 import { startTestService, type TestService } from './support/service.js'
 
@@ -59,6 +60,89 @@ describe('what the page asks over all topics', function () {
     const { body } = await get('/v1/instances')
     expect((body['instances'] as Body[]).map((each) => each['pid'])).to.include(process.pid)
     expect((await get('/v1/instances', key)).status).to.equal(403)
+  })
+
+  it('has what an operator should look at: what is paused, disabled, and how late and on what it runs', async () => {
+    const topic = server.topic()
+    await push(topic, { id: 'a' })
+    await server.ask('POST', `/v1/topics/${topic}/receive`, {})
+    const { body: endpoint } = await server.ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })
+    await server.ask('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: false })
+    await server.ask('POST', `/v1/topics/${topic}/pause`, {})
+    const key = await keyFor(topic, 'read')
+    await eventually(async () => {
+      const { body } = await get('/v1/overview')
+      expect(body['problems']).to.deep.include({
+        ...{ severity: 'warning', code: 'endpoint-disabled', endpoint: endpoint.id },
+        text: 'The endpoint https://example.com/hook is disabled by an operator',
+      })
+      expect((body['redis'] as Body)['version']).to.match(/^\d+\.\d+\.\d+/)
+      expect((body['redis'] as Body)['usedMemory']).to.be.above(100_000)
+      const { p50, p99 } = body['lateness'] as { p50: number; p99: number }
+      expect(p50).to.be.at.least(0)
+      expect(p99).to.be.at.least(p50)
+      const own = (await get('/v1/overview', key)).body
+      const text = `The topic ${topic}: receiving is paused`
+      expect(own['problems']).to.deep.equal([{ severity: 'warning', code: 'topic-paused', text, topic }])
+      expect((own['busiest'] as Body[]).map((each) => each['paused'])).to.deep.equal([['receive']])
+      expect(own['redis']).to.deep.include({ version: null, usedMemory: null })
+    })
+    await server.ask('DELETE', `/v1/endpoints/${endpoint.id}`)
+  })
+
+  it('has of endpoints whether webhooks flow and the last one, and of instances how busy they are', async () => {
+    const { body: endpoint } = await server.ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })
+    const { body } = await get(`/v1/endpoints/${endpoint.id}`)
+    expect(body).to.deep.include({ gate: { state: 'closed', tried: 0, failed: 0 }, last: null })
+    const { body: list } = await get('/v1/endpoints?limit=1000')
+    expect((list['endpoints'] as Body[]).find(({ id }) => id === endpoint.id)).to.deep.include({ last: null })
+    await server.ask('DELETE', `/v1/endpoints/${endpoint.id}`)
+    const { instances } = (await get('/v1/instances')).body as { instances: Body[] }
+    const own = instances.find(({ url }) => url === server.url)
+    expect(own).to.include({ pid: process.pid, waiting: 0 })
+    expect(own?.['connections']).to.be.a('number')
+    expect(own?.['eventLoopMs']).to.be.at.least(0)
+  })
+
+  it('sorts topics by their messages, in pages', async () => {
+    const topics = [server.topic(), server.topic(), server.topic()]
+    const [few, most, none] = topics as [string, string, string]
+    await server.ask('PUT', `/v1/topics/${none}`, {})
+    await push(few, { id: 'a', delay: 60_000 })
+    await push(most, { id: 'b' })
+    await push(most, { id: 'c', delay: 60_000 })
+    const part = `test-${process.pid}-`
+    const sorted = async (sort: string): Promise<string[]> => {
+      const names: string[] = []
+      let cursor = ''
+      do {
+        const { body } = await get(`/v1/topics?search=${part}&sort=${sort}&limit=1${cursor}`)
+        names.push(...(body['topics'] as Body[]).map(({ name }) => String(name)))
+        cursor = body['cursor'] === undefined ? '' : `&cursor=${body['cursor'] as string}`
+      } while (cursor !== '')
+      return names.filter((name) => topics.includes(name))
+    }
+    await eventually(async () => {
+      expect(await sorted('total')).to.deep.equal([most, few, none])
+      expect((await sorted('oldest'))[0]).to.equal(most)
+    })
+    expect(await sorted('name')).to.deep.equal([...topics].sort())
+    expect((await get('/v1/topics?sort=other')).status).to.equal(400)
+  })
+
+  it('ends the stream of a key that is removed', async () => {
+    const topic = server.topic()
+    await push(topic, { id: 'a' })
+    const key = await keyFor(topic, 'read')
+    const response = await fetch(`${server.url}/v1/overview/stream`, { headers: { authorization: `Bearer ${key}` } })
+    const events: string[] = []
+    for await (const chunk of response.body ?? []) {
+      events.push(Buffer.from(chunk).toString())
+      // the first key alone
+      if (events.length === 1)
+        writeFileSync(server.keysPath, readFileSync(server.keysPath, 'utf8').split('\n')[0] ?? '')
+    }
+    expect(events[0]).to.contain('event: overview')
   })
 
   it('streams the overview', async () => {

@@ -1,4 +1,7 @@
 import { expect } from 'chai'
+import { MessageSearch } from '../console/message-search.js'
+import { JournalError } from '../errors.js'
+import type { Topic } from '../topics/topic.js'
 import { eventually } from './support/eventually.js'
 import { startTestService, type TestService } from './support/service.js'
 
@@ -90,6 +93,26 @@ describe('messages found over all topics', function () {
       const { messages } = await page(`/v1/messages?topic=${one}&state=${state}`)
       expect(messages.map((each) => [each.id, each.state])).to.deep.equal([[expected, state]])
     }
+  })
+
+  it('are found by id in Redis while SQL is away, which is then not asked for each topic', async () => {
+    let asked = 0
+    const topicOf = (name: string) =>
+      ({
+        inRedis: async (id: string) =>
+          name === 'c' ? { id, state: 'delayed', dueAt: 1, attempts: 0, priority: 0 } : undefined,
+        remembered: async () => {
+          asked++
+          throw new JournalError('ERR_JOURNAL_UNAVAILABLE', 'SQL does not answer')
+        },
+      }) as unknown as Topic
+    const names = Array.from({ length: 100 }, (_, at) => `t${at}`)
+    const topics = { openIfThere: async (name: string) => topicOf(name), now: () => 0, hasJournal: true }
+    const search = new MessageSearch(topics, undefined as never, undefined as never)
+    const { messages, source, complete } = await search.find([...names, 'c'], { id: 'x' }, 10)
+    expect(messages.map(({ topic }) => topic)).to.deep.equal(['c'])
+    expect({ source, complete }).to.deep.equal({ source: 'redis', complete: false })
+    expect(asked).to.be.below(names.length / 2)
   })
 
   it('are those of the topics of the key only', async () => {

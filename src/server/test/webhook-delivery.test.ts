@@ -87,6 +87,18 @@ describe('the gate before an endpoint', () => {
     expect(await other.enter(id)).to.be.within(25_000, 30_000)
   })
 
+  it('says how it is: closed with the counts of a minute, open, half open, held by a pause', async () => {
+    await fail(9)
+    expect(await gate.state(id, Date.now())).to.deep.equal({ state: 'closed', tried: 9, failed: 9 })
+    await gate.leave(id, false, 60_000)
+    const { state, until = 0, pausedUntil = 0 } = await gate.state(id, Date.now())
+    expect(state).to.equal('open')
+    expect(until).to.be.within(Date.now() + 20_000, Date.now() + 30_000)
+    expect(pausedUntil).to.be.above(until)
+    expect((await gate.state(id, until)).state).to.equal('half-open')
+    expect(await gate.state(id, until + 60_000)).to.include({ tried: 0, failed: 0 })
+  })
+
   it('says for how long it is held, and lets nothing through by that', async () => {
     expect(await gate.heldMs(id)).to.equal(0)
     await gate.leave(id, false, 60_000)

@@ -188,15 +188,7 @@ export class Topic {
 
   /** The stored message or dead letter, or what the journal remembers of it. */
   async get(id: string): Promise<StoredMessage> {
-    assertPossible(id)
-    const info = (await this.queue.get(id)) ?? undefined
-    const dead = info === undefined ? await this.queue.deadLetters.get(id) : null
-    const found =
-      info !== undefined
-        ? shown(info)
-        : dead === null
-          ? await this.#remembered(id)
-          : { ...shown(dead), state: 'dead' as const }
+    const found = (await this.inRedis(id)) ?? (await this.remembered(id))
     if (found === undefined) throw notFound()
     if (this.journal === undefined) return found
     // Redis knows the message, also while SQL is away
@@ -207,7 +199,18 @@ export class Topic {
     return { ...found, ...(flow && { flow }) }
   }
 
-  async #remembered(id: string): Promise<StoredMessage | undefined> {
+  /** As it lies in the queue or among the dead letters. */
+  async inRedis(id: string): Promise<StoredMessage | undefined> {
+    if (!isPossible(id)) return undefined
+    const info = await this.queue.get(id)
+    if (info !== null) return shown(info)
+    const dead = await this.queue.deadLetters.get(id)
+    return dead === null ? undefined : { ...shown(dead), state: 'dead' }
+  }
+
+  /** As the journal remembers it, also when it is over. @throws JournalError SQL does not answer */
+  async remembered(id: string): Promise<StoredMessage | undefined> {
+    if (!isPossible(id)) return undefined
     const row = await this.journal?.get(id)
     if (row === null || row === undefined) return undefined
     const { state, dueAt, priority, attempts, expiresAt, failures } = row

@@ -155,13 +155,19 @@ export class Topics {
     await this.#registry.askJournal()
   }
 
-  /** How many changes of a topic's messages SQL does not have yet. */
-  async journalLag(topic: Topic): Promise<number> {
+  /** How many changes of a topic's messages SQL does not have yet, and since when it has one of them before it. */
+  async journalLag(topic: Topic): Promise<{ readonly changes: number; readonly since: number | null }> {
     const all = await Promise.all(topic.shards.map((shard) => shard.changeStatus()))
-    return all.reduce((sum, { groups, length }) => {
-      const own = groups.find(({ name }) => name === JOURNAL_GROUP)
-      return sum + (own?.lag ?? length) + (own?.pending ?? 0)
-    }, 0)
+    const own = all.map(({ groups, length }) => {
+      const group = groups.find(({ name }) => name === JOURNAL_GROUP)
+      const changes = (group?.lag ?? length) + (group?.pending ?? 0)
+      return { changes, oldest: Number.parseInt(group?.oldest ?? '', 10) }
+    })
+    const oldest = own.map((each) => each.oldest).filter((at) => !Number.isNaN(at))
+    return {
+      changes: own.reduce((sum, { changes }) => sum + changes, 0),
+      since: oldest.length === 0 ? null : Math.min(...oldest),
+    }
   }
 
   /** The clock of Redis, as it was last read. */

@@ -1,13 +1,18 @@
 import type { Static } from 'typebox'
 import type { AgendaReader } from '../../console/agenda.js'
+import type { Doctor } from '../../console/doctor.js'
+import type { HealthReader } from '../../console/health.js'
 import type { Instances } from '../../console/instances.js'
+import { problemsOfDoctor, problemsOfService, problemsOfTopics } from '../../console/problems.js'
+import type { Sessions } from '../../console/sessions.js'
 import type { Sampler, TopicSample } from '../../console/sampler.js'
 import { pause } from '../../pause.js'
-import { covers, type ApiKey } from '../api-keys.js'
-import { assertCovers } from '../authorize.js'
+import { covers, type ApiKey, type ApiKeys } from '../api-keys.js'
+import { assertCovers, keyOf } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, redisProblem } from '../problem.js'
 import { Rates } from '../rates.js'
+import { RecentLateness } from '../recent-lateness.js'
 import * as schemas from '../schemas.js'
 
 const tags = ['page']
@@ -21,12 +26,17 @@ export function consoleRoutes(
   { topics, settings, metrics, waits }: Context,
   parts: {
     readonly sampler: Sampler
+    readonly health: HealthReader
+    readonly doctor: Doctor
     readonly agenda: AgendaReader
     readonly instances: Instances
+    readonly keys: ApiKeys
+    readonly sessions: Sessions
   },
 ): void {
-  const { sampler, agenda, instances } = parts
+  const { sampler, health, doctor, agenda, instances, keys, sessions } = parts
   const rates = new Rates(metrics)
+  const recentLateness = new RecentLateness([metrics.lateness, metrics.webhookLateness])
   let streams = 0
 
   app.get(
@@ -71,9 +81,10 @@ export function consoleRoutes(
       streams++
       try {
         while (!waiting.signal.aborted) {
+          const key = await keyOf(request, keys, sessions)
+          if (!key?.scopes.has('read')) break // it was removed, or changed
           // one that does not read gets the next overview when it has read this one
-          if (!raw.writableNeedDrain)
-            raw.write(`event: overview\ndata: ${JSON.stringify(await overviewFor(request.apiKey))}\n\n`)
+          if (!raw.writableNeedDrain) raw.write(`event: overview\ndata: ${JSON.stringify(await overviewFor(key))}\n\n`)
           await pause(STREAM_MS, waiting.signal)
         }
       } catch (thrown) {
@@ -147,27 +158,34 @@ export function consoleRoutes(
   )
 
   async function overviewFor(key: ApiKey): Promise<Static<typeof schemas.OverviewOutput>> {
-    const { at, topics: all, total } = await sampler.read()
+    const [{ at, topics: all, total }, now] = [await sampler.read(), await health.read()]
     const own = all.filter(({ topic }) => covers(key, topic))
     const oldest = own.filter(({ visible }) => visible > 0).sort((a, b) => b.oldestMs - a.oldestMs)[0]
-    const mode = settings.journalMode
+    const isForAll = key.topics.includes('*')
+    const lag = lagOf(own, at)
+    const report = isForAll && key.scopes.has('admin') ? doctor.lastReport() : undefined
     return {
       at,
-      // the counts are Redis's own
-      redis: { state: 'ok', version: null, usedMemory: null, maxMemory: null },
-      journal: topics.hasJournal ? { mode, kind: 'sql', lagMs: null, pending: null } : null,
+      redis: isForAll ? now.redis : { ...now.redis, version: null, usedMemory: null, maxMemory: null },
+      journal: topics.hasJournal ? { mode: settings.journalMode, kind: 'sql', ...lag } : null,
       instances: (await instances.list().catch(redisProblem)).length,
-      topics: key.topics.includes('*') ? total : own.length,
+      topics: isForAll ? total : own.length,
       counts: own.reduce((sum, each) => added(sum, each), NONE),
       oldestDue:
         oldest === undefined ? null : { topic: oldest.topic, dueAt: at - oldest.oldestMs, overdueMs: oldest.oldestMs },
       ...(await ratesFor(key, at)),
-      lateness: null,
+      lateness: isForAll ? await recentLateness.read(at) : null,
       busiest: [...own]
         .sort((a, b) => b.total - a.total)
         .slice(0, BUSIEST)
-        .map((each) => ({ topic: each.topic, counts: added(NONE, each), oldestMs: each.oldestMs, paused: null })),
-      problems: [],
+        .map((each) => ({
+          ...{ topic: each.topic, counts: added(NONE, each), oldestMs: each.oldestMs, paused: [...each.paused] },
+        })),
+      problems: [
+        ...(isForAll ? problemsOfService(now, lag) : []),
+        ...problemsOfTopics(own),
+        ...(report === undefined ? [] : problemsOfDoctor(report)),
+      ],
       complete: all.length >= total,
     }
   }
@@ -185,7 +203,13 @@ export function consoleRoutes(
   }
 }
 
-function added(sum: typeof NONE, { total, visible, delayed, inFlight, dead }: Omit<TopicSample, 'topic' | 'oldestMs'>) {
+function lagOf(topics: readonly TopicSample[], now: number): { pending: number; lagMs: number | null } {
+  const since = topics.flatMap(({ behindSince }) => behindSince ?? [])
+  const pending = topics.reduce((sum, { behind }) => sum + behind, 0)
+  return { pending, lagMs: since.length === 0 ? null : Math.max(0, now - Math.min(...since)) }
+}
+
+function added(sum: typeof NONE, { total, visible, delayed, inFlight, dead }: typeof NONE) {
   return {
     total: sum.total + total,
     visible: sum.visible + visible,

@@ -6,6 +6,7 @@ import { cursorText, readCursor } from '../../topics/cursor.js'
 import { TopicError } from '../../topics/errors.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
+import { redisProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
 import { isSet } from './topics.js'
 
@@ -19,6 +20,15 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
   const params = schemas.EndpointParams
   const topicsOf = async (id: string): Promise<string[]> =>
     (await topics.list()).flatMap(({ name, record }) => (record.settings.endpoint === id ? [name] : []))
+
+  const withState = async (id: string, record: EndpointRecord) => {
+    const [state, { entries }] = await Promise.all([
+      gate.state(id, topics.now()).catch(redisProblem),
+      deliveryLog.list(id, 1).catch(redisProblem),
+    ])
+    const last = entries.map(({ at, outcome, status, error }) => ({ at, outcome, status, error }))[0] ?? null
+    return { ...shown(id, record), gate: state, last }
+  }
 
   app.addHook('onRequest', async (request) => {
     if (request.routeOptions.url?.startsWith('/v1/endpoints')) assertCovers(request.apiKey, '*')
@@ -60,7 +70,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       const page = all.slice(0, limit)
       const last = page.at(-1)
       return {
-        endpoints: page.map(([id, record]) => shown(id, record)),
+        endpoints: await Promise.all(page.map(([id, record]) => withState(id, record))),
         ...(last !== undefined && all.length > limit && { cursor: cursorText([last[0]]) }),
       }
     },
@@ -79,7 +89,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       },
     },
     async ({ params: { endpoint } }) => ({
-      ...shown(endpoint, await endpoints.get(endpoint)),
+      ...(await withState(endpoint, await endpoints.get(endpoint))),
       topics: await topicsOf(endpoint),
     }),
   )

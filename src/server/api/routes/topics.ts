@@ -1,5 +1,6 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import type { Pauses } from '../../console/pauses.js'
+import type { Sampler } from '../../console/sampler.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import type { TopicRecord } from '../../topics/registry.js'
 import { covers } from '../api-keys.js'
@@ -7,11 +8,17 @@ import type { App, Context } from '../context.js'
 import { BadRequest, redisProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
 
+type Sort = NonNullable<Static<typeof schemas.TopicsQuery>['sort']>
+
 /** So many topics of one page are counted, by a script each. */
 const MOST_COUNTED = 200
 
 /** Topics: made, shown, paused, emptied, deleted. */
-export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context, pauses: Pauses): void {
+export function topicRoutes(
+  app: App,
+  { topics, endpoints, dispatcher }: Context,
+  { pauses, sampler }: { readonly pauses: Pauses; readonly sampler: Sampler },
+): void {
   const tags = ['topics']
   const params = schemas.TopicParams
   const endpointOf = async (name: string): Promise<string | null> => {
@@ -92,25 +99,39 @@ export function topicRoutes(app: App, { topics, endpoints, dispatcher }: Context
       schema: {
         tags,
         operationId: 'listTopics',
-        summary: 'The topics of the key by name, in pages',
+        summary: 'The topics of the key by name, or those with the most first, in pages',
         querystring: schemas.TopicsQuery,
         response: { 200: schemas.TopicPage },
       },
     },
-    async ({ query: { cursor, limit: wanted = 100, search = '', counts }, apiKey }) => {
+    async ({ query: { cursor, limit: wanted = 100, search = '', counts, sort = 'name' }, apiKey }) => {
       const limit = counts === undefined ? wanted : Math.min(wanted, MOST_COUNTED)
-      const [after] = cursor === undefined ? [''] : readCursor(cursor, ['string'])
-      const all = (await topics.list()).filter(
-        ({ name }) => name > String(after) && has(name, search) && covers(apiKey, name),
-      )
-      const page = all.slice(0, limit)
+      const fitting = (await topics.list()).filter(({ name }) => has(name, search) && covers(apiKey, name))
+      const order = await orderBy(sort)
+      // by name all have the same place in the other order
+      const [place, after] = cursor === undefined ? [Infinity, ''] : readCursor(cursor, ['number', 'string'])
+      const rest = fitting
+        .map((each) => ({ ...each, most: order.of(each.name) }))
+        .filter(({ name, most }) => most < Number(place) || (most === place && name > String(after)))
+        .sort((a, b) => b.most - a.most || (a.name < b.name ? -1 : 1))
+      const page = rest.slice(0, limit)
       const last = page.at(-1)
       return {
         topics: counts === undefined ? page.map(shown) : await counted(page),
-        ...(last !== undefined && all.length > limit && { cursor: cursorText([last.name]) }),
+        ...(last !== undefined && rest.length > limit && { cursor: cursorText([last.most, last.name]) }),
+        ...(order.complete !== undefined && { complete: order.complete }),
       }
     },
   )
+
+  /** By what topics are sorted; of what the rounds have not reached yet nothing is known. */
+  const orderBy = async (sort: Sort): Promise<{ of: (name: string) => number; complete?: boolean }> => {
+    if (sort === 'name') return { of: () => 0 }
+    const { topics: all, total } = await sampler.read()
+    const key = sort === 'oldest' ? 'oldestMs' : sort
+    const most = new Map(all.map((each) => [each.topic, each[key]]))
+    return { of: (name) => most.get(name) ?? 0, complete: all.length >= total }
+  }
 
   const counted = async (page: readonly { name: string; record: TopicRecord }[]) => {
     const opened = await Promise.all(page.map(({ name }) => topics.openIfThere(name)))

@@ -81,7 +81,12 @@ function optionsOf(
     padding: [8, 8, 0, 0],
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
     axes: [
-      { ...axis, values: (_, times) => times.map(clock), space: 70, size: 26 },
+      {
+        ...axis,
+        values: ({ data: [points] }, times) => (points.length === 0 ? [] : times.map(clock)),
+        space: 70,
+        size: 26,
+      },
       { ...axis, values: (_, values) => values.map(format), size: 52, space: 36 },
     ],
     series: [

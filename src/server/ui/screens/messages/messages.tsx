@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { api } from '../../api/api.js'
+import { session } from '../../api/session.js'
 import { fromLocalInput, localInput } from '../../lib/format.js'
 import { href, setQuery, useQuery } from '../../lib/router.js'
 import { usePages } from '../../lib/use-pages.js'
@@ -58,7 +59,9 @@ export function Messages(): JSX.Element {
       </div>
       <ErrorNote error={pages.error} onRetry={pages.reload} />
       {pages.last?.complete === false && (
-        <Note kind="warn">There are more topics than one search reads. Give a topic to look at all of it.</Note>
+        <Note kind="warn">
+          {whyNotAll(filter.id !== '' && session.get()?.journal === true && pages.last.source === 'redis')}
+        </Note>
       )}
       <div class="panel">
         <MessageTable
@@ -71,6 +74,12 @@ export function Messages(): JSX.Element {
       </div>
     </>
   )
+}
+
+function whyNotAll(isSqlAway: boolean): string {
+  return isSqlAway
+    ? 'The database of the journal does not answer, so messages that are over are missing.'
+    : 'There are more topics than one search reads. Give a topic to look at all of it.'
 }
 
 function timeField(ms: string): string {

@@ -27,7 +27,7 @@ export function Rates({ of }: { readonly of: Overview }): JSX.Element {
     <section class="panel" aria-labelledby="rates">
       <div class="panel-head">
         <h2 id="rates">Messages a second</h2>
-        <span class="muted small">{shown ? <Moment at={shown.at} /> : 'last 15 minutes'}</span>
+        <span class="muted small">{shown ? <Moment at={shown.at} /> : 'last 15 minutes, this instance'}</span>
         <ul class="legend">
           {LINES.map(({ key, name, color }) => (
             <li key={key} class={`legend-${color.slice(2)}`}>

@@ -7,7 +7,7 @@ import { usePages } from '../../lib/use-pages.js'
 import { SelectField, TextField } from '../../parts/field.js'
 import { Head } from '../../parts/head.js'
 import { More } from '../../parts/more.js'
-import { ErrorNote } from '../../parts/notes.js'
+import { ErrorNote, Note } from '../../parts/notes.js'
 import { State } from '../../parts/state.js'
 import { Table } from '../../parts/table.js'
 import { TopicLink } from '../messages/message-link.js'
@@ -18,6 +18,8 @@ import { pausedText } from './paused.js'
 const SORTS = [
   ['name', 'Name'],
   ['total', 'Most messages'],
+  ['visible', 'Most due'],
+  ['delayed', 'Most delayed'],
   ['dead', 'Most dead letters'],
   ['oldest', 'Oldest due'],
 ] as const
@@ -45,6 +47,9 @@ export function Topics(): JSX.Element {
         />
       </div>
       <ErrorNote error={pages.error} onRetry={pages.reload} />
+      {pages.last?.complete === false && (
+        <Note>The topics are still being counted, so some stand too low. Refresh in a while.</Note>
+      )}
       <div class="panel">
         <Table<Topic>
           label="Topics"

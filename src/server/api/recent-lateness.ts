@@ -1,0 +1,58 @@
+import type { Histogram } from 'prom-client'
+
+export interface Quantiles {
+  /** Milliseconds. */
+  readonly p50: number
+  readonly p99: number
+}
+
+/** How many were at most so late, by the bound of each bucket. */
+type Buckets = readonly (readonly [bound: number, count: number])[]
+
+const WINDOW_MS = 300_000
+const STEP_MS = 10_000
+
+/** How late this instance handed messages out in the last five minutes, as exactly as the buckets of its histograms say. */
+export class RecentLateness {
+  readonly #histograms: readonly Histogram[]
+  /** The oldest first. Before the first one there was nothing. */
+  readonly #before: { readonly at: number; readonly buckets: Buckets }[] = []
+
+  /** @param histograms with the same buckets, in seconds */
+  constructor(histograms: readonly Histogram[]) {
+    this.#histograms = histograms
+  }
+
+  /** `null`: nothing was handed out. */
+  async read(at: number): Promise<Quantiles | null> {
+    const now = await this.#counted()
+    while ((this.#before[1]?.at ?? Infinity) <= at - WINDOW_MS) this.#before.shift()
+    const base = this.#before[0]?.buckets
+    const recent = now.map(([bound, count], place) => [bound, count - (base?.[place]?.[1] ?? 0)] as const)
+    if (this.#before.length === 0) this.#before.push({ at, buckets: now.map(([bound]) => [bound, 0]) })
+    if (at - (this.#before.at(-1)?.at ?? at) >= STEP_MS) this.#before.push({ at, buckets: now })
+    const total = recent.at(-1)?.[1] ?? 0
+    return total === 0 ? null : { p50: quantile(recent, total * 0.5), p99: quantile(recent, total * 0.99) }
+  }
+
+  async #counted(): Promise<Buckets> {
+    const sums = new Map<number, number>()
+    for (const histogram of this.#histograms) {
+      for (const { metricName = '', labels, value } of (await histogram.get()).values) {
+        if (!metricName.endsWith('_bucket')) continue
+        const bound = labels.le === '+Inf' ? Infinity : Number(labels.le)
+        sums.set(bound, (sums.get(bound) ?? 0) + value)
+      }
+    }
+    return [...sums].sort(([a], [b]) => a - b)
+  }
+}
+
+/** Within a bucket they are taken to be spread evenly; above the last bound, to be at it. */
+function quantile(buckets: Buckets, rank: number): number {
+  const at = buckets.findIndex(([, count]) => count >= rank)
+  const [bound, count] = buckets[at] ?? [0, 0]
+  const [low, below] = buckets[at - 1] ?? [0, 0]
+  const seconds = bound === Infinity ? low : low + ((bound - low) * (rank - below)) / Math.max(1, count - below)
+  return Math.round(seconds * 10_000) / 10
+}
