@@ -1,8 +1,8 @@
 // `npm run test:browser`: the page in a Chromium, on a service with a Redis and a journal of its own. Options and files as for `npm test`, and
 // `--screenshots <folder>` for a picture of each screen. It installs no browser: CHROMIUM names one, else it is /usr/bin/chromium.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { ensureBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 import { buildUi } from './page-bundle.js'
@@ -21,7 +21,11 @@ const given = process.argv.slice(2)
 const at = given.indexOf('--screenshots')
 const [, folder] = at < 0 ? [] : given.splice(at, 2)
 if (folder !== undefined) mkdirSync(folder, { recursive: true })
-const files = given.some((arg) => arg.endsWith('.ts')) ? [] : ['src/server/test/browser/page.test.ts']
+const folderOfTests = 'src/server/test/browser'
+const all = readdirSync(join(root, folderOfTests)).flatMap((name) =>
+  name.endsWith('.test.ts') ? [`${folderOfTests}/${name}`] : [],
+)
+const files = given.some((arg) => arg.endsWith('.ts')) ? [] : all
 const args = ['scripts/run.mjs', 'test', '--code', 'src', '--redis', 'none', '--processes', '1', ...given, ...files]
 const env = { ...process.env, ...(folder !== undefined && { REDELAYED_SCREENSHOTS: resolve(folder) }) }
 process.exitCode = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit', env }).status ?? 1
