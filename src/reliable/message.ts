@@ -40,7 +40,7 @@ export class ReliableMessage<T = unknown> {
   /** @internal */
   readonly member: string | Buffer
   /** @internal */
-  readonly lease: string
+  readonly delivery: string
   /** @internal How many extensions are under way. */
   extensions = 0
   /**
@@ -63,7 +63,7 @@ export class ReliableMessage<T = unknown> {
     this.visibleAt = polled.visibleAt
     this.polledAt = polled.polledAt
     this.member = polled.member
-    this.lease = polled.lease
+    this.delivery = polled.delivery
     this.isSuspect = isSuspect(polled)
     this.#visibleUntil = polled.visibleUntil
     this.#heldUntil = polled.heldUntil
@@ -156,11 +156,11 @@ export class ReliableMessage<T = unknown> {
 }
 
 /** See `ReliableMessage.isSuspect`; the poll script says it so. */
-export function isSuspect({ lease }: Claim): boolean {
-  return lease.includes(' ~')
+export function isSuspect({ delivery }: Claim): boolean {
+  return delivery.includes(' ~')
 }
 
 /** The number of a delivery, from 1. */
-export function attemptOf({ lease }: Claim): number {
-  return Number.parseInt(lease, 10)
+export function attemptOf({ delivery }: Claim): number {
+  return Number.parseInt(delivery, 10)
 }

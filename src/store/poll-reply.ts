@@ -6,7 +6,7 @@ export interface Claim {
   /** Its member of the set of messages in flight: priority and id; bytes only where the id is no text: they take longer all the way. */
   readonly member: string | Buffer
   /** The number of the delivery and the token that identifies it. */
-  readonly lease: string
+  readonly delivery: string
 }
 
 /** One message that is handed out, as it is stored. */
@@ -68,14 +68,14 @@ export function asPollReply(reply: unknown, sentAt = 0): PollReply {
     repeats.push({ name: key.toString(), key, value: asBytesOrNull(flat[i + 1]) })
   }
   for (let at = first; at + 2 < flat.length;) {
-    const [priority, lease] = [asInteger(flat[at]), asText(flat[at + 1])]
+    const [priority, delivery] = [asInteger(flat[at]), asText(flat[at + 1])]
     const end = at + 3 + 3 * asInteger(flat[at + 2])
     for (at += 3; at < end; at += 3) {
       const [bytes, record] = [asBytes(flat[at]), asBytes(flat[at + 2])]
       const id = bytes.toString()
       const member = memberOf(priority, id, bytes)
       const visibleAt = asNumber(flat[at + 1])
-      messages.push({ id, member, lease, priority, visibleAt, polledAt, visibleUntil, heldUntil, record })
+      messages.push({ id, member, delivery, priority, visibleAt, polledAt, visibleUntil, heldUntil, record })
     }
   }
   return {

@@ -357,7 +357,7 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
 
 function namesOf(claims: readonly Claim[]): (string | Buffer)[] {
   const names: (string | Buffer)[] = []
-  for (const { member, lease } of claims) names.push(member, lease)
+  for (const { member, delivery } of claims) names.push(member, delivery)
   return names
 }
 

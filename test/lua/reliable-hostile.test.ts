@@ -132,7 +132,7 @@ describe('hostile data of a reliable queue', () => {
         let deadLettered = 0
         for (let n = 0; n < 6; n++) {
           const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
-          got.push(...reply.messages.map(({ id, lease }) => `${id}: ${lease}`))
+          got.push(...reply.messages.map(({ id, delivery }) => `${id}: ${delivery}`))
           deadLettered += reply.deadLettered
         }
         expect({ got, deadLettered }).to.deep.equal({

@@ -53,7 +53,7 @@ interface Lease {
   readonly side: Side
   readonly id: string
   readonly priority: number
-  readonly lease: string
+  readonly delivery: string
 }
 
 /** Two queues, each of which gets the dead letters of the other. */
@@ -153,9 +153,9 @@ function target(fixture: ReliableFixture, side: Side) {
   return { keys: side === 0 ? fixture.keys : fixture.dead, channel, deadChannel }
 }
 
-function heldBy(queue: Queue, { id, priority, lease }: Lease, now: number): Item | undefined {
+function heldBy(queue: Queue, { id, priority, delivery }: Lease, now: number): Item | undefined {
   const item = queue.items.get(id)
-  return item?.isTaken && item.priority === priority && item.at > now && item.delivery === lease ? item : undefined
+  return item?.isTaken && item.priority === priority && item.at > now && item.delivery === delivery ? item : undefined
 }
 
 const side = fc.nat({ max: 4 }).map((n): Side => (n === 0 ? 1 : 0))
@@ -365,17 +365,17 @@ const poll = fc
             } else {
               const isSuspect = beforehand && item.delivery?.endsWith('~') === true
               if (isSuspect) world.met.add('one that was not begun is taken beforehand again')
-              const lease = `${attemptsOf(item) + 1} ${isSuspect ? '~' : ''}${token}`
+              const delivery = `${attemptsOf(item) + 1} ${isSuspect ? '~' : ''}${token}`
               messages.push({
                 priority,
                 id: readable(id),
-                lease,
+                delivery,
                 visibleAt: item.at,
                 record: readable(record(item.payload, item)),
               })
-              world.leases.push({ side, id, priority, lease })
+              world.leases.push({ side, id, priority, delivery })
               const ends = now + visibility
-              Object.assign(item, { isTaken: true, isUnbegun: beforehand && ends < 2 ** 50, at: ends, delivery: lease })
+              Object.assign(item, { isTaken: true, isUnbegun: beforehand && ends < 2 ** 50, at: ends, delivery })
             }
           }
         }
@@ -398,12 +398,12 @@ const chosen = fc.array(fc.nat({ max: 11 }), { maxLength: 4 })
 function choose(world: World, side: Side, numbers: readonly number[]): Lease[] {
   const recent = world.leases.filter((lease) => lease.side === side).slice(-50)
   const held = recent.filter((lease) => heldBy(world.queues[side], lease, world.now) !== undefined)
-  const never = { side, id: 'a', priority: 0, lease: '1 never' }
+  const never = { side, id: 'a', priority: 0, delivery: '1 never' }
   return numbers.map((n) => (n < 8 ? held[n % (held.length || 1)] : undefined) ?? recent.at(7 - n) ?? never)
 }
 
 function flatOf(leases: readonly Lease[]): Buffer[] {
-  return leases.flatMap(({ id, priority, lease }) => [memberOf(id, priority), raw(lease)])
+  return leases.flatMap(({ id, priority, delivery }) => [memberOf(id, priority), raw(delivery)])
 }
 
 const acknowledge = fc.record({ side, chosen }).map(({ side, chosen }): Draft => (world) => {

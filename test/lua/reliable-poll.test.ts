@@ -45,8 +45,8 @@ function argsOf(queue: ReliableFixture, args: Partial<Args> = {}): Args {
 /** What the reply says of one message. */
 function handedOut(message: Message, attempt = 1, token = 't'): unknown {
   const { priority = 0, at = NOW, id } = message
-  const lease = `${attempt} ${token}`
-  return { priority, id: readable(id), lease, visibleAt: Number(at), record: readable(recordOf(message)) }
+  const delivery = `${attempt} ${token}`
+  return { priority, id: readable(id), delivery, visibleAt: Number(at), record: readable(recordOf(message)) }
 }
 
 function shown({ messages, repeats, changed, ...rest }: PollReply): unknown {

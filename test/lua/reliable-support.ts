@@ -133,14 +133,14 @@ export function memberOf(id: Bytes, priority = 0): Buffer {
 }
 
 /** What the reply of a poll says of one message. */
-export function readablePolled({ member, lease, priority, visibleAt, record }: PolledRecord) {
+export function readablePolled({ member, delivery, priority, visibleAt, record }: PolledRecord) {
   const id = raw(member).subarray(1)
-  return { priority, id: readable(id), lease, visibleAt, record: readable(record) }
+  return { priority, id: readable(id), delivery, visibleAt, record: readable(record) }
 }
 
-/** Pairs of member and lease, as the scripts take them. */
-export function handled(...pairs: readonly (readonly [id: Bytes, lease: string, priority?: number])[]): Buffer[] {
-  return pairs.flatMap(([id, lease, priority]) => [memberOf(id, priority), Buffer.from(lease)])
+/** Pairs of member and delivery, as the scripts take them. */
+export function handled(...pairs: readonly (readonly [id: Bytes, delivery: string, priority?: number])[]): Buffer[] {
+  return pairs.flatMap(([id, delivery, priority]) => [memberOf(id, priority), Buffer.from(delivery)])
 }
 
 /** The complete state that `state` describes, in the form in which it is read back. */

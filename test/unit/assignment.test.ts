@@ -23,7 +23,7 @@ function make(answers: readonly (boolean | Error)[], { heldMs = 60_000, resends 
     negativeAcknowledge: async () => false,
     extend: async () => false,
   }
-  const claim = { id: 'a', member: '0a', priority: 0, lease: '1 token', record: Buffer.from('\0a') }
+  const claim = { id: 'a', member: '0a', priority: 0, delivery: '1 token', record: Buffer.from('\0a') }
   const times = { visibleAt: 0, polledAt: 0, visibleUntil: heldMs, heldUntil: performance.now() + heldMs }
   const message = new ReliableMessage<unknown>(actions, { ...claim, ...times }, {}, 'a')
   const queue = { name: 'queue', context: { commands: { resends } } } as unknown as ReliableQueue

@@ -10,7 +10,7 @@ const NOW = 1_000_000
 
 function reply(ids: readonly string[], next: number | null = null): PollReply {
   const messages = ids.map((id) => ({
-    ...{ id, member: `0${id}`, lease: '1 token', priority: 0, record: Buffer.from('\0') },
+    ...{ id, member: `0${id}`, delivery: '1 token', priority: 0, record: Buffer.from('\0') },
     ...{ visibleAt: NOW, polledAt: NOW, visibleUntil: NOW + 30_000, heldUntil: 30_000 },
   }))
   const others = { returned: 0, expired: 0, deadLettered: 0, problem: '', changed: ids.length, repeats: [] }

@@ -22,7 +22,7 @@ function storeOf(answer: (args: readonly unknown[]) => unknown) {
 }
 
 const claimsOf = (count: number) =>
-  Array.from({ length: count }, (_, n) => ({ id: `${n}`, member: `0${n}`, lease: '1 t' }))
+  Array.from({ length: count }, (_, n) => ({ id: `${n}`, member: `0${n}`, delivery: '1 t' }))
 
 /** What the poll script answers for ids of priority 0. */
 const pollReply = (...ids: Buffer[]): unknown => [
@@ -40,7 +40,7 @@ describe('ReliableStore', () => {
     const [text, bytes] = messages
     expect([text?.id, text?.member]).to.deep.equal(['ä', '0ä'])
     expect([bytes?.id, bytes?.member]).to.deep.equal(['\ufffd', Buffer.of(0x30, 0xff)])
-    expect(text).to.include({ lease: '1 token', polledAt: NOW, visibleUntil: NOW + 30_000 })
+    expect(text).to.include({ delivery: '1 token', polledAt: NOW, visibleUntil: NOW + 30_000 })
   })
 
   it('reads any number of repeats, few together, large ones alone, and none that is larger than any can be', async () => {

@@ -4,7 +4,7 @@ import { groupUnreadable, type Unreadable } from '../../src/reliable/unreadable.
 
 const unreadable = (id: string, attempt: number, error: Unreadable['error']): Unreadable => ({
   record: {
-    ...{ id, member: `0${id}`, priority: 0, lease: `${attempt} token`, record: Buffer.of(0) },
+    ...{ id, member: `0${id}`, priority: 0, delivery: `${attempt} token`, record: Buffer.of(0) },
     ...{ visibleAt: 0, polledAt: 0, visibleUntil: 0, heldUntil: 0 },
   },
   error,

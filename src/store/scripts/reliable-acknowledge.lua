@@ -27,15 +27,15 @@ for at = 3, #ARGV, 2 do
 end
 if #members == 0 then return {} end
 local ends = redis.call('ZMSCORE', inFlight, unpack(members))
-local leases, PAGE = {}, 16
+local stored, PAGE = {}, 16
 for from = 1, #named, PAGE do
   local to = math.min(from + PAGE - 1, #named)
-  for n, lease in ipairs(deliveriesOf(deliveries, named, from, to)) do leases[from + n - 1] = lease end
+  for n, delivery in ipairs(deliveriesOf(deliveries, named, from, to)) do stored[from + n - 1] = delivery end
 end
 
 local reply, gone, ids, seen = {}, {}, {}, {}
 for n, member in ipairs(members) do
-  local isHeld = not seen[member] and leases[n] == ARGV[2 * n + 2] and tonumber(ends[n] or 0) > now
+  local isHeld = not seen[member] and stored[n] == ARGV[2 * n + 2] and tonumber(ends[n] or 0) > now
   if isHeld then
     seen[member] = true
     gone[#gone + 1], ids[#ids + 1] = member, named[n]

@@ -47,10 +47,10 @@ local text, early = string.format('%.0f', ending), beforehand(ending)
 local begun = 5 + 2 * tonumber(ARGV[4]) -- where those begin that are being handled
 local reply, changes = {}, {}
 for at = 5, #ARGV, 2 do
-  local member, lease = ARGV[at], ARGV[at + 1]
+  local member, delivery = ARGV[at], ARGV[at + 1]
   local score = redis.call('ZSCORE', inFlight, member) or '0'
   local ends = tonumber(score)
-  local isHeld = ends > now and deliveryOf(deliveries, string.sub(member, 2)) == lease
+  local isHeld = ends > now and deliveryOf(deliveries, string.sub(member, 2)) == delivery
   if isHeld then
     -- what has begun stays so, whatever comes late
     changes[#changes + 1], changes[#changes + 2] = at < begun and isUnbegun(score) and early or text, member

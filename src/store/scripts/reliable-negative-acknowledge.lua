@@ -76,12 +76,12 @@ bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
 for at = 8, #ARGV, 2 do
-  local member, lease = ARGV[at], ARGV[at + 1]
+  local member, delivery = ARGV[at], ARGV[at + 1]
   local id = string.sub(member, 2)
   local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
   local result = 0
-  if ends > now and deliveryOf(deliveries, id) == lease then
-    local attempts = attemptsOf(lease)
+  if ends > now and deliveryOf(deliveries, id) == delivery then
+    local attempts = attemptsOf(delivery)
     local priority = tonumber(string.sub(member, 1, 1)) or 0
     local _, limit = readMeta(redis.call('HGET', messages, id) or '')
     result = 1

@@ -60,7 +60,7 @@ local BYTES = 1048576 -- of records read by one script, but for the first
 local FIRST_READ, MOST_READ, SMALL_MEMBERS = 4, 32, 4096
 local MOST_BACK = 100 -- brought back by one script
 local PAGE, SMALL = 16, 16384 -- so many are read unmeasured where the first of them is not larger than this
--- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the lease
+-- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the delivery
 -- overwrites in the same command, makes it a table.
 local MANY, LONG = 16, string.rep(' ', 65)
 local channel, token = ARGV[1], ARGV[7]
@@ -222,10 +222,10 @@ end
 
 local expired, deadLettered, handed, looked, bytes = 0, 0, 0, 0, 0
 local byAttempt = {}
-local function leaseOf(attempt)
-  local lease = byAttempt[attempt] or attempt .. ' ' .. token
-  byAttempt[attempt] = lease
-  return lease
+local function newDelivery(attempt)
+  local delivery = byAttempt[attempt] or attempt .. ' ' .. token
+  byAttempt[attempt] = delivery
+  return delivery
 end
 
 -- Few are like that.
@@ -234,11 +234,11 @@ local function isSuspect(delivery)
 end
 
 -- What most have in common is said once: each part of a reply takes the client longer than it takes Redis.
-local last, group, groupPriority, groupLease, groupHead = #reply, nil, nil, nil, nil
-local function hand(priority, attempt, lease, id, visible, record)
-  if priority ~= groupPriority or lease ~= groupLease then
-    reply[last + 1], reply[last + 2], reply[last + 3] = priority, lease, 0
-    group, groupPriority, groupLease, last = last + 3, priority, lease, last + 3
+local last, group, groupPriority, groupDelivery, groupHead = #reply, nil, nil, nil, nil
+local function hand(priority, attempt, delivery, id, visible, record)
+  if priority ~= groupPriority or delivery ~= groupDelivery then
+    reply[last + 1], reply[last + 2], reply[last + 3] = priority, delivery, 0
+    group, groupPriority, groupDelivery, last = last + 3, priority, delivery, last + 3
     groupHead = log and changeHead('p', attempt, hiddenUntil, priority)
   end
   reply[group] = reply[group] + 1
@@ -313,7 +313,7 @@ for at = 10, 1, -1 do
     if fits == 0 then break end
     while #ids > fits do ids[#ids] = nil end
     looked = looked + #ids
-    local claimed, leases, given, kept, strangers = {}, {}, 0, nil, nil
+    local claimed, written, given, kept, strangers = {}, {}, 0, nil, nil
     for n, id in ipairs(ids) do
       if handed + given == want then
         for after = #ids, n, -1 do ids[after] = nil end
@@ -340,20 +340,20 @@ for at = 10, 1, -1 do
             if log then noteChange(log, changeHead('d', attempts), id) end
           end
         else
-          local lease = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or leaseOf(attempts + 1)
+          local delivery = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
           claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
-          leases[2 * given + 1], leases[2 * given + 2] = id, lease
+          written[2 * given + 1], written[2 * given + 2] = id, delivery
           given = given + 1
-          hand(at - 1, attempts + 1, lease, id, page[2 * n], record)
+          hand(at - 1, attempts + 1, delivery, id, page[2 * n], record)
         end
       end
     end
     if given > 0 then
       redis.call('ZADD', inFlight, unpack(claimed))
       if given >= MANY then
-        redis.call('HSET', deliveries, leases[1], LONG, unpack(leases))
+        redis.call('HSET', deliveries, written[1], LONG, unpack(written))
       else
-        redis.call('HSET', deliveries, unpack(leases))
+        redis.call('HSET', deliveries, unpack(written))
       end
     end
     if strangers then forget(strangers) end

@@ -37,7 +37,7 @@ async function consume(queue: ReliableQueue<Payload>): Promise<void> {
 }
 
 async function handle(message: ReliableMessage<Payload>): Promise<void> {
-  const { id, lease, attempt, visibleAt, polledAt, priority, headers, payload } = message
+  const { id, delivery: lease, attempt, visibleAt, polledAt, priority, headers, payload } = message
   const at = machineNow()
   say({ said: 'claimed', id, lease, attempt, visibleAt, polledAt, priority, headers, digest: digestOf(payload), at })
   await pause(Math.random() * HANDLING_MS)

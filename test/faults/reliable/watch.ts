@@ -60,8 +60,8 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
   return queue
 }
 
-export function nameOf({ id, lease }: ReliableMessage): readonly [id: string, lease: string] {
-  return [id, lease]
+export function nameOf({ id, delivery }: ReliableMessage): readonly [id: string, delivery: string] {
+  return [id, delivery]
 }
 
 function saidBy(how: NegativeOptions | undefined): Said {
