@@ -1,7 +1,7 @@
 import { Commands } from '../redis/commands.js'
 import { createTopology } from '../redis/connections/connect.js'
 import { resolveTarget, type ConnectOptions } from '../redis/options.js'
-import { translateError } from '../redis/replies/server-errors.js'
+import { brokenAt, translateError } from '../redis/replies/server-errors.js'
 import type { Sender } from '../store/sender.js'
 import { resolveSettings, type Tuning } from '../options.js'
 
@@ -50,13 +50,14 @@ interface Node {
 }
 
 function toServer(node: Node): Server {
+  const address = `${node.options.host ?? ''}:${node.options.port ?? ''}`
   return {
-    address: `${node.options.host ?? ''}:${node.options.port ?? ''}`,
+    address,
     async ask(command, ...args) {
       try {
         return asPlainText(await node.callBuffer(command, ...args))
       } catch (thrown) {
-        throw translateError(thrown)
+        throw brokenAt(address, translateError(thrown))
       }
     },
   }

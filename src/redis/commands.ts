@@ -1,11 +1,11 @@
 import type { Cluster, Redis } from 'ioredis'
-import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
+import { ConnectionError, RedelayedError, ShutdownError } from '../errors.js'
 import { RELIABLE_PREFIX } from '../keys.js'
 import type { CommandArg, Sender } from '../store/sender.js'
 import type { Settings } from '../options.js'
 import { atMost } from '../timing/pause.js'
 import { KeptCommands } from './kept-commands.js'
-import { isRefusedByReplica, translateError } from './replies/server-errors.js'
+import { brokenAt, isRefusedByReplica, translateError } from './replies/server-errors.js'
 import { tooOldForReliable } from './connections/server-version.js'
 import { noConnectionYet, whereAndWhy, type Topology } from './topology/topology.js'
 
@@ -40,10 +40,10 @@ export class Commands implements Sender {
     this.#topology = topology
     this.#connectTimeout = connectTimeout
     this.#limit = connectTimeout + commandTimeout
-    this.#kept = new KeptCommands(this.#limit)
+    this.#kept = new KeptCommands(this.#limit, () => topology.address)
     topology.watch?.watchFor({
       oldest: () => this.#kept.oldest,
-      onForgotten: () => this.#kept.endAll('the connection to Redis broke'),
+      onForgotten: () => this.#kept.endAll(`the connection to Redis at ${topology.address} broke`),
     })
   }
 
@@ -137,7 +137,7 @@ export class Commands implements Sender {
       const masters = await this.#topology.masters()
       await Promise.all(masters.map((master) => this.#limited(master.ping())))
     } catch (thrown) {
-      throw translateError(thrown)
+      throw this.#errorOf(thrown)
     }
   }
 
@@ -204,11 +204,11 @@ export class Commands implements Sender {
       const results = await this.#limited(pipeline.exec(), calledAt)
       const replies = commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
-        return error === null ? result : translateError(error)
+        return error === null ? result : this.#errorOf(error)
       })
       return [client, replies]
     } catch (thrown) {
-      const error = translateError(thrown)
+      const error = this.#errorOf(thrown)
       return [client, commands.map(() => error)]
     }
   }
@@ -226,7 +226,7 @@ export class Commands implements Sender {
   async #again({ thrown, client, command, args, idempotent, startedAt }: Failed): Promise<unknown> {
     const demotedUntil = this.#giveUpAt()
     for (let broken = 0; ;) {
-      const error = translateError(thrown)
+      const error = this.#errorOf(thrown)
       const now = performance.now()
       const isDemoted = this.#isDemoted(client, error)
       if (isDemoted) {
@@ -247,6 +247,13 @@ export class Commands implements Sender {
         thrown = again
       }
     }
+  }
+
+  /** Of a connection of our own the topology knows why it broke. */
+  #errorOf(thrown: unknown): RedelayedError {
+    if (thrown instanceof RedelayedError) return thrown
+    const { address, problem, watch } = this.#topology
+    return brokenAt(address, translateError(thrown), watch === undefined ? problem : undefined)
   }
 
   #enter(): void {

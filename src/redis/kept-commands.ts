@@ -14,11 +14,14 @@ interface Kept {
  */
 export class KeptCommands {
   readonly #limitMs: number
+  readonly #address: () => string
   readonly #kept = new Set<Kept>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(limitMs: number) {
+  /** `address`: of the servers, for errors. */
+  constructor(limitMs: number, address: () => string) {
     this.#limitMs = limitMs
+    this.#address = address
   }
 
   /** When the call of the first one kept began; a later one can have begun earlier. */
@@ -66,7 +69,9 @@ export class KeptCommands {
     const until = performance.now() - this.#limitMs
     for (const { since, end } of this.#kept) {
       if (since > until) continue // a call that began earlier can be kept later
-      end(new ConnectionError(`Redis has not answered within ${this.#limitMs / 1000} s`, 'unknown'))
+      end(
+        new ConnectionError(`Redis at ${this.#address()} has not answered within ${this.#limitMs / 1000} s`, 'unknown'),
+      )
     }
   }
 }

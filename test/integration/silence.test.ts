@@ -59,7 +59,9 @@ function expectSettled(calls: Awaited<ReturnType<typeof everyCall>>, withinMs = 
     if (!(outcome instanceof Error)) continue
     const cause =
       what === 'offerAll' && 'failures' in outcome ? (outcome.failures as { error: Error }[])[0]!.error : outcome
-    if (cause.name !== 'TimeoutError') expect(cause, what).to.be.instanceOf(ConnectionError)
+    if (cause.name === 'TimeoutError') continue
+    expect(cause, what).to.be.instanceOf(ConnectionError)
+    expect(cause.message, what).to.match(/127\.0\.0\.1:\d+/)
   }
 }
 
@@ -325,6 +327,7 @@ describe('A server that falls silent on each connection with an offer', () => {
       const error = await rejection(sent)
       const cause = 'failures' in error ? (error.failures as { error: Error }[])[0]!.error : error
       expect(cause).to.be.instanceOf(ConnectionError).with.property('outcome', 'unknown')
+      expect(cause.message).to.match(/127\.0\.0\.1:\d+ broke: the server owed a reply and was silent for 0\.5 s/)
       // each takes `commandTimeout` at least, and there is time for two of those
       expect(proxy.muted).to.be.within(1, 2)
     })

@@ -38,7 +38,7 @@ describe('Commands where ioredis may keep a command', () => {
   })
 
   it('ends a command by when its call began', async () => {
-    const kept = new KeptCommands(2_000)
+    const kept = new KeptCommands(2_000, () => 'a server')
     const first = await Promise.race([
       kept.keep(never).catch(() => 'one that has just begun'),
       kept.keep(never, performance.now() - 1_900).catch(() => 'one that began before'),

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { inspect } from 'node:util'
-import { isBrief, isTransient, translateError } from '../../src/redis/replies/server-errors.js'
+import { brokenAt, isBrief, isTransient, translateError } from '../../src/redis/replies/server-errors.js'
 import {
   AuthError,
   CommandError,
@@ -122,6 +122,24 @@ describe('errors of the connection', () => {
       expect(error).to.be.instanceOf(ConnectionError)
       expect(error).to.include({ outcome: 'unknown', message: `the connection to Redis broke: ${message}` })
     }
+  })
+
+  it('name the address, and why the connection ended where ioredis says only that it did', () => {
+    const silent = connectionError("Socket timeout. Expecting data, but didn't receive any in 2500ms.")
+    const closed = translateError(connectionError('Connection is closed.'))
+    const at = 'the connection to Redis at a:1 broke: '
+    const why = 'the server owed a reply and was silent for 2.5 s'
+    expect(brokenAt('a:1', translateError(silent)).message).to.equal(at + why)
+    expect(brokenAt('a:1', closed, translateError(silent).message)).to.include({
+      outcome: 'unknown',
+      message: at + why,
+    })
+    expect(brokenAt('a:1', closed, 'it was slow').message).to.equal(`${at}it was slow`)
+    expect(brokenAt('a:1', closed).message).to.equal(`${at}Connection is closed.`)
+    const reset = translateError(connectionError('read ECONNRESET'))
+    expect(brokenAt('a:1', reset, 'it was slow').message).to.equal(`${at}read ECONNRESET`)
+    const refused = translateError(serverError('OOM'))
+    expect(brokenAt('a:1', refused)).to.equal(refused)
   })
 
   it('say that nothing was sent where ioredis refused to', () => {

@@ -1,5 +1,5 @@
 import { AuthError, ConnectionError, type RedelayedError } from '../../errors.js'
-import { BROKE } from '../replies/server-errors.js'
+import { reasonIn } from '../replies/server-errors.js'
 
 /** How ioredis begins an error about a sentinel. */
 const OF_SENTINEL = 'failed to connect to sentinel'
@@ -38,8 +38,7 @@ export function advised(error: RedelayedError, address: string, usesTls: boolean
   if (!(error instanceof ConnectionError) || !(cause instanceof Error)) return error
   const advice = adviceFor(cause, usesTls)
   if (advice === undefined) return error
-  const reason = error.message.startsWith(BROKE) ? error.message.slice(BROKE.length) : error.message
-  return new ConnectionError(`${reason} (${advice})`, error.outcome, { cause })
+  return new ConnectionError(`${reasonIn(error.message)} (${advice})`, error.outcome, { cause })
 }
 
 function adviceFor(cause: Error, usesTls: boolean): string | undefined {

@@ -4,8 +4,8 @@ import {
   ConnectionError,
   ShutdownError,
   UnsupportedServerError,
+  RedelayedError,
   copyOf,
-  type RedelayedError,
 } from '../../errors.js'
 import type { Emit, ReconnectingEvent } from '../../events.js'
 import { atMost } from '../../timing/pause.js'
@@ -14,7 +14,7 @@ import { advised } from './connect-advice.js'
 import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
 import { remoteAddressOf, type IsStale } from './remote-address.js'
 import { guardReplies } from '../replies/reply-guard.js'
-import { translateError } from '../replies/server-errors.js'
+import { brokenAt, translateError } from '../replies/server-errors.js'
 import { Opening } from './opening.js'
 import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
 
@@ -86,6 +86,12 @@ export class ReconnectingConnection {
   /** Why there is no connection yet, for errors. */
   get problem(): string | undefined {
     return this.#lastError?.message ?? this.#opening?.silence
+  }
+
+  /** The error of a command on the connection, with its address and, when it has just broken, why. */
+  errorOf(thrown: unknown): RedelayedError {
+    if (thrown instanceof RedelayedError) return thrown
+    return brokenAt(this.#params.address, translateError(thrown), this.#lastError?.message)
   }
 
   /** Waits for the connection, at most `connectTimeout`. Rejects at once with wrong credentials and for a node that has left. */

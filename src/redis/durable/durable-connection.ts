@@ -146,7 +146,7 @@ export class DurableConnection {
     try {
       await redis.call(wait.command, ...wait.probe)
     } catch (thrown) {
-      const error = translateError(thrown)
+      const error = this.#connection.errorOf(thrown)
       // nothing was written, even if the connection broke
       if (error instanceof ConnectionError) throw new ConnectionError(error.message, 'not-applied', { cause: error })
       if (isFromReplica(error)) throw new ReadOnlyError({ cause: error })
@@ -171,10 +171,10 @@ export class DurableConnection {
     let outcome: Outcome
     try {
       const results = (await pipeline.exec()) ?? []
-      answers = results.map(([error, reply]) => (error === null ? reply : translateError(error)))
+      answers = results.map(([error, reply]) => (error === null ? reply : this.#connection.errorOf(error)))
       outcome = outcomeOf(wait, answers.at(-1))
     } catch (thrown) {
-      fail(jobs, translateError(thrown), redis)
+      fail(jobs, this.#connection.errorOf(thrown), redis)
       return
     } finally {
       stopWatching()

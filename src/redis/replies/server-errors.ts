@@ -14,7 +14,13 @@ import {
 const NOT_SENT = "Stream isn't writeable"
 
 /** How the message of such an error begins. */
-export const BROKE = 'the connection to Redis broke: '
+const BROKE = 'the connection to Redis broke: '
+
+/** What ioredis says of the commands in flight when their connection has ended, whatever ended it. */
+const CLOSED = 'Connection is closed.'
+
+/** ioredis's `socketTimeout`. */
+const SILENT = /^Socket timeout\..* (\d+)ms\.$/
 
 const WHERE = 'look at the url, or at username and password; for sentinels at sentinelUsername and sentinelPassword'
 
@@ -50,8 +56,24 @@ export function translateError(thrown: unknown): RedelayedError {
 
 /** When a name has several addresses (`localhost` with ::1 and 127.0.0.1), Node's AggregateError has no message of its own. */
 function reasonOf(error: Error): string {
+  const [, silentMs] = SILENT.exec(error.message) ?? []
+  if (silentMs !== undefined) return `the server owed a reply and was silent for ${Number(silentMs) / 1000} s`
   if (error.message !== '' || !(error instanceof AggregateError)) return error.message
   return error.errors.map((each) => toError(each).message).join('; ')
+}
+
+/** The reason alone. */
+export function reasonIn(message: string): string {
+  return message.startsWith(BROKE) ? message.slice(BROKE.length) : message
+}
+
+/** The same error of a command, with the address where its connection broke; `problem`: why, where ioredis does not say so. */
+export function brokenAt(address: string, error: RedelayedError, problem?: string): RedelayedError {
+  if (!(error instanceof ConnectionError) || !error.message.startsWith(BROKE)) return error
+  const reason = reasonIn(error.message)
+  const why = reason === CLOSED && problem !== undefined ? reasonIn(problem) : reason
+  const { outcome, cause } = error
+  return new ConnectionError(`the connection to Redis at ${address} broke: ${why}`, outcome, { cause })
 }
 
 /** Whether the server is expected to recover by itself, or another one to take over. */
