@@ -67,8 +67,11 @@ export function readRecord(record: Buffer): MessageRecord {
   const metaEnd = 1 + (record[0] ?? 0)
   if (metaEnd === 1) return { headers: NO_HEADERS, payload: record.subarray(1), expiresAt: null, deliveryLimit: null }
   const meta = /^(\d*),(\d*),(\d+)$/.exec(record.toString('latin1', 1, metaEnd))
+  const numbers = meta?.slice(1).map(Number) ?? []
   const headersEnd = metaEnd + Number(meta?.[3])
-  if (meta === null || headersEnd > record.length) throw new DecodeError('record', 'without readable meta data')
+  // numbers that no script writes would be refused where the message is put back
+  if (meta === null || headersEnd > record.length || !numbers.every(Number.isSafeInteger))
+    throw new DecodeError('record', 'without readable meta data')
   return {
     headers: headersEnd === metaEnd ? NO_HEADERS : decodeHeaders(record.subarray(metaEnd, headersEnd)),
     payload: record.subarray(headersEnd),

@@ -9,6 +9,7 @@ import {
   get,
   negativeAcknowledge,
   poll,
+  reschedule,
   update,
 } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
@@ -121,6 +122,7 @@ describe('hostile data of a reliable queue', () => {
   for (const [what, count, attempt] of [
     ['a number of 1 MiB', '9'.repeat(1_048_576), '1'],
     ['a number of 70 digits', '9'.repeat(70), '1'],
+    ['a number of 14 digits', '9'.repeat(14), '1'],
     ['a number before 1 MiB of junk', `3 ${'x'.repeat(1_048_576)}`, '1'],
   ] as const) {
     for (const until of [undefined, NOW - 1]) {
@@ -142,6 +144,26 @@ describe('hostile data of a reliable queue', () => {
       })
     }
   }
+
+  for (const digits of [13, 14, 16, 17]) {
+    it(`says a whole number of attempts, and hands the message out, where ${digits} digits are stored`, async () => {
+      const queue = await rig.queue(having([{ id: 'x', limit: 9_007_199_254_740_991 }]))
+      await rig.redis.hset(queue.keys.deliveries, 'x', '9'.repeat(digits))
+      const known = digits > 13 ? 0 : 9_999_999_999_999
+      const stored = await run(rig.sender, get, queue.keys, { nowMs: NOW, ids: [Buffer.from('x')] })
+      expect(stored.messages.map((message) => message?.attempts)).to.deep.equal([known])
+      const polled = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      expect(polled.messages.map(({ delivery }) => delivery)).to.deep.equal([`${known + 1} t`])
+    })
+  }
+
+  it('reschedules a message whose meta data have no room for a longer time', async () => {
+    const meta = `1,${'9'.repeat(251)},0`
+    const queue = await rig.queue(having([{ id: 'x', record: Buffer.from(`\xff${meta}payload`, 'latin1') }]))
+    const { channel } = queue
+    const args = { channel, nowMs: NOW, id: Buffer.from('x'), when: '5', priority: -1, client: 'me' }
+    expect(await run(rig.sender, reschedule, queue.keys, args)).to.equal(NOW + 5)
+  })
 
   it('reads no more of a delivery than a script writes', async () => {
     const queue = await rig.queue(having([{ id: 'x', until: NOW - 1 }]))

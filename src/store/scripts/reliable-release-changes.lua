@@ -38,11 +38,12 @@ if type(made) == 'table' and made.err then
 end
 if log.keep == 'g' then trimChanges(changes) end
 
--- The server counts what a group has not read only where it knows how much it has (from Redis 7 on).
+-- The server counts what a group has not read only where it knows how much it has (from Redis 7 on). Where a stranger has set that count to
+-- more than it can be, the lag stays unknown.
 local stream = byName(redis.call('XINFO', 'STREAM', changes))
 local first = redis.call('XRANGE', changes, '-', '+', 'COUNT', 1)[1]
 if stream['entries-added'] and first and first[1] == id then
-  redis.call('XGROUP', 'SETID', changes, group, id, 'ENTRIESREAD', stream['entries-added'] - stream.length + 1)
+  redis.pcall('XGROUP', 'SETID', changes, group, id, 'ENTRIESREAD', stream['entries-added'] - stream.length + 1)
 end
 -- A reader that asks for nothing: it shows other clients that the group has a reader.
 redis.call('XREADGROUP', 'GROUP', group, 'released', 'COUNT', 1, 'STREAMS', changes, '0')

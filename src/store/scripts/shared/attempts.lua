@@ -1,8 +1,9 @@
--- How often a message was delivered. What no script has written counts as none: to read millions of digits takes seconds.
-local MOST_KNOWN = 64
+-- How often a message was delivered. What no script has written counts as none: to read millions of digits takes seconds, and Lua writes
+-- numbers of more digits in a form that the client does not read.
+local MOST_KNOWN, MOST_DIGITS = 64, 13
 local function attemptsOf(delivery)
   local digits = delivery and #delivery <= MOST_KNOWN and string.match(delivery, '^%d+')
-  return digits and #digits <= 16 and tonumber(digits) or 0
+  return digits and #digits <= MOST_DIGITS and tonumber(digits) or 0
 end
 
 -- What is known of a delivery; nothing where no script has written it. After the first such value each is measured, because each can be of

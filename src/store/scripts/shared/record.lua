@@ -1,8 +1,10 @@
 -- A record is a byte with the length of its meta data, these ("<expires, epoch ms>,<delivery limit>,<bytes of headers>", or
--- nothing where all three are missing), the headers, the payload. What cannot be read has no meta data.
+-- nothing where all three are missing), the headers, the payload. What cannot be read has no meta data, nor has what is longer than three
+-- whole numbers: with a longer time in it, it would have no room in a byte.
+local MOST_META = 50
 local function readMeta(record)
   local size = string.byte(record, 1) or 0
-  if size == 0 then return nil, nil, 0, 2 end
+  if size == 0 or size > MOST_META then return nil, nil, 0, 2 + size end
   local expires, limit, headers = string.match(string.sub(record, 2, 1 + size), '^(%d*),(%d*),(%d*)$')
   return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size
 end
