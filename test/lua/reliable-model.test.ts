@@ -997,7 +997,7 @@ describe('all scripts of the reliable queue together', () => {
         for (const what of world.met) met.set(what, (met.get(what) ?? 0) + 1)
         if (!keepsChanges) return
         for (const [at, keys] of [fixture.keys, fixture.dead].entries()) {
-          const replayed = replay(await fixture.changes(keys))
+          const replayed = await replay(await fixture.changes(keys))
           expect(replayed, 'the changes, replayed').to.deep.equal(inShort(world.queues[at as Side].items))
         }
       },
@@ -1050,10 +1050,10 @@ function inShort(items: ReadonlyMap<string, Item>): Map<string, Replayed> {
 }
 
 /** The messages that are left when all changes are applied to an empty queue. */
-function replay(entries: readonly string[]): Map<string, Replayed> {
+async function replay(entries: readonly string[]): Promise<Map<string, Replayed>> {
   const left = new Map<string, Replayed>()
   for (const entry of entries) {
-    const { epoch, client, changes } = readEntry(raw(entry))
+    const { epoch, client, changes } = await readEntry(raw(entry))
     expect({ epoch, client }).to.deep.equal({ epoch: 'epoch', client: CLIENT })
     for (const change of changes) replayOne(left, change)
   }

@@ -1,5 +1,6 @@
 import { DecodeError, toRedelayed, type RedelayedError } from '../../errors.js'
 import type { StreamEntry } from '../../store/reliable-change-store.js'
+import type { TurnTime } from '../../timing/turn-time.js'
 import { readEntry } from './change-entry.js'
 import type { ChangeBatch } from './change.js'
 
@@ -12,10 +13,13 @@ export function isOfClock(id: string): boolean {
 }
 
 /** What an entry says; or why it cannot be read. */
-export function batchOf({ id, value }: StreamEntry): ChangeBatch | { readonly error: RedelayedError } {
+export async function batchOf(
+  { id, value }: StreamEntry,
+  time: TurnTime,
+): Promise<ChangeBatch | { readonly error: RedelayedError }> {
   try {
     if (value === null || !isOfClock(id)) throw new DecodeError('changes', 'it is no entry of this package')
-    const { epoch, client, changes } = readEntry(value)
+    const { epoch, client, changes } = await readEntry(value, time)
     return { position: { epoch, id }, at: Number.parseInt(id, 10), client, changes }
   } catch (thrown) {
     return { error: toRedelayed(thrown) }

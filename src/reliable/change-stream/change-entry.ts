@@ -1,5 +1,6 @@
 import { DecodeError } from '../../errors.js'
 import { clean } from '../../text.js'
+import { TurnTime } from '../../timing/turn-time.js'
 import { readRecord } from '../record.js'
 import type { ChangeKind, MessageChange } from './change.js'
 
@@ -31,8 +32,8 @@ const KINDS = new Map<string, ChangeKind>([
 const HAVE_RECORDS: readonly ChangeKind[] = ['added', 'updated', 'redriven']
 const HAVE_ERRORS: readonly ChangeKind[] = ['failed', 'dead']
 const LINE_BYTES = 200
-/** No script writes a longer reason. */
-const REASON_BYTES = 65_536
+/** No script writes a longer reason, nor a longer name. */
+const TEXT_BYTES = 65_536
 const NEWLINE = 10
 /** No script changes more messages. */
 const MOST_CHANGES = 10_000
@@ -41,16 +42,20 @@ const PART_LINE = /^([a-z]),([^,]{0,32}),([^,]{0,32}),(\d?),(\d{1,9}),(\d{1,9}),
 
 /**
  * `<epoch> <client>\n`, then parts: `<kind>,<attempt>,<due>,<priority>,<bytes of each id>,<how many>,<bytes of extra>\n`, the extra,
- * the ids. Any client can write into the stream, so nothing is believed.
+ * the ids. Any client can write into the stream, so nothing is believed; and the headers
+ * of 16 MiB of records take a second, so that others have their turn meanwhile.
  *
  * @throws DecodeError
  */
-export function readEntry(bytes: Buffer): ChangeEntry {
+export async function readEntry(bytes: Buffer, time = new TurnTime()): Promise<ChangeEntry> {
   const [line, from] = lineAt(bytes, 0)
   const [, epoch, client] = FIRST_LINE.exec(line) ?? []
   if (epoch === undefined || client === undefined) throw unreadable('without an epoch')
   const changes: MessageChange[] = []
-  for (let at = from; at < bytes.length;) at = readPart(bytes, at, changes)
+  for (let at = from; at < bytes.length;) {
+    at = readPart(bytes, at, changes)
+    if (time.isOver) await time.giveWay()
+  }
   return { epoch, client, changes }
 }
 
@@ -79,10 +84,10 @@ function readPart(bytes: Buffer, start: number, changes: MessageChange[]): numbe
 function readExtra(change: ChangeKind, extra: Buffer): Partial<MessageChange> {
   if (extra.length === 0) return {}
   if (HAVE_ERRORS.includes(change)) {
-    const error = textIn(extra.subarray(0, REASON_BYTES))
+    const error = textIn(extra.subarray(0, TEXT_BYTES))
     return error === '' ? {} : { error: clean(error) }
   }
-  if (change === 'moved') return { to: textIn(extra) }
+  if (change === 'moved') return { to: textIn(extra.subarray(0, TEXT_BYTES)) }
   if (change === 'rescheduled') return numberIn('expiresAt', extra.toString('latin1'))
   if (!HAVE_RECORDS.includes(change)) return {}
   try {

@@ -12,6 +12,7 @@ import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore, StreamEntry } from '../../store/reliable-change-store.js'
 import { backoffDelay } from '../../timing/backoff.js'
 import { pause, unlessAborted } from '../../timing/pause.js'
+import { TurnTime } from '../../timing/turn-time.js'
 import { batchOf, isOfClock } from './change-batch.js'
 import { openStream, type Start } from './open-stream.js'
 import type { ChangeBatch } from './change.js'
@@ -68,6 +69,7 @@ export class ChangeReader {
   #lateSince: number | undefined
   /** Whether the group is to be made again. */
   #isRemoved = false
+  readonly #time = new TurnTime()
 
   constructor(params: ReaderParams) {
     this.#params = params
@@ -90,7 +92,7 @@ export class ChangeReader {
       let passed: PassedOver = { ids: [], unreadable: 0 }
       for (const entry of entries) {
         this.#assertWanted()
-        const batch = this.#batchOf(entry, passed)
+        const batch = await this.#batchOf(entry, passed)
         if (batch === undefined) continue
         await this.#passOver(passed)
         passed = { ids: [], unreadable: 0 }
@@ -195,9 +197,9 @@ export class ChangeReader {
     return true
   }
 
-  #batchOf(entry: StreamEntry, passed: PassedOver): ChangeBatch | undefined {
+  async #batchOf(entry: StreamEntry, passed: PassedOver): Promise<ChangeBatch | undefined> {
     if (!entry.isGone) {
-      const batch = batchOf(entry)
+      const batch = await batchOf(entry, this.#time)
       if (!('error' in batch)) return batch
       passed.unreadable++
       passed.error ??= this.#params.handle.withQueueName(batch.error)

@@ -4,6 +4,7 @@ import { integer, nonEmptyString, onlyKnown } from '../../options.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore } from '../../store/reliable-change-store.js'
 import { durationMs, type Duration } from '../../duration.js'
+import { TurnTime } from '../../timing/turn-time.js'
 import { batchOf, isOfClock } from './change-batch.js'
 import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change.js'
 import { ChangeReader, type ReaderParams } from './change-reader.js'
@@ -109,14 +110,19 @@ export class ChangeStream {
     const { name, context } = this.#handle
     // a position beyond all times could not be kept, and nothing follows it until a script begins the stream anew
     const ofClock = entries.filter(({ id }) => isOfClock(id))
-    const batches = ofClock.map((entry): ChangeBatch => {
-      const batch = batchOf(entry)
-      if (!('error' in batch)) return batch
+    const batches: ChangeBatch[] = []
+    const time = new TurnTime()
+    for (const entry of ofClock) {
+      const batch = await batchOf(entry, time)
+      if (!('error' in batch)) {
+        batches.push(batch)
+        continue
+      }
       const error = this.#handle.withQueueName(batch.error)
       context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: 1, error })
       const position = { epoch: page.epoch ?? '', id: entry.id }
-      return { position, at: Number.parseInt(entry.id, 10), client: '', changes: [] }
-    })
+      batches.push({ position, at: Number.parseInt(entry.id, 10), client: '', changes: [] })
+    }
     return { ...page, batches }
   }
 
