@@ -32,6 +32,8 @@ const KEY = 'redelayed:service:instances'
 const BEAT_MS = 5_000
 /** An instance that was silent for so long has ended. */
 const SILENT_MS = 15_000
+/** Of a text. */
+const MOST_CHARS = 1_000
 /** How exactly the delay of timers is measured; each delay has it in it. */
 const RESOLUTION_MS = 20
 
@@ -69,7 +71,7 @@ export class Instances {
   }
 
   async list(): Promise<Instance[]> {
-    const all = (await this.#redis.hvals(KEY)).map((text) => JSON.parse(text) as Instance)
+    const all = (await this.#redis.hvals(KEY)).flatMap(asInstance)
     const silent = all.filter(({ seenAt }) => this.#now() - seenAt > SILENT_MS).map(({ id }) => id)
     if (silent.length > 0) await this.#redis.hdel(KEY, ...silent)
     return all.filter(({ id }) => !silent.includes(id)).sort((a, b) => a.startedAt - b.startedAt)
@@ -83,5 +85,21 @@ export class Instances {
       eventLoopMs: Math.max(0, Math.round(late * 10) / 10),
     }
     await this.#redis.hset(KEY, beat.id, JSON.stringify(beat))
+  }
+}
+
+/** Any client of the server can have written the text: none where no instance has. */
+function asInstance(text: string): Instance[] {
+  try {
+    const { id, host, pid, version, startedAt, seenAt, memory, ...load } = JSON.parse(text) as Instance
+    const { url, connections, waiting, eventLoopMs } = load
+    const areTexts = [id, host, version, url ?? ''].every(
+      (each) => typeof each === 'string' && each.length <= MOST_CHARS,
+    )
+    const areNumbers = [pid, startedAt, seenAt, memory, connections, waiting, eventLoopMs].every(Number.isFinite)
+    if (!areTexts || !areNumbers) return []
+    return [{ id, host, pid, version, startedAt, seenAt, memory, url, connections, waiting, eventLoopMs }]
+  } catch {
+    return []
   }
 }
