@@ -55,8 +55,11 @@ describe('The sentinels are listened to', function () {
     }
   }
 
+  /** The last command of each connection; a subscriber's later pings do not count. */
   const commandsAt = async (port: number): Promise<(string | undefined)[]> =>
-    (await connectionsNamed(connectionName, rawTo(port))).map((line) => / cmd=(\w+)/.exec(line)?.[1])
+    (await connectionsNamed(connectionName, rawTo(port))).map((line) =>
+      / sub=[1-9]/.test(line) ? 'subscribe' : / cmd=(\w+)/.exec(line)?.[1],
+    )
 
   const faults: [what: string, begin: (proxy: TcpProxy) => void, end: (proxy: TcpProxy) => void][] = [
     [

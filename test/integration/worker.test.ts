@@ -278,16 +278,17 @@ describe('worker', () => {
 
   it('aborts the signal of a handler that has lost its message, and answers nothing for it', async () => {
     const { queue, work } = make()
-    let reason: unknown
+    let [hasBegun, reason]: [boolean, unknown] = [false, undefined]
     const worker = work(
       (_, { signal }) =>
         new Promise(() => {
           signal.addEventListener('abort', () => (reason = signal.reason as unknown), { once: true })
+          hasBegun = true
         }),
-      { visibilityTimeout: 300 },
+      { visibilityTimeout: 1_500 },
     )
     await queue.add('taken away', { id: 'x' })
-    await eventually(() => expect(worker.active).to.equal(1))
+    await eventually(() => expect(hasBegun).to.equal(true))
     await queue.remove('x')
     await queue.add('anew', { id: 'x', delay: 60_000 })
     await eventually(() => expect(worker.counts.lost).to.equal(1))
@@ -530,7 +531,9 @@ describe('worker', () => {
   it('a message whose worker was killed comes back to another', async function () {
     this.timeout(60_000)
     const { queue, work } = make()
-    const child = fork(new URL('fixtures/worker-process.ts', import.meta.url), [redisUrl(), queue.name])
+    const child = fork(new URL('fixtures/worker-process.ts', import.meta.url), [redisUrl(), queue.name], {
+      execArgv: ['--import', 'tsx'],
+    })
     onCleanup(() => child.kill('SIGKILL'))
     await queue.add('survives')
     await onceEvent(child, 'message')
