@@ -10,7 +10,7 @@ import { runMocha, type Counts } from './mocha.js'
 import { startServer, type FoundRedis } from './redis.js'
 
 /** So many bundles for each process: more would only cost their starts, with fewer one may wait for the other at the end. */
-const BUNDLES_PER_PROCESS = 4
+const BUNDLES_PER_PROCESS = 2
 const CORES = availableParallelism()
 /** One for each core for what computes, and one or two for what waits: in CI one, to disturb less what measures time. */
 const PROCESSES = Math.min(8, CORES * (process.env.CI === undefined ? 3 : 2))

@@ -130,7 +130,7 @@ describe('the changes of a reliable queue', function () {
     const { name, queue } = await make({ keep: 'groups' })
     await queue.add('a', { id: 'a' })
     await queue.add('b', { id: 'b' })
-    const child = fork(CHILD, [redisUrl(), name, 'g'])
+    const child = fork(CHILD, [redisUrl(), name, 'g'], { execArgv: ['--import', 'tsx'] })
     onCleanup(() => child.kill('SIGKILL'))
     const got: string[] = []
     child.on('message', (ids) => got.push(...(ids as string[])))

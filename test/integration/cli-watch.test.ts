@@ -1,19 +1,16 @@
 /** `redelayed watch`: what it says of queues that are at work, and how it ends. */
 import { expect } from 'chai'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { openAccess } from '../../src/doctor/access.js'
 import { screenOn } from '../../src/cli/screen.js'
 import { Watcher, type Observation } from '../../src/cli/watched.js'
-import { inProcess } from '../support/cli.js'
+import { inProcess, spawnCli } from '../support/cli.js'
 import { freePort, requireServerBin, startRedis } from '../support/redis-server.js'
 import { redisUrl, uniqueName } from '../support/redis.js'
 import { cleanUp, forgetReliable, javaOffer, makeClient, onCleanup, redisNow } from './fixtures.js'
 
 const HOUR = 3_600_000
-const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** A watcher of one reliable queue; each look is one observation. */
 async function makeWatcher(queue: string, shards: readonly string[] | null = null) {
@@ -28,11 +25,7 @@ async function makeWatcher(queue: string, shards: readonly string[] | null = nul
 
 /** The program in a process of its own, line by line. */
 function start(args: readonly string[]) {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', 'watch', ...args], {
-    cwd: root,
-    env: { ...process.env, NODE_OPTIONS: undefined, REDIS_URL: redisUrl() },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawnCli(['watch', ...args])
   onCleanup(() => child.kill('SIGKILL'))
   let err = ''
   child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))

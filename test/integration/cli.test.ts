@@ -207,7 +207,7 @@ describe('the command line', function () {
       const state = await rawState(queue)
       const hex = Buffer.from('{"not":"msgpack"}').toString('hex')
 
-      const { code, out, err } = await cli(['peek', queue])
+      const { code, out, err } = await inProcess(['peek', queue])
       expect(code).to.equal(0)
       expect(err).to.match(/^redelayed: 3 elements shown as hex, because --codec does not fit: [^\n]*msgpack[^\n]*\n$/)
       const lines = out.trimEnd().split('\n')
@@ -280,7 +280,7 @@ describe('the command line', function () {
       await rawClient().rpush(rawKeys(queue).quarantine, 'malformed 1 x')
       const state = await rawState(queue)
 
-      const { code, out, err } = await cli(['stats', queue, empty])
+      const { code, out, err } = await inProcess(['stats', queue, empty])
       expect({ code, err }).to.deep.equal({ code: 0, err: '' })
       const [headings, first, second, ...advice] = out
         .trimEnd()
@@ -334,7 +334,7 @@ describe('the command line', function () {
         nextDueAt: new Date(due).toISOString(),
         shards: null,
       })
-      expect((await cli(['stats', queue])).out).not.to.include('no client delivers')
+      expect((await inProcess(['stats', queue])).out).not.to.include('no client delivers')
     })
 
     it('takes names that look like numbers as they are', async () => {
@@ -349,9 +349,9 @@ describe('the command line', function () {
       const [first, second] = [await offered(queue, '1', '1h'), await offered(queue, '2', '1h')]
       expect(await cli(['cancel', queue, first])).to.deep.equal({ code: 0, out: 'cancelled\n', err: '' })
       expect(await rawClient().zcard(rawKeys(queue).timeouts)).to.equal(1)
-      expectFailure(await cli(['cancel', queue, first]), 1, /nothing was cancelled/)
+      expectFailure(await inProcess(['cancel', queue, first]), 1, /nothing was cancelled/)
 
-      const again = await cli(['cancel', queue, first, '--json'])
+      const again = await inProcess(['cancel', queue, first, '--json'])
       expect(again.code).to.equal(1)
       const { error } = JSON.parse(again.err) as { error: object }
       expect(error).to.include({ code: 'ERR_FAILED', exitCode: 1 })
@@ -382,21 +382,22 @@ describe('the command line', function () {
       const server = await startRedis({ args: ['--requirepass', 'right'] })
       onCleanup(() => server.stop())
       const at = (password: string) => `redis://:${password}@127.0.0.1:${server.port}`
-      const wrong = await cli(['stats', 'q', '--url', at('wr0ng')])
+      const wrong = await inProcess(['stats', 'q', '--url', at('wr0ng')])
       expectFailure(wrong, 1, /WRONGPASS/)
       expect(wrong.err).not.to.include('wr0ng')
-      expectFailure(await cli(['stats', 'q', '--url', server.url]), 1, /NOAUTH/)
-      const { err, out } = await cli(['stats', 'q', '--json', '--url', server.url])
+      expectFailure(await inProcess(['stats', 'q', '--url', server.url]), 1, /NOAUTH/)
+      const { err, out } = await inProcess(['stats', 'q', '--json', '--url', server.url])
       const { error } = JSON.parse(err) as { error: object }
       expect(error).to.include({ code: 'ERR_AUTH', exitCode: 1 })
       expect(out).to.equal('')
-      expect((await cli(['stats', 'q', '--url', at('right')])).code).to.equal(0)
+      expect((await inProcess(['stats', 'q', '--url', at('right')])).code).to.equal(0)
     })
 
     it('says that a key is of another type', async () => {
       const queue = uniqueName('wrongtype')
       await rawClient().set(queue, 'in the way')
-      for (const command of ['stats', 'peek']) expectFailure(await cli([command, queue]), 1, /another type of value/)
+      for (const command of ['stats', 'peek'])
+        expectFailure(await inProcess([command, queue]), 1, /another type of value/)
     })
   })
 

@@ -15,7 +15,9 @@ describe('what a killed worker had taken beforehand', function () {
     const client = makeClient()
     const queue = client.getReliableQueue<string>(uniqueName(), { codec: codecs.string() })
     const start = (): ChildProcess => {
-      const child = fork(new URL('fixtures/prefetching-process.ts', import.meta.url), [redisUrl(), queue.name])
+      const child = fork(new URL('fixtures/prefetching-process.ts', import.meta.url), [redisUrl(), queue.name], {
+        execArgv: ['--import', 'tsx'],
+      })
       onCleanup(() => child.kill('SIGKILL'))
       return child
     }

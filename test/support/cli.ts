@@ -13,15 +13,20 @@ export interface Result {
   readonly err: string
 }
 
-/** The command line in a process of its own. */
-export async function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
+/** The command line in a process of its own: what was built, where the tests run against that. */
+export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const isBuilt = process.env['REDELAYED_TEST_DIST'] !== undefined
   const program = isBuilt ? ['dist/cli/main.js'] : ['--import', 'tsx', 'src/cli/main.ts']
-  const child = spawn(process.execPath, [...program, ...args], {
+  return spawn(process.execPath, [...program, ...args], {
     cwd: root,
     env: { ...process.env, NODE_OPTIONS: undefined, REDIS_URL: redisUrl(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+}
+
+/** The same until it ends. */
+export async function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Result> {
+  const child = spawnCli(args, env)
   let [out, err] = ['', '']
   child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
   child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))

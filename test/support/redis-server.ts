@@ -13,6 +13,8 @@ export type { RedisServer }
 export { freePort }
 
 const bin = findServerBin()
+/** Each question has a connection of its own. */
+const ASK_EVERY_MS = 25
 
 /** Skips the test or suite where there is no server program to spawn (a given URL or Docker only). */
 export function requireServerBin(context: Mocha.Context): void {
@@ -156,15 +158,19 @@ export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<
     }
     for (const { port } of servers.slice(1)) await ask(servers[0]!.port, 'CLUSTER', 'MEET', '127.0.0.1', port)
     const complete = () =>
-      eventually(async () => {
-        for (const { port } of servers) {
-          const info = String(await ask(port, 'CLUSTER', 'INFO'))
-          const nodes = `cluster_known_nodes:${servers.length}\r`
-          if (!info.includes('cluster_state:ok') || !info.includes(nodes)) throw new Error(info)
-          const known = String(await ask(port, 'CLUSTER', 'NODES'))
-          if ((known.match(/ connected \d/g) ?? []).length !== masters) throw new Error(known)
-        }
-      }, 15_000)
+      eventually(
+        async () => {
+          for (const { port } of servers) {
+            const info = String(await ask(port, 'CLUSTER', 'INFO'))
+            const nodes = `cluster_known_nodes:${servers.length}\r`
+            if (!info.includes('cluster_state:ok') || !info.includes(nodes)) throw new Error(info)
+            const known = String(await ask(port, 'CLUSTER', 'NODES'))
+            if ((known.match(/ connected \d/g) ?? []).length !== masters) throw new Error(known)
+          }
+        },
+        15_000,
+        ASK_EVERY_MS,
+      )
     await complete()
     for (let i = 0; i < masters * replicas; i++) {
       const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
@@ -172,7 +178,7 @@ export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<
       const master = servers[i % masters]!
       await ask(servers[0]!.port, 'CLUSTER', 'MEET', '127.0.0.1', server.port)
       const id = await ask(master.port, 'CLUSTER', 'MYID')
-      await eventually(() => ask(server.port, 'CLUSTER', 'REPLICATE', String(id)), 10_000)
+      await eventually(() => ask(server.port, 'CLUSTER', 'REPLICATE', String(id)), 10_000, ASK_EVERY_MS)
       await replicates(server.port)
     }
     if (replicas > 0) await complete()
@@ -184,10 +190,14 @@ export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<
 }
 
 async function replicates(port: number): Promise<void> {
-  await eventually(async () => {
-    const info = await ask(port, 'INFO', 'replication')
-    if (!String(info).includes('master_link_status:up')) throw new Error('the replica has no link to its master')
-  }, 15_000)
+  await eventually(
+    async () => {
+      const info = await ask(port, 'INFO', 'replication')
+      if (!String(info).includes('master_link_status:up')) throw new Error('the replica has no link to its master')
+    },
+    15_000,
+    ASK_EVERY_MS,
+  )
 }
 
 /** The cluster bus listens on port + 10000: both lie beside the ports that other servers get. */
@@ -219,7 +229,8 @@ async function startOneSentinel(name: string, masterPort: number): Promise<Redis
 
 /** One command over a connection of its own. */
 async function ask(port: number, command: string, ...args: (string | number)[]): Promise<unknown> {
-  const redis = new Redis({ host: '127.0.0.1', port, protocol: 2, lazyConnect: true, retryStrategy: () => null })
+  const once = { lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false, disableClientInfo: true }
+  const redis = new Redis({ host: '127.0.0.1', port, protocol: 2, ...once })
   redis.on('error', () => {}) // the call below rejects with it
   try {
     await redis.connect()

@@ -258,7 +258,7 @@ describe('test support', () => {
       const { REDIS_URL: _, ...env } = process.env
       const child = spawn(
         process.execPath,
-        [mocha, '--no-config', '--node-option', 'import=tsx', '--require', hooks, '--exit', file],
+        [mocha, '--no-config', '--require', 'tsx', '--require', hooks, '--exit', file],
         { env, stdio: ['ignore', 'pipe', 'pipe'] },
       )
       let output = ''
