@@ -1,5 +1,8 @@
 import { ConnectionError, type RedelayedError } from '../errors.js'
 
+/** ioredis's own `commandTimeout`: it ends the call, and the connection stays, however long the server is silent. */
+const TIMED_OUT = 'Command timed out'
+
 /** How many checks for commands that are too old fit into their limit. */
 const CHECKS = 32
 
@@ -16,6 +19,8 @@ export class KeptCommands {
   readonly #limitMs: number
   readonly #address: () => string
   readonly #kept = new Set<Kept>()
+  /** When the first call began, of the last ones, that ioredis has ended and the server has not answered. */
+  #unansweredSince = Infinity
   #timer: NodeJS.Timeout | undefined
 
   /** `address`: of the servers, for errors. */
@@ -24,10 +29,12 @@ export class KeptCommands {
     this.#address = address
   }
 
-  /** When the call of the first one kept began; a later one can have begun earlier. */
+  /** When the call of the first one began that is kept or was not answered; a later one can have begun earlier. */
   get oldest(): number | undefined {
-    for (const { since } of this.#kept) return since
-    return undefined
+    if (performance.now() - this.#unansweredSince > this.#limitMs) this.#unansweredSince = Infinity
+    const [first] = this.#kept
+    const oldest = Math.min(first?.since ?? Infinity, this.#unansweredSince)
+    return oldest === Infinity ? undefined : oldest
   }
 
   /** Resolves with the reply, or rejects when it takes too long. `since`: when the call began. */
@@ -49,6 +56,7 @@ export class KeptCommands {
         },
         (thrown: Error) => {
           this.#kept.delete(kept)
+          if (thrown.message === TIMED_OUT) this.#unansweredSince = Math.min(this.#unansweredSince, since)
           reject(thrown)
         },
       )

@@ -259,6 +259,18 @@ describe('A server that is silent on connections that are open', function () {
       })
     }
 
+    it('a half-open socket is given up also where ioredis ends each call sooner', async () => {
+      const client = makeClient({ redis: borrowed({ commandTimeout: LIMITS.commandTimeout / 5 }), ...LIMITS })
+      client.on('error', () => {})
+      const queue = client.getQueue<string>(uniqueName(), { codec: codecs.string() })
+      await queue.size()
+      const noticed = silence(client)
+      expect(proxy.halfOpen({ but: ['SUBSCRIBE'] })).to.be.at.least(1)
+      expect(await rejection(queue.size())).to.be.instanceOf(ConnectionError)
+      await noticed
+      await eventually(() => queue.size(), 15_000)
+    })
+
     it('what ioredis has forgotten rejects when its socket breaks, and a shutdown ends', async () => {
       const client = makeClient({ redis: borrowed({ autoResendUnfulfilledCommands: false }) })
       client.on('error', () => {})
