@@ -489,11 +489,10 @@ export class ReliableQueue<T = unknown> {
   /**
    * Puts messages back as they were, such as after Redis has lost its data: with their due times, attempts, headers, failures and the
    * bytes of their payloads. Where an id is there, its message stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves
-   * with what became of each, in order. Where a connection breaks, a message that a consumer handles at once can be restored once more. With
-   * `known` the change stream has `restored` and the ids alone, for readers that have kept the messages themselves.
+   * with what became of each, in order. With `known` the change stream has `restored` and the ids alone, for readers that have kept the messages themselves.
    *
    * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError some may have been restored; the same call again restores the others
+   * @throws ConnectionError some may have been restored; the same call again restores the others, and those that a consumer has handled since
    *
    * @example
    * ```ts

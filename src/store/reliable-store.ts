@@ -124,12 +124,12 @@ export class ReliableStore {
   }
 
   /**
-   * Puts messages back as they were; resolves with what became of each, see the script. `known`: the change stream says only their ids. Sent again when the connection breaks: what a lost
-   * reply restored is there then, unless a consumer handled it in the meantime.
+   * Puts messages back as they were; resolves with what became of each, see the script. `known`: the change stream says only their ids. Sent once: what a lost reply
+   * restored, a consumer can have handled by the time it is sent again.
    */
   restore(messages: readonly RestoredMessage[], known: boolean): Promise<number[]> {
     const args = { channel: this.keys.channel, client: this.#client, known, items: messages.flatMap(restoreArgs) }
-    return run(this.#sender, scripts.restore, this.#scriptKeys, args, { idempotent: true })
+    return run(this.#sender, scripts.restore, this.#scriptKeys, args)
   }
 
   /** Hands out visible messages. Sent again when the connection breaks: what a lost reply held is redelivered when its visibility ends. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { InvalidArgumentError, codecs, type RestoreItem, type RestoreOptions } from '../../src/index.js'
-import { rawClient, uniqueName } from '../support/redis.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { startProxy } from '../support/tcp-proxy.js'
 import { cleanUp, makeClient, onCleanup, numbers } from './fixtures.js'
 
 describe('restoring messages of a reliable queue', () => {
@@ -55,6 +56,26 @@ describe('restoring messages of a reliable queue', () => {
     expect(found.map((message) => message?.id)).to.deep.equal(['a', undefined, 'c', undefined])
     expect(said).to.have.length(1)
     expect(said[0]).to.include({ code: 'ERR_DECODE', queue: queue.name })
+  })
+
+  it('sends nothing again that had no answer: a consumer can have handled it', async () => {
+    const queue = make()
+    await queue.add('x', { id: 'a' })
+    const [saved] = await queue.getAllRaw(['a'])
+    const { hostname, port } = new URL(redisUrl())
+    const proxy = await startProxy({ targetHost: hostname, targetPort: Number(port) })
+    onCleanup(() => proxy.stop())
+    const other = makeClient({ host: '127.0.0.1', port: proxy.port, commandTimeout: 1_000 })
+    const remote = other.getReliableQueue<string>(queue.name, { codec: codecs.string() })
+    await remote.size()
+    await queue.clear()
+    proxy.blackhole('toClient')
+    const restored = remote.restoreMany([saved!]).catch((thrown: unknown) => thrown)
+    const message = await queue.poll({ timeout: 20_000 })
+    await message!.acknowledge()
+    proxy.blackhole(false)
+    expect(await restored).to.include({ code: 'ERR_CONNECTION', outcome: 'unknown' })
+    expect(await queue.size()).to.equal(0)
   })
 
   it('restores more than one script takes, and dead letters', async () => {

@@ -1,4 +1,5 @@
 import { drawId } from '../journal/message-id.js'
+import { NOTHING_RESTORED, sumOf } from '../journal/restore-result.js'
 import type { Topics } from '../topics/topics.js'
 import { BadRequest, problemOf, type Problem } from './problem.js'
 
@@ -31,6 +32,7 @@ export interface RestoreRecord extends Omit<RestoreRequest, 'names'> {
   readonly total: number | null
   readonly checked: number
   readonly restored: number
+  readonly refused: number
   readonly perSecond: number
   readonly msLeft: number | null
   /** Why it failed. */
@@ -88,12 +90,12 @@ export class Restores {
 
   async get(id: string): Promise<RestoreRecord | null> {
     const found = await this.#redis.hget(KEY, id)
-    return found === null ? null : this.#seen(JSON.parse(found) as RestoreRecord)
+    return found === null ? null : this.#seen(recordIn(found))
   }
 
   /** The newest first. */
   async list(): Promise<RestoreRecord[]> {
-    const found = (await this.#redis.hvals(KEY)).map((text) => this.#seen(JSON.parse(text) as RestoreRecord))
+    const found = (await this.#redis.hvals(KEY)).map((text) => this.#seen(recordIn(text)))
     return found.sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
@@ -131,6 +133,11 @@ export class Restores {
   }
 }
 
+/** An instance of an earlier version counted no refused rows. */
+function recordIn(text: string): RestoreRecord {
+  return { refused: 0, ...(JSON.parse(text) as Omit<RestoreRecord, 'refused'>) }
+}
+
 /** One restore, with its counts. */
 class Run {
   readonly #id: string
@@ -145,9 +152,9 @@ class Run {
   #total: number | null = null
   #topicsDone = 0
   /** Of the topics that are done. */
-  #done = { checked: 0, restored: 0 }
+  #done = NOTHING_RESTORED
   /** Of the topic that is not. */
-  #now = { checked: 0, restored: 0 }
+  #now = NOTHING_RESTORED
 
   constructor(id: string, request: Omit<RestoreRequest, 'names'>, names: readonly string[], topics: Topics) {
     this.#id = id
@@ -158,7 +165,7 @@ class Run {
   }
 
   record(): RestoreRecord {
-    const checked = this.#done.checked + this.#now.checked
+    const { checked, restored, refused } = sumOf(this.#done, this.#now)
     const seconds = Math.max(0.001, ((this.#end ?? performance.now()) - this.#begin) / 1_000)
     const perSecond = checked / seconds
     const isKnown = this.#state === 'running' && this.#total !== null && perSecond > 0
@@ -172,7 +179,8 @@ class Run {
       topicsDone: this.#topicsDone,
       total: this.#total,
       checked,
-      restored: this.#done.restored + this.#now.restored,
+      restored,
+      refused,
       perSecond: Math.round(perSecond),
       msLeft: isKnown ? Math.round((Math.max(0, (this.#total ?? 0) - checked) / perSecond) * 1_000) : null,
       problem: this.#problem,
@@ -208,11 +216,8 @@ class Run {
       ...(messageId !== null && { ids: [messageId] }),
       onProgress: (counts) => (this.#now = counts),
     })
-    this.#now = { checked: 0, restored: 0 }
-    this.#done = {
-      checked: this.#done.checked + (result?.checked ?? 0),
-      restored: this.#done.restored + (result?.restored ?? 0),
-    }
+    this.#now = NOTHING_RESTORED
+    if (result !== undefined) this.#done = sumOf(this.#done, result)
   }
 
   async #count(signal: AbortSignal): Promise<void> {

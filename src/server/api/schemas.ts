@@ -305,6 +305,7 @@ export const LegacyRestored = Type.Object({
     description: 'Messages that the journal knows as open, or expired where these were asked for',
   }),
   restored: Type.Integer({ description: 'Of them, those that Redis lacked' }),
+  refused: Type.Integer({ description: 'Of them, those whose rows make no message' }),
 })
 export const LegacyGet = Type.Object({
   wait: Type.Optional(Ms('How long to wait; default 30,000')),
@@ -669,6 +670,7 @@ export const RestoreOutput = Type.Object({
     description: 'Messages that the journal knows as open, or expired where these were asked for',
   }),
   restored: Type.Integer({ description: 'Of them, those that Redis lacked' }),
+  refused: Type.Integer({ description: 'Of them, those whose rows make no message' }),
   perSecond: Type.Integer({ description: 'Messages checked a second' }),
   msLeft: OrNull(Type.Integer({ description: 'Until the end at this rate; null: not known, or it has ended' })),
   problem: OrNull(ProblemOutput),

@@ -87,7 +87,8 @@ async function restore(queue: JournalQueue<unknown>, { expired = false, dryRun =
     },
   })
   const verb = dryRun ? 'would be restored' : 'restored'
-  console.log(`${queue.name}: ${result.checked} open in SQL, ${result.restored} ${verb}.`)
+  console.log(`${queue.name}: ${result.checked} open in SQL, ${result.restored} ${verb}, ${result.refused} refused.`)
+  if (result.refused > 0) process.exitCode = 1
 }
 
 async function withQueues(flags: Flags, action: (queue: JournalQueue<unknown>) => Promise<void>): Promise<void> {

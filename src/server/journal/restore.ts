@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
+import { ConnectionError } from 'redelayed'
 import type { JournalDatabase } from '../database/database.js'
-import { OPEN_STATES, toText, type Bytes, type RowState } from '../database/tables.js'
+import { OPEN_STATES, toBytes, toText, type Bytes, type RowState } from '../database/tables.js'
 import { pause } from '../pause.js'
 import type { AttachedQueue } from './attached-queue.js'
 import { claimed } from './claim.js'
 import type { Drain } from './drain.js'
 import type { Positions } from './positions.js'
+import { NOTHING_RESTORED, sumOf, type RestoreResult } from './restore-result.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readRows, rowsWithIds, type RowFilter } from './row-pages.js'
 import type { Row } from './rows.js'
@@ -19,17 +21,11 @@ export interface RestoreOptions {
   /** Says what would be restored, and changes nothing. Default false. */
   readonly dryRun?: boolean | undefined
   readonly signal?: AbortSignal | undefined
-  readonly onProgress?: ((progress: { readonly checked: number; readonly restored: number }) => void) | undefined
-}
-
-export interface RestoreResult {
-  /** Messages that SQL knows as open, or expired where these were asked for. */
-  readonly checked: number
-  /** Of them, those that Redis lacked. */
-  readonly restored: number
+  readonly onProgress?: ((progress: RestoreResult) => void) | undefined
 }
 
 const PAGE = 1_000
+const MOST_ATTEMPTS = 3
 /** How often it is asked whether another restore has ended. */
 const ASK_MS = 100
 
@@ -53,31 +49,41 @@ export async function restoreByHand(
   const states: RowState[] = expired ? [...OPEN_STATES, 'expired'] : [...OPEN_STATES]
   const pages = (): AsyncGenerator<readonly Row[], void> =>
     pagesOf(parts.database, { queue: attached.key, states }, ids)
-  let [checked, restored] = [0, 0]
-  const add = (rows: readonly Row[], count: number): void => {
-    checked += rows.length
-    restored += count
-    onProgress?.({ checked, restored })
+  let total = NOTHING_RESTORED
+  const add = (rows: readonly Row[], counts: Omit<RestoreResult, 'checked'>): void => {
+    total = sumOf(total, { ...counts, checked: rows.length })
+    onProgress?.(total)
   }
   if (dryRun) {
     for await (const rows of pages()) {
       signal?.throwIfAborted()
-      add(rows, await countMissing(attached, rows))
+      add(rows, { restored: await countMissing(attached, rows), refused: 0 })
     }
-    return { checked, restored }
+    return total
   }
   const owner = randomUUID()
   await parts.drain.run(attached, { signal })
   await hold(parts.positions, attached, owner, signal)
   try {
     for await (const rows of pages()) {
-      add(rows, await restorePage(parts, attached, rows, states, signal))
+      add(rows, await repeated(() => restorePage(parts, attached, rows, states, signal)))
       await hold(parts.positions, attached, owner, signal)
     }
   } finally {
     await parts.positions.releaseRepair(attached.key, owner).catch(() => undefined)
   }
-  return { checked, restored }
+  return total
+}
+
+/** Redis is asked anew what it lacks where it did not answer: what it took all the same, a consumer can have handled. */
+async function repeated<R>(action: () => Promise<R>): Promise<R> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await action()
+    } catch (error) {
+      if (attempt === MOST_ATTEMPTS || !(error instanceof ConnectionError)) throw error
+    }
+  }
 }
 
 async function hold(
@@ -109,23 +115,29 @@ async function restorePage(
   rows: readonly Row[],
   states: readonly RowState[],
   signal: AbortSignal | undefined,
-): Promise<number> {
+): Promise<Omit<RestoreResult, 'checked'>> {
   const found = await attached.queue.getAllRaw(rows.map(({ id }) => toText(id)))
   const missing = rows.filter((_, at) => found[at] === null)
-  if (missing.length === 0) return 0
+  if (missing.length === 0) return NOTHING_RESTORED
   await drain.run(attached, { signal })
-  const ids = missing.map(({ id }) => toText(id))
+  const ids = missing.map(({ id }) => id)
   const still: Row[] = []
-  const before = new Map(missing.map((row) => [toText(row.id), row]))
+  const before = new Map(missing.map((row) => [nameOf(row), row]))
   for await (const some of rowsWithIds(database, { queue: attached.key, states }, ids))
-    still.push(...some.filter((row) => isUnchanged(row, before.get(toText(row.id)))))
+    still.push(...some.filter((row) => isUnchanged(row, before.get(nameOf(row)))))
   const mine = await claimed(database, attached, still, adoptAfterMs)
   const kept = mine.map((row) => (row.state === 'expired' ? { ...row, expires_at: null } : row))
   const outcomes = await restoreRows(attached.queue, kept, onBadRow)
-  return outcomes.filter((outcome) => outcome === 'restored').length
+  const count = (which: (typeof outcomes)[number]): number => outcomes.filter((outcome) => outcome === which).length
+  return { restored: count('restored'), refused: count('bad') }
 }
 
 const STAMP = ['state', 'accepted_at', 'generation', 'change_ms', 'change_seq'] as const
+
+/** Also of an id that is no text. */
+function nameOf({ id }: Row): string {
+  return Buffer.from(id).toString('latin1')
+}
 
 function isUnchanged(row: Row, before: Row | undefined): boolean {
   return STAMP.every((name) => row[name] === before?.[name])
@@ -137,7 +149,7 @@ async function* pagesOf(
   ids: readonly string[] | undefined,
 ): AsyncGenerator<readonly Row[], void> {
   if (ids !== undefined) {
-    yield* rowsWithIds(database, filter, ids)
+    yield* rowsWithIds(database, filter, ids.map(toBytes))
     return
   }
   let after: Bytes | null = null

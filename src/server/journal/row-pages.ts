@@ -1,6 +1,6 @@
 import { sql as raw } from 'kysely'
 import type { JournalDatabase } from '../database/database.js'
-import { toBytes, type Bytes, type RowState } from '../database/tables.js'
+import type { Bytes, RowState } from '../database/tables.js'
 import { ROW_COLUMNS, type Row } from './rows.js'
 
 /** So many bytes of payloads are in one page, or one payload that is larger: a page is in memory several times while it is restored. */
@@ -94,10 +94,10 @@ export async function readWhole(
 export async function* rowsWithIds(
   database: JournalDatabase,
   filter: RowFilter,
-  ids: readonly string[],
+  ids: readonly Bytes[],
 ): AsyncGenerator<Row[], void> {
   for (let from = 0; from < ids.length; from += IDS) {
-    const some = ids.slice(from, from + IDS).map(toBytes)
+    const some = ids.slice(from, from + IDS)
     let sized: readonly SizedId[] = await database.run((db) =>
       matching(db, filter, null)
         .select(['id', raw<number>`length(payload)`.as('bytes')])

@@ -4,7 +4,8 @@ import type { AcceptItem } from './accept-item.js'
 import type { Accepted } from './accepter.js'
 import type { FlowEntry, JournalMessage, JournalQueue } from './journal-queue.js'
 import { drawId } from './message-id.js'
-import type { RestoreOptions, RestoreResult } from './restore.js'
+import type { RestoreOptions } from './restore.js'
+import { NOTHING_RESTORED, sumOf, type RestoreResult } from './restore-result.js'
 import type { Difference } from './verify.js'
 
 /** Databases limit the parameters of a statement. */
@@ -106,17 +107,15 @@ export class ShardedJournalQueue<T> {
 
   /** As `JournalQueue.restore`, shard by shard. @throws JournalError, ConnectionError */
   async restore({ ids, onProgress, ...options }: RestoreOptions = {}): Promise<RestoreResult> {
-    let [checked, restored] = [0, 0]
-    const onPage: RestoreOptions['onProgress'] = (own) =>
-      onProgress?.({ checked: checked + own.checked, restored: restored + own.restored })
+    let total = NOTHING_RESTORED
+    const onPage: RestoreOptions['onProgress'] = (own) => onProgress?.(sumOf(total, own))
     for (const shard of this.shards) {
       const own = ids?.filter((id) => this.#of(id).includes(shard))
       if (own?.length === 0) continue
       const result = await shard.restore({ ...options, onProgress: onPage, ...(own !== undefined && { ids: own }) })
-      checked += result.checked
-      restored += result.restored
+      total = sumOf(total, result)
     }
-    return { checked, restored }
+    return total
   }
 
   /** As `JournalQueue.verify`, shard by shard. @throws JournalError, ConnectionError */

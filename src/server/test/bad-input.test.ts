@@ -265,6 +265,8 @@ for (const database of DATABASES) {
       expect(said.map(({ code }) => code)).to.deep.equal(Array.from({ length: 3 }, () => 'ERR_JOURNAL_ROW'))
       expect(said.map(({ message }) => message).join()).to.include('the row of "no-text" makes no message')
       expect(progress.at(-1)).to.include({ restored: 4, present: 0, refused: 3 })
+      ;(queue.messages as Map<string, unknown>).clear()
+      expect(await mails.restore(), 'by hand').to.deep.equal({ checked: 7, restored: 4, refused: 3 })
     })
 
     it('is not an id that differs from another one in case or in spaces at the end: each keeps its own end', async () => {

@@ -70,10 +70,10 @@ describe('redelayed-server journal', function () {
 
     const dry = await cli(['journal', 'restore', ...where, '--dry-run', '--id', 'a'])
     expect([dry.code, dry.err]).to.deep.equal([0, ''])
-    expect(dry.out).to.match(/^mails: 1 open in SQL, 1 would be restored\.$/m)
+    expect(dry.out).to.match(/^mails: 1 open in SQL, 1 would be restored, 0 refused\.$/m)
     expect(await queue.size(), 'a dry run changes nothing').to.equal(2)
     const other = await cli(['journal', 'restore', ...where, '--dry-run', '--id', '007'])
-    expect(other.out).to.match(/^mails: 1 open in SQL, 0 would be restored\.$/m)
+    expect(other.out).to.match(/^mails: 1 open in SQL, 0 would be restored, 0 refused\.$/m)
     const restored = await cli(['journal', 'restore', ...where])
     expect([restored.code, restored.err]).to.deep.equal([0, ''])
     expect(await queue.size()).to.equal(4)

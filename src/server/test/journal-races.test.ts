@@ -658,7 +658,7 @@ describe('the journal, when others act between its steps', function () {
     await mails.drain()
     ;(queue.messages as Map<string, StoredRawMessage>).delete('b')
     queue.onLook = () => queue.end('a')
-    expect(await mails.restore()).to.deep.equal({ checked: 2, restored: 1 })
+    expect(await mails.restore()).to.deep.equal({ checked: 2, restored: 1, refused: 0 })
     expect([...queue.messages.keys()]).to.deep.equal(['b'])
   })
 
@@ -686,6 +686,22 @@ describe('the journal, when others act between its steps', function () {
     expect([...queue.messages.keys()]).to.deep.equal([])
   })
 
+  it('does not put back by hand what Redis took without an answer and a consumer has handled', async () => {
+    const { queue, mails } = await attached()
+    await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
+    await mails.drain()
+    ;(queue.messages as Map<string, StoredRawMessage>).clear()
+    const restoreMany = queue.restoreMany.bind(queue)
+    queue.restoreMany = async (items, options) => {
+      queue.restoreMany = restoreMany
+      await restoreMany([...items].slice(0, 1), options)
+      queue.end('a')
+      throw new ConnectionError('no answer', 'unknown')
+    }
+    expect(await mails.restore()).to.deep.equal({ checked: 2, restored: 1, refused: 0 })
+    expect([...queue.messages.keys()]).to.deep.equal(['b'])
+  })
+
   it('does not put back by hand what was handled since the journal was closed', async () => {
     const { journal, queue, mails } = await attached()
     await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
@@ -697,7 +713,7 @@ describe('the journal, when others act between its steps', function () {
     const tool = await createJournal({ ...(url !== undefined && { url }), background: false })
     open.push(tool)
     const again = await tool.attach<string>(queue)
-    expect(await again.restore()).to.deep.equal({ checked: 1, restored: 1 })
+    expect(await again.restore()).to.deep.equal({ checked: 1, restored: 1, refused: 0 })
     expect([...queue.messages.keys()]).to.deep.equal(['b'])
   })
 

@@ -105,10 +105,15 @@ describe('the legacy routes', function () {
       await ask('GET', `/get/${topic}?wait=0`)
       expect((await ask('GET', `/v1/topics/${topic}/messages/short`)).body.state).to.equal('expired')
     })
-    expect((await ask('GET', `/reStore?expire=false&topic=${topic}`)).body).to.deep.equal({ checked: 1, restored: 0 })
+    expect((await ask('GET', `/reStore?expire=false&topic=${topic}`)).body).to.deep.equal({
+      checked: 1,
+      restored: 0,
+      refused: 0,
+    })
     expect((await ask('GET', `/reStore/short?topic=${topic}&expire=true`)).body).to.deep.equal({
       checked: 1,
       restored: 1,
+      refused: 0,
     })
     expect((await get()).body).to.include({ id: 'short', body: 1 })
     expect((await ask('GET', '/reStore?expire=true')).status).to.equal(200)

@@ -111,7 +111,7 @@ describe('POST /v1/restores', function () {
     for (const topic of [one, other]) await push(topic, ['a', 'b'])
     await lose({ [one]: ['a', 'b'], [other]: ['b'], 'redelayed-server:topics': [one] })
     const { status, body } = await server.ask('GET', '/reStore?expire=false')
-    expect([status, body]).to.deep.equal([200, { checked: 4, restored: 3 }])
+    expect([status, body]).to.deep.equal([200, { checked: 4, restored: 3, refused: 0 }])
     expect([await open(one), await open(other)]).to.deep.equal([2, 2])
   })
 

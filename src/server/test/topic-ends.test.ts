@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type RedelayedClient } from 'redelayed'
+import { JournalError } from '../errors.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { TopicRegistry } from '../topics/registry.js'
 import { Topics } from '../topics/topics.js'
@@ -184,6 +185,22 @@ describe('a topic that is deleted', function () {
       for (const topics of all.splice(0)) await topics.stop()
       await still.close()
     }
+  })
+
+  it('stays while SQL does not answer, and can be deleted as soon as it does', async () => {
+    const topics = await start(journal)
+    await topics.put('kept', {})
+    await topics.pusher.push('kept', [{ id: 'a', delay: 600_000 }])
+    const { topic } = await topics.get('kept')
+    const drain = topic.drain.bind(topic)
+    topic.drain = () => Promise.reject(new JournalError('ERR_JOURNAL_UNAVAILABLE', 'the server does not answer'))
+    const failed = await topics.delete('kept', true).catch((error: unknown) => error)
+    expect(failed).to.include({ code: 'ERR_JOURNAL_UNAVAILABLE' })
+    expect((await topics.list()).map(({ name }) => name)).to.deep.equal(['kept'])
+    topic.drain = drain
+    await topics.delete('kept', true)
+    expect(await topics.list()).to.deep.equal([])
+    expect((await topic.journal?.get('a'))?.state).to.equal('removed')
   })
 
   it('gets after a restore the settings that the registry has, not those that an instance remembers', async () => {

@@ -10,6 +10,7 @@ import {
 } from 'redelayed'
 import { JournalError } from '../errors.js'
 import type { AcceptItem } from '../journal/accept-item.js'
+import { NOTHING_RESTORED, sumOf, type RestoreResult } from '../journal/restore-result.js'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
 import { BODY, jsonBytes, shownBody, type ShownBody } from './body.js'
 import { TopicError } from './errors.js'
@@ -61,11 +62,6 @@ export interface Receive {
   readonly signal: AbortSignal
 }
 
-export interface Restored {
-  readonly checked: number
-  readonly restored: number
-}
-
 export interface Restore {
   /** Also messages that expired, which expire no more. */
   readonly expired: boolean
@@ -74,7 +70,7 @@ export interface Restore {
   /** Says what would be put back, and changes nothing. */
   readonly dryRun?: boolean
   readonly signal?: AbortSignal
-  readonly onProgress?: (counts: Restored) => void
+  readonly onProgress?: (counts: RestoreResult) => void
 }
 
 export interface Change {
@@ -305,17 +301,11 @@ export class Topic {
   }
 
   /** Puts back what the journal has and Redis lacks, dead letters too. Without a journal there is nothing to put back. */
-  async restore({ onProgress, ...what }: Restore): Promise<Restored> {
-    let [checked, restored] = [0, 0]
-    for (const journal of this.#journals) {
-      const result = await journal.restore({
-        ...what,
-        onProgress: (own) => onProgress?.({ checked: checked + own.checked, restored: restored + own.restored }),
-      })
-      checked += result.checked
-      restored += result.restored
-    }
-    return { checked, restored }
+  async restore({ onProgress, ...what }: Restore): Promise<RestoreResult> {
+    let total = NOTHING_RESTORED
+    for (const journal of this.#journals)
+      total = sumOf(total, await journal.restore({ ...what, onProgress: (own) => onProgress?.(sumOf(total, own)) }))
+    return total
   }
 
   /** How many messages a restore would compare with Redis. */

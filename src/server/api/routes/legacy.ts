@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import { RedelayedError } from 'redelayed'
 import { Type } from 'typebox'
+import { NOTHING_RESTORED, sumOf } from '../../journal/restore-result.js'
 import { TopicError } from '../../topics/errors.js'
 import type { NewMessage } from '../../topics/new-message.js'
 import { traced } from '../../topics/trace.js'
@@ -106,13 +107,12 @@ export function legacyRoutes(app: App, context: Context): void {
         const { topic, expire } = request.query
         const { id } = request.params as { id?: string }
         const ids = id === undefined ? {} : { ids: [id] }
-        const total = { checked: 0, restored: 0 }
+        let total = NOTHING_RESTORED
         const restore = async (name: string): Promise<true> => {
           const found = topic === undefined ? await topics.openIfThere(name) : await topics.open(name)
           if (found === undefined) return true // deleted a moment ago
-          const { checked, restored } = await found.restore({ expired: isSet(expire), ...ids })
-          total.checked += checked
-          total.restored += restored
+          const own = await found.restore({ expired: isSet(expire), ...ids })
+          total = sumOf(total, own)
           return true
         }
         if (!topics.hasJournal) throw new BadRequest('no-journal', 'there is nothing to restore from')
