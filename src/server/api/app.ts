@@ -61,6 +61,8 @@ export interface AppParts {
   readonly restores: Restores
   readonly keys: ApiKeys
   readonly sessions: Sessions
+  /** Which SQL database; `undefined`: there is no journal. */
+  readonly journalKind: string | undefined
   readonly sampler: Sampler
   readonly health: HealthReader
   readonly due: DueMessages

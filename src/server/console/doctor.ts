@@ -111,7 +111,7 @@ function shown({ level, code, queue, found, means, repair }: Printed): Finding {
   return {
     severity: text(level),
     code: text(code),
-    message: [text(found), text(means)].filter((each) => each !== '').join(': '),
+    message: [text(found), text(means)].filter((each) => each !== '').join(text(found).endsWith('.') ? ' ' : ': '),
     advice: text(repair) || null,
     queue: text(queue) || null,
   }

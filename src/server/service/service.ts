@@ -142,6 +142,7 @@ export async function startService(
         restores,
         tracing,
         page,
+        journalKind: journalUrl?.split(':', 1)[0],
         sampler,
         health,
         agenda,

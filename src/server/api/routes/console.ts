@@ -25,6 +25,8 @@ export function consoleRoutes(
   app: App,
   { topics, settings, metrics, waits }: Context,
   parts: {
+    /** Which SQL database; `undefined`: there is no journal. */
+    readonly journalKind: string | undefined
     readonly sampler: Sampler
     readonly health: HealthReader
     readonly doctor: Doctor
@@ -34,7 +36,7 @@ export function consoleRoutes(
     readonly sessions: Sessions
   },
 ): void {
-  const { sampler, health, doctor, agenda, instances, keys, sessions } = parts
+  const { journalKind, sampler, health, doctor, agenda, instances, keys, sessions } = parts
   const rates = new Rates(metrics)
   const recentLateness = new RecentLateness([metrics.lateness, metrics.webhookLateness])
   let streams = 0
@@ -167,7 +169,7 @@ export function consoleRoutes(
     return {
       at,
       redis: isForAll ? now.redis : { ...now.redis, version: null, usedMemory: null, maxMemory: null },
-      journal: topics.hasJournal ? { mode: settings.journalMode, kind: 'sql', ...lag } : null,
+      journal: topics.hasJournal ? { mode: settings.journalMode, kind: journalKind ?? 'sql', ...lag } : null,
       instances: (await instances.list().catch(redisProblem)).length,
       topics: isForAll ? total : own.length,
       counts: own.reduce((sum, each) => added(sum, each), NONE),

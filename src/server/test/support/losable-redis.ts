@@ -23,6 +23,11 @@ export class LosableRedis {
     return this.#server.kill('SIGKILL')
   }
 
+  /** Starts the server that was killed, with the data that it has written. */
+  startAgain(): Promise<void> {
+    return this.#server.restart()
+  }
+
   /** Starts the server that was killed, without its data. */
   async startEmpty(): Promise<void> {
     this.#clear()

@@ -14,7 +14,7 @@ interface ChartProps {
   readonly label: string
   readonly lines: readonly Line[]
   /** Times in seconds, then the values of each line. */
-  readonly data: readonly (readonly number[])[]
+  readonly data: readonly (readonly (number | null)[])[]
   readonly height?: number
   readonly format: (value: number) => string
   /** The point under the pointer, or undefined. */
@@ -60,6 +60,9 @@ export function Chart({ label, lines, data, height = 180, format, onPoint }: Cha
   return <div class="chart" ref={box} role="img" aria-label={label} />
 }
 
+/** So that a chart of nearly nothing has whole figures beside it. */
+const LEAST_TOP = 4
+
 function optionsOf(
   element: HTMLElement,
   { lines, height, format, onPoint }: Pick<ChartProps, 'lines' | 'format' | 'onPoint'> & { readonly height: number },
@@ -79,11 +82,11 @@ function optionsOf(
     ...(onPoint && { hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] } }),
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     padding: [8, 8, 0, 0],
-    scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
+    scales: { y: { range: (_, __, max) => [0, Math.max(LEAST_TOP, max * 1.1)] } },
     axes: [
       {
         ...axis,
-        values: ({ data: [points] }, times) => (points.length === 0 ? [] : times.map(clock)),
+        values: (_, times, __, ___, step) => times.map((at) => clock(at, step < 60)),
         space: 70,
         size: 26,
       },
@@ -102,7 +105,8 @@ function optionsOf(
   }
 }
 
-function clock(seconds: number): string {
+function clock(seconds: number, isExact: boolean): string {
   const date = new Date(seconds * 1_000)
-  return `${date.getHours()}:${String(date.getMinutes()).padStart(2, '0')}`
+  const two = (value: number): string => String(value).padStart(2, '0')
+  return `${date.getHours()}:${two(date.getMinutes())}${isExact ? `:${two(date.getSeconds())}` : ''}`
 }

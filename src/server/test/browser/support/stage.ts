@@ -36,7 +36,8 @@ export interface Stage {
   /** An endpoint that answers 500. */
   readonly endpoint: string
   ask: Ask
-  addKey(scopes: readonly Scope[], topics?: readonly string[]): string
+  readonly redis: Pick<LosableRedis, 'kill' | 'startAgain'>
+  addKey(scopes: readonly Scope[], topics?: readonly string[], hidePayloads?: boolean): string
   /** Ends the service; the Redis, its data and the port stay. */
   stopService(): Promise<void>
   startService(): Promise<void>
@@ -45,7 +46,7 @@ export interface Stage {
 
 export async function setStage(): Promise<Stage> {
   const dir = mkdtempSync(join(tmpdir(), 'redelayed-page-'))
-  const redis = await LosableRedis.start()
+  const redis = await LosableRedis.start(['--appendonly', 'yes', '--appendfsync', 'always'])
   const receiver = await startReceiver()
   const receiverPort = (receiver.address() as AddressInfo).port
   const apiKeys = join(dir, 'api-keys')
@@ -62,6 +63,7 @@ export async function setStage(): Promise<Stage> {
       dataDir: dir,
       apiKeys,
       logLevel: 'silent' as const,
+      maxMessageBytes: 16 * 1_048_576,
       webhookNetworks: ['127.0.0.0/8'],
       webhookPorts: [receiverPort],
     },
@@ -88,10 +90,10 @@ export async function setStage(): Promise<Stage> {
     service = undefined
   }
   return {
-    ...{ url, endpoint, ask, stopService },
+    ...{ url, endpoint, ask, redis, stopService },
     key: first.key,
-    addKey(scopes, topics) {
-      const { key, line } = makeKey(scopes, topics)
+    addKey(scopes, topics, hidePayloads) {
+      const { key, line } = makeKey(scopes, topics, hidePayloads)
       lines.push(line)
       writeKeys()
       return key

@@ -13,13 +13,15 @@ export interface Range {
   readonly clock: 'seconds' | 'minutes' | 'days'
 }
 
+const DEFAULT = 'hour'
+
 export const RANGES: readonly [Range, ...Range[]] = [
-  { key: 'hour', name: 'Hour', words: 'hour', ms: HOUR, buckets: 60, refreshMs: 5_000, clock: 'minutes' },
   { key: 'minute', name: 'Minute', words: 'minute', ms: MINUTE, buckets: 60, refreshMs: 1_000, clock: 'seconds' },
+  { key: 'hour', name: 'Hour', words: 'hour', ms: HOUR, buckets: 60, refreshMs: 5_000, clock: 'minutes' },
   { key: 'day', name: 'Day', words: 'day', ms: DAY, buckets: 48, refreshMs: 15_000, clock: 'minutes' },
   { key: 'week', name: 'Week', words: 'week', ms: 7 * DAY, buckets: 84, refreshMs: 30_000, clock: 'days' },
 ]
 
 export function rangeOf(key: string): Range {
-  return RANGES.find((range) => range.key === key) ?? RANGES[0]
+  return RANGES.find((range) => range.key === (key || DEFAULT)) ?? RANGES[0]
 }

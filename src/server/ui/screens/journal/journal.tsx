@@ -37,7 +37,10 @@ export function Journal(): JSX.Element {
                 ),
               ],
               ['Changes that SQL lacks', journal.pending === null ? '–' : count(journal.pending)],
-              ['Behind by', journal.lagMs === null ? '–' : duration(journal.lagMs)],
+              [
+                'Behind by',
+                journal.lagMs === null ? (journal.pending === 0 ? 'nothing' : '–') : duration(journal.lagMs),
+              ],
             ]}
           />
         </section>

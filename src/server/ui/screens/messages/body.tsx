@@ -18,10 +18,7 @@ interface BodyProps {
 
 export function Body({ of, canMore, onMore }: BodyProps): JSX.Element {
   const [limit, setLimit] = useState(SHOWN)
-  const { text, kind } = useMemo(
-    () => textOf(of),
-    [of.bodyText, JSON.stringify(of.body)?.length, of.bodyBase64, of.body],
-  )
+  const { text, kind } = useMemo(() => textOf(of), [of.bodyText, of.bodyBase64, of.body])
   const isLonger = text.length > limit
   return (
     <section class="panel" aria-labelledby="body">

@@ -14,12 +14,17 @@ const LINES: readonly (Line & { readonly key: Name })[] = [
   { key: 'failed', name: 'Failed', color: '--line-4', dash: [2, 3] },
 ]
 
+const WINDOW_S = 900
+
 /** What happened in the last quarter of an hour. */
 export function Rates({ of }: { readonly of: Overview }): JSX.Element {
   const [point, setPoint] = useState<number | undefined>(undefined)
   const { series, rates } = of
   const data = useMemo(
-    () => [series.map(({ at }) => at / 1_000), ...LINES.map(({ key }) => series.map((each) => each[key]))],
+    () =>
+      series.length < 2
+        ? [[of.at / 1_000 - WINDOW_S, of.at / 1_000], ...LINES.map(() => [null, null])]
+        : [series.map(({ at }) => at / 1_000), ...LINES.map(({ key }) => series.map((each) => each[key]))],
     [series],
   )
   const shown = point === undefined ? undefined : series[point]
