@@ -1,7 +1,8 @@
 import { describe } from '../../errors.js'
 import { BYTES_OF } from '../../codecs/budget.js'
 import * as scalars from './scalars.js'
-import type { Input, Output, Serializer } from './serializer.js'
+import type { Input, Output, Serializer, Slot } from './serializer.js'
+import { writeIn } from './slot.js'
 
 /** How the elements of a primitive array are written, and whether their boxes are written in the same way. */
 interface Primitive {
@@ -105,7 +106,7 @@ export function arrayOf(name: string, find: (element: string) => ArrayElement | 
   const match = /^L(.+);$/.exec(component)
   const element = match?.[1] === undefined ? undefined : find(match[1])
   if (element === undefined) return undefined
-  return array(name, element.final && element.serializer !== undefined ? fixed(element.serializer) : anything)
+  return array(name, element.final && element.serializer !== undefined ? fixed(element.serializer) : open(element))
 }
 
 export interface ArrayElement {
@@ -120,7 +121,10 @@ function fixed(serializer: Serializer): Primitive {
   }
 }
 
-const anything: Primitive = {
-  write: (out, value) => out.any(value),
-  read: (input) => input.any(),
+function open({ serializer }: ArrayElement): Primitive {
+  const slot: Slot = { text: '', serializer, final: false, primitive: false, args: undefined }
+  return {
+    write: (out, value) => writeIn(out, slot, value),
+    read: (input) => input.any(),
+  }
 }

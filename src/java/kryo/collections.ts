@@ -4,6 +4,8 @@ import { SLICE } from '../../codecs/insertions.js'
 import { isConvertible } from '../../codecs/instances.js'
 import { JavaValue } from './java-values.js'
 import type { Args, Input, Output, Serializer } from './serializer.js'
+import { classIn, writeIn } from './slot.js'
+import { tagged } from './types.js'
 
 export interface Kind {
   readonly natural?: boolean
@@ -68,7 +70,7 @@ function writeItems(out: Output, items: readonly unknown[], args: Args, noNulls:
       if (item === null) hasNull = true
       else {
         out.key(i)
-        const its = out.classOf(item)
+        const its = classIn(out, element, item)
         if (serializer === undefined) serializer = its
         else same = serializer === its
       }
@@ -78,7 +80,7 @@ function writeItems(out: Output, items: readonly unknown[], args: Args, noNulls:
     if (!same) {
       for (let i = 0; i < length; i++) {
         out.key(i)
-        out.any(items[i], inner)
+        writeIn(out, element && { ...element, args: inner }, items[i])
       }
       return
     }
@@ -163,7 +165,7 @@ export function natural(input: Input): void {
 /** Collections that hold exactly one thing, with its class, or nothing at all. */
 function single(
   name: string,
-  write: (out: Output, value: unknown) => void,
+  write: (out: Output, value: unknown, args: Args) => void,
   read: (input: Input) => unknown,
   holds = false,
 ): Serializer {
@@ -172,9 +174,9 @@ function single(
     holds,
     referable: true,
     natural: false,
-    write: (out, value) => {
+    write: (out, value, args) => {
       out.enter()
-      write(out, value)
+      write(out, value, args)
       out.leave()
     },
     read: (input) => {
@@ -234,22 +236,22 @@ export const COLLECTIONS: readonly Serializer[] = [
   ),
   single(
     util('Collections$SingletonList'),
-    (out, value) => out.any(only(out, value)),
+    (out, value, args) => writeIn(out, tagged(args)?.[0], only(out, value)),
     (input) => [input.any()],
   ),
   single(
     util('Collections$SingletonSet'),
-    (out, value) => out.any(only(out, value)),
+    (out, value, args) => writeIn(out, tagged(args)?.[0], only(out, value)),
     (input) => new Set([input.any()]),
   ),
   single(
     util('Collections$SingletonMap'),
-    (out, value) => {
+    (out, value, args) => {
       const entries: readonly unknown[] = value instanceof Map ? [...value] : Object.entries(value as object)
       if (entries.length !== 1) out.refuse('expected a map of one entry')
       const [key, item] = entries[0] as [unknown, unknown]
-      out.any(key)
-      out.any(item)
+      writeIn(out, tagged(args)?.[0], key)
+      writeIn(out, tagged(args)?.[1], item)
     },
     (input) => {
       const key = input.any()
@@ -259,7 +261,7 @@ export const COLLECTIONS: readonly Serializer[] = [
   ),
   single(
     util('Optional'),
-    (out, value) => out.any(value ?? null),
+    (out, value, args) => writeIn(out, tagged(args)?.[0], value ?? null),
     (input) => input.any() ?? new JavaValue(util('Optional'), null),
     true,
   ),

@@ -4,6 +4,7 @@ import { SLICE } from '../../codecs/insertions.js'
 import { isPlain } from '../../codecs/instances.js'
 import { natural, type Kind } from './collections.js'
 import type { Args, Input, Output, Serializer } from './serializer.js'
+import { writeIn } from './slot.js'
 
 /** A map: Kryo's MapSerializer. */
 function map(name: string, kind: Kind = {}): Serializer {
@@ -61,13 +62,8 @@ function writeProperties(
     const item = value[key]
     if (item === undefined) continue
     out.key(key)
-    if (args === undefined) {
-      out.any(key)
-      out.any(item)
-    } else {
-      writeSide(out, key, args, 0, noNulls)
-      writeSide(out, item, args, 1, noNulls)
-    }
+    writeSide(out, key, args, 0, noNulls)
+    writeSide(out, item, args, 1, noNulls)
   }
   out.leave()
 }
@@ -75,9 +71,8 @@ function writeProperties(
 function writeSide(out: Output, value: unknown, args: Args, side: 0 | 1, noNulls: boolean): void {
   const slot = args?.[side]
   if (noNulls && value === null) out.refuse('an immutable map holds no null')
-  if (!slot?.final || slot.serializer === undefined) out.any(value, slot?.args)
-  else if (noNulls) out.object(slot.serializer, out.own(value), slot.args)
-  else out.nullable(slot.serializer, out.own(value), slot.args)
+  if (noNulls && slot?.final && slot.serializer !== undefined) out.object(slot.serializer, out.own(value), slot.args)
+  else writeIn(out, slot, value)
 }
 
 function readSide(input: Input, args: Args, side: 0 | 1, noNulls: boolean): unknown {

@@ -83,6 +83,10 @@ export class ValueWriter extends Writer implements Output {
     return this.#classIfKnown(value) ?? this.refuse(unknownClass(value))
   }
 
+  known(value: object): Serializer | undefined {
+    return this.#classes.of(value)
+  }
+
   /** `undefined` for an object whose `toJSON` result has to replace it. */
   #classIfKnown(value: unknown): Serializer | undefined {
     switch (typeof value) {

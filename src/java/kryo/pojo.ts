@@ -3,6 +3,7 @@ import { quoted } from '../../text.js'
 import { isPlain } from '../../codecs/instances.js'
 import { JavaEnum, JavaValue } from './java-values.js'
 import type { Input, Output, Serializer, Slot } from './serializer.js'
+import { writeIn } from './slot.js'
 
 /** The property with the class of an object without a JavaScript class, as in the codecs of Jackson. */
 export const CLASS_KEY = '@class'
@@ -32,6 +33,13 @@ export class PojoSerializer implements Serializer {
     this.#names = new Set(fields.map((field) => field.name))
   }
 
+  /** A subclass has all fields of its superclass. */
+  accepts(its: Serializer): boolean {
+    if (!(its instanceof PojoSerializer)) return false
+    const names = its.#names
+    return this.#fields.every(({ name }) => names.has(name))
+  }
+
   write(out: Output, value: unknown): void {
     if (Object.prototype.toString.call(value) !== '[object Object]') {
       out.refuse(`expected an object of ${this.name}, got ${describe(value)}`)
@@ -40,6 +48,8 @@ export class PojoSerializer implements Serializer {
     out.claim(this.#fields.length)
     const keys = Object.keys(object)
     const foreign = Object.getPrototypeOf(object) !== this.#prototype && !isPlain(object)
+    const its = foreign ? out.known(object) : undefined
+    if (its !== undefined && its !== this) out.refuse(`expected ${this.name}, got ${its.name}`)
     if (foreign && keys.length === 0 && this.#fields.length > 0) {
       out.refuse(`${describe(value)} has no properties that can be seen`)
     }
@@ -55,7 +65,7 @@ export class PojoSerializer implements Serializer {
       out.key(name)
       // inherited properties, such as `constructor`, are no fields
       const inherited = name in Object.prototype && !Object.hasOwn(object, name)
-      writeSlot(out, slot, inherited ? null : (object[name] ?? null))
+      writeField(out, slot, inherited ? null : (object[name] ?? null))
     }
     out.leave()
   }
@@ -85,23 +95,12 @@ function setField(object: Record<string, unknown>, name: string, value: unknown)
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
 }
 
-function writeSlot(out: Output, slot: Slot, given: unknown): void {
-  const value = typeof given === 'object' ? out.own(given) : given
+function writeField(out: Output, slot: Slot, given: unknown): void {
   const serializer = slot.serializer
-  if (slot.primitive && serializer !== undefined) {
-    if (value === null) out.refuse(`a field of type ${slot.text} cannot be null`)
-    out.object(serializer, value)
-  } else if (slot.final && serializer !== undefined) out.nullable(serializer, value, slot.args)
-  else if (value === null || serializer === undefined || saysItsClass(out, value)) out.any(value, slot.args)
-  else {
-    out.writeClass(serializer)
-    out.object(serializer, value, slot.args)
-  }
-}
-
-/** The value is of the field's class unless it names another one. */
-function saysItsClass(out: Output, value: unknown): boolean {
-  return value instanceof JavaValue || out.classOf(value) instanceof PojoSerializer
+  if (!slot.primitive || serializer === undefined) return writeIn(out, slot, given)
+  const value = out.own(given)
+  if (value === null) out.refuse(`a field of type ${slot.text} cannot be null`)
+  out.object(serializer, value)
 }
 
 function readSlot(input: Input, slot: Slot): unknown {
@@ -132,6 +131,10 @@ export class EnumSerializer implements Serializer {
   constructor(name: string, constants?: readonly string[]) {
     this.name = name
     this.#constants = constants
+  }
+
+  accepts(its: Serializer): boolean {
+    return its === this
   }
 
   write(out: Output, value: unknown): void {

@@ -8,7 +8,7 @@ import { CLASS_KEY, EnumSerializer, PojoSerializer } from './pojo.js'
 import { SCALARS } from './scalars.js'
 import type { Classes, Serializer } from './serializer.js'
 import { TIMES } from './time.js'
-import { parseType, type NamedClass } from './types.js'
+import { parseType, tagged, type NamedClass } from './types.js'
 
 /** The declaration of a Java class, for classes that the wire alone does not describe. */
 export interface ClassDeclaration {
@@ -131,7 +131,7 @@ export class Registry implements Classes {
       const fields = Object.entries(declaration.fields ?? {}).map(([field, type]) => {
         if (field === '__proto__') throw new InvalidArgumentError(what, 'fields with other names', field)
         const slot = parseType(`${what}.fields.${field}`, type, (each) => this.#find(each))
-        return { name: field, slot: declaration.record ? { ...slot, args: undefined } : slot }
+        return { name: field, slot: declaration.record ? { ...slot, args: tagged(slot.args) } : slot }
       })
       pojo.declare(fields)
     }

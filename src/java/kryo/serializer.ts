@@ -31,6 +31,8 @@ export interface Serializer {
   readonly natural: boolean
   /** The value is another Java value, of any class. */
   readonly holds?: boolean
+  /** Whether a value of the class `its` can be where this class is declared; only for the classes of declarations. */
+  accepts?(its: Serializer): boolean
   write(out: Output, value: unknown, args?: Args): void
   read(input: Input, args?: Args): unknown
 }
@@ -46,6 +48,8 @@ export interface Output extends Writer {
   /** The value to write: the result of its `toJSON` if its class is not declared. */
   own(value: unknown): unknown
   classOf(value: unknown): Serializer
+  /** The class of an object, if it is known. */
+  known(value: object): Serializer | undefined
   writeClass(serializer: Serializer): void
   /** A value after its class, or null. */
   any(value: unknown, args?: Args): void

@@ -1,11 +1,16 @@
 import { InvalidArgumentError, inQuotes } from '../../errors.js'
-import type { Serializer, Slot } from './serializer.js'
+import type { Args, Serializer, Slot } from './serializer.js'
 
 /** A class that a type expression can name: by its simple name for the well-known ones, else by its binary name. */
 export interface NamedClass {
   readonly serializer: Serializer | undefined
   readonly final: boolean
   readonly primitive?: boolean
+}
+
+/** Type arguments that Kryo does not use, so that every value has its class on the wire, but that Java casts to. */
+export function tagged(args: Args): Args {
+  return args?.map((slot) => ({ ...slot, final: false, args: tagged(slot.args) }))
 }
 
 const MAX_TYPE_LENGTH = 1000
@@ -43,10 +48,10 @@ export function parseType(what: string, text: string, find: (name: string) => Na
       name += '[]'
     }
     // Kryo forgets the type arguments within a wildcard's bound
-    return named(name, tokens.slice(from, at).join(''), wildcard || name.endsWith(']') ? undefined : args)
+    return named(name, tokens.slice(from, at).join(''), name.endsWith(']') ? undefined : wildcard ? tagged(args) : args)
   }
 
-  function named(name: string, whole: string, args: Slot[] | undefined): Slot {
+  function named(name: string, whole: string, args: Args): Slot {
     const known = find(name)
     if (known === undefined) return fail()
     return { text: whole, serializer: known.serializer, final: known.final, primitive: known.primitive ?? false, args }

@@ -1,0 +1,32 @@
+import { JavaValue } from './java-values.js'
+import type { Output, Serializer, Slot } from './serializer.js'
+
+/**
+ * The class that a value has where `slot` is declared: the declared class, unless the value says that it is of a subclass.
+ * Java casts the value to the declared class when it uses it, so a value of any other class is refused.
+ */
+export function classIn(out: Output, slot: Pick<Slot, 'serializer'> | undefined, value: unknown): Serializer {
+  const declared = slot?.serializer
+  if (declared === undefined) return out.classOf(value)
+  // the declared class refuses what is none of its values
+  if (typeof value !== 'object') return declared
+  const its = out.classOf(value)
+  const saysItsClass = value instanceof JavaValue || its.accepts !== undefined
+  if (its === declared || !saysItsClass) return declared
+  const fits = declared.accepts === undefined ? its.accepts === undefined : declared.accepts(its)
+  return fits ? its : out.refuse(`expected ${declared.name}, got ${its.name}`)
+}
+
+/** A value where `slot` is declared, or null, as Kryo's `writeClassAndObject` writes it; without the class where it is final. */
+export function writeIn(out: Output, slot: Slot | undefined, given: unknown): void {
+  const serializer = slot?.serializer
+  if (serializer === undefined) return out.any(given, slot?.args)
+  const value = typeof given === 'object' ? out.own(given) : given
+  if (slot?.final) out.nullable(serializer, value, slot.args)
+  else if (value === null) out.any(null)
+  else {
+    const its = classIn(out, slot, value)
+    out.writeClass(its)
+    out.object(its, value, slot?.args)
+  }
+}
