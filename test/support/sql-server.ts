@@ -101,6 +101,11 @@ export class SqlServerProcess {
     await eventually(() => this.execute('select 1'), START_MS, 100)
   }
 
+  /** Starts it where it has ended by itself, as MariaDB can where its disk is full. */
+  async revive(): Promise<void> {
+    if (!this.#isAlive) await this.restart()
+  }
+
   pause(on: boolean): void {
     this.#signal(on ? 'SIGSTOP' : 'SIGCONT')
   }

@@ -223,6 +223,7 @@ const sqlFaults: readonly JournalFault[] = [
       await bench.sawError(/ERR_JOURNAL_FULL/, 6_000)
       await bench.pause(500, 2_000)
       bench.sql.quota?.relieve()
+      await bench.sql.revive?.()
     },
   },
 ]

@@ -207,6 +207,7 @@ class Stage {
   async clear(): Promise<void> {
     this.#sql?.quota?.relieve()
     this.#sql?.pause?.(false)
+    await this.#sql?.revive?.().catch(() => undefined) // the next step says that it is not there
     await this.#bench?.stop()
     this.#bench = undefined
     await this.#place?.stop()

@@ -15,6 +15,8 @@ export interface SqlServer {
   /** SIGKILL of all its processes; `undefined` where it lives in a member. */
   readonly kill?: () => Promise<void>
   readonly restart?: () => Promise<void>
+  /** Starts it where it has ended by itself. */
+  readonly revive?: () => Promise<void>
   readonly pause?: (on: boolean) => void
   /** `undefined` where the disk cannot be filled. */
   readonly quota: Quota | undefined
@@ -54,6 +56,7 @@ export async function startSql(kind: Kind): Promise<SqlServer> {
     },
     kill: () => server.kill(),
     restart: () => server.restart(),
+    revive: () => server.revive(),
     pause: (on) => server.pause(on),
     async stop() {
       await server.stop()
