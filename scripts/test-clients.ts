@@ -2,10 +2,14 @@
 // checks its own outcome. Installs and builds what is missing, finds or starts a Redis as `npm test` does, and ends with the line
 // `N passed, N failed`. A language that is not installed is skipped, and said so.
 //
-//   npm run test:clients -- go curl     only these
+//   npm run test:clients -- go curl             only these
+//   npm run test:clients -- generated-java      and this one, which takes long
 import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureInstalled, root } from './ensure-installed.mjs'
+import { generatedClients, type GeneratedClient } from './generated-clients.js'
 import { describe, findRedis } from './redis.js'
 import { startServiceProcess } from './service-process.js'
 
@@ -32,8 +36,11 @@ const all: Program[] = [
 ]
 const wanted = process.argv.slice(2)
 const chosen = all.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
-if (chosen.length === 0) {
-  console.error(`no such program; there are ${all.map(({ name }) => name).join(', ')}`)
+const generated = generatedClients.filter(({ name, isLong }) =>
+  wanted.length === 0 ? isLong !== true : wanted.includes(name),
+)
+if (chosen.length + generated.length === 0) {
+  console.error(`no such program; there are ${[...all, ...generatedClients].map(({ name }) => name).join(', ')}`)
   process.exit(2)
 }
 
@@ -69,19 +76,55 @@ async function checkAll() {
         skipped.push(name)
         continue
       }
-      const topic = `clients-${process.pid}-${name}`
-      const env = { REDELAYED_SERVICE: service.url, REDELAYED_KEY: service.key, REDELAYED_TOPIC: topic, ...each.env }
-      await check(name, async () => {
-        const { code, output } = await run(command, args, dir, env)
-        return code === 0 && output.trimEnd().endsWith(LAST_LINE) ? undefined : `${output}\nIt ended with ${code}.`
+      await withTopic(service, name, async (env) => {
+        await check(name, async () => problemOf(await run(command, args, dir, { ...env, ...each.env })))
       })
-      const headers = { authorization: `Bearer ${service.key}`, connection: 'close' }
-      await fetch(`${service.url}/v1/topics/${topic}?force`, { method: 'DELETE', headers })
+    }
+    for (const each of generated) {
+      if (!(await isThere([...each.needs]))) {
+        skipped.push(each.name)
+        continue
+      }
+      await withTopic(service, each.name, async (env) => {
+        await check(each.name, () => runGenerated(each, service.url, env))
+      })
     }
   } finally {
     await service.stop()
     await redis.stop()
   }
+}
+
+/** In a topic of its own, which is deleted afterwards. */
+async function withTopic(
+  service: { url: string; key: string },
+  name: string,
+  action: (env: NodeJS.ProcessEnv) => Promise<void>,
+) {
+  const topic = `clients-${process.pid}-${name}`
+  await action({ REDELAYED_SERVICE: service.url, REDELAYED_KEY: service.key, REDELAYED_TOPIC: topic })
+  const headers = { authorization: `Bearer ${service.key}`, connection: 'close' }
+  await fetch(`${service.url}/v1/topics/${topic}?force`, { method: 'DELETE', headers })
+}
+
+async function runGenerated({ file, steps }: GeneratedClient, url: string, env: NodeJS.ProcessEnv) {
+  const folder = mkdtempSync(join(tmpdir(), 'redelayed-client-'))
+  try {
+    const description = await fetch(`${url}/openapi.json`, { headers: { connection: 'close' } })
+    writeFileSync(join(folder, 'openapi.json'), await description.text())
+    let last = { code: 0 as number | null, output: '' }
+    for (const step of steps(folder, join(dir, 'generated', file))) {
+      last = await run(step.command, [...step.args], folder, { ...env, ...step.env })
+      if (last.code !== 0) return `${step.command} ${step.args.join(' ')}\n${last.output}\nIt ended with ${last.code}.`
+    }
+    return problemOf(last)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function problemOf({ code, output }: { code: number | null; output: string }): string | undefined {
+  return code === 0 && output.trimEnd().endsWith(LAST_LINE) ? undefined : `${output}\nIt ended with ${code}.`
 }
 
 /** @param action gives what is wrong */

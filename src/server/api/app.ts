@@ -24,6 +24,7 @@ import type { AuditLog } from './audit-log.js'
 import { authorize } from './authorize.js'
 import { assertUncompressed, readOnlyJson } from './content.js'
 import { Waits, type App, type Context } from './context.js'
+import { named, withComponents } from './components.js'
 import { described } from './described.js'
 import { loggerOf } from './logger.js'
 import type { Metrics } from './metrics.js'
@@ -202,11 +203,20 @@ export async function createApp(parts: AppParts): Promise<Api> {
 
 interface Operation {
   readonly operationId?: string
-  readonly requestBody?: { required: boolean }
+  readonly requestBody?: { required: boolean; content?: Record<string, { schema: object }> }
 }
 
-function withForms<T extends { readonly body?: unknown }>(schema: T): T {
-  return schema?.body === undefined ? schema : { ...schema, body: described(schema.body) }
+const NDJSON = 'application/x-ndjson'
+const LINES = { type: 'string', pattern: '[^\\r\\n]', description: 'In each line a message as JSON' }
+
+function withForms<T extends { readonly body?: unknown; readonly response?: unknown }>(schema: T): T {
+  if (schema === undefined) return schema
+  const { body, response } = schema
+  return {
+    ...schema,
+    ...(body !== undefined && { body: named(body, described) }),
+    ...(response !== undefined && { response: named(response) }),
+  }
 }
 
 function notThere(methods: readonly string[], reply: { header(name: string, value: string): unknown }): BadRequest {
@@ -232,7 +242,7 @@ async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, vers
     },
     // a batch is checked message by message, so the route itself has no schema of its body
     transform: ({ schema, url }) => ({
-      schema: url === BATCH_PATH ? { ...schema, body: BatchInput } : withForms(schema),
+      schema: withForms(url === BATCH_PATH ? { ...schema, body: BatchInput } : schema),
       url,
     }),
     transformObject: (document) => {
@@ -240,7 +250,11 @@ async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, vers
       const operations = Object.values(paths).flatMap((path) => Object.values(path ?? {}) as Operation[])
       for (const { operationId, requestBody } of operations)
         if (withoutBody.has(operationId) && requestBody !== undefined) requestBody.required = false
-      return 'openapiObject' in document ? document.openapiObject : document.swaggerObject
+      for (const { requestBody } of operations) {
+        const { content } = requestBody ?? {}
+        if (content?.[NDJSON] !== undefined) content[NDJSON] = { schema: LINES }
+      }
+      return 'openapiObject' in document ? withComponents(document.openapiObject) : document.swaggerObject
     },
   })
   app.addHook('onRoute', (route) => {

@@ -29,6 +29,7 @@ export function described<T>(body: T): T {
   return {
     ...body,
     properties: Object.fromEntries(fields) as Record<string, Json>,
-    ...(pairs.length > 0 && { allOf: [...allOf, ...pairs] }),
+    // some generators of clients lose a type that has an allOf of one
+    ...(allOf.length + pairs.length === 1 ? pairs[0] : pairs.length > 0 && { allOf: [...allOf, ...pairs] }),
   }
 }

@@ -82,7 +82,7 @@ export interface Problem {
   /** Of the request; the log has it too. */
   readonly requestId?: string
   /** Parts of the request that are wrong. */
-  readonly errors?: readonly { readonly path: string; readonly message: string }[]
+  readonly errors?: { readonly path: string; readonly message: string }[]
 }
 
 /** What a handler throws for an answer that is a problem. */

@@ -1,7 +1,16 @@
 import { expect } from 'chai'
 import { newSecret, readSecret } from '../delivery/webhook-secret.js'
+import { Type } from 'typebox'
+import { named, withComponents } from '../api/components.js'
 import { described } from '../api/described.js'
-import { AcknowledgeInput, EndpointInput, MessageInput, TopicInput } from '../api/schemas.js'
+import {
+  AcknowledgeInput,
+  EndpointInput,
+  MessageInput,
+  MessageOutput,
+  MessagePage,
+  TopicInput,
+} from '../api/schemas.js'
 import { isBase64 } from '../topics/body.js'
 import { leaseText } from '../topics/lease.js'
 
@@ -14,6 +23,50 @@ interface Described {
 }
 
 describe('the OpenAPI description', () => {
+  it('has a component for each schema with a name, also where it is optional or inside of another one', () => {
+    const response = named({ 200: MessagePage, 201: Type.Object({ message: Type.Optional(MessageOutput) }) })
+    const document = { paths: { '/x': { responses: response } }, components: { securitySchemes: {} } }
+    const { paths, components } = withComponents(document) as unknown as {
+      readonly paths: object
+      readonly components: { readonly schemas: Readonly<Record<string, object>> }
+    }
+    expect(paths).to.deep.equal({
+      '/x': {
+        responses: {
+          200: { $ref: '#/components/schemas/MessagePage' },
+          201: { type: 'object', properties: { message: { $ref: '#/components/schemas/MessageOutput' } } },
+        },
+      },
+    })
+    expect(components).to.have.property('securitySchemes')
+    expect(Object.keys(components.schemas)).to.deep.equal(['Failure', 'MessageOutput', 'MessagePage'])
+    expect(components.schemas['MessagePage']).to.have.deep.nested.property('properties.messages.items', {
+      $ref: '#/components/schemas/MessageOutput',
+    })
+    expect(components.schemas['Failure']).to.have.deep.nested.property('properties.attempt', {
+      type: 'integer',
+      format: 'int64',
+    })
+  })
+
+  it('refuses two schemas of one name', () => {
+    const paths = [1, 2].map((minimum) => ({ title: 'Outcome', minimum }))
+    expect(() => withComponents({ paths })).to.throw('two schemas have the name Outcome')
+  })
+
+  it('has a flag as a boolean that can stand without a value, and texts as texts', () => {
+    const flag = {
+      in: 'query',
+      name: 'force',
+      schema: { anyOf: [{ type: 'boolean' }, { type: 'string', enum: [''] }] },
+    }
+    const { paths } = withComponents({ paths: { parameters: [flag], schema: { enum: ['a', 'b'] } } })
+    expect(paths).to.deep.equal({
+      parameters: [{ in: 'query', name: 'force', schema: { type: 'boolean' }, allowEmptyValue: true }],
+      schema: { type: 'string', enum: ['a', 'b'] },
+    })
+  })
+
   it('has what an operation refuses beside its schema', () => {
     const message = described(MessageInput) as unknown as Described
     expect(message.allOf).to.deep.equal([
