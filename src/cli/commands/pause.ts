@@ -28,6 +28,9 @@ async function change(queue: string, options: RawOptions, paused: boolean): Prom
       )
     }
     const known = found.find((family) => family.shards !== null)?.shards ?? []
+    if (shards !== null && known.length === 0) {
+      throw new UsageError(`--shards: ${quoted(queue)} is a reliable queue without shards; leave --shards out`)
+    }
     const target = shards === null ? reliable(queue) : sharded(queue, shards)
     const names: readonly string[] = 'names' in target ? target.names : [target.name]
     const [unknown] = known.filter((name) => !names.includes(name))
