@@ -101,3 +101,82 @@ describe('kryo5 codec: values where a class is declared', () => {
     })
   }
 })
+
+describe('kryo5 codec: classes of the JDK', () => {
+  const java17 = javaCodecs.kryo5({ classes: { P$Color: { enum: ['RED', 'GREEN', 'BLUE'] } }, exact: true })
+  const color = (ordinal: number, name: string) => java.enumValue('P$Color', ordinal, name)
+  const atomic = 'java.util.concurrent.atomic.Atomic'
+  // from Kryo5Codec of Redisson 3.52.0
+  const written: [bytes: string, type: string, value: unknown][] = [
+    ['01006a6176612e74696d652e506572696fe4010203', 'java.time.Period', 'P1Y2M3D'],
+    ['01006a6176612e74696d652e506572696fe4ffffffff0f00d8ffffff0f', 'java.time.Period', 'P-1Y-40D'],
+    ['01006a6176612e74696d652e506572696fe4000000', 'java.time.Period', 'P0D'],
+    ['01006a6176612e74696d652e596561f2ea0f', 'java.time.Year', '2026'],
+    ['01006a6176612e74696d652e596561f2fbffffff0f', 'java.time.Year', '-5'],
+    [
+      '01006a6176612e7574696c2e636f6e63757272656e742e61746f6d69632e41746f6d6963496e74656765f2f9ffffff',
+      `${atomic}Integer`,
+      -7,
+    ],
+    [
+      '01006a6176612e7574696c2e636f6e63757272656e742e61746f6d69632e41746f6d69634c6f6ee70000000000010000',
+      `${atomic}Long`,
+      1n << 40n,
+    ],
+    [
+      '01006a6176612e7574696c2e636f6e63757272656e742e61746f6d69632e41746f6d6963426f6f6c6561ee01',
+      `${atomic}Boolean`,
+      true,
+    ],
+    ['01006a6176612e7574696c2e4c6f63616ce564e544c581', 'java.util.Locale', 'de_DE'],
+    ['01006a6176612e7574696c2e4c6f63616ce5818181', 'java.util.Locale', ''],
+    ['01006a6176612e7574696c2e4c6f63616ce564e544c5504f5349d8', 'java.util.Locale', 'de_DE_POSIX'],
+    [
+      '01006a6176612e7574696c2e526567756c6172456e756d5365f401015024436f6c6ff2020103',
+      'java.util.RegularEnumSet',
+      new Set([color(0, 'RED'), color(2, 'BLUE')]),
+    ],
+  ]
+  for (const [bytes, type, value] of written) {
+    it(`reads and writes ${type} ${String(value)}`, () => {
+      expect(java17.decode(Buffer.from(bytes, 'hex'))).to.deep.equal(java.of(type, value))
+      expect(java17.encode(java.of(type, value)).toString('hex')).to.equal(bytes)
+    })
+  }
+
+  it('writes a duration of every form that Java prints', () => {
+    const bytes = '01006a6176612e74696d652e4475726174696feee8eaffffffffffff00'
+    for (const text of ['PT-1H-30M', '-PT1H30M', 'PT-90M', 'PT-5400S', 'P-1DT22H30M'])
+      expect(codec.encode(java.of('java.time.Duration', text) as never).toString('hex'), text).to.equal(bytes)
+    for (const text of ['P', 'PT', 'P1DT', '90M', 'PTS'])
+      expect(() => codec.encode(java.of('java.time.Duration', text) as never), text).to.throw(EncodeError)
+  })
+
+  it('reads the names of constants where the enum is declared', () => {
+    const fields = {
+      list: 'List<P$Color>',
+      map: 'Map<P$Color, Integer>',
+      set: 'EnumSet<P$Color>',
+      any: 'Object',
+    }
+    const each = javaCodecs.kryo5<Record<string, unknown>>({
+      classes: { P$Color: { enum: ['RED', 'GREEN'] }, T: { fields } },
+    })
+    const value = {
+      '@class': 'T',
+      list: ['RED', null],
+      map: { GREEN: 1 },
+      set: new Set(['GREEN']),
+      any: [color(0, 'RED')],
+    }
+    expect(each.decode(each.encode(value))).to.deep.equal(value)
+  })
+
+  it('names the path of what it cannot read, and what may be wrong in the declaration', () => {
+    const good = codec.encode({ '@class': 'a.Order', list: [{ city: 'Oslo' }] })
+    const without = javaCodecs.kryo5({ classes: { ...classes, 'a.Address': { fields: {} } } })
+    expect(() => without.decode(good)).to.throw(/is not registered\..*final: false.*, at \$\.map$/)
+    const cut = good.subarray(0, good.indexOf(Buffer.from('Oslo', 'latin1').subarray(0, 3)) + 2)
+    expect(() => codec.decode(cut)).to.throw(/they end after .*, at \$\.list\[0\]\.city$/)
+  })
+})

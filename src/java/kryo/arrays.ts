@@ -75,7 +75,10 @@ function array(name: string, element: Primitive): Serializer {
       const result = input.wrap(serializer, list)
       input.started(result)
       input.enter()
-      for (let i = 0; i < length; i++) list.push(element.read(input))
+      for (let i = 0; i < length; i++) {
+        input.key(i)
+        list.push(element.read(input))
+      }
       input.leave()
       return result
     },

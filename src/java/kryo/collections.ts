@@ -2,9 +2,10 @@ import { describe } from '../../errors.js'
 import { BYTES_OF } from '../../codecs/budget.js'
 import { SLICE } from '../../codecs/insertions.js'
 import { isConvertible } from '../../codecs/instances.js'
-import { JavaValue } from './java-values.js'
+import { JavaEnum, JavaValue } from './java-values.js'
+import { EnumSerializer } from './pojo.js'
 import type { Args, Input, Output, Serializer } from './serializer.js'
-import { classIn, writeIn } from './slot.js'
+import { classIn, nameIn, writeIn } from './slot.js'
 import { tagged } from './types.js'
 
 export interface Kind {
@@ -143,10 +144,11 @@ function readItems(
   input.enter()
   for (let i = 0; i < length; i++) {
     let item: unknown
+    input.key(i)
     if (its === undefined) item = input.any(inner)
     else if (nullable) item = input.nullable(its, inner)
     else item = input.object(its, inner)
-    put(into, item)
+    put(into, nameIn(input, element, item))
   }
   if (set !== undefined && into !== set) input.fillSet(set, items)
   input.leave()
@@ -198,6 +200,48 @@ function only(out: Output, value: unknown): unknown {
   return items[0]
 }
 
+/** An EnumSet: its enum once, and the constants without it. */
+function enumSet(name: string): Serializer {
+  const serializer: Serializer = {
+    name,
+    referable: true,
+    natural: false,
+    write: (out, value, args) => {
+      if (!Array.isArray(value) && !(value instanceof Set))
+        return out.refuse(`expected an array or a Set for ${name}, got ${describe(value)}`)
+      const items: readonly unknown[] = [...value]
+      const its = args?.[0]?.serializer ?? (items[0] instanceof JavaEnum ? out.classOf(items[0]) : undefined)
+      if (!(its instanceof EnumSerializer)) return out.refuse(`the enum of the ${name} is not declared`)
+      out.writeClass(its)
+      out.varint(items.length)
+      out.claim(items.length)
+      out.enter()
+      for (const [i, item] of items.entries()) {
+        out.key(i)
+        out.object(its, item)
+      }
+      out.leave()
+    },
+    read: (input, args) => {
+      const its = input.readClass()
+      if (!(its instanceof EnumSerializer)) return input.fail(`${name} has no enum`)
+      const length = input.claim(input.length())
+      input.spend(BYTES_OF.set)
+      input.enter()
+      const items: unknown[] = []
+      for (let i = 0; i < length; i++) {
+        input.key(i)
+        items.push(nameIn(input, args?.[0], input.object(its)))
+      }
+      input.leave()
+      const set = new Set<unknown>()
+      input.fillSet(set, items)
+      return input.wrap(serializer, set)
+    },
+  }
+  return serializer
+}
+
 function none(out: Output, size: number): void {
   if (size !== 0) out.refuse(`expected an empty collection, got ${size} elements`)
 }
@@ -217,6 +261,7 @@ export const COLLECTIONS: readonly Serializer[] = [
   collection(util('LinkedHashSet'), 'set', { natural: true }),
   ...['HashSet', 'concurrent.CopyOnWriteArraySet'].map((name) => collection(util(name), 'set')),
   collection(util('TreeSet'), 'set', { sorted: true }),
+  ...['RegularEnumSet', 'JumboEnumSet'].map((name) => enumSet(util(name))),
   ...['List12', 'ListN', 'SubList'].map((name) => collection(immutable(name), 'list', { noNulls: true })),
   ...['Set12', 'SetN'].map((name) => collection(immutable(name), 'set', { noNulls: true })),
   single(

@@ -1,10 +1,14 @@
 import type { Budget } from '../../codecs/budget.js'
 import { MAX_DEPTH } from '../../codecs/codec.js'
+import { formatPath } from '../../codecs/encodable.js'
 import { JavaValue } from './java-values.js'
 import { Reader } from './reader.js'
 import type { Args, Classes, Input, Serializer } from './serializer.js'
 
 const NOT_NULL = 1
+const DIFFERS =
+  '. A declaration before it may differ from the Java class: by a field, or by `final: false` of an enum whose constants have bodies'
+const MAX_PATH = 200
 /** A placeholder for an object that is being read and must not be referred to before it is complete. */
 const UNFINISHED = Symbol('unfinished')
 
@@ -26,6 +30,7 @@ export class ValueReader extends Reader implements Input {
   readonly #open: number[] = []
   readonly #handedOut = new Set<unknown>()
   #depth = 0
+  readonly #path: (string | number)[] = []
 
   constructor(bytes: Buffer, classes: Classes, options: ReadOptions, budget: Budget) {
     super(bytes, budget)
@@ -43,11 +48,21 @@ export class ValueReader extends Reader implements Input {
   }
 
   enter(): void {
-    if (++this.#depth > MAX_DEPTH) this.fail(`they nest deeper than ${MAX_DEPTH} levels`)
+    if (this.#depth >= MAX_DEPTH) this.fail(`they nest deeper than ${MAX_DEPTH} levels`)
+    this.#path[this.#depth++] = '?'
   }
 
   leave(): void {
     this.#depth--
+  }
+
+  key(key: string | number): void {
+    this.#path[this.#depth - 1] = key
+  }
+
+  override fail(message: string): never {
+    if (this.#depth === 0) super.fail(message)
+    super.fail(`${message}, at ${formatPath(this.#path.slice(0, Math.min(this.#depth, 8))).slice(0, MAX_PATH)}`)
   }
 
   wrap(serializer: Serializer, value: unknown): unknown {
@@ -61,7 +76,9 @@ export class ValueReader extends Reader implements Input {
     const serializer = this.#classes.numbered(tag - 2)
     if (serializer === undefined) {
       const [name] = [...(this.#classes.ids ?? [])].find(([, id]) => id === tag - 2) ?? []
-      this.fail(name === undefined ? `class number ${tag - 2} is not registered` : `class ${name} is not declared`)
+      this.fail(
+        name === undefined ? `class number ${tag - 2} is not registered${DIFFERS}` : `class ${name} is not declared`,
+      )
     }
     return serializer
   }

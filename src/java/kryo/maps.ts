@@ -4,7 +4,7 @@ import { SLICE } from '../../codecs/insertions.js'
 import { isPlain } from '../../codecs/instances.js'
 import { natural, type Kind } from './collections.js'
 import type { Args, Input, Output, Serializer } from './serializer.js'
-import { writeIn } from './slot.js'
+import { nameIn, writeIn } from './slot.js'
 
 /** A map: Kryo's MapSerializer. */
 function map(name: string, kind: Kind = {}): Serializer {
@@ -77,8 +77,9 @@ function writeSide(out: Output, value: unknown, args: Args, side: 0 | 1, noNulls
 
 function readSide(input: Input, args: Args, side: 0 | 1, noNulls: boolean): unknown {
   const slot = args?.[side]
-  if (!slot?.final || slot.serializer === undefined) return input.any(slot?.args)
-  return noNulls ? input.object(slot.serializer, slot.args) : input.nullable(slot.serializer, slot.args)
+  if (!slot?.final || slot.serializer === undefined) return nameIn(input, slot, input.any(slot?.args))
+  const value = noNulls ? input.object(slot.serializer, slot.args) : input.nullable(slot.serializer, slot.args)
+  return nameIn(input, slot, value)
 }
 
 /** A number that a JavaScript object would move before its other keys. */
@@ -97,6 +98,7 @@ function readMap(input: Input, serializer: Serializer, args: Args, noNulls: bool
   input.enter()
   for (let i = 0; i < length; i++) {
     const key = readSide(input, args, 0, noNulls)
+    if (typeof key === 'string' || typeof key === 'number') input.key(key)
     if (entries === undefined && (typeof key !== 'string' || (input.exact && INDEX.test(key)))) {
       input.spend(BYTES_OF.map)
       entries = { map: new Map(Object.entries(object)), keys: [], values: [] }

@@ -83,7 +83,10 @@ export class PojoSerializer implements Serializer {
     input.started(object)
     input.claim(this.#fields.length)
     input.enter()
-    for (const { name, slot } of this.#fields) setField(object, name, readSlot(input, slot))
+    for (const { name, slot } of this.#fields) {
+      input.key(name)
+      setField(object, name, readSlot(input, slot))
+    }
     input.leave()
     return object
   }

@@ -40,12 +40,13 @@ const PRIMITIVES = new Map<string, readonly [box: string, code: string]>([
 ])
 const PACKAGES = ['java.lang.', 'java.util.', 'java.math.', 'java.time.', '']
 /** Built-in classes that can have subclasses; all others here are final in Java. */
-const OPEN = /^java\.(?:util\.(?!UUID$|Optional$|Currency$)|sql\.|math\.)/
+const OPEN = /^java\.(?:util\.(?!UUID$|Optional$|Currency$|Locale$)|sql\.|math\.)/
 /** Interfaces and abstract classes, with the class of a JavaScript value in their place. */
 const INTERFACES = new Map<string, string>([
   ['java.util.List', 'java.util.ArrayList'],
   ['java.util.Set', 'java.util.LinkedHashSet'],
   ['java.util.Map', 'java.util.LinkedHashMap'],
+  ['java.util.EnumSet', 'java.util.RegularEnumSet'],
   ['java.util.Collection', ''],
   ['java.lang.Iterable', ''],
   ['java.lang.Object', ''],

@@ -205,6 +205,40 @@ function text(name: string, nullByte?: number): Serializer {
   return serializer
 }
 
+/** The counters of `java.util.concurrent.atomic`, which have a fixed length. */
+const ATOMIC = 'java.util.concurrent.atomic.Atomic'
+const ATOMICS: readonly Serializer[] = [
+  named(`${ATOMIC}Integer`, {
+    write: (out, value) => out.int32(integer(out, value, 32)),
+    read: (input) => new JavaValue(`${ATOMIC}Integer`, input.int32()),
+  }),
+  named(`${ATOMIC}Long`, {
+    write: (out, value) => out.int64(BigInt(longOf(out, value))),
+    read: (input) => {
+      const value = input.int64()
+      const exact = BigInt.asIntN(53, value) === value && !input.bigints
+      return new JavaValue(`${ATOMIC}Long`, exact ? Number(value) : value)
+    },
+  }),
+  named(`${ATOMIC}Boolean`, {
+    write: (out, value) => BOOLEAN.write(out, value),
+    read: (input) => new JavaValue(`${ATOMIC}Boolean`, input.boolean()),
+  }),
+]
+
+/** As its `toString`, e.g. `de_DE`. Kryo writes neither the script nor extensions. */
+const LOCALE = named('java.util.Locale', {
+  write: (out, value) => {
+    const parts = typeof value === 'string' ? /^([a-z]{0,8})(?:_([a-z\d]{0,3})(?:_(\w{1,100}))?)?$/i.exec(value) : null
+    if (parts === null) return out.refuse(`expected a locale such as de_DE, got ${describe(value)}`)
+    for (const part of parts.slice(1)) out.string(part ?? '')
+  },
+  read: (input) => {
+    const parts = [input.string() ?? '', input.string() ?? '', input.string() ?? '']
+    return new JavaValue(LOCALE.name, parts.join('_').replace(/_{1,2}$/, ''))
+  },
+})
+
 export const SCALARS: readonly Serializer[] = [
   ...[INTEGER, STRING, FLOAT, BOOLEAN, BYTE, CHARACTER, SHORT, LONG, DOUBLE],
   date('java.util.Date', true),
@@ -212,6 +246,8 @@ export const SCALARS: readonly Serializer[] = [
   date('java.sql.Date', false),
   date('java.sql.Time', false),
   ...[UUID, BIG_INTEGER, BIG_DECIMAL],
+  ...ATOMICS,
+  LOCALE,
   text('java.net.URI'),
   text('java.net.URL'),
   text('java.util.Currency', 0x80),

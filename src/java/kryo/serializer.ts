@@ -66,6 +66,8 @@ export interface Input extends Reader {
   readonly bigints: boolean
   enter(): void
   leave(): void
+  /** Sets the path of the next value, for error messages. */
+  key(key: string | number): void
   readClass(): Serializer | null
   any(args?: Args): unknown
   object(serializer: Serializer, args?: Args): unknown

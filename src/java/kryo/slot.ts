@@ -1,5 +1,5 @@
-import { JavaValue } from './java-values.js'
-import type { Output, Serializer, Slot } from './serializer.js'
+import { JavaEnum, JavaValue } from './java-values.js'
+import type { Input, Output, Serializer, Slot } from './serializer.js'
 
 /**
  * The class that a value has where `slot` is declared: the declared class, unless the value says that it is of a subclass.
@@ -29,4 +29,10 @@ export function writeIn(out: Output, slot: Slot | undefined, given: unknown): vo
     out.writeClass(its)
     out.object(its, value, slot?.args)
   }
+}
+
+/** A constant is its name where its enum is declared: the declaration gives the class back when it is encoded again. */
+export function nameIn(input: Input, slot: Slot | undefined, value: unknown): unknown {
+  if (!(value instanceof JavaEnum) || input.exact || value.type !== slot?.serializer?.name) return value
+  return value.value ?? value
 }

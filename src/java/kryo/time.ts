@@ -184,9 +184,12 @@ const instant = timeClass('Instant', {
 })
 
 const duration = timeClass('Duration', {
-  pattern: /^PT(-?)(\d{1,15})(?:\.(\d{1,9}))?S$/,
-  parse: ([sign = '', whole = '', digits = '']) => {
-    const nanos = BigInt(whole) * 1_000_000_000n + BigInt(nanosOf(digits))
+  pattern:
+    /^(-?)P(?=-?\d|T)(?:(-?\d{1,10})D)?(?:T(?=-?\d)(?:(-?\d{1,12})H)?(?:(-?\d{1,13})M)?(?:(-?)(\d{1,15})(?:\.(\d{1,9}))?S)?)?$/,
+  parse: ([sign, days, hours, minutes, minus, seconds, digits = '']) => {
+    const whole = BigInt(days ?? 0) * 86_400n + BigInt(hours ?? 0) * 3600n + BigInt(minutes ?? 0) * 60n
+    const rest = BigInt(seconds ?? 0) * 1_000_000_000n + BigInt(nanosOf(digits))
+    const nanos = whole * 1_000_000_000n + (minus === '-' ? -rest : rest)
     return sign === '-' ? -nanos : nanos
   },
   write: (out, total) => {
@@ -209,6 +212,26 @@ export const TIMES: readonly Serializer[] = [
     parse: ([year = '', month = '', day = '']) => dateOf(year, month, day),
     write: writeDate,
     read: readDate,
+  }),
+  timeClass('Period', {
+    pattern: /^P(?=-?\d)(?:(-?\d{1,10})Y)?(?:(-?\d{1,10})M)?(?:(-?\d{1,10})D)?$/,
+    parse: (groups) => {
+      const parts = groups.map(Number)
+      return parts.every((part) => part === (part | 0)) ? parts : undefined
+    },
+    write: (out, parts) => {
+      for (const part of parts) out.varint(part)
+    },
+    read: (input) => {
+      const parts = ['Y', 'M', 'D'].map((unit) => [input.varint(), unit] as const)
+      return `P${parts.map(([part, unit]) => (part === 0 ? '' : `${part}${unit}`)).join('') || '0D'}`
+    },
+  }),
+  timeClass('Year', {
+    pattern: /^(-?\d{1,9})$/,
+    parse: ([year]) => Number(year),
+    write: (out, year) => out.varint(year),
+    read: (input) => String(within(input, input.varint(), -999_999_999, 999_999_999)),
   }),
   timeClass('LocalTime', {
     pattern: full(TIME),
