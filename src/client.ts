@@ -29,6 +29,7 @@ import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './sharding/sha
 import { ShardedDelayedQueue } from './sharding/sharded-delayed-queue.js'
 import { SHARDED_RELIABLE_OPTIONS, type ShardedReliableQueueOptions } from './sharding/sharded-reliable-options.js'
 import { shardedReliableQueue, type ShardedReliableQueue } from './sharding/sharded-reliable-queue.js'
+import type { EndWaits } from './reliable/end-waits.js'
 import type { Poller } from './reliable/poller.js'
 import { QueueRegistry } from './scheduler/queue-registry.js'
 import { identify, type ReliableContext } from './reliable/context.js'
@@ -103,6 +104,7 @@ export class RedelayedClient {
   readonly #transfers: TransferRegistry
   readonly #context: QueueContext
   readonly #polls: QueueRegistry<Poller>
+  readonly #endWaits: QueueRegistry<EndWaits>
   readonly #reliable: ReliableContext
   #shutdown: Promise<void> | undefined
 
@@ -149,9 +151,11 @@ export class RedelayedClient {
       shardNames: new ShardNames((name) => this.#keysOf(name).destination),
     }
     this.#polls = new QueueRegistry({ script: 'poll', channels: this.#subscriber, settings, emit })
+    this.#endWaits = new QueueRegistry({ script: 'wait', channels: this.#subscriber, settings, emit })
     this.#reliable = {
       queues: this.#context,
       polls: this.#polls,
+      endWaits: this.#endWaits,
       instrumentation: options.instrumentation,
       client,
       keysOf: (name) => reliableKeys(this.#rawName(name)),
@@ -455,7 +459,7 @@ export class RedelayedClient {
     const stopTiming = whenLate(this.#topology, LATE_TIMEOUTS * this.#context.settings.commandTimeout, giveUp)
     try {
       const putBack = buffers.map((buffer) => buffer.close())
-      await Promise.all([this.#transfers.close(), this.#polls.close()])
+      await Promise.all([this.#transfers.close(), this.#polls.close(), this.#endWaits.close()])
       await this.#blocking.close()
       // those that began to wait since, which was possible as long as the blocking connections were open
       await Promise.all([...putBack, ...[...this.#context.buffers].map((buffer) => buffer.close())])

@@ -265,6 +265,29 @@ const LOST = {
   trimmed: 'its entry was removed',
 } as const
 
+/**
+ * A message that a call waited for was not completed. `reason`: `'timeout'`: it is in the queue still; `'dead'`: it is a dead letter, and
+ * `failure` is why; `'gone'`: there is nothing of it: it was removed, has expired, was moved, or was completed so long ago that the queue does not keep it any more.
+ */
+export class NotCompletedError extends RedelayedError {
+  readonly reason: 'timeout' | 'dead' | 'gone'
+  /** Of its last attempt; empty where it is not known. */
+  readonly failure: string
+
+  constructor(reason: 'timeout' | 'dead' | 'gone', failure = '', details: ErrorDetails = {}) {
+    const why = failure === '' ? '' : `: ${failure}`
+    super('ERR_NOT_COMPLETED', `the message was not completed: ${NOT_COMPLETED[reason]}${why}`, details)
+    this.reason = reason
+    this.failure = failure
+  }
+}
+
+const NOT_COMPLETED = {
+  timeout: 'it is in the queue still, and the time of the call is over',
+  dead: 'it is a dead letter',
+  gone: 'there is nothing of it in the queue',
+} as const
+
 /** An operation of a reliable queue is disabled, for all processes. */
 export class OperationDisabledError extends RedelayedError {
   constructor(operation: string, details: ErrorDetails = {}) {

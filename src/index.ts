@@ -21,6 +21,7 @@ export {
   InvalidArgumentError,
   InvalidTicketError,
   NoSuchElementError,
+  NotCompletedError,
   OfferAllError,
   OperationDisabledError,
   PayloadTooLargeError,
@@ -80,10 +81,11 @@ export type {
 } from './reliable/change-stream/change.js'
 export type { ChangesConfig, StoredChangesConfig } from './reliable/change-stream/change-config.js'
 export type { ChangesOptions, ReadChangesOptions } from './reliable/change-stream/change-stream.js'
+export type { CompletedMessage, WaitOptions } from './reliable/completed.js'
 export type { ReliableQueueConfig, StoredQueueConfig } from './reliable/config.js'
 export type { ListMessages, MessageInfo, MessageState, ReliableQueueCounts } from './reliable/contents.js'
 export type { FailedAttempt } from './reliable/failures.js'
-export type { NegativeOptions, ReliableMessage } from './reliable/message.js'
+export type { AcknowledgeOptions, NegativeOptions, ReliableMessage } from './reliable/message.js'
 export type {
   RawMessage,
   RestoreItem,

@@ -39,8 +39,14 @@ export interface ReliableKeys {
   readonly due: readonly string[]
   /** STREAM of what the scripts have changed, where the queue keeps changes. */
   readonly changes: string
+  /** HASH by id of what is kept of completed messages: when, the attempts, and the result. */
+  readonly completed: string
+  /** ZSET of their ids; score = when they were completed, epoch milliseconds. */
+  readonly completedAt: string
   /** Pub/sub channel on which times are announced at which something becomes visible. */
   readonly channel: string
+  /** Pub/sub channel on which the ids of messages are published that have ended, where the queue keeps completed ones. */
+  readonly ends: string
 }
 
 export const PRIORITIES = 10
@@ -60,8 +66,11 @@ export function reliableKeys(rawName: string): ReliableKeys {
     repeats: key('repeats'),
     ticks: key('ticks'),
     changes: key('changes'),
+    completed: key('completed'),
+    completedAt: key('completed-at'),
     due: Object.freeze(Array.from({ length: PRIORITIES }, (_, priority) => key(`due-${priority}`))),
     channel: key('channel'),
+    ends: key('ends'),
   })
 }
 

@@ -15,6 +15,8 @@ const ADVICE: Readonly<Record<string, string>> = {
     'A reader of the change stream is stopped or too slow: `changeStatus()` shows which group. Start it, remove the group, or raise `maxLength`. The message was not added; add it again later',
   ERR_CHANGES_LOST:
     'Changes may be missing. Read the queue as it is now (`listAll`), then read changes from the position in the new status',
+  ERR_NOT_COMPLETED:
+    "`reason` says which: `'timeout'`: wait longer, or look with `get(id)`; `'dead'`: `failure` is why, and `redrive` or `deadLetters.move` gives it another chance; `'gone'`: the message was removed, has expired, was moved, or was completed before those that `keepCompleted` keeps",
   ERR_COMMAND:
     'Read `redisCode`. `OOM`: Redis is full, free memory or raise `maxmemory`. `NOREPLICAS`: too few replicas. `BUSY`, `LOADING`, `MASTERDOWN`: it passes; call again. `MISCONF`: Redis cannot write its snapshot; look at its log',
   ERR_CONNECTION:

@@ -17,12 +17,13 @@ import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
 import { durationMs, type Duration } from '../duration.js'
 import { Batches } from './batches.js'
-import { ReliableMessage, type MessageActions, type NegativeOptions } from './message.js'
+import { ReliableMessage, type AcknowledgeOptions, type MessageActions, type NegativeOptions } from './message.js'
 import { claimOf } from './receipt.js'
 
 /** A call that waits for its acknowledgement to be sent with the others of this turn. */
 interface Waiting {
   readonly claim: Claim
+  readonly result: Buffer | null
   readonly resolve: (isDone: boolean) => void
   readonly reject: (error: unknown) => void
 }
@@ -46,17 +47,33 @@ export class Acknowledger<T> implements MessageActions {
   }
 
   /** As `acknowledgeMany`, together with all others of this turn. */
-  acknowledge(claim: Claim): Promise<boolean> {
+  acknowledge(claim: Claim, options?: AcknowledgeOptions): Promise<boolean> {
+    return options === undefined ? this.#add(claim, null) : this.#addWith(claim, options)
+  }
+
+  async #addWith(claim: Claim, options: AcknowledgeOptions): Promise<boolean> {
+    this.#handle.checked(() => onlyKnown('options', options, ['result']))
+    return this.#add(claim, this.resultOf(options.result))
+  }
+
+  #add(claim: Claim, result: Buffer | null): Promise<boolean> {
     const acknowledged = new Promise<boolean>((resolve, reject) => {
-      this.#acknowledgements.add({ claim, resolve, reject })
+      this.#acknowledgements.add({ claim, result, resolve, reject })
     })
     return this.#handle.attribute(acknowledged)
   }
 
-  async acknowledgeMany(claims: readonly Claim[]): Promise<boolean[]> {
-    const results = await this.#store.acknowledge(claims)
-    this.#emit('acknowledged', claims, (at) => results[at] === true)
-    return results
+  /** `results`: one for each message, `null` for none. */
+  async acknowledgeMany(claims: readonly Claim[], results?: readonly (Buffer | null)[]): Promise<boolean[]> {
+    const hasResults = results?.some((result) => result !== null) === true
+    const answers = await this.#store.acknowledge(claims, hasResults ? results : undefined)
+    this.#emit('acknowledged', claims, (at) => answers[at] === true)
+    return answers
+  }
+
+  /** The bytes of a result; `null` for none. */
+  resultOf(result: unknown): Buffer | null {
+    return result === undefined || result === null ? null : this.#handle.encode(result as T, 'result')
   }
 
   async negativeAcknowledge(claim: Claim, options?: NegativeOptions): Promise<boolean> {
@@ -118,7 +135,9 @@ export class Acknowledger<T> implements MessageActions {
 
   async #acknowledgeBatch(waiting: readonly Waiting[]): Promise<void> {
     try {
-      const results = await this.acknowledgeMany(waiting.map(({ claim }) => claim))
+      const claims = waiting.map(({ claim }) => claim)
+      const kept = waiting.map(({ result }) => result)
+      const results = await this.acknowledgeMany(claims, kept)
       waiting.forEach(({ resolve }, at) => resolve(results[at] === true))
     } catch (error) {
       for (const { reject } of waiting) reject(error)

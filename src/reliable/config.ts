@@ -25,6 +25,13 @@ export interface ReliableQueueConfig {
   /** Whether messages that are rejected or failed too often are kept in the queue `deadLetters`. Default true. */
   readonly deadLetters?: boolean | null | undefined
   /**
+   * How many completed messages the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; the oldest go first. 1 to 1,000,000;
+   * default: none.
+   */
+  readonly keepCompleted?: number | null | undefined
+  /** For how many milliseconds it keeps them at most. At least 1; default: as long as there are not more than `keepCompleted`. */
+  readonly keepCompletedFor?: Duration | null | undefined
+  /**
    * Which changes of messages the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; what is kept then goes.
    */
   readonly changes?: ChangesConfig | false | null | undefined
@@ -33,11 +40,12 @@ export interface ReliableQueueConfig {
 /** A queue's configuration as it is stored: durations are milliseconds. */
 export interface StoredQueueConfig extends Omit<
   ReliableQueueConfig,
-  'visibilityTimeout' | 'timeToLive' | 'delay' | 'changes'
+  'visibilityTimeout' | 'timeToLive' | 'delay' | 'keepCompletedFor' | 'changes'
 > {
   readonly visibilityTimeout?: number | null | undefined
   readonly timeToLive?: number | null | undefined
   readonly delay?: number | null | undefined
+  readonly keepCompletedFor?: number | null | undefined
   readonly changes?: StoredChangesConfig | false | null | undefined
 }
 
@@ -49,6 +57,8 @@ const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, valu
   maxSize: positive,
   maxMessageBytes: positive,
   deadLetters: (what, value) => Number(boolean(what, value)),
+  keepCompleted: (what, value) => integer(what, value, 1, 1_000_000),
+  keepCompletedFor: (what, value) => durationMs(what, value, 1),
   changes: (what, value) => changesText(what, value as ChangesConfig | false),
 }
 

@@ -3,12 +3,14 @@ import type { Instrumentation } from '../instrumentation.js'
 import { deadLettersOf, reliableKeys, type ReliableKeys } from '../keys.js'
 import type { QueueContext } from '../queues/context.js'
 import type { QueueRegistry } from '../scheduler/queue-registry.js'
+import type { EndWaits } from './end-waits.js'
 import type { Poller } from './poller.js'
 
 /** What the reliable queues of one client share. */
 export interface ReliableContext {
   readonly queues: QueueContext
   readonly polls: QueueRegistry<Poller>
+  readonly endWaits: QueueRegistry<EndWaits>
   readonly instrumentation: Instrumentation | undefined
   /** The random name by which the change streams know this client. */
   readonly client: string

@@ -15,11 +15,20 @@ export interface NegativeOptions {
   readonly error?: unknown
 }
 
+/** What goes with an acknowledgement. */
+export interface AcknowledgeOptions {
+  /**
+   * What came of the message, for those who wait for it; kept where the queue keeps completed messages (`keepCompleted`), as the queue's codec writes it. `null`
+   * and `undefined` are none.
+   */
+  readonly result?: unknown
+}
+
 /** What a message asks of the queue it came from. */
 export interface MessageActions {
   /** Identifies that queue. */
   readonly queueKey: string
-  acknowledge(message: Claim): Promise<boolean>
+  acknowledge(message: Claim, options?: AcknowledgeOptions): Promise<boolean>
   negativeAcknowledge(message: Claim, options?: NegativeOptions): Promise<boolean>
   extend(message: ReliableMessage, visibilityTimeout?: Duration): Promise<boolean>
 }
@@ -100,6 +109,7 @@ export class ReliableMessage<T = unknown> {
   /**
    * Removes the message: it was handled. Resolves with false when it was not yours any more; then nothing was changed.
    *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been removed
    *
    * @example
@@ -107,8 +117,8 @@ export class ReliableMessage<T = unknown> {
    * if (!(await message.acknowledge())) console.warn('another consumer has it by now')
    * ```
    */
-  acknowledge(): Promise<boolean> {
-    return this.#actions.acknowledge(this)
+  acknowledge(options?: AcknowledgeOptions): Promise<boolean> {
+    return this.#actions.acknowledge(this, options)
   }
 
   /**

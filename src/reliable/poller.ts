@@ -6,7 +6,7 @@ import { WaiterQueue, type TakerOptions } from '../queues/waiter-queue.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import type { ScriptOptions } from '../scheduler/due-machine.js'
-import { DueScheduler, type ScriptResult } from '../scheduler/due-scheduler.js'
+import { announcedTime, DueScheduler, type ScriptResult } from '../scheduler/due-scheduler.js'
 import { LINGER_MS, type QueueAddress, type ServedQueue } from '../scheduler/queue-registry.js'
 import type { Retries } from '../scheduler/retries.js'
 
@@ -100,9 +100,10 @@ export class Poller implements ServedQueue {
     // the sweep finds what is announced meanwhile
   }
 
-  /** A client announced that a message becomes visible at `at`, by the Redis clock. */
-  onAnnounced(at: number): void {
-    this.#scheduler.onAnnounced(at)
+  /** A client announced that the script is to run at a time of the Redis clock. */
+  onMessage(message: string): void {
+    const at = announcedTime(message)
+    if (at !== undefined) this.#scheduler.onAnnounced(at)
   }
 
   sweep(): void {

@@ -18,6 +18,7 @@ import { ChangeStream, type ChangesOptions, type ReadChangesOptions } from './ch
 import { Changes, type MoveMessages } from './changes.js'
 import { Claims, type PollManyOptions, type PollOptions } from './claims.js'
 import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig, type StoredQueueConfig } from './config.js'
+import { Completed, type CompletedMessage, type WaitOptions } from './completed.js'
 import { Contents, type ListMessages, type MessageInfo, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
@@ -63,10 +64,11 @@ export class ReliableQueue<T = unknown> {
   readonly #schedules: Schedules<T>
   readonly #changeStream: ChangeStream
   readonly #listeners: QueueListeners
+  readonly #completed: Completed<T>
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
-    const { queues, polls, instrumentation, keysOf, client } = reliable
+    const { queues, polls, endWaits, instrumentation, keysOf, client } = reliable
     this.name = identity.name
     this.codec = identity.codec
     this.context = queues
@@ -82,6 +84,7 @@ export class ReliableQueue<T = unknown> {
     this.#acknowledger = new Acknowledger(handle, store)
     this.#claims = new Claims(handle, store, { acknowledger: this.#acknowledger, repeats, polls })
     this.#contents = new Contents(handle, store)
+    this.#completed = new Completed(handle, store, endWaits)
     this.#changes = new Changes(handle, store, keysOf)
     this.#raw = new RawMessages(handle, store)
     this.#schedules = new Schedules(handle, store, repeats)
@@ -218,6 +221,81 @@ export class ReliableQueue<T = unknown> {
   async acknowledge(...messages: readonly (ReliableMessage<T> | string)[]): Promise<boolean[]> {
     const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
     return this.#handle.attribute(this.#acknowledger.acknowledgeMany(claims))
+  }
+
+  /** @internal As `acknowledge`; a result for each message, `null` for none. */
+  async complete(messages: readonly ReliableMessage<T>[], results: readonly (Buffer | null)[]): Promise<boolean[]> {
+    const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
+    return this.#handle.attribute(this.#acknowledger.acknowledgeMany(claims, results))
+  }
+
+  /** @internal The bytes of what a handler returned; `null` for none. */
+  resultOf(result: unknown): Buffer | null {
+    return this.#acknowledger.resultOf(result)
+  }
+
+  /**
+   * Waits until a message is completed, whichever process handles it; resolves with what its consumer gave as the result, `undefined` for none. The queue
+   * has to keep completed messages (`keepCompleted` of `setConfig`). A message that is completed already resolves at once. Publishing wakes the
+   * call, and every sweep it looks again, so that it never waits for ever for what has ended. `R` is not checked.
+   *
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or still there when the time was over
+   * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no completed messages
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws DecodeError `ERR_DECODE`: the result cannot be read
+   * @throws ConnectionError `ERR_CONNECTION`: Redis could not be reached; a wait that has begun goes on when Redis is back
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down while the call waited
+   * @throws the reason of `signal`
+   *
+   * @example
+   * ```ts
+   * await mails.setConfig({ keepCompleted: 10_000, keepCompletedFor: '1h' })
+   * client.createWorker(mails, ({ to }) => ({ sentTo: to }), { keepResults: true })
+   * const { id } = await mails.add({ to: 'ada' })
+   * const result = await mails.waitUntilFinished<{ sentTo: string }>(id, { timeout: '30s' })
+   * console.log(result?.sentTo)
+   * ```
+   */
+  waitUntilFinished<R = unknown>(id: string, options: WaitOptions = {}): Promise<R | undefined> {
+    return this.#handle.attribute(this.#completed.wait<R>(id, options))
+  }
+
+  /**
+   * What is kept of a completed message; `null` where nothing is. `R` is not checked.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws DecodeError `ERR_DECODE`: its result cannot be read
+   * @throws ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * const done = await mails.getCompleted('welcome:ada')
+   * if (done !== null) console.log(new Date(done.completedAt), done.attempts, done.result)
+   * ```
+   */
+  getCompleted<R = unknown>(id: string): Promise<CompletedMessage<R> | null> {
+    return this.#handle.attribute(this.#completed.get<R>(id))
+  }
+
+  /**
+   * Walks the completed messages that are kept, the last ones first, in pages of `pageSize` (1 to 1,000; default 100). What is completed meanwhile may come
+   * twice or be passed over. `R` is not checked.
+   *
+   * @throws as `getCompleted`
+   *
+   * @example
+   * ```ts
+   * for await (const { id, completedAt } of mails.listCompleted()) console.log(id, new Date(completedAt))
+   * ```
+   */
+  async *listCompleted<R = unknown>(
+    options: { readonly pageSize?: number } = {},
+  ): AsyncGenerator<CompletedMessage<R>, void> {
+    try {
+      yield* this.#completed.list<R>(options)
+    } catch (error) {
+      throw this.#handle.attributed(error)
+    }
   }
 
   /**

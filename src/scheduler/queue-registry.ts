@@ -3,7 +3,6 @@ import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import type { ChannelListener } from '../redis/subscriber.js'
 import { systemClock } from '../timing/clock.js'
-import { announcedTime } from './due-scheduler.js'
 import { Retries } from './retries.js'
 import { Sweeper } from './sweeper.js'
 
@@ -30,8 +29,8 @@ export interface ServedQueue {
   readonly isUsed: boolean
   onSubscribed(): void
   onUnsubscribed(): void
-  /** A client announced that the script is to run at `at`, by the Redis clock. */
-  onAnnounced(at: number): void
+  /** What was published on its channel. */
+  onMessage(message: string): void
   sweep(): void
   stop(): Promise<void>
 }
@@ -84,10 +83,7 @@ export class QueueRegistry<Q extends ServedQueue> {
         queue.onSubscribed()
       },
       onUnsubscribed: () => queue.onUnsubscribed(),
-      onMessage: (message) => {
-        const at = announcedTime(message)
-        if (at !== undefined) queue.onAnnounced(at)
-      },
+      onMessage: (message) => queue.onMessage(message),
       onError: (error) => this.report(address, error),
     })
     this.#sweeper.start()

@@ -10,7 +10,7 @@ import { RemoteClock } from '../timing/remote-clock.js'
 import { Seldom } from '../timing/seldom.js'
 import { BatchLimit } from './batch-limit.js'
 import type { ScriptOptions } from './due-machine.js'
-import { DueScheduler, type ScriptResult } from './due-scheduler.js'
+import { announcedTime, DueScheduler, type ScriptResult } from './due-scheduler.js'
 import { LINGER_MS, type QueueAddress, type ServedQueue } from './queue-registry.js'
 import type { Retries } from './retries.js'
 
@@ -94,8 +94,10 @@ export class QueueTransfers implements ServedQueue {
     this.#isSubscribed = false
   }
 
-  onAnnounced(at: number): void {
-    this.#scheduler.onAnnounced(at)
+  /** A client announced that the script is to run at a time of the Redis clock. */
+  onMessage(message: string): void {
+    const at = announcedTime(message)
+    if (at !== undefined) this.#scheduler.onAnnounced(at)
   }
 
   /** This client offered an entry. While the channel is not subscribed, the scheduler does not receive the entry's announcement. */

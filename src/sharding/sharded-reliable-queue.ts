@@ -10,6 +10,7 @@ import { Adder, type Added } from '../reliable/adder.js'
 import { assertPollManyOptions, assertPollOptions, type PollManyOptions, type PollOptions } from '../reliable/claims.js'
 import type { ChangeStatus } from '../reliable/change-stream/change.js'
 import type { ReliableQueueConfig, StoredQueueConfig } from '../reliable/config.js'
+import type { CompletedMessage, WaitOptions } from '../reliable/completed.js'
 import type { ListMessages, MessageInfo, ReliableQueueCounts } from '../reliable/contents.js'
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
@@ -22,6 +23,7 @@ import type { ScheduleArguments, TaskArguments } from '../reliable/tasks.js'
 import { placesOf } from './id-places.js'
 import { allOf, groupBy, ReliableShards } from './reliable-shards.js'
 import { ShardAnswers } from './shard-answers.js'
+import { ShardCompleted } from './shard-completed.js'
 import { ShardReads } from './shard-reads.js'
 import { ShardRestores } from './shard-restores.js'
 import { ShardSchedules } from './shard-schedules.js'
@@ -70,6 +72,7 @@ export class ShardedReliableQueue<T = unknown> {
   readonly #answers: ShardAnswers<T>
   readonly #polls: ShardedPolls<T>
   readonly #reads: ShardReads<T>
+  readonly #completed: ShardCompleted<T>
   readonly #restores: ShardRestores<T>
   readonly #schedules: ShardSchedules<T>
   readonly #changes: ShardedChanges<T>
@@ -91,6 +94,7 @@ export class ShardedReliableQueue<T = unknown> {
     this.#answers = new ShardAnswers(this.#shards)
     this.#polls = new ShardedPolls(this.#handle, this.#shards, this.#answers)
     this.#reads = new ShardReads(this.#shards)
+    this.#completed = new ShardCompleted(this.#shards)
     this.#restores = new ShardRestores(this.#shards, isChanging)
     this.#schedules = new ShardSchedules(this.#shards)
     this.#changes = new ShardedChanges(this.#shards)
@@ -405,6 +409,55 @@ export class ShardedReliableQueue<T = unknown> {
    */
   async clear(): Promise<boolean> {
     return (await this.#shards.each((queue) => queue.clear())).includes(true)
+  }
+
+  /**
+   * Waits until a message is completed, whichever process handles it; as `ReliableQueue.waitUntilFinished`.
+   *
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or still there when the time was over
+   * @throws UnsupportedOperationError the queue keeps no completed messages
+   * @throws InvalidArgumentError, DecodeError, ConnectionError, ShutdownError, the reason of `signal`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.setConfig({ keepCompleted: 10_000 })
+   * const { id } = await mails.add({ to: 'ada' })
+   * console.log(await mails.waitUntilFinished(id, { timeout: '30s' }))
+   * ```
+   */
+  waitUntilFinished<R = unknown>(id: string, options: WaitOptions = {}): Promise<R | undefined> {
+    return this.#handle.attribute(this.#completed.wait<R>(id, options))
+  }
+
+  /**
+   * What is kept of a completed message; `null` where nothing is. `R` is not checked.
+   *
+   * @throws InvalidArgumentError, DecodeError, ConnectionError
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log((await mails.getCompleted('welcome:ada'))?.result)
+   * ```
+   */
+  getCompleted<R = unknown>(id: string): Promise<CompletedMessage<R> | null> {
+    return this.#handle.attribute(this.#completed.get<R>(id))
+  }
+
+  /**
+   * Walks the completed messages that are kept, shard after shard, the last ones of each first; as `ReliableQueue.listCompleted`.
+   *
+   * @throws as `getCompleted`
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for await (const { id, completedAt } of mails.listCompleted()) console.log(id, new Date(completedAt))
+   * ```
+   */
+  listCompleted<R = unknown>(options: { readonly pageSize?: number } = {}): AsyncGenerator<CompletedMessage<R>, void> {
+    return this.#completed.list<R>(options)
   }
 
   /**

@@ -42,12 +42,26 @@ export interface CountReply {
   readonly pollPaused: boolean
 }
 
+/** How a message has ended, or `waits`: it is in the queue; `gone`: there is nothing of it. */
+export type EndReply =
+  | { readonly is: 'waits' | 'gone' }
+  | { readonly is: 'completed'; readonly at: number; readonly attempts: number; readonly result: Buffer | null }
+  | { readonly is: 'dead'; readonly failures: string }
+
+export interface EndsReply {
+  /** Whether the queue keeps completed messages. */
+  readonly keeps: boolean
+  /** Fewer than asked for, but at least one, where results are large. */
+  readonly ends: readonly EndReply[]
+}
+
 /** The scripts of the reliable queue with the decoders of their replies. */
 export const acknowledge = script(generated.reliableAcknowledge, asFlags)
 export const add = script(generated.reliableAdd, asAddReply)
 export const clear = script(generated.reliableClear, asInteger)
 export const configure = script(generated.reliableConfigure, asFlag)
 export const count = script(generated.reliableCount, asCountReply)
+export const ends = script(generated.reliableEnds, asEndsReply)
 export const extend = script(generated.reliableExtend, asTimes)
 export const get = script(generated.reliableGet, asGetReply)
 export const move = script(generated.reliableMove, asMoved)
@@ -102,6 +116,24 @@ function asGetReply(reply: unknown): GetReply {
     i += 6
   }
   return { now: asNumber(now), messages }
+}
+
+function asEndsReply(reply: unknown): EndsReply {
+  const [keeps, ...flat] = asArray(reply)
+  const ends: EndReply[] = []
+  for (let at = 0; at < flat.length; at += 2) ends.push(asEnd(asText(flat[at]), asBytes(flat[at + 1])))
+  return { keeps: asFlag(keeps), ends }
+}
+
+function asEnd(kind: string, kept: Buffer): EndReply {
+  if (kind === 'd') return { is: 'dead', failures: kept.toString() }
+  if (kind !== 'c') return { is: kind === 'w' ? 'waits' : 'gone' }
+  const head = kept.indexOf('\n')
+  const [, at, attempts, hasResult] =
+    /^(\d{1,16}),(\d{1,16}),(1?)$/.exec(kept.toString('latin1', 0, Math.max(0, head))) ?? []
+  if (at === undefined || attempts === undefined) return { is: 'gone' } // of another writer
+  const result = hasResult === '1' ? kept.subarray(head + 1) : null
+  return { is: 'completed', at: Number(at), attempts: Number(attempts), result }
 }
 
 function asCountReply(reply: unknown): CountReply {

@@ -8,7 +8,16 @@ import { asPollReply } from './poll-reply.js'
 import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
 import { mostRepeatBytes, RepeatStore } from './repeat-store.js'
 import * as scripts from './reliable-scripts.js'
-import type { AddReply, Claim, CountReply, GetReply, MessageReply, PollReply } from './reliable-scripts.js'
+import type {
+  AddReply,
+  Claim,
+  CountReply,
+  EndReply,
+  EndsReply,
+  GetReply,
+  MessageReply,
+  PollReply,
+} from './reliable-scripts.js'
 import { itemArgs, restoreArgs, type NewMessage, type RestoredMessage } from './new-message.js'
 import { run, runMany } from './run.js'
 import type { Sender } from './sender.js'
@@ -75,10 +84,13 @@ const EPOCH_BYTES = 12
 /** The scripts' answers where the groups have left too many changes unread. */
 const BEHIND = -6
 
+/** What the script gets before a result, so that an empty one differs from none. */
+const HAS_RESULT = Buffer.from('1')
+
 const durableAdd = waitedFor(scripts.add)
 
 /** All keys of a queue by the names that the scripts have for them. */
-type ScriptKeys = KeysOf<(typeof scripts.add | typeof scripts.poll)['source']>
+type ScriptKeys = KeysOf<(typeof scripts.add | typeof scripts.poll | typeof scripts.acknowledge)['source']>
 
 /** What Redis has of one reliable queue: a method for each script and command, with their keys, limits and replies. */
 export class ReliableStore {
@@ -157,15 +169,32 @@ export class ReliableStore {
     )
   }
 
-  /** For each message whether it was the caller's. */
-  acknowledge(claims: readonly Claim[]): Promise<boolean[]> {
-    return inPages(claims, (page) =>
+  /** For each message whether it was the caller's. `results`: one for each message, `null` for none, kept where the queue keeps completed ones. */
+  acknowledge(claims: readonly Claim[], results?: readonly (Buffer | null)[]): Promise<boolean[]> {
+    return inPages(claims, (page, from) =>
       run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
         nowMs: this.#now,
         client: this.#client,
-        handled: namesOf(page),
+        withResults: results !== undefined,
+        handled: results === undefined ? namesOf(page) : withResults(page, results, from),
       }),
     )
+  }
+
+  /** How the messages of some ids have ended, as many as the script answers for, and whether the queue keeps completed ones. */
+  ends(ids: readonly string[]): Promise<EndsReply> {
+    return this.#ends(ids, false)
+  }
+
+  /** What is kept of completed messages of some ids, whatever else there is of these; as many as the script answers for. */
+  async completed(ids: readonly string[]): Promise<readonly EndReply[]> {
+    return (await this.#ends(ids, true)).ends
+  }
+
+  /** The ids of completed messages, the last ones first. */
+  async completedIds(from: number, most: number): Promise<Buffer[]> {
+    const reply = await this.#callIdempotent('ZREVRANGE', this.keys.completedAt, String(from), String(from + most - 1))
+    return asArray(reply).map(asBytes)
   }
 
   /** For each message what the script says: 0 where it was not the caller's. `TOO_LATE` alone when the time is. */
@@ -322,6 +351,13 @@ export class ReliableStore {
     return (await run(this.#sender, scripts.clear, this.#scriptKeys, args, { idempotent: true })) > 0
   }
 
+  async #ends(ids: readonly string[], onlyCompleted: boolean): Promise<EndsReply> {
+    const args = { onlyCompleted, ids: ids.slice(0, READS) }
+    const reply = await run(this.#sender, scripts.ends, this.#scriptKeys, args, { idempotent: true })
+    if (ids.length > 0 && reply.ends.length === 0) throw new InternalError('ends-reply', 'there is none')
+    return reply
+  }
+
   #get(ids: readonly Buffer[]): Promise<GetReply> {
     return run(this.#sender, scripts.get, this.#scriptKeys, { nowMs: this.#now, ids }, { idempotent: true })
   }
@@ -345,10 +381,11 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
   const {
     due: [due0 = '', due1 = '', due2 = '', due3 = '', due4 = '', due5 = '', due6 = '', due7 = '', due8 = '', due9 = ''],
   } = keys
-  const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes } = keys
+  const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed, completedAt } =
+    keys
   const [deadDue = ''] = dead.due
   return {
-    ...{ messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes },
+    ...{ messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed, completedAt },
     ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9 },
     ...{ deadMessages: dead.messages, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },
@@ -359,6 +396,13 @@ function namesOf(claims: readonly Claim[]): (string | Buffer)[] {
   const names: (string | Buffer)[] = []
   for (const { member, delivery } of claims) names.push(member, delivery)
   return names
+}
+
+function withResults(claims: readonly Claim[], results: readonly (Buffer | null)[], from: number): (string | Buffer)[] {
+  return claims.flatMap(({ member, delivery }, at) => {
+    const result = results[from + at] ?? null
+    return [member, delivery, result === null ? '' : Buffer.concat([HAS_RESULT, result])]
+  })
 }
 
 async function inPages<R>(

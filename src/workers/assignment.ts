@@ -16,7 +16,7 @@ import type { RetryDelay } from './retry-delays.js'
 
 /** What became of a message in a worker. */
 export type Outcome =
-  | { readonly is: 'completed' }
+  | { readonly is: 'completed'; readonly result?: unknown }
   | { readonly is: 'deferred'; readonly delayMs: number }
   | { readonly is: 'failed'; readonly error: Error; readonly delayMs: number }
   | { readonly is: 'rejected'; readonly error: Error }
@@ -34,6 +34,8 @@ export class Assignment {
   readonly message: ReliableMessage
   /** The name of the queue that the worker was given, where `queue` is one of its shards. */
   readonly source: string
+  /** What its handler returned, as it is kept; `null` for nothing. */
+  result: Buffer | null = null
   /** When its handler was called, by the monotonic clock. */
   begunAt: number | undefined
   #abort: AbortController | undefined
@@ -158,7 +160,8 @@ export class Assignment {
     const { message } = this
     switch (outcome.is) {
       case 'completed':
-        return message.acknowledge()
+        if (this.result === null) return message.acknowledge()
+        return (await this.queue.complete([message], [this.result]))[0] === true
       case 'deferred':
         return message.negativeAcknowledge({ delay: outcome.delayMs, countAttempt: false })
       case 'failed':
@@ -192,5 +195,6 @@ function isThenable(result: unknown): result is PromiseLike<unknown> {
 }
 
 function outcomeOf(result: unknown): Outcome {
-  return result instanceof RetryLater ? { is: 'deferred', delayMs: result.delayMs } : COMPLETED
+  if (result instanceof RetryLater) return { is: 'deferred', delayMs: result.delayMs }
+  return result === undefined || result === null ? COMPLETED : { is: 'completed', result }
 }

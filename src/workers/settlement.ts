@@ -1,11 +1,16 @@
 import { toError } from '../errors.js'
 import { Batches } from '../reliable/batches.js'
+import type { ReliableMessage } from '../reliable/message.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { MOST_HANDLED } from '../store/reliable-store.js'
 import { COMPLETED, type Assignment, type Outcome } from './assignment.js'
 
 interface Params {
   /** Whether an outcome may be sent again where sending it failed. */
+  /** Whether what handlers return is kept. */
+  readonly keepsResults: boolean
+  /** A result cannot be kept. */
+  readonly onError: (error: unknown) => void
   readonly mayTryAgain: (outcome: Outcome) => boolean
   /** Redis knows the outcome, or never will. */
   readonly onSettled: (assignment: Assignment, outcome: Outcome) => void
@@ -24,8 +29,9 @@ export class Settlement {
   }
 
   settle(assignment: Assignment, outcome: Outcome): void {
-    if (outcome.is === 'completed') this.#completedOf(assignment.queue).add(assignment)
-    else this.#send(assignment, outcome)
+    if (outcome.is !== 'completed') return this.#send(assignment, outcome)
+    if (this.#params.keepsResults) assignment.result = this.#resultOf(assignment, outcome.result)
+    this.#completedOf(assignment.queue).add(assignment)
   }
 
   #completedOf(queue: ReliableQueue): Batches<Assignment> {
@@ -37,12 +43,35 @@ export class Settlement {
   }
 
   async #acknowledge(queue: ReliableQueue, completed: readonly Assignment[]): Promise<void> {
-    const answers = await queue.acknowledge(...completed.map(({ message }) => message)).catch(toError)
+    const messages = completed.map(({ message }) => message)
+    const answers = await this.#acknowledgeAll(queue, messages, completed).catch(toError)
     completed.forEach((assignment, at) => {
       const answer = answers instanceof Error ? answers : answers[at] === true
       if (answer === true) this.#params.onSettled(assignment, COMPLETED)
       else this.#send(assignment, COMPLETED, answer)
     })
+  }
+
+  #acknowledgeAll(
+    queue: ReliableQueue,
+    messages: readonly ReliableMessage[],
+    completed: readonly Assignment[],
+  ): Promise<boolean[]> {
+    if (!this.#params.keepsResults) return queue.acknowledge(...messages)
+    return queue.complete(
+      messages,
+      completed.map(({ result }) => result),
+    )
+  }
+
+  /** The work is done: to do it again would not help what the codec cannot write. */
+  #resultOf({ queue }: Assignment, result: unknown): Buffer | null {
+    try {
+      return queue.resultOf(result)
+    } catch (thrown) {
+      this.#params.onError(thrown)
+      return null
+    }
   }
 
   /** `answer`: the result of an earlier attempt to send the outcome. */

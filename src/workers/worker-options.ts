@@ -21,6 +21,11 @@ export interface WorkerOptions {
   readonly strict?: boolean | undefined
   /** Take at most `max` messages in any `perMs` milliseconds, in this worker. */
   readonly rateLimit?: { readonly max: number; readonly perMs: Duration } | undefined
+  /**
+   * Keep what handlers return as results, where the queue keeps completed messages (`keepCompleted`). A result that the queue's codec cannot write is an
+   * `error` event, and the message is completed without it. Default false.
+   */
+  readonly keepResults?: boolean | undefined
   /** Close the worker when the process gets one of these signals. Default: none. */
   readonly shutdownSignals?: readonly NodeJS.Signals[] | undefined
   /** How long `close` waits for handlers, in milliseconds, before their signals are aborted. 0 to 86,400,000; default 30,000. */
@@ -35,6 +40,7 @@ export interface WorkerSettings {
   readonly retryDelay: RetryDelay
   readonly strict: boolean
   readonly rateLimit: { readonly max: number; readonly perMs: number } | undefined
+  readonly keepResults: boolean
   readonly shutdownSignals: readonly NodeJS.Signals[]
   readonly shutdownTimeout: number
 }
@@ -48,6 +54,7 @@ const NAMES = [
   'backoff',
   'strict',
   'rateLimit',
+  'keepResults',
   'shutdownSignals',
   'shutdownTimeout',
 ] as const satisfies readonly (keyof WorkerOptions)[]
@@ -69,6 +76,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
       max: integer('rateLimit.max', rateLimit.max, 1, 100_000),
       perMs: durationMs('rateLimit.perMs', rateLimit.perMs, 1, DAY_MS),
     },
+    keepResults: boolean('keepResults', options.keepResults ?? false),
     shutdownSignals: [...(shutdownSignals as readonly NodeJS.Signals[])],
     shutdownTimeout: durationMs('shutdownTimeout', options.shutdownTimeout ?? 30_000, 0, DAY_MS),
   })

@@ -44,10 +44,7 @@ export class Worker {
   readonly #limit: RateLimit | undefined
   readonly #inHand = new Set<Assignment>()
   readonly #dispatcher: Dispatcher
-  readonly #settlement = new Settlement({
-    mayTryAgain: (outcome) => !this.#isOver && outcome.is !== 'released',
-    onSettled: (assignment, outcome) => this.#finish(assignment, outcome),
-  })
+  readonly #settlement: Settlement
   readonly #counts: Record<SettledOutcome, number> = {
     completed: 0,
     deferred: 0,
@@ -101,6 +98,12 @@ export class Worker {
       },
     })
     const report = (thrown: unknown): void => this.#report(thrown)
+    this.#settlement = new Settlement({
+      keepsResults: this.#settings.keepResults,
+      onError: report,
+      mayTryAgain: (outcome) => !this.#isOver && outcome.is !== 'released',
+      onSettled: (assignment, outcome) => this.#finish(assignment, outcome),
+    })
     this.#fetching = new Fetching(sources, visibilityTimeout, prefetch > 0, report)
     this.#limit = rateLimit && new RateLimit(rateLimit, systemClock)
     this.#sources = sources

@@ -37,6 +37,9 @@ const RELIABLE: Readonly<Record<string, Row>> = {
   ticks: { type: 'zset' },
   due: { type: 'zset' },
   changes: { type: 'stream' },
+  completed: { type: 'hash' },
+  completedAt: { type: 'zset' },
+  ends: { type: 'channel' },
   channel: { type: 'channel' },
 }
 
@@ -65,6 +68,8 @@ const FIELDS = [
   'maxSize',
   'maxMessageBytes',
   'deadLetters',
+  'keepCompleted',
+  'keepCompletedFor',
   '',
   'x',
 ]
@@ -103,6 +108,7 @@ async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part
   const names = FIELDS.flatMap((name) => [5, name])
   if (part === 'changes') await redis.hset(keys.config, part, 'r,1000,,1,epoch')
   if (part === 'repeats') await redis.zadd(keys.ticks, ...names)
+  if (part.startsWith('completed')) await redis.hset(keys.config, 'keepCompleted', '3')
   if (['messages', 'deliveries', 'failures'].includes(part)) await redis.zadd(keys.due[0]!, ...names)
   if (part === 'deliveries') for (const name of FIELDS) await redis.hset(keys.messages, name, '\0x')
 }

@@ -149,6 +149,10 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   'ReliableQueue.add': plain.calling(({ reliable }) => reliable.add('x')),
   'ReliableQueue.addMany': plain.calling(({ reliable }) => reliable.addMany([{ payload: 'x' }])),
   'ReliableQueue.size': plain.calling(({ reliable }) => reliable.size()),
+  'ReliableQueue.waitUntilFinished': both.calling(({ reliable }, ends) =>
+    reliable.waitUntilFinished('x', { timeout: ends.timeout ?? Infinity, ...signalOf(ends) }),
+  ),
+  'ReliableQueue.getCompleted': plain.calling(({ reliable }) => reliable.getCompleted('x')),
   'ReliableQueue.changes': signalled.calling(({ reliable }, ends) => reliable.changes(signalOf(ends)).next()),
 
   'ShardedReliableQueue.poll': both.calling(({ shardedReliable }, ends) =>
@@ -163,6 +167,9 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   ),
   'ShardedReliableQueue.add': plain.calling(({ shardedReliable }) => shardedReliable.add('x')),
   'ShardedReliableQueue.addMany': plain.calling(({ shardedReliable }) => shardedReliable.addMany([{ payload: 'x' }])),
+  'ShardedReliableQueue.waitUntilFinished': both.calling(({ shardedReliable }, ends) =>
+    shardedReliable.waitUntilFinished('x', { timeout: ends.timeout ?? Infinity, ...signalOf(ends) }),
+  ),
   'ShardedReliableQueue.changes': signalled.calling(({ shardedReliable }, ends) =>
     shardedReliable.changes(signalOf(ends)).next(),
   ),
@@ -200,7 +207,6 @@ export const OTHERS: ReadonlySet<string> = new Set(
   countUnacknowledgedMessages setConfig setConfigIfAbsent getConfig disableOperation enableOperation configure operation info pause
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
   restoreMany getAllRaw listAllRaw now shardsOf acknowledgeChanges readChanges releaseChanges
-  removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf health`.split(
-    /\s+/,
-  ),
+  removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf health
+  complete resultOf getCompleted listCompleted`.split(/\s+/),
 )

@@ -44,7 +44,7 @@ const giveBack =
 const acknowledge =
   (...pairs: readonly Pair[]): Call =>
   (sender, { keys }) =>
-    run(sender, scripts.acknowledge, keys, { nowMs: NOW, client, handled: handled(...pairs) })
+    run(sender, scripts.acknowledge, keys, { nowMs: NOW, client, withResults: false, handled: handled(...pairs) })
 
 const move =
   (isRedriven: boolean): Call =>

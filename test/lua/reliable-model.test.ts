@@ -47,6 +47,7 @@ interface Queue {
   readonly repeats: Map<string, string>
   /** When the next message of each has to be prepared. */
   readonly ticks: Map<string, number>
+  readonly completed: Map<string, { at: number; attempts: number; result: string | null }>
 }
 
 interface Lease {
@@ -92,6 +93,7 @@ function emptyWorld(): World {
     once: new Map(),
     repeats: new Map(),
     ticks: new Map(),
+    completed: new Map(),
   })
   return { queues: [queue(''), queue('dead ')], leases: [], published: [], met: new Set(), now: NOW, counter: 0 }
 }
@@ -406,22 +408,60 @@ function flatOf(leases: readonly Lease[]): Buffer[] {
   return leases.flatMap(({ id, priority, delivery }) => [memberOf(id, priority), raw(delivery)])
 }
 
-const acknowledge = fc.record({ side, chosen }).map(({ side, chosen }): Draft => (world) => {
-  const { now } = world
-  const [queue] = sides(world, side)
-  const leases = choose(world, side, chosen)
-  return {
-    name: 'acknowledge',
-    send: (sender, fixture) =>
-      run(sender, scripts.acknowledge, target(fixture, side).keys, {
-        nowMs: now,
-        client: CLIENT,
-        handled: flatOf(leases),
-      }),
-    apply: () => leases.map((lease) => heldBy(queue, lease, now) !== undefined && queue.items.delete(lease.id)),
-    change: (reply: boolean[]) => -reply.filter(Boolean).length,
-  }
-})
+/** What the messages had that were acknowledged now; the oldest go first, of one time in the order of their ids. */
+function keepCompleted(
+  queue: Queue,
+  done: readonly [id: string, attempts: number, result: string | null][],
+  now: number,
+): void {
+  const most = setting(queue, 'keepCompleted')
+  if (most === undefined || done.length === 0) return
+  const { completed } = queue
+  for (const [id, attempts, result] of done) completed.set(id, { at: now, attempts, result })
+  const oldest = [...completed].sort((x, y) => x[1].at - y[1].at || (x[0] < y[0] ? -1 : 1))
+  const age = setting(queue, 'keepCompletedFor')
+  const surplus = oldest.length - most
+  const gone =
+    surplus > 0 ? oldest.slice(0, surplus) : oldest.filter(([, { at }]) => age !== undefined && at < now - age)
+  for (const [id] of gone) completed.delete(id)
+}
+
+const acknowledge = fc
+  .record({
+    side,
+    chosen,
+    results: fc.option(fc.array(fc.constantFrom(null, '', 'do\0ne\n'), { minLength: 9, maxLength: 9 })),
+  })
+  .map(({ side, chosen, results }): Draft => (world) => {
+    const { now } = world
+    const [queue] = sides(world, side)
+    const leases = choose(world, side, chosen)
+    const resultOf = (at: number): string | null => results?.[at % 9] ?? null
+    return {
+      name: 'acknowledge',
+      send: (sender, fixture) =>
+        run(sender, scripts.acknowledge, target(fixture, side).keys, {
+          nowMs: now,
+          client: CLIENT,
+          withResults: results !== null,
+          handled: leases.flatMap((lease, at) => {
+            const result = resultOf(at)
+            return [...flatOf([lease]), ...(results === null ? [] : [raw(result === null ? '' : `1${result}`)])]
+          }),
+        }),
+      apply: () => {
+        const done: [string, number, string | null][] = []
+        const answers = leases.map((lease, at) => {
+          const isHeld = heldBy(queue, lease, now) !== undefined && queue.items.delete(lease.id)
+          if (isHeld) done.push([lease.id, Number.parseInt(lease.delivery, 10), resultOf(at)])
+          return isHeld
+        })
+        keepCompleted(queue, done, now)
+        return answers
+      },
+      change: (reply: boolean[]) => -reply.filter(Boolean).length,
+    }
+  })
 
 const negativeAcknowledge = fc
   .record({ side, chosen, how: fc.constantFrom('failed', 'failed', 'rejected', 'released'), delay })
@@ -717,6 +757,8 @@ const SETTINGS = {
   deadLetters: ['', '1', '0'],
   addPaused: ['', '', '', '1'],
   pollPaused: ['', '', '', '1'],
+  keepCompleted: ['', '1', '3', '5'],
+  keepCompletedFor: ['', '5'],
 }
 
 const configure = fc
@@ -880,6 +922,37 @@ const count = fc.record({ side }).map(({ side }): Draft => (world) => {
   }
 })
 
+const ends = fc
+  .record({ side, ids, onlyCompleted: fc.boolean() })
+  .map(({ side, ids, onlyCompleted }): Draft => (world) => {
+    const [queue, other] = sides(world, side)
+    return {
+      name: 'ends',
+      send: async (sender, fixture) => {
+        const args = { onlyCompleted, ids: ids.map(raw) }
+        const reply = await run(sender, scripts.ends, target(fixture, side).keys, args)
+        return {
+          ...reply,
+          ends: reply.ends.map((end) =>
+            end.is === 'completed' ? { ...end, result: end.result && readable(end.result) } : end,
+          ),
+        }
+      },
+      apply: () => ({
+        keeps: queue.config.has('keepCompleted'),
+        ends: ids.map((id) => {
+          if (!onlyCompleted && queue.items.has(id)) return { is: 'waits' }
+          const completed = queue.completed.get(id)
+          const dead = onlyCompleted ? undefined : other.items.get(id)
+          const isLater = dead !== undefined && dead.priority === 0 && !dead.isTaken && dead.at > (completed?.at ?? 0)
+          if (completed !== undefined && !isLater) return { is: 'completed', ...completed }
+          return dead === undefined ? { is: 'gone' } : { is: 'dead', failures: dead.failures }
+        }),
+      }),
+      change: () => 0,
+    }
+  })
+
 const CALLS = {
   add,
   poll,
@@ -896,6 +969,7 @@ const CALLS = {
   configure,
   get,
   count,
+  ends,
 }
 const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = {
   add: 14,
@@ -906,7 +980,7 @@ const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = {
 }
 
 /** What the model says must be in Redis. */
-function stateOf({ items, config, once, repeats, ticks }: Queue): QueueState {
+function stateOf({ items, config, once, repeats, ticks, completed }: Queue): QueueState {
   const all = [...items]
   const due: Record<number, [Buffer, number][]> = {}
   for (const [id, { priority, at, isTaken }] of all) if (!isTaken) (due[priority] ??= []).push([raw(id), at])
@@ -918,6 +992,11 @@ function stateOf({ items, config, once, repeats, ticks }: Queue): QueueState {
     once: [...once],
     repeats: [...repeats],
     ticks: [...ticks],
+    completed: [...completed].map(([id, { at, attempts, result }]) => [
+      raw(id),
+      raw(`${at},${attempts},${result === null ? '' : '1'}\n${result ?? ''}`),
+    ]),
+    completedAt: [...completed].map(([id, { at }]) => [raw(id), at]),
     inFlight: all.flatMap(([id, { priority, at, isTaken, isUnbegun }]) =>
       isTaken ? [[memberOf(id, priority), isUnbegun ? at - 0.25 : at] as const] : [],
     ),

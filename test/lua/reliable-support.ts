@@ -28,6 +28,10 @@ export interface QueueState {
   readonly repeats?: Pairs
   /** name -> when its next message has to be prepared */
   readonly ticks?: Pairs
+  /** id -> when, attempts, result */
+  readonly completed?: Pairs
+  /** id -> when */
+  readonly completedAt?: Pairs
   /** by priority: id -> when it is visible */
   readonly due?: Readonly<Record<number, Pairs>>
 }
@@ -50,6 +54,8 @@ export interface RawQueue {
   inFlight?: RawZset | string
   repeats?: RawHash | string
   ticks?: RawZset | string
+  completed?: RawHash | string
+  completedAt?: RawZset | string
   due?: Record<string, RawZset | string>
 }
 
@@ -160,6 +166,8 @@ function expectedQueue(state: QueueState): RawQueue {
     inFlight: zset(state.inFlight),
     repeats: hash(state.repeats),
     ticks: zset(state.ticks),
+    completed: hash(state.completed),
+    completedAt: zset(state.completedAt),
     due,
   })
 }
@@ -186,8 +194,8 @@ function withoutEmpty(queue: RawQueue): RawQueue {
   )
 }
 
-const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats'] as const
-const ZSETS = ['once', 'inFlight', 'ticks'] as const
+const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats', 'completed'] as const
+const ZSETS = ['once', 'inFlight', 'ticks', 'completedAt'] as const
 const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
 export type DueName = `due${(typeof PRIORITIES)[number]}`
@@ -210,6 +218,8 @@ export function keysByHand(name: string): Record<KeyName, string> {
     repeats: of('repeats'),
     ticks: of('ticks'),
     changes: of('changes'),
+    completed: of('completed'),
+    completedAt: of('completed-at'),
     ...(due as Record<DueName, string>),
   }
 }

@@ -101,6 +101,8 @@ type LeftOut =
   | 'identity'
   | 'addPrepared'
   | 'begin'
+  | 'complete'
+  | 'resultOf'
   | 'extendSome' // internal
 
 /** A method that is added to one kind of queue is added to the other, or named here with its reason. */

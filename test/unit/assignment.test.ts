@@ -99,10 +99,10 @@ describe('Assignment.handle', () => {
   const failure = new Error('no')
 
   for (const [what, handler, outcome] of [
-    ['a result', () => 5, COMPLETED],
+    ['a result', () => 5, { is: 'completed', result: 5 }],
     ['nothing', () => undefined, COMPLETED],
     ['null', () => null, COMPLETED],
-    ['a `then` that is no function', () => ({ then: 5 }), COMPLETED],
+    ['a `then` that is no function', () => ({ then: 5 }), { is: 'completed', result: { then: 5 } }],
     ['retryIn', () => retryIn(5), { is: 'deferred', delayMs: 5 }],
     ['an error', () => raise(failure), { is: 'failed', error: failure, delayMs: 77 }],
     [
@@ -117,7 +117,7 @@ describe('Assignment.handle', () => {
   }
 
   for (const [what, handler, outcome] of [
-    ['a promise', async () => 5, COMPLETED],
+    ['a promise', async () => 5, { is: 'completed', result: 5 }],
     [
       'any thenable',
       () => ({ then: (resolve: (value: unknown) => void) => resolve(retryIn(5)) }),

@@ -156,7 +156,7 @@ describe('Poller', () => {
   it('polls nothing while no call waits, whatever is announced', async () => {
     const { poller, asked } = setUp(() => reply(['a'], NOW))
     await poller.take(1, { visibilityMs: -1, beforehand: false }, {})
-    poller.onAnnounced(NOW)
+    poller.onMessage(String(NOW))
     poller.onSubscribed()
     poller.sweep()
     await settle()

@@ -26,6 +26,10 @@ function setUp() {
   const answers: [id: string, answer: boolean | Error][] = []
   const settled: [id: string, outcome: Outcome][] = []
   const settlement = new Settlement({
+    keepsResults: false,
+    onError: (error) => {
+      throw error
+    },
     mayTryAgain: ({ is }) => is === 'completed',
     onSettled: ({ message }, outcome) => {
       settled.push([message.id, outcome])

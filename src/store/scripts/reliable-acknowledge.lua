@@ -1,4 +1,5 @@
--- Remove messages that were handled, where their visibility has not ended and no other client has claimed them since.
+-- Remove messages that were handled, where their visibility has not ended and no other client has claimed them since. What is known of
+-- them stays as long as the queue keeps completed messages.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -6,10 +7,14 @@
 -- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[5] config      hash  what `setConfig` and pausing say
 -- KEYS[6] changes     stream  what the scripts have changed
+-- KEYS[7] completed    hash  id -> "<when, epoch ms>,<attempts>,<1 with a result>\n<result>"
+-- KEYS[8] completedAt  zset  id -> when, epoch ms
 --
 -- ARGV[1] nowMs       integer  the caller's clock, or -1 for the server's
 -- ARGV[2] client      text     the caller
--- ARGV[3..] handled   bytes*   for each message two: its priority and id, "<attempts> <token>"
+-- ARGV[3] withResults  flag    whether there is a result for each message
+-- ARGV[4..] handled   bytes*   for each message two: its priority and id, "<attempts> <token>"; and its result, if there are any: "1" and
+--   bytes, or nothing
 --
 -- returns for each message 1, or 0 when it was not the caller's any more
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -20,25 +25,33 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/change-log.lua
 
+-- include shared/settings.lua
+
+-- include shared/keep-completed.lua
+
+-- include shared/ends.lua
+
 local now = milliseconds(ARGV[1])
 local members, named = {}, {}
-for at = 3, #ARGV, 2 do
+local STEP = ARGV[3] == '1' and 3 or 2
+for at = 4, #ARGV, STEP do
   members[#members + 1], named[#named + 1] = ARGV[at], string.sub(ARGV[at], 2)
 end
 if #members == 0 then return {} end
 local ends = redis.call('ZMSCORE', inFlight, unpack(members))
-local stored, PAGE = {}, 16
+local known, PAGE = {}, 16
 for from = 1, #named, PAGE do
   local to = math.min(from + PAGE - 1, #named)
-  for n, delivery in ipairs(deliveriesOf(deliveries, named, from, to)) do stored[from + n - 1] = delivery end
+  for n, delivery in ipairs(deliveriesOf(deliveries, named, from, to)) do known[from + n - 1] = delivery end
 end
 
-local reply, gone, ids, seen = {}, {}, {}, {}
+local reply, gone, ids, seen, places = {}, {}, {}, {}, {}
 for n, member in ipairs(members) do
-  local isHeld = not seen[member] and stored[n] == ARGV[2 * n + 2] and tonumber(ends[n] or 0) > now
+  local place = 4 + STEP * (n - 1)
+  local isHeld = not seen[member] and known[n] == ARGV[place + 1] and tonumber(ends[n] or 0) > now
   if isHeld then
     seen[member] = true
-    gone[#gone + 1], ids[#ids + 1] = member, named[n]
+    gone[#gone + 1], ids[#ids + 1], places[#places + 1] = member, named[n], place
   end
   reply[n] = isHeld and 1 or 0
 end
@@ -47,7 +60,19 @@ if #ids > 0 then
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))
   redis.pcall('HDEL', failures, unpack(ids))
-  local log = logOf(KEYS[5])
+  local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor')
+  local most = setting(settings.keepCompleted, 1, 1000000)
+  if most then
+    local records, age = {}, setting(settings.keepCompletedFor, 1)
+    for n, place in ipairs(places) do
+      local result = STEP == 3 and ARGV[place + 2] or ''
+      local attempts = attemptsOf(ARGV[place + 1])
+      records[n] = string.format('%.0f,%d,', now, attempts) .. string.sub(result, 1, 1) .. '\n' .. string.sub(result, 2)
+    end
+    keepCompleted(KEYS[7], KEYS[8], ids, records, now, most, age and now - age)
+    publishEnds(messages, ids)
+  end
+  local log = openLog(settings.changes)
   if log then
     for _, id in ipairs(ids) do noteChange(log, 'k,,,', id) end
     writeChanges(log, KEYS[6], KEYS[5], ARGV[2])

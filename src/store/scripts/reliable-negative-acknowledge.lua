@@ -62,10 +62,12 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/settings.lua
 
+-- include shared/ends.lua
+
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
-local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters')
+local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted')
 local log = openLog(settings.changes)
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end
@@ -75,6 +77,7 @@ if how ~= 'rejected' then announce({inFlight, unpack(due)}, ticks, channel, visi
 bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
+local ended = settings.keepCompleted and {}
 for at = 8, #ARGV, 2 do
   local member, delivery = ARGV[at], ARGV[at + 1]
   local id = string.sub(member, 2)
@@ -88,7 +91,12 @@ for at = 8, #ARGV, 2 do
     if how ~= 'released' then noteFailure(failures, id, attempts, now, reason) end
     if how == 'rejected' or (how == 'failed' and attempts >= (limit or limitOfAll)) then result = 2 end
     if result == 2 then
-      if deadLetter(queue, dead, id, now) then result = 3 else deadLettered = deadLettered + 1 end
+      if deadLetter(queue, dead, id, now) then
+        result = 3
+      else
+        deadLettered = deadLettered + 1
+        if ended then ended[#ended + 1] = id end
+      end
     end
     if result ~= 2 then
       if how == 'released' then attempts = attempts - 1 end
@@ -104,6 +112,7 @@ for at = 8, #ARGV, 2 do
   reply[#reply + 1] = result
 end
 writeChanges(log, KEYS[20], config, client)
+publishEnds(messages, ended)
 if deadLettered > 0 and dead then
   writeChanges(dead.log, dead.changes, dead.config, client)
   redis.pcall('PUBLISH', deadChannel, string.format('%.0f', now)) -- its consumers sweep

@@ -97,7 +97,9 @@ end
 
 -- include shared/settings.lua
 
-local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused')
+-- include shared/ends.lua
+
+local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted')
 local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
@@ -297,6 +299,7 @@ end
 
 -- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can be
 -- before the first message.
+local ended = settings.keepCompleted and {}
 local isFull, least = want == 0, 0
 for at = 10, 1, -1 do
   while not isFull do
@@ -328,6 +331,7 @@ for at = 10, 1, -1 do
         if expires and expires <= now then
           deadLetter(queue, nil, id, now)
           expired = expired + 1
+          if ended then ended[#ended + 1] = id end
           if log then noteChange(log, 'e,,,', id) end
         elseif attempts >= (limit or limitOfAll) then
           local failed = deadLetter(queue, dead, id, now)
@@ -337,6 +341,7 @@ for at = 10, 1, -1 do
             kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
           else
             deadLettered = deadLettered + 1
+            if ended then ended[#ended + 1] = id end
             if log then noteChange(log, changeHead('d', attempts), id) end
           end
         else
@@ -366,6 +371,7 @@ for at = 10, 1, -1 do
 end
 
 writeChanges(log, KEYS[21], config, ARGV[12])
+publishEnds(messages, ended)
 if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV[12]) end
 
 -- After an error here the caller would get none of the messages: each would lose an attempt, and become a dead letter unseen.

@@ -33,8 +33,14 @@ local alsoHeld = ARGV[2] == '1'
 
 -- include shared/change-log.lua
 
+-- include shared/settings.lua
+
+-- include shared/ends.lua
+
 local now = milliseconds(ARGV[1])
-local log = logOf(KEYS[15])
+local settings = stored(KEYS[15], 'changes', 'keepCompleted')
+local log = openLog(settings.changes)
+local ended = settings.keepCompleted and {}
 local reply = {}
 for at = 4, #ARGV do
   local id = ARGV[at]
@@ -47,8 +53,10 @@ for at = 4, #ARGV do
     redis.call('HDEL', deliveries, id)
     redis.pcall('HDEL', failures, id)
     if log then noteChange(log, 'x,,,', id) end
+    if ended then ended[#ended + 1] = id end
   end
   reply[#reply + 1] = mayGo and 1 or 0
 end
 writeChanges(log, KEYS[16], KEYS[15], ARGV[3])
+publishEnds(messages, ended)
 return reply

@@ -1,0 +1,186 @@
+import { ShutdownError, UnsupportedOperationError, copyOf, RedelayedError, toError } from '../errors.js'
+import { onAbort } from '../redis/blocking/abort-signals.js'
+import { LINGER_MS, type QueueAddress, type ServedQueue } from '../scheduler/queue-registry.js'
+import type { EndReply, EndsReply } from '../store/reliable-scripts.js'
+import type { Clock } from '../timing/clock.js'
+import { DeadlineTimer } from '../timing/deadline-timer.js'
+import { nextTurn } from '../timing/pause.js'
+
+export interface EndWaitsParams {
+  readonly address: QueueAddress
+  /** Looks at how messages have ended; answers for at least one of the ids. */
+  readonly look: (ids: readonly string[]) => Promise<EndsReply>
+  readonly onError: (error: Error) => void
+  /** The error of a wait that never reached Redis, which it has tried for so long. */
+  readonly noConnectionYet: (triedForMs: number) => Error | undefined
+  readonly clock: Clock
+}
+
+export interface EndWaitOptions {
+  /** Without it, without end. */
+  readonly timeoutMs: number | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+/** How a wait ends: the end of the message, or `waits` when the time is over first. */
+export type WaitedEnd = EndReply
+
+interface Waiter {
+  /** Whether Redis has answered it. */
+  hasLooked: boolean
+  readonly settle: (how: WaitedEnd | Error) => void
+}
+
+/** How many ids are looked at together. */
+const TOGETHER = 100
+/** A message about more than any script of this package publishes is of another writer; who waits looks again with the sweep. */
+const MOST_TEXT = 4 * 1024 * 1024
+
+/**
+ * The calls of one queue that wait until messages have ended. They look when they begin, when the channel is subscribed, when their
+ * message's end is announced, and with each sweep, so that an announcement that was lost makes none of them wait for ever.
+ */
+export class EndWaits implements ServedQueue {
+  readonly #params: EndWaitsParams
+  readonly #waiting = new Map<string, Set<Waiter>>()
+  readonly #toLook = new Set<string>()
+  #isLooking = false
+  #lastUsed = -Infinity
+  #closed: Error | undefined
+
+  constructor(params: EndWaitsParams) {
+    this.#params = params
+  }
+
+  get address(): QueueAddress {
+    return this.#params.address
+  }
+
+  get isUsed(): boolean {
+    return this.#waiting.size > 0 || this.#params.clock.now() - this.#lastUsed < LINGER_MS
+  }
+
+  wait(id: string, { timeoutMs, signal }: EndWaitOptions): Promise<WaitedEnd> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed)
+    if (signal?.aborted === true) return Promise.reject(toError(signal.reason))
+    const { clock } = this.#params
+    const since = clock.now()
+    this.#lastUsed = since
+    return new Promise((resolve, reject) => {
+      const timer = new DeadlineTimer(clock, () => waiter.settle(this.#whyNone(waiter, since) ?? { is: 'waits' }))
+      const waiter: Waiter = {
+        hasLooked: false,
+        settle: (how) => {
+          this.#remove(id, waiter)
+          timer.clear()
+          unlisten?.()
+          if (how instanceof Error) reject(how)
+          else resolve(how)
+        },
+      }
+      const others = this.#waiting.get(id) ?? new Set()
+      this.#waiting.set(id, others.add(waiter))
+      const unlisten = signal && onAbort(signal, () => waiter.settle(toError(signal.reason)))
+      if (timeoutMs !== undefined) timer.replace(since + timeoutMs)
+      this.#look([id])
+    })
+  }
+
+  onSubscribed(): void {
+    this.#look(this.#waiting.keys())
+  }
+
+  onUnsubscribed(): void {
+    // the sweep finds what is published meanwhile
+  }
+
+  /** Lines of ids; a line feed and a backslash of an id are escaped. */
+  onMessage(message: string): void {
+    if (this.#waiting.size === 0 || message.length > MOST_TEXT) return
+    const ids = message.split('\n').map(unescaped)
+    this.#look(ids.filter((id) => this.#waiting.has(id)))
+  }
+
+  sweep(): void {
+    this.#look(this.#waiting.keys())
+  }
+
+  stop(): Promise<void> {
+    this.#closed = new ShutdownError('the client was shut down')
+    for (const waiters of [...this.#waiting.values()]) for (const waiter of [...waiters]) waiter.settle(this.#closed)
+    return Promise.resolve()
+  }
+
+  /** All of one turn of the event loop together. */
+  #look(ids: Iterable<string>): void {
+    for (const id of ids) this.#toLook.add(id)
+    if (this.#toLook.size === 0 || this.#isLooking) return
+    this.#isLooking = true
+    void this.#lookAtAll().finally(() => (this.#isLooking = false))
+  }
+
+  async #lookAtAll(): Promise<void> {
+    await nextTurn()
+    while (this.#toLook.size > 0 && this.#closed === undefined) {
+      const ids = [...this.#toLook].filter((id) => this.#waiting.has(id)).slice(0, TOGETHER)
+      if (ids.length === 0) {
+        this.#toLook.clear()
+        return
+      }
+      // before: what is announced while Redis answers is to be looked at again
+      for (const id of ids) this.#toLook.delete(id)
+      try {
+        const reply = await this.#params.look(ids)
+        ids.slice(reply.ends.length).forEach((id) => this.#toLook.add(id))
+        reply.ends.forEach((end, at) => this.#settle(ids[at] as string, end, reply.keeps))
+      } catch (thrown) {
+        this.#onFailure(ids, toError(thrown))
+      }
+    }
+  }
+
+  #settle(id: string, end: EndReply, keeps: boolean): void {
+    for (const waiter of [...(this.#waiting.get(id) ?? [])]) {
+      waiter.hasLooked = true
+      if (end.is === 'waits' && keeps) continue
+      if (end.is === 'completed' || end.is === 'dead' || keeps) waiter.settle(end)
+      else waiter.settle(new UnsupportedOperationError(NOT_KEPT))
+    }
+  }
+
+  /** A call that Redis has answered once waits for the next sweep; one that it has not, rejects. */
+  #onFailure(ids: readonly string[], error: Error): void {
+    let isReported = false
+    for (const id of ids) {
+      for (const waiter of [...(this.#waiting.get(id) ?? [])]) {
+        if (!waiter.hasLooked) waiter.settle(own(error))
+        else if (!isReported) {
+          isReported = true
+          this.#params.onError(error)
+        }
+      }
+    }
+  }
+
+  #whyNone(waiter: Waiter, since: number): Error | undefined {
+    return waiter.hasLooked ? undefined : this.#params.noConnectionYet(this.#params.clock.now() - since)
+  }
+
+  #remove(id: string, waiter: Waiter): void {
+    const waiters = this.#waiting.get(id)
+    waiters?.delete(waiter)
+    if (waiters?.size === 0) this.#waiting.delete(id)
+    this.#lastUsed = this.#params.clock.now()
+  }
+}
+
+function unescaped(line: string): string {
+  return line.replace(/\\([n\\])/g, (_, sign: string) => (sign === 'n' ? '\n' : sign))
+}
+
+const NOT_KEPT = 'the queue keeps no completed messages: set keepCompleted with setConfig'
+
+/** Each call gets an error of its own, on which its queue and its callers are noted. */
+function own(error: Error): Error {
+  return error instanceof RedelayedError ? copyOf(error) : error
+}

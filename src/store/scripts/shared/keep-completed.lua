@@ -1,0 +1,27 @@
+-- Keeps what is known of completed messages: at most `most` of them, and none that was completed before `oldest`. A key of another type
+-- prevents no acknowledgement.
+local SURPLUS = 100 -- so many more than came are removed by one script
+local function keepCompleted(completed, completedAt, ids, records, now, most, oldest)
+  local at = string.format('%.0f', now)
+  for n, id in ipairs(ids) do
+    local scheduled = redis.pcall('ZADD', completedAt, at, id)
+    if type(scheduled) == 'table' and scheduled.err then return end
+    local written = redis.pcall('HSET', completed, id, records[n])
+    if type(written) == 'table' and written.err then
+      redis.call('ZREM', completedAt, id)
+      return
+    end
+  end
+  local limit = #ids + SURPLUS
+  local surplus = redis.call('ZCARD', completedAt) - most
+  local gone = {}
+  if surplus > 0 then
+    gone = redis.call('ZRANGE', completedAt, 0, math.min(surplus, limit) - 1)
+  elseif oldest then
+    gone = redis.call('ZRANGEBYSCORE', completedAt, '-inf', '(' .. string.format('%.0f', oldest), 'LIMIT', 0, limit)
+  end
+  if #gone > 0 then
+    redis.call('HDEL', completed, unpack(gone))
+    redis.call('ZREM', completedAt, unpack(gone))
+  end
+end
