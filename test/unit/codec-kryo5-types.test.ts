@@ -129,6 +129,12 @@ describe('kryo5 codec: classes of the JDK', () => {
       true,
     ],
     ['01006a6176612e7574696c2e4c6f63616ce564e544c581', 'java.util.Locale', 'de_DE'],
+    [
+      '01006a6176612e7574696c2e4269745365f40202000000000000004000000000000000',
+      'java.util.BitSet',
+      (1n << 1n) | (1n << 70n),
+    ],
+    ['01006a6176612e7574696c2e4269745365f400', 'java.util.BitSet', 0n],
     ['01006a6176612e7574696c2e4c6f63616ce5818181', 'java.util.Locale', ''],
     ['01006a6176612e7574696c2e4c6f63616ce564e544c5504f5349d8', 'java.util.Locale', 'de_DE_POSIX'],
     [

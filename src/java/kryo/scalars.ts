@@ -226,6 +226,23 @@ const ATOMICS: readonly Serializer[] = [
   }),
 ]
 
+/** The bits as one number: bit 0 is the lowest. */
+const BIT_SET = named('java.util.BitSet', {
+  write: (out, value) => {
+    if (typeof value !== 'bigint' || value < 0n || value >> BigInt(8 * MAX_MAGNITUDE) > 0n)
+      return out.refuse(`expected a bigint of ${8 * MAX_MAGNITUDE} bits without a sign, got ${describe(value)}`)
+    const words = value === 0n ? 0 : Math.ceil(value.toString(16).length / 16)
+    out.varint(words)
+    for (let i = 0; i < words; i++) out.int64(BigInt.asIntN(64, value >> BigInt(64 * i)))
+  },
+  read: (input) => {
+    const words = input.length()
+    if (words > MAX_MAGNITUDE / 8) input.fail(`a BitSet at ${input.at} has more than ${8 * MAX_MAGNITUDE} bits`)
+    const bytes = Buffer.from(input.raw(8 * words)).reverse()
+    return new JavaValue(BIT_SET.name, BigInt(`0x0${bytes.toString('hex')}`))
+  },
+})
+
 /** As its `toString`, e.g. `de_DE`. Kryo writes neither the script nor extensions. */
 const LOCALE = named('java.util.Locale', {
   write: (out, value) => {
@@ -247,6 +264,7 @@ export const SCALARS: readonly Serializer[] = [
   date('java.sql.Time', false),
   ...[UUID, BIG_INTEGER, BIG_DECIMAL],
   ...ATOMICS,
+  BIT_SET,
   LOCALE,
   text('java.net.URI'),
   text('java.net.URL'),
