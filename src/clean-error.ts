@@ -1,3 +1,4 @@
+import { types } from 'node:util'
 import { clean } from './text.js'
 
 /** How deep causes are followed, and how many errors of an `AggregateError`. */
@@ -8,6 +9,11 @@ const MAX_FRAME = 300
 const MAX_PROPERTY = 200
 /** What says which error it is, and never what a command or an option held. */
 const KEPT = ['code', 'errno', 'syscall', 'address', 'hostname', 'port'] as const
+
+/** Also an error of another realm: under Jest, those of Node's own modules are no instances of the `Error` that a test sees. */
+export function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || types.isNativeError(thrown)
+}
 
 /** By the original, so that an error that many calls reject with is copied once. An error of our own is its own copy. */
 const copies = new WeakMap<Error, Error>()
@@ -40,7 +46,7 @@ export function cleanError(error: Error, depth = 0): Error {
   if (depth >= MAX_DEPTH) return copy
   // a cluster's error has that of the node it asked last instead of a cause
   const cause = read(error, 'cause') ?? read(error, 'lastNodeError')
-  if (cause instanceof Error) hide(copy, 'cause', cleanError(cause, depth + 1))
+  if (isError(cause)) hide(copy, 'cause', cleanError(cause, depth + 1))
   const errors = read(error, 'errors')
   if (Array.isArray(errors)) hide(copy, 'errors', copiesOf(errors, depth + 1))
   return copy
@@ -49,7 +55,7 @@ export function cleanError(error: Error, depth = 0): Error {
 function copiesOf(errors: readonly unknown[], depth: number): Error[] {
   return errors
     .slice(0, MAX_ERRORS)
-    .filter((each) => each instanceof Error)
+    .filter(isError)
     .map((each) => cleanError(each, depth))
 }
 

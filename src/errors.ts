@@ -1,4 +1,4 @@
-import { cleanError, markClean } from './clean-error.js'
+import { cleanError, isError, markClean } from './clean-error.js'
 import { clean, quoted } from './text.js'
 
 /** What a `RedelayedError` is about, beside its message. */
@@ -428,6 +428,6 @@ const MAX_CLASS = 100
 
 /** Any thrown thing as an `Error`, so that a listener always gets one. */
 export function toError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown
+  if (isError(thrown)) return thrown
   return new Error(typeof thrown === 'string' ? clean(thrown) : describe(thrown))
 }

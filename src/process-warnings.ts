@@ -23,7 +23,8 @@ export class ProcessWarnings {
     const key = `${error.code} ${error.queue ?? ''}`
     if (!this.#isOn || this.#errors.has(key) || this.#errors.size >= MAX_ERRORS) return
     this.#errors.add(key)
-    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+    const { cause: why } = error
+    const cause = why instanceof Error && !error.message.includes(why.message) ? ` (${why.message})` : ''
     process.emitWarning(`${error.message}${cause}; listen to 'error' to see every one`, 'RedelayedWarning', error.code)
   }
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import * as errors from '../../src/errors.js'
 
@@ -17,6 +18,7 @@ const {
   InvalidArgumentError,
   InvalidTicketError,
   NoSuchElementError,
+  NotCompletedError,
   OfferAllError,
   OperationDisabledError,
   PayloadTooLargeError,
@@ -137,6 +139,12 @@ describe('errors', () => {
       'ERR_OPERATION_DISABLED',
       new OperationDisabledError('add', details),
       'the operation "add" of the queue is disabled',
+    ],
+    [
+      'NotCompletedError',
+      'ERR_NOT_COMPLETED',
+      new NotCompletedError('dead', 'Error: no such address', details),
+      'the message was not completed: it is a dead letter: Error: no such address',
     ],
     ['InternalError', 'ERR_INTERNAL', new InternalError('id', 'text', details), '[id] text; please report this'],
   ]
@@ -276,5 +284,17 @@ describe('errors', () => {
     expect(toError({ secret: 1 }))
       .to.be.instanceOf(Error)
       .with.property('message', 'an object (Object)')
+  })
+
+  it('keep the cause of another realm, as those of Node are under Jest', () => {
+    const foreign = runInNewContext(`
+      Object.assign(new Error('connect ECONNREFUSED', { cause: new Error('why') }), { code: 'ECONNREFUSED' })`) as Error
+    expect(foreign).not.to.be.instanceOf(Error)
+    expect(toError(foreign)).to.equal(foreign)
+    const { cause } = new errors.ConnectionError('no connection', 'not-applied', { cause: foreign })
+    expect(cause).to.be.instanceOf(Error).that.includes({ message: 'connect ECONNREFUSED', code: 'ECONNREFUSED' })
+    expect((cause as Error).cause)
+      .to.be.instanceOf(Error)
+      .with.property('message', 'why')
   })
 })
