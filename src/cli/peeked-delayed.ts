@@ -1,8 +1,10 @@
-import type { DelayedQueueStats, ScheduledMessage } from '../index.js'
+import type { DelayedQueueStats, QuarantinedEntry, ScheduledMessage } from '../index.js'
 import { printable } from '../text.js'
 import { failureLine } from './failure.js'
 import { isoTime, moment, preview, table } from './output.js'
-import { Undecodable } from './undecodable.js'
+import { bytesDocument, Undecodable } from './undecodable.js'
+
+const MOST_REASON = 100
 
 /** What is next in a delayed queue, in all of its shards together. */
 export interface PeekedDelayed {
@@ -10,12 +12,14 @@ export interface PeekedDelayed {
   /** `shard`: its name; `null` in an ordinary queue. */
   readonly scheduled: readonly (ScheduledMessage<unknown> & { readonly shard: string | null })[]
   readonly ready: readonly unknown[]
+  readonly quarantined: readonly (QuarantinedEntry & { readonly shard: string | null })[]
 }
 
 /** Without a delayed queue it says so by its numbers. */
 export function delayedDocument(peeked: PeekedDelayed | null): object {
-  if (peeked === null) return { now: null, pending: 0, scheduled: [], delivered: 0, ready: [], undecodable: [] }
-  const { stats, scheduled, ready } = peeked
+  if (peeked === null)
+    return { now: null, pending: 0, scheduled: [], delivered: 0, ready: [], undecodable: [], quarantined: [] }
+  const { stats, scheduled, ready, quarantined } = peeked
   return {
     now: stats.now,
     pending: stats.pending,
@@ -31,15 +35,27 @@ export function delayedDocument(peeked: PeekedDelayed | null): object {
       ...undecodableOf('scheduled', scheduled, ({ value }) => value),
       ...undecodableOf('ready', ready, (value) => value),
     ],
+    quarantined: quarantined.map(({ reason, at, bytes, shard }) => ({
+      ...{ reason, at: isoTime(at.getTime()), ...bytesDocument(bytes) },
+      ...(shard === null ? {} : { shard }),
+    })),
   }
 }
 
-export function delayedLines({ stats, scheduled, ready }: PeekedDelayed): string[] {
+export function delayedLines({ stats, scheduled, ready, quarantined }: PeekedDelayed): string[] {
   return [
     heading('pending', stats.pending, scheduled.length, 'next due first'),
     ...scheduledTable(scheduled, stats.now),
     heading('delivered and not taken yet', stats.delivered, ready.length, 'next taken first'),
     ...ready.map((value) => `  ${cell(value)}`),
+    ...(stats.quarantined === 0
+      ? []
+      : [
+          heading('set aside, because they cannot be read', stats.quarantined, quarantined.length, 'oldest first'),
+          ...quarantined.map(
+            ({ reason, bytes }) => `  ${printable(reason, MOST_REASON)}: ${new Undecodable(bytes, '').line}`,
+          ),
+        ]),
   ]
 }
 

@@ -9,6 +9,7 @@ import { pause, resume } from './commands/pause.js'
 import { DEFAULT_LIMIT, MAX_LIMIT, peek } from './commands/peek.js'
 import { redrive } from './commands/redrive.js'
 import { stats } from './commands/stats.js'
+import { ui } from './commands/ui.js'
 import { DEFAULT_INTERVAL, watch } from './commands/watch.js'
 import { EXIT_OK, UsageError, exitCodeOf, failureDocument, failureLine } from './failure.js'
 import { CODEC_NAMES, DEFAULT_URL } from './input.js'
@@ -108,6 +109,12 @@ function define(cli: CAC): void {
   withOperation(cli.command('resume <queue>', 'End what pause began; waiting consumers go on at once'))
     .example('  $ redelayed resume mails')
     .action(resume)
+
+  cli
+    .command('ui', 'Show a page of the queues of this Redis in the browser; reads only, needs redelayed-server')
+    .option('--port <port>', 'Where it listens on 127.0.0.1; 0 for any free port', { default: 8080 })
+    .example('  $ redelayed ui --url redis://127.0.0.1:6379')
+    .action(ui)
 
   cli
     .command('doctor [...queues]', 'Examine some or all delayed queues and their Redis; exit code 1 on findings')

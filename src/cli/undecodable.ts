@@ -16,8 +16,7 @@ export class Undecodable {
 
   /** `size` is in bytes, of which `hex` has the first 256. */
   get document(): { readonly hex: string; readonly size: number; readonly problem: string } {
-    const hex = this.#bytes.toString('hex', 0, MOST_BYTES_SHOWN)
-    return { hex, size: this.#bytes.length, problem: this.#problem }
+    return { ...bytesDocument(this.#bytes), problem: this.#problem }
   }
 
   get line(): string {
@@ -29,6 +28,11 @@ export class Undecodable {
   get problem(): string {
     return this.#problem
   }
+}
+
+/** `size` is in bytes, of which `hex` has the first 256. */
+export function bytesDocument(bytes: Buffer): { readonly hex: string; readonly size: number } {
+  return { hex: bytes.toString('hex', 0, MOST_BYTES_SHOWN), size: bytes.length }
 }
 
 /** As a codec, but what it cannot decode becomes an `Undecodable`. */

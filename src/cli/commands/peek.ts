@@ -27,12 +27,17 @@ export async function peek(queue: string, options: RawOptions): Promise<void> {
     const families = await findFamilies(access, [queue])
     const one = async (name: string, shard: string | null): Promise<PeekedDelayed> => {
       const delayed = open(name)
-      const [stats, scheduled, ready] = await Promise.all([
+      const [stats, scheduled, ready, quarantined] = await Promise.all([
         delayed.stats(),
         delayed.schedule({ limit }),
         firstDelivered(delayed, limit),
+        delayed.readQuarantine(limit),
       ])
-      return { stats, scheduled: scheduled.map((message) => ({ ...message, shard })), ready }
+      return {
+        ...{ stats, ready },
+        scheduled: scheduled.map((message) => ({ ...message, shard })),
+        quarantined: quarantined.map((entry) => ({ ...entry, shard })),
+      }
     }
     const ofAll = families.delayed.flatMap(({ shards }) => shards?.map((name) => one(name, name)) ?? [one(queue, null)])
     const delayed = ofAll.length === 0 ? null : merged(await Promise.all(ofAll), limit)
@@ -54,6 +59,10 @@ function merged(all: readonly PeekedDelayed[], limit: number): PeekedDelayed {
       .sort((a, b) => a.due - b.due)
       .slice(0, limit),
     ready: all.flatMap(({ ready }) => ready).slice(0, limit),
+    quarantined: all
+      .flatMap(({ quarantined }) => quarantined)
+      .sort((a, b) => a.at.getTime() - b.at.getTime())
+      .slice(0, limit),
   }
 }
 

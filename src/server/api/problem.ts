@@ -12,6 +12,7 @@ import {
   ShutdownError,
   UnsupportedServerError,
 } from 'redelayed'
+import { CommandFailed } from '../console/library-command.js'
 import { JournalError } from '../errors.js'
 import { TopicError, type TopicErrorCode } from '../topics/errors.js'
 import { redisFailureOf } from './redis-failure.js'
@@ -32,6 +33,7 @@ export const PROBLEMS = {
   'invalid-cursor': [400, 'Not a cursor of this listing'],
   unauthorized: [401, 'The key is missing or unknown'],
   forbidden: [403, 'The key may not do this'],
+  'read-only': [403, 'The service only reads'],
   'not-found': [404, 'There is nothing at this path'],
   'topic-not-found': [404, 'There is no such topic'],
   'message-not-found': [404, 'There is no such message'],
@@ -200,6 +202,12 @@ export function redisProblem(thrown: unknown): never {
   if (/^(NOPERM|READONLY|OOM|WRONGTYPE|MISCONF|NOAUTH)/.test(message))
     throw new BadRequest('redis-refused', 'the service needs it for this')
   throw new BadRequest('redis-unavailable', 'try again later')
+}
+
+/** For commands of the library that run beside the service. */
+export function commandProblem(thrown: unknown): never {
+  if (!(thrown instanceof CommandFailed)) throw thrown
+  throw new BadRequest(thrown.isUsage ? 'invalid-request' : 'redis-unavailable', thrown.message)
 }
 
 /** The message without the name of the queue in front, which the path has. */

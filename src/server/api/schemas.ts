@@ -627,6 +627,7 @@ export const SessionOutput = Type.Object({
   topics: OrNull(Type.Array(Type.String(), { description: 'Names, or beginnings and *; null: all' })),
   hidePayloads: Type.Boolean({ description: 'Whether messages come without their bodies and headers' }),
   journal: Type.Boolean({ description: 'Whether the service has a journal' }),
+  readOnly: Type.Boolean({ description: 'Whether it was started with --read-only' }),
   version: Type.String(),
 })
 

@@ -31,7 +31,24 @@ async function main(): Promise<void> {
   }
 }
 
-function greet({ url, madeKey, keysPath, ownRedis, journal }: Service, { dataDir }: ServerSettings): void {
+function greet(service: Service, settings: ServerSettings): void {
+  console.log((settings.readOnly ? readOnlyLines(service) : serviceLines(service, settings)).join('\n'))
+}
+
+function readOnlyLines({ url, madeKey, keysPath }: Service): string[] {
+  return [
+    `redelayed-server ${version} shows the queues of this Redis at ${url}/ui, and writes nothing into it`,
+    ...keyLines(madeKey, keysPath),
+  ]
+}
+
+function keyLines(madeKey: string | undefined, keysPath: string): string[] {
+  return madeKey === undefined
+    ? [`Keys: ${keysPath}; make one more with "redelayed-server key".`]
+    : [`Key (it is shown once; its hash is in ${keysPath}):`, `  ${madeKey}`]
+}
+
+function serviceLines({ url, madeKey, keysPath, ownRedis, journal }: Service, { dataDir }: ServerSettings): string[] {
   const key = madeKey ?? '<your key>'
   const lines = [`redelayed-server ${version} listens on ${url}`, '']
   if (ownRedis !== undefined) {
@@ -49,8 +66,7 @@ function greet({ url, madeKey, keysPath, ownRedis, journal }: Service, { dataDir
       : `Journal: ${journal}.`,
     '',
   )
-  if (madeKey === undefined) lines.push(`Keys: ${keysPath}; make one more with "redelayed-server key".`)
-  else lines.push(`Key (it is shown once; its hash is in ${keysPath}):`, `  ${madeKey}`)
+  lines.push(...keyLines(madeKey, keysPath))
   const post = `curl -s -X POST -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json'`
   lines.push(
     '',
@@ -61,7 +77,7 @@ function greet({ url, madeKey, keysPath, ownRedis, journal }: Service, { dataDir
     '',
     `The API is described at ${url}/openapi.json.${ownRedis === undefined ? '' : ` The data are in ${dataDir}.`}`,
   )
-  console.log(lines.join('\n'))
+  return lines
 }
 
 /** The first signal ends the service with patience, the second at once. */

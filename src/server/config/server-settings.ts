@@ -57,6 +57,10 @@ export const SETTINGS = {
     false,
   ),
   ui: onOff('Whether there is the page for operators at /ui.', true),
+  readOnly: onOff(
+    'Only show the queues that libraries have in the Redis of --redis: no topics, no webhooks, and nothing is written into it.',
+    false,
+  ),
   rateLimit: whole('The most requests a second of each key, on this instance; 0 for no limit.', 0, 0, 1_000_000),
   requestTimeout: duration('How long a client may take to send a request.', 30_000, 1_000, 600_000),
   shutdownDelay: duration('How long /readyz is a 503 before the service stops, so that proxies see it.', 0, 0, 600_000),

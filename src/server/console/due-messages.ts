@@ -1,5 +1,5 @@
 import type { Topic } from '../topics/topic.js'
-import type { CountCommands } from './agenda.js'
+import type { CountCommands } from './agenda-counts.js'
 import { dueKeysOf } from './reliable-keys.js'
 
 /** A message that no consumer has. */

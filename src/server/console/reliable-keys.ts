@@ -5,6 +5,11 @@ export function dueKeysOf(queue: string): readonly string[] {
   return PRIORITIES.map((priority) => `redelayed:reliable:due-${priority}:${tagged(queue)}`)
 }
 
+/** The schedule of a delayed queue, as Redisson names it. */
+export function delayedScheduleOf(queue: string): string {
+  return `redisson_delay_queue_timeout:${tagged(queue)}`
+}
+
 /** What holds for a queue in all processes. */
 export function configKeyOf(queue: string): string {
   return `redelayed:reliable:config:${tagged(queue)}`

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 
 /** The commands of an ioredis client that are needed. */
-interface SessionCommands {
+export interface SessionCommands {
   set(key: string, value: string, word: 'PX', ms: number): Promise<unknown>
   get(key: string): Promise<string | null>
   del(key: string): Promise<unknown>

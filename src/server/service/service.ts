@@ -1,9 +1,8 @@
 import { mkdirSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { Cluster, Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
 import { AuditLog } from '../api/audit-log.js'
@@ -11,6 +10,7 @@ import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
 import { AgendaReader } from '../console/agenda.js'
 import { Doctor } from '../console/doctor.js'
+import { LibraryCommand } from '../console/library-command.js'
 import { DueMessages } from '../console/due-messages.js'
 import { HealthReader } from '../console/health.js'
 import { Instances } from '../console/instances.js'
@@ -31,34 +31,27 @@ import { createJournal, type Journal } from '../journal/journal.js'
 import { Topics } from '../topics/topics.js'
 import { Tracing } from '../topics/tracing.js'
 import { WorkerLease } from '../topics/worker-lease.js'
+import { builtPage } from './built-page.js'
+import { addressOf, infoOf, plainClient } from './connections.js'
+import { urlOf, within } from './listening.js'
+import type { Service } from './running.js'
+import { startReadOnlyService } from './read-only-service.js'
 import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
 
-export interface Service {
-  /** Where it listens: `http://127.0.0.1:8080`. */
-  readonly url: string
-  /** The first key, where this start has made it. It is nowhere else. */
-  readonly madeKey: string | undefined
-  readonly keysPath: string
-  /** The Redis of its own, if it has one. */
-  readonly ownRedis: Pick<OwnRedis, 'what' | 'isDurable'> | undefined
-  /** What the journal is, if there is one, without what may be secret. */
-  readonly journal: string | undefined
-  /** Rejects when the service cannot go on. */
-  readonly failed: Promise<never>
-  /** Answers what waits, ends what runs within `shutdownTimeout`, and closes everything. */
-  close(): Promise<void>
-}
+export type { Service }
 
 /**
- * Starts the delay service.
+ * Starts the delay service, or with `readOnly` what only reads.
  *
  * @throws RedelayedError what it needs is not there; nothing is left open
  */
-export async function startService(
-  settings: ServerSettings,
-  version: string,
-  pageFolder = builtPage(),
-): Promise<Service> {
+export function startService(settings: ServerSettings, version: string, pageFolder = builtPage()): Promise<Service> {
+  return settings.readOnly
+    ? startReadOnlyService(settings, version, pageFolder)
+    : startWholeService(settings, version, pageFolder)
+}
+
+async function startWholeService(settings: ServerSettings, version: string, pageFolder: string): Promise<Service> {
   const closers: (() => Promise<void>)[] = []
   const undo: (() => void)[] = []
   const closeAll = async (): Promise<void> => {
@@ -128,8 +121,9 @@ export async function startService(
     closers.push(() => health.stop())
     const agenda = new AgendaReader(redis, topics)
     const due = new DueMessages(redis, topics)
-    const doctor = new Doctor(addressOf(settings, ownRedis), () => topics.now())
-    closers.push(() => doctor.stop())
+    const command = new LibraryCommand(addressOf(settings, ownRedis))
+    closers.push(() => command.stop())
+    const doctor = new Doctor(command, () => topics.now())
     const instances = new Instances(redis, version, () => topics.now())
     closers.push(() => instances.stop())
     const page = settings.ui ? readPageFiles(pageFolder) : undefined
@@ -184,11 +178,6 @@ export async function startService(
     await closeAll().catch(() => undefined)
     throw thrown
   }
-}
-
-/** Beside the compiled service, also where the service runs from its sources. */
-function builtPage(): string {
-  return join(dirname(createRequire(import.meta.url).resolve('redelayed-server/package.json')), 'dist', 'ui')
 }
 
 function needsRedis({ redis, redisCluster }: ServerSettings): boolean {
@@ -259,54 +248,9 @@ async function startWebhooks(
   }
 }
 
-/** For what is no queue: the state of endpoints, the log of their deliveries, and worker numbers. */
-function plainClient({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): Redis | Cluster {
-  const limits = { connectTimeout: 5_000, commandTimeout: 2_000, socketTimeout: 2_000, protocol: 2 as const }
-  // after a failover behind the same name the connection is still to the old master
-  const reconnectOnError = ({ message }: Error): boolean => message.startsWith('READONLY')
-  const [first] = redisCluster
-  if (first === undefined)
-    return new Redis(redis ?? own?.url ?? '', { ...limits, maxRetriesPerRequest: 3, reconnectOnError })
-  // nodes that the cluster names have the password of those that were given
-  const { username, password, protocol } = new URL(first)
-  const isTls = protocol === 'rediss:'
-  return new Cluster([...redisCluster], {
-    ...(isTls && { dnsLookup: (address, callback) => callback(null, address) }), // certificates are of names
-    redisOptions: {
-      ...limits,
-      ...(username !== '' && { username: decodeURIComponent(username) }),
-      ...(password !== '' && { password: decodeURIComponent(password) }),
-      ...(isTls && { tls: {} }),
-    },
-  })
-}
-
-/** What each master says of itself. */
-async function infoOf(redis: Redis | Cluster): Promise<string[]> {
-  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis]
-  return Promise.all(nodes.map(async (node) => (await node.info('server')) + (await node.info('memory'))))
-}
-
 function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {
   if (redisCluster.length > 0) return createClient({ cluster: redisCluster })
   const url = redis ?? own?.url ?? ''
   // the emulator answers some commands otherwise in RESP3
   return createClient({ url, ...(own?.isDurable === false && { ioredis: { protocol: 2 } }) })
-}
-
-/** Where the doctor finds the Redis of the service. */
-function addressOf({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined) {
-  const [node] = redisCluster
-  return { url: node ?? redis ?? own?.url ?? '', isCluster: node !== undefined }
-}
-
-/** Ends requests by force when their time is over. */
-async function within(ms: number, closing: PromiseLike<unknown>, force: () => void): Promise<void> {
-  const timer = setTimeout(force, ms)
-  await closing
-  clearTimeout(timer)
-}
-
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }

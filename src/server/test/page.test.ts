@@ -155,6 +155,7 @@ describe('a session of the page', function () {
       topics: ['orders', 'mails-*'],
       hidePayloads: false,
       journal: false,
+      readOnly: false,
       version: '0.0.0',
     })
     expect((await as(cookie, '/v1/topics')).status).to.equal(200)

@@ -29,7 +29,7 @@ interface Parts {
   readonly keys: ApiKeys
   readonly rates: RateLimit
   /** What the page is to know of the service. */
-  readonly about: { readonly journal: boolean; readonly version: string }
+  readonly about: { readonly journal: boolean; readonly readOnly: boolean; readonly version: string }
 }
 
 /** The page for operators: its files, and signing in with a key. */

@@ -1,13 +1,14 @@
 import { DeadLetters } from '../../console/dead-letters.js'
-import { DoctorFailed, type Doctor } from '../../console/doctor.js'
+import type { Doctor } from '../../console/doctor.js'
 import type { DueMessages } from '../../console/due-messages.js'
 import { MessageSearch } from '../../console/message-search.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import { covers, type ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
-import { BadRequest, redisProblem } from '../problem.js'
+import { redisProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
+import { doctorRoute } from './doctor.js'
 
 interface Parts {
   readonly due: DueMessages
@@ -62,24 +63,5 @@ export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Par
     },
   )
 
-  app.get(
-    '/v1/doctor',
-    {
-      config: { scope: 'admin' },
-      schema: {
-        tags,
-        operationId: 'getDoctor',
-        summary: 'What the doctor of the library finds in the Redis of the service, at most ten seconds ago',
-        response: { 200: schemas.DoctorOutput },
-      },
-    },
-    async ({ apiKey }) => {
-      assertCovers(apiKey, '*')
-      const report = await doctor.examine().catch((thrown: unknown) => {
-        if (thrown instanceof DoctorFailed) throw new BadRequest('redis-unavailable', `the doctor: ${thrown.message}`)
-        throw thrown
-      })
-      return { at: report.at, findings: [...report.findings] }
-    },
-  )
+  doctorRoute(app, doctor)
 }

@@ -89,7 +89,7 @@ export async function startTestService(
   const write = (): void => writeFileSync(keysPath, made.map(({ line }) => `${line}\n`).join(''))
   write()
   const settings = {
-    ...loadSettings({ env: { REDIS_URL: redisUrl() } }),
+    ...loadSettings({ env: { REDIS_URL: given.redis ?? redisUrl() } }),
     ...{ port: 0, dataDir: dir, apiKeys: keysPath, logLevel: 'silent' as const },
     ...given,
   }

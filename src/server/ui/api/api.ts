@@ -17,6 +17,7 @@ import type {
   Message,
   Overview,
   Queue,
+  QueueLook,
   Restore,
   TestAnswer,
   Topic,
@@ -83,7 +84,8 @@ interface Api {
   doctor(signal: Signal): Promise<Doctor>
   audit(query: Query, signal: Signal): Promise<Listed<AuditEntry>>
   queues(query: Query, signal: Signal): Promise<Listed<Queue>>
-  queue(name: string, signal: Signal): Promise<Readonly<Record<string, unknown>>>
+  queue(name: string, query: Query, signal: Signal): Promise<QueueLook>
+  queueAgenda(name: string, query: Query, signal: Signal): Promise<Agenda>
 }
 
 export const api: Api = {
@@ -125,5 +127,6 @@ export const api: Api = {
   doctor: (signal) => get('/v1/doctor', signal),
   audit: (query, signal) => page('/v1/audit', 'entries', query, signal),
   queues: (query, signal) => page('/v1/queues', 'queues', query, signal),
-  queue: (name, signal) => get(pathOf('v1', 'queues', name), signal),
+  queue: (name, query, signal) => get(pathOf('v1', 'queues', name), signal, query),
+  queueAgenda: (name, query, signal) => get(pathOf('v1', 'queues', name, 'agenda'), signal, query),
 }

@@ -1,5 +1,6 @@
 // What the service answers. What its schemas already say comes from them.
 import type { Static } from 'typebox'
+import type * as queueSchemas from '../../api/queue-schemas.js'
 import type * as schemas from '../../api/schemas.js'
 
 export type Scope = 'push' | 'consume' | 'read' | 'admin'
@@ -205,15 +206,7 @@ export interface Doctor {
   readonly findings: readonly Finding[]
 }
 
-export interface Queue {
-  readonly name: string
-  readonly kind: string
-  readonly layout?: string | null
-  readonly pending: number | null
-  readonly ready: number | null
-  readonly inFlight?: number | null
-  readonly dead?: number | null
-  readonly quarantined: number | null
-  readonly nextDueAt: number | null
-  readonly overdueMs: number | null
-}
+export type Queue = Static<typeof queueSchemas.QueuesOutput>['queues'][number]
+export type QueueLook = Static<typeof queueSchemas.QueueOutput>
+export type QueueMessage = NonNullable<QueueLook['reliable']>['messages'][number]
+export type QueuePayload = NonNullable<QueueMessage['payload']>

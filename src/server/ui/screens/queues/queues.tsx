@@ -43,15 +43,18 @@ export function Queues(): JSX.Element {
             {
               name: 'Queue',
               wide: true,
-              cell: ({ name }) => (
-                <a href={href(pathOf('queues', name))}>
-                  <Outside text={name} limit={128} />
-                </a>
+              cell: ({ name, ...queue }) => (
+                <>
+                  <a href={href(pathOf('queues', name))}>
+                    <Outside text={name} limit={128} />
+                  </a>
+                  <Troubles of={queue} />
+                </>
               ),
             },
             {
               name: 'Kind',
-              cell: ({ kind, layout }) => <Outside text={isNone(layout) ? kind : `${kind}, ${layout}`} limit={60} />,
+              cell: ({ kind, shards }) => (isNone(shards) ? kind : `${kind}, ${shards} shards`),
             },
             { name: 'Pending', number: true, cell: ({ pending }) => figure(pending) },
             { name: 'Ready', number: true, cell: ({ ready }) => figure(ready) },
@@ -68,6 +71,26 @@ export function Queues(): JSX.Element {
         />
         <More pages={pages} />
       </div>
+    </>
+  )
+}
+
+/** What an operator is to see at once. */
+function Troubles({ of }: { readonly of: Omit<Queue, 'name'> }): JSX.Element {
+  const { error, paused, stuckRepeats, subscribers, pending } = of
+  const texts = [
+    ...(isNone(error) ? [] : [error]),
+    ...paused.map((operation) => `${operation} is paused`),
+    ...(isNone(stuckRepeats) || stuckRepeats === 0 ? [] : [`${count(stuckRepeats)} repeats are stuck`]),
+    ...(subscribers === 0 && (pending ?? 0) > 0 ? ['no client delivers it'] : []),
+  ]
+  return (
+    <>
+      {texts.map((text) => (
+        <div key={text} class="small muted">
+          <Outside text={text} limit={200} />
+        </div>
+      ))}
     </>
   )
 }

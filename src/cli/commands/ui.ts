@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { NegativeResult, UsageError } from '../failure.js'
+import { globalOptions, textOption, type RawOptions } from '../input.js'
+
+const SERVER = 'redelayed-server'
+
+/** Starts the page of redelayed-server on a Redis that libraries use. It is for this run: so is its key. */
+export async function ui(options: RawOptions): Promise<void> {
+  const { url, cluster, json } = globalOptions(options)
+  if (json) throw new UsageError('--json: ui shows a page')
+  const main = serverMain()
+  const dir = await mkdtemp(join(tmpdir(), 'redelayed-ui-'))
+  const port = textOption(options, 'port')
+  const args = [main, '--read-only', '--data-dir', dir, ...(port === undefined ? [] : ['--port', port])]
+  // the URL is in the environment: arguments are for all users of the machine to see
+  const { REDIS_URL: _, ...rest } = process.env
+  const env = { ...rest, [cluster ? 'REDELAYED_REDIS_CLUSTER' : 'REDELAYED_REDIS']: url }
+  const server = spawn(process.execPath, args, { env, stdio: 'inherit' })
+  // a terminal sends its signals to the server too; it ends when it has closed its connections
+  const stop = (): void => void server.kill('SIGTERM')
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
+  try {
+    const code = await new Promise<number | null>((done, failed) => {
+      server.once('error', failed)
+      server.once('exit', done)
+    })
+    if (code !== 0) throw new NegativeResult(`${SERVER} ended with exit code ${code ?? 'none'}`)
+  } finally {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, stop)
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+/** Where npm has installed it: in the folder of the caller, or beside this package. */
+function serverMain(): string {
+  for (const from of [join(process.cwd(), 'package.json'), resolve(process.argv[1] ?? '.')]) {
+    try {
+      const manifest = createRequire(from).resolve(`${SERVER}/package.json`)
+      const { bin } = JSON.parse(readFileSync(manifest, 'utf8')) as { bin: Record<string, string> }
+      return join(dirname(manifest), bin[SERVER] ?? '')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error
+    }
+  }
+  throw new NegativeResult(`the page is in the package "${SERVER}", which is not installed; run: npm install ${SERVER}`)
+}

@@ -1,0 +1,95 @@
+/** The commands of an ioredis client that are needed. */
+export interface CountCommands {
+  pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, reply: unknown][] | null> }
+}
+
+/** A part of the time in `buckets` of one length. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+  readonly bucketMs: number
+  readonly starts: readonly number[]
+}
+
+export interface Counted {
+  readonly buckets: { readonly from: number; readonly to: number; readonly count: number }[]
+  /** Due before the time of the counting, and with no consumer. */
+  readonly overdue: number
+  /** Due from the end of the span on. */
+  readonly later: number
+}
+
+/** So many commands one pipeline has: about a millisecond of Redis. */
+const PIPELINE = 500
+
+export function spanOf(from: number, to: number, count: number): Span {
+  const bucketMs = Math.max(1, Math.ceil((to - from) / count))
+  const starts = Array.from({ length: Math.ceil((to - from) / bucketMs) }, (_, n) => from + n * bucketMs)
+  return { from, to, bucketMs, starts }
+}
+
+/** Counts in schedules (sorted sets of due times) how much is due when, one queue after the other. */
+export class AgendaCounts {
+  readonly #redis: CountCommands
+  readonly #at: number
+  readonly #span: Span
+  readonly #counts: number[]
+  #overdue = 0
+  #later = 0
+  #sent = 0
+
+  constructor(redis: CountCommands, at: number, span: Span) {
+    this.#redis = redis
+    this.#at = at
+    this.#span = span
+    this.#counts = span.starts.map(() => 0)
+  }
+
+  /** How many commands were sent. */
+  get sent(): number {
+    return this.#sent
+  }
+
+  /** The schedules of one queue, which are in one slot. */
+  async add(keys: readonly string[]): Promise<void> {
+    const { from, to, bucketMs, starts } = this.#span
+    const around = await this.#count(
+      keys.flatMap((key) => [
+        [key, '-inf', `(${this.#at}`],
+        [key, String(from), `(${to}`],
+        [key, String(to), '+inf'],
+      ]),
+    )
+    const busy: string[] = []
+    keys.forEach((key, n) => {
+      this.#overdue += around[3 * n] ?? 0
+      this.#later += around[3 * n + 2] ?? 0
+      if ((around[3 * n + 1] ?? 0) > 0) busy.push(key)
+    })
+    for (const key of busy) {
+      const found = await this.#count(starts.map((start) => [key, String(start), `(${Math.min(start + bucketMs, to)}`]))
+      found.forEach((each, n) => (this.#counts[n] = (this.#counts[n] ?? 0) + each))
+    }
+  }
+
+  result(): Counted {
+    const { to, bucketMs, starts } = this.#span
+    const buckets = starts.map((start, n) => ({
+      ...{ from: start, to: Math.min(start + bucketMs, to), count: this.#counts[n] ?? 0 },
+    }))
+    return { buckets, overdue: this.#overdue, later: this.#later }
+  }
+
+  async #count(ranges: readonly string[][]): Promise<number[]> {
+    const counts: number[] = []
+    for (let from = 0; from < ranges.length; from += PIPELINE) {
+      const commands = ranges.slice(from, from + PIPELINE).map((range) => ['zcount', ...range])
+      for (const [error, reply] of (await this.#redis.pipeline(commands).exec()) ?? []) {
+        if (error !== null) throw error
+        counts.push(Number(reply))
+      }
+    }
+    this.#sent += ranges.length
+    return counts
+  }
+}

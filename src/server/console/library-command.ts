@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+/** Where the Redis is. */
+export interface RedisAddress {
+  readonly url: string
+  readonly isCluster: boolean
+}
+
+const MOST_MS = 60_000
+const MOST_BYTES = 64 * 1_048_576
+const WRONG_USAGE = 2
+/** So many processes at once, and so many commands that run or wait for one. */
+const [LANES, MOST] = [2, 32]
+
+/** A command did not come to an end, or refused its arguments. The message is for the client of the API. */
+export class CommandFailed extends Error {
+  override name = 'CommandFailed'
+  readonly isUsage: boolean
+
+  constructor(message: string, isUsage = false) {
+    super(message)
+    this.isUsage = isUsage
+  }
+}
+
+/**
+ * Runs commands of the library's command line that only read, such as `doctor` and `peek`, and parses the document that they print. Each runs in a
+ * process of its own, so that a large answer or a scan delays no request.
+ */
+export class LibraryCommand {
+  readonly #redis: RedisAddress
+  readonly #stop = new AbortController()
+  readonly #running = new Set<Promise<unknown>>()
+  readonly #lanes: Promise<unknown>[] = []
+  #count = 0
+
+  constructor(redis: RedisAddress) {
+    this.#redis = redis
+  }
+
+  /** `words` are the names of queues, whatever they begin with. @throws CommandFailed */
+  async run(command: string, options: readonly string[] = [], words: readonly string[] = []): Promise<unknown> {
+    const main = join(dirname(createRequire(import.meta.url).resolve('redelayed/package.json')), 'dist/cli/main.js')
+    const cluster = this.#redis.isCluster ? ['--cluster'] : []
+    const args = [main, command, '--json', ...cluster, ...options, ...(words.length === 0 ? [] : ['--', ...words])]
+    if (this.#running.size >= MOST) throw new CommandFailed('too many readers look at this Redis; try again later')
+    const lane = this.#count++ % LANES
+    const running = (this.#lanes[lane] ?? Promise.resolve()).then(() => this.#execute(args))
+    const end = running.catch(() => undefined)
+    this.#running.add(end)
+    this.#lanes[lane] = end
+    return running.finally(() => this.#running.delete(end))
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await Promise.all(this.#running)
+  }
+
+  #execute(args: readonly string[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      // the URL is in the environment: arguments are for all users of the machine to see
+      const env = { ...process.env, REDIS_URL: this.#redis.url }
+      const limits = { timeout: MOST_MS, maxBuffer: MOST_BYTES, signal: this.#stop.signal }
+      execFile(process.execPath, args, { env, ...limits }, (error, stdout, stderr) => {
+        // a negative result, such as findings, makes the exit code 1
+        if (/^[[{]/.test(stdout) && error?.code !== TOO_MUCH) resolve(JSON.parse(stdout))
+        else reject(failureOf(error, stderr))
+      })
+    })
+  }
+}
+
+const TOO_MUCH = 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER'
+
+function failureOf(error: (Error & { code?: unknown; killed?: boolean }) | null, stderr: string): CommandFailed {
+  if (error?.code === TOO_MUCH) return new CommandFailed('there is too much to show; ask for less')
+  if (error?.killed === true) return new CommandFailed('it took too long')
+  if (error?.code !== WRONG_USAGE) return new CommandFailed('it could not examine this Redis')
+  const [, message = 'the arguments'] = /"message":"((?:[^"\\]|\\.)*)"/.exec(stderr) ?? []
+  return new CommandFailed(message.slice(0, 500), true)
+}

@@ -1,0 +1,144 @@
+import { AgendaCounts, spanOf, type CountCommands } from './agenda-counts.js'
+import type { Agenda } from './agenda.js'
+import type { LibraryCommand } from './library-command.js'
+import { Recent } from './recent.js'
+import { delayedScheduleOf, dueKeysOf } from './reliable-keys.js'
+
+/** A queue of a library, in numbers; `null` for what its kind does not have, and where it cannot be read. */
+export interface Queue {
+  readonly name: string
+  readonly kind: 'delayed' | 'reliable'
+  /** How many shards have keys; `null` for an ordinary queue. */
+  readonly shards: number | null
+  readonly pending: number | null
+  readonly ready: number | null
+  readonly inFlight: number | null
+  readonly dead: number | null
+  readonly quarantined: number | null
+  readonly nextDueAt: number | null
+  readonly overdueMs: number | null
+  /** How many clients deliver a delayed queue. */
+  readonly subscribers: number | null
+  readonly paused: readonly string[]
+  /** Repeats whose tick came and was not prepared. */
+  readonly stuckRepeats: number | null
+  /** Why it cannot be read. */
+  readonly error: string | null
+}
+
+export interface QueueList {
+  readonly queues: readonly Queue[]
+  readonly at: number
+}
+
+/** What `redelayed stats --json` prints of a queue. */
+interface Printed {
+  readonly queue: string
+  readonly kind: 'delayed' | 'reliable'
+  readonly shards: readonly { readonly queue: string }[] | null
+  readonly error?: { readonly message: string }
+  readonly pending?: number
+  readonly overdue?: number
+  readonly oldestOverdueMs?: number
+  readonly nextDue?: number | null
+  readonly delivered?: number
+  readonly quarantined?: number
+  readonly subscribers?: number
+  readonly visible?: number
+  readonly delayed?: number
+  readonly inFlight?: number
+  readonly dead?: number
+  readonly oldestMs?: number
+  readonly nextAt?: number | null
+  readonly addPaused?: boolean
+  readonly pollPaused?: boolean
+  readonly repeats?: { readonly stuck: number }
+}
+
+/** The commands of an ioredis client that are needed. */
+interface ReadCommands extends CountCommands {
+  time(): Promise<(number | string)[]>
+}
+
+const LIST_FRESH_MS = 5_000
+const LOOK_FRESH_MS = 1_000
+/** Which shards a queue has. */
+const KEYS_FRESH_MS = 30_000
+
+/** The queues of a Redis that only libraries use, Java's too, seen through the command line of the library, which writes nothing. */
+export class Queues {
+  readonly #command: Pick<LibraryCommand, 'run'>
+  readonly #redis: ReadCommands
+  readonly #lists = new Recent<QueueList>({ freshMs: LIST_FRESH_MS, most: 1 })
+  readonly #looks = new Recent<unknown>({ freshMs: LOOK_FRESH_MS, most: 50 })
+  readonly #keys = new Recent<readonly (readonly string[])[]>({ freshMs: KEYS_FRESH_MS, most: 200 })
+
+  constructor(command: Pick<LibraryCommand, 'run'>, redis: ReadCommands) {
+    this.#command = command
+    this.#redis = redis
+  }
+
+  /** All there are, sorted by name. @throws CommandFailed */
+  list(): Promise<QueueList> {
+    return this.#lists.get('', async () => {
+      const found = (await this.#command.run('stats')) as readonly Printed[]
+      return { queues: found.map(shown).sort(byName), at: await this.#now() }
+    })
+  }
+
+  /** What `redelayed peek --json` prints. @throws CommandFailed */
+  look(name: string, { limit, codec }: { readonly limit: number; readonly codec: string }): Promise<unknown> {
+    const options = ['--limit', String(limit), '--codec', codec]
+    return this.#looks.get(JSON.stringify([name, limit, codec]), () => this.#command.run('peek', options, [name]))
+  }
+
+  /** How many of its messages are due when. @throws CommandFailed */
+  async agenda(name: string, from: number | undefined, to: number | undefined, buckets: number): Promise<Agenda> {
+    const schedules = await this.#keys.get(name, async () => {
+      const found = (await this.#command.run('stats', [], [name])) as readonly Printed[]
+      return found.flatMap(({ queue, kind, shards }) =>
+        (shards ?? [{ queue }]).map((one) =>
+          kind === 'delayed' ? [delayedScheduleOf(one.queue)] : dueKeysOf(one.queue),
+        ),
+      )
+    })
+    const at = await this.#now()
+    const begin = from ?? at
+    const span = spanOf(begin, Math.max(begin + 1, to ?? begin + 3_600_000), buckets)
+    const counts = new AgendaCounts(this.#redis, at, span)
+    for (const keys of schedules) await counts.add(keys)
+    return { at, from: span.from, to: span.to, bucketMs: span.bucketMs, exact: true, ...counts.result() }
+  }
+
+  /** Whether Redis answers. */
+  async ping(): Promise<void> {
+    await this.#now()
+  }
+
+  async #now(): Promise<number> {
+    const [seconds, micros] = (await this.#redis.time()).map(Number)
+    return (seconds ?? 0) * 1_000 + Math.floor((micros ?? 0) / 1_000)
+  }
+}
+
+function byName(one: Queue, other: Queue): number {
+  return one.name < other.name ? -1 : one.name > other.name ? 1 : one.kind < other.kind ? -1 : 1
+}
+
+function shown({ queue: name, kind, shards, error, ...of }: Printed): Queue {
+  const about = { name, kind, shards: shards?.length ?? null, error: error?.message ?? null }
+  const isDelayed = kind === 'delayed'
+  return {
+    ...about,
+    pending: (isDelayed ? of.pending : of.delayed) ?? null,
+    ready: (isDelayed ? of.delivered : of.visible) ?? null,
+    inFlight: of.inFlight ?? null,
+    dead: of.dead ?? null,
+    quarantined: of.quarantined ?? null,
+    nextDueAt: (isDelayed ? of.nextDue : of.nextAt) ?? null,
+    overdueMs: (isDelayed ? of.oldestOverdueMs : of.oldestMs) ?? null,
+    subscribers: of.subscribers ?? null,
+    paused: [...(of.addPaused === true ? ['add'] : []), ...(of.pollPaused === true ? ['poll'] : [])],
+    stuckRepeats: of.repeats?.stuck ?? null,
+  }
+}

@@ -1,0 +1,164 @@
+/** A payload as a reader may see it. */
+export interface ShownPayload {
+  /** As JSON, the first part of it where it is long. */
+  readonly text: string | null
+  readonly isCut: boolean
+  /** Of what the codec cannot decode: the first 256 bytes, how many there are, and why. */
+  readonly hex: string | null
+  readonly size: number | null
+  readonly problem: string | null
+}
+
+export interface ShownMessage {
+  readonly id: string | null
+  readonly shard: string | null
+  readonly state: string
+  /** When it is, was, or will be again visible. */
+  readonly at: number
+  readonly ticket: string | null
+  readonly priority: number | null
+  readonly attempts: number | null
+  readonly failure: string | null
+  readonly payload: ShownPayload | null
+}
+
+export interface ShownLook {
+  readonly name: string
+  readonly at: number | null
+  readonly delayed: {
+    readonly pending: number
+    readonly ready: number
+    readonly scheduled: ShownMessage[]
+    readonly delivered: (ShownPayload | null)[]
+    readonly quarantined: {
+      readonly reason: string
+      readonly at: number
+      readonly hex: string | null
+      readonly size: number
+    }[]
+  } | null
+  readonly reliable: {
+    readonly visible: number
+    readonly delayed: number
+    readonly inFlight: number
+    readonly dead: number
+    readonly paused: string[]
+    readonly messages: ShownMessage[]
+    readonly deadLetters: ShownMessage[]
+  } | null
+}
+
+/** `hex`, `size` and `problem` of what the command line could not decode. */
+interface Undecodable {
+  readonly hex: string
+  readonly size: number
+  readonly problem: string
+}
+
+interface PrintedMessage {
+  readonly queue: string
+  readonly id: string
+  readonly state: string
+  readonly visibleAt: number
+  readonly priority: number
+  readonly attempts: number
+  readonly payload: unknown
+  readonly undecodable?: Undecodable
+  readonly failures: readonly { readonly reason: string }[]
+}
+
+/** What `redelayed peek --json` prints. */
+interface Printed {
+  readonly queue: string
+  readonly now: number | null
+  readonly pending: number
+  readonly scheduled: readonly {
+    readonly value: unknown
+    readonly due: number
+    readonly ticket: string | null
+    readonly shard?: string
+  }[]
+  readonly delivered: number
+  readonly ready: readonly unknown[]
+  readonly undecodable: readonly (Undecodable & { readonly list: string; readonly index: number })[]
+  readonly quarantined: readonly {
+    readonly reason: string
+    readonly at: string
+    readonly hex: string
+    readonly size: number
+  }[]
+  readonly reliable: {
+    readonly now: number
+    readonly visible: number
+    readonly delayed: number
+    readonly inFlight: number
+    readonly dead: number
+    readonly addPaused: boolean
+    readonly pollPaused: boolean
+    readonly messages: readonly PrintedMessage[]
+    readonly deadLetters: readonly PrintedMessage[]
+  } | null
+}
+
+const MOST_TEXT = 4_096
+const MOST_REASON = 500
+
+/** Of a document that `peek` printed, in bounded texts; `isBlind`: without payloads and what quotes them. */
+export function shownLook(printed: unknown, isBlind: boolean): ShownLook {
+  const { queue: name, now, reliable, ...delayed } = printed as Printed
+  return {
+    name,
+    at: now ?? reliable?.now ?? null,
+    delayed: now === null ? null : shownDelayed(delayed, isBlind),
+    reliable: reliable && {
+      ...{ visible: reliable.visible, delayed: reliable.delayed, inFlight: reliable.inFlight, dead: reliable.dead },
+      paused: [...(reliable.addPaused ? ['add'] : []), ...(reliable.pollPaused ? ['poll'] : [])],
+      messages: reliable.messages.map((one) => shownMessage(one, name, isBlind)),
+      deadLetters: reliable.deadLetters.map((one) => ({ ...shownMessage(one, name, isBlind), state: 'dead' })),
+    },
+  }
+}
+
+function shownDelayed(
+  { pending, delivered, scheduled, ready, undecodable, quarantined }: Omit<Printed, 'queue' | 'now' | 'reliable'>,
+  isBlind: boolean,
+): ShownLook['delayed'] {
+  const payload = (list: string, index: number, value: unknown): ShownPayload | null =>
+    isBlind
+      ? null
+      : shownPayload(
+          value,
+          undecodable.find((one) => one.list === list && one.index === index),
+        )
+  return {
+    pending,
+    ready: delivered,
+    scheduled: scheduled.map(({ value, due, ticket, shard = null }, index) => ({
+      ...{ id: null, shard, state: 'delayed', at: due, ticket, priority: null, attempts: null, failure: null },
+      payload: payload('scheduled', index, value),
+    })),
+    delivered: ready.map((value, index) => payload('ready', index, value)),
+    quarantined: quarantined.map(({ reason, at, hex, size }) => ({
+      ...{ reason: reason.slice(0, MOST_REASON), at: Date.parse(at), hex: isBlind ? null : hex, size },
+    })),
+  }
+}
+
+function shownMessage(message: PrintedMessage, name: string, isBlind: boolean): ShownMessage {
+  const { queue, id, state, visibleAt: at, priority, attempts, payload, undecodable, failures } = message
+  return {
+    ...{ id, shard: queue === name ? null : queue, state, at, ticket: null, priority, attempts },
+    failure: failures.at(-1)?.reason.slice(0, MOST_REASON) ?? null,
+    payload: isBlind ? null : shownPayload(payload, undecodable),
+  }
+}
+
+function shownPayload(value: unknown, undecodable: Undecodable | undefined): ShownPayload {
+  if (undecodable !== undefined) {
+    const { hex, size, problem } = undecodable
+    return { text: null, isCut: false, hex, size, problem: problem.slice(0, MOST_REASON) }
+  }
+  const text = JSON.stringify(value)
+  const isCut = text.length > MOST_TEXT
+  return { text: isCut ? text.slice(0, MOST_TEXT) : text, isCut, hex: null, size: null, problem: null }
+}

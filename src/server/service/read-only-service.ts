@@ -1,0 +1,66 @@
+import { rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
+import { createReadOnlyApp } from '../api/read-only-app.js'
+import type { ServerSettings } from '../config/server-settings.js'
+import { Doctor } from '../console/doctor.js'
+import { LibraryCommand } from '../console/library-command.js'
+import { MemorySessions } from '../console/memory-sessions.js'
+import { readPageFiles } from '../console/page-files.js'
+import { Queues } from '../console/queues.js'
+import { Sessions } from '../console/sessions.js'
+import { addressOf, plainClient } from './connections.js'
+import { urlOf, within } from './listening.js'
+import type { Service } from './running.js'
+
+/**
+ * Starts what shows the queues of a Redis and writes nothing into it: its connection and the command line of the library only read, and sessions are in
+ * the memory of this process.
+ *
+ * @throws RedelayedError what it needs is not there; nothing is left open
+ */
+export async function startReadOnlyService(
+  settings: ServerSettings,
+  version: string,
+  pageFolder: string,
+): Promise<Service> {
+  const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
+  const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
+  const redis = plainClient(settings, undefined)
+  const command = new LibraryCommand(addressOf(settings, undefined))
+  const closeClients = async (): Promise<void> => {
+    await command.stop()
+    redis.disconnect()
+  }
+  try {
+    let log = (_thrown: unknown): void => undefined
+    redis.on('error', (error: unknown) => log(error))
+    const { app, waits } = await createReadOnlyApp({
+      ...{ settings, version },
+      keys: new ApiKeys(keysPath, (error) => log(error)),
+      sessions: new Sessions(new MemorySessions()),
+      queues: new Queues(command, redis),
+      doctor: new Doctor(command, Date.now),
+      page: settings.ui ? readPageFiles(pageFolder) : undefined,
+    })
+    log = (thrown) => app.log.error(thrown)
+    await app.listen({ host: settings.host, port: settings.port })
+    return {
+      ...{ madeKey, keysPath, ownRedis: undefined, journal: undefined },
+      url: urlOf(app.server.address() as AddressInfo),
+      failed: new Promise<never>(() => undefined),
+      async close() {
+        waits.leave()
+        await command.stop()
+        await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
+        redis.disconnect()
+      },
+    }
+  } catch (thrown) {
+    // a key that was shown to no reader must not be the only one
+    if (madeKey !== undefined) rmSync(keysPath, { force: true })
+    await closeClients()
+    throw thrown
+  }
+}

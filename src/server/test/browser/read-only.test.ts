@@ -1,0 +1,83 @@
+import { expect } from 'chai'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser } from 'playwright-core'
+import { startLibraryRedis, type LibraryRedis } from '../support/library-redis.js'
+import { startTestService, type TestService } from '../support/service.js'
+import { launch, overflow, visit, type Visit } from './support/browser.js'
+import { MARKUP } from './support/hostile.js'
+import { PAGE_FOLDER } from './support/stage.js'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const SCREENSHOTS = process.env['REDELAYED_SCREENSHOTS']
+
+interface AxeResults {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[]
+}
+
+describe('the page of a service with --read-only', function () {
+  this.timeout(120_000)
+  let browser: Browser
+  let redis: LibraryRedis
+  let service: TestService
+  let one: Visit
+  before(async () => {
+    ;[browser, redis] = await Promise.all([launch(), startLibraryRedis()])
+    await redis.admin.zadd(`redisson_delay_queue_timeout:{${MARKUP}}`, redis.javaDue, MARKUP)
+    service = await startTestService({ redis: redis.readerUrl, readOnly: true }, PAGE_FOLDER)
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await redis?.stop()
+  })
+
+  beforeEach(async () => {
+    one = await visit(browser, service.url)
+  })
+  afterEach(() => one.context.close())
+
+  it('shows the queues, and of each what is due when, what is next, its quarantine and its dead letters', async () => {
+    const { page } = one
+    page.setDefaultTimeout(60_000) // processes start for each look
+    const problems: string[] = []
+    const check = async (name: string): Promise<void> => {
+      await page.evaluate(AXE)
+      const { violations } = await page.evaluate(() =>
+        (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run(),
+      )
+      for (const { id, nodes } of violations) problems.push(`${name}: ${id}: ${nodes[0]?.html ?? ''}`)
+      if (SCREENSHOTS !== undefined) await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true })
+      await page.setViewportSize({ width: 400, height: 860 })
+      const by = await overflow(page)
+      if (by > 0) problems.push(`${name}: ${by} wider than a window of 400`)
+      await page.setViewportSize({ width: 1280, height: 860 })
+    }
+    await page.goto(`${service.url}/ui`)
+    await page.getByLabel('API key').fill(service.key)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('link', { name: 'mails', exact: true }).waitFor()
+    expect(await page.getByRole('navigation').getByRole('link').allInnerTexts()).to.deep.equal(['Queues', 'Doctor'])
+    expect(await page.locator('main').innerText()).to.contain('no client delivers it')
+    await check('queues')
+
+    await page.getByRole('link', { name: 'java', exact: true }).click()
+    const pending = page.getByRole('region', { name: 'Pending' })
+    await pending.getByText('66726f6d').waitFor()
+    await page.getByLabel('Codec of the payloads').fill('string')
+    await pending.getByText('"from Java"').waitFor()
+    await page.getByRole('region', { name: 'Quarantine' }).getByText('ff00').waitFor()
+    await page.getByText('1 due in the next day').or(page.getByText('1 due in the next hour')).waitFor()
+    await check('queue-java')
+
+    await page.getByRole('link', { name: 'Queues' }).first().click()
+    await page.getByRole('link', { name: 'mails', exact: true }).click()
+    await page.getByRole('region', { name: 'Dead letters' }).getByText('no such address').waitFor()
+    await check('queue-mails')
+
+    await page.getByRole('link', { name: 'Doctor' }).click()
+    await page.getByText('no-subscriber').first().waitFor()
+    expect(problems).to.deep.equal([])
+    expect(one.findings).to.deep.equal({ executed: [], violations: [], dialogs: [], elsewhere: [], errors: [] })
+  })
+})
