@@ -1,5 +1,5 @@
 import { printable } from '../text.js'
-import type { Examination } from '../doctor/doctor.js'
+import { reliableQueues, type Examination } from '../doctor/doctor.js'
 import { counted, meaningOf, type Finding, type Level } from '../doctor/finding.js'
 import type { QueueState } from '../doctor/inspect-queue.js'
 import type { ServerState } from '../doctor/inspect-server.js'
@@ -25,7 +25,7 @@ export class Report {
     this.#document = {
       server,
       queues: queues.map(queueDocument),
-      reliableQueues: reliable.map(({ name, repeats: { stored } }) => ({ queue: name, repeats: stored })),
+      reliableQueues: Array.from(reliableQueues(reliable), ([queue, repeats]) => ({ queue, repeats })),
       findings: findings.map(findingDocument),
       fixed: [],
     }
@@ -33,7 +33,10 @@ export class Report {
     this.#print(servers.map(serverLine))
     if (queues.length > 0) this.#print(table([HEADINGS, ...queues.map(row)]))
     else this.#print(['No delayed queue was found.'])
-    if (reliable.length > 0) this.#print([`Reliable queues: ${reliable.map(({ name }) => printable(name)).join(', ')}`])
+    if (reliable.length > 0)
+      this.#print([
+        `Reliable queues: ${[...reliableQueues(reliable).keys()].map((name) => printable(name)).join(', ')}`,
+      ])
     this.#print(findings.length === 0 ? ['No findings'] : listing(findings))
   }
 

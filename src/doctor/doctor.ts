@@ -1,4 +1,4 @@
-import { deadLettersOf, twinOf } from '../keys.js'
+import { deadLettersOf, queueOfDeadLetters, twinOf } from '../keys.js'
 import type { Access } from './access.js'
 import { checkClock } from './checks/clock.js'
 import { checkDelivery } from './checks/delivery.js'
@@ -9,7 +9,8 @@ import { checkReliable } from './checks/reliable.js'
 import { checkReplication } from './checks/replication.js'
 import { checkRights } from './checks/rights.js'
 import { checkStorage } from './checks/storage.js'
-import { discoverQueues } from './discover.js'
+import { discoverQueues, type Discovered } from './discover.js'
+import { findFamilies, namesOf } from './families.js'
 import type { Finding } from './finding.js'
 import { inspectQueue, type QueueState } from './inspect-queue.js'
 import { inspectReliable, type ReliableState } from './inspect-reliable.js'
@@ -40,7 +41,7 @@ export async function examine(access: Access, names: readonly string[], onProgre
   const named = new Set(names)
   const found =
     named.size > 0
-      ? { delayed: [...named], reliable: [...named].flatMap((name) => [name, deadLettersOf(name)]) }
+      ? await namedQueues(access, [...named])
       : await discoverQueues(access.masters, (n) => onProgress(`${n} queues found`))
   const all = found.delayed
   const queues: QueueState[] = []
@@ -61,6 +62,30 @@ export async function examine(access: Access, names: readonly string[], onProgre
     ...reliable.flatMap(checkReliable),
   ]
   return { isCluster: access.isCluster, servers, queues, reliable, findings }
+}
+
+/** Each with its shards, if it has some; the name alone where there is nothing. */
+async function namedQueues(access: Access, names: readonly string[]): Promise<Discovered> {
+  const families = await findFamilies(access, names)
+  const isSharded = (name: string): boolean => {
+    const own = families.delayed.filter(({ queue }) => queue === name)
+    return own.length > 0 && own.every(({ shards }) => shards !== null)
+  }
+  const reliable = [...names, ...namesOf(families.reliable)]
+  return {
+    delayed: [...new Set([...names.filter((name) => !isSharded(name)), ...namesOf(families.delayed)])],
+    reliable: reliable.flatMap((name) => [name, deadLettersOf(name)]),
+  }
+}
+
+/** The queues and how many repeats they have stored. Dead letters are a part of their queue, also where nothing else of it is left. */
+export function reliableQueues(states: readonly ReliableState[]): Map<string, number> {
+  const queues = new Map<string, number>()
+  for (const { name, repeats } of states) {
+    const queue = queueOfDeadLetters(name) ?? name
+    queues.set(queue, (queues.get(queue) ?? 0) + repeats.stored)
+  }
+  return queues
 }
 
 /** The plan of `--fix`, and the function that carries it out and examines the changed queues again. */

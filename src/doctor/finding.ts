@@ -61,6 +61,14 @@ export const MEANINGS = {
     means: 'No process prepares messages of it. upsertSchedule of this version did not write it.',
     repair: 'Find out who wrote it; begin it again with upsertSchedule, or remove the field of the hash.',
   },
+  'repeat-stuck': {
+    means: 'No consumer polls the queue, or none can read these repeats, so that their messages are not prepared.',
+    repair: 'Start a consumer or a worker of this queue.',
+  },
+  paused: {
+    means: 'Adding is refused, or no consumer gets a message, until the operation is enabled again.',
+    repair: 'Call enableOperation, or `redelayed resume`, when the reason of the pause is over.',
+  },
   'changes-not-recorded': {
     means:
       'A script could not write into the change stream, whose epoch has ended: readers must compare the whole queue.',

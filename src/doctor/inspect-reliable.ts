@@ -5,6 +5,7 @@ import { resolveSettings } from '../options.js'
 import { isSetting, SETTING_NAMES } from '../reliable/config.js'
 import { readRepeat } from '../reliable/repeats/repeat-definition.js'
 import { DecodeError } from '../errors.js'
+import { measureReliable, type ReliableFigures } from './measure-reliable.js'
 import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Pace } from './pace.js'
@@ -19,8 +20,12 @@ export interface ReliableState {
   readonly repeats: StoredRepeats
   /** `undefined` where it keeps none, or they could not be read. */
   readonly changes: ChangesState | undefined
+  /** `undefined` where it could not be counted. */
+  readonly figures: Figures | undefined
   readonly refusals: Refusals
 }
+
+export type Figures = Pick<ReliableFigures, 'visible' | 'oldestMs' | 'addPaused' | 'pollPaused' | 'repeats'>
 
 export interface StoredSetting {
   readonly name: string
@@ -68,7 +73,11 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
           inspectChanges(sender, keys),
         )
       : undefined
-  return { name, wrongTypes, settings: settings ?? [], repeats: repeats ?? NO_REPEATS, changes, refusals }
+  const figures =
+    wrongTypes.length > 0
+      ? undefined
+      : await refusals.unlessRefused('the messages and the pauses (EVALSHA)', measureReliable(sender, name))
+  return { name, figures, wrongTypes, settings: settings ?? [], repeats: repeats ?? NO_REPEATS, changes, refusals }
 }
 
 function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string])[] {

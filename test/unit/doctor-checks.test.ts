@@ -12,7 +12,7 @@ import { checkStorage } from '../../src/doctor/checks/storage.js'
 import type { Finding } from '../../src/doctor/finding.js'
 import type { QueueContents, QueueState } from '../../src/doctor/inspect-queue.js'
 import type { ChangesState } from '../../src/doctor/inspect-changes.js'
-import type { ReliableState } from '../../src/doctor/inspect-reliable.js'
+import type { Figures, ReliableState } from '../../src/doctor/inspect-reliable.js'
 import type { ServerState } from '../../src/doctor/inspect-server.js'
 import { planOf } from '../../src/doctor/repair.js'
 import { Refusals } from '../../src/doctor/refusals.js'
@@ -67,6 +67,10 @@ const info = (lines: Record<string, string>, config: Record<string, string> = {}
   server({ info: { ...healthy.info, ...lines }, config: { ...healthy.config, ...config } })
 const queue = (change: Partial<QueueState>): Finding[] =>
   [checkKeys, checkDelivery, checkOrder, checkEntries].flatMap((check) => check({ ...calm, ...change }))
+const flow = (change: Partial<Figures>): Figures => ({
+  ...{ visible: 0, oldestMs: 0, addPaused: false, pollPaused: false, repeats: { stored: 0, stuck: 0 } },
+  ...change,
+})
 const kept = (change: Partial<ReliableState>): Finding[] =>
   checkReliable({
     name: 'mails',
@@ -74,6 +78,7 @@ const kept = (change: Partial<ReliableState>): Finding[] =>
     settings: [],
     repeats: { stored: 0, examined: 0, unreadable: 0, examples: [] },
     changes: undefined,
+    figures: undefined,
     refusals: new Refusals(),
     ...change,
   })
@@ -218,6 +223,25 @@ describe('what the doctor makes of what it saw', () => {
       kept({ repeats: { stored: 20_000, examined: 10_000, unreadable: 1, examples: [{ name: 'a\n', why: 'b\nc' }] } }),
       ['warning repeat-unreadable'],
       /^1 stored repeat cannot be read among the 10,000 that were read: "a\\n": b c\.$/,
+    ],
+    ['a queue that is not paused', kept({ figures: flow({}) }), []],
+    [
+      'a paused queue in which messages wait',
+      kept({ figures: flow({ pollPaused: true, visible: 2, oldestMs: 90_000 }) }),
+      ['warning paused'],
+      /^Disabled in all processes: poll; 2 messages wait, up to /,
+    ],
+    ['a queue without adds', kept({ figures: flow({ addPaused: true, visible: 2 }) }), ['info paused'], /: add\.$/],
+    [
+      'repeats that no consumer prepares',
+      kept({ figures: flow({ repeats: { stored: 3, stuck: 1 } }) }),
+      ['warning repeat-stuck'],
+      /^1 stored repeat had a tick ten seconds ago/,
+    ],
+    [
+      'repeats of a queue that is paused',
+      kept({ figures: flow({ pollPaused: true, repeats: { stored: 3, stuck: 1 } }) }),
+      ['info paused'],
     ],
     ['changes that are written and read', kept({ changes: stream({}) }), []],
     ['changes that could not be written', kept({ changes: stream({ epoch: '~e' }) }), ['error changes-not-recorded']],
