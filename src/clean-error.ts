@@ -1,4 +1,3 @@
-import { types } from 'node:util'
 import { clean } from './text.js'
 
 /** How deep causes are followed, and how many errors of an `AggregateError`. */
@@ -12,7 +11,7 @@ const KEPT = ['code', 'errno', 'syscall', 'address', 'hostname', 'port'] as cons
 
 /** Also an error of another realm: under Jest, those of Node's own modules are no instances of the `Error` that a test sees. */
 export function isError(thrown: unknown): thrown is Error {
-  return thrown instanceof Error || types.isNativeError(thrown)
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]'
 }
 
 /** By the original, so that an error that many calls reject with is copied once. An error of our own is its own copy. */

@@ -81,11 +81,26 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
 }
 
 function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string])[] {
-  const { messages, deliveries, failures, config, repeats, once, inFlight, ticks, changes, due } = keys
+  const {
+    messages,
+    deliveries,
+    failures,
+    config,
+    repeats,
+    once,
+    inFlight,
+    ticks,
+    changes,
+    completed,
+    completedAt,
+    due,
+  } = keys
   return [
     ...[messages, deliveries, failures, config, repeats].map((key) => [key, 'hash'] as const),
     ...[once, inFlight, ticks, ...due].map((key) => [key, 'zset'] as const),
     [changes, 'stream'],
+    [completed, 'hash'],
+    [completedAt, 'zset'],
   ]
 }
 

@@ -329,7 +329,7 @@ describe('redelayed doctor', function () {
 
       it('wrong-type: each of the keys, also those beside the messages', async () => {
         const name = uniqueName('doctor')
-        const { channel: _, due, ...others } = reliableKeys(name)
+        const { channel: _, ends: __, due, ...others } = reliableKeys(name)
         const keys = [...Object.values(others), ...due]
         for (const key of keys) await rawClient().set(key, 'in the way')
         const { findings } = await examined([name])
