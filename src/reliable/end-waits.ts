@@ -116,26 +116,30 @@ export class EndWaits implements ServedQueue {
     for (const id of ids) this.#toLook.add(id)
     if (this.#toLook.size === 0 || this.#isLooking) return
     this.#isLooking = true
-    void this.#lookAtAll().finally(() => (this.#isLooking = false))
+    void this.#lookAtAll()
   }
 
   async #lookAtAll(): Promise<void> {
     await nextTurn()
-    while (this.#toLook.size > 0 && this.#closed === undefined) {
-      const ids = [...this.#toLook].filter((id) => this.#waiting.has(id)).slice(0, TOGETHER)
-      if (ids.length === 0) {
-        this.#toLook.clear()
-        return
-      }
-      // before: what is announced while Redis answers is to be looked at again
-      for (const id of ids) this.#toLook.delete(id)
-      try {
-        const reply = await this.#params.look(ids)
-        ids.slice(reply.ends.length).forEach((id) => this.#toLook.add(id))
-        reply.ends.forEach((end, at) => this.#settle(ids[at] as string, end, reply.keeps))
-      } catch (thrown) {
-        this.#onFailure(ids, toError(thrown))
-      }
+    try {
+      while (this.#toLook.size > 0 && this.#closed === undefined) await this.#lookAtSome()
+    } finally {
+      this.#isLooking = false // in the same turn as the check above: an id that comes after it begins anew
+    }
+  }
+
+  async #lookAtSome(): Promise<void> {
+    const ids = [...this.#toLook].slice(0, TOGETHER)
+    // before: what is published while Redis answers is to be looked at again
+    for (const id of ids) this.#toLook.delete(id)
+    const waited = ids.filter((id) => this.#waiting.has(id))
+    if (waited.length === 0) return
+    try {
+      const { ends, keeps } = await this.#params.look(waited)
+      waited.slice(ends.length).forEach((id) => this.#toLook.add(id))
+      ends.forEach((end, at) => this.#settle(waited[at] as string, end, keeps))
+    } catch (thrown) {
+      this.#onFailure(waited, toError(thrown))
     }
   }
 

@@ -2,15 +2,16 @@
 -- prevents no acknowledgement.
 local SURPLUS = 100 -- so many more than came are removed by one script
 local function keepCompleted(completed, completedAt, ids, records, now, most, oldest)
-  local at = string.format('%.0f', now)
+  local at, times, fields = string.format('%.0f', now), {}, {}
   for n, id in ipairs(ids) do
-    local scheduled = redis.pcall('ZADD', completedAt, at, id)
-    if type(scheduled) == 'table' and scheduled.err then return end
-    local written = redis.pcall('HSET', completed, id, records[n])
-    if type(written) == 'table' and written.err then
-      redis.call('ZREM', completedAt, id)
-      return
-    end
+    times[2 * n - 1], times[2 * n], fields[2 * n - 1], fields[2 * n] = at, id, id, records[n]
+  end
+  local scheduled = redis.pcall('ZADD', completedAt, unpack(times))
+  if type(scheduled) == 'table' then return end
+  local written = redis.pcall('HSET', completed, unpack(fields))
+  if type(written) == 'table' then
+    redis.call('ZREM', completedAt, unpack(ids))
+    return
   end
   local limit = #ids + SURPLUS
   local surplus = redis.call('ZCARD', completedAt) - most
