@@ -46,7 +46,7 @@ function define(cli: CAC): void {
   // cac would show no error for an unknown command with --help
   cli.showHelpOnExit = false
 
-  withCodec(cli.command('offer <queue> <value> <delay>', 'Add a message that is delivered after a delay'))
+  withCodec(cli.command('offer <queue> <value> <delay>', 'Add a message to a delayed queue, delivered after a delay'))
     .option('--layout <layout>', 'redisson: seen by all of Java’s RDelayedQueue; compact: scales', {
       default: 'redisson',
     })

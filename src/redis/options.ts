@@ -22,7 +22,7 @@ export interface IoredisClient {
 
 /** How to reach Redis: exactly one of `url`, `host`, `sentinels`, `cluster`, `replicated` or `redis`. */
 export interface ConnectOptions {
-  /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. */
+  /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. The environment is not read: give `process.env.REDIS_URL` yourself. */
   readonly url?: string | URL | undefined
   /** A name or an address. Default `'127.0.0.1'`. */
   readonly host?: string | undefined

@@ -38,6 +38,8 @@ export class Assignment {
   result: Buffer | null = null
   /** When its handler was called, by the monotonic clock. */
   begunAt: number | undefined
+  /** Its handler has ended; Redis may not know the outcome yet. */
+  isHandled = false
   #abort: AbortController | undefined
   #reason: Error | undefined
   /** Ends the wait for the handler. */

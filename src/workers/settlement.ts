@@ -6,11 +6,11 @@ import { MOST_HANDLED } from '../store/reliable-store.js'
 import { COMPLETED, type Assignment, type Outcome } from './assignment.js'
 
 interface Params {
-  /** Whether an outcome may be sent again where sending it failed. */
   /** Whether what handlers return is kept. */
   readonly keepsResults: boolean
   /** A result cannot be kept. */
   readonly onError: (error: unknown) => void
+  /** Whether an outcome may be sent again where sending it failed. */
   readonly mayTryAgain: (outcome: Outcome) => boolean
   /** Redis knows the outcome, or never will. */
   readonly onSettled: (assignment: Assignment, outcome: Outcome) => void

@@ -93,6 +93,7 @@ export class Worker {
       },
       settings: this.#settings,
       onHandled: (assignment, outcome) => {
+        assignment.isHandled = true
         this.#settlement.settle(assignment, outcome)
         this.#changed()
       },
@@ -154,7 +155,7 @@ export class Worker {
       succeededAt: this.#succeededAt,
       askingSince: this.#askingSince,
       active: this.active,
-      begun: [...this.#inHand].flatMap(({ begunAt }) => begunAt ?? []),
+      begun: [...this.#inHand].flatMap(({ begunAt, isHandled }) => (isHandled ? [] : (begunAt ?? []))),
       now: performance.now(),
     } as const
     return healthOf(facts, options, this.#sweepInterval)

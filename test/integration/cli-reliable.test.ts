@@ -48,6 +48,14 @@ describe('the command line, about reliable and sharded queues', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
+  it('says that a delay looks like a point in time', async () => {
+    const name = uniqueName('cli')
+    const { code, out, err } = await inProcess(['offer', name, '1', String(Date.now())])
+    expect(code).to.equal(0)
+    expect(err).to.contain('The delay looks like a point in time')
+    expect((await inProcess(['cancel', name, out.trim()])).code).to.equal(0)
+  })
+
   it('offers a message under the name of a reliable queue, and warns that its consumers do not see it', async () => {
     const name = uniqueName('cli')
     await makeReliable(name)

@@ -81,6 +81,20 @@ describe('health', function () {
   })
 
   describe('of a worker', () => {
+    it('counts no time of a handler that has ended, while its acknowledgement waits for Redis', async () => {
+      const proxy = await startProxy({ targetPort: Number(new URL(redisUrl()).port) })
+      onCleanup(() => proxy.stop())
+      const { queue } = queueOf()
+      await queue.add('x')
+      const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+      client.on('error', () => undefined)
+      const worker = client.createWorker(client.getReliableQueue(queue.name), () => proxy.blackhole(true))
+      await eventually(() => expect(worker.isIdle).to.equal(false))
+      await eventually(() => expect(worker.health()).to.include({ active: 0, longestMs: 0 }))
+      expect(worker.isIdle).to.equal(false)
+      proxy.blackhole(false)
+    })
+
     it('names the last poll and the last success, and how long a handler has been running', async () => {
       const { client, queue } = queueOf()
       let finish = (): void => undefined

@@ -79,7 +79,7 @@ export const TopicOutput = Type.Object({
 export const TopicsQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 400 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
-  search: Type.Optional(Type.String({ maxLength: 128, description: 'A part of the name, in any case' })),
+  search: Type.Optional(Type.String({ maxLength: 128, description: 'A part of the name, in upper or lower case' })),
   counts: Type.Optional(Type.Literal('1', { description: 'With the counts of each; at most 200 topics' })),
   sort: Type.Optional(
     Type.Enum(['name', 'total', 'visible', 'delayed', 'dead', 'oldest'], {
