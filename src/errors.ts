@@ -266,7 +266,7 @@ const LOST = {
 } as const
 
 /**
- * A message that a call waited for was not completed. `reason`: `'timeout'`: it is in the queue still; `'dead'`: it is a dead letter, and
+ * A message that a call waited for was not completed. `reason`: `'timeout'`: the time of the call was over first; `'dead'`: it is a dead letter, and
  * `failure` is why; `'gone'`: there is nothing of it: it was removed, has expired, was moved, or was completed so long ago that the queue does not keep it any more.
  */
 export class NotCompletedError extends RedelayedError {
@@ -283,7 +283,7 @@ export class NotCompletedError extends RedelayedError {
 }
 
 const NOT_COMPLETED = {
-  timeout: 'it is in the queue still, and the time of the call is over',
+  timeout: 'the time of the call is over',
   dead: 'it is a dead letter',
   gone: 'there is nothing of it in the queue',
 } as const

@@ -74,7 +74,7 @@ export function reliableKeys(rawName: string): ReliableKeys {
   })
 }
 
-/** All of them in one list, the channel too. */
+/** All of them in one list, the channels too. */
 export function listKeys(keys: QueueKeys | ReliableKeys): string[] {
   return Object.values(keys).flatMap((key: string | readonly string[]) => key)
 }

@@ -100,7 +100,7 @@ function delayedKeys(name: string): string[] {
 function reliableAndDead(name: string): string[] {
   const keys = reliableKeys(name)
   const { messages } = reliableKeys(deadLettersOf(name))
-  return [...listKeys(keys).filter((key) => key !== keys.channel), messages]
+  return [...listKeys(keys).filter((key) => key !== keys.channel && key !== keys.ends), messages]
 }
 
 /** False also where the user may not look. */

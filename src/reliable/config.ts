@@ -25,7 +25,7 @@ export interface ReliableQueueConfig {
   /** Whether messages that are rejected or failed too often are kept in the queue `deadLetters`. Default true. */
   readonly deadLetters?: boolean | null | undefined
   /**
-   * How many completed messages the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; the oldest go first. 1 to 1,000,000;
+   * How many completed messages the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; acknowledgements remove the oldest. 1 to 1,000,000;
    * default: none.
    */
   readonly keepCompleted?: number | null | undefined

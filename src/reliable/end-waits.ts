@@ -28,11 +28,15 @@ export type WaitedEnd = EndReply
 interface Waiter {
   /** Whether Redis has answered it. */
   hasLooked: boolean
+  /** Its time is over, and it waits for that answer only. */
+  isOver: boolean
   readonly settle: (how: WaitedEnd | Error) => void
 }
 
 /** How many ids are looked at together. */
 const TOGETHER = 100
+/** For so long a call whose time is over before Redis has answered at all waits for that answer. */
+const FIRST_ANSWER_MS = 1_000
 /** A message about more than any script of this package publishes is of another writer; who waits looks again with the sweep. */
 const MOST_TEXT = 4 * 1024 * 1024
 
@@ -67,9 +71,17 @@ export class EndWaits implements ServedQueue {
     const since = clock.now()
     this.#lastUsed = since
     return new Promise((resolve, reject) => {
-      const timer = new DeadlineTimer(clock, () => waiter.settle(this.#whyNone(waiter, since) ?? { is: 'waits' }))
+      const timer = new DeadlineTimer(clock, () => {
+        const why = this.#whyNone(waiter, since)
+        if (why !== undefined || waiter.hasLooked || waiter.isOver) waiter.settle(why ?? { is: 'waits' })
+        else {
+          waiter.isOver = true
+          timer.replace(clock.now() + FIRST_ANSWER_MS)
+        }
+      })
       const waiter: Waiter = {
         hasLooked: false,
+        isOver: false,
         settle: (how) => {
           this.#remove(id, waiter)
           timer.clear()
@@ -134,36 +146,21 @@ export class EndWaits implements ServedQueue {
     for (const id of ids) this.#toLook.delete(id)
     const waited = ids.filter((id) => this.#waiting.has(id))
     if (waited.length === 0) return
+    // an answer says nothing to those that begin to wait after the question
+    const asking = waited.map((id) => [...(this.#waiting.get(id) ?? [])])
     try {
       const { ends, keeps } = await this.#params.look(waited)
       waited.slice(ends.length).forEach((id) => this.#toLook.add(id))
-      ends.forEach((end, at) => this.#settle(waited[at] as string, end, keeps))
+      ends.forEach((end, at) => asking[at]?.forEach((waiter) => answer(waiter, end, keeps)))
     } catch (thrown) {
-      this.#onFailure(waited, toError(thrown))
-    }
-  }
-
-  #settle(id: string, end: EndReply, keeps: boolean): void {
-    for (const waiter of [...(this.#waiting.get(id) ?? [])]) {
-      waiter.hasLooked = true
-      if (end.is === 'waits' && keeps) continue
-      if (end.is === 'completed' || end.is === 'dead' || keeps) waiter.settle(end)
-      else waiter.settle(new UnsupportedOperationError(NOT_KEPT))
+      this.#onFailure(asking.flat(), toError(thrown))
     }
   }
 
   /** A call that Redis has answered once waits for the next sweep; one that it has not, rejects. */
-  #onFailure(ids: readonly string[], error: Error): void {
-    let isReported = false
-    for (const id of ids) {
-      for (const waiter of [...(this.#waiting.get(id) ?? [])]) {
-        if (!waiter.hasLooked) waiter.settle(own(error))
-        else if (!isReported) {
-          isReported = true
-          this.#params.onError(error)
-        }
-      }
-    }
+  #onFailure(waiters: readonly Waiter[], error: Error): void {
+    for (const waiter of waiters) if (!waiter.hasLooked) waiter.settle(own(error))
+    if (waiters.some(({ hasLooked }) => hasLooked)) this.#params.onError(error)
   }
 
   #whyNone(waiter: Waiter, since: number): Error | undefined {
@@ -180,6 +177,14 @@ export class EndWaits implements ServedQueue {
 
 function unescaped(line: string): string {
   return line.replace(/\\([n\\])/g, (_, sign: string) => (sign === 'n' ? '\n' : sign))
+}
+
+/** Nothing happens to one that was settled in the meantime. */
+function answer(waiter: Waiter, end: EndReply, keeps: boolean): void {
+  waiter.hasLooked = true
+  if (end.is === 'waits' && keeps && !waiter.isOver) return
+  if (end.is === 'completed' || end.is === 'dead' || keeps) waiter.settle(end)
+  else waiter.settle(new UnsupportedOperationError(NOT_KEPT))
 }
 
 const NOT_KEPT = 'the queue keeps no completed messages: set keepCompleted with setConfig'

@@ -239,7 +239,7 @@ export class ReliableQueue<T = unknown> {
    * has to keep completed messages (`keepCompleted` of `setConfig`). A message that is completed already resolves at once. Publishing wakes the
    * call, and every sweep it looks again, so that it never waits for ever for what has ended. `R` is not checked.
    *
-   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or still there when the time was over
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was over first
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no completed messages
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws DecodeError `ERR_DECODE`: the result cannot be read

@@ -1,6 +1,7 @@
 import { NotCompletedError } from '../errors.js'
 import type { CompletedMessage, WaitOptions } from '../reliable/completed.js'
 import { durationMs } from '../duration.js'
+import { onlyKnown } from '../options.js'
 import { placesOf } from './id-places.js'
 import type { ReliableShards } from './reliable-shards.js'
 
@@ -15,7 +16,9 @@ export class ShardCompleted<T> {
     this.#shards = shards
   }
 
-  async wait<R>(id: string, { timeout, signal, ...others }: WaitOptions): Promise<R | undefined> {
+  async wait<R>(id: string, options: WaitOptions): Promise<R | undefined> {
+    onlyKnown('options', options, ['timeout', 'signal'])
+    const { timeout, signal } = options
     const isEndless = timeout === undefined || timeout === Infinity
     const deadline = isEndless ? Infinity : performance.now() + durationMs('timeout', timeout)
     const places = placesOf(id, this.#shards)
@@ -23,7 +26,7 @@ export class ShardCompleted<T> {
       const queue = this.#shards.at(places[(turn - 1) % places.length] as number)
       const left = isEndless ? Infinity : Math.max(0, Math.round(deadline - performance.now()))
       try {
-        return await queue.waitUntilFinished<R>(id, { ...others, timeout: left, signal })
+        return await queue.waitUntilFinished<R>(id, { timeout: left, signal })
       } catch (error) {
         const isGone = error instanceof NotCompletedError && error.reason === 'gone'
         if (!isGone || places.length === 1 || turn >= ROUNDS * places.length) throw error

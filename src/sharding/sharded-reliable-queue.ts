@@ -414,7 +414,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Waits until a message is completed, whichever process handles it; as `ReliableQueue.waitUntilFinished`.
    *
-   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or still there when the time was over
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was over first
    * @throws UnsupportedOperationError the queue keeps no completed messages
    * @throws InvalidArgumentError, DecodeError, ConnectionError, ShutdownError, the reason of `signal`
    *

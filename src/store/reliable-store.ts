@@ -84,6 +84,8 @@ const EPOCH_BYTES = 12
 /** The scripts' answers where the groups have left too many changes unread. */
 const BEHIND = -6
 
+/** Of the results that one script writes, but for the first. */
+const RESULT_BYTES = 1_048_576
 /** What the script gets before a result, so that an empty one differs from none. */
 const HAS_RESULT = Buffer.from('1')
 
@@ -171,13 +173,16 @@ export class ReliableStore {
 
   /** For each message whether it was the caller's. `results`: one for each message, `null` for none, kept where the queue keeps completed ones. */
   acknowledge(claims: readonly Claim[], results?: readonly (Buffer | null)[]): Promise<boolean[]> {
-    return inPages(claims, (page, from) =>
-      run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
-        nowMs: this.#now,
-        client: this.#client,
-        withResults: results !== undefined,
-        handled: results === undefined ? namesOf(page) : withResults(page, results, from),
-      }),
+    return inPages(
+      claims,
+      (page, from) =>
+        run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
+          nowMs: this.#now,
+          client: this.#client,
+          withResults: results !== undefined,
+          handled: results === undefined ? namesOf(page) : withResults(page, results, from),
+        }),
+      (at) => results?.[at]?.length ?? 0,
     )
   }
 
@@ -352,7 +357,7 @@ export class ReliableStore {
   }
 
   async #ends(ids: readonly string[], onlyCompleted: boolean): Promise<EndsReply> {
-    const args = { onlyCompleted, ids: ids.slice(0, READS) }
+    const args = { nowMs: this.#now, onlyCompleted, ids: ids.slice(0, READS) }
     const reply = await run(this.#sender, scripts.ends, this.#scriptKeys, args, { idempotent: true })
     if (ids.length > 0 && reply.ends.length === 0) throw new InternalError('ends-reply', 'there is none')
     return reply
@@ -405,14 +410,19 @@ function withResults(claims: readonly Claim[], results: readonly (Buffer | null)
   })
 }
 
+/** `bytesOf`: what goes with a claim of an index. */
 async function inPages<R>(
   claims: readonly Claim[],
   page: (claims: readonly Claim[], from: number) => Promise<readonly R[]>,
+  bytesOf: (at: number) => number = () => 0,
 ): Promise<R[]> {
   const results: R[] = []
-  for (let from = 0; from < claims.length; from += MOST_HANDLED) {
+  for (let from = 0, to = 0; from < claims.length; from = to) {
+    let bytes = 0
+    do bytes += bytesOf(to++)
+    while (to < claims.length && to - from < MOST_HANDLED && bytes + bytesOf(to) <= RESULT_BYTES)
     try {
-      results.push(...(await page(claims.slice(from, from + MOST_HANDLED), from)))
+      results.push(...(await page(claims.slice(from, to), from)))
     } catch (error) {
       if (from === 0 || !(error instanceof ConnectionError)) throw error
       throw new ConnectionError(error.message, 'unknown', { cause: error }) // of the first ones it was carried out

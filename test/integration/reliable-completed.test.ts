@@ -147,6 +147,35 @@ describe('completed messages', () => {
       expect((await ended(wait)).reason).to.equal('gone')
     })
 
+    for (const [what, end, reason] of [
+      ['removed', (queue: ReliableQueue, id: string) => queue.cancel(id), 'gone'],
+      [
+        'a dead letter',
+        async (queue: ReliableQueue) => (await polled(queue)).negativeAcknowledge({ reject: true }),
+        'dead',
+      ],
+    ] as const) {
+      it(`does not take what an earlier message of the id came to for the end of one that is ${what}`, async () => {
+        const queue = await makeQueue()
+        await queue.add('first', { id: 'a' })
+        await (await polled(queue)).acknowledge({ result: 'of the first' })
+        await queue.add('second', { id: 'a' })
+        const { wait } = await waiting(queue, 'a')
+        await end(queue, 'a')
+        expect((await ended(wait)).reason).to.equal(reason)
+        expect((await ended(queue.waitUntilFinished('a'))).reason).to.equal(reason)
+        expect(await queue.getCompleted('a')).to.equal(null)
+      })
+    }
+
+    it('has time for one look, however short its timeout is', async () => {
+      const queue = await makeQueue()
+      const { id } = await queue.add('x')
+      expect((await ended(queue.waitUntilFinished(id, { timeout: 0 }))).reason).to.equal('timeout')
+      await (await polled(queue)).acknowledge({ result: 5 })
+      expect(await queue.waitUntilFinished(id, { timeout: 0 })).to.equal(5)
+    })
+
     it('knows ids with line feeds, backslashes and signs of all planes', async () => {
       const queue = await makeQueue()
       for (const id of ['a\nb', 'a\\nb', '\\', '\n', '😀é']) {
@@ -289,12 +318,27 @@ describe('completed messages', () => {
       for (const id of ['1', '2', '3', '4', '5']) await complete(id)
       expect((await all(queue)).map(({ id }) => id)).to.deep.equal(['5', '4', '3'])
       await queue.setConfig({ keepCompletedFor: 1, keepCompleted: 10 })
+      expect(await all(queue)).to.deep.equal([])
+      expect(await queue.getCompleted('5')).to.equal(null)
       await complete('6')
-      expect((await all(queue)).map(({ id }) => id)).to.deep.equal(['6'])
-      expect(await rawClient().hlen(reliableKeys(queue.name).completed)).to.equal(1)
-      await queue.setConfig({ keepCompleted: null })
+      expect(await rawClient().hkeys(reliableKeys(queue.name).completed)).to.deep.equal(['6'])
+      await queue.setConfig({ keepCompleted: null, keepCompletedFor: null })
       await complete('7')
       expect((await all(queue)).map(({ id }) => id)).to.deep.equal(['6'])
+      await queue.clear()
+      expect(await all(queue)).to.deep.equal([])
+    })
+
+    it('is written in parts where results are large', async () => {
+      const queue = await makeQueue()
+      await queue.addMany(Array.from({ length: 5 }, (_, n) => ({ payload: n, id: `${n}` })))
+      const messages = await queue.pollMany({ count: 5 })
+      const before = await rawClient().info('commandstats')
+      const answers = await Promise.all(messages.map((message) => message.acknowledge({ result: 'x'.repeat(600_000) })))
+      const scripts = (stats: string): number => Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1])
+      expect(scripts(await rawClient().info('commandstats')) - scripts(before)).to.be.at.least(5)
+      expect(answers).to.deep.equal([true, true, true, true, true])
+      expect((await all(queue)).map(({ result }) => (result as string).length)).to.deep.equal(Array(5).fill(600_000))
     })
 
     it('lacks a result that the codec cannot write, of which the worker reports an error', async () => {

@@ -135,10 +135,16 @@ function isOver({ expires, isTaken, at }: Item, now: number): boolean {
   return expires !== undefined && expires <= now && !(isTaken && at > now)
 }
 
+/** What is kept of an earlier message of this id is not what became of this one. */
+function forgetCompleted(queue: Queue, id: string): void {
+  if (queue.config.has('keepCompleted')) queue.completed.delete(id)
+}
+
 /** Takes a message out of `queue`: to the dead letters, if there are any. */
 function deadLetter(queue: Queue, dead: Queue | null, id: string, now: number): void {
   const item = queue.items.get(id)!
   queue.items.delete(id)
+  forgetCompleted(queue, id)
   if (dead === null) return
   let name = id
   for (let n = 1; dead.items.has(name); n++) name = `${id}~${now}.${n}`
@@ -557,6 +563,7 @@ const remove = fc.record({ side, ids, alsoHeld: fc.boolean() }).map(({ side, ids
       ids.map((id) => {
         const item = queue.items.get(id)
         const mayGo = item !== undefined && (alsoHeld || !item.isTaken || item.at <= now)
+        if (mayGo) forgetCompleted(queue, id)
         return mayGo && queue.items.delete(id)
       }),
     change: (reply: boolean[]) => -reply.filter(Boolean).length,
@@ -806,6 +813,7 @@ const clear = fc.record({ side }).map(({ side }): Draft => (world) => {
       const wasThere = queue.items.size + queue.once.size > 0
       queue.items.clear()
       queue.once.clear()
+      queue.completed.clear()
       return wasThere
     },
     change: () => NaN,
@@ -929,7 +937,7 @@ const ends = fc
     return {
       name: 'ends',
       send: async (sender, fixture) => {
-        const args = { onlyCompleted, ids: ids.map(raw) }
+        const args = { nowMs: world.now, onlyCompleted, ids: ids.map(raw) }
         const reply = await run(sender, scripts.ends, target(fixture, side).keys, args)
         return {
           ...reply,
@@ -943,9 +951,10 @@ const ends = fc
         ends: ids.map((id) => {
           if (!onlyCompleted && queue.items.has(id)) return { is: 'waits' }
           const completed = queue.completed.get(id)
+          const age = setting(queue, 'keepCompletedFor')
+          const isTooOld = age !== undefined && (completed?.at ?? 0) < world.now - age
+          if (completed !== undefined && !isTooOld) return { is: 'completed', ...completed }
           const dead = onlyCompleted ? undefined : other.items.get(id)
-          const isLater = dead !== undefined && dead.priority === 0 && !dead.isTaken && dead.at > (completed?.at ?? 0)
-          if (completed !== undefined && !isLater) return { is: 'completed', ...completed }
           return dead === undefined ? { is: 'gone' } : { is: 'dead', failures: dead.failures }
         }),
       }),

@@ -1,4 +1,4 @@
--- Remove all messages, and what is known of duplicates.
+-- Remove all messages, and what is known of duplicates and of completed ones.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -15,18 +15,21 @@
 -- KEYS[13] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[16] config   hash    what `setConfig` and pausing say
--- KEYS[17] changes  stream  what the scripts have changed
+-- KEYS[16] completed    hash  id -> what is kept of a completed message
+-- KEYS[17] completedAt  zset  id -> when it was completed, epoch ms
+-- KEYS[18] config   hash    what `setConfig` and pausing say
+-- KEYS[19] changes  stream  what the scripts have changed
 --
 -- ARGV[1] client  text  the caller
 --
--- returns how many of the keys were there, but for the last two
-local config, changes = KEYS[16], KEYS[17]
+-- returns how many of the keys were there, but for the last four
+local config, changes = KEYS[18], KEYS[19]
 
 -- include shared/change-log.lua
 
 local gone = redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
   KEYS[12], KEYS[13], KEYS[14], KEYS[15])
+redis.call('UNLINK', KEYS[16], KEYS[17])
 local log = gone > 0 and logOf(config)
 if log then
   noteChange(log, 'c,,,', '')

@@ -23,6 +23,8 @@
 -- KEYS[20] changes      stream  what the scripts have changed
 -- KEYS[21] deadConfig   hash    the same of the queue of dead letters
 -- KEYS[22] deadChanges  stream  the same of the queue of dead letters
+-- KEYS[23] completed    hash  id -> what is kept of a completed message
+-- KEYS[24] completedAt  zset  id -> when it was completed, epoch ms
 --
 -- ARGV[1] channel      text     announces when something becomes visible
 -- ARGV[2] deadChannel  text     the same of the queue of dead letters
@@ -112,6 +114,7 @@ for at = 8, #ARGV, 2 do
   reply[#reply + 1] = result
 end
 writeChanges(log, KEYS[20], config, client)
+forgetCompleted(KEYS[23], KEYS[24], ended)
 publishEnds(messages, ended)
 if deadLettered > 0 and dead then
   writeChanges(dead.log, dead.changes, dead.config, client)

@@ -27,6 +27,8 @@
 -- KEYS[21] changes      stream  what the scripts have changed
 -- KEYS[22] deadConfig   hash    the same of the queue of dead letters
 -- KEYS[23] deadChanges  stream  the same of the queue of dead letters
+-- KEYS[24] completed    hash  id -> what is kept of a completed message
+-- KEYS[25] completedAt  zset  id -> when it was completed, epoch ms
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -371,6 +373,7 @@ for at = 10, 1, -1 do
 end
 
 writeChanges(log, KEYS[21], config, ARGV[12])
+forgetCompleted(KEYS[24], KEYS[25], ended)
 publishEnds(messages, ended)
 if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV[12]) end
 

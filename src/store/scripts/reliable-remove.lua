@@ -16,6 +16,8 @@
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[15] config  hash  what `setConfig` and pausing say
 -- KEYS[16] changes  stream  what the scripts have changed
+-- KEYS[17] completed    hash  id -> what is kept of a completed message
+-- KEYS[18] completedAt  zset  id -> when it was completed, epoch ms
 --
 -- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[2] alsoHeld  flag     also those that a consumer has; its acknowledgement will come too late
@@ -58,5 +60,6 @@ for at = 4, #ARGV do
   reply[#reply + 1] = mayGo and 1 or 0
 end
 writeChanges(log, KEYS[16], KEYS[15], ARGV[3])
+forgetCompleted(KEYS[17], KEYS[18], ended)
 publishEnds(messages, ended)
 return reply

@@ -1,6 +1,13 @@
--- Publishes the ids of messages that were completed, are dead letters now or are gone, for those who wait for the end of one, where the
--- queue keeps completed messages: a line for each. The channel has the name of the key of the messages with another part. Without the
--- right to publish nothing else changes: who waits looks again with each sweep.
+-- Messages that are dead letters now or are gone, where the queue keeps completed messages: what is kept of an earlier message of the same
+-- id is not what became of this one. A key of another type prevents nothing.
+local function forgetCompleted(completed, completedAt, ids)
+  if not ids or #ids == 0 then return end
+  redis.pcall('HDEL', completed, unpack(ids))
+  redis.pcall('ZREM', completedAt, unpack(ids))
+end
+
+-- Publishes the ids of messages that have ended, for those who wait for the end of one: a line for each. The channel has the name of the
+-- key of the messages with another part. Without the right to publish nothing else changes: who waits looks again with each sweep.
 local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 local function publishEnds(messages, ids)
   if not ids or #ids == 0 then return end
