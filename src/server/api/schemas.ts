@@ -605,7 +605,7 @@ export const AgendaOutput = Type.Object({
   buckets: Type.Array(Type.Object({ ...span, count: Type.Integer() })),
   overdue: Type.Integer({ description: 'Due before now, and with no consumer' }),
   later: Type.Integer({ description: 'Due after the last bucket' }),
-  exact: Type.Boolean({ description: 'False: there are more topics than one request counts' }),
+  exact: Type.Boolean({ description: 'False: there are more topics or shards than one request counts' }),
 })
 export const FlowOutput = Type.Object({
   flow: Type.Array(

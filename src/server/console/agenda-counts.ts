@@ -17,10 +17,14 @@ export interface Counted {
   readonly overdue: number
   /** Due from the end of the span on. */
   readonly later: number
+  /** False: there is more than one request counts. */
+  readonly exact: boolean
 }
 
 /** So many commands one pipeline has: about a millisecond of Redis. */
 const PIPELINE = 500
+/** After so many commands no more queues are counted. */
+const MOST_COMMANDS = 20_000
 
 export function spanOf(from: number, to: number, count: number): Span {
   const bucketMs = Math.max(1, Math.ceil((to - from) / count))
@@ -37,6 +41,7 @@ export class AgendaCounts {
   #overdue = 0
   #later = 0
   #sent = 0
+  #exact = true
 
   constructor(redis: CountCommands, at: number, span: Span) {
     this.#redis = redis
@@ -45,13 +50,9 @@ export class AgendaCounts {
     this.#counts = span.starts.map(() => 0)
   }
 
-  /** How many commands were sent. */
-  get sent(): number {
-    return this.#sent
-  }
-
-  /** The schedules of one queue, which are in one slot. */
-  async add(keys: readonly string[]): Promise<void> {
+  /** The schedules of one queue, which are in one slot. False, and not counted: there were enough. */
+  async add(keys: readonly string[]): Promise<boolean> {
+    if (this.#sent >= MOST_COMMANDS) return (this.#exact = false)
     const { from, to, bucketMs, starts } = this.#span
     const around = await this.#count(
       keys.flatMap((key) => [
@@ -70,6 +71,7 @@ export class AgendaCounts {
       const found = await this.#count(starts.map((start) => [key, String(start), `(${Math.min(start + bucketMs, to)}`]))
       found.forEach((each, n) => (this.#counts[n] = (this.#counts[n] ?? 0) + each))
     }
+    return true
   }
 
   result(): Counted {
@@ -77,7 +79,7 @@ export class AgendaCounts {
     const buckets = starts.map((start, n) => ({
       ...{ from: start, to: Math.min(start + bucketMs, to), count: this.#counts[n] ?? 0 },
     }))
-    return { buckets, overdue: this.#overdue, later: this.#later }
+    return { buckets, overdue: this.#overdue, later: this.#later, exact: this.#exact }
   }
 
   async #count(ranges: readonly string[][]): Promise<number[]> {

@@ -7,12 +7,7 @@ export interface Agenda extends Counted {
   readonly from: number
   readonly to: number
   readonly bucketMs: number
-  /** False: there are more topics than one request counts. */
-  readonly exact: boolean
 }
-
-/** So many commands one request sends. */
-const MOST_COMMANDS = 20_000
 
 /** How many messages become visible when. */
 export class AgendaReader {
@@ -28,17 +23,13 @@ export class AgendaReader {
     const at = this.#topics.now()
     const span = spanOf(from, to, count)
     const counts = new AgendaCounts(this.#redis, at, span)
-    const answer = (exact: boolean): Agenda => ({
-      ...{ at, from, to, bucketMs: span.bucketMs, exact },
-      ...counts.result(),
-    })
+    const answer = (): Agenda => ({ at, from, to, bucketMs: span.bucketMs, ...counts.result() })
     for (const name of names) {
       const topic = await this.#topics.openIfThere(name)
       for (const shard of topic?.shards ?? []) {
-        if (counts.sent >= MOST_COMMANDS) return answer(false)
-        await counts.add(dueKeysOf(shard.name))
+        if (!(await counts.add(dueKeysOf(shard.name)))) return answer()
       }
     }
-    return answer(true)
+    return answer()
   }
 }

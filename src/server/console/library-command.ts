@@ -9,7 +9,11 @@ export interface RedisAddress {
 }
 
 const MOST_MS = 60_000
-const MOST_BYTES = 64 * 1_048_576
+const MIB = 1_048_576
+/** Of a document: this process parses it, so what a reader can ask for again and again is small. */
+const mostBytesOf = (command: string): number => (command === 'peek' ? 8 : 64) * MIB
+/** So much of what a command says about its arguments is for the client. */
+const MOST_MESSAGE = 500
 const WRONG_USAGE = 2
 /** So many processes at once, and so many commands that run or wait for one. */
 const [LANES, MOST] = [2, 32]
@@ -36,18 +40,23 @@ export class LibraryCommand {
   readonly #lanes: Promise<unknown>[] = []
   #count = 0
 
-  constructor(redis: RedisAddress) {
+  readonly #program: string
+
+  /** @param program the command line of the library */
+  constructor(redis: RedisAddress, program = installedProgram()) {
     this.#redis = redis
+    this.#program = program
   }
 
   /** `words` are the names of queues, whatever they begin with. @throws CommandFailed */
   async run(command: string, options: readonly string[] = [], words: readonly string[] = []): Promise<unknown> {
-    const main = join(dirname(createRequire(import.meta.url).resolve('redelayed/package.json')), 'dist/cli/main.js')
     const cluster = this.#redis.isCluster ? ['--cluster'] : []
-    const args = [main, command, '--json', ...cluster, ...options, ...(words.length === 0 ? [] : ['--', ...words])]
+    const own = [...cluster, ...options, ...(words.length === 0 ? [] : ['--', ...words])]
+    if (own.some((arg) => arg.includes('\0'))) throw new CommandFailed('a NUL cannot be in an argument', true)
+    const args = [this.#program, command, '--json', ...own]
     if (this.#running.size >= MOST) throw new CommandFailed('too many readers look at this Redis; try again later')
     const lane = this.#count++ % LANES
-    const running = (this.#lanes[lane] ?? Promise.resolve()).then(() => this.#execute(args))
+    const running = (this.#lanes[lane] ?? Promise.resolve()).then(() => this.#execute(args, mostBytesOf(command)))
     const end = running.catch(() => undefined)
     this.#running.add(end)
     this.#lanes[lane] = end
@@ -59,17 +68,31 @@ export class LibraryCommand {
     await Promise.all(this.#running)
   }
 
-  #execute(args: readonly string[]): Promise<unknown> {
+  #execute(args: readonly string[], maxBuffer: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       // the URL is in the environment: arguments are for all users of the machine to see
       const env = { ...process.env, REDIS_URL: this.#redis.url }
-      const limits = { timeout: MOST_MS, maxBuffer: MOST_BYTES, signal: this.#stop.signal }
+      const limits = { timeout: MOST_MS, maxBuffer, signal: this.#stop.signal }
       execFile(process.execPath, args, { env, ...limits }, (error, stdout, stderr) => {
         // a negative result, such as findings, makes the exit code 1
-        if (/^[[{]/.test(stdout) && error?.code !== TOO_MUCH) resolve(JSON.parse(stdout))
-        else reject(failureOf(error, stderr))
+        const document = error?.code === TOO_MUCH ? undefined : parsed(stdout)
+        if (document === undefined) reject(failureOf(error, stderr))
+        else resolve(document)
       })
     })
+  }
+}
+
+function installedProgram(): string {
+  return join(dirname(createRequire(import.meta.url).resolve('redelayed/package.json')), 'dist/cli/main.js')
+}
+
+/** `undefined` for what is no whole document: a process that is killed prints the first part of one. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 
@@ -79,6 +102,7 @@ function failureOf(error: (Error & { code?: unknown; killed?: boolean }) | null,
   if (error?.code === TOO_MUCH) return new CommandFailed('there is too much to show; ask for less')
   if (error?.killed === true) return new CommandFailed('it took too long')
   if (error?.code !== WRONG_USAGE) return new CommandFailed('it could not examine this Redis')
-  const [, message = 'the arguments'] = /"message":"((?:[^"\\]|\\.)*)"/.exec(stderr) ?? []
-  return new CommandFailed(message.slice(0, 500), true)
+  const [message] = /(?<="message":)"(?:[^"\\]|\\.)*"/.exec(stderr) ?? []
+  const text = parsed(message ?? '')
+  return new CommandFailed(typeof text === 'string' ? text.slice(0, MOST_MESSAGE) : 'the arguments are wrong', true)
 }

@@ -3,6 +3,7 @@ import type { Agenda } from './agenda.js'
 import type { LibraryCommand } from './library-command.js'
 import { Recent } from './recent.js'
 import { delayedScheduleOf, dueKeysOf } from './reliable-keys.js'
+import { shownLook, type ShownLook } from './shown-look.js'
 
 /** A queue of a library, in numbers; `null` for what its kind does not have, and where it cannot be read. */
 export interface Queue {
@@ -70,7 +71,7 @@ export class Queues {
   readonly #command: Pick<LibraryCommand, 'run'>
   readonly #redis: ReadCommands
   readonly #lists = new Recent<QueueList>({ freshMs: LIST_FRESH_MS, most: 1 })
-  readonly #looks = new Recent<unknown>({ freshMs: LOOK_FRESH_MS, most: 50 })
+  readonly #looks = new Recent<ShownLook>({ freshMs: LOOK_FRESH_MS, most: 50 })
   readonly #keys = new Recent<readonly (readonly string[])[]>({ freshMs: KEYS_FRESH_MS, most: 200 })
 
   constructor(command: Pick<LibraryCommand, 'run'>, redis: ReadCommands) {
@@ -86,10 +87,12 @@ export class Queues {
     })
   }
 
-  /** What `redelayed peek --json` prints. @throws CommandFailed */
-  look(name: string, { limit, codec }: { readonly limit: number; readonly codec: string }): Promise<unknown> {
+  /** What `redelayed peek --json` prints, in bounded texts. @throws CommandFailed */
+  look(name: string, { limit, codec }: { readonly limit: number; readonly codec: string }): Promise<ShownLook> {
     const options = ['--limit', String(limit), '--codec', codec]
-    return this.#looks.get(JSON.stringify([name, limit, codec]), () => this.#command.run('peek', options, [name]))
+    return this.#looks.get(JSON.stringify([name, limit, codec]), async () => {
+      return shownLook(await this.#command.run('peek', options, [name]))
+    })
   }
 
   /** How many of its messages are due when. @throws CommandFailed */
@@ -106,8 +109,10 @@ export class Queues {
     const begin = from ?? at
     const span = spanOf(begin, Math.max(begin + 1, to ?? begin + 3_600_000), buckets)
     const counts = new AgendaCounts(this.#redis, at, span)
-    for (const keys of schedules) await counts.add(keys)
-    return { at, from: span.from, to: span.to, bucketMs: span.bucketMs, exact: true, ...counts.result() }
+    for (const keys of schedules) {
+      if (!(await counts.add(keys))) break
+    }
+    return { at, from: span.from, to: span.to, bucketMs: span.bucketMs, ...counts.result() }
   }
 
   /** Whether Redis answers. */

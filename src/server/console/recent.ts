@@ -5,15 +5,10 @@ interface Limits {
   readonly most: number
 }
 
-interface Kept<T> {
-  readonly result: Promise<T>
-  endedAt: number | undefined
-}
-
-/** Results that are expensive to get, by their keys: one that is under way or fresh is given again. A failure is not kept. */
+/** Results that are expensive to get, by their keys: one that is under way or fresh is given again. What is no longer fresh, and a failure, is not kept. */
 export class Recent<T> {
   readonly #limits: Limits
-  readonly #kept = new Map<string, Kept<T>>()
+  readonly #kept = new Map<string, Promise<T>>()
 
   constructor(limits: Limits) {
     this.#limits = limits
@@ -21,22 +16,15 @@ export class Recent<T> {
 
   get(key: string, make: () => Promise<T>): Promise<T> {
     const before = this.#kept.get(key)
-    if (
-      before !== undefined &&
-      (before.endedAt === undefined || performance.now() - before.endedAt < this.#limits.freshMs)
-    )
-      return before.result
-    const kept: Kept<T> = { result: make(), endedAt: undefined }
-    this.#kept.delete(key)
-    this.#kept.set(key, kept)
+    if (before !== undefined) return before
+    const result = make()
+    this.#kept.set(key, result)
     const [oldest] = this.#kept.keys()
     if (this.#kept.size > this.#limits.most && oldest !== undefined) this.#kept.delete(oldest)
-    kept.result.then(
-      () => (kept.endedAt = performance.now()),
-      () => {
-        if (this.#kept.get(key) === kept) this.#kept.delete(key)
-      },
-    )
-    return kept.result
+    const forget = (): void => {
+      if (this.#kept.get(key) === result) this.#kept.delete(key)
+    }
+    result.then(() => setTimeout(forget, this.#limits.freshMs).unref(), forget)
+    return result
   }
 }

@@ -103,33 +103,54 @@ interface Printed {
 const MOST_TEXT = 4_096
 const MOST_REASON = 500
 
-/** Of a document that `peek` printed, in bounded texts; `isBlind`: without payloads and what quotes them. */
-export function shownLook(printed: unknown, isBlind: boolean): ShownLook {
+/** Of a document that `peek` printed, in bounded texts, which do not keep the document in memory. */
+export function shownLook(printed: unknown): ShownLook {
   const { queue: name, now, reliable, ...delayed } = printed as Printed
   return {
     name,
     at: now ?? reliable?.now ?? null,
-    delayed: now === null ? null : shownDelayed(delayed, isBlind),
+    delayed: now === null ? null : shownDelayed(delayed),
     reliable: reliable && {
       ...{ visible: reliable.visible, delayed: reliable.delayed, inFlight: reliable.inFlight, dead: reliable.dead },
       paused: [...(reliable.addPaused ? ['add'] : []), ...(reliable.pollPaused ? ['poll'] : [])],
-      messages: reliable.messages.map((one) => shownMessage(one, name, isBlind)),
-      deadLetters: reliable.deadLetters.map((one) => ({ ...shownMessage(one, name, isBlind), state: 'dead' })),
+      messages: reliable.messages.map((one) => shownMessage(one, name)),
+      deadLetters: reliable.deadLetters.map((one) => ({ ...shownMessage(one, name), state: 'dead' })),
     },
   }
 }
 
-function shownDelayed(
-  { pending, delivered, scheduled, ready, undecodable, quarantined }: Omit<Printed, 'queue' | 'now' | 'reliable'>,
-  isBlind: boolean,
-): ShownLook['delayed'] {
-  const payload = (list: string, index: number, value: unknown): ShownPayload | null =>
-    isBlind
-      ? null
-      : shownPayload(
-          value,
-          undecodable.find((one) => one.list === list && one.index === index),
-        )
+/** For a reader who may not see payloads. */
+export function withoutPayloads({ delayed, reliable, ...look }: ShownLook): ShownLook {
+  const blind = (message: ShownMessage): ShownMessage => ({ ...message, payload: null })
+  return {
+    ...look,
+    delayed: delayed && {
+      ...delayed,
+      scheduled: delayed.scheduled.map(blind),
+      delivered: delayed.delivered.map(() => null),
+      quarantined: delayed.quarantined.map((entry) => ({ ...entry, hex: null })),
+    },
+    reliable: reliable && {
+      ...reliable,
+      messages: reliable.messages.map(blind),
+      deadLetters: reliable.deadLetters.map(blind),
+    },
+  }
+}
+
+function shownDelayed({
+  pending,
+  delivered,
+  scheduled,
+  ready,
+  undecodable,
+  quarantined,
+}: Omit<Printed, 'queue' | 'now' | 'reliable'>): ShownLook['delayed'] {
+  const payload = (list: string, index: number, value: unknown): ShownPayload =>
+    shownPayload(
+      value,
+      undecodable.find((one) => one.list === list && one.index === index),
+    )
   return {
     pending,
     ready: delivered,
@@ -139,26 +160,32 @@ function shownDelayed(
     })),
     delivered: ready.map((value, index) => payload('ready', index, value)),
     quarantined: quarantined.map(({ reason, at, hex, size }) => ({
-      ...{ reason: reason.slice(0, MOST_REASON), at: Date.parse(at), hex: isBlind ? null : hex, size },
+      ...{ reason: start(reason, MOST_REASON), at: Date.parse(at), hex, size },
     })),
   }
 }
 
-function shownMessage(message: PrintedMessage, name: string, isBlind: boolean): ShownMessage {
+function shownMessage(message: PrintedMessage, name: string): ShownMessage {
   const { queue, id, state, visibleAt: at, priority, attempts, payload, undecodable, failures } = message
   return {
     ...{ id, shard: queue === name ? null : queue, state, at, ticket: null, priority, attempts },
-    failure: failures.at(-1)?.reason.slice(0, MOST_REASON) ?? null,
-    payload: isBlind ? null : shownPayload(payload, undecodable),
+    failure: start(failures.at(-1)?.reason ?? null, MOST_REASON),
+    payload: shownPayload(payload, undecodable),
   }
 }
 
 function shownPayload(value: unknown, undecodable: Undecodable | undefined): ShownPayload {
   if (undecodable !== undefined) {
     const { hex, size, problem } = undecodable
-    return { text: null, isCut: false, hex, size, problem: problem.slice(0, MOST_REASON) }
+    return { text: null, isCut: false, hex, size, problem: start(problem, MOST_REASON) }
   }
   const text = JSON.stringify(value)
   const isCut = text.length > MOST_TEXT
-  return { text: isCut ? text.slice(0, MOST_TEXT) : text, isCut, hex: null, size: null, problem: null }
+  return { text: start(text, MOST_TEXT), isCut, hex: null, size: null, problem: null }
+}
+
+/** A copy: the slice of a text would keep all of it in memory. */
+function start<T extends string | null>(text: T, most: number): T {
+  if (text === null || text.length <= most) return text
+  return Buffer.from(text.slice(0, most), 'utf16le').toString('utf16le') as T
 }

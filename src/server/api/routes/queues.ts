@@ -1,5 +1,5 @@
 import type { Queues } from '../../console/queues.js'
-import { shownLook } from '../../console/shown-look.js'
+import { withoutPayloads } from '../../console/shown-look.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import { isBlind, type ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
@@ -59,7 +59,8 @@ export function queueRoutes(app: App, queues: Queues): void {
     },
     async ({ params: { queue }, query: { limit = 20, codec = CODEC }, apiKey }) => {
       assertForAll(apiKey)
-      return shownLook(await queues.look(queue, { limit, codec }).catch(commandProblem), isBlind(apiKey))
+      const look = await queues.look(queue, { limit, codec }).catch(commandProblem)
+      return isBlind(apiKey) ? withoutPayloads(look) : look
     },
   )
 
