@@ -240,6 +240,17 @@ describe('the command line', function () {
       expect((await inProcess(['peek', queue, '--codec', 'json'])).out).to.include('{"not":"xxx')
     })
 
+    it('reads five entries of a quarantine, as each can have any size, and says how many there are', async () => {
+      const queue = uniqueName('peek')
+      const entries = Array.from({ length: 12 }, (_, n) => `malformed ${n + 1} entry ${n}`)
+      await rawClient().rpush(rawKeys(queue).quarantine, ...entries)
+      const { quarantined } = (await json(['peek', queue])) as { quarantined: { hex: string }[] }
+      const texts = quarantined.map(({ hex }) => Buffer.from(hex, 'hex').toString())
+      expect(texts).to.deep.equal(['entry 0', 'entry 1', 'entry 2', 'entry 3', 'entry 4'])
+      const { out } = await inProcess(['peek', queue])
+      expect(out).to.include('12 set aside, because they cannot be read (5 shown, oldest first)')
+    })
+
     it('reads and writes with the codecs of Java, by their names', async () => {
       const values: Record<string, string> = {
         jsonJackson: '{"a":1}',

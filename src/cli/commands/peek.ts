@@ -16,6 +16,8 @@ import { withSession } from '../session.js'
 
 export const DEFAULT_LIMIT = 10
 export const MAX_LIMIT = 1_000
+/** Entries of a quarantine: each is read whole, and may be as large as Redis takes. */
+const MOST_SET_ASIDE = 5
 const MOST_MS = 2_000
 
 export async function peek(queue: string, options: RawOptions): Promise<void> {
@@ -25,22 +27,10 @@ export async function peek(queue: string, options: RawOptions): Promise<void> {
   await withSession(options, async ({ delayed: open, access: openAccess, print }) => {
     const access = await openAccess()
     const families = await findFamilies(access, [queue])
-    const one = async (name: string, shard: string | null): Promise<PeekedDelayed> => {
-      const delayed = open(name)
-      const [stats, scheduled, ready, quarantined] = await Promise.all([
-        delayed.stats(),
-        delayed.schedule({ limit }),
-        firstDelivered(delayed, limit),
-        delayed.readQuarantine(limit),
-      ])
-      return {
-        ...{ stats, ready },
-        scheduled: scheduled.map((message) => ({ ...message, shard })),
-        quarantined: quarantined.map((entry) => ({ ...entry, shard })),
-      }
-    }
-    const ofAll = families.delayed.flatMap(({ shards }) => shards?.map((name) => one(name, name)) ?? [one(queue, null)])
-    const delayed = ofAll.length === 0 ? null : merged(await Promise.all(ofAll), limit)
+    const parts = families.delayed.flatMap<Part>(
+      ({ shards }) => shards?.map((name) => ({ of: open(name), shard: name })) ?? [{ of: open(queue), shard: null }],
+    )
+    const delayed = parts.length === 0 ? null : await peekDelayed(parts, limit)
     const reliable = families.reliable.length === 0 ? null : await peekReliable(access, families.reliable, limit, codec)
     print({ queue, ...delayedDocument(delayed), reliable: reliable && reliablePeekDocument(reliable) }, () => [
       ...(delayed === null ? [] : delayedLines(delayed)),
@@ -50,8 +40,24 @@ export async function peek(queue: string, options: RawOptions): Promise<void> {
   })
 }
 
+interface Part {
+  readonly of: DelayedQueue
+  /** Its name; `null` in an ordinary queue. */
+  readonly shard: string | null
+}
+
 /** What is next in all shards together. */
-function merged(all: readonly PeekedDelayed[], limit: number): PeekedDelayed {
+async function peekDelayed(parts: readonly Part[], limit: number): Promise<PeekedDelayed> {
+  const all = await Promise.all(
+    parts.map(async ({ of, shard }) => {
+      const [stats, scheduled, ready] = await Promise.all([
+        of.stats(),
+        of.schedule({ limit }),
+        firstDelivered(of, limit),
+      ])
+      return { stats, ready, scheduled: scheduled.map((message) => ({ ...message, shard })) }
+    }),
+  )
   return {
     stats: sumOfDelayed(all.map(({ stats }) => stats)),
     scheduled: all
@@ -59,11 +65,19 @@ function merged(all: readonly PeekedDelayed[], limit: number): PeekedDelayed {
       .sort((a, b) => a.due - b.due)
       .slice(0, limit),
     ready: all.flatMap(({ ready }) => ready).slice(0, limit),
-    quarantined: all
-      .flatMap(({ quarantined }) => quarantined)
-      .sort((a, b) => a.at.getTime() - b.at.getTime())
-      .slice(0, limit),
+    quarantined: await firstSetAside(parts, Math.min(limit, MOST_SET_ASIDE)),
   }
+}
+
+/** Of the first shards that have any. */
+async function firstSetAside(parts: readonly Part[], most: number): Promise<PeekedDelayed['quarantined']> {
+  const found: PeekedDelayed['quarantined'][number][] = []
+  for (const { of, shard } of parts) {
+    if (found.length === most) break
+    const entries = await of.readQuarantine(most - found.length)
+    found.push(...entries.map((entry) => ({ ...entry, shard })))
+  }
+  return found.sort((a, b) => a.at.getTime() - b.at.getTime())
 }
 
 /** Those that it finds in a moment: before the first one that can be read there can be any number of others. */
