@@ -8,6 +8,8 @@ import { NegativeResult, UsageError } from '../failure.js'
 import { globalOptions, textOption, type RawOptions } from '../input.js'
 
 const SERVER = 'redelayed-server'
+/** Of these the last one says that the terminal was closed. */
+const ENDINGS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Starts the page of redelayed-server on a Redis that libraries use. It is for this run: so is its key. */
 export async function ui(options: RawOptions): Promise<void> {
@@ -16,14 +18,16 @@ export async function ui(options: RawOptions): Promise<void> {
   const main = serverMain()
   const dir = await mkdtemp(join(tmpdir(), 'redelayed-ui-'))
   const port = textOption(options, 'port')
-  const args = [main, '--read-only', '--data-dir', dir, ...(port === undefined ? [] : ['--port', port])]
+  const own = ['--read-only', '--host', '127.0.0.1', '--data-dir', dir]
+  const args = [main, ...own, ...(port === undefined ? [] : ['--port', port])]
+  // settings of a delay service on this machine are not for this page
+  const others = Object.entries(process.env).filter(([name]) => name !== 'REDIS_URL' && !/^REDELAYED_/i.test(name))
   // the URL is in the environment: arguments are for all users of the machine to see
-  const { REDIS_URL: _, ...rest } = process.env
-  const env = { ...rest, [cluster ? 'REDELAYED_REDIS_CLUSTER' : 'REDELAYED_REDIS']: url }
+  const env = { ...Object.fromEntries(others), [cluster ? 'REDELAYED_REDIS_CLUSTER' : 'REDELAYED_REDIS']: url }
   const server = spawn(process.execPath, args, { env, stdio: 'inherit' })
   // a terminal sends its signals to the server too; it ends when it has closed its connections
   const stop = (): void => void server.kill('SIGTERM')
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
+  for (const signal of ENDINGS) process.on(signal, stop)
   try {
     const code = await new Promise<number | null>((done, failed) => {
       server.once('error', failed)
@@ -31,14 +35,14 @@ export async function ui(options: RawOptions): Promise<void> {
     })
     if (code !== 0) throw new NegativeResult(`${SERVER} ended with exit code ${code ?? 'none'}`)
   } finally {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, stop)
+    for (const signal of ENDINGS) process.removeListener(signal, stop)
     await rm(dir, { recursive: true, force: true })
   }
 }
 
-/** Where npm has installed it: in the folder of the caller, or beside this package. */
+/** Where npm has installed it: beside this package, or in the folder of the caller. */
 function serverMain(): string {
-  for (const from of [join(process.cwd(), 'package.json'), resolve(process.argv[1] ?? '.')]) {
+  for (const from of [resolve(process.argv[1] ?? '.'), join(process.cwd(), 'package.json')]) {
     try {
       const manifest = createRequire(from).resolve(`${SERVER}/package.json`)
       const { bin } = JSON.parse(readFileSync(manifest, 'utf8')) as { bin: Record<string, string> }

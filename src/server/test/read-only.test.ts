@@ -1,9 +1,10 @@
 /* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-return --
    answers of many forms: a wrong guess fails the test */
 import { expect } from 'chai'
+import { Redis } from 'ioredis'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
@@ -80,7 +81,8 @@ describe('the service with --read-only', function () {
     expect(mails.deadLetters[0]).to.include({ id: 'dead', state: 'dead', failure: 'Error: no such address' })
     const { payload } = mails.messages[0]
     expect([payload.isCut, payload.text.length]).to.deep.equal([true, 4_096])
-    expect((await get('/v1/queues/java?codec=none')).status).to.equal(400)
+    for (const path of ['java?codec=none', 'java?codec=a%00b', 'a%00b', 'a%00b/agenda'])
+      expect((await get(`/v1/queues/${path}`)).status, path).to.equal(400)
   })
 
   it('hides payloads from keys that may not see them, and all of it from keys of some topics', async () => {
@@ -145,6 +147,22 @@ describe('the service with --read-only', function () {
     expect(await redis.digest()).to.equal(before)
   })
 
+  it('needs no right by which it could disturb others', async () => {
+    const reader = new Redis(redis.readerUrl)
+    try {
+      for (const [command, ...args] of [
+        ['CLIENT', 'KILL', 'ID', '1'],
+        ['CLIENT', 'PAUSE', '1'],
+        ['SCRIPT', 'FLUSH'],
+      ] as const) {
+        const answer = await reader.call(command, ...args).catch(({ message }: Error) => message)
+        expect(answer, `${command} ${args[0]}`).to.match(/^NOPERM/)
+      }
+    } finally {
+      await reader.quit()
+    }
+  })
+
   it('needs a Redis', () => {
     expect(() => loadSettings({ args: ['--read-only'] })).to.throw(ConfigError, 'read-only: give the Redis')
   })
@@ -156,13 +174,25 @@ describe('the service with --read-only', function () {
     // the service as it is in this checkout, where npm would have put it
     const installed = join(dir, 'node_modules/redelayed-server')
     mkdirSync(installed, { recursive: true })
+    mkdirSync(join(dir, 'node_modules/redelayed'))
+    symlinkSync(join(library, 'dist'), join(dir, 'node_modules/redelayed/dist'))
     const main = relative(installed, fileURLToPath(new URL('../cli/main.ts', import.meta.url)))
     const manifest = { name: 'redelayed-server', bin: { 'redelayed-server': main } }
     writeFileSync(join(installed, 'package.json'), JSON.stringify(manifest))
+    // another one, in the folder of the caller
+    const caller = join(dir, 'caller')
+    mkdirSync(join(caller, 'node_modules/redelayed-server'), { recursive: true })
+    const broken = { ...manifest, bin: { 'redelayed-server': 'none.js' } }
+    writeFileSync(join(caller, 'node_modules/redelayed-server/package.json'), JSON.stringify(broken))
     const port = await freePort()
-    const args = [join(library, 'dist/cli/main.js'), 'ui', '--url', redis.readerUrl, '--port', String(port)]
-    const env = { ...process.env, TMPDIR: dir, NODE_OPTIONS: `--import=${pathToFileURL(require.resolve('tsx')).href}` }
-    const child = spawn(process.execPath, args, { cwd: dir, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const program = join(dir, 'node_modules/redelayed/dist/cli/main.js')
+    const args = [program, 'ui', '--url', redis.readerUrl, '--port', String(port)]
+    const env = {
+      ...{ ...process.env, TMPDIR: dir, NODE_OPTIONS: `--import=${pathToFileURL(require.resolve('tsx')).href}` },
+      // of a delay service: they would open the page to the network, and give it other keys
+      ...{ REDELAYED_HOST: '0.0.0.0', REDELAYED_API_KEYS: join(dir, 'keys') },
+    }
+    const child = spawn(process.execPath, args, { cwd: caller, env, stdio: ['ignore', 'pipe', 'inherit'] })
     let out = ''
     try {
       for await (const part of child.stdout) {
@@ -176,8 +206,8 @@ describe('the service with --read-only', function () {
       const answer = await fetch(`${url}/v1/queues`, { headers })
       expect(await answer.json()).to.include({ total: 4 })
     } finally {
-      child.kill('SIGTERM')
-      if (child.exitCode === null) await once(child, 'exit')
+      child.kill('SIGHUP') // as a terminal that is closed
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
     }
     expect(child.exitCode).to.equal(0)
     expect(readdirSync(dir).filter((name) => name.startsWith('redelayed'))).to.deep.equal([])
