@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { AgendaCounts, spanOf, type CountCommands } from './agenda-counts.js'
 import type { Agenda } from './agenda.js'
 import type { LibraryCommand } from './library-command.js'
@@ -83,7 +84,10 @@ export class Queues {
   list(): Promise<QueueList> {
     return this.#lists.get('', async () => {
       const found = (await this.#command.run('stats')) as readonly Printed[]
-      return { queues: found.map(shown).sort(byName), at: await this.#now() }
+      return {
+        queues: found.map(shown).sort((one, other) => compared(placeOf(one), placeOf(other))),
+        at: await this.#now(),
+      }
     })
   }
 
@@ -126,8 +130,21 @@ export class Queues {
   }
 }
 
-function byName(one: Queue, other: Queue): number {
-  return one.name < other.name ? -1 : one.name > other.name ? 1 : one.kind < other.kind ? -1 : 1
+/** Where a queue is in the list. */
+export type Place = readonly [start: string, rest: string]
+
+/** So much of a name is in a place, which goes into a cursor: of names that begin with the same, the hash says the order. */
+const MOST_START = 400
+
+export function placeOf({ name, kind }: Pick<Queue, 'name' | 'kind'>): Place {
+  const hash = name.length > MOST_START ? createHash('sha256').update(name).digest('hex') : ''
+  return [name.slice(0, MOST_START), `${hash} ${kind}`]
+}
+
+/** Below zero: `one` is before `other`. */
+export function compared(one: Place, other: Place): number {
+  const at = one[0] === other[0] ? 1 : 0
+  return one[at] < other[at] ? -1 : one[at] > other[at] ? 1 : 0
 }
 
 function shown({ queue: name, kind, shards, error, ...of }: Printed): Queue {

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { freePort } from '../../../test/support/redis-server.js'
+import { freePort, startRedis } from '../../../test/support/redis-server.js'
 import { ConfigError, loadSettings } from '../config/load-settings.js'
 import { startLibraryRedis, type LibraryRedis } from './support/library-redis.js'
 import { startTestService, type TestService } from './support/service.js'
@@ -61,6 +61,31 @@ describe('the service with --read-only', function () {
     expect(seen).to.deep.equal(['java', 'mails', 'orders', 'parts'])
     expect((await fine('/v1/queues?search=ava'))['queues']).to.have.length(1)
     expect((await get('/v1/queues?cursor=x')).status).to.equal(400)
+  })
+
+  it('lists names of any characters and any length once, in pages', async () => {
+    const long = 'ü'.repeat(5_000)
+    const names = ['a', 'a\tb', 'a\0', `${long}1`, `${long}2`, long, '\u{1f600}'.repeat(400)]
+    const own = await startRedis()
+    const admin = new Redis(own.url)
+    for (const name of names) await admin.zadd(`redisson_delay_queue_timeout:{${name}}`, 1, 'x')
+    await admin.quit()
+    const other = await startTestService({ redis: own.url, readOnly: true })
+    try {
+      const seen: string[] = []
+      for (let cursor = ''; ;) {
+        const { status, body } = await other.ask('GET', `/v1/queues?limit=1${cursor}`)
+        expect(status, JSON.stringify(body).slice(0, 500)).to.equal(200)
+        seen.push(...(body as unknown as Json)['queues'].map(({ name }: Json) => name as string))
+        if (body['cursor'] === undefined) break
+        cursor = `&cursor=${body['cursor']}`
+      }
+      expect(seen).to.have.length(names.length)
+      expect(seen).to.have.members(names)
+    } finally {
+      await other.stop()
+      await own.stop()
+    }
   })
 
   it('shows what is next, what was set aside and dead letters, decoded by a codec or as hex', async () => {

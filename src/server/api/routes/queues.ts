@@ -1,4 +1,4 @@
-import type { Queues } from '../../console/queues.js'
+import { compared, placeOf, type Queues } from '../../console/queues.js'
 import { withoutPayloads } from '../../console/shown-look.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import { isBlind, type ApiKey } from '../api-keys.js'
@@ -29,17 +29,16 @@ export function queueRoutes(app: App, queues: Queues): void {
     },
     async ({ query: { search = '', cursor, limit = 100 }, apiKey }) => {
       assertForAll(apiKey)
-      const after = cursor === undefined ? undefined : readCursor(cursor, ['string', 'string']).join('\n')
+      const after = cursor === undefined ? undefined : (readCursor(cursor, ['string', 'string']) as [string, string])
       const { queues: all, at } = await queues.list().catch(commandProblem)
-      const place = ({ name, kind }: { name: string; kind: string }): string => `${name}\n${kind}`
       const fitting = all.filter(({ name }) => name.includes(search))
-      const begin = after === undefined ? 0 : fitting.findIndex((one) => place(one) > after)
+      const begin = after === undefined ? 0 : fitting.findIndex((one) => compared(placeOf(one), after) > 0)
       const page = begin < 0 ? [] : fitting.slice(begin, begin + limit)
       const last = page.at(-1)
       const hasMore = begin >= 0 && begin + limit < fitting.length
       return {
         ...{ at, total: all.length, queues: page.map((one) => ({ ...one, paused: [...one.paused] })) },
-        ...(hasMore && last && { cursor: cursorText([last.name, last.kind]) }),
+        ...(hasMore && last && { cursor: cursorText(placeOf(last)) }),
       }
     },
   )
