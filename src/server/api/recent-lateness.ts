@@ -12,10 +12,13 @@ type Buckets = readonly (readonly [bound: number, count: number])[]
 const WINDOW_MS = 300_000
 const STEP_MS = 10_000
 
-/** How late this instance handed messages out in the last five minutes, as exactly as the buckets of its histograms say. */
+/**
+ * How late this instance handed messages out since the first read of the last five minutes, as exactly as the buckets of its histograms say: what
+ * they had counted before can be of any age.
+ */
 export class RecentLateness {
   readonly #histograms: readonly Histogram[]
-  /** The oldest first. Before the first one there was nothing. */
+  /** The oldest first. */
   readonly #before: { readonly at: number; readonly buckets: Buckets }[] = []
 
   /** @param histograms with the same buckets, in seconds */
@@ -23,14 +26,13 @@ export class RecentLateness {
     this.#histograms = histograms
   }
 
-  /** `null`: nothing was handed out. */
+  /** `null`: nothing was handed out, or no read was before. */
   async read(at: number): Promise<Quantiles | null> {
     const now = await this.#counted()
-    while ((this.#before[1]?.at ?? Infinity) <= at - WINDOW_MS) this.#before.shift()
+    while ((this.#before[0]?.at ?? Infinity) < at - WINDOW_MS) this.#before.shift()
+    if (at - (this.#before.at(-1)?.at ?? -Infinity) >= STEP_MS) this.#before.push({ at, buckets: now })
     const base = this.#before[0]?.buckets
     const recent = now.map(([bound, count], place) => [bound, count - (base?.[place]?.[1] ?? 0)] as const)
-    if (this.#before.length === 0) this.#before.push({ at, buckets: now.map(([bound]) => [bound, 0]) })
-    if (at - (this.#before.at(-1)?.at ?? at) >= STEP_MS) this.#before.push({ at, buckets: now })
     const total = recent.at(-1)?.[1] ?? 0
     return total === 0 ? null : { p50: quantile(recent, total * 0.5), p99: quantile(recent, total * 0.99) }
   }

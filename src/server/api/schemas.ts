@@ -572,7 +572,8 @@ export const OverviewOutput = Type.Object({
   instances: Type.Integer(),
   rates: Type.Object({ ...Rate, dead: Type.Number() }, { description: 'A second, of this instance' }),
   lateness: OrNull(Type.Object({ p50: Type.Number(), p99: Type.Number() }), {
-    description: 'Milliseconds, of this instance in the last five minutes; null: nothing was handed out',
+    description:
+      'Milliseconds, of this instance since the first request of the last five minutes; null: nothing was handed out',
   }),
   series: Type.Array(Type.Object({ at: Time('When'), ...Rate }), { description: 'The last 15 minutes' }),
   busiest: Type.Array(

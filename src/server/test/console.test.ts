@@ -65,6 +65,8 @@ describe('what the page asks over all topics', function () {
   it('has what an operator should look at: what is paused, disabled, and how late and on what it runs', async () => {
     const topic = server.topic()
     await push(topic, { id: 'a' })
+    // the lateness is of what is handed out from now on
+    expect((await get('/v1/overview')).body['lateness']).to.equal(null)
     await server.ask('POST', `/v1/topics/${topic}/receive`, {})
     const { body: endpoint } = await server.ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })
     await server.ask('PATCH', `/v1/endpoints/${endpoint.id}`, { enabled: false })
