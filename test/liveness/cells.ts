@@ -152,7 +152,14 @@ async function used(way: Way, fleet: Fleet, role: SomeRole, random: () => number
   fleet.start()
   await fleet.works(0, 15_000)
   const [proxy, which] = at(way, role)
-  if (proxy.of(which) === 0) throw new Error(`there is no ${role} connection`)
+  // on a busy machine the fleet works by sweeps before it has subscribed
+  await eventually(
+    () => {
+      if (proxy.of(which) === 0) throw new Error(`there is no ${role} connection`)
+    },
+    RECOVERY_MS,
+    20,
+  )
   await new Promise((resolve) => setTimeout(resolve, random() * 100))
 }
 
