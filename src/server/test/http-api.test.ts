@@ -186,7 +186,7 @@ describe('the HTTP API', function () {
     it('of bytes get no JSON in their place, which consumers would read as bytes', async () => {
       await push({ id: 'bytes', bodyBase64: 'AAE=', delay: 60_000 })
       const answer = await ask('PATCH', `/v1/topics/${topic}/messages/bytes`, { body: { a: 1 } })
-      expect([answer.status, answer.body.code]).to.deep.equal([400, 'invalid-message'])
+      expect([answer.status, answer.body.code]).to.deep.equal([409, 'message-has-bytes'])
       const { body } = await ask('GET', `/v1/topics/${topic}/messages/bytes`)
       expect(body.bodyBase64).to.equal('AAE=')
     })

@@ -16,6 +16,8 @@ export type TopicErrorCode =
   | 'ERR_MESSAGE_NOT_FOUND'
   /** A consumer has the message. */
   | 'ERR_MESSAGE_IN_FLIGHT'
+  /** It was pushed as bytes, and cannot get a body of JSON. */
+  | 'ERR_MESSAGE_HAS_BYTES'
   /** A part of the message is not what it should be. */
   | 'ERR_MESSAGE_INVALID'
   /** The body is larger than the service takes. */

@@ -425,7 +425,7 @@ function notFound(): TopicError {
 
 function bytesStay(): TopicError {
   const way = 'push it again under its id with the existing "replace"'
-  return new TopicError('ERR_MESSAGE_INVALID', `body: the message has bytes; ${way}`)
+  return new TopicError('ERR_MESSAGE_HAS_BYTES', `body: the message has bytes; ${way}`)
 }
 
 function inFlight(): TopicError {
