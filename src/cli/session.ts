@@ -51,7 +51,12 @@ export async function withSession(options: RawOptions, action: (session: Session
 }
 
 function connect(global: GlobalOptions): RedelayedClient {
-  return createClient(connectOptions(global)).on('error', warnOnce())
+  return createClient(connectOptions(global))
+    .on('error', warnOnce())
+    .on('warning', ({ code }) => {
+      if (code === 'REDELAYED_TIMESTAMP_DELAY')
+        console.error('The delay looks like a point in time: give the time from now, such as 90s.')
+    })
 }
 
 export function connectOptions({ url, cluster }: GlobalOptions): ClientOptions {

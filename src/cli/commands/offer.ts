@@ -1,7 +1,6 @@
 import { dueOf } from '../../index.js'
 import { findFamilies } from '../../doctor/families.js'
 import { quoted } from '../../text.js'
-import { timestampUnit } from '../../timing/timestamp-delay.js'
 import { parseCodec, parseDelay, parseValue, type RawOptions } from '../input.js'
 import { isoTime, moment } from '../output.js'
 import { withSession } from '../session.js'
@@ -16,8 +15,6 @@ export async function offer(queue: string, text: string, delayText: string, opti
     print({ queue, ticket, due, dueAt: isoTime(due) }, () => [ticket])
     if (json) return
     console.error(`due ${moment(due, due - delay)}`)
-    if (timestampUnit(delay, Date.now()) !== undefined)
-      console.error('The delay looks like a point in time: give the time from now, such as 90s.')
     // the message is offered: a user who may do no more than that gets no hint
     const { reliable } = await access()
       .then((opened) => findFamilies(opened, [queue]))
