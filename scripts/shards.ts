@@ -18,12 +18,13 @@ const TABLE = join(root, 'test/durations.json')
 const USE_DIST = new URL('use-dist.mjs', import.meta.url).href
 
 /**
- * `alone`: files that no other process may disturb; `waiting`: files that wait for more than half of their time; `seconds`: what a file takes, if that is more
- * than a second
+ * `alone`: files that no other process may disturb; `waiting`: files that wait for more than half of their time; `long`: files that only CI runs unless they
+ * are named; `seconds`: what a file takes, if that is more than a second
  */
 export interface Durations {
   alone: string[]
   waiting: string[]
+  long: string[]
   seconds: Record<string, number>
 }
 
@@ -68,7 +69,11 @@ function computing(processes: number): number {
 }
 
 /** The bundles of each kind in the order in which they start: the longest first. */
-export function bundlesOf(files: string[], { alone, waiting, seconds }: Durations, processes: number): Bundle[] {
+export function bundlesOf(
+  files: string[],
+  { alone, waiting, seconds }: Omit<Durations, 'long'>,
+  processes: number,
+): Bundle[] {
   const kindOf = (file: string) => (alone.includes(file) ? 'alone' : waiting.includes(file) ? 'waiting' : 'computing')
   const some = (kind: Bundle['kind'], count: number) =>
     bundled(

@@ -1,7 +1,8 @@
 // `npm test`: works from a fresh clone. Installs what is missing, gets a real Redis for each of several processes, runs the
 // tests, cleans up, and ends with the line `N passed, N failed, N skipped`. Whole folders run against what was built in dist,
-// which is built first if src has changed; single files run against src.
+// which is built first if src has changed; single files run against src. Outside CI it leaves out the files that take long.
 //
+//   CI=true npm test                       everything
 //   npm test -- --grep reschedule          options and paths go to mocha
 //   npm test -- test/unit/keys.test.ts
 //   npm test -- --redis docker             only this way to a Redis: url, server, docker, emulator, or none for unit tests
@@ -13,7 +14,7 @@ import { parseArgs } from 'node:util'
 import { ensureBuilt } from './ensure-built.js'
 import { summary } from './mocha.js'
 import { describe, findRedis } from './redis.js'
-import { runSharded, serversFor, testFiles, writeDurations } from './shards.js'
+import { readDurations, runSharded, serversFor, testFiles, writeDurations } from './shards.js'
 
 const WAYS = ['url', 'server', 'docker', 'emulator'] as const
 
@@ -24,7 +25,8 @@ const servers = await findServers().catch((error: unknown) => {
   console.log('0 passed, 1 failed')
   process.exit(1)
 })
-const files = testFiles(paths.length > 0 ? paths : ['test'])
+const long = paths.length > 0 || coverage || process.env.CI !== undefined ? [] : readDurations().long
+const files = testFiles(paths.length > 0 ? paths : ['test']).filter((file) => !long.includes(file))
 const started = performance.now()
 const counts = await runSharded({ files, args, servers, coverage, dist: code === 'dist' }).finally(() =>
   Promise.all(servers.map((server) => server.stop())),
@@ -32,6 +34,7 @@ const counts = await runSharded({ files, args, servers, coverage, dist: code ===
 if (durations) writeDurations(counts.seconds)
 
 console.log(`${Math.round((performance.now() - started) / 1000)} s`)
+if (long.length > 0) console.log(`${long.length} files that take long were left out: CI=true npm test runs everything.`)
 console.log(summary(counts))
 process.exit(counts.failed > 0 ? 1 : 0)
 

@@ -36,9 +36,9 @@ describe('The files of the tests, in bundles for processes', () => {
   })
 
   it('are known by names that exist', () => {
-    const { alone, waiting, seconds } = readDurations()
+    const { alone, waiting, long, seconds } = readDurations()
     const service = testFiles(['src/server/test'])
-    expect([...testFiles(), ...service]).to.include.members([...alone, ...waiting, ...Object.keys(seconds)])
+    expect([...testFiles(), ...service]).to.include.members([...alone, ...waiting, ...long, ...Object.keys(seconds)])
   })
 
   it('are found by folder and by name', () => {
