@@ -101,9 +101,16 @@ export class SqlServerProcess {
     await eventually(() => this.execute('select 1'), START_MS, 100)
   }
 
-  /** Starts it where it has ended by itself, as MariaDB can where its disk is full. */
+  /** Starts it where it has ended by itself, as MariaDB can where its disk is full, or does so now. */
   async revive(): Promise<void> {
-    if (!this.#isAlive) await this.restart()
+    await eventually(
+      async () => {
+        if (!this.#isAlive) await this.restart()
+        await this.execute('select 1')
+      },
+      START_MS,
+      100,
+    )
   }
 
   pause(on: boolean): void {

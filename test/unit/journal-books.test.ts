@@ -105,3 +105,23 @@ describe('Books of the journal’s fault bench: what is delivered again', () => 
     expect(judged({ handled: [10_500, 11_200], ...quick, downs }), 'a connection broke').to.deep.equal([])
   })
 })
+
+describe('Books of the journal’s fault bench: what is lost', () => {
+  const POISON: Item = { ...ITEM, payload: { ...ITEM.payload, kind: 'poison' }, deliveryLimit: 2 }
+
+  it('not a message whose last failure no consumer could say, and which is a dead letter', () => {
+    const books = new Books()
+    const message = books.begin(POISON, 'digest')
+    books.answered(message, { outcome: 'added', dueAt: 0 }, 9_900)
+    expect(books.perhapsDead(), 'it was never polled').to.deep.equal([])
+    const { id, priority, headers } = POISON
+    const claim = { id, priority, headers, lease: '1', attempt: 1, visibleAt: 0, polledAt: 0, digest: 'digest', at: 0 }
+    books.claimed(claim)
+    books.said({ said: 'answered', id, lease: '1', how: 'failed', effect: true, at: 1 })
+    expect(books.open()).to.deep.equal([message])
+    expect(books.perhapsDead()).to.deep.equal([message])
+    message.isDead = true
+    expect(books.open()).to.deep.equal([])
+    expect(books.dead()).to.deep.equal([message])
+  })
+})

@@ -24,6 +24,8 @@ const AGAIN_MS = 250
 const LEAD_MS = 1_000
 /** A restore that was killed is taken over when its lease of 15 s is over; adopting waits for 5 s. */
 const DRAIN_MS = 90_000
+/** Of so many looks at what is open, one asks for dead letters. */
+const LOOKS = 40
 const MOST_LOST = 5
 const STOP_MS = 15_000
 const CLOCKS_MS = 600_000
@@ -111,6 +113,7 @@ export class Bench {
       await fault()
       await this.place.healthy()
       await this.pause(LEAD_MS)
+      await this.sql.revive?.()
     } finally {
       this.#produce(false)
     }
@@ -320,7 +323,18 @@ export class Bench {
 
   async #allHandled(): Promise<void> {
     const until = Date.now() + this.#drainMs
-    while (this.books.open().length > 0 && Date.now() < until) await this.pause(50)
+    for (let look = 1; this.books.open().length > 0 && Date.now() < until; look++) {
+      await this.pause(50)
+      if (look % LOOKS === 0) await this.#findDead()
+    }
+  }
+
+  async #findDead(): Promise<void> {
+    const messages = this.books.perhapsDead()
+    if (messages.length === 0) return
+    const ids = messages.map(({ item }) => item.id)
+    const found = await this.#ask((member) => member.order({ kind: 'lying', ids, dead: true })).catch(() => [])
+    messages.forEach((message, at) => (message.isDead = (found[at] ?? null) !== null))
   }
 
   async #agreement(): Promise<void> {

@@ -42,6 +42,8 @@ export interface Message {
   /** `done` is `null` when its outcome is unknown. */
   cancel?: { readonly from: number; readonly to: number; readonly done: boolean | null }
   readonly deliveries: Delivery[]
+  /** It was found among the dead letters: the answer to its last poll can be lost, and then no consumer says that it failed. */
+  isDead?: boolean
   /** So many of them were judged, and are as they should be. */
   judged: number
   /** What lay in Redis of a message that is parked, when so many deliveries had come. */
@@ -153,6 +155,11 @@ export class Books {
   /** Messages that are due soon after all and were not handled yet. */
   open(): Message[] {
     return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
+  }
+
+  /** Those of them that may be dead, which nobody has said. */
+  perhapsDead(): Message[] {
+    return this.open().filter(({ item, deliveries }) => item.payload.kind === 'poison' && deliveries.length > 0)
   }
 
   /** What must lie in Redis. */
@@ -359,7 +366,8 @@ function isDone({ how, effect }: Delivery): boolean {
 }
 
 /** Nothing more has to come of it. */
-function isOver({ item, deliveries }: Message): boolean {
+function isOver({ item, deliveries, isDead = false }: Message): boolean {
+  if (isDead) return true
   if (item.payload.kind !== 'poison') return deliveries.some(({ how, effect }) => how === 'done' && effect !== false)
   return deliveries.some(
     ({ how, effect, attempt }) => how === 'failed' && effect !== false && attempt >= item.deliveryLimit,
