@@ -49,6 +49,8 @@ export interface StoredQueueConfig extends Omit<
   readonly changes?: StoredChangesConfig | false | null | undefined
 }
 
+const flag = (what: string, value: unknown): number => Number(boolean(what, value))
+
 const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, value: unknown) => number | string } = {
   visibilityTimeout: (what, value) => durationMs(what, value, 1),
   deliveryLimit: (what, value) => integer(what, value, 1, 1_000_000),
@@ -56,15 +58,18 @@ const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, valu
   delay: (what, value) => durationMs(what, value),
   maxSize: positive,
   maxMessageBytes: positive,
-  deadLetters: (what, value) => Number(boolean(what, value)),
+  deadLetters: flag,
   keepCompleted: (what, value) => integer(what, value, 1, 1_000_000),
   keepCompletedFor: (what, value) => durationMs(what, value, 1),
   changes: (what, value) => changesText(what, value as ChangesConfig | false),
 }
 
+const NAMES = Object.keys(CHECKS) as (keyof ReliableQueueConfig)[]
+
 const PAUSES: readonly string[] = ['addPaused', 'pollPaused']
 
-const NAMES = Object.keys(CHECKS) as (keyof ReliableQueueConfig)[]
+/** What is stored as 1 or 0. */
+const FLAGS: readonly string[] = [...NAMES.filter((name) => CHECKS[name] === flag), ...PAUSES]
 
 /** Names and values as the script takes them; `null` removes a setting, what is not given stays. */
 export function configArgs(config: ReliableQueueConfig): string[] {
@@ -83,7 +88,7 @@ export function readConfig(values: readonly (string | null)[]): StoredQueueConfi
     const value = values[at]
     if (value === null || value === undefined || !isSetting(name, value)) return
     if (name === 'changes') config[name] = readChangesText(value)
-    else config[name] = name === 'deadLetters' ? value === '1' : Number(value)
+    else config[name] = FLAGS.includes(name) ? value === '1' : Number(value)
   })
   return config
 }
@@ -91,7 +96,7 @@ export function readConfig(values: readonly (string | null)[]): StoredQueueConfi
 /** Whether a stored text is a value of a setting; for one without a meaning to this version, it is. */
 export function isSetting(name: string, value: string): boolean {
   if (name === 'changes') return readChangesText(value) !== undefined
-  if (name === 'deadLetters' || PAUSES.includes(name)) return value === '0' || value === '1'
+  if (FLAGS.includes(name)) return value === '0' || value === '1'
   const check = CHECKS[name as keyof typeof CHECKS] as (typeof CHECKS)[keyof typeof CHECKS] | undefined
   if (check === undefined) return true
   try {
