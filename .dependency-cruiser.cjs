@@ -8,7 +8,9 @@ const layers = {
     'src/(text|clean-error|errors|events|process-warnings|instrumentation|options|optional|duration)\\.ts$',
     'src/require\\.cts$',
   ],
-  foundations: ['src/keys\\.ts$', 'src/codecs/', 'src/timing/'],
+  keys: ['src/keys\\.ts$'],
+  codecs: ['src/codecs/'],
+  timing: ['src/timing/'],
   store: ['src/store/'],
   redis: ['src/redis/'],
   scheduler: ['src/scheduler/'],
@@ -96,7 +98,7 @@ module.exports = {
       from: { path: pathOf(['doctor']) },
       to: {
         path: '^src/',
-        pathNot: `${pathOf(['doctor', 'base', 'foundations', 'store', 'redis'])}|^src/index\\.ts$|^src/reliable/(config|record|failures|repeats/repeat-definition)\\.ts$|^src/sharding/shard-names\\.ts$`,
+        pathNot: `${pathOf(['doctor', 'base', 'keys', 'codecs', 'timing', 'store', 'redis'])}|^src/index\\.ts$|^src/reliable/(config|record|failures|repeats/repeat-definition)\\.ts$|^src/sharding/shard-names\\.ts$`,
       },
     },
     {

@@ -67,6 +67,11 @@ describe('layer check', () => {
       'layer-base: src/errors.ts -> src/keys.ts',
     ],
     [
+      'key names using codecs',
+      { 'src/keys.ts': "import './codecs/msgpack.js'" },
+      'layer-keys: src/keys.ts -> src/codecs/msgpack.ts',
+    ],
+    [
       'the library using the command line',
       { 'src/index.ts': "import './cli/other.js'", 'src/cli/other.ts': 'export {}' },
       'layer-index: src/index.ts -> src/cli/other.ts',
