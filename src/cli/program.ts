@@ -117,7 +117,7 @@ function define(cli: CAC): void {
     .action(ui)
 
   cli
-    .command('doctor [...queues]', 'Examine some or all delayed queues and their Redis; exit code 1 on findings')
+    .command('doctor [...queues]', 'Examine some or all queues and their Redis; exit code 1 on findings')
     .option(
       '--fix',
       'Repair what can be repaired safely, after printing the plan; deletes no message, delivers named queues only',

@@ -83,7 +83,7 @@ export type DueEvent =
   | { readonly type: 'announced'; readonly at: number }
   /** This client knows of an entry that is due then. */
   | { readonly type: 'known'; readonly at: number }
-  /** A sweep, or a consumer that begins to wait. */
+  /** A sweep, or a consumer that begins to wait at a reliable queue. */
   | { readonly type: 'wake' }
   /** The channel is subscribed (again). */
   | { readonly type: 'subscribed' }

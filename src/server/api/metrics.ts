@@ -34,8 +34,8 @@ export class Metrics {
     registers: [this.registry],
   })
   readonly lateness = new Histogram({
-    name: 'redelayed_lateness_seconds',
-    help: 'From the due time of the first message of a receive until it was handed out; grows with a backlog.',
+    name: 'redelayed_receive_lateness_seconds',
+    help: 'From the due time of the most overdue message of a receive until it was handed out; grows with a backlog.',
     buckets: LATENESS_SECONDS,
     registers: [this.registry],
   })

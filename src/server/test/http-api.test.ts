@@ -501,7 +501,7 @@ describe('the HTTP API', function () {
       const { body } = await ask('GET', '/metrics')
       expect(body)
         .to.include('redelayed_messages_pushed_total{outcome="added"}')
-        .and.include('redelayed_lateness_seconds')
+        .and.include('redelayed_receive_lateness_seconds')
       expectProblem(await ask('GET', '/metrics', undefined, { key: 'none' }), 401, 'unauthorized')
       const { body: api } = await ask('GET', '/openapi.json', undefined, { key: 'none' })
       expect(api.openapi).to.match(/^3\.1\./)
