@@ -121,7 +121,7 @@ export const INITIAL: DueState = Object.freeze({
 
 /**
  * The protocol of docs/decisions/0039, of which docs/architecture.md has the table. Its rule in a sentence: an announcement replaces
- * the deadline of a follower and lowers that of the leader; a reply only lowers.
+ * the deadline of a follower and lowers that of the leader; a reply only lowers what was announced since its script was sent.
  */
 export function transition(state: DueState, event: DueEvent, moment: Moment): Step {
   if (state.is === 'stopped') return { state }
