@@ -6,7 +6,7 @@ import { RecordStore } from '../topics/record-store.js'
 import { RESERVED } from '../topics/topic-name.js'
 import type { EgressPolicy } from './egress-policy.js'
 import type { DisabledReason, EndpointRecord } from './endpoint-record.js'
-import type { Exclusive } from './exclusive.js'
+import type { Exclusive } from '../topics/exclusive.js'
 import { newSecret, readSecret, type WebhookSecret } from './webhook-secret.js'
 
 export interface NewEndpoint {

@@ -23,11 +23,11 @@ import { Dispatcher } from '../delivery/dispatcher.js'
 import { EgressPolicy } from '../delivery/egress-policy.js'
 import { EndpointGate } from '../delivery/endpoint-gate.js'
 import { Endpoints } from '../delivery/endpoints.js'
-import { Exclusive } from '../delivery/exclusive.js'
 import { Sender } from '../delivery/sender.js'
 import { Metrics } from '../api/metrics.js'
 import { Restores } from '../api/restores.js'
 import { createJournal, type Journal } from '../journal/journal.js'
+import { Exclusive } from '../topics/exclusive.js'
 import { Topics } from '../topics/topics.js'
 import { Tracing } from '../topics/tracing.js'
 import { WorkerLease } from '../topics/worker-lease.js'
@@ -83,8 +83,11 @@ async function startWholeService(settings: ServerSettings, version: string, page
     await worker?.start()
 
     const tracing = await Tracing.load()
+    const pauses = new Pauses(redis)
     const topics = new Topics(client, {
       ...settings,
+      redis,
+      isPaused: async (topic) => (await pauses.of([topic]))[0]?.includes('push') ?? false,
       journal,
       tracing,
       drawId: worker && (() => worker.draw()),
@@ -105,7 +108,6 @@ async function startWholeService(settings: ServerSettings, version: string, page
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
-    const pauses = new Pauses(redis)
     const sampler = new Sampler(topics, pauses, onError)
     closers.push(() => sampler.stop())
     const health = new HealthReader(
@@ -222,7 +224,7 @@ async function startWebhooks(
     allowNetworks: settings.webhookNetworks,
     allowHttp: settings.webhookHttp,
   })
-  const endpoints = new Endpoints(client, policy, new Exclusive(redis), settings.maxEndpoints)
+  const endpoints = new Endpoints(client, policy, new Exclusive(redis, 'endpoint'), settings.maxEndpoints)
   if (journal !== undefined) await endpoints.keepIn(journal)
   const sender = new Sender(policy)
   const metrics = new Metrics()

@@ -1,8 +1,10 @@
 import { expect } from 'chai'
+import { Redis } from 'ioredis'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient, type RedelayedClient } from 'redelayed'
+import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
+import { Pauses } from '../console/pauses.js'
 import { JournalError } from '../errors.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { TopicRegistry } from '../topics/registry.js'
@@ -18,6 +20,7 @@ describe('a topic that is deleted', function () {
   let client: RedelayedClient
   let journal: Journal
   let detached: string[]
+  let plain: Redis
   const all: Topics[] = []
   const limits = {
     createTopics: true,
@@ -31,6 +34,8 @@ describe('a topic that is deleted', function () {
     dir = mkdtempSync(join(tmpdir(), 'redelayed-ends-'))
     redis = await LosableRedis.start()
     client = createClient({ url: redis.url })
+    plain = new Redis(redis.url, { protocol: 2, commandTimeout: 2_000, maxRetriesPerRequest: 3 })
+    plain.on('error', () => undefined)
     journal = await createJournal({ url: `sqlite:${join(dir, 'journal.db')}` })
     detached = []
     const detach = journal.detach.bind(journal) as (queue: { name: string }) => Promise<void>
@@ -43,12 +48,17 @@ describe('a topic that is deleted', function () {
     for (const topics of all.splice(0)) await topics.stop()
     await journal.close()
     await client.shutdown()
+    plain.disconnect()
     await redis.stop()
     rmSync(dir, { recursive: true, force: true })
   })
 
   async function start(own?: Journal): Promise<Topics> {
-    const topics = new Topics(client, { ...limits, maxIdempotencyKeys: 100, journal: own, onError: () => undefined })
+    const pauses = new Pauses(plain)
+    const topics = new Topics(client, {
+      ...{ ...limits, maxIdempotencyKeys: 100, journal: own, redis: plain, onError: () => undefined },
+      isPaused: async (topic) => (await pauses.of([topic]))[0]?.includes('push') ?? false,
+    })
     all.push(topics)
     await topics.start()
     return topics
@@ -123,22 +133,121 @@ describe('a topic that is deleted', function () {
     expect(tries).to.equal(2)
   })
 
-  it('is deleted by one request at a time: the second one finds none, and opens it for no pushes', async () => {
-    const topics = await start()
-    await topics.put('once', {})
-    await topics.pusher.push('once', [{ id: 'a' }])
-    const { topic } = await topics.get('once')
+  const codeOf = (thrown: { code?: string }): string | undefined => thrown.code
+  const push = async (topics: Topics, name: string): Promise<unknown> => {
+    const [pushed] = await topics.pusher.push(name, [{ id: 'a' }])
+    return pushed instanceof RedelayedError ? pushed.code : pushed?.outcome
+  }
+  /** Has the deletion wait between its pause and its end. */
+  async function deletionOf(topics: Topics, name: string) {
+    const { topic } = await topics.get(name)
     const purge = topic.purge.bind(topic)
-    const [error, calls] = [(thrown: { code?: string }) => thrown.code, [] as string[]]
-    let second: Promise<unknown> = Promise.resolve()
-    topic.purge = async (what) => {
-      calls.push(what)
-      if (what === 'messages') second = topics.delete('once', false).catch(error)
-      return purge(what)
+    let goOn: (failure?: Error) => void = () => undefined
+    const isReleased = new Promise<Error | undefined>((resolve) => (goOn = resolve))
+    const isReached = new Promise<void>((resolve) => {
+      topic.purge = async (what) => {
+        resolve()
+        const failure = await isReleased
+        topic.purge = purge
+        if (failure !== undefined) throw failure
+        return purge(what)
+      }
+    })
+    const ended = topics.delete(name, true).then(() => 'deleted', codeOf)
+    await isReached
+    return { goOn, ended }
+  }
+
+  it('is deleted by one request at a time, of all instances: the others find none, and open it for no pushes', async () => {
+    const [topics, other] = [await start(), await start()]
+    await topics.put('once', {})
+    await push(topics, 'once')
+    const { goOn, ended } = await deletionOf(topics, 'once')
+    let count = 0
+    const others = [topics, other, other].map(async (each, at) => {
+      const answer = await each.delete('once', at < 2).then(() => 'deleted', codeOf)
+      count++
+      return answer
+    })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(await push(other, 'once')).to.equal('ERR_OPERATION_DISABLED')
+    expect(count, 'none is answered before it is known').to.equal(0)
+    goOn()
+    expect(await ended).to.equal('deleted')
+    expect(await Promise.all(others)).to.deep.equal(Array(3).fill('ERR_TOPIC_NOT_FOUND'))
+    expect(await topics.list()).to.deep.equal([])
+    expect(await client.getReliableQueue('once').size()).to.equal(0)
+  })
+
+  it('stays paused by its operator when its deletion fails, whether it was paused before or meanwhile', async () => {
+    const [topics, other] = [await start(), await start()]
+    for (const [name, before, meanwhile, after] of [
+      ['before', true, undefined, 'ERR_OPERATION_DISABLED'],
+      ['meanwhile', undefined, true, 'ERR_OPERATION_DISABLED'],
+      ['resumed', true, false, 'added'],
+      ['never', undefined, undefined, 'added'],
+    ] as const) {
+      await topics.put(name, {})
+      if (before !== undefined) await other.pausePushes(name, before)
+      const { goOn, ended } = await deletionOf(topics, name)
+      const operator = meanwhile === undefined ? undefined : other.pausePushes(name, meanwhile)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      goOn(new Error('Redis does not answer'))
+      await ended
+      await operator
+      await new Promise((resolve) => setTimeout(resolve, 1_500)) // in which each instance looks for pauses
+      expect(await push(other, name), name).to.equal(after)
     }
-    await topics.delete('once', true)
-    expect(await second).to.equal('ERR_TOPIC_NOT_FOUND')
-    expect(calls).to.deep.equal(['messages', 'dead-letters'])
+  })
+
+  it('takes pushes again when the instance died that was deleting it', async () => {
+    const topics = await start()
+    await topics.put('left', {})
+    const { topic } = await topics.get('left')
+    await plain.hset('redelayed:service:deletions', 'left', '1')
+    await topic.pause('push')
+    await eventually(async () => expect(await push(topics, 'left')).to.equal('added'))
+    expect(await plain.exists('redelayed:service:deletions')).to.equal(0)
+  })
+
+  it('is not deleted by one whose lock has ended', async () => {
+    const topics = await start()
+    await topics.put('slow', {})
+    await push(topics, 'slow')
+    const { goOn, ended } = await deletionOf(topics, 'slow')
+    await plain.set('redelayed:service:topic-lock:{slow}', 'another')
+    await new Promise((resolve) => setTimeout(resolve, 7_500))
+    goOn()
+    expect(await ended).to.equal('ERR_CONNECTION')
+    expect((await topics.list()).map(({ name }) => name)).to.deep.equal(['slow'])
+    await plain.del('redelayed:service:topic-lock:{slow}')
+    await eventually(async () => expect(await push(topics, 'slow')).to.equal('added'))
+  })
+
+  it('has each message deleted by one request, of those at once', async () => {
+    const [first, second, journalled] = [await start(), await start(), await start(journal)]
+    for (const [kind, some] of [
+      ['plain', [first, second]],
+      ['kept', [journalled, journalled]],
+    ] as const)
+      for (const shards of [1, 2]) {
+        const name = `${kind}-${shards}`
+        await some[0].put(name, { shards })
+        const ids = Array.from({ length: 12 }, (_, at) => String(at))
+        await some[0].pusher.push(
+          name,
+          ids.map((id) => ({ id, delay: 600_000 })),
+        )
+        const remove = async (topics: Topics, id: string, force: boolean): Promise<string | undefined> =>
+          (await topics.open(name)).remove(id, force).then(() => 'removed', codeOf)
+        for (const id of ids) {
+          const answers = await Promise.all([0, 1, 2, 3].map((at) => remove(some[at % 2] as Topics, id, at > 1)))
+          expect(answers.sort(), `${name} ${id}`).to.deep.equal(
+            ['a', 'b', 'c'].map(() => 'ERR_MESSAGE_NOT_FOUND').concat('removed'),
+          )
+        }
+        expect(await (await some[0].open(name)).counts()).to.include({ total: 0, dead: 0 })
+      }
   })
 
   it('is a conflict for who changes it, where others make and delete it all the time', async () => {

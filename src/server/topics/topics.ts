@@ -5,7 +5,9 @@ import { JOURNAL_GROUP } from '../journal/attached-queue.js'
 import { QueueClock } from '../journal/queue-clock.js'
 import { pause } from '../pause.js'
 import { SharedRun } from '../journal/shared-run.js'
+import { DeletionPauses, type DeletionCommands } from './deletion-pauses.js'
 import { TopicError } from './errors.js'
+import { Exclusive, type AssertFresh, type LockCommands } from './exclusive.js'
 import { Idempotency, type IdempotencyOptions } from './idempotency.js'
 import { readLease, type Lease } from './lease.js'
 import { isAway } from './record-store.js'
@@ -24,6 +26,10 @@ export interface TopicsOptions extends IdempotencyOptions {
   /** What several topics get by one request, together. */
   readonly maxBatchBytes: number
   readonly journal?: Journal | undefined
+  /** For what holds for a topic and is no message. */
+  readonly redis: DeletionCommands & LockCommands
+  /** Whether its pushes are paused, by whomever. */
+  readonly isPaused: (topic: Topic) => Promise<boolean>
   /** Default: UUIDs of version 7. */
   readonly drawId?: (() => string) | undefined
   readonly tracing?: Tracing | undefined
@@ -42,7 +48,9 @@ const ATTACHED_AT_ONCE = 8
 /** So long at most a change of a topic waits before it is tried again, at first and at last. */
 const PUT_MS = 10
 const MOST_PUT_MS = 1_280
-/** How often a pause that a failed deletion leaves is tried to be ended. */
+/** So long a change of a topic waits for others. */
+const MOST_BUSY_MS = 15_000
+/** How often an instance looks for pauses that deletions have left. */
 const RESUME_MS = 1_000
 
 interface Known {
@@ -65,13 +73,15 @@ export class Topics {
   readonly pusher: Pusher
   readonly #known = new Map<string, Known>()
   readonly #opening = new Map<string, Promise<Known | undefined>>()
-  readonly #deleting = new Map<string, Promise<void>>()
-  readonly #stop = new AbortController()
+  /** Who makes, deletes, pauses or resumes a topic does it alone, of all instances. */
+  readonly #exclusive: Exclusive
+  readonly #pauses: DeletionPauses
   /** Those that the registry does not have yet. */
   readonly #creating = new Set<string>()
   #names: { readonly at: number; readonly all: Promise<string[]> } | undefined
   #clockTimer: NodeJS.Timeout | undefined
   #followTimer: NodeJS.Timeout | undefined
+  #resumeTimer: NodeJS.Timeout | undefined
 
   constructor(client: RedelayedClient, options: TopicsOptions) {
     this.#client = client
@@ -79,6 +89,8 @@ export class Topics {
     this.#registry = new TopicRegistry(client)
     this.#idempotency = new Idempotency(client, options)
     this.#clock = new QueueClock(() => this.#registry.now())
+    this.#exclusive = new Exclusive(options.redis, 'topic')
+    this.#pauses = new DeletionPauses(options.redis)
     this.pusher = new Pusher({
       open: (name) => this.open(name, { create: true }),
       isThere: async (name) => (await this.#look(name)) !== undefined,
@@ -98,6 +110,9 @@ export class Topics {
     this.#clockTimer = setInterval(() => void this.#clock.refresh().catch(() => undefined), CLOCK_MS)
     this.#clockTimer.unref()
     await this.#idempotency.start(this.#options.onError)
+    const resuming = new SharedRun(() => this.#endPauses())
+    this.#resumeTimer = setInterval(() => void resuming.run().catch(this.#options.onError), RESUME_MS)
+    this.#resumeTimer.unref()
     if (this.#options.journal !== undefined) await this.#startJournal(this.#options.journal)
   }
 
@@ -140,7 +155,7 @@ export class Topics {
   }
 
   async stop(): Promise<void> {
-    this.#stop.abort()
+    clearInterval(this.#resumeTimer)
     clearInterval(this.#clockTimer)
     clearInterval(this.#followTimer)
     await this.#idempotency.stop()
@@ -191,7 +206,7 @@ export class Topics {
     const known = await this.#find(name)
     if (known !== undefined) return known.topic
     if (!create || !this.#options.createTopics) throw notFound(name)
-    return (await this.#create(name, TOPIC_DEFAULTS)).topic
+    return (await this.#create(name, TOPIC_DEFAULTS)).known.topic
   }
 
   /** `undefined` when there is none of this name. */
@@ -223,10 +238,8 @@ export class Topics {
     const settings: TopicSettings = { ...TOPIC_DEFAULTS, ...given }
     const known = await this.#look(name)
     if (known === undefined) {
-      const made = await this.#create(name, settings)
-      // another instance may have made it at the same time, with other settings
-      if (JSON.stringify(made.topic.settings) !== JSON.stringify(settings)) return undefined
-      return { ...made, isNew: true }
+      const { known: made, isNew } = await this.#create(name, settings)
+      return isNew ? { ...made, isNew } : undefined
     }
     if (given.shards !== undefined && given.shards !== known.topic.settings.shards) {
       throw new TopicError('ERR_TOPIC_SHARDS', `the topic has ${known.topic.settings.shards} shards, which stay`)
@@ -239,53 +252,66 @@ export class Topics {
     return { topic, createdAt: record.createdAt, isNew: false }
   }
 
-  /** One after the other, so that one that fails opens no topic for pushes that another one is about to delete. @throws TopicError there is none, or it has messages and is not deleted by force */
+  /** Of two at once one deletes it, and the other one finds none. @throws TopicError there is none, it has messages and is not deleted by force, or it is being deleted all the time */
   async delete(name: string, force: boolean): Promise<void> {
-    const before = this.#deleting.get(name)
-    const deletion = (before ?? Promise.resolve()).catch(() => undefined).then(() => this.#delete(name, force))
-    this.#deleting.set(name, deletion)
-    try {
-      await deletion
-    } finally {
-      if (this.#deleting.get(name) === deletion) this.#deleting.delete(name)
-    }
+    await this.get(name) // what is not there needs no lock
+    await this.#alone(name, (assertFresh) => this.#delete(name, force, assertFresh))
   }
 
-  async #delete(name: string, force: boolean): Promise<void> {
+  async #delete(name: string, force: boolean, assertFresh: AssertFresh): Promise<void> {
     const { topic } = await this.get(name)
     if (!force) await assertEmpty(topic)
+    // an operator's pause stays, whatever becomes of this
+    const isOwn = (await this.#pauses.has(name)) || !(await this.#options.isPaused(topic))
     try {
+      if (isOwn) await this.#pauses.add(name)
       // from here on Redis refuses pushes of all instances, so that none is accepted and then removed
       await topic.pause('push')
       if (!force) await assertEmpty(topic)
+      assertFresh()
       await topic.purge('messages')
       await topic.purge('dead-letters')
       // else what was purged stays open in SQL, and a Redis that loses its data would get it back under a new topic of this name
       await topic.drain()
-      await this.#registry.remove(name)
+      assertFresh('unknown')
+      if (!(await this.#registry.remove(name))) throw notFound(name)
     } catch (error) {
-      await topic.resume('push').catch(() => void this.#resumeLater(topic))
+      // where Redis does not answer now, it is ended as soon as it does
+      if (isOwn) await this.#endPause(name).catch(() => undefined)
       throw error
     }
     this.#forget(name)
     this.#names = undefined
+    await this.#pauses.remove(name).catch(this.#options.onError)
   }
 
-  /** Redis did not answer: the topic is to take pushes again as soon as it does. */
-  async #resumeLater(topic: Topic): Promise<void> {
-    const { signal } = this.#stop
-    for (;;) {
-      await pause(RESUME_MS, signal)
-      if (signal.aborted) return
-      if (this.#deleting.has(topic.name)) continue // which can fail too, and before it pauses
-      try {
-        // another instance has deleted it meanwhile
-        if ((await this.#registry.get(topic.name)) !== null) await topic.resume('push')
-        return
-      } catch (thrown) {
-        this.#options.onError(thrown)
-      }
-    }
+  /** Pushes are refused from now on, also when a deletion fails; or taken. @throws TopicError there is none, or it is being deleted all the time */
+  async pausePushes(name: string, isPaused: boolean): Promise<void> {
+    await this.#alone(name, async () => {
+      const { topic } = await this.get(name)
+      if (!isPaused) await topic.resume('push')
+      await this.#pauses.remove(name)
+      if (isPaused) await topic.pause('push')
+    })
+  }
+
+  async #alone<T>(name: string, work: (assertFresh: AssertFresh) => Promise<T>): Promise<T> {
+    const done = await this.#exclusive.tryRun(topicName(name), work, MOST_BUSY_MS)
+    if (done !== undefined) return done.result
+    throw new TopicError('ERR_TOPIC_BUSY', 'others make, delete or pause the topic all the time; nothing was changed')
+  }
+
+  /** Those of deletions that failed while Redis did not answer, or whose instance died. */
+  async #endPauses(): Promise<void> {
+    for (const name of await this.#pauses.list())
+      await this.#exclusive.tryRun(name, async () => (await this.#pauses.has(name)) && this.#endPause(name))
+  }
+
+  async #endPause(name: string): Promise<void> {
+    // of one that was deleted after all it stays: instances that do not know that yet bring nothing into its queue
+    const known = await this.#look(name)
+    await known?.topic.resume('push')
+    await this.#pauses.remove(name)
   }
 
   /** The names of at most so many, without reading all. */
@@ -385,8 +411,15 @@ export class Topics {
     if (known !== undefined) this.#options.journal?.detach(known.topic.queue).catch(this.#options.onError)
   }
 
-  async #create(name: string, settings: TopicSettings): Promise<Known> {
-    topicName(name)
+  /** Alone, so that it ends no pause of one that was made meanwhile. */
+  #create(name: string, settings: TopicSettings): Promise<{ readonly known: Known; readonly isNew: boolean }> {
+    return this.#alone(name, async () => {
+      const known = await this.#look(name)
+      return known === undefined ? this.#make(name, settings) : { known, isNew: false }
+    })
+  }
+
+  async #make(name: string, settings: TopicSettings): Promise<{ readonly known: Known; readonly isNew: boolean }> {
     if ((await this.#registry.size()) >= this.#options.maxTopics)
       throw new TopicError('ERR_TOO_MANY_TOPICS', `there can be ${this.#options.maxTopics} topics`)
     const record = { settings, createdAt: this.#clock.now() }
@@ -397,7 +430,7 @@ export class Topics {
       await made.topic.configure({ enable: true })
       if (await this.#registry.create(name, record)) {
         this.#names = undefined
-        return made
+        return { known: made, isNew: true }
       }
     } finally {
       this.#creating.delete(name)
@@ -405,7 +438,7 @@ export class Topics {
     const other = await this.#look(name)
     if (other === undefined) throw notFound(name)
     await other.topic.configure({ enable: false })
-    return other
+    return { known: other, isNew: false }
   }
 
   async #use(name: string, record: TopicRecord): Promise<Known> {

@@ -160,8 +160,8 @@ export function topicRoutes(
       },
       async (request) => {
         const { what = 'receive' } = request.body
-        const topic = await topics.open(request.params.topic)
-        await topic[verb](what)
+        if (what === 'push') await topics.pausePushes(request.params.topic, verb === 'pause')
+        else await (await topics.open(request.params.topic))[verb](what)
         return { what }
       },
     )

@@ -1,6 +1,6 @@
--- End a time in which one instance alone changed an endpoint, unless another one has begun its own.
+-- End a time in which one instance alone changed something, unless another one has begun its own.
 --
--- KEYS[1] lock  string  who changes the endpoint
+-- KEYS[1] lock  string  who changes it
 --
 -- ARGV[1] token  text  of the instance
 --
