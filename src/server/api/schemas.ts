@@ -163,8 +163,14 @@ export const FanOutInput = Type.Object(
     ),
     ...MessageInput.properties,
   },
-  // in an allOf, where generators of clients do not take it for two types
-  { ...closed, allOf: [{ oneOf: [{ required: ['topics'] }, { required: ['pattern'] }] }] },
+  // one of the two, said by what it is not: generators of clients take a oneOf or anyOf for types of their own
+  {
+    ...closed,
+    allOf: [
+      { not: { required: ['topics', 'pattern'] } },
+      { not: { properties: { topics: { not: {} }, pattern: { not: {} } } } },
+    ],
+  },
 )
 
 export const ProblemOutput = Type.Object(
