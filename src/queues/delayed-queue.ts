@@ -197,7 +197,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   }
 
   /**
-   * Removes a pending message. False when it was delivered or cancelled already.
+   * Removes a pending message. False when it was delivered or cancelled already. O(log N); with `layout: 'redisson'` also one `LREM` on
+   * the order list.
    *
    * @throws InvalidTicketError `ERR_INVALID_TICKET`: the ticket is not one of this queue
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
@@ -460,7 +461,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   remove(): Promise<T>
-  /** Removes the first pending message with the same encoded bytes as `value`. A walk: `cancel(ticket)` is O(log N). */
+  /** Removes the first pending message with the same encoded bytes as `value`. A walk: `cancel(ticket)` finds it in O(log N). */
   remove(value: T): Promise<boolean>
   async remove(...args: [] | [T]): Promise<T | boolean> {
     this.#handle.assertUsable()

@@ -354,7 +354,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * Removes one pending message with the same encoded bytes as `value`. A walk, shard by shard: `cancel(ticket)` is O(log N).
+   * Removes one pending message with the same encoded bytes as `value`. A walk, shard by shard: `cancel(ticket)` finds it in O(log N).
    *
    * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
