@@ -141,10 +141,12 @@ export class EndWaits implements ServedQueue {
   }
 
   async #lookAtSome(): Promise<void> {
-    const ids = [...this.#toLook].slice(0, TOGETHER)
-    // before: what is published while Redis answers is to be looked at again
-    for (const id of ids) this.#toLook.delete(id)
-    const waited = ids.filter((id) => this.#waiting.has(id))
+    const waited: string[] = []
+    for (const id of this.#toLook) {
+      if (waited.length === TOGETHER) break
+      this.#toLook.delete(id) // before: what is published while Redis answers is to be looked at again
+      if (this.#waiting.has(id)) waited.push(id)
+    }
     if (waited.length === 0) return
     // an answer says nothing to those that begin to wait after the question
     const asking = waited.map((id) => [...(this.#waiting.get(id) ?? [])])

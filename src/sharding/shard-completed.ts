@@ -1,8 +1,9 @@
-import { NotCompletedError } from '../errors.js'
+import { NotCompletedError, UnsupportedOperationError } from '../errors.js'
 import type { CompletedMessage, WaitOptions } from '../reliable/completed.js'
 import { durationMs } from '../duration.js'
 import { onlyKnown } from '../options.js'
-import { placesOf } from './id-places.js'
+import { unlessAborted } from '../timing/pause.js'
+import { isDerived, placesOf } from './id-places.js'
 import type { ReliableShards } from './reliable-shards.js'
 
 /** So often the shards of an id are asked: its message can move from one to another while the number of shards changes. */
@@ -11,9 +12,12 @@ const ROUNDS = 2
 /** The completed messages of a sharded queue: what is kept of each is in the shard that handled it. */
 export class ShardCompleted<T> {
   readonly #shards: ReliableShards<T>
+  /** A message may be where it was before the number of shards was changed, and something of an earlier one of its id where it would be now. */
+  readonly #isChanging: boolean
 
-  constructor(shards: ReliableShards<T>) {
+  constructor(shards: ReliableShards<T>, isChanging: boolean) {
     this.#shards = shards
+    this.#isChanging = isChanging
   }
 
   async wait<R>(id: string, options: WaitOptions): Promise<R | undefined> {
@@ -21,27 +25,42 @@ export class ShardCompleted<T> {
     const { timeout, signal } = options
     const isEndless = timeout === undefined || timeout === Infinity
     const deadline = isEndless ? Infinity : performance.now() + durationMs('timeout', timeout)
-    const places = placesOf(id, this.#shards)
+    const seeking = this.#placesOf(id)
+    const places = await (signal === undefined ? seeking : unlessAborted(seeking, signal))
     for (let turn = 1; ; turn++) {
       const queue = this.#shards.at(places[(turn - 1) % places.length] as number)
       const left = isEndless ? Infinity : Math.max(0, Math.round(deadline - performance.now()))
       try {
         return await queue.waitUntilFinished<R>(id, { timeout: left, signal })
       } catch (error) {
-        const isGone = error instanceof NotCompletedError && error.reason === 'gone'
-        if (!isGone || places.length === 1 || turn >= ROUNDS * places.length) throw error
+        if (!mayBeElsewhere(error) || places.length === 1 || turn >= ROUNDS * places.length) throw error
       }
     }
   }
 
+  /** Of several what was completed last. */
   async get<R>(id: string): Promise<CompletedMessage<R> | null> {
     const found = await Promise.all(
       placesOf(id, this.#shards).map((place) => this.#shards.at(place).getCompleted<R>(id)),
     )
-    return found.find((one) => one !== null) ?? null
+    return found.reduce((last, one) => ((one?.completedAt ?? -1) > (last?.completedAt ?? -1) ? one : last), null)
   }
 
   async *list<R>(options: { readonly pageSize?: number }): AsyncGenerator<CompletedMessage<R>, void> {
     for (const queue of this.#shards.queues) yield* queue.listCompleted<R>(options)
   }
+
+  /** First the one that has the message now. */
+  async #placesOf(id: string): Promise<readonly number[]> {
+    const places = placesOf(id, this.#shards)
+    const first = await this.#shards.placeOf(id, this.#isChanging || isDerived(id))
+    return [first, ...places.filter((place) => place !== first)]
+  }
+}
+
+/** A shard that is new may not have the configuration of the others yet. */
+function mayBeElsewhere(error: unknown): boolean {
+  return (
+    (error instanceof NotCompletedError && error.reason === 'gone') || error instanceof UnsupportedOperationError
+  )
 }

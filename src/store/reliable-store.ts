@@ -262,14 +262,15 @@ export class ReliableStore {
 
   /** Moves messages that no consumer has to another queue; resolves with how many. */
   async moveTo(target: ReliableKeys, { ids, count, priority, isRedriven }: HowToMove): Promise<number> {
-    const { messages, deliveries, failures, due, config, changes } = this.keys
+    const { messages, deliveries, failures, due, config, changes, completed, completedAt } = this.keys
     const targets = {
       targetMessages: target.messages,
       targetDue: target.due[priority] ?? '',
       targetConfig: target.config,
       targetChanges: target.changes,
     }
-    const keys = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, ...targets }
+    const own = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
+    const keys = { ...own, ...targets }
     const targetName = JSON.stringify(reliableNameOfKey(target.messages) ?? '')
     const move = async (some: readonly Buffer[], most: number) => {
       const known = { targetChannel: target.channel, client: this.#client, targetName, priority, isRedriven }
@@ -280,11 +281,11 @@ export class ReliableStore {
     }
     let moved = 0
     if (ids !== undefined) {
-      for (const page of pagesOf(ids, IDS)) moved += (await move(page, count)).moved
+      for (const page of pagesOf(ids, IDS)) moved += (await move(page, count).catch(partly(moved > 0))).moved
       return moved
     }
     for (;;) {
-      const reply = await move([], count - moved)
+      const reply = await move([], count - moved).catch(partly(moved > 0))
       moved += reply.moved
       // behind what is no message there may be some
       if (reply.gone === 0 || moved >= count) return moved
@@ -293,9 +294,12 @@ export class ReliableStore {
 
   /** Removes messages; yields the ids of those that were there, page by page. */
   async *remove(ids: readonly string[], { alsoHeld }: { readonly alsoHeld: boolean }): AsyncGenerator<string[], void> {
+    let isPartly = false
     for (const page of pagesOf(ids, IDS)) {
       const args = { nowMs: this.#now, alsoHeld, client: this.#client, ids: page }
-      const removed = await run(this.#sender, scripts.remove, this.#scriptKeys, args)
+      const removing = run(this.#sender, scripts.remove, this.#scriptKeys, args)
+      const removed: readonly boolean[] = await removing.catch(partly(isPartly))
+      isPartly ||= removed.includes(true)
       yield page.filter((_, at) => removed[at])
     }
   }
@@ -421,12 +425,15 @@ async function inPages<R>(
     let bytes = 0
     do bytes += bytesOf(to++)
     while (to < claims.length && to - from < MOST_HANDLED && bytes + bytesOf(to) <= RESULT_BYTES)
-    try {
-      results.push(...(await page(claims.slice(from, to), from)))
-    } catch (error) {
-      if (from === 0 || !(error instanceof ConnectionError)) throw error
-      throw new ConnectionError(error.message, 'unknown', { cause: error }) // of the first ones it was carried out
-    }
+    results.push(...(await page(claims.slice(from, to), from).catch(partly(from > 0))))
   }
   return results
+}
+
+/** `isPartly`: of earlier pages of the same call something was carried out, whatever became of this one. */
+function partly(isPartly: boolean): (error: unknown) => never {
+  return (error) => {
+    if (!isPartly || !(error instanceof ConnectionError)) throw error
+    throw new ConnectionError(error.message, 'unknown', { cause: error })
+  }
 }

@@ -128,6 +128,12 @@ describe('completed messages', () => {
         async (queue: ReliableQueue, id: string) => expect(await queue.cancel(id)).to.equal(true),
         { reason: 'gone', failure: '' },
       ],
+      [
+        'was moved',
+        async (queue: ReliableQueue, id: string) =>
+          expect(await queue.move({ to: queue.deadLetters, ids: [id] })).to.equal(1),
+        { reason: 'dead', failure: '' },
+      ],
     ] as const) {
       it(`rejects by a publication when the message ${what}`, async () => {
         const queue = await makeQueue()
@@ -149,6 +155,7 @@ describe('completed messages', () => {
 
     for (const [what, end, reason] of [
       ['removed', (queue: ReliableQueue, id: string) => queue.cancel(id), 'gone'],
+      ['moved', (queue: ReliableQueue, id: string) => queue.move({ to: `{${queue.name}}:moved`, ids: [id] }), 'gone'],
       [
         'a dead letter',
         async (queue: ReliableQueue) => (await polled(queue)).negativeAcknowledge({ reject: true }),
@@ -322,11 +329,35 @@ describe('completed messages', () => {
       expect(await queue.getCompleted('5')).to.equal(null)
       await complete('6')
       expect(await rawClient().hkeys(reliableKeys(queue.name).completed)).to.deep.equal(['6'])
-      await queue.setConfig({ keepCompleted: null, keepCompletedFor: null })
-      await complete('7')
-      expect((await all(queue)).map(({ id }) => id)).to.deep.equal(['6'])
       await queue.clear()
       expect(await all(queue)).to.deep.equal([])
+    })
+
+    it('goes when the queue shall keep none any more: a message of the id that ends then forgets nothing', async () => {
+      const queue = await makeQueue()
+      const { completed, completedAt } = reliableKeys(queue.name)
+      await queue.add('first', { id: 'a' })
+      await (await polled(queue)).acknowledge({ result: 'of the first' })
+      await queue.setConfig({ visibilityTimeout: 1_000, keepCompletedFor: null })
+      expect((await queue.getCompleted('a'))?.result).to.equal('of the first')
+      await queue.setConfig({ keepCompleted: null })
+      expect(await rawClient().exists(completed, completedAt)).to.equal(0)
+      await queue.add('second', { id: 'a' })
+      await queue.cancel('a')
+      await queue.setConfig(KEPT)
+      expect((await ended(queue.waitUntilFinished('a'))).reason).to.equal('gone')
+    })
+
+    it('is nothing of an earlier message where that of a later one of its id cannot be written', async () => {
+      const queue = await makeQueue()
+      const { completedAt } = reliableKeys(queue.name)
+      await queue.add('first', { id: 'a' })
+      await (await polled(queue)).acknowledge({ result: 'of the first' })
+      await rawClient().set(completedAt, 'of a stranger')
+      await queue.add('second', { id: 'a' })
+      await (await polled(queue)).acknowledge({ result: 'of the second' })
+      expect(await queue.getCompleted('a')).to.equal(null)
+      expect((await ended(queue.waitUntilFinished('a'))).reason).to.equal('gone')
     })
 
     it('is written in parts where results are large', async () => {
@@ -405,6 +436,42 @@ describe('completed messages', () => {
       expect((await ended(queue.waitUntilFinished('none'))).reason).to.equal('gone')
       const { id } = await queue.add(1, { delay: '1h' })
       expect((await ended(queue.waitUntilFinished(id, { timeout: 50 }))).reason).to.equal('timeout')
+    })
+
+    it('are those of the message that is there, and the last ones, while the number of shards changes', async () => {
+      const name = uniqueName('completed')
+      const client = makeClient(NO_SWEEP)
+      const queue = client.getShardedReliableQueue(name, { shards: 8, formerShards: 4 })
+      for (const shard of queue.shards) forgetReliable(shard.name)
+      await queue.setConfig(KEPT)
+      const id = Array.from({ length: 100 }, (_, n) => `id-${n}`).find((each) => queue.shardsOf(each).length === 2)!
+      const [place, former] = queue.shardsOf(id)
+      await place.add('first', { id })
+      await (await polled(place)).acknowledge({ result: 'of the first' })
+      await former!.add('second', { id })
+      const wait = track(queue.waitUntilFinished(id))
+      await eventually(async () => {
+        const { ends } = reliableKeys(former!.name)
+        expect(((await rawClient().call('PUBSUB', 'NUMSUB', ends)) as [string, number])[1]).to.equal(1)
+      })
+      expect(wait.settled).to.equal(false)
+      await untilRedisClock((await redisNow()) + 2)
+      await (await polled(former!)).acknowledge({ result: 'of the second' })
+      expect(await wait.promise).to.equal('of the second')
+      expect((await queue.getCompleted(id))?.result).to.equal('of the second')
+    })
+
+    it('are waited for in the shards of before, where a new one lacks the configuration', async () => {
+      const name = uniqueName('completed')
+      const client = makeClient(NO_SWEEP)
+      const queue = client.getShardedReliableQueue(name, { shards: 8 })
+      for (const shard of queue.shards) forgetReliable(shard.name)
+      const id = Array.from({ length: 100 }, (_, n) => `id-${n}`).find((each) => queue.shardsOf(each).length === 2)!
+      const former = queue.shardsOf(id)[1]!
+      await former.setConfig(KEPT)
+      await former.add('x', { id })
+      await (await polled(former)).acknowledge({ result: 5 })
+      expect(await queue.waitUntilFinished(id)).to.equal(5)
     })
   })
 })

@@ -54,7 +54,7 @@ const move =
       scripts.move,
       {
         ...{ messages: dead.messages, deliveries: dead.deliveries, failures: dead.failures, due: dead.due0 },
-        ...{ config: dead.config, changes: dead.changes },
+        ...{ config: dead.config, changes: dead.changes, completed: dead.completed, completedAt: dead.completedAt },
         ...{ targetMessages: keys.messages, targetDue: keys.due0, targetConfig: keys.config },
         targetChanges: keys.changes,
       },

@@ -645,7 +645,7 @@ const move = fc
       send: (sender, fixture) => {
         const { keys, deadChannel } = target(fixture, side)
         const there = side === 0 ? fixture.dead : fixture.keys
-        const { messages, deliveries, failures, config, changes } = keys
+        const { messages, deliveries, failures, config, changes, completed, completedAt } = keys
         const due = keys[`due${from as 0}`]
         const targets = {
           targetMessages: there.messages,
@@ -655,7 +655,8 @@ const move = fc
         }
         const known = { targetChannel: deadChannel, client: CLIENT, targetName: '"other"', priority: to, isRedriven }
         const args = { ...known, nowMs: now, count, ids: ids.map(raw) }
-        return run(sender, scripts.move, { messages, deliveries, failures, due, config, changes, ...targets }, args)
+        const own = { messages, deliveries, failures, due, config, changes, completed, completedAt }
+        return run(sender, scripts.move, { ...own, ...targets }, args)
       },
       apply: () => {
         const here = inOrder([...queue.items].filter(([, item]) => !item.isTaken && item.priority === from)).map(
@@ -672,6 +673,7 @@ const move = fc
           }
           if (moved++ === 0) world.published.push(`${other.prefix}${now}`)
           queue.items.delete(id)
+          forgetCompleted(queue, id)
           other.items.set(id, { ...item, delivery: undefined, failures: '', priority: to, at: now, isTaken: false })
         }
         return { moved, passedOver, gone: 0 }
@@ -737,6 +739,7 @@ const repeat = fc
         const there = withdrawn === '' ? undefined : queue.items.get(withdrawn)
         if (there !== undefined && !there.isTaken && there.at > now) {
           queue.items.delete(withdrawn)
+          forgetCompleted(queue, withdrawn)
           world.met.add('repeat withdraws')
         }
         for (const { id, at, payload, expires } of items) {
@@ -796,6 +799,7 @@ const configure = fc
         for (const [name, value] of settings) {
           if (value === '') queue.config.delete(name)
           else queue.config.set(name, value)
+          if (name === 'keepCompleted' && value === '') queue.completed.clear()
         }
         return true
       },

@@ -17,10 +17,10 @@ const moving = { client: 'me', targetName: '"q"', priority: 0, isRedriven: true 
 
 /** From the dead letters to the queue. */
 function keysOf({ keys, dead }: ReliableFixture, from: DueName = 'due0', to: DueName = 'due0') {
-  const { messages, deliveries, failures, config, changes } = dead
+  const { messages, deliveries, failures, config, changes, completed, completedAt } = dead
   const { config: targetConfig, changes: targetChanges } = keys
   const targets = { targetMessages: keys.messages, targetDue: keys[to], targetConfig, targetChanges }
-  return { messages, deliveries, failures, config, changes, due: dead[from], ...targets }
+  return { messages, deliveries, failures, config, changes, completed, completedAt, due: dead[from], ...targets }
 }
 
 describe('reliable-move.lua', () => {
@@ -171,10 +171,11 @@ describe('reliable-move.lua', () => {
 
   it('changes nothing from a queue to itself', async () => {
     const queue = await rig.queue(having([a, b]))
-    const { messages, deliveries, failures, due0, due1, config, changes } = queue.keys
+    const { messages, deliveries, failures, due0, due1, config, changes, completed, completedAt } = queue.keys
     for (const targetDue of [due0, due1]) {
       const targets = { targetMessages: messages, targetDue, targetConfig: config, targetChanges: changes }
-      const keys = { messages, deliveries, failures, config, changes, due: due0, ...targets }
+      const own = { messages, deliveries, failures, config, changes, completed, completedAt, due: due0 }
+      const keys = { ...own, ...targets }
       const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
       expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2, gone: 0 })
       expect(await queue.read()).to.deep.equal(expected(having([a, b])))

@@ -99,6 +99,40 @@ describe('ReliableStore', () => {
     expect(await rejection(store.acknowledge(claimsOf(2_000)))).to.include({ outcome: 'unknown' })
   })
 
+  for (const [what, call] of [
+    [
+      'moves',
+      (store: ReliableStore, ids: readonly string[]) =>
+        store.moveTo(reliableKeys('others'), {
+          ids: ids.map((id) => Buffer.from(id)),
+          count: 1,
+          priority: 0,
+          isRedriven: false,
+        }),
+    ],
+    [
+      'removes',
+      async (store: ReliableStore, ids: readonly string[]) => {
+        for await (const page of store.remove(ids, { alsoHeld: true })) expect(page).to.have.length(500)
+      },
+    ],
+  ] as const) {
+    it(`${what} many in pages, and says that the outcome is unknown when a later page fails`, async () => {
+      let fails = 0
+      const { sent, store } = storeOf(() => {
+        if (sent.length === fails) throw new ConnectionError('refused', 'not-applied')
+        return what === 'moves' ? [500, 0, 0] : Array.from({ length: 500 }, () => 1)
+      })
+      const ids = Array.from({ length: 1_000 }, (_, n) => `${n}`)
+      fails = 1
+      expect(await rejection(call(store, ids))).to.include({ outcome: 'not-applied' })
+      sent.length = 0
+      fails = 2
+      expect(await rejection(call(store, ids))).to.include({ outcome: 'unknown' })
+      expect(sent).to.have.length(2)
+    })
+  }
+
   it('moves none of no ids, and the first ones where no ids are given', async () => {
     const { sent, store } = storeOf(() => [1, 0, 0])
     const target = reliableKeys('others')

@@ -27,9 +27,9 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/settings.lua
 
--- include shared/keep-completed.lua
-
 -- include shared/ends.lua
+
+-- include shared/keep-completed.lua
 
 local now = milliseconds(ARGV[1])
 local members, named = {}, {}

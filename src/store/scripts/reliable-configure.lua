@@ -2,6 +2,8 @@
 --
 -- KEYS[1] config   hash    what `setConfig` and pausing say
 -- KEYS[2] changes  stream  what the scripts have changed; it goes when the queue shall keep no changes any more
+-- KEYS[3] completed    hash  id -> what is kept of a completed message; it goes when the queue shall keep none any more
+-- KEYS[4] completedAt  zset  id -> when it was completed, epoch ms; the same
 --
 -- ARGV[1] channel    text    announces when something becomes visible
 -- ARGV[2] ifAbsent   flag    change nothing when anything but pausing is set already
@@ -29,6 +31,8 @@ for at = 4, #ARGV, 2 do
   if value == '' then
     redis.call('HDEL', config, name)
     if name == 'changes' then redis.call('UNLINK', KEYS[2]) end
+    -- a message that ends from now on forgets nothing, so that what is kept could be taken for its end later
+    if name == 'keepCompleted' then redis.call('UNLINK', KEYS[3], KEYS[4]) end
   else
     redis.call('HSET', config, name, name == 'changes' and withEpoch(value) or value)
   end

@@ -1,5 +1,6 @@
 -- Move messages that no consumer has from one priority of a queue to another queue of the same cluster slot, where they are
--- visible at once and begin anew: with no attempts and no failures. An id that is there already stays here.
+-- visible at once and begin anew: with no attempts and no failures. An id that is there already stays here. Of the queue that they
+-- leave they are gone.
 --
 -- KEYS[1] messages          hash  id -> record
 -- KEYS[2] deliveries        hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -11,6 +12,8 @@
 -- KEYS[8] changes           stream  what the scripts have changed
 -- KEYS[9] targetConfig      hash    the same of the other queue
 -- KEYS[10] targetChanges    stream  the same of the other queue
+-- KEYS[11] completed    hash  id -> what is kept of a completed message
+-- KEYS[12] completedAt  zset  id -> when it was completed, epoch ms
 --
 -- ARGV[1] targetChannel  text     announces when something becomes visible there
 -- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
@@ -31,10 +34,16 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 -- include shared/change-log.lua
 
+-- include shared/settings.lua
+
+-- include shared/ends.lua
+
 local now = milliseconds(ARGV[2])
 local LOOKS = 1000 -- so many ids at most, so that the script is over soon
 local moved, passed, gone = 0, 0, 0
-local log = logOf(KEYS[7])
+local settings = stored(KEYS[7], 'changes', 'keepCompleted')
+local log = openLog(settings.changes)
+local ended = settings.keepCompleted and {}
 local targetLog = logOf(KEYS[9])
 if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0} end
 local targetHead = changeHead(ARGV[7] == '1' and 'b' or 'a', nil, string.format('%.0f', now), ARGV[6])
@@ -59,6 +68,7 @@ local function moveOne(id)
   redis.call('HDEL', deliveries, id)
   redis.pcall('HDEL', failures, id)
   moved = moved + 1
+  if ended then ended[moved] = id end
   if log then noteChange(log, 'm,,,', id, ARGV[5]) end
   if targetLog then noteChange(targetLog, targetHead, id, targetLog.records and record) end
 end
@@ -75,4 +85,6 @@ else
 end
 writeChanges(log, KEYS[8], KEYS[7], ARGV[4])
 writeChanges(targetLog, KEYS[10], KEYS[9], ARGV[4])
+forgetCompleted(KEYS[11], KEYS[12], ended)
+publishEnds(messages, ended)
 return {moved, passed, gone}

@@ -20,6 +20,8 @@
 -- KEYS[16] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[17] config  hash  what `setConfig` and pausing say
 -- KEYS[18] changes  stream  what the scripts have changed
+-- KEYS[19] completed    hash  id -> what is kept of a completed message
+-- KEYS[20] completedAt  zset  id -> when it was completed, epoch ms
 --
 -- ARGV[1] channel     text     announces when something becomes visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
@@ -47,11 +49,13 @@ local schedule = due[tonumber(ARGV[7]) + 1]
 
 -- include shared/change-log.lua
 
+-- include shared/ends.lua
+
 local now = milliseconds(ARGV[2])
 if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
 
 local size = (#ARGV - 9) / 3
-local settings = stored(KEYS[17], 'maxSize', 'changes')
+local settings = stored(KEYS[17], 'maxSize', 'changes', 'keepCompleted')
 local log = openLog(settings.changes)
 if size > 0 and isBehind(log, KEYS[18]) then return -2147483648 end
 local maxSize = size > 0 and setting(settings.maxSize, 1)
@@ -70,6 +74,7 @@ for item = 10, #ARGV, 3 do
 end
 if first then announce({inFlight, unpack(due)}, ticks, channel, first) end
 
+local ended = settings.keepCompleted and {}
 if withdrawn ~= '' then
   for _, each in ipairs(due) do
     local visible = tonumber(redis.call('ZSCORE', each, withdrawn) or 0)
@@ -79,6 +84,7 @@ if withdrawn ~= '' then
       redis.pcall('HDEL', failures, withdrawn)
       redis.call('ZREM', each, withdrawn) -- last: while it is here, the same can be done again
       if log then noteChange(log, 'x,,,', withdrawn) end
+      if ended then ended[1] = withdrawn end
     end
   end
 end
@@ -92,6 +98,8 @@ for item = 10, #ARGV, 3 do
 end
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
 writeChanges(log, KEYS[18], KEYS[17], ARGV[9])
+forgetCompleted(KEYS[19], KEYS[20], ended)
+publishEnds(messages, ended)
 -- the last step: after an error above the same can be done again
 if value == '' then redis.call('HDEL', repeats, name) else redis.call('HSET', repeats, name, value) end
 return 1

@@ -1,5 +1,5 @@
 -- Keeps what is known of completed messages: at most `most` of them, and none that was completed before `oldest`. A key of another type
--- prevents no acknowledgement.
+-- prevents no acknowledgement; what is kept of earlier messages of the ids goes then.
 local SURPLUS = 100 -- so many more than came are removed by one script
 local function keepCompleted(completed, completedAt, ids, records, now, most, oldest)
   local at, times, fields = string.format('%.0f', now), {}, {}
@@ -7,10 +7,9 @@ local function keepCompleted(completed, completedAt, ids, records, now, most, ol
     times[2 * n - 1], times[2 * n], fields[2 * n - 1], fields[2 * n] = at, id, id, records[n]
   end
   local scheduled = redis.pcall('ZADD', completedAt, unpack(times))
-  if type(scheduled) == 'table' then return end
-  local written = redis.pcall('HSET', completed, unpack(fields))
-  if type(written) == 'table' then
-    redis.call('ZREM', completedAt, unpack(ids))
+  local written = type(scheduled) == 'number' and redis.pcall('HSET', completed, unpack(fields))
+  if type(written) ~= 'number' then
+    forgetCompleted(completed, completedAt, ids)
     return
   end
   local limit = #ids + SURPLUS
