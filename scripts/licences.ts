@@ -15,6 +15,7 @@ const LOCKS = [
   { dir: '', isForUsers: true },
   { dir: 'benchmarks', isForUsers: false },
   { dir: 'docs/examples', isForUsers: false },
+  { dir: 'docs/site', isForUsers: false },
 ]
 
 interface Locked {
