@@ -172,6 +172,24 @@ describe('the guard of replies', () => {
     ],
     ['an integer in reply to INFO', ':1\r\n', { commands: ['info'] }, /a reply that its command does not have/],
     ['nil in reply to nothing', '$-1\r\n', {}, /a reply to no command/],
+    [
+      'a message without a subscription',
+      '>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nv\r\n',
+      { commands: ['get'] },
+      /without a subscription/,
+    ],
+    [
+      'small pushes without end',
+      `>2\r\n+stray\r\n$100\r\n${'x'.repeat(100)}\r\n`.repeat(10_000),
+      { commands: ['get'] },
+      /too many pushes/,
+    ],
+    [
+      'large pushes without end',
+      `>2\r\n+stray\r\n$700000\r\n${'x'.repeat(700_000)}\r\n`.repeat(2),
+      { commands: ['get'] },
+      /too many pushes/,
+    ],
     ['a reply that comes twice', '$1\r\na\r\n$1\r\na\r\n', { commands: ['get'] }, /a reply to no command/],
   ]
   for (const [what, bytes, setup, reason] of WRONG) {
@@ -222,6 +240,16 @@ describe('the guard of replies', () => {
     made.write('-NOPERM no\r\n>2\r\n+unknown\r\n_\r\n+OK\r\n')
     expect(made.errors).to.eql([])
     expect(made.replies.map(String)).to.eql(['ReplyError: NOPERM no', 'OK'])
+  })
+
+  it('counts unknown pushes only since the last reply', () => {
+    const many = `>2\r\n+stray\r\n$100\r\n${'x'.repeat(100)}\r\n`.repeat(5_000)
+    const made = connection({ commands: ['get', 'get', 'get'] })
+      .guard()
+      .open()
+    made.write(many, '+a\r\n', many, '+b\r\n', many, '+c\r\n')
+    expect(made.errors).to.eql([])
+    expect(made.replies.map(String)).to.eql(['a', 'b', 'c'])
   })
 
   it('lets subscriptions, their messages and what else is asked pass with RESP2 and RESP3', () => {

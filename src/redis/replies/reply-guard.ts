@@ -6,6 +6,8 @@ import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
 
 /** No line of Redis is longer: the error of a script quotes at most a part of its arguments. */
 const MAX_LINE = 64 * 1024
+/** Of pushes that nobody asked for, since the last reply or message: bytes without end would keep the process busy, and each check for silence waiting. */
+const MAX_STRAY = 1024 * 1024
 
 /** The internals of an ioredis client that the guard reads. */
 interface Internals {
@@ -57,6 +59,10 @@ class ReplyGuard {
   readonly #scanner = new ReplyScanner()
   /** The beginning of a line whose end has not come. */
   #held: Buffer | undefined
+  /** How many bytes of the frame were in earlier chunks, but for `#held`. */
+  #begun = 0
+  /** The bytes of pushes of an unknown kind since the last reply or message. */
+  #stray = 0
   #broken = false
 
   constructor(redis: Redis, decode: Decode) {
@@ -81,8 +87,11 @@ class ReplyGuard {
         scanner.isList = LISTS.has(commandQueue.peekAt(replies)?.command.name ?? '')
         const end = scanner.next(data, at)
         if (end === -1) break
+        const bytes = this.#begun + end - at
+        this.#begun = 0
         if (this.#isReply(replies)) {
           replies++
+          this.#stray = 0
           at = end
           continue
         }
@@ -90,11 +99,13 @@ class ReplyGuard {
         this.#pass(data, decoded, at)
         decoded = at
         replies = 0
-        if (!this.#isReply(0) && !this.#isKnown()) ignoreBytes(this.#redis, end - at)
+        if (this.#isReply(0) || this.#isKnown()) this.#stray = 0
+        else this.#ignore(bytes)
         this.#pass(data, at, end)
         decoded = at = end
       }
       const { safe } = scanner
+      this.#begun += safe - at
       this.#pass(data, decoded, safe)
       if (safe === data.length) return
       if (data.length - safe > MAX_LINE) throw new ProtocolError('a line is too long')
@@ -105,6 +116,12 @@ class ReplyGuard {
       this.#broken = true
       breakOff(this.#redis, thrown)
     }
+  }
+
+  #ignore(bytes: number): void {
+    ignoreBytes(this.#redis, bytes)
+    this.#stray += bytes
+    if (this.#stray > MAX_STRAY) throw new ProtocolError('too many pushes that nobody asked for')
   }
 
   #pass(data: Buffer, from: number, to: number): void {
@@ -139,7 +156,9 @@ class ReplyGuard {
       const forms = FORMS.get(kind)
       if (forms !== undefined) {
         if (!forms.includes(shape) || count !== lengthOf(shape)) throw new ProtocolError('a message without its parts')
-        if (SUBSCRIPTIONS.has(kind) && kind !== name) throw new ProtocolError('a subscription that was not asked for')
+        if (!SUBSCRIPTIONS.has(kind)) {
+          if (!condition.subscriber) throw new ProtocolError('a message without a subscription')
+        } else if (kind !== name) throw new ProtocolError('a subscription that was not asked for')
         return true
       }
       if (count < 2 || kind === '') throw new ProtocolError('a message without a kind')
