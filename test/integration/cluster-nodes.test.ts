@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { CommandError, ConnectionError, codecs } from '../../src/index.js'
 import { pause } from '../../src/timing/pause.js'
 import { RequestReader } from '../liveness/request-reader.js'
@@ -224,6 +224,38 @@ describe('nodes of a cluster', () => {
       await eventually(async () => expect(await queue.size()).to.equal(2), 15_000)
     })
 
+    for (const [when, first] of [
+      ['from the start', 'nobody'],
+      ['later', 'own'],
+    ] as const) {
+      it(`${whose} gets tables ${when} that name a node which nobody knows and that is not there: it comes back within seconds`, async function () {
+        this.timeout(30_000)
+        let asked = 0
+        let isForged = first === 'nobody'
+        const node = await startNode(
+          () => ':1\r\n',
+          (port) => {
+            asked++
+            return isForged ? slots(1, 'nobody') : slots(port, 'own')
+          },
+          'own 127.0.0.1:1@2 myself,master\n',
+        )
+        const { queue } = await setUpAt([node], LIMITS)
+        if (first === 'own') {
+          expect(await queue.size()).to.equal(1)
+          isForged = true
+          asked = 0
+          node.cut()
+        }
+        await eventually(async () => {
+          await queue.size().catch(() => undefined)
+          expect(asked).to.be.at.least(2)
+        }, 10_000)
+        isForged = false
+        await eventually(async () => expect(await queue.size()).to.equal(1), 10_000)
+      })
+    }
+
     it(`${whose} follows when another cluster has taken over the addresses of all nodes`, async function () {
       this.timeout(30_000)
       let answer = ':1\r\n'
@@ -260,6 +292,7 @@ async function startNode(answer: (port: number) => string, table: (port: number)
   let accepted = 0
   let calls = 0
   let isMute = false
+  const sockets = new Set<Socket>()
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
   const server = createServer((socket) => {
     accepted++
@@ -279,6 +312,8 @@ async function startNode(answer: (port: number) => string, table: (port: number)
     const reader = new RequestReader((command) => isMute || socket.write(replies[command]?.() ?? '+OK\r\n'))
     socket.on('error', () => {})
     socket.on('data', (bytes) => reader.push(bytes))
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
     onCleanup(() => socket.destroy())
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -292,5 +327,6 @@ async function startNode(answer: (port: number) => string, table: (port: number)
       return calls
     },
     mute: () => (isMute = true),
+    cut: () => sockets.forEach((socket) => socket.destroy()),
   }
 }

@@ -10,6 +10,8 @@ describe('isSlotTable', () => {
       [0, 5, NODE],
       [7, 16_383, NODE],
     ],
+    'a node that has many ranges': Array.from({ length: 8_192 }, (_, i) => [2 * i, 2 * i, NODE]),
+    'two thousand nodes': nodes(2_000),
     'a replica without a known address': [[0, 16_383, NODE, ['', 0], [null, 7001]]],
     'numbers as texts, from a client with `stringNumbers`': [['0', '16383', ['127.0.0.1', '7000', 'an id']]],
   }
@@ -25,6 +27,10 @@ describe('isSlotTable', () => {
     'a port that is none': [[0, 16_383, ['127.0.0.1', 99_999]]],
     'a port that is a text': [[0, 16_383, ['127.0.0.1', 'abc']]],
     'slots that are none': [[0, 999_999_999, NODE]],
+    'more nodes than any cluster has': nodes(2_001),
+    'a node with thousands of replicas': [[0, 16_383, ...nodes(3_000).map(([, , node]) => node)]],
+    'ranges that overlap': Array.from({ length: 16_384 }, () => [0, 16_383, NODE]),
+    'a host that is longer than any': [[0, 16_383, ['a'.repeat(256), 7000]]],
     'a range from its end': [[5, 4, NODE]],
     nil: null,
   }
@@ -32,3 +38,7 @@ describe('isSlotTable', () => {
     it(`refuses ${what}`, () => expect(isSlotTable(table)).to.equal(false))
   }
 })
+
+function nodes(count: number): [number, number, unknown][] {
+  return Array.from({ length: count }, (_, i) => [i, i, [`10.0.${i >> 8}.${i & 255}`, 7000, `${i}`, []]])
+}

@@ -7,6 +7,10 @@ import { paceRedirections } from './redirections.js'
 
 const SLOTS = 16_384
 const PORTS = 65_536
+/** Twice as many as Redis recommends at most. */
+const MAX_NODES = 2_000
+/** The longest name of a host. */
+const MAX_HOST = 255
 
 type Callback = (error: Error | null | undefined, reply?: unknown) => void
 
@@ -63,8 +67,8 @@ function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
 }
 
 /**
- * ioredis trusts every reply to CLUSTER SLOTS: a huge range fills the memory, nil stops all further refreshes, and another cluster's table leads
- * away from this one.
+ * ioredis trusts every reply to CLUSTER SLOTS: a huge range fills the memory, ranges that overlap and thousands of nodes keep the process busy, nil
+ * stops all further refreshes, and another cluster's table leads away from this one.
  */
 function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
   const own = redis as unknown as { cluster: (...args: unknown[]) => unknown }
@@ -98,16 +102,37 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
 
 /** Ranges of slots, each with the addresses of its master and its replicas; a node that has left its cluster names none. */
 export function isSlotTable(reply: unknown): reply is unknown[] {
-  return Array.isArray(reply) && reply.length <= SLOTS && reply.every(isRange) && reply.some(hasMaster)
+  return (
+    Array.isArray(reply) &&
+    reply.length <= SLOTS &&
+    reply.every(isRange) &&
+    reply.some(hasMaster) &&
+    slotsIn(reply) <= SLOTS &&
+    nodesIn(reply) <= MAX_NODES
+  )
 }
 
-function isRange(range: unknown): boolean {
+type Range = readonly [first: unknown, last: unknown, ...nodes: readonly [host: unknown, port: unknown][]]
+
+/** With overlaps more than there are: ioredis walks through all slots of each range. */
+function slotsIn(table: readonly Range[]): number {
+  return table.reduce((sum, [first, last]) => sum + Number(last) - Number(first) + 1, 0)
+}
+
+/** ioredis makes a client for each. */
+function nodesIn(table: readonly Range[]): number {
+  const addresses = new Set<string>()
+  for (const [, , ...nodes] of table) for (const [host, port] of nodes) addresses.add(`${String(host)}:${String(port)}`)
+  return addresses.size
+}
+
+function isRange(range: unknown): range is Range {
   if (!Array.isArray(range)) return false
   const [first, last, ...nodes] = range as unknown[]
   return isBelow(first, SLOTS) && isBelow(last, SLOTS) && Number(first) <= Number(last) && nodes.every(isNode)
 }
 
-function hasMaster([, , master]: [unknown, unknown, [host: unknown]?]): boolean {
+function hasMaster([, , master]: Range): boolean {
   return Boolean(master?.[0])
 }
 
@@ -115,7 +140,7 @@ function hasMaster([, , master]: [unknown, unknown, [host: unknown]?]): boolean 
 function isNode(node: unknown): boolean {
   if (!Array.isArray(node)) return false
   const [host, port] = node as unknown[]
-  return !host || (typeof host === 'string' && isBelow(port, PORTS))
+  return !host || (typeof host === 'string' && host.length <= MAX_HOST && isBelow(port, PORTS))
 }
 
 /** With `stringNumbers`, an option of clients of the user, numbers are texts. */

@@ -36,6 +36,8 @@ export function ownNodesOf(cluster: Cluster): OwnNodes {
 export class OwnNodes {
   #ids: ReadonlySet<string> = new Set()
   #addresses: readonly Address[] = []
+  /** Whether a connection to one of them was ever ready: a table of addresses that lead nowhere is no reason to refuse all others. */
+  #wasReached = false
   /** How many nodes were to be asked in this round, and how many of them belong to another cluster. */
   #asked = 0
   #strangers = 0
@@ -55,7 +57,10 @@ export class OwnNodes {
       }
       const wereRefused = this.#since !== undefined
       refresh((error) => {
-        if (!error) this.#addresses = cluster.nodes('master').map(({ options: { host, port } }) => ({ host, port }))
+        if (!error) {
+          this.#addresses = cluster.nodes('master').map(({ options: { host, port } }) => ({ host, port }))
+          this.#wasReached ||= cluster.nodes('all').some(({ status }) => status === 'ready')
+        }
         if (!error || this.#strangers === 0 || isClosing(cluster)) {
           callback?.(error)
           return
@@ -73,6 +78,7 @@ export class OwnNodes {
     }
     own.refreshSlotsCache = round
     cluster.on('end', () => clearTimeout(this.#timer))
+    cluster.on('+node', (node: Redis) => node.once('ready', () => (this.#wasReached = true)))
   }
 
   /**
@@ -84,6 +90,8 @@ export class OwnNodes {
     if (ids.length === 0) return true
     const known = nodes === undefined ? ids : idsIn(nodes)
     if (this.#ids.size > 0 && !known.some((id) => this.#ids.has(id))) return false
+    if (!known.some((id) => ids.includes(id))) return false // the node does not know whom it names
+    if (!ids.some((id) => this.#ids.has(id))) this.#wasReached = false
     this.#ids = new Set(ids)
     this.#since = undefined
     return true
@@ -97,6 +105,7 @@ export class OwnNodes {
   }
 
   #isReplaced(): boolean {
+    if (!this.#wasReached) return true
     return this.#strangers >= this.#asked || performance.now() - (this.#since ?? Infinity) >= REPLACED_MS
   }
 }
