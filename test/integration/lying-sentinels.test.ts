@@ -2,12 +2,12 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { createServer, type AddressInfo } from 'node:net'
-import { codecs } from '../../src/index.js'
+import { ConnectionError, codecs } from '../../src/index.js'
 import { RequestReader } from '../liveness/request-reader.js'
 import { once } from '../support/events.js'
 import { freePort } from '../support/redis-server.js'
 import { redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, makeClient, onCleanup } from './fixtures.js'
+import { cleanUp, makeClient, onCleanup, rejection } from './fixtures.js'
 
 const LIMITS = { connectTimeout: 2_000, commandTimeout: 2_000 }
 
@@ -41,16 +41,35 @@ const startReplica = (): Promise<number> =>
     INFO: bulk('redis_version:7.2.0\r\nrun_id:0123\r\nrole:slave\r\n'),
   })
 
+/** One to which commands for queues mean nothing. */
+const startNamedSentinel = (): Promise<number> =>
+  startFake({
+    HELLO: "-ERR unknown command 'HELLO'\r\n",
+    INFO: bulk('redis_version:7.2.0\r\nrun_id:0123\r\nredis_mode:sentinel\r\n'),
+    EVALSHA: "-ERR unknown command 'evalsha'\r\n",
+    SUBSCRIBE: `*3\r\n${bulk('subscribe')}${bulk('x')}:1\r\n`,
+    PING: '+PONG\r\n',
+  })
+
 describe('Sentinels that lie', function () {
   this.timeout(30_000)
   afterEach(cleanUp)
 
+  it('a url leads to a sentinel: the error says so', async () => {
+    const client = makeClient({ host: '127.0.0.1', port: await startNamedSentinel(), connectTimeout: 300 })
+    const error = await rejection(client.getQueue(uniqueName()).size())
+    expect(error).to.be.instanceOf(ConnectionError)
+    expect(error.message).to.include('this is a sentinel')
+  })
+
   const WRONG: Readonly<Record<string, () => Promise<number>>> = {
     'a dead server': freePort,
     'a replica': startReplica,
+    'a sentinel': startNamedSentinel,
   }
   for (const [what, start] of Object.entries(WRONG)) {
-    for (const isBorrowed of [false, true]) {
+    // a client of the user stays at a sentinel: what it asks is up to ioredis
+    for (const isBorrowed of start === startNamedSentinel ? [false] : [false, true]) {
       const whose = isBorrowed ? ', with a client of the user' : ''
       it(`the first one names ${what}: the client asks the others${whose}`, async () => {
         const { port } = new URL(redisUrl())

@@ -36,12 +36,17 @@ interface AsksSentinels {
   connectToSentinel?(...args: unknown[]): Redis
 }
 
-/** Disconnects quietly from sentinels that refused. */
+/** Disconnects quietly from sentinels that refused, and takes no sentinel for the master. */
 export class QuietSentinelConnector extends SentinelConnector {
   constructor(options: unknown) {
     super(options as ConstructorParameters<typeof SentinelConnector>[0])
     const self = this as unknown as AsksSentinels
     const connect = self.connectToSentinel?.bind(this)
     if (connect !== undefined) self.connectToSentinel = (...args) => leaveQuietly(connect(...args))
+  }
+
+  /** ioredis compares the role, which a sentinel does not have. */
+  override check(info: { role?: string; redis_mode?: string }): boolean {
+    return super.check(info) && info.redis_mode !== 'sentinel'
   }
 }

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis'
-import { UnsupportedServerError } from '../../errors.js'
+import { ConnectionError, UnsupportedServerError } from '../../errors.js'
 
 const OLDEST_MAJOR = 5
 
-/** Refuses servers older than 5.0, and resolves with their INFO. Without the right to call INFO the version is not checked. */
+/** Refuses sentinels and servers older than 5.0, and resolves with their INFO. Without the right to call INFO the version is not checked. */
 export async function assertVersion(redis: Redis): Promise<string | undefined> {
   let info: string
   try {
@@ -11,6 +11,12 @@ export async function assertVersion(redis: Redis): Promise<string | undefined> {
   } catch (error) {
     if (error instanceof Error && error.name === 'ReplyError') return undefined
     throw error
+  }
+  if (/^redis_mode:sentinel/m.test(info)) {
+    throw new ConnectionError(
+      'this is a sentinel and no Redis: give its address in `sentinels`, with `name`',
+      'not-applied',
+    )
   }
   const version = /^redis_version:(\d+)\.(\S+)/m.exec(info)
   if (version !== null && Number(version[1]) < OLDEST_MAJOR) {
