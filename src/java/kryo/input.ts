@@ -1,9 +1,10 @@
 import type { Budget } from '../../codecs/budget.js'
 import { MAX_DEPTH } from '../../codecs/codec.js'
 import { formatPath } from '../../codecs/encodable.js'
+import { SerializedStreams } from './java-serialized.js'
 import { JavaValue } from './java-values.js'
 import { Reader } from './reader.js'
-import type { Args, Classes, Input, Serializer } from './serializer.js'
+import type { Args, Classes, Input, JavaStreams, Serializer } from './serializer.js'
 
 const NOT_NULL = 1
 const DIFFERS =
@@ -29,6 +30,7 @@ export class ValueReader extends Reader implements Input {
   /** The numbers of the objects that are being read and have not been noted yet, innermost last. */
   readonly #open: number[] = []
   readonly #handedOut = new Set<unknown>()
+  #javaStreams: JavaStreams | undefined
   #depth = 0
   readonly #path: (string | number)[] = []
 
@@ -63,6 +65,14 @@ export class ValueReader extends Reader implements Input {
   override fail(message: string): never {
     if (this.#depth === 0) super.fail(message)
     super.fail(`${message}, at ${formatPath(this.#path.slice(0, Math.min(this.#depth, 8))).slice(0, MAX_PATH)}`)
+  }
+
+  get javaStreams(): JavaStreams {
+    return (this.#javaStreams ??= new SerializedStreams(this))
+  }
+
+  known(name: string): Serializer | undefined {
+    return this.#classes.known(name)
   }
 
   wrap(serializer: Serializer, value: unknown): unknown {

@@ -51,12 +51,12 @@ export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
   const allowed: readonly string[] | undefined = allowedClasses
   const registry = new Registry(classes, order === 'sorted' ? allowed?.toSorted() : allowed)
   const reading = { references, exact, bigints: exact || longs === 'bigint' }
-  let idle: ValueWriter | undefined = new ValueWriter(registry, references)
+  let idle: ValueWriter | undefined = new ValueWriter(registry, reading)
   return Object.freeze({
     name: NAME,
     encode(value: T): Buffer {
       // a getter of the value may call `encode`
-      const writer = idle ?? new ValueWriter(registry, references)
+      const writer = idle ?? new ValueWriter(registry, reading)
       idle = undefined
       try {
         return writer.encode(value)

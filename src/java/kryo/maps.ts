@@ -119,6 +119,19 @@ function readMap(input: Input, serializer: Serializer, args: Args, noNulls: bool
   return result
 }
 
+/** A map of these keys and values, as `readMap` makes it. */
+export function fromEntries(input: Input, keys: readonly unknown[], values: readonly unknown[]): unknown {
+  if (keys.every((key) => typeof key === 'string' && !(input.exact && INDEX.test(key)))) {
+    const object: Record<string, unknown> = {}
+    for (const [i, key] of keys.entries()) setProperty(object, key as string, values[i])
+    return object
+  }
+  input.spend(BYTES_OF.map)
+  const map = new Map<unknown, unknown>()
+  input.fillMap(map, keys, values)
+  return map
+}
+
 /** `__proto__` becomes a property like any other. */
 function setProperty(object: Record<string, unknown>, key: string, value: unknown): void {
   if (key !== '__proto__') object[key] = value

@@ -3,6 +3,7 @@ import { MAX_ELEMENTS } from '../../codecs/budget.js'
 import { MAX_DEPTH } from '../../codecs/codec.js'
 import { formatPath } from '../../codecs/encodable.js'
 import { isConvertible } from '../../codecs/instances.js'
+import { EnumMapStream } from './enum-map.js'
 import { JavaValue } from './java-values.js'
 import { CLASS_KEY } from './pojo.js'
 import { NAME } from './reader.js'
@@ -16,18 +17,21 @@ const STRING_TAG = 3
 /** Writes one value and its content: Kryo's `writeClassAndObject` and related methods. */
 export class ValueWriter extends Writer implements Output {
   readonly #classes: Classes
+  readonly exact: boolean
   readonly #references: boolean
   readonly #names: Serializer[] = []
   readonly #written = new Map<unknown, number>()
   #count = 0
   #elements = 0
+  #enumMaps: EnumMapStream | undefined
   #depth = 0
   readonly #path: (string | number)[] = []
 
-  constructor(classes: Classes, references: boolean) {
+  constructor(classes: Classes, { references, exact }: { references: boolean; exact: boolean }) {
     super()
     this.#classes = classes
     this.#references = references
+    this.exact = exact
   }
 
   encode(value: unknown): Buffer {
@@ -35,6 +39,7 @@ export class ValueWriter extends Writer implements Output {
     this.#count = 0
     this.#elements = 0
     this.#names.length = 0
+    this.#enumMaps = undefined
     try {
       if (value === null || value === undefined) this.refuse(`${describe(value)} is no element of a queue`)
       this.any(value)
@@ -68,6 +73,10 @@ export class ValueWriter extends Writer implements Output {
   claim(count: number): void {
     this.#elements += count
     if (this.#elements > MAX_ELEMENTS) this.refuse(`the value has more than ${MAX_ELEMENTS} elements`)
+  }
+
+  get enumMaps(): EnumMapStream {
+    return (this.#enumMaps ??= new EnumMapStream())
   }
 
   own(value: unknown): unknown {

@@ -75,7 +75,16 @@ export class PojoSerializer implements Serializer {
       out.refuse(`expected class ${this.name}, got ${typeof name === 'string' ? quoted(name) : describe(name)}`)
   }
 
+  has(field: string): boolean {
+    return this.#names.has(field)
+  }
+
   read(input: Input): unknown {
+    return this.make(input, ({ slot }) => readSlot(input, slot))
+  }
+
+  /** An object with these values of its fields. */
+  make(input: Input, valueOf: (field: Field) => unknown): unknown {
     const object = (this.#prototype ? Object.create(this.#prototype) : { [CLASS_KEY]: this.name }) as Record<
       string,
       unknown
@@ -83,9 +92,9 @@ export class PojoSerializer implements Serializer {
     input.started(object)
     input.claim(this.#fields.length)
     input.enter()
-    for (const { name, slot } of this.#fields) {
-      input.key(name)
-      setField(object, name, readSlot(input, slot))
+    for (const field of this.#fields) {
+      input.key(field.name)
+      setField(object, field.name, valueOf(field))
     }
     input.leave()
     return object
@@ -100,6 +109,9 @@ function setField(object: Record<string, unknown>, name: string, value: unknown)
 
 function writeField(out: Output, slot: Slot, given: unknown): void {
   const serializer = slot.serializer
+  // Java's code expects an Optional that is empty, not null
+  if (given === null && serializer?.holds === true && !out.exact)
+    return writeIn(out, slot, new JavaValue(serializer.name, null))
   if (!slot.primitive || serializer === undefined) return writeIn(out, slot, given)
   const value = out.own(given)
   if (value === null) out.refuse(`a field of type ${slot.text} cannot be null`)
@@ -113,8 +125,12 @@ function readSlot(input: Input, slot: Slot): unknown {
     return value instanceof JavaValue ? value.value : value
   }
   const value = slot.final && serializer !== undefined ? input.nullable(serializer, slot.args) : input.any(slot.args)
-  // the declaration gives the class back when the field is encoded again
-  if (value instanceof JavaValue && value.type === serializer?.name && !input.exact) return plain(value)
+  return plainIn(input, slot, value)
+}
+
+/** A value without its class where `slot` declares it: the declaration gives the class back when it is encoded again. */
+export function plainIn(input: Input, slot: Slot, value: unknown): unknown {
+  if (value instanceof JavaValue && value.type === slot.serializer?.name && !input.exact) return plain(value)
   return value
 }
 
@@ -141,6 +157,10 @@ export class EnumSerializer implements Serializer {
   }
 
   write(out: Output, value: unknown): void {
+    out.varint(this.ordinalOf(out, value) + 1)
+  }
+
+  ordinalOf(out: Output, value: unknown): number {
     let ordinal: unknown = value
     if (value instanceof JavaEnum) ordinal = value.ordinal
     else if (typeof value === 'string') ordinal = this.#constants?.indexOf(value) ?? -1
@@ -148,7 +168,16 @@ export class EnumSerializer implements Serializer {
     if (typeof ordinal !== 'number' || !Number.isInteger(ordinal) || ordinal < 0 || ordinal >= count) {
       return out.refuse(`expected a constant of ${this.name}, got ${describe(value)}`)
     }
-    out.varint(ordinal + 1)
+    return ordinal
+  }
+
+  nameOf(out: Output, value: unknown): string {
+    return this.#constants?.[this.ordinalOf(out, value)] ?? out.refuse(`the constants of ${this.name} are not declared`)
+  }
+
+  constant(name: string): JavaEnum | undefined {
+    const ordinal = this.#constants?.indexOf(name) ?? -1
+    return ordinal < 0 ? undefined : new JavaEnum(this.name, ordinal, name)
   }
 
   read(input: Input): unknown {

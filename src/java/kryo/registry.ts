@@ -5,6 +5,7 @@ import { COLLECTIONS } from './collections.js'
 import { JavaEnum, JavaValue } from './java-values.js'
 import { MAPS } from './maps.js'
 import { CLASS_KEY, EnumSerializer, PojoSerializer } from './pojo.js'
+import { SERIALIZED } from './java-serialized.js'
 import { SCALARS } from './scalars.js'
 import type { Classes, Serializer } from './serializer.js'
 import { TIMES } from './time.js'
@@ -25,7 +26,10 @@ export interface ClassDeclaration {
 }
 
 const BUILT_IN: ReadonlyMap<string, Serializer> = new Map(
-  [...SCALARS, ...TIMES, ...COLLECTIONS, ...MAPS, ...ARRAYS].map((serializer) => [serializer.name, serializer]),
+  [...SCALARS, ...TIMES, ...COLLECTIONS, ...MAPS, ...SERIALIZED, ...ARRAYS].map((serializer) => [
+    serializer.name,
+    serializer,
+  ]),
 )
 /** The primitives by their names in Java's source, with the box of each and its letter in array classes. */
 const PRIMITIVES = new Map<string, readonly [box: string, code: string]>([
@@ -156,7 +160,7 @@ export class Registry implements Classes {
   }
 
   #ofJavaValue(value: JavaValue): Serializer | undefined {
-    const found = this.#known(value.type)
+    const found = this.known(value.type)
     if (found !== undefined || !(value instanceof JavaEnum)) return found
     const serializer = new EnumSerializer(value.type)
     const [oldest] = this.#enums.keys()
@@ -167,16 +171,16 @@ export class Registry implements Classes {
 
   named(name: string): Serializer | undefined {
     if (this.ids !== undefined && !this.ids.has(name)) return undefined
-    return this.#known(name)
+    return this.known(name)
   }
 
   numbered(id: number): Serializer | undefined {
     const name = this.#allowed[id - FIRST_ID]
-    if (id >= FIRST_ID) return name === undefined || this.ids === undefined ? undefined : this.#known(name)
+    if (id >= FIRST_ID) return name === undefined || this.ids === undefined ? undefined : this.known(name)
     return NUMBERED[id]
   }
 
-  #known(name: string): Serializer | undefined {
+  known(name: string): Serializer | undefined {
     const known =
       this.#declared.get(name)?.serializer ?? BUILT_IN.get(name) ?? this.#arrays.get(name) ?? this.#enums.get(name)
     if (known !== undefined) return known
@@ -224,6 +228,6 @@ export class Registry implements Classes {
     let full = `[L${found.full};`
     if (found.primitive) full = `[${PRIMITIVES.get(found.full)?.[1] ?? ''}`
     else if (found.full.startsWith('[')) full = `[${found.full}`
-    return { full, serializer: this.#known(full), final: found.final }
+    return { full, serializer: this.known(full), final: found.final }
   }
 }

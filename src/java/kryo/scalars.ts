@@ -12,7 +12,7 @@ function box(name: string, id: number, natural: boolean, part: Pick<Serializer, 
   return { name, id, natural, referable: false, ...part }
 }
 
-function integer(out: Output, value: unknown, bits: 8 | 16 | 32): number {
+export function integer(out: Output, value: unknown, bits: 8 | 16 | 32): number {
   if (typeof value === 'number' && Number.isInteger(value)) {
     const limit = 2 ** (bits - 1)
     if (value >= -limit && value < limit && !Object.is(value, -0)) return value

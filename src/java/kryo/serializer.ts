@@ -37,7 +37,26 @@ export interface Serializer {
   read(input: Input, args?: Args): unknown
 }
 
+/** An enum, whose constants Java's own serialization names. */
+export interface Constants extends Serializer {
+  nameOf(out: Output, value: unknown): string
+}
+
+/** Writes the `EnumMap`s of one message. */
+export interface EnumMaps {
+  write(out: Output, its: Constants, entries: readonly (readonly [unknown, unknown])[], args: Args): void
+}
+
+/** Reads the values of one message that Java's own serialization wrote. */
+export interface JavaStreams {
+  read(name: string, args: Args): unknown
+}
+
 export interface Output extends Writer {
+  /** Values are written as they were read with their classes, so `null` is null. */
+  readonly exact: boolean
+  /** The streams of Java's own serialization that this message has. */
+  readonly enumMaps: EnumMaps
   /** Sets the path of the next value, for error messages. */
   key(key: string | number): void
   refuse(message: string): never
@@ -68,6 +87,10 @@ export interface Input extends Reader {
   leave(): void
   /** Sets the path of the next value, for error messages. */
   key(key: string | number): void
+  /** The streams of Java's own serialization that this message has. */
+  readonly javaStreams: JavaStreams
+  /** A class by its name, which Java's own serialization does not number. */
+  known(name: string): Serializer | undefined
   readClass(): Serializer | null
   any(args?: Args): unknown
   object(serializer: Serializer, args?: Args): unknown
@@ -85,6 +108,8 @@ export interface Classes {
   of(value: object): Serializer | undefined
   named(name: string): Serializer | undefined
   numbered(id: number): Serializer | undefined
+  /** As `named`, also where classes are numbered. */
+  known(name: string): Serializer | undefined
   /** Numbers of registered classes; undefined when classes go by name. */
   readonly ids: ReadonlyMap<string, number> | undefined
 }
