@@ -42,5 +42,8 @@ export function failureLine(error: unknown): string {
 }
 
 function textOf(error: unknown): string {
-  return clean(error instanceof Error ? error.message || error.name : String(error)).trim()
+  const text = clean(error instanceof Error ? error.message || error.name : String(error)).trim()
+  if (!(error instanceof Error) || error.name !== 'CACError') return text
+  // cac names an option as its code does, and not as it was typed
+  return text.replace(/`--\w+`/g, (option) => option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
 }

@@ -193,7 +193,7 @@ export function deliverable(rival: string | null): { readonly isFixable: boolean
   if (rival === null) return { isFixable: true, unless: '' }
   return {
     isFixable: false,
-    unless: ` They may be messages of ${rival}: --fix delivers only queues that are named.`,
+    unless: ` They may be messages of a queue named ${rival}, which has the same keys: --fix delivers only queues that are named.`,
   }
 }
 

@@ -81,6 +81,7 @@ describe('the command line', function () {
       [['peek', queue, '--frobnicate'], /Unknown option `--frobnicate`/],
       [['peek', queue, queue], /Unused args/],
       [['stats', queue, '--limit', '3'], /Unknown option `--limit`/],
+      [['ui', '--read-only'], /Unknown option `--read-only`/],
       [['stats', queue, '--url'], /value is missing/],
       [['stats', queue, '--url', 'http://127.0.0.1'], /url: expected the scheme redis/],
       [['stats', queue, '--url', redisUrl(), '--url', redisUrl()], /--url: given more than once/],

@@ -333,7 +333,9 @@ describe('what the doctor makes of what it saw', () => {
     }
     const findings = queue(unclear)
     expect(planOf(findings).map(({ code }) => code)).to.deep.equal(['order-missing', 'order-orphan'])
-    const warned = findings.filter(({ found }) => /\. They may be messages of \{orders\}: --fix .*\.$/.test(found))
+    const warned = findings.filter(({ found }) =>
+      /\. They may be messages of a queue named \{orders\}, which has the same keys: --fix .*\.$/.test(found),
+    )
     expect(warned.map(({ code, fixable }) => [code, fixable])).to.deep.equal([
       ['overdue', false],
       ['malformed', false],
