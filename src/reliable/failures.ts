@@ -11,6 +11,7 @@ export interface FailedAttempt {
 /** The scripts keep 8,192 bytes of a history, and none of their lines is shorter than 17. */
 const MOST_LINES = 500
 const MOST_BYTES = 8_192
+const NONE = Buffer.alloc(0)
 
 /** The last lines of `<attempt> <epoch ms> <JSON text>`; what cannot be read is left out. */
 export function readFailures(lines: string): FailedAttempt[] {
@@ -24,6 +25,7 @@ export function readFailures(lines: string): FailedAttempt[] {
 
 /** The lines as the scripts write them; the oldest are left out where there is no room. */
 export function writeFailures(failures: readonly FailedAttempt[]): Buffer {
+  if (failures.length === 0) return NONE
   const lines: string[] = []
   let bytes = 0
   for (const { attempt, at, reason } of failures.slice(-MOST_LINES).reverse()) {

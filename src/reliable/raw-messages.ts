@@ -3,7 +3,7 @@ import { integer, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { addPages, type RestoredMessage } from '../store/new-message.js'
 import type { ReliableStore, StoredMessage } from '../store/reliable-store.js'
-import { assertPriority, MAX_DELIVERIES, positive } from './add-options.js'
+import { assertPriority, MAX_DELIVERIES } from './add-options.js'
 import { readFailures, writeFailures, type FailedAttempt } from './failures.js'
 import { assertKnownId } from './message-id.js'
 import { encodeHeaders, readRecord, type Headers } from './record.js'
@@ -70,6 +70,7 @@ const ITEM_OPTIONS = [
   'replaces',
   'inFlight',
 ] as const
+const KNOWN_NAMES: ReadonlySet<string> = new Set(ITEM_OPTIONS)
 const SCRIPTS_IN_FLIGHT = 4
 /** So many ids are read one page after the other. */
 const READ_TOGETHER = 250
@@ -165,21 +166,33 @@ export function isKnownIn(options: RestoreOptions): boolean {
 
 /** @throws InvalidArgumentError */
 export function assertRestored(item: RestoreItem, at: number): RestoredMessage {
-  const what = (name: string): string => `items[${at}].${name}`
-  onlyKnown(`items[${at}]`, item, ITEM_OPTIONS)
+  if (!hasOnlyKnown(item)) onlyKnown(`items[${at}]`, item, ITEM_OPTIONS)
   const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces } = item
-  if (!(payload instanceof Uint8Array)) throw new InvalidArgumentError(what('payload'), 'bytes', payload)
-  if (!Array.isArray(failures)) throw new InvalidArgumentError(what('failures'), 'an array', failures)
+  if (!(payload instanceof Uint8Array)) throw new InvalidArgumentError(`items[${at}].payload`, 'bytes', payload)
+  if (!Array.isArray(failures)) throw new InvalidArgumentError(`items[${at}].failures`, 'an array', failures)
   return {
-    id: assertKnownId(what('id'), id),
-    dueAt: integer(what('dueAt'), dueAt, 0, Number.MAX_SAFE_INTEGER),
+    id: assertKnownId(`items[${at}].id`, id),
+    dueAt: whole(at, 'dueAt', dueAt, 0, Number.MAX_SAFE_INTEGER),
     priority: assertPriority(priority),
-    attempts: integer(what('attempts'), attempts, 0, Number.MAX_SAFE_INTEGER),
+    attempts: whole(at, 'attempts', attempts, 0, Number.MAX_SAFE_INTEGER),
     headers: encodeHeaders(headers),
     payload: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
-    expiresAt: expiresAt === null ? null : positive(what('expiresAt'), expiresAt),
-    deliveryLimit: deliveryLimit === null ? null : integer(what('deliveryLimit'), deliveryLimit, 1, MAX_DELIVERIES),
+    expiresAt: expiresAt === null ? null : whole(at, 'expiresAt', expiresAt, 1, Number.MAX_SAFE_INTEGER),
+    deliveryLimit: deliveryLimit === null ? null : whole(at, 'deliveryLimit', deliveryLimit, 1, MAX_DELIVERIES),
     failures: writeFailures(failures),
-    replaces: replaces === undefined ? null : integer(what('replaces'), replaces, 0, Number.MAX_SAFE_INTEGER),
+    replaces: replaces === undefined ? null : whole(at, 'replaces', replaces, 0, Number.MAX_SAFE_INTEGER),
   }
+}
+
+/** Without a list of its names: a million messages are put back one after the other. */
+function hasOnlyKnown(item: RestoreItem): boolean {
+  if (typeof item !== 'object' || item === null || Array.isArray(item)) return false
+  for (const name in item) if (!KNOWN_NAMES.has(name)) return false
+  return true
+}
+
+/** As `integer`, with the name made only where something is wrong. */
+function whole(at: number, name: keyof RestoreItem, value: unknown, min: number, max: number): number {
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number
+  return integer(`items[${at}].${name}`, value, min, max)
 }

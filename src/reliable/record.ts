@@ -26,7 +26,8 @@ export function checkHeaders(headers: unknown): Headers {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
     throw new InvalidArgumentError('headers', 'an object with texts', headers)
   }
-  for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
+  for (const name of Object.keys(headers)) {
+    const value = (headers as Record<string, unknown>)[name]
     if (typeof value !== 'string') throw new InvalidArgumentError(`headers.${name}`, 'a text', value)
   }
   return headers as Headers

@@ -79,7 +79,7 @@ function answer({ call, sql, parameters }: SqliteRequest): SqliteReply {
   const rows = statement.all(...given)
   if (isBuiltin) return { call, ...cellsOfObjects(rows as Record<string, unknown>[]), changes: 0 }
   const columns = (statement.columns?.() ?? []).map(({ name }) => name)
-  return { call, columns, cells: pack((rows as unknown[][]).flat().map(bytesIn)), changes: 0 }
+  return { call, columns, cells: pack(cellsOf(rows as unknown[][])), changes: 0 }
 }
 
 function nothing(): { columns: string[]; cells: Packed } {
@@ -92,8 +92,10 @@ function cellsOfObjects(rows: readonly Record<string, unknown>[]): { columns: st
 }
 
 /** libsql gives bytes as an `ArrayBuffer`. */
-function bytesIn(cell: unknown): unknown {
-  return cell instanceof ArrayBuffer ? new Uint8Array(cell) : cell
+function cellsOf(rows: readonly (readonly unknown[])[]): unknown[] {
+  const cells: unknown[] = []
+  for (const row of rows) for (const cell of row) cells.push(cell instanceof ArrayBuffer ? new Uint8Array(cell) : cell)
+  return cells
 }
 
 function failed(call: number, thrown: unknown): SqliteReply {

@@ -32,7 +32,7 @@ export async function restoreRows(
   for (const [at, row] of rows.entries()) {
     try {
       const message = messageOf(row)
-      items.push({ ...message, replaces: replaces(message.id) })
+      items.push(Object.assign(message, { replaces: replaces(message.id) }))
       places.push(at)
     } catch (error) {
       outcomes[at] = bad(row, error as Error)
