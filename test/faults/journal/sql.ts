@@ -42,7 +42,7 @@ export function versionOf(kind: Kind): string {
 export async function startSql(kind: Kind): Promise<SqlServer> {
   if (kind === 'sqlite') return startSqlite()
   // only the tables lie on the disk that is filled: without room for its log the server ends
-  const quota = Quota.make('tables', 64)
+  const quota = Quota.make('tables', 256)
   const server = await SqlServerProcess.start(kind, ARGS[kind])
   const create = kind === 'postgres' ? await databasesAt(server, quota) : tablesAt(server, quota)
   let count = 0
@@ -66,7 +66,7 @@ export async function startSql(kind: Kind): Promise<SqlServer> {
 }
 
 function startSqlite(): SqlServer {
-  const quota = Quota.make('sqlite', 48)
+  const quota = Quota.make('sqlite', 256)
   const dir = quota?.path ?? mkdtempSync(join(tmpdir(), 'journal-sqlite-'))
   let count = 0
   return {
