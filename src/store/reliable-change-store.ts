@@ -98,11 +98,11 @@ export class ReliableChangeStore {
 
   /** At most `count` entries after one, and one entry more than fit into `bytes`; with an epoch, that one must be an entry of it. */
   async readPage(
-    after: { readonly id: string; readonly epoch: string | null },
+    after: { readonly id: string; readonly epoch: string | null; readonly digest: string },
     count: number,
     bytes: number,
   ): Promise<StreamPage> {
-    const args = { after: after.id, epoch: after.epoch ?? '', count, bytes }
+    const args = { after: after.id, epoch: after.epoch ?? '', count, bytes, digest: after.digest }
     const { entries, ...page } = await run(this.#sender, scripts.readChanges, this.#keys, args, { idempotent: true })
     return { ...page, entries: entries.map(asEntry) }
   }

@@ -276,6 +276,23 @@ describe('the changes of a reliable queue', function () {
     expect(await queue.readChanges({ after })).to.deep.equal({ status: 'trimmed', epoch, last, batches: [] })
   })
 
+  it('are read after an entry only where it is the same, and not another one of its id', async () => {
+    const { queue, key } = await make({ keep: 'groups' })
+    for (const id of ['a', 'b', 'c'.repeat(500)]) await queue.add('', { id })
+    const all = (await queue.readChanges({ after: { id: '0-0', epoch: null } })).batches.map(({ position }) => position)
+    for (const after of all) {
+      expect(after.digest).to.match(/^[0-9a-f]{40}$/)
+      expect((await queue.readChanges({ after })).status).to.equal('ok')
+    }
+    const [first = { id: '', epoch: '' }, second = { id: '', epoch: '' }] = all
+    const other = { ...second, digest: first.digest }
+    expect((await queue.readChanges({ after: other })).status).to.equal('trimmed')
+    expect((await queue.readChanges({ after: { ...other, digest: null } })).status).to.equal('ok')
+    await rawClient().xadd(key, '*', 'any', 'thing', 'and', 'more')
+    const { batches } = await queue.readChanges({ after: all[2] ?? first })
+    expect(batches.map(({ position }) => position.digest)).to.deep.equal([undefined])
+  })
+
   it('are read in pages of a few megabytes, however large their payloads are', async function () {
     this.timeout(30_000)
     const { queue } = await make({ keep: 'groups', payloads: true })
@@ -313,6 +330,7 @@ describe('the changes of a reliable queue', function () {
       { after: null },
       { after: { id: 'x', epoch: null } },
       { after: { id: '1-1', epoch: 'é' } },
+      { after: { ...start, digest: 'x' } },
       { after: start, count: 0 },
       { after: start, count: 10_001 },
       { after: start, group: 'g' },

@@ -572,7 +572,7 @@ describe('the change stream', () => {
       args: { after?: string; epoch?: string; count?: number; bytes?: number } = {},
     ) => {
       const { config, changes } = queue.keys
-      const given = { after: '0-0', epoch: '', count: 100, bytes: 1_000_000, ...args }
+      const given = { after: '0-0', epoch: '', count: 100, bytes: 1_000_000, digest: '', ...args }
       return run(rig.sender, changeScripts.readChanges, { config, changes }, given)
     }
     const release = (queue: ReliableFixture, group: string, id: string): Promise<boolean> => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { DecodeError, toRedelayed, type RedelayedError } from '../../errors.js'
 import type { StreamEntry } from '../../store/reliable-change-store.js'
 import type { TurnTime } from '../../timing/turn-time.js'
@@ -24,4 +25,14 @@ export async function batchOf(
   } catch (thrown) {
     return { error: toRedelayed(thrown) }
   }
+}
+
+/** So many bytes at each end of an entry make its digest: it can have 16 MiB. */
+const EDGE = 2_048
+
+/** As `reliable-read-changes.lua` makes it; `undefined` for an entry that is not of this package. */
+export function digestOf({ value }: StreamEntry): string | undefined {
+  if (value === null) return undefined
+  const hash = createHash('sha1').update(`${value.length} `)
+  return hash.update(value.subarray(0, EDGE)).update(value.subarray(-EDGE)).digest('hex')
 }

@@ -5,7 +5,7 @@ import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore } from '../../store/reliable-change-store.js'
 import { durationMs, type Duration } from '../../duration.js'
 import { TurnTime } from '../../timing/turn-time.js'
-import { batchOf, isOfClock } from './change-batch.js'
+import { batchOf, digestOf, isOfClock } from './change-batch.js'
 import type { ChangeBatch, ChangePage, ChangePosition, ChangeStatus } from './change.js'
 import { ChangeReader, type ReaderParams } from './change-reader.js'
 import { closeWithClient } from './close-with-client.js'
@@ -34,8 +34,8 @@ export interface ChangesOptions {
 }
 
 export interface ReadChangesOptions {
-  /** The entry after which the page begins, `'0-0'` for the beginning; with an epoch the status says whether it is still there. */
-  readonly after: { readonly id: string; readonly epoch: string | null }
+  /** The entry after which the page begins, `'0-0'` for the beginning; with an epoch the status says whether it is still there, with a digest whether it is the same. */
+  readonly after: { readonly id: string; readonly epoch: string | null; readonly digest?: string | null | undefined }
   /** How many entries at most. 1 to 10,000; default 200. */
   readonly count?: number | undefined
 }
@@ -47,6 +47,7 @@ const CONSUMER_BYTES = 9
 const PAGE_BYTES = 4 * 1024 * 1024
 const ID = /^\d{1,16}-\d{1,16}$/
 const NO_EPOCH = '-'
+const DIGEST = /^[0-9a-f]{40}$/
 const EPOCH = /^~?[\w-]{1,32}$/
 
 /** Reads the changes of one queue, and says how far its readers are. */
@@ -103,7 +104,7 @@ export class ChangeStream {
     const { after, count = 200 } = options
     const asPosition = assertPosition('after', { ...after, epoch: after?.epoch ?? NO_EPOCH })
     const { entries, ...page } = await this.#store.readPage(
-      { id: asPosition.id, epoch: after.epoch },
+      { id: asPosition.id, epoch: after.epoch, digest: asDigest(after.digest) },
       integer('count', count, 1, 10_000),
       PAGE_BYTES,
     )
@@ -115,7 +116,8 @@ export class ChangeStream {
     for (const entry of ofClock) {
       const batch = await batchOf(entry, time)
       if (!('error' in batch)) {
-        batches.push(batch)
+        const position = { ...batch.position, digest: digestOf(entry) }
+        batches.push({ ...batch, position })
         continue
       }
       const error = this.#handle.withQueueName(batch.error)
@@ -157,6 +159,13 @@ export function howToRead(options: ChangesOptions): Pick<ReaderParams, 'start' |
     reader: group === undefined ? undefined : names(group),
     claimAfterMs: durationMs('claimAfter', claimAfter, 1),
   }
+}
+
+/** @throws InvalidArgumentError */
+function asDigest(digest: unknown): string {
+  if (digest === undefined || digest === null) return ''
+  if (typeof digest === 'string' && DIGEST.test(digest)) return digest
+  throw new InvalidArgumentError('after.digest', 'that of a position', digest)
 }
 
 function assertStart(from: unknown): Start {

@@ -31,6 +31,8 @@ export interface ChangePosition {
   readonly epoch: string
   /** Of the entry in the Redis stream: `<ms>-<n>`. */
   readonly id: string
+  /** Only of `readChanges`: tells the entry from another one of the same id, as a server can have it that went back in time. */
+  readonly digest?: string | undefined
 }
 
 /** One change of one message. */
@@ -71,7 +73,7 @@ export interface ChangeBatch {
 export interface ChangePage {
   /**
    * `'ok'`, or what became of that entry: `'epoch'`: the stream has begun anew; `'rewound'`: Redis went back in time, and the last entry is an
-   * earlier one; `'trimmed'`: it is gone, and there can be later ones; `'off'`: the queue keeps no changes.
+   * earlier one; `'trimmed'`: it is gone or another one has its id, and there can be later ones; `'off'`: the queue keeps no changes.
    */
   readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
   /** Of the queue now; `null`: it keeps no changes. */

@@ -88,12 +88,26 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
           .execute()
       },
     },
+    '0002-digest': {
+      async up(db: Kysely<never>) {
+        if (kind === 'mysql' && (await hasColumn(db, 'redelayed_positions', 'digest'))) return
+        await db.schema.alterTable('redelayed_positions').addColumn('digest', 'varchar(96)').execute()
+      },
+    },
   }
 }
 
 async function hasIndex(db: Kysely<never>, called: string): Promise<boolean> {
   const { rows } = await sql`
     select 1 from information_schema.statistics where table_schema = database() and index_name = ${called} limit 1
+  `.execute(db)
+  return rows.length > 0
+}
+
+async function hasColumn(db: Kysely<never>, table: string, column: string): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from information_schema.columns
+    where table_schema = database() and table_name = ${table} and column_name = ${column} limit 1
   `.execute(db)
   return rows.length > 0
 }

@@ -11,6 +11,7 @@ import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
 import { drawId } from './message-id.js'
 import { headerBytes, newRow, type Row, type Writers } from './rows.js'
+import { tooLarge } from './too-large.js'
 import { takeOver, type TakenOver } from './take-over.js'
 
 /**
@@ -138,12 +139,8 @@ export class Accepter {
   }
 
   #checkSize({ id, payload }: Row): void {
-    if (payload.length <= this.#database.mostBytes) return
-    throw new JournalError(
-      'ERR_JOURNAL_TOO_LARGE',
-      `the message "${toText(id)}" has ${payload.length} bytes, and the database takes ${this.#database.mostBytes}: ` +
-        'raise its max_allowed_packet and open the journal anew; nothing was written',
-    )
+    const { mostBytes: most } = this.#database
+    if (payload.length > most) throw tooLarge({ id: toText(id), bytes: payload.length, most }, 'nothing was written')
   }
 
   #commit(jobs: readonly Job[]): Promise<void> {

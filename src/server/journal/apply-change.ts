@@ -5,8 +5,11 @@ import { failureBytes, failuresOf, headerBytes, isOfReusedId, newRow, type Row, 
 /** A row as the changes of some batches make it. */
 export interface Draft {
   readonly row: Row
-  /** `own`: the row has its content, which is written; `kept`: that in the database stays; `missing`: Redis has to be asked. */
-  readonly content: 'own' | 'kept' | 'missing'
+  /**
+   * `own`: the row has its content, which is written; `updated`: the same, and the row in the database has the message with its content of before;
+   * `kept`: that in the database stays; `missing`: Redis has to be asked.
+   */
+  readonly content: 'own' | 'updated' | 'kept' | 'missing'
 }
 
 /** When a change was made, and its place in the order of all changes. */
@@ -64,8 +67,11 @@ export function applyChange(
       const expires = change.expiresAt ?? (shifted && Math.max(0, Math.min(shifted, Number.MAX_SAFE_INTEGER)))
       return { ...draft, row: { ...row, state: 'open', due_at: dueAt, priority, expires_at: expires } }
     }
-    case 'updated':
-      return { ...draft, ...contentIn({ ...row, state: 'open' }, change, 'missing') }
+    case 'updated': {
+      const isInDatabase = draft.content === 'kept' || draft.content === 'updated'
+      const { content, ...updated } = contentIn({ ...row, state: 'open' }, change, 'missing')
+      return { ...updated, content: content === 'own' && isInDatabase ? 'updated' : content }
+    }
     default:
       return draft
   }

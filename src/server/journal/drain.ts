@@ -6,6 +6,7 @@ import type { ChangeReading, JournalBatch, JournalChange } from './journalled-qu
 import { idParts, type Position, type Positions } from './positions.js'
 import { QueueConfigs } from './queue-configs.js'
 import { MOST_CLIENT, Reread } from './reread.js'
+import type { LargeMessage } from './too-large.js'
 import { contentOf, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
 import { takeIn, unrecorded } from './unrecorded.js'
 
@@ -21,6 +22,13 @@ const CLEARED = 1_000
 /** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
 
+/** Whoever drains can be the first to see it: a watch, an addition, a cancel. */
+export interface DrainEvents {
+  readonly forgotten: (queue: string) => void
+  /** SQL does not have the message, or its new payload. */
+  readonly tooLarge: (queue: string, message: LargeMessage) => void
+}
+
 /** `until`: the time of the first entry that waits for another queue; what is older is written. */
 type RunResult = Drained & { readonly until: number }
 
@@ -35,8 +43,7 @@ export class Drain {
   readonly #reread: Reread
   readonly #queues = new Map<string, AttachedQueue>()
   readonly #configs: QueueConfigs
-  /** Whoever drains can be the first to see it: a watch, an addition, a cancel. */
-  readonly #onForgotten: (queue: string) => void
+  readonly #events: DrainEvents
   /** Where each stream was last read to its end. */
   readonly #ends = new Map<string, Position>()
 
@@ -45,10 +52,10 @@ export class Drain {
     positions: Positions,
     writers: Writers,
     configs = new QueueConfigs(database),
-    onForgotten: (queue: string) => void = () => undefined,
+    events: Partial<DrainEvents> = {},
   ) {
     this.#configs = configs
-    this.#onForgotten = onForgotten
+    this.#events = { forgotten: () => undefined, tooLarge: () => undefined, ...events }
     this.#reread = new Reread()
     this.#database = database
     this.#positions = positions
@@ -99,21 +106,22 @@ export class Drain {
       last = status === 'ok' ? (last ?? newest) : null
       if (status !== 'ok') {
         if (!(await this.#begin(attached, position, status))) continue
-        this.#onForgotten(attached.queue.name)
+        this.#events.forgotten(attached.queue.name)
         return { changes, hasForgotten: true, until: -Infinity }
       }
       const cut = await this.#followMoves(attached, { epoch, batches: read }, waiting, signal)
       if (cut === 'again') continue
       const batches = upToClear(read.slice(0, cut))
       if (read.length > 0 && batches.length === 0) return { changes, hasForgotten: false, until: timeOf(read[0]) }
-      const id = batches.at(-1)?.position.id
+      const { id, digest = null } = batches.at(-1)?.position ?? {}
       // The epoch is that of the queue when the page was read: what comes after the page belongs to it, or another one has begun.
       if (id === undefined && position.epoch === epoch) {
         this.#ends.set(attached.queue.name, position)
         break
       }
       await this.#clear(attached, position.generation, batches[0], signal)
-      if (await this.#write(attached, position, { epoch, id: id ?? position.id }, batches)) {
+      const end = id === undefined ? { ...position, epoch } : { epoch, id, digest }
+      if (await this.#write(attached, position, end, batches)) {
         changes += batches.reduce((sum, batch) => sum + batch.changes.length, 0)
         if (id !== undefined) await attached.queue.releaseChanges(JOURNAL_GROUP, id)
       }
@@ -147,7 +155,7 @@ export class Drain {
       if (drained.hasForgotten) return 'again'
       until.set(target, drained.until)
     }
-    const { status } = await attached.queue.readChanges({ epoch, id: last.position.id }, 1)
+    const { status } = await attached.queue.readChanges({ ...last.position, epoch }, 1)
     if (status !== 'ok') return 'again'
     const isWritten = (batch: JournalBatch, target: AttachedQueue): boolean =>
       timeOf(batch) < (until.get(target) ?? Infinity)
@@ -172,12 +180,16 @@ export class Drain {
     const isNew = status === 'off' && position.epoch === null && position.id === '0-0'
     if (isNew && !(await this.#knowsAny(attached))) return false
     const beganAnew = status === 'off' || status === 'epoch'
-    const messages = beganAnew ? await unrecorded(attached) : []
-    return this.#database.transaction(async (sql) => {
+    const { fitting, large } = bySize(beganAnew ? await unrecorded(attached) : [], this.#database.mostBytes)
+    const hasBegun = await this.#database.transaction(async (sql) => {
       if (!(await this.#positions.begin(sql, attached.key, position))) return false
-      await takeIn(sql, this.#database, this.#writers, attached, position.generation + 1, messages)
+      await takeIn(sql, this.#database, this.#writers, attached, position.generation + 1, fitting)
       return true
     })
+    if (hasBegun)
+      for (const { id, payload } of large)
+        this.#events.tooLarge(attached.queue.name, { id, bytes: payload.length, most: this.#database.mostBytes })
+    return hasBegun
   }
 
   async #knowsAny({ key }: AttachedQueue): Promise<boolean> {
@@ -187,13 +199,14 @@ export class Drain {
     return row !== undefined
   }
 
-  #write(
+  async #write(
     attached: AttachedQueue,
     position: Position,
-    end: { readonly epoch: string | null; readonly id: string },
+    end: Pick<Position, 'epoch' | 'id' | 'digest'>,
     page: readonly JournalBatch[],
   ): Promise<boolean> {
-    return this.#database.transaction(async (sql) => {
+    let large: readonly Row[] = []
+    const isWritten = await this.#database.transaction(async (sql) => {
       // first, so that another instance waits here and then finds the position moved
       if (!(await this.#positions.advance(sql, attached.key, position, end))) return false
       const batches = await this.#reread.news(sql, attached.key, position.rereadUntil, page.flatMap(withoutRestored))
@@ -202,10 +215,18 @@ export class Drain {
       for (const [id, row] of known) drafts.set(id, { row, content: 'kept' })
       for (const batch of batches) this.#apply(attached, position.generation, batch, drafts)
       const touched = [...drafts].filter(([id, { row }]) => row !== known.get(id))
-      await this.#writeDrafts(sql, attached, known, touched)
+      large = await this.#writeDrafts(sql, attached, known, touched)
       await this.#writers.flow.write(sql, flowOf(attached, batches))
       return true
     })
+    if (isWritten)
+      for (const { id, payload } of large)
+        this.#events.tooLarge(attached.queue.name, {
+          id: toText(id),
+          bytes: payload.length,
+          most: this.#database.mostBytes,
+        })
+    return isWritten
   }
 
   #apply(
@@ -291,14 +312,22 @@ export class Drain {
     return rows
   }
 
+  /**
+   * Resolves with the rows whose payloads the database does not take: they must not keep what follows them from SQL. Where only the payload is
+   * new, the row keeps that of before; otherwise there is no row, as one of an earlier message of this id says nothing of this one.
+   */
   async #writeDrafts(
     sql: SqlTransaction,
     attached: AttachedQueue,
     known: ReadonlyMap<string, Row>,
     drafts: readonly (readonly [id: string, draft: Draft])[],
-  ): Promise<void> {
-    const whole = drafts.filter(([, { content }]) => content === 'own').map(([, { row }]) => row)
-    const states = drafts.filter(([, { content }]) => content === 'kept').map(([, { row }]) => row)
+  ): Promise<readonly Row[]> {
+    const { mostBytes } = this.#database
+    const rowsWith = (...contents: Draft['content'][]): Row[] =>
+      drafts.filter(([, { content }]) => contents.includes(content)).map(([, { row }]) => row)
+    const { fitting: whole, large } = bySize(rowsWith('own', 'updated'), mostBytes)
+    const updated = new Set(rowsWith('updated'))
+    const states = [...rowsWith('kept'), ...large.filter((row) => updated.has(row))]
     const missing = drafts.filter(([, { content }]) => content === 'missing')
     for (let from = 0; from < missing.length; from += ASKED) {
       const some = missing.slice(from, from + ASKED)
@@ -310,12 +339,26 @@ export class Drain {
         if (message !== null && message !== undefined) found.push({ ...row, ...pick(contentOf(message)) })
         else if (known.has(id)) states.push(row)
       })
-      if (attached.isForDeadLetters) await addFailures(attached, known, found)
-      await this.#writers.whole.write(sql, found)
+      const sized = bySize(found, mostBytes)
+      large.push(...sized.large)
+      if (attached.isForDeadLetters) await addFailures(attached, known, sized.fitting)
+      await this.#writers.whole.write(sql, sized.fitting)
     }
     if (attached.isForDeadLetters) await addFailures(attached, known, whole)
     await this.#writers.whole.write(sql, whole)
     await this.#writers.states.write(sql, states)
+    const old = large.filter(({ id }) => known.has(toText(id))).filter((row) => !updated.has(row))
+    if (old.length > 0)
+      await sql
+        .deleteFrom('redelayed_messages')
+        .where('queue', '=', attached.key)
+        .where(
+          'id',
+          'in',
+          old.map(({ id }) => id),
+        )
+        .execute()
+    return large
   }
 }
 
@@ -328,6 +371,14 @@ function withoutRestored(batch: JournalBatch): JournalBatch[] {
   if (batch.changes.every(isOther)) return [batch]
   const changes = batch.changes.filter(isOther)
   return changes.length === 0 ? [] : [{ ...batch, changes }]
+}
+
+function bySize<M extends { readonly payload: Uint8Array }>(
+  messages: readonly M[],
+  most: number,
+): { fitting: M[]; large: M[] } {
+  const fits = ({ payload }: M): boolean => payload.length <= most
+  return { fitting: messages.filter(fits), large: messages.filter((message) => !fits(message)) }
 }
 
 function idsOf(batches: readonly JournalBatch[]): ReadonlySet<string> {

@@ -25,6 +25,7 @@ import { Repair, type RepairPoints, type RestoreProgress } from './repair.js'
 import type { OnBadRow } from './restore-rows.js'
 import { writersOf } from './rows.js'
 import { ShardedJournalQueue } from './sharded-journal-queue.js'
+import { tooLarge } from './too-large.js'
 import { Watch } from './watch.js'
 
 export interface JournalEvents {
@@ -67,6 +68,7 @@ export class Journal extends EventEmitter<JournalEvents> {
   readonly #pruning: Watch | undefined
   readonly #stop = new AbortController()
   #closed: Promise<void> | undefined
+  #tooLarge = 0
 
   /** @internal */
   constructor(settings: JournalSettings, database: JournalDatabase | undefined, points: FaultPoints) {
@@ -77,7 +79,13 @@ export class Journal extends EventEmitter<JournalEvents> {
     const positions = new Positions(database)
     const writers = writersOf(database)
     const configs = new QueueConfigs(database)
-    const drain = new Drain(database, positions, writers, configs, (queue) => this.emit('forgotten', queue))
+    const drain = new Drain(database, positions, writers, configs, {
+      forgotten: (queue) => this.emit('forgotten', queue),
+      tooLarge: (queue, message) => {
+        this.#tooLarge++
+        this.#report(tooLarge(message, 'Redis alone has it as it is, and the changes after it are in SQL'), queue)
+      },
+    })
     this.#parts = {
       database,
       positions,
@@ -101,6 +109,11 @@ export class Journal extends EventEmitter<JournalEvents> {
       PRUNE_MS,
       (error) => this.#report(error, ''),
     )
+  }
+
+  /** How many messages, or new payloads, came by the change stream to this process that the database does not take: Redis alone has them. */
+  get tooLarge(): number {
+    return this.#tooLarge
   }
 
   /** @internal for tests */

@@ -27,7 +27,7 @@ export interface JournalChange {
 
 /** What one script call changed. */
 export interface JournalBatch {
-  readonly position: { readonly epoch: string; readonly id: string }
+  readonly position: { readonly epoch: string; readonly id: string; readonly digest?: string | undefined }
   readonly at: number
   readonly client: string
   readonly changes: readonly JournalChange[]
@@ -35,7 +35,7 @@ export interface JournalBatch {
 
 /**
  * Entries of a change stream after one entry. Where that entry is not there, changes are missing: `epoch`: Redis has begun anew; `rewound`: its
- * last entry is older; `trimmed`: the entry is gone; `off`: the queue keeps no changes.
+ * last entry is older; `trimmed`: the entry is gone, or another one has its id; `off`: the queue keeps no changes.
  */
 export interface ChangeReading {
   readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
@@ -67,8 +67,11 @@ export interface JournalledQueue<T = unknown> {
    * is to have again where it keeps no changes, as in a Redis that has lost its data.
    */
   keepChanges(group: string, lost?: StoredQueueConfig): Promise<void>
-  /** At most `count` entries after `id`; with an epoch, `id` must be an entry of it. */
-  readChanges(after: { readonly id: string; readonly epoch: string | null }, count: number): Promise<ChangeReading>
+  /** At most `count` entries after `id`; with an epoch, `id` must be an entry of it, and with a digest that one. */
+  readChanges(
+    after: { readonly id: string; readonly epoch: string | null; readonly digest?: string | null | undefined },
+    count: number,
+  ): Promise<ChangeReading>
   /** The group has all entries up to this one. False when it was further, or there is no such entry. */
   releaseChanges(group: string, id: string): Promise<boolean>
 }

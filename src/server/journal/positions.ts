@@ -10,6 +10,8 @@ export interface Position {
   /** `null`: the entry at `id` need not be there, and the next one says the epoch. */
   readonly epoch: string | null
   readonly id: string
+  /** Of the entry at `id`: another server can have another entry of this id. */
+  readonly digest: string | null
   readonly isRepairing: boolean
   /** Entries until this time can be in SQL already. */
   readonly rereadUntil: number
@@ -51,13 +53,13 @@ export class Positions {
     sql: SqlTransaction,
     queue: Bytes,
     from: Position,
-    to: { readonly epoch: string | null; readonly id: string },
+    to: Pick<Position, 'epoch' | 'id' | 'digest'>,
   ): Promise<boolean> {
     const { ms, seq } = idParts(from.id)
     const { ms: change_ms, seq: change_seq } = idParts(to.id)
     const { numUpdatedRows } = await sql
       .updateTable('redelayed_positions')
-      .set({ epoch: to.epoch, change_ms, change_seq })
+      .set({ epoch: to.epoch, change_ms, change_seq, digest: to.digest === null ? null : `${to.id} ${to.digest}` })
       .where('queue', '=', queue)
       .where('generation', '=', from.generation)
       .where('change_ms', '=', ms)
@@ -79,6 +81,7 @@ export class Positions {
         epoch: null,
         change_ms: 0,
         change_seq: 0,
+        digest: null,
         reread_until: Math.max(from.rereadUntil, ms),
         repair: 1,
         repair_stage: 'open',
@@ -168,6 +171,7 @@ export class Positions {
       epoch: null,
       change_ms: 0,
       change_seq: 0,
+      digest: null,
       reread_until: 0,
       config: null,
       repair: 0,
@@ -184,7 +188,17 @@ export class Positions {
   }
 }
 
-function positionOf({ generation, epoch, change_ms, change_seq, repair, reread_until }: PositionTable): Position {
-  const id = `${change_ms}-${change_seq}`
-  return { generation, epoch, id, isRepairing: repair === 1, rereadUntil: reread_until }
+function positionOf(row: PositionTable): Position {
+  const { generation, epoch, repair, reread_until } = row
+  const id = `${row.change_ms}-${row.change_seq}`
+  // a process of an earlier version moves the position, and leaves the digest of another entry
+  const [of, digest = null] = row.digest?.split(' ') ?? []
+  return {
+    generation,
+    epoch,
+    id,
+    digest: of === id ? digest : null,
+    isRepairing: repair === 1,
+    rereadUntil: reread_until,
+  }
 }

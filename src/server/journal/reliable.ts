@@ -76,8 +76,11 @@ class Journalled<T> implements JournalledQueue<T> {
     await this.#queue.releaseChanges(group, '0-0')
   }
 
-  readChanges(after: { readonly id: string; readonly epoch: string | null }, count: number): Promise<ChangeReading> {
-    return this.#queue.readChanges({ after: { id: after.id, epoch: after.epoch }, count })
+  readChanges(
+    { id, epoch, digest }: { readonly id: string; readonly epoch: string | null; readonly digest?: string | null },
+    count: number,
+  ): Promise<ChangeReading> {
+    return this.#queue.readChanges({ after: { id, epoch, digest }, count })
   }
 
   releaseChanges(group: string, id: string): Promise<boolean> {

@@ -11,7 +11,14 @@ export interface Difference {
   readonly queue: string
   readonly id: string
   readonly what:
-    'missing in Redis' | 'missing in SQL' | 'final in SQL' | 'due time' | 'priority' | 'attempts' | 'payload'
+    | 'missing in Redis'
+    | 'missing in SQL'
+    | 'too large for SQL'
+    | 'final in SQL'
+    | 'due time'
+    | 'priority'
+    | 'attempts'
+    | 'payload'
   readonly sql: string
   readonly redis: string
 }
@@ -73,7 +80,9 @@ async function compare(
 ): Promise<Difference[]> {
   if (ids.length === 0) return []
   const [rows, messages] = await Promise.all([rowsOf(database, attached.key, ids), attached.queue.getAllRaw(ids)])
-  return ids.flatMap((id, at) => compareOne(attached.queue.name, id, rows.get(id), messages[at] ?? undefined))
+  return ids.flatMap((id, at) =>
+    compareOne(attached.queue.name, id, rows.get(id), messages[at] ?? undefined, database.mostBytes),
+  )
 }
 
 function compareOne(
@@ -81,12 +90,15 @@ function compareOne(
   id: string,
   row: Row | undefined,
   message: StoredRawMessage | undefined,
+  mostBytes: number,
 ): Difference[] {
   const isOpen = row !== undefined && OPEN_STATES.includes(row.state)
   const say = (what: Difference['what'], sql: unknown, redis: unknown): Difference[] => [
     { queue, id, what, sql: String(sql), redis: String(redis) },
   ]
   if (message === undefined) return isOpen ? say('missing in Redis', row.state, 'nothing') : []
+  const size = message.payload.length
+  if (size > mostBytes) return say('too large for SQL', `at most ${mostBytes} bytes`, `${size} bytes`)
   if (row === undefined) return say('missing in SQL', 'nothing', 'a message')
   if (!isOpen) return say('final in SQL', row.state, 'a message')
   if (row.state === 'accepted') return [] // its change has not been read yet

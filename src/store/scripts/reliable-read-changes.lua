@@ -4,15 +4,16 @@
 -- KEYS[1] config   hash    what `setConfig` and pausing say
 -- KEYS[2] changes  stream  what the scripts have changed
 --
--- ARGV[1] after  text     the id of an entry, or '0-0' for all
--- ARGV[2] epoch  text     of that entry; "" when it need not be there
--- ARGV[3] count  integer  so many entries at most
--- ARGV[4] bytes  integer  so many bytes of entries
+-- ARGV[1] after   text     the id of an entry, or '0-0' for all
+-- ARGV[2] epoch   text     of that entry; "" when it need not be there
+-- ARGV[3] count   integer  so many entries at most
+-- ARGV[4] bytes   integer  so many bytes of entries
+-- ARGV[5] digest  text     of that entry; "" when it can be any of this id
 --
 -- returns {'ok' or 'off' when the queue keeps no changes; where the stream does not have that entry any more 'epoch', 'rewound' or 'trimmed';
 --   the epoch of the queue or "", the id of the last entry that there ever was or "", the entries as XRANGE gives them}
 local config, changes = KEYS[1], KEYS[2]
-local after, epoch, count, bytes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local after, epoch, count, bytes, digest = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
 -- include shared/change-log.lua
 
@@ -24,6 +25,19 @@ local function sizeOf(entry)
   local size = 0
   for _, field in ipairs(entry[2]) do size = size + #field end
   return size
+end
+
+local EDGE = 2048 -- bytes at each end of an entry: it can have 16 MiB
+
+-- Of the length and of both ends; the caller makes the same.
+local function digestOf(value)
+  return redis.sha1hex(#value .. ' ' .. string.sub(value, 1, EDGE) .. string.sub(value, -EDGE))
+end
+
+-- Where two servers took writes at the same time, both can have an entry of this id.
+local function hasEntry()
+  local entry = redis.call('XRANGE', changes, after, after)[1]
+  return entry and (not digest or digest == '' or digestOf(entry[2][2]) == digest)
 end
 
 local function read()
@@ -48,6 +62,6 @@ local shown = last == '0-0' and '' or last
 if epoch ~= '' then
   if epoch ~= log.epoch then return {'epoch', log.epoch, shown, {}} end
   if isBefore(last, after) then return {'rewound', log.epoch, shown, {}} end
-  if after ~= '0-0' and #redis.call('XRANGE', changes, after, after) == 0 then return {'trimmed', log.epoch, shown, {}} end
+  if after ~= '0-0' and not hasEntry() then return {'trimmed', log.epoch, shown, {}} end
 end
 return {'ok', log.epoch, shown, isThere and read() or {}}
