@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
+import { AuthError, ConnectionError, ShutdownError, type RedelayedError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import { keepPinging } from './replies/keep-pinging.js'
@@ -21,6 +21,8 @@ export interface ChannelListener {
 
 /** How many channels one SUBSCRIBE names at most, so that no single command is huge. */
 const CHANNELS_PER_COMMAND = 500
+/** After so long channels are asked for again to which the user has no right. */
+const REFUSED_MS = 60_000
 
 /**
  * One pub/sub connection for all channels. It subscribes by itself after every reconnect, because ioredis hides the moment of
@@ -36,6 +38,8 @@ export class Subscriber {
   #flushing = false
   #opening = false
   #closed = false
+  readonly #refused = new Set<string>()
+  #retry: NodeJS.Timeout | undefined
 
   constructor(topology: Topology, settings: Settings, emit: Emit) {
     this.#pingInterval = settings.pingInterval
@@ -73,15 +77,23 @@ export class Subscriber {
 
   async close(): Promise<void> {
     this.#closed = true
+    clearTimeout(this.#retry)
     this.#listeners.clear()
     await this.#connection.close()
   }
 
-  /** Subscribing is a part of opening the connection, which is of no use without its channels. */
+  /** Subscribing is a part of opening the connection, which is of no use without its channels, and is with some of them. */
   async #prepare(redis: Redis, onProgress: () => void): Promise<void> {
     this.#changed.clear()
     keepPinging(this.#connection, redis, this.#pingInterval)
-    await this.#subscribe(redis, [...this.#listeners.keys()], onProgress)
+    const refused = await this.#subscribe(redis, [...this.#listeners.keys()], onProgress)
+    const [refusal] = refused.values()
+    if (refusal !== undefined && refused.size === this.#listeners.size) {
+      // the callers that wait for the connection report it
+      if (!this.#opening) for (const [channel, error] of refused) this.#listeners.get(channel)?.onError(error)
+      throw refusal
+    }
+    this.#onRefused(refused)
     if (this.#changed.size > 0) this.#scheduleFlush() // by then the connection is the current one
   }
 
@@ -122,16 +134,23 @@ export class Subscriber {
       stopWatching()
       stopWatching = dropWhenOverdue(this.#connection, redis, overdue)
     }
-    await this.#subscribe(redis, wanted, onProgress).catch(() => this.#connection.drop(redis))
+    await this.#subscribe(redis, wanted, onProgress).then(
+      (refused) => this.#onRefused(refused),
+      () => this.#connection.drop(redis),
+    )
     stopWatching()
   }
 
-  /** Each acknowledged part of many channels counts as progress. Rejects when the connection is of no use. */
-  async #subscribe(redis: Redis, channels: string[], onProgress: () => void): Promise<void> {
+  /**
+   * Each acknowledged part of many channels counts as progress. Resolves with those to which the user has no right, and why; rejects when the
+   * connection is of no use.
+   */
+  async #subscribe(redis: Redis, channels: string[], onProgress: () => void): Promise<Map<string, AuthError>> {
+    const refused = new Map<string, AuthError>()
     for (let i = 0; i < channels.length && !this.#closed; i += CHANNELS_PER_COMMAND) {
       const chunk = channels.slice(i, i + CHANNELS_PER_COMMAND)
       try {
-        await redis.subscribe(...chunk)
+        await subscribeTo(redis, chunk, refused)
       } catch (thrown) {
         const error = translateError(thrown)
         // the callers that wait for the connection report the error; the next connection subscribes again
@@ -140,13 +159,41 @@ export class Subscriber {
         throw error
       }
       onProgress()
-      for (const channel of chunk) this.#listeners.get(channel)?.onSubscribed()
+      for (const channel of chunk) if (!refused.has(channel)) this.#listeners.get(channel)?.onSubscribed()
     }
+    return refused
+  }
+
+  /** The others go on; who listens on these finds with the sweeps what is published there. */
+  #onRefused(refused: ReadonlyMap<string, AuthError>): void {
+    for (const [channel, error] of refused) {
+      this.#refused.add(channel)
+      this.#listeners.get(channel)?.onError(error)
+    }
+    if (refused.size === 0 || this.#retry !== undefined || this.#closed) return
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      for (const channel of this.#refused) if (this.#listeners.has(channel)) this.#change(channel)
+      this.#refused.clear()
+    }, REFUSED_MS)
+    this.#retry.unref()
   }
 
   #report(error: unknown): void {
     const translated = translateError(error)
     if (this.#closed) return
     for (const listener of this.#listeners.values()) listener.onError(translated)
+  }
+}
+
+/** Redis refuses all channels of a command for one to which the user has no right: then each is asked for alone. */
+async function subscribeTo(redis: Redis, channels: readonly string[], refused: Map<string, AuthError>): Promise<void> {
+  try {
+    await redis.subscribe(...channels)
+  } catch (thrown) {
+    const error = translateError(thrown)
+    if (!(error instanceof AuthError)) throw thrown
+    if (channels.length === 1) refused.set(channels[0] as string, error)
+    else await Promise.all(channels.map((channel) => subscribeTo(redis, [channel], refused)))
   }
 }
