@@ -15,9 +15,11 @@ export async function claimed(
 ): Promise<readonly Row[]> {
   const before = clock.now() - adoptAfterMs
   const old = rows.filter(({ state, updated_at }) => state === 'accepted' && updated_at < before)
-  const mine = new Set<string>()
+  let mine = new Set<string>()
   if (old.length > 0) {
-    await database.transaction(async (sql) => {
+    mine = await database.transaction(async (sql) => {
+      // made here: the transaction is repeated where another one was in its way, and then nothing of before is claimed
+      const own = new Set<string>()
       for (const { id } of old) {
         const { numUpdatedRows } = await sql
           .updateTable('redelayed_messages')
@@ -27,8 +29,9 @@ export async function claimed(
           .where('state', '=', 'accepted')
           .where('updated_at', '<', before)
           .executeTakeFirst()
-        if (numUpdatedRows > 0n) mine.add(toText(id))
+        if (numUpdatedRows > 0n) own.add(toText(id))
       }
+      return own
     })
   }
   return rows.filter(({ state, id }) => state !== 'accepted' || mine.has(toText(id)))

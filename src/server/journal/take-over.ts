@@ -56,6 +56,7 @@ async function takeOverSome(
   if ((await drain.run(attached, { signal })).hasForgotten) return rows.map(() => 'journalled')
   const outcomes = new Map<string, TakenOver>()
   const mine = await database.transaction(async (sql) => {
+    outcomes.clear() // of an attempt that was not committed
     const { theirs, ours } = await divide(sql, database, attached, rows, { found, lost, outcomes })
     await writers.accepted.write(sql, theirs)
     await claim(sql, attached, ours)
