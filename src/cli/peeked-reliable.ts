@@ -2,7 +2,7 @@ import type { Codec } from '../index.js'
 import type { Access } from '../doctor/access.js'
 import type { Family } from '../doctor/families.js'
 import { measureReliable, sumOfReliable, type ReliableFigures } from '../doctor/measure-reliable.js'
-import { firstDeadLetters, nextMessages, type QueuedMessage } from '../doctor/next-messages.js'
+import { byNumber, firstDeadLetters, nextMessages, type QueuedMessage } from '../doctor/next-messages.js'
 import { printable } from '../text.js'
 import { isoTime, moment, preview, table } from './output.js'
 import { heading } from './peeked-delayed.js'
@@ -90,7 +90,7 @@ export function reliableLines({ figures, isSharded, ...parts }: PeekedReliable):
 }
 
 function byTime(a: ShownMessage, b: ShownMessage): number {
-  return a.visibleAt - b.visibleAt
+  return byNumber(a.visibleAt, b.visibleAt)
 }
 
 /** What the codec cannot decode and a record that cannot be read become an `Undecodable`. */

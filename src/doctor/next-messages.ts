@@ -3,7 +3,7 @@ import { deadLettersOf, reliableKeys } from '../keys.js'
 import { resolveSettings } from '../options.js'
 import { readFailures, type FailedAttempt } from '../reliable/failures.js'
 import { readRecord, type Headers } from '../reliable/record.js'
-import { asArray, asBytes, asText } from '../store/replies.js'
+import { asArray, asBytes, asNumber } from '../store/replies.js'
 import { ReliableStore, type StoredMessage } from '../store/reliable-store.js'
 import type { Sender } from '../store/sender.js'
 
@@ -41,7 +41,7 @@ export async function nextMessages(sender: Sender, name: string, limit: number):
   ])
   const ids = [
     ...visible.slice(0, limit),
-    ...delayed.sort((a, b) => a.at - b.at).slice(0, limit),
+    ...delayed.sort((a, b) => byNumber(a.at, b.at)).slice(0, limit),
     ...held.map(({ id, at }) => ({ id: id.subarray(1), at })),
   ].map(({ id }) => id)
   const messages: QueuedMessage[] = []
@@ -56,6 +56,11 @@ export function firstDeadLetters(sender: Sender, name: string, limit: number): P
   return nextMessages(sender, deadLettersOf(name), limit)
 }
 
+/** Also of times that are infinite, which another writer can have given. */
+export function byNumber(a: number, b: number): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
 interface Scheduled {
   readonly id: Buffer
   readonly at: number
@@ -65,7 +70,7 @@ function asScheduled(reply: unknown): Scheduled[] {
   const flat = asArray(reply)
   return Array.from({ length: flat.length / 2 }, (_, at) => ({
     id: asBytes(flat[2 * at]),
-    at: Number(asText(flat[2 * at + 1])),
+    at: asNumber(flat[2 * at + 1]),
   }))
 }
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { nextMessages } from '../../src/doctor/next-messages.js'
 import { deadLettersOf, reliableKeys } from '../../src/keys.js'
 import { count, get, type CountReply } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
@@ -33,6 +34,20 @@ describe('the keys of a reliable queue', () => {
     expect(deadLettersOf(deadLettersOf('orders'))).to.equal('{orders}:dead:dead')
     expect(reliableKeys(deadLettersOf('orders')).messages).to.equal('redelayed:reliable:messages:{orders}:dead')
     expect(reliableKeys('orders').messages).to.equal('redelayed:reliable:messages:{orders}')
+  })
+})
+
+describe('the next messages', () => {
+  const rig = useReliable()
+
+  it('are in the order of their times, also where another writer gave infinite ones', async () => {
+    const late = ['a', 'b', 'c', 'd'].map((id, n) => ({ id, at: MAX - n, priority: n }))
+    const queue = await rig.queue(having([...late, { id: 'e', at: MAX - 4, priority: 4 }]))
+    for (const [n, id] of ['a', 'c'].entries()) await rig.redis.zadd(queue.keys[`due${(2 * n) as 0 | 2}`], '+inf', id)
+    const found = await nextMessages(rig.sender, queue.name, 3)
+    expect(found.map(({ id }) => id)).to.deep.equal(['e', 'd', 'b'])
+    const all = await nextMessages(rig.sender, queue.name, 5)
+    expect(all.slice(3).map(({ visibleAt }) => visibleAt)).to.deep.equal([Infinity, Infinity])
   })
 })
 

@@ -66,6 +66,8 @@ export class ApiKeys {
   #keys: ReadonlyMap<string, Stored> = new Map()
   #version = ''
   #lookedAt = -Infinity
+  /** What was wrong with the file at the last look. */
+  #problem: string | undefined
 
   /** @throws RedelayedError the file cannot be read, or has a line that is no key */
   constructor(path: string, onError: (error: unknown) => void) {
@@ -101,12 +103,15 @@ export class ApiKeys {
     return stored && createHash('sha256').update(stored.hash).digest('base64url')
   }
 
-  /** A mistake in a file that was changed keeps the keys of before. */
+  /** A mistake in a file that was changed, and a file that is not there, keep the keys of before; each is reported once, not at every look. */
   #look(): void {
     try {
       this.#read()
+      this.#problem = undefined
     } catch (thrown) {
-      this.#onError(thrown)
+      const problem = String(thrown)
+      if (problem !== this.#problem) this.#onError(thrown)
+      this.#problem = problem
     }
   }
 

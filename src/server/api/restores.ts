@@ -1,3 +1,4 @@
+import { objectIn } from '../delivery/stored-json.js'
 import { drawId } from '../journal/message-id.js'
 import { NOTHING_RESTORED, sumOf } from '../journal/restore-result.js'
 import type { Topics } from '../topics/topics.js'
@@ -90,12 +91,13 @@ export class Restores {
 
   async get(id: string): Promise<RestoreRecord | null> {
     const found = await this.#redis.hget(KEY, id)
-    return found === null ? null : this.#seen(recordIn(found))
+    const [record] = found === null ? [] : recordIn(found)
+    return record === undefined ? null : this.#seen(record)
   }
 
   /** The newest first. */
   async list(): Promise<RestoreRecord[]> {
-    const found = (await this.#redis.hvals(KEY)).map((text) => this.#seen(recordIn(text)))
+    const found = (await this.#redis.hvals(KEY)).flatMap(recordIn).map((record) => this.#seen(record))
     return found.sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
@@ -133,9 +135,18 @@ export class Restores {
   }
 }
 
-/** An instance of an earlier version counted no refused rows. */
-function recordIn(text: string): RestoreRecord {
-  return { refused: 0, ...(JSON.parse(text) as Omit<RestoreRecord, 'refused'>) }
+const STATES: readonly unknown[] = ['running', 'done', 'failed', 'interrupted'] satisfies RestoreRecord['state'][]
+
+/** Any client of the server can have written the text: none where no instance has. One of an earlier version counted no refused rows. */
+function recordIn(text: string): RestoreRecord[] {
+  const found = objectIn(text) as Partial<RestoreRecord> | undefined
+  if (found === undefined) return []
+  const { id, topic, key, state, startedAt, updatedAt } = found
+  const areTexts = [id, key, topic ?? ''].every((each) => typeof each === 'string')
+  const areTimes = [startedAt, updatedAt].every(Number.isFinite)
+  return areTexts && areTimes && STATES.includes(state)
+    ? [{ ...(found as RestoreRecord), refused: found.refused ?? 0 }]
+    : []
 }
 
 /** One restore, with its counts. */

@@ -1,3 +1,5 @@
+import { objectIn } from './stored-json.js'
+
 /** The commands of an ioredis client that a log sends. */
 export interface LogCommands {
   xadd(...args: [key: string, ...rest: (string | number)[]]): Promise<unknown>
@@ -31,13 +33,13 @@ export class StreamLog<T> {
     ])
   }
 
-  /** The newest first, before a place in the log. */
+  /** The newest first, before a place in the log; without what no instance has written. */
   async list(key: string, count: number, before?: string): Promise<LogPage<T>> {
     const from = before === undefined ? '+' : `(${before}`
     const found = (await this.#redis.xrevrange(key, from, '-', 'COUNT', count + 1)) as [string, string[]][]
     const page = found.slice(0, count)
     return {
-      entries: page.map(([, fields]) => JSON.parse(fields[1] ?? '{}') as T),
+      entries: page.flatMap(([, fields]) => (objectIn(fields[1]) as T | undefined) ?? []),
       next: found.length > count ? page.at(-1)?.[0] : undefined,
     }
   }

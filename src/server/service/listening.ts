@@ -1,10 +1,14 @@
+import type { FastifyInstance } from 'fastify'
 import type { AddressInfo } from 'node:net'
 
 /** Ends requests by force when their time is over. */
-export async function within(ms: number, closing: PromiseLike<unknown>, force: () => void): Promise<void> {
-  const timer = setTimeout(force, ms)
-  await closing
-  clearTimeout(timer)
+export async function closedWithin(ms: number, app: FastifyInstance): Promise<void> {
+  const timer = setTimeout(() => app.server.closeAllConnections(), ms)
+  try {
+    await app.close()
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 export function urlOf({ address, family, port }: AddressInfo): string {

@@ -11,7 +11,7 @@ import { readPageFiles } from '../console/page-files.js'
 import { Queues } from '../console/queues.js'
 import { Sessions } from '../console/sessions.js'
 import { addressOf, plainClient } from './connections.js'
-import { urlOf, within } from './listening.js'
+import { closedWithin, urlOf } from './listening.js'
 import type { Service } from './running.js'
 
 /**
@@ -53,7 +53,7 @@ export async function startReadOnlyService(
       async close() {
         waits.leave()
         await command.stop()
-        await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
+        await closedWithin(settings.shutdownTimeout, app)
         redis.disconnect()
       },
     }

@@ -33,7 +33,7 @@ import { Tracing } from '../topics/tracing.js'
 import { WorkerLease } from '../topics/worker-lease.js'
 import { builtPage } from './built-page.js'
 import { addressOf, infoOf, plainClient } from './connections.js'
-import { urlOf, within } from './listening.js'
+import { closedWithin, urlOf } from './listening.js'
 import type { Service } from './running.js'
 import { startReadOnlyService } from './read-only-service.js'
 import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
@@ -157,7 +157,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
       await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelay))
       stopWaiting()
       void webhooks.dispatcher.stop(settings.shutdownTimeout) // meanwhile
-      await within(settings.shutdownTimeout, app.close(), () => app.server.closeAllConnections())
+      await closedWithin(settings.shutdownTimeout, app)
     })
     await app.listen({ host: settings.host, port: settings.port })
     const url = urlOf(app.server.address() as AddressInfo)

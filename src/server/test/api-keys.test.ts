@@ -36,4 +36,19 @@ describe('the keys file', () => {
     expect(String(errors[0])).to.contain('line 2')
     expect(keys.find(first.key)?.id).to.equal(first.line.slice(0, 12))
   })
+
+  it('keeps the keys that it had while the file is not there, and reports that once each time', () => {
+    const [first, second] = [makeKey(), makeKey()]
+    const errors: unknown[] = []
+    writeFileSync(path, `${first.line}\n`)
+    const keys = new ApiKeys(path, (error) => errors.push(error))
+    for (let times = 1; times <= 2; times++) {
+      rmSync(path)
+      for (let i = 0; i < 3; i++) expect(keys.find(second.key)).to.equal(undefined)
+      expect(errors.map((error) => (error as { code?: string }).code)).to.deep.equal(Array(times).fill('ENOENT'))
+      expect(keys.find(first.key)?.id).to.equal(first.line.slice(0, 12))
+      writeFileSync(path, `${first.line}\n`)
+      expect(keys.find(second.key)).to.equal(undefined)
+    }
+  })
 })
