@@ -2,6 +2,9 @@ import type { Cluster, Redis } from 'ioredis'
 import { abandon } from '../connections/disconnect.js'
 import { firstAnswer, SLOW_MS } from './first-answer.js'
 
+/** Of more nodes than any round needs, ioredis has these in random order: thousands that are not there would be asked for minutes. */
+const MAX_ASKED = 100
+
 type Callback = (error?: Error | null) => void
 
 /** Private members of ioredis; a version may lack the optional ones. */
@@ -30,7 +33,7 @@ export function askSideBySide(cluster: Cluster): () => void {
   let round = new Round(request, 0)
   own.getInfoFromNode = (node, next) => round.ask(node, next)
   own.refreshSlotsCache = (callback) => {
-    if (!own.isRefreshing) round = new Round(request, cluster.nodes('all').length)
+    if (!own.isRefreshing) round = new Round(request, Math.min(MAX_ASKED, cluster.nodes('all').length))
     refresh(callback)
   }
   return () => round.giveUp()
