@@ -583,7 +583,9 @@ describe('redelayed doctor', function () {
 
       const unnamed = await look(['--fix'])
       expect(unnamed.fixed.map(({ code }) => code)).to.deep.equal(['order-orphan', 'order-missing'])
-      expect(unnamed.findings.find(({ code }) => code === 'overdue')?.found).to.include('{orders}: --fix delivers only')
+      expect(unnamed.findings.find(({ code }) => code === 'overdue')?.found).to.include(
+        '--fix delivers only queues that are named',
+      )
       expect(codesOf(unnamed.left)).to.include.members(['error overdue', 'warning malformed', 'warning negative-due'])
       expect(await lengths(), 'without names').to.deep.equal([3, 0, 0, 1])
       expect((await look(['--fix', 'orders', '{orders}'])).fixed, 'both named').to.deep.equal([])
