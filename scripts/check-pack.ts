@@ -3,7 +3,7 @@
 // dependency, and the files inside.
 import { spawnSync } from 'node:child_process'
 import { buildSync } from 'esbuild'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, posix } from 'node:path'
 import { ensureBuilt } from './ensure-built.js'
@@ -74,6 +74,77 @@ function bundleIn(dir: string, format: 'esm' | 'cjs') {
   const banner = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)"
   buildSync({ entryPoints: [entry], format, ...platform, ...(format === 'esm' && { banner: { js: banner } }) })
   return run(process.execPath, [bundle])
+}
+
+/** The package redelayed-server: its files, its manifest, and that it starts beside the packed library. */
+function checkServer() {
+  const dir = join(project, 'server')
+  const manifestPath = join(root, 'src/server/package.json')
+  const committed = readFileSync(manifestPath, 'utf8')
+  const unpacked = join(dir, 'package')
+  check('the service packs', () => {
+    mkdirSync(dir)
+    const args = ['pack', '--workspace', 'src/server', '--pack-destination', dir]
+    const pack = npm(args, { cwd: root, stdio: 'pipe', encoding: 'utf8', env: cleanEnv() })
+    assert(pack.status === 0, String(pack.stderr))
+    const [file] = readdirSync(dir)
+    assert(file !== undefined, 'npm packed nothing')
+    assert(run('tar', ['-xzf', join(dir, file), '-C', dir]).status === 0, 'tar does not read it')
+    assert(readFileSync(manifestPath, 'utf8') === committed, 'packing has left package.json changed')
+  })
+  interface Manifest {
+    readonly version: string
+    readonly bin: Readonly<Record<string, string>>
+    readonly dependencies: Readonly<Record<string, string>>
+    readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  }
+  const read = (path: string): Manifest => JSON.parse(readFileSync(path, 'utf8')) as Manifest
+  check('the service depends on packages only, and on this version of the library', () => {
+    const { version, dependencies } = read(join(unpacked, 'package.json'))
+    const library = read(join(root, 'package.json'))
+    assert(version === library.version, `${version} is not ${library.version}`)
+    assert(dependencies['redelayed'] === `^${library.version}`, `redelayed ${dependencies['redelayed']}`)
+    const folders = Object.entries(dependencies).filter(([, range]) => /[:/]/.test(range))
+    assert(folders.length === 0, JSON.stringify(folders))
+  })
+  const packed = (): string[] =>
+    readdirSync(unpacked, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => posix.join(entry.parentPath, entry.name).slice(unpacked.length + 1))
+  check('the service has what its manifest names, its page and its licence, and no tests or sources', () => {
+    const { bin, exports } = read(join(unpacked, 'package.json'))
+    const named = [...Object.values(bin), ...Object.values(exports).flatMap((each) => Object.values(each))]
+    const wanted = [...named.filter((each) => each.startsWith('.') || each.startsWith('dist')), 'LICENSE', 'README.md']
+    const all = packed()
+    const missing = [...wanted, 'dist/ui/index.html'].filter((each) => !all.includes(posix.normalize(each)))
+    assert(missing.length === 0, `missing: ${missing.join(', ')}`)
+    const strays = all.filter(
+      (file) =>
+        !/^(dist\/|package\.json$|LICENSE$|README\.md$)/.test(file) ||
+        /(^|\/)(tests?|node_modules)\/|\.test\.|\.tsbuildinfo$|(?<!\.d)\.tsx?$/.test(file),
+    )
+    assert(strays.length === 0, strays.join('\n'))
+    const [main = ''] = Object.values(bin)
+    assert(
+      readFileSync(join(unpacked, main), 'utf8').startsWith('#!/usr/bin/env node'),
+      'the command has no first line',
+    )
+    assert((statSync(join(unpacked, main)).mode & 0o111) !== 0, 'the command cannot be run')
+  })
+  check('source maps of the service have their sources', () => {
+    const maps = packed().filter((file) => file.endsWith('.map'))
+    assert(maps.length > 0, 'there are no source maps')
+    for (const map of maps) {
+      const { sources, sourcesContent = [] } = JSON.parse(readFileSync(join(unpacked, map), 'utf8')) as {
+        sources: string[]
+        sourcesContent?: (string | null)[]
+      }
+      assert(sources.length > 0 && sources.every((_, at) => typeof sourcesContent[at] === 'string'), map)
+    }
+    const comments = packed().filter((file) => file.endsWith('.d.ts'))
+    const dangling = comments.filter((file) => readFileSync(join(unpacked, file), 'utf8').includes('sourceMappingURL'))
+    assert(dangling.length === 0, dangling.slice(0, 3).join(', '))
+  })
 }
 
 interface Packed {
@@ -298,5 +369,6 @@ check('source maps point at sources that are in the tarball', () => {
   }
 })
 
+checkServer()
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed > 0 ? 1 : 0)
