@@ -60,7 +60,5 @@ export class ShardCompleted<T> {
 
 /** A shard that is new may not have the configuration of the others yet. */
 function mayBeElsewhere(error: unknown): boolean {
-  return (
-    (error instanceof NotCompletedError && error.reason === 'gone') || error instanceof UnsupportedOperationError
-  )
+  return (error instanceof NotCompletedError && error.reason === 'gone') || error instanceof UnsupportedOperationError
 }
