@@ -14,9 +14,12 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** Where the scripts of the library and of the service are, and the modules are written. */
-export const LUA_FOLDERS = ['src/store/scripts', 'src/server/topics/scripts', 'src/server/delivery/scripts'].map(
-  (folder) => fileURLToPath(new URL(`../${folder}`, import.meta.url)),
-)
+export const LUA_FOLDERS = [
+  'src/store/scripts',
+  'src/server/topics/scripts',
+  'src/server/delivery/scripts',
+  'src/server/records/scripts',
+].map((folder) => fileURLToPath(new URL(`../${folder}`, import.meta.url)))
 
 const KEY_TYPES = ['string', 'list', 'zset', 'hash', 'set', 'stream', 'any']
 const ARG_TYPES = ['text', 'integer', 'number', 'bytes', 'flag']

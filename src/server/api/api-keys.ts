@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { RedelayedError } from 'redelayed'
@@ -91,16 +91,18 @@ export class ApiKeys {
     return stored !== undefined && timingSafeEqual(stored.hash, hashOf(given)) ? stored : undefined
   }
 
-  /** The key of a session; `undefined` when it was removed, or its id is that of another secret now. */
-  ofSession({ keyId, proof }: SessionOf): ApiKey | undefined {
+  /** The key of a session; `undefined` when it was removed, its id is that of another secret now, or a stranger made the session. */
+  ofSession({ keyId, proof, token }: SessionOf): ApiKey | undefined {
     if (performance.now() - this.#lookedAt > LOOK_MS) this.#look()
-    return this.proofOf(keyId) === proof ? this.#keys.get(keyId) : undefined
+    const expected = this.proofOf(keyId, token)
+    if (expected === undefined || !timingSafeEqual(hashOf(expected), hashOf(proof))) return undefined
+    return this.#keys.get(keyId)
   }
 
-  /** What a session keeps of the secret of a key, from which nothing can be made that the service takes. */
-  proofOf(keyId: string): string | undefined {
+  /** What a session keeps of the secret of a key. It is for one token, so that one who reads it in Redis can make no other session of it. */
+  proofOf(keyId: string, token: string): string | undefined {
     const stored = this.#keys.get(keyId)
-    return stored && createHash('sha256').update(stored.hash).digest('base64url')
+    return stored && createHmac('sha256', stored.hash).update(token).digest('base64url')
   }
 
   /** A mistake in a file that was changed, and a file that is not there, keep the keys of before; each is reported once, not at every look. */

@@ -1,3 +1,4 @@
+import type { Form } from '../records/record-in.js'
 import { StreamLog, type LogCommands, type LogPage } from '../delivery/stream-log.js'
 
 /** Something that a key with the scope `admin` did. */
@@ -15,6 +16,9 @@ export interface AuditEntry {
 }
 
 const KEY = 'redelayed:service:audit'
+const FORM: Form<AuditEntry> = {
+  ...{ at: 'number', key: 'text', method: 'text', path: 'text', status: 'number', requestId: 'text' },
+}
 const BOUNDS = { count: 10_000 }
 const PATH_CHARS = 500
 
@@ -23,7 +27,7 @@ export class AuditLog {
   readonly #log: StreamLog<AuditEntry>
 
   constructor(redis: LogCommands) {
-    this.#log = new StreamLog(redis, BOUNDS)
+    this.#log = new StreamLog(redis, FORM, BOUNDS)
   }
 
   add(entry: AuditEntry): Promise<void> {

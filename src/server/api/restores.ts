@@ -1,6 +1,8 @@
-import { objectIn } from '../delivery/stored-json.js'
 import { drawId } from '../journal/message-id.js'
 import { NOTHING_RESTORED, sumOf } from '../journal/restore-result.js'
+import { valuesOf } from '../records/hash-values.js'
+import { recordIn, type Form } from '../records/record-in.js'
+import type { ScriptRunner } from '../run-script.js'
 import type { Topics } from '../topics/topics.js'
 import { BadRequest, problemOf, type Problem } from './problem.js'
 
@@ -41,10 +43,8 @@ export interface RestoreRecord extends Omit<RestoreRequest, 'names'> {
 }
 
 /** The commands of an ioredis client that are needed. */
-interface HashCommands {
+interface HashCommands extends ScriptRunner {
   hset(key: string, field: string, value: string): Promise<unknown>
-  hget(key: string, field: string): Promise<string | null>
-  hvals(key: string): Promise<string[]>
   hdel(key: string, ...fields: string[]): Promise<unknown>
 }
 
@@ -90,15 +90,15 @@ export class Restores {
   }
 
   async get(id: string): Promise<RestoreRecord | null> {
-    const found = await this.#redis.hget(KEY, id)
-    const [record] = found === null ? [] : recordIn(found)
+    const [found = ''] = await valuesOf(this.#redis, KEY, id)
+    const record = restoreIn(found)
     return record === undefined ? null : this.#seen(record)
   }
 
   /** The newest first. */
   async list(): Promise<RestoreRecord[]> {
-    const found = (await this.#redis.hvals(KEY)).flatMap(recordIn).map((record) => this.#seen(record))
-    return found.sort((a, b) => (a.id < b.id ? 1 : -1))
+    const found = (await valuesOf(this.#redis, KEY)).flatMap((text) => restoreIn(text) ?? [])
+    return found.map((record) => this.#seen(record)).sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
   /** Interrupts what runs here. */
@@ -136,17 +136,22 @@ export class Restores {
 }
 
 const STATES: readonly unknown[] = ['running', 'done', 'failed', 'interrupted'] satisfies RestoreRecord['state'][]
+const PROBLEM: Form<Pick<Problem, 'type' | 'title' | 'status' | 'code'>> = {
+  ...{ type: 'text', title: 'text', status: 'number', code: 'text' },
+}
+const FORM: Form<Omit<RestoreRecord, 'refused'> & { readonly refused: number | undefined }> = {
+  ...{ id: 'text', topic: 'text?', messageId: 'text?', expired: 'flag', dryRun: 'flag', key: 'text' },
+  ...{ startedAt: 'number', updatedAt: 'number', topics: 'number', topicsDone: 'number', total: 'number?' },
+  ...{ checked: 'number', restored: 'number', perSecond: 'number', msLeft: 'number?' },
+  refused: (value) => value === undefined || Number.isFinite(value),
+  state: (value) => STATES.includes(value),
+  problem: (value) => value === null || recordIn(JSON.stringify(value) ?? '', PROBLEM) !== undefined,
+}
 
-/** Any client of the server can have written the text: none where no instance has. One of an earlier version counted no refused rows. */
-function recordIn(text: string): RestoreRecord[] {
-  const found = objectIn(text) as Partial<RestoreRecord> | undefined
-  if (found === undefined) return []
-  const { id, topic, key, state, startedAt, updatedAt } = found
-  const areTexts = [id, key, topic ?? ''].every((each) => typeof each === 'string')
-  const areTimes = [startedAt, updatedAt].every(Number.isFinite)
-  return areTexts && areTimes && STATES.includes(state)
-    ? [{ ...(found as RestoreRecord), refused: found.refused ?? 0 }]
-    : []
+/** An instance of an earlier version counted no refused rows. */
+function restoreIn(text: string): RestoreRecord | undefined {
+  const record = recordIn(text, FORM)
+  return record && { ...record, refused: record.refused ?? 0 }
 }
 
 /** One restore, with its counts. */

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { valuesOf } from '../records/hash-values.js'
+import { recordIn, type Form } from '../records/record-in.js'
+import type { ScriptRunner } from '../run-script.js'
 
 /** An instance of the service as all of them show it. */
 export interface Instance {
@@ -22,9 +25,8 @@ export interface Instance {
 export type Readings = Pick<Instance, 'url' | 'connections' | 'waiting'>
 
 /** The commands of an ioredis client that are needed. */
-interface HashCommands {
+interface HashCommands extends ScriptRunner {
   hset(key: string, field: string, value: string): Promise<unknown>
-  hvals(key: string): Promise<string[]>
   hdel(key: string, ...fields: string[]): Promise<unknown>
 }
 
@@ -71,7 +73,7 @@ export class Instances {
   }
 
   async list(): Promise<Instance[]> {
-    const all = (await this.#redis.hvals(KEY)).flatMap(asInstance)
+    const all = (await valuesOf(this.#redis, KEY)).flatMap((text) => recordIn(text, FORM) ?? [])
     const silent = all.filter(({ seenAt }) => this.#now() - seenAt > SILENT_MS).map(({ id }) => id)
     if (silent.length > 0) await this.#redis.hdel(KEY, ...silent)
     return all.filter(({ id }) => !silent.includes(id)).sort((a, b) => a.startedAt - b.startedAt)
@@ -88,18 +90,12 @@ export class Instances {
   }
 }
 
-/** Any client of the server can have written the text: none where no instance has. */
-function asInstance(text: string): Instance[] {
-  try {
-    const { id, host, pid, version, startedAt, seenAt, memory, ...load } = JSON.parse(text) as Instance
-    const { url, connections, waiting, eventLoopMs } = load
-    const areTexts = [id, host, version, url ?? ''].every(
-      (each) => typeof each === 'string' && each.length <= MOST_CHARS,
-    )
-    const areNumbers = [pid, startedAt, seenAt, memory, connections, waiting, eventLoopMs].every(Number.isFinite)
-    if (!areTexts || !areNumbers) return []
-    return [{ id, host, pid, version, startedAt, seenAt, memory, url, connections, waiting, eventLoopMs }]
-  } catch {
-    return []
-  }
+const FORM: Form<Instance> = {
+  ...{ id: isShort, host: isShort, version: isShort, url: (value) => value === null || isShort(value) },
+  ...{ pid: 'number', startedAt: 'number', seenAt: 'number', memory: 'number' },
+  ...{ connections: 'number', waiting: 'number', eventLoopMs: 'number' },
+}
+
+function isShort(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= MOST_CHARS
 }

@@ -7,10 +7,12 @@ export interface SessionCommands {
   del(key: string): Promise<unknown>
 }
 
-/** Whose session it is. `proof` is another one when the id of the key stands for another secret. */
+/** Whose session it is, and what proves it. */
 export interface SessionOf {
   readonly keyId: string
   readonly proof: string
+  /** What the browser has sent. */
+  readonly token: string
 }
 
 export const SESSION_MS = 12 * 3_600_000
@@ -25,17 +27,17 @@ export class Sessions {
     this.#redis = redis
   }
 
-  /** Resolves with what the browser is to send. */
-  async begin({ keyId, proof }: SessionOf): Promise<string> {
+  /** Resolves with what the browser is to send. @param proofOf that of the key for a session */
+  async begin(keyId: string, proofOf: (token: string) => string): Promise<string> {
     const token = randomBytes(32).toString('base64url')
-    await this.#redis.set(keyOf(token), `${keyId} ${proof}`, 'PX', SESSION_MS)
+    await this.#redis.set(keyOf(token), `${keyId} ${proofOf(token)}`, 'PX', SESSION_MS)
     return token
   }
 
   async find(token: string): Promise<SessionOf | undefined> {
     if (!TOKEN.test(token)) return undefined
     const [keyId, proof] = (await this.#redis.get(keyOf(token)))?.split(' ') ?? []
-    return keyId === undefined || proof === undefined ? undefined : { keyId, proof }
+    return keyId === undefined || proof === undefined ? undefined : { keyId, proof, token }
   }
 
   async end(token: string): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Form } from '../records/record-in.js'
 import type { Answer } from './sender.js'
 import { StreamLog, type LogCommands, type LogPage } from './stream-log.js'
 
@@ -18,6 +19,13 @@ export interface LoggedDelivery {
   readonly answer: string
 }
 
+const OUTCOMES: readonly unknown[] = ['delivered', 'failed', 'gone'] satisfies LoggedDelivery['outcome'][]
+const FORM: Form<LoggedDelivery> = {
+  ...{ id: 'text', topic: 'text', attempt: 'number', at: 'number', status: 'number?' },
+  ...{ error: 'text?', tookMs: 'number', answer: 'text' },
+  outcome: (value) => OUTCOMES.includes(value),
+}
+
 /** The last so many of each endpoint, for so long. */
 const BOUNDS = { count: 500, ms: 7 * 86_400_000 }
 const ANSWER_BYTES = 4_096
@@ -27,7 +35,7 @@ export class DeliveryLog {
   readonly #log: StreamLog<LoggedDelivery>
 
   constructor(redis: LogCommands) {
-    this.#log = new StreamLog(redis, BOUNDS)
+    this.#log = new StreamLog(redis, FORM, BOUNDS)
   }
 
   add(endpoint: string, delivery: LoggedDelivery): Promise<void> {

@@ -1,9 +1,8 @@
+import { runScript, type ScriptRunner } from '../run-script.js'
 import { endpointEnter, endpointHeld, endpointLeave } from './scripts/generated.js'
 
 /** The commands that the gate sends; an ioredis client, of one server or of a cluster, has them. */
-export interface ScriptRunner {
-  evalsha(sha1: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
-  eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
+export interface GateCommands extends ScriptRunner {
   del(key: string): Promise<unknown>
   hmget(key: string, ...fields: string[]): Promise<(string | null)[]>
 }
@@ -29,6 +28,8 @@ export interface GateOptions {
   readonly openMs?: number
 }
 
+/** The longest pause. */
+const MOST_MS = 86_400_000
 /** Over so long the scripts count. */
 const MINUTE_MS = 60_000
 
@@ -43,10 +44,10 @@ export interface Left {
  * how it ended. The state is in Redis, under the Redis clock, so that all instances share it.
  */
 export class EndpointGate {
-  readonly #redis: ScriptRunner
+  readonly #redis: GateCommands
   readonly #options: Required<GateOptions>
 
-  constructor(redis: ScriptRunner, { share = 0.7, least = 10, openMs = 30_000 }: GateOptions = {}) {
+  constructor(redis: GateCommands, { share = 0.7, least = 10, openMs = 30_000 }: GateOptions = {}) {
     this.#redis = redis
     this.#options = { share, least, openMs }
   }
@@ -78,8 +79,16 @@ export class EndpointGate {
 
   /** As it is, for those who look. It lets nothing through. @param now by the clock of Redis */
   async state(endpoint: string, now: number): Promise<GateState> {
-    const stored = await this.#redis.hmget(keyOf(endpoint), 'openUntil', 'pausedUntil', 'since', 'total', 'failed')
-    const [openUntil = 0, pausedUntil = 0, since = 0, total = 0, failed = 0] = stored.map((each) => Number(each ?? 0))
+    const fields = ['openUntil', 'pausedUntil', 'since', 'total', 'failed']
+    const stored = await this.#redis.hmget(keyOf(endpoint), ...fields).catch((thrown: unknown) => {
+      // of another type: the next webhook begins it anew
+      if (thrown instanceof Error && thrown.message.startsWith('WRONGTYPE')) return []
+      throw thrown
+    })
+    const [openUntil = 0, pausedUntil = 0, since = 0, total = 0, failed = 0] = stored.map((text) => {
+      const number = Number(text ?? 0)
+      return number >= 0 && number <= now + MOST_MS ? number : 0
+    })
     const isFresh = now - since < MINUTE_MS
     return {
       state: openUntil === 0 ? 'closed' : openUntil > now ? 'open' : 'half-open',
@@ -94,14 +103,8 @@ export class EndpointGate {
     await this.#redis.del(keyOf(endpoint))
   }
 
-  async #run(script: { sha1: string; source: string }, endpoint: string, ...args: number[]): Promise<unknown> {
-    const given = [keyOf(endpoint), ...args] as const
-    try {
-      return await this.#redis.evalsha(script.sha1, 1, ...given)
-    } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-      return this.#redis.eval(script.source, 1, ...given)
-    }
+  #run(script: { sha1: string; source: string }, endpoint: string, ...args: number[]): Promise<unknown> {
+    return runScript(this.#redis, script, keyOf(endpoint), ...args)
   }
 }
 

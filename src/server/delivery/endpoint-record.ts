@@ -1,3 +1,4 @@
+import type { Kept } from '../topics/record-store.js'
 import type { EgressPolicy } from './egress-policy.js'
 import type { Endpoint } from './endpoint.js'
 import { readSecret } from './webhook-secret.js'
@@ -39,4 +40,40 @@ export function endpointOf(id: string, record: EndpointRecord, policy: EgressPol
     perSecond,
     timeoutMs: timeout,
   }
+}
+
+/** The record of what is kept. What a stranger has written may be anything: without a URL nothing is sent until an operator gives one. */
+export function completeEndpoint(kept: Kept<EndpointRecord>): EndpointRecord {
+  const { url, description, secrets, perSecond, concurrency, timeout, disabled, createdAt } = kept
+  return {
+    url: textOr('', url),
+    description: textOr('', description),
+    secrets: Array.isArray(secrets) ? secrets.filter(isSecret) : [],
+    perSecond: numberOr(0, perSecond, 0, 1_000_000),
+    concurrency: numberOr(16, concurrency, 1, 1_000),
+    timeout: numberOr(15_000, timeout, 100, 120_000),
+    disabled: isDisabled(disabled) ? disabled : null,
+    createdAt: numberOr(0, createdAt, 0, Number.MAX_SAFE_INTEGER),
+  }
+}
+
+const REASONS: readonly unknown[] = ['operator', 'gone', 'failing'] satisfies DisabledReason[]
+
+function isDisabled(value: unknown): value is EndpointRecord['disabled'] {
+  if (value === null) return true
+  const { reason, at } = Object(value) as Readonly<Record<string, unknown>>
+  return REASONS.includes(reason) && Number.isSafeInteger(at)
+}
+
+function isSecret(value: unknown): value is KeptSecret {
+  const { text, until } = Object(value) as Readonly<Record<string, unknown>>
+  return typeof text === 'string' && (until === null || Number.isFinite(until))
+}
+
+function textOr(otherwise: string, value: unknown): string {
+  return typeof value === 'string' ? value : otherwise
+}
+
+function numberOr(otherwise: number, value: unknown, least: number, most: number): number {
+  return typeof value === 'number' && value >= least && value <= most ? value : otherwise
 }

@@ -5,7 +5,7 @@ import { TopicError } from '../topics/errors.js'
 import { RecordStore } from '../topics/record-store.js'
 import { RESERVED } from '../topics/topic-name.js'
 import type { EgressPolicy } from './egress-policy.js'
-import type { DisabledReason, EndpointRecord } from './endpoint-record.js'
+import { completeEndpoint, type DisabledReason, type EndpointRecord } from './endpoint-record.js'
 import type { Exclusive } from '../topics/exclusive.js'
 import { newSecret, readSecret, type WebhookSecret } from './webhook-secret.js'
 
@@ -34,7 +34,7 @@ export class Endpoints {
   readonly #most: number
 
   constructor(client: RedelayedClient, policy: EgressPolicy, exclusive: Exclusive, most: number) {
-    this.#records = new RecordStore<EndpointRecord>(client, `${RESERVED}endpoints`)
+    this.#records = new RecordStore<EndpointRecord>(client, `${RESERVED}endpoints`, completeEndpoint)
     this.#policy = policy
     this.#exclusive = exclusive
     this.#most = most

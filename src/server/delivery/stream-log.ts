@@ -1,10 +1,11 @@
-import { objectIn } from './stored-json.js'
+import { recordIn, type Form } from '../records/record-in.js'
+import { logPage } from '../records/scripts/generated.js'
+import { runScript, type ScriptRunner } from '../run-script.js'
 
 /** The commands of an ioredis client that a log sends. */
-export interface LogCommands {
+export interface LogCommands extends ScriptRunner {
   xadd(...args: [key: string, ...rest: (string | number)[]]): Promise<unknown>
   pexpire(key: string, ms: number): Promise<unknown>
-  xrevrange(...args: [key: string, from: string, to: string, word: 'COUNT', count: number]): Promise<unknown>
   del(key: string): Promise<unknown>
 }
 
@@ -14,14 +15,19 @@ export interface LogPage<T> {
   readonly next: string | undefined
 }
 
-/** The last entries of logs, each a Redis stream with a bound of its own. */
+/** Of an entry; a webhook's has twice 4 KiB of an answer. */
+const MOST_BYTES = 65_536
+
+/** The last entries of logs, each a Redis stream with a bound of its own. What no instance has written there is left out. */
 export class StreamLog<T> {
   readonly #redis: LogCommands
+  readonly #form: Form<T>
   readonly #bounds: { readonly count: number; readonly ms?: number }
 
   /** @param bounds about so many entries are kept, and all of them for so long after the last one */
-  constructor(redis: LogCommands, bounds: { readonly count: number; readonly ms?: number }) {
+  constructor(redis: LogCommands, form: Form<T>, bounds: { readonly count: number; readonly ms?: number }) {
     this.#redis = redis
+    this.#form = form
     this.#bounds = bounds
   }
 
@@ -36,11 +42,11 @@ export class StreamLog<T> {
   /** The newest first, before a place in the log; without what no instance has written. */
   async list(key: string, count: number, before?: string): Promise<LogPage<T>> {
     const from = before === undefined ? '+' : `(${before}`
-    const found = (await this.#redis.xrevrange(key, from, '-', 'COUNT', count + 1)) as [string, string[]][]
-    const page = found.slice(0, count)
+    const [next = '', ...page] = (await runScript(this.#redis, logPage, key, from, count, MOST_BYTES)) as string[]
+    const texts = page.filter((_, at) => at % 2 === 1)
     return {
-      entries: page.flatMap(([, fields]) => (objectIn(fields[1]) as T | undefined) ?? []),
-      next: found.length > count ? page.at(-1)?.[0] : undefined,
+      entries: texts.flatMap((text) => recordIn(text, this.#form) ?? []),
+      next: next === '' ? undefined : next,
     }
   }
 

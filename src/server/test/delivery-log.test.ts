@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { DeliveryLog, loggedAnswer } from '../delivery/delivery-log.js'
+import { loggedAnswer } from '../delivery/delivery-log.js'
 
 /** What is kept of an answer with this body. */
 const keptOf = (body: Buffer): string =>
@@ -21,14 +21,5 @@ describe('the log of webhooks', () => {
 
   it('keeps text as it is', () => {
     for (const text of ['', 'busy\n\ttry later', '{"error":"ü"}']) expect(keptOf(Buffer.from(text))).to.equal(text)
-  })
-
-  it('passes over what no instance has written', async () => {
-    const own = { id: 'a', topic: 't', attempt: 1 }
-    const texts = ['no JSON', '5', 'null', '[]', `"${'x'.repeat(100_000)}"`, JSON.stringify(own), undefined]
-    const found = texts.map((text, n) => [`${n}-0`, text === undefined ? [] : ['d', text]])
-    const [xadd, pexpire, del] = [async () => 1, async () => 1, async () => 1]
-    const log = new DeliveryLog({ xadd, pexpire, del, xrevrange: async () => found })
-    expect(await log.list('e', 6)).to.deep.equal({ entries: [own], next: '5-0' })
   })
 })

@@ -8,7 +8,8 @@ describe('the instances of the service', () => {
     const fields = new Map<string, string>()
     const redis = {
       hset: (_: string, field: string, value: string) => Promise.resolve(fields.set(field, value)),
-      hvals: () => Promise.resolve([...fields.values()]),
+      evalsha: () => Promise.resolve([...fields.values()]),
+      eval: () => expect.fail('the server knows the script'),
       hdel: (_: string, ...gone: string[]) => Promise.resolve(gone.map((field) => fields.delete(field))),
     }
     const readings = () => Promise.resolve({ url: null, connections: 1, waiting: 0 })

@@ -118,27 +118,13 @@ describe('POST /v1/restores', function () {
   it('has begun once it is answered, also where the list of restores cannot be shortened', async () => {
     const errors: unknown[] = []
     const topics = { hasJournal: true, now: () => 1, openIfThere: async () => undefined } as unknown as Topics
-    const [hset, hget, hdel] = [async () => 1, async () => null, async () => 0]
-    const hvals = (): Promise<string[]> => Promise.reject(new Error('Connection is closed.'))
-    const restores = new Restores({ hset, hget, hvals, hdel }, topics, (error) => errors.push(error))
+    const [hset, hdel] = [async () => 1, async () => 0]
+    const evalsha = (): Promise<string[]> => Promise.reject(new Error('Connection is closed.'))
+    const restores = new Restores({ hset, hdel, evalsha, eval: evalsha }, topics, (error) => errors.push(error))
     const what = { names: ['a'], topic: null, messageId: null, expired: false, dryRun: false, key: 'k' }
     expect(await restores.start(what)).to.include({ state: 'running' })
     await restores.stop()
     expect(errors.map(String)).to.include('Error: Connection is closed.')
-  })
-
-  it('are listed without what no instance has written', async () => {
-    const own = { id: 'a', state: 'done', key: 'k', topic: null, startedAt: 1, updatedAt: 2 }
-    const strange = [{ ...own, topic: 5 }, { ...own, state: 'odd' }, { ...own, updatedAt: '2' }, null].map((each) =>
-      JSON.stringify(each),
-    )
-    const texts = [...strange, 'no JSON', JSON.stringify({ ...own, id: 'x'.repeat(100_000) }), JSON.stringify(own)]
-    const [hset, hdel] = [async () => 1, async () => 0]
-    const redis = { hset, hdel, hget: async () => texts[0] ?? null, hvals: async () => texts }
-    const topics = { hasJournal: true, now: () => 1 } as unknown as Topics
-    const restores = new Restores(redis, topics, () => undefined)
-    expect(await restores.list()).to.deep.equal([{ ...own, refused: 0 }])
-    expect(await restores.get('a')).to.equal(null)
   })
 
   it('puts back what expired where it is asked to, and dead letters', async () => {

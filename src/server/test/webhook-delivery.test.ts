@@ -178,9 +178,15 @@ describe('the gate before an endpoint', () => {
   it('works after the server has forgotten its scripts, and says what else is wrong', async () => {
     await redis.script('FLUSH')
     expect(await gate.enter(id)).to.equal(0)
-    await redis.set(keyOf(id), 'x')
-    const error: unknown = await gate.enter(id).catch((thrown: unknown) => thrown)
-    expect(error).to.be.instanceOf(Error).with.property('message').that.includes('WRONGTYPE')
+    const fail = (): Promise<never> => Promise.reject(new Error('OOM command not allowed'))
+    const other = new EndpointGate({
+      evalsha: fail,
+      eval: () => expect.fail('it knows the script'),
+      del: fail,
+      hmget: fail,
+    })
+    const error: unknown = await other.enter(id).catch((thrown: unknown) => thrown)
+    expect(error).to.be.instanceOf(Error).with.property('message').that.includes('OOM')
   })
 })
 

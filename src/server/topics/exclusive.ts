@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { ConnectionError } from 'redelayed'
-import { keepLock, releaseLock } from './scripts/generated.js'
+import { keepLock, limitLock, releaseLock } from './scripts/generated.js'
 
 /** The commands of an ioredis client that a lock sends. */
 export interface LockCommands {
@@ -49,6 +49,8 @@ export class Exclusive {
     const startedAt = performance.now()
     let askedAt = startedAt
     while ((await this.#redis.set(key, token, 'PX', LOCK_MS, 'NX')) !== 'OK') {
+      // one that an instance has set ends by then; what a stranger has set may have no end
+      await this.#redis.eval(limitLock.source, 1, key, LOCK_MS)
       if (performance.now() - startedAt >= waitMs) return undefined
       await pause(LOOK_MS * (1 + Math.random()))
       askedAt = performance.now()

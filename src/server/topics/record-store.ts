@@ -1,6 +1,12 @@
-import { codecs, ConnectionError, type RedelayedClient, type ReliableQueue } from 'redelayed'
+import { codecs, ConnectionError, type Codec, type RedelayedClient, type ReliableQueue } from 'redelayed'
 import type { Journal } from '../journal/journal.js'
 import type { JournalQueue } from '../journal/journal-queue.js'
+
+/** What is kept of a record: any client of the server can have written anything there. */
+export type Kept<T> = Readonly<Partial<Record<keyof T, unknown>>>
+
+/** No record is larger. */
+const MOST_BYTES = 65_536
 
 /**
  * Records of all instances by name: a message for each, under its name, in a reliable queue that no consumer polls. So one of two instances that
@@ -10,8 +16,9 @@ export class RecordStore<T> {
   readonly #queue: ReliableQueue<T>
   #journal: JournalQueue<T> | undefined
 
-  constructor(client: RedelayedClient, queue: string) {
-    this.#queue = client.getReliableQueue<T>(queue, { codec: codecs.json<T>() })
+  /** @param complete makes a record of what is kept */
+  constructor(client: RedelayedClient, queue: string, complete: (kept: Kept<T>) => T) {
+    this.#queue = client.getReliableQueue<T>(queue, { codec: completing(complete) })
   }
 
   get queueName(): string {
@@ -86,4 +93,20 @@ export class RecordStore<T> {
 /** Whether Redis did not answer, or not in time. */
 export function isAway(thrown: unknown): boolean {
   return thrown instanceof ConnectionError
+}
+
+/** JSON. What is none, or too large, is completed too, so that an operator sees the record and can replace or remove it. */
+function completing<T>(complete: (kept: Kept<T>) => T): Codec<T> {
+  const json = codecs.json()
+  const nothing = {} as Kept<T>
+  const read = (bytes: Buffer): Kept<T> => {
+    if (bytes.length > MOST_BYTES) return nothing
+    try {
+      const kept = json.decode(bytes)
+      return typeof kept === 'object' && kept !== null ? (kept as Kept<T>) : nothing
+    } catch {
+      return nothing
+    }
+  }
+  return { name: 'json', encode: (record) => json.encode(record), decode: (bytes) => complete(read(bytes)) }
 }

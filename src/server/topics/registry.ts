@@ -1,8 +1,8 @@
 import type { RedelayedClient } from 'redelayed'
 import type { Journal } from '../journal/journal.js'
-import { RecordStore } from './record-store.js'
-import { RESERVED } from './topic-name.js'
-import { TOPIC_DEFAULTS, type TopicSettings } from './topic-settings.js'
+import { RecordStore, type Kept } from './record-store.js'
+import { isTopicName, RESERVED } from './topic-name.js'
+import { completeSettings, type TopicSettings } from './topic-settings.js'
 
 /** The settings of a topic as they are kept. */
 export interface TopicRecord {
@@ -16,7 +16,7 @@ export class TopicRegistry {
   readonly #records: RecordStore<TopicRecord>
 
   constructor(client: RedelayedClient) {
-    this.#records = new RecordStore<TopicRecord>(client, `${RESERVED}topics`)
+    this.#records = new RecordStore<TopicRecord>(client, `${RESERVED}topics`, complete)
   }
 
   get queueName(): string {
@@ -27,9 +27,8 @@ export class TopicRegistry {
     return this.#records.keepIn(journal)
   }
 
-  async get(name: string): Promise<TopicRecord | null> {
-    const record = await this.#records.get(name)
-    return record === null ? null : complete(record)
+  get(name: string): Promise<TopicRecord | null> {
+    return this.#records.get(name)
   }
 
   /** False when there is one of this name; then nothing was changed. */
@@ -61,17 +60,17 @@ export class TopicRegistry {
     return this.#records.restore()
   }
 
-  someNames(count: number): Promise<string[]> {
-    return this.#records.someNames(count)
+  async someNames(count: number): Promise<string[]> {
+    return (await this.#records.someNames(count)).filter(isTopicName)
   }
 
   /** All of them by name. */
   async list(): Promise<[name: string, record: TopicRecord][]> {
-    return (await this.#records.list()).map(([name, record]) => [name, complete(record)])
+    return (await this.#records.list()).filter(([name]) => isTopicName(name))
   }
 }
 
-/** What an older version has written lacks the newer settings. */
-function complete({ settings, createdAt }: TopicRecord): TopicRecord {
-  return { settings: { ...TOPIC_DEFAULTS, ...settings }, createdAt }
+/** What an older version has written lacks the newer settings. What a stranger has written may be anything: it has the defaults. */
+function complete({ settings, createdAt }: Kept<TopicRecord>): TopicRecord {
+  return { settings: completeSettings(settings), createdAt: Number.isSafeInteger(createdAt) ? Number(createdAt) : 0 }
 }

@@ -11,14 +11,22 @@ export const TOPIC_PATTERN = '^[A-Za-z0-9*][A-Za-z0-9._:*-]{0,127}$'
 /** The queues of the service itself begin so. */
 export const RESERVED = 'redelayed-server:'
 
+/** Whether a topic can have the name. */
+export function isTopicName(name: string): boolean {
+  return FORM.test(name) && !isOwn(name)
+}
+
+function isOwn(name: string): boolean {
+  return name.startsWith(RESERVED) || /:dead$|:\d+:\d+$/.test(name)
+}
+
 /** A topic's name is the name of its queue, so that programs with the library can use the same queue. */
 export function topicName(name: string): string {
-  const isOwn = name.startsWith(RESERVED) || /:dead$|:\d+:\d+$/.test(name)
-  if (FORM.test(name) && !isOwn) return name
+  if (isTopicName(name)) return name
   const expected = 'a topic has 1 to 128 letters, digits, ".", "_", ":" and "-", and begins with a letter or digit'
   throw new TopicError(
     'ERR_TOPIC_NAME',
-    isOwn ? `names that begin with ${RESERVED} or end with :dead or two numbers (of shards) are taken` : expected,
+    isOwn(name) ? `names that begin with ${RESERVED} or end with :dead or two numbers (of shards) are taken` : expected,
   )
 }
 

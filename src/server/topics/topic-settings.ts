@@ -38,6 +38,40 @@ export const TOPIC_DEFAULTS: TopicSettings = Object.freeze({
   events: true,
 })
 
+/** The most shards of a topic. */
+export const MOST_SHARDS = 256
+
+/** Settings in which what is missing, or is nothing that a request can give, has its default. */
+export function completeSettings(given: unknown): TopicSettings {
+  const found = new Map(Object.entries(typeof given === 'object' && given !== null ? given : {}))
+  const or = <K extends keyof TopicSettings>(name: K, is: (value: unknown) => boolean): TopicSettings[K] =>
+    is(found.get(name)) ? (found.get(name) as TopicSettings[K]) : TOPIC_DEFAULTS[name]
+  const isFlag = (value: unknown): boolean => typeof value === 'boolean'
+  return {
+    shards: or('shards', whole(1, MOST_SHARDS)),
+    visibilityTimeout: or('visibilityTimeout', whole(1)),
+    deliveryLimit: or('deliveryLimit', whole(1, 1_000_000)),
+    timeToLive: or('timeToLive', orNull(whole(1))),
+    delay: or('delay', whole(0)),
+    maxSize: or('maxSize', orNull(whole(1))),
+    deadLetters: or('deadLetters', isFlag),
+    retryDelays: or('retryDelays', (value) => Array.isArray(value) && value.every(whole(0))),
+    endpoint: or(
+      'endpoint',
+      orNull((value) => typeof value === 'string'),
+    ),
+    events: or('events', isFlag),
+  }
+}
+
+function whole(least: number, most = Number.MAX_SAFE_INTEGER): (value: unknown) => boolean {
+  return (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
+}
+
+function orNull(is: (value: unknown) => boolean): (value: unknown) => boolean {
+  return (value) => value === null || is(value)
+}
+
 /** How many of the last changes a topic keeps for events. */
 const KEPT_EVENTS = 10_000
 

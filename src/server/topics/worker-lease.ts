@@ -1,14 +1,9 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { RedelayedError } from 'redelayed'
+import { runScript, type ScriptRunner } from '../run-script.js'
 import { TopicError } from './errors.js'
 import { leaseWorker, releaseWorker } from './scripts/generated.js'
 import { Snowflake, WORKERS, type Worker } from './snowflake.js'
-
-/** The two commands that are sent; an ioredis client, of one server or of a cluster, has them. */
-export interface ScriptRunner {
-  evalsha(sha1: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
-  eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
-}
 
 export interface WorkerLeaseOptions {
   /** For how long a number is leased. Default 30 s; it is leased for longer three times as often. */
@@ -115,12 +110,7 @@ export class WorkerLease {
     this.#leased = { number, from: begin, upTo, at, sentAt, sentDate }
   }
 
-  async #run(script: { sha1: string; source: string }, ...args: (string | number)[]): Promise<unknown> {
-    try {
-      return await this.#redis.evalsha(script.sha1, 1, this.#key, ...args)
-    } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-      return this.#redis.eval(script.source, 1, this.#key, ...args)
-    }
+  #run(script: { sha1: string; source: string }, ...args: (string | number)[]): Promise<unknown> {
+    return runScript(this.#redis, script, this.#key, ...args)
   }
 }

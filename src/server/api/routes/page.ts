@@ -66,10 +66,9 @@ export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Pa
     async (request, reply) => {
       assertSameSite(request, { isSigningIn: true })
       const key = keys.find(request.body.key)
-      const proof = key && keys.proofOf(key.id)
-      if (key === undefined || proof === undefined) throw new BadRequest('unauthorized', 'there is no such key')
+      if (key === undefined) throw new BadRequest('unauthorized', 'there is no such key')
       if (rates.take(key.id) > 0) throw new BadRequest('rate-limited', 'the key has sent too many requests')
-      const token = await sessions.begin({ keyId: key.id, proof }).catch(redisProblem)
+      const token = await sessions.begin(key.id, (token) => keys.proofOf(key.id, token) ?? '').catch(redisProblem)
       setSession(request, reply, token)
       return { ...shown(key), ...about }
     },

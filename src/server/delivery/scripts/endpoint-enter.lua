@@ -1,7 +1,7 @@
 -- Ask whether a webhook may go to its endpoint now. All instances of the service ask here, so that an endpoint that is down, overloaded or
 -- limited is so for all of them.
 --
--- KEYS[1] endpoint  hash  pausedUntil, openUntil: epoch ms; nextAt: epoch ms with fractions, of the rate limit
+-- KEYS[1] endpoint  any  a hash: pausedUntil, openUntil: epoch ms; nextAt: epoch ms with fractions, of the rate limit
 --
 -- ARGV[1] perSecond  number   the most webhooks a second; 0 for no limit
 -- ARGV[2] probeMs    integer  while the breaker is open, one webhook goes through after each of these times
@@ -12,8 +12,10 @@ local perSecond, probeMs = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local stored = redis.call('HMGET', endpoint, 'pausedUntil', 'openUntil', 'nextAt')
-local pausedUntil, openUntil, nextAt = tonumber(stored[1]) or 0, tonumber(stored[2]) or 0, tonumber(stored[3]) or 0
+-- include shared/stored-times.lua
+
+local stored = storedOf(endpoint, 'pausedUntil', 'openUntil', 'nextAt')
+local pausedUntil, openUntil, nextAt = timeOf(stored[1], now), timeOf(stored[2], now), timeOf(stored[3], now)
 
 local wait = math.max(pausedUntil, openUntil) - now
 if wait > 0 then

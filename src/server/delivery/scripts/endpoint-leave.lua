@@ -1,6 +1,6 @@
 -- Note how a webhook ended. Of at least `least` in a minute, if `share` or more have failed, the breaker opens; what is delivered closes it.
 --
--- KEYS[1] endpoint  hash  since, total, failed: the counts of a minute; failingSince, pausedUntil, openUntil: epoch ms
+-- KEYS[1] endpoint  any  a hash: since, total, failed: the counts of a minute; failingSince, pausedUntil, openUntil: epoch ms
 --
 -- ARGV[1] delivered  flag     whether it was delivered
 -- ARGV[2] pauseMs    integer  the endpoint asks for a pause of so long; 0 for none
@@ -15,10 +15,13 @@ local least, share, openMs = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local stored = redis.call('HMGET', endpoint, 'since', 'total', 'failed', 'failingSince', 'openUntil', 'pausedUntil')
-local since, total, failed = tonumber(stored[1]) or now, tonumber(stored[2]) or 0, tonumber(stored[3]) or 0
-local failingSince, openUntil, pausedUntil = tonumber(stored[4]), tonumber(stored[5]) or 0, tonumber(stored[6]) or 0
-if now - since >= 60000 or since > now then
+-- include shared/stored-times.lua
+
+local stored = storedOf(endpoint, 'since', 'total', 'failed', 'failingSince', 'openUntil', 'pausedUntil')
+local since, total, failed = timeOf(stored[1], now), tonumber(stored[2]) or 0, tonumber(stored[3]) or 0
+local failingSince, openUntil, pausedUntil = timeOf(stored[4], now), timeOf(stored[5], now), timeOf(stored[6], now)
+if failingSince == 0 then failingSince = nil end
+if not (now - since < 60000 and since <= now and total >= failed and failed >= 0 and total < 1e9) then
   since, total, failed = now, 0, 0
 end
 

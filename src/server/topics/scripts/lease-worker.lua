@@ -1,7 +1,7 @@
 -- Lease a worker number for an instance, or lease the one that it has for longer. No two instances have the same one at once, and the ids of a
 -- later one are of later times: a number is free when Redis has passed the time up to which its ids reach.
 --
--- KEYS[1] workers  hash  number -> the time up to which its ids reach, epoch ms, and the token of its instance; first: where numbers without a field begin
+-- KEYS[1] workers  any  a hash: number -> the time up to which its ids reach, epoch ms, and the token of its instance; first: where numbers without a field begin
 --
 -- ARGV[1] token    text     of the instance
 -- ARGV[2] held     integer  the number that it has; -1 for none
@@ -15,20 +15,26 @@ local held, start, leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumb
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+-- Any client of the server can have written them. Nothing of an instance is so far ahead, whatever was done to the clock of Redis.
+local latest = now + 31622400000
+
 -- Where this Redis knows of no numbers it may have lost them, and instances may have them for one more lease: ids begin behind those.
-local first = tonumber(redis.call('HGET', workers, 'first') or nil)
-if not first then
+local stored = redis.pcall('HGET', workers, 'first')
+if type(stored) == 'table' then redis.call('UNLINK', workers) end
+local first = type(stored) == 'string' and tonumber(stored)
+if not first or not (first >= 0 and first <= latest) then
   first = now + leaseMs + 1
   redis.call('HSET', workers, 'first', string.format('%.0f', first))
 end
 
 local function read(number)
   local stored = redis.call('HGET', workers, number)
-  if not stored then
+  local upTo, owner = string.match(stored or '', '^(%d+) (.*)$')
+  upTo = tonumber(upTo)
+  if not upTo or upTo > latest then
     return nil, nil
   end
-  local upTo, owner = string.match(stored, '^(%d+) (.*)$')
-  return tonumber(upTo), owner
+  return upTo, owner
 end
 
 -- The clock of Redis can have gone back: the ids reach as far as they did.
@@ -44,6 +50,7 @@ if held >= 0 then
     return take(held, 0, reach or 0)
   end
 end
+local ahead
 for step = 0, count - 1 do
   local number = (start + step) % count
   local reach = read(number)
@@ -53,5 +60,13 @@ for step = 0, count - 1 do
   if now > reach then
     return take(number, reach + 1, 0)
   end
+  if reach > now + 2 * leaseMs and (not ahead or reach < read(ahead)) then
+    ahead = number
+  end
+end
+-- All are taken, but no lease is that long: the clock was set back, or a stranger wrote it. An instance that has the number all the same draws no
+-- ids behind its times, and gets another one when it leases it for longer.
+if ahead then
+  return take(ahead, read(ahead) + 1, 0)
 end
 return { -1, 0, 0, now }

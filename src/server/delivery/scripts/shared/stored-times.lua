@@ -1,0 +1,14 @@
+-- The fields of the endpoint; any client of the server can have written them. A key of another type is removed: the endpoint begins anew.
+local function storedOf(endpoint, ...)
+  local stored = redis.pcall('HMGET', endpoint, ...)
+  if not stored.err then return stored end
+  if not string.find(stored.err, 'WRONGTYPE', 1, true) then error(stored.err) end
+  redis.call('UNLINK', endpoint)
+  return {}
+end
+
+-- A time in epoch ms; 0 for what is none, or is later than any pause lasts.
+local function timeOf(text, now)
+  local time = tonumber(text or nil)
+  return time and time >= 0 and time <= now + 86400000 and time or 0
+end

@@ -1,0 +1,36 @@
+/** What a field of a record is; `?`: or `null`. */
+type Kind = 'text' | 'text?' | 'number' | 'number?' | 'flag'
+
+/** What each field of a record has to be: of a kind, or what a check accepts. */
+export type Form<T> = { readonly [K in keyof T]-?: Kind | ((value: unknown) => boolean) }
+
+/**
+ * The record in a JSON text that any client of the server can have written: the fields of its form and no others; `undefined` where one of them is
+ * something else.
+ */
+export function recordIn<T>(text: string, form: Form<T>): T | undefined {
+  const found = objectIn(text)
+  if (found === undefined) return undefined
+  const record: Record<string, unknown> = {}
+  for (const [name, kind] of Object.entries<Form<T>[keyof T]>(form)) {
+    const value = Object.hasOwn(found, name) ? found[name] : undefined
+    if (!(typeof kind === 'function' ? kind(value) : isOf(kind, value))) return undefined
+    record[name] = value
+  }
+  return record as T
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const found: unknown = JSON.parse(text)
+    return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isOf(kind: Kind, value: unknown): boolean {
+  if (kind.endsWith('?') && value === null) return true
+  if (kind === 'flag') return typeof value === 'boolean'
+  return kind.startsWith('text') ? typeof value === 'string' : Number.isFinite(value)
+}

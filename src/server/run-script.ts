@@ -1,0 +1,20 @@
+/** The two commands that scripts are sent with; an ioredis client, of one server or of a cluster, has them. */
+export interface ScriptRunner {
+  evalsha(sha1: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
+  eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
+}
+
+/** Runs a script on its one key; a server that does not know it gets its text. */
+export async function runScript(
+  redis: ScriptRunner,
+  script: { readonly sha1: string; readonly source: string },
+  key: string,
+  ...args: readonly (string | number)[]
+): Promise<unknown> {
+  try {
+    return await redis.evalsha(script.sha1, 1, key, ...args)
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+    return redis.eval(script.source, 1, key, ...args)
+  }
+}
