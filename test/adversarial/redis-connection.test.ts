@@ -7,6 +7,7 @@ import type { Redis } from 'ioredis'
 import { codecs, type RedelayedError } from '../../src/index.js'
 import { queueKeys, reliableKeys } from '../../src/keys.js'
 import { firstDelivered } from '../../src/cli/commands/peek.js'
+import { offer, offerMany } from '../../src/store/scripts/generated.js'
 import type { ListElements } from '../../src/queues/list-elements.js'
 import { nextTurn } from '../../src/timing/pause.js'
 import { cleanUp, makeClient, rawTo, rejection } from '../integration/fixtures.js'
@@ -144,6 +145,53 @@ describe('attacks over a Redis connection', function () {
       const untouched = await raw.zcount(keys.due[0]!, 1, 1)
       expect(untouched).to.be.greaterThan(0)
       await raw.unlink(keys.messages, keys.deliveries, keys.failures, ...keys.due)
+    })
+  })
+
+  describe('one name of 8 MiB at the head of a schedule', () => {
+    const LARGE = Buffer.alloc(8 * 1_048_576, 'a')
+    /** How often a script of the call reads the head. */
+    async function readsOf(call: () => Promise<unknown>): Promise<number> {
+      await raw.config('RESETSTAT')
+      await call()
+      const stats = String(await raw.call('INFO', 'commandstats'))
+      const of = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+      return of('zrange') + of('zrangebyscore')
+    }
+
+    it('is read by no offer', async () => {
+      const key = uniqueName()
+      const [order, channel] = [`${key}:order`, `${key}:channel`]
+      await raw.zadd(key, 9e15, LARGE)
+      const args = (entry: string) => [channel, 1_000, 60_000, entry, 0, -1]
+      const single = () => raw.eval(offer.source, 2, key, order, ...args('one'))
+      const many = () => raw.eval(offerMany.source, 2, key, order, channel, 1_000, 0, 0, '5 5', 'two', 'three')
+      expect([await readsOf(single), await readsOf(many)]).to.deep.equal([0, 0])
+      expect(await raw.zcard(key)).to.equal(4)
+      await raw.unlink(key)
+    })
+
+    it('is set aside by a transfer before its time, where it is no entry', async () => {
+      const client = makeClient({ url: server.url, sweepInterval: 60_000 })
+      const queue = client.getBlockingQueue<string>(uniqueName(), string)
+      const keys = queueKeys(queue.name)
+      await raw.zadd(keys.timeouts, 8e12, LARGE)
+      await client.getDelayedQueue(queue, { layout: 'compact' }).offer('good', 50)
+      expect(await queue.take()).to.equal('good')
+      expect([await raw.zcard(keys.timeouts), await raw.llen(keys.quarantine)]).to.deep.equal([0, 1])
+      await raw.unlink(keys.quarantine)
+    })
+
+    it('is read by no add to a reliable queue, and removed by a poll', async () => {
+      const client = makeClient({ url: server.url, sweepInterval: 60_000 })
+      const queue = client.getReliableQueue<string>(uniqueName(), string)
+      const keys = reliableKeys(queue.name)
+      await queue.poll() // connected before
+      await raw.zadd(keys.due[0] ?? '', 8e15, LARGE)
+      expect(await readsOf(() => queue.add('first'))).to.equal(0)
+      await (await queue.poll())?.acknowledge()
+      await queue.poll()
+      expect(await raw.exists(...keys.due)).to.equal(0)
     })
   })
 })

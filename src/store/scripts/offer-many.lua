@@ -22,6 +22,7 @@ local channel, ordered, resent = ARGV[1], ARGV[3] == '1', ARGV[4] == '1'
 local now = milliseconds(ARGV[2])
 
 local reply, added = {string.format('%.0f', now)}, {}
+local earliest, alike -- due time of those that were added, and how many have it
 local function report(number, what)
   reply[#reply + 1] = tostring(number)
   reply[#reply + 1] = what
@@ -35,6 +36,8 @@ for delay in string.gmatch(ARGV[5], '%d+') do
     report(number, '-2')
   elseif redis.call('ZADD', timeouts, 'NX', string.format('%.0f', due), entry) == 1 then
     added[#added + 1] = entry
+    if not earliest or due < earliest then earliest, alike = due, 0 end
+    if due == earliest then alike = alike + 1 end
   else
     report(number, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
   end
@@ -48,17 +51,19 @@ if ordered then
     return pushed
   end
 end
--- what has a negative due time is no head: a transfer sets it aside, and until then it must keep nothing from being announced
-local head = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-for _, entry in ipairs(added) do
-  if entry == head[1] then
-    local published = redis.pcall('PUBLISH', channel, string.format('%.0f', head[2]))
-    if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
-      redis.call('ZREM', timeouts, unpack(added))
-      if ordered then redis.call('LTRIM', order, 0, -#added - 1) end
-      return published
-    end
-    break
+-- as a single offer does
+local text = string.format('%.0f', earliest)
+local isHead = redis.call('ZCOUNT', timeouts, 0, text) == alike
+if not isHead and redis.call('ZCOUNT', timeouts, 0, '(' .. text) == 0 then
+  local head = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1]
+  for _, entry in ipairs(added) do isHead = isHead or entry == head end
+end
+if isHead then
+  local published = redis.pcall('PUBLISH', channel, text)
+  if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
+    redis.call('ZREM', timeouts, unpack(added))
+    if ordered then redis.call('LTRIM', order, 0, -#added - 1) end
+    return published
   end
 end
 return reply

@@ -50,8 +50,13 @@ if ARGV[5] == '1' then
     return pushed
   end
 end
--- what has a negative due time is no head: a transfer sets it aside, and until then it must keep nothing from being announced
-if redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1] == entry then
+-- The first one is announced. What has a negative due time is no head: a transfer sets it aside, and until then it must keep nothing from being
+-- announced. Read only among those of this millisecond: the head can be of any size.
+local isHead = redis.call('ZCOUNT', timeouts, 0, dueText) == 1
+if not isHead and redis.call('ZCOUNT', timeouts, 0, '(' .. dueText) == 0 then
+  isHead = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1] == entry
+end
+if isHead then
   local published = redis.pcall('PUBLISH', channel, dueText)
   if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
     redis.call('ZREM', timeouts, entry)

@@ -60,6 +60,7 @@ local LATER_MS = 60000 -- after which it is tried again what a key of another ty
 local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
 local BYTES = 1048576 -- of records read by one script, but for the first
 local FIRST_READ, MOST_READ, SMALL_MEMBERS = 4, 32, 4096
+local LONGEST = 65536 -- of a name in a schedule
 local MOST_BACK = 100 -- brought back by one script
 local PAGE, SMALL = 16, 16384 -- so many are read unmeasured where the first of them is not larger than this
 -- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the delivery
@@ -383,7 +384,7 @@ local function publish(where, at)
   if type(published) == 'table' and published.err then note('the channel', published.err) end
 end
 
-local following = earliest({inFlight, ticks, unpack(due)})
+local following = earliest({inFlight, ticks, unpack(due)}, LONGEST)
 following = following and math.ceil(following)
 if settings.pollPaused == '1' then following = nil end
 if handed + returned + #ticking + expired + deadLettered > 0 or ARGV[9] == '1' then

@@ -53,6 +53,7 @@ end
 
 local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be delivered
 local LATER_MS = 3600000
+local LARGE = 65536
 local quarantineError = ''
 -- Whether the order list may begin with elements that are in no schedule.
 local mayHaveOrphans = false
@@ -114,7 +115,7 @@ while done < overdue and bytes < most do
     end
     read = redis.call('ZRANGE', timeouts, lowest + from, lowest + math.min(from + step, page) - 1)
     first = first or read[1]
-    local count, orderedCount = 0, 0
+    local count, orderedCount, firstOrdered = 0, 0, nil
     for n = 1, #read do
       local entry = read[n]
       local start, inOrder = layout(entry)
@@ -123,6 +124,7 @@ while done < overdue and bytes < most do
       bytes = bytes + #entry
       if inOrder then
         ordered[from + n] = true
+        firstOrdered = firstOrdered or entry
         orderedCount = orderedCount + 1
       end
       if bytes >= most then break end
@@ -130,11 +132,10 @@ while done < overdue and bytes < most do
     if orderedCount == 0 then
       run = from + count
     else
-      local head, at = redis.pcall('LRANGE', order, matched, matched + orderedCount - 1), 0
-      if head.err then
-        orderError = head.err
-        head = {}
-      end
+      -- Others are read where the first one is the one that is expected: a stranger's can be of any size.
+      local head, at = redis.pcall('LINDEX', order, matched), 0
+      if type(head) == 'table' then orderError = head.err end
+      head = head == firstOrdered and redis.call('LRANGE', order, matched, matched + orderedCount - 1) or {}
       for n = 1, count do
         if ordered[from + n] then
           if head[at + 1] ~= read[n] then break end
@@ -200,7 +201,16 @@ while mayHaveOrphans and orphans < 100 and (orphans == 0 or timeLeft() > 0) do
   orphans = orphans + 1
 end
 
-local following = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+local function readNext()
+  return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+end
+local nextOne = readNext()
+-- What cannot be read, and is large, would be read here by each transfer until its time comes.
+if nextOne[1] and #nextOne[1] > LARGE and not layout(nextOne[1]) and setAside('malformed', nextOne[1]) then
+  malformed = malformed + 1
+  nextOne = readNext()
+end
+local following = nextOne[2]
 if lowest > 0 and quarantineError == '' then following = now end -- others with a negative due time
 local due = tonumber(following)
 

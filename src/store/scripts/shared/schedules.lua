@@ -1,19 +1,30 @@
--- The earliest due time in some schedules, or nil; with `before`, any that is not later is enough. One of another type is passed over.
-local function earliest(schedules, before)
+-- The earliest due time in some schedules, or nil. One of another type is passed over. With `longest` a longer name at the head is removed: nothing
+-- has it, and it would be read again and again until its time comes.
+local function earliest(schedules, longest)
   local first
   for _, schedule in ipairs(schedules) do
-    local score = tonumber(redis.pcall('ZRANGE', schedule, 0, 0, 'WITHSCORES')[2])
+    local head = redis.pcall('ZRANGE', schedule, 0, 0, 'WITHSCORES')
+    if longest and head[1] and #head[1] > longest then
+      redis.call('ZREM', schedule, head[1])
+      head = redis.pcall('ZRANGE', schedule, 0, 0, 'WITHSCORES')
+    end
+    local score = tonumber(head[2])
     if score and (not first or score < first) then first = score end
-    if before and first and first <= before then return first end
   end
   return first
 end
 
 -- Publishes that a message becomes visible at `at`, unless the waiting clients poll no later anyway: for another message or for a
 -- tick. The script publishes before the change itself, so that an error (no right to publish) leaves everything as it was.
+-- Counted and not read: the first one can be of any size.
 local function announce(schedules, ticks, channel, at)
-  local first = earliest(schedules, at)
-  if first and first <= at then return end
-  local tick = earliest({ticks})
-  if not tick or at < tick then redis.call('PUBLISH', channel, string.format('%.0f', at)) end
+  local text = string.format('%.0f', at)
+  local function isAny(schedule)
+    local count = redis.pcall('ZCOUNT', schedule, '-inf', text)
+    return type(count) == 'number' and count > 0
+  end
+  for _, schedule in ipairs(schedules) do
+    if isAny(schedule) then return end
+  end
+  if not isAny(ticks) then redis.call('PUBLISH', channel, text) end
 end
