@@ -53,8 +53,9 @@ if ordered then
 end
 -- as a single offer does
 local text = string.format('%.0f', earliest)
-local isHead = redis.call('ZCOUNT', timeouts, 0, text) == alike
-if not isHead and redis.call('ZCOUNT', timeouts, 0, '(' .. text) == 0 then
+local isHead = redis.call('ZCOUNT', timeouts, 0, '(' .. text) == 0
+if isHead and redis.call('ZCOUNT', timeouts, text, text) > alike then
+  isHead = false
   local head = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1]
   for _, entry in ipairs(added) do isHead = isHead or entry == head end
 end

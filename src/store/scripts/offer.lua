@@ -52,8 +52,8 @@ if ARGV[5] == '1' then
 end
 -- The first one is announced. What has a negative due time is no head: a transfer sets it aside, and until then it must keep nothing from being
 -- announced. Read only among those of this millisecond: the head can be of any size.
-local isHead = redis.call('ZCOUNT', timeouts, 0, dueText) == 1
-if not isHead and redis.call('ZCOUNT', timeouts, 0, '(' .. dueText) == 0 then
+local isHead = redis.call('ZCOUNT', timeouts, 0, '(' .. dueText) == 0
+if isHead and redis.call('ZCOUNT', timeouts, dueText, dueText) > 1 then
   isHead = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1] == entry
 end
 if isHead then

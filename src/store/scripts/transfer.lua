@@ -133,12 +133,16 @@ while done < overdue and bytes < most do
       run = from + count
     else
       -- Others are read where the first one is the one that is expected: a stranger's can be of any size.
-      local head, at = redis.pcall('LINDEX', order, matched), 0
+      local head, rest, at = redis.pcall('LINDEX', order, matched), {}, 0
       if type(head) == 'table' then orderError = head.err end
-      head = head == firstOrdered and redis.call('LRANGE', order, matched, matched + orderedCount - 1) or {}
+      if head == firstOrdered and orderedCount > 1 then
+        rest = redis.call('LRANGE', order, matched + 1, matched + orderedCount - 1)
+      end
       for n = 1, count do
         if ordered[from + n] then
-          if head[at + 1] ~= read[n] then break end
+          local element = head
+          if at > 0 then element = rest[at] end
+          if element ~= read[n] then break end
           at = at + 1
         end
         run = from + n
