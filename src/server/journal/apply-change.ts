@@ -97,7 +97,9 @@ function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, ti
   const isSame =
     draft !== undefined &&
     (wasAccepted || (base.state === 'open' && base.due_at === row.due_at && base.priority === row.priority))
-  return contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing')
+  const begun = contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing')
+  // what was accepted is in the database with its content, and stays there where that of a later change is too large
+  return wasAccepted && begun.content === 'own' && draft?.content !== 'own' ? { ...begun, content: 'updated' } : begun
 }
 
 function contentIn(row: Row, change: JournalChange, otherwise: Draft['content']): Draft {

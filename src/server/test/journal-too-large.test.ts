@@ -30,16 +30,19 @@ describe('payloads that come by the change stream and are larger than MariaDB ta
       await mails.drain()
       await queue.add('small', { id: 'first', delay: HOUR })
       await queue.add('small', { id: 'updated', delay: HOUR })
+      await mails.add('small', { id: 'accepted', delay: HOUR })
+      await queue.updatePayload('accepted', LARGE) // before SQL has read that Redis has it
       await queue.add('small', { id: 'reused' })
       expect(await (await queue.poll({ timeout: 5_000 }))?.acknowledge()).to.equal(true)
       await mails.drain()
+      expect(String((await mails.get('accepted'))?.payload), 'what was accepted stays').to.equal('small')
       await queue.add(LARGE, { id: 'large', delay: HOUR })
       await queue.updatePayload('updated', LARGE)
       await queue.add(LARGE, { id: 'reused', delay: HOUR })
       await queue.add('small', { id: 'last', delay: HOUR })
       await mails.drain()
-      expect(said.sort()).to.deep.equal(['large', 'reused', 'updated'])
-      expect(journal.tooLarge).to.equal(3)
+      expect(said.sort()).to.deep.equal(['accepted', 'large', 'reused', 'updated'])
+      expect(journal.tooLarge).to.equal(4)
       expect(await mails.get('last')).to.include({ state: 'open' })
       expect(await mails.get('large')).to.equal(null)
       expect(await mails.get('reused'), 'that was handled says nothing of this one').to.equal(null)
@@ -47,6 +50,7 @@ describe('payloads that come by the change stream and are larger than MariaDB ta
       const found: string[] = []
       for await (const { id, what } of mails.verify()) found.push(`${id}: ${what}`)
       expect([...new Set(found)].sort()).to.deep.equal([
+        'accepted: too large for SQL',
         'large: too large for SQL',
         'reused: too large for SQL',
         'updated: too large for SQL',
