@@ -12,6 +12,7 @@ import { Instances } from '../console/instances.js'
 import { Sessions } from '../console/sessions.js'
 import { DeliveryLog } from '../delivery/delivery-log.js'
 import { EndpointGate } from '../delivery/endpoint-gate.js'
+import { DeletionPauses } from '../topics/deletion-pauses.js'
 import { Exclusive } from '../topics/exclusive.js'
 import { SNOWFLAKE_EPOCH } from '../topics/snowflake.js'
 import type { Topics } from '../topics/topics.js'
@@ -79,6 +80,24 @@ describe('foreign data in the keys of the service', function () {
     const entry = { at: 1, key: 'k', method: 'PUT', path: '/', status: 200, requestId: 'r' }
     await audit.add(entry)
     expect((await audit.list(10)).entries).to.deep.equal([entry])
+  })
+
+  it('is no topic whose pushes a deletion has paused', async () => {
+    const KEY = 'redelayed:service:deletions'
+    const pauses = new DeletionPauses(redis)
+    for (const name of ['a b', '', 'x'.repeat(1_000), 'redelayed-server:topics']) await redis.hset(KEY, name, '1')
+    await pauses.add('orders')
+    expect(await pauses.list()).to.deep.equal(['orders'])
+    expect(await redis.hkeys(KEY)).to.deep.equal(['orders'])
+  })
+
+  it('is removed from a log of many empty entries by scripts that end soon', async () => {
+    const many = redis.pipeline()
+    for (let n = 0; n < 5_000; n++) many.xadd(LOG, '*', '', '')
+    await many.exec()
+    const log = new DeliveryLog(redis)
+    await log.list('ep', 10)
+    expect(await redis.xlen(LOG), 'about a thousand by one script').to.be.within(3_000, 4_500)
   })
 
   it('is beside the restores, which are shown', async () => {

@@ -68,6 +68,14 @@ describe('a topic that is deleted', function () {
     return Promise.all(['a', 'b'].map(async (id) => (await topic.journal?.get(id))?.state))
   }
 
+  it('is made once for all messages that come for a new one', async () => {
+    const topics = await start()
+    await plain.config('RESETSTAT')
+    await Promise.all(Array.from({ length: 300 }, () => topics.open('new', { create: true })))
+    const [, calls = '0'] = /cmdstat_set:calls=(\d+)/.exec(await plain.info('commandstats')) ?? []
+    expect(Number(calls), 'locks that were asked for').to.be.within(1, 5)
+  })
+
   it('is followed by the journal no more, and anew when it is made again', async () => {
     const topics = await start(journal)
     for (const settings of [{}, { shards: 2 }]) {

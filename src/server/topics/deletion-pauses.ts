@@ -1,3 +1,5 @@
+import { isTopicName } from './topic-name.js'
+
 /** The commands of an ioredis client that are sent. */
 export interface DeletionCommands {
   hset(key: string, field: string, value: string): Promise<unknown>
@@ -31,7 +33,10 @@ export class DeletionPauses {
     return (await this.#redis.hexists(KEY, topic)) === 1
   }
 
-  list(): Promise<string[]> {
-    return this.#redis.hkeys(KEY)
+  /** What is no name of a topic is of a stranger, and is removed. */
+  async list(): Promise<string[]> {
+    const all = await this.#redis.hkeys(KEY)
+    for (const other of all.filter((name) => !isTopicName(name))) await this.#redis.hdel(KEY, other)
+    return all.filter(isTopicName)
   }
 }

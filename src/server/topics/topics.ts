@@ -73,6 +73,8 @@ export class Topics {
   readonly pusher: Pusher
   readonly #known = new Map<string, Known>()
   readonly #opening = new Map<string, Promise<Known | undefined>>()
+  /** The topics that are made because something came for them. */
+  readonly #making = new Map<string, Promise<{ readonly known: Known; readonly isNew: boolean }>>()
   /** Who makes, deletes, pauses or resumes a topic does it alone, of all instances. */
   readonly #exclusive: Exclusive
   readonly #pauses: DeletionPauses
@@ -206,7 +208,10 @@ export class Topics {
     const known = await this.#find(name)
     if (known !== undefined) return known.topic
     if (!create || !this.#options.createTopics) throw notFound(name)
-    return (await this.#create(name, TOPIC_DEFAULTS)).known.topic
+    // one request for the lock, however many messages come for a new topic
+    const making = this.#making.get(name) ?? this.#create(name, TOPIC_DEFAULTS).finally(() => this.#making.delete(name))
+    this.#making.set(name, making)
+    return (await making).known.topic
   }
 
   /** `undefined` when there is none of this name. */
@@ -303,8 +308,11 @@ export class Topics {
 
   /** Those of deletions that failed while Redis did not answer, or whose instance died. */
   async #endPauses(): Promise<void> {
-    for (const name of await this.#pauses.list())
-      await this.#exclusive.tryRun(name, async () => (await this.#pauses.has(name)) && this.#endPause(name))
+    for (const name of await this.#pauses.list()) {
+      const end = async (): Promise<unknown> => (await this.#pauses.has(name)) && this.#endPause(name)
+      // one that cannot be ended now keeps none of the others paused
+      await this.#exclusive.tryRun(name, end).catch(this.#options.onError)
+    }
   }
 
   async #endPause(name: string): Promise<void> {

@@ -10,6 +10,7 @@
 local log, from, most, bytes = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local TOGETHER = 4 -- nothing says how large they are before they are read
 local ENOUGH = 4194304 -- bytes that one call reads
+local ENTRY = 4096 -- bytes that an entry counts at least, so that a call that meets only empty ones ends
 
 local kind = redis.call('TYPE', log).ok
 if kind ~= 'stream' then
@@ -28,7 +29,7 @@ while true do
     local id, fields = entry[1], entry[2]
     local size = 0
     for _, text in ipairs(fields) do size = size + #text end
-    read = read + size
+    read = read + math.max(size, ENTRY)
     if #fields == 2 and fields[1] == 'd' and size <= bytes then
       page[#page + 1], page[#page + 2] = id, fields[2]
     else
