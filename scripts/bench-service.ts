@@ -190,6 +190,7 @@ async function hanging(): Promise<Row[]> {
   for (let run = 0; run < runs; run++)
     await withService([], async (service) => {
       await endpointFor(service, 'good', receiver.url('/fast'), 64)
+      await lateness(service, 'webhook', 'good') // an instance learns of a new endpoint within a second or two
       alone.push(await lateness(service, 'webhook', 'good'))
       await endpointFor(service, 'hanging', receiver.url('/hang'), 64)
       await fill(service, 'hanging', 500, 0)
