@@ -1,7 +1,8 @@
-// The layers of the service: foundations, config, database, journal, topics, delivery, what the page asks, API, service, client, command line. A layer imports from itself and from those before it, and of the
+// The layers of the service: foundations, records, config, database, journal, topics, delivery, what the page asks, API, service, client, command line. A layer imports from itself and from those before it, and of the
 // library only its public entry points.
 const layers = {
-  foundations: ['^src/server/(errors|pause)\\.ts$'],
+  foundations: ['^src/server/(errors|pause|run-script)\\.ts$'],
+  records: ['^src/server/records/'],
   config: ['^src/server/config/'],
   database: ['^src/server/database/'],
   journal: ['^src/server/journal/'],
