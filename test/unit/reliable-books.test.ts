@@ -246,7 +246,7 @@ describe('the books of the reliable fault bench', () => {
       ['answering', '1', '2 t2b', 'failed', 84],
     ]
     expect(check([...poisoned, ...unheard, ...failures(3)], buried), 'its answer got lost').to.include({ excess: 0 })
-    const refused: Entry[] = [...unheard, ['answered', '1', '2 t2b', false, 1_200]]
+    const refused: Entry[] = [...unheard, ['answer', '1', '2 t2b', false, 1_200]]
     expect(check([...poisoned, ...refused, ...failures(3)], buried), 'it came too late').to.include({ excess: 0 })
     const died = (token: string): Entry[] => [got(1, 0, token), ['handling', '1', `1 t1${token}`, true, 2]]
     const before = added({ poison: true, limit: POISON_LIMIT }, -1)
