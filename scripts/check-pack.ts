@@ -113,7 +113,10 @@ function checkServer() {
       .map((entry) => posix.join(entry.parentPath, entry.name).slice(unpacked.length + 1))
   check('the service has what its manifest names, its page and its licence, and no tests or sources', () => {
     const { bin, exports } = read(join(unpacked, 'package.json'))
-    const named = [...Object.values(bin), ...Object.values(exports).flatMap((each) => Object.values(each))]
+    const named = [
+      ...Object.values(bin),
+      ...Object.values(exports).flatMap((each) => (typeof each === 'string' ? [each] : Object.values(each))),
+    ]
     const wanted = [...named.filter((each) => each.startsWith('.') || each.startsWith('dist')), 'LICENSE', 'README.md']
     const all = packed()
     const missing = [...wanted, 'dist/ui/index.html'].filter((each) => !all.includes(posix.normalize(each)))
