@@ -150,7 +150,7 @@ describe('the command line, about reliable and sharded queues', function () {
       const client = makeClient({ url: server.url })
       expect((await inProcess(['stats', '--url', server.url])).out).to.equal('No queue was found.\n')
       const sharded = client.getShardedReliableQueue('sharded', { shards: 4 })
-      await sharded.addMany(Array.from({ length: 30 }, (_, payload) => ({ payload })))
+      await sharded.addMany(Array.from({ length: 200 }, (_, payload) => ({ payload }))) // so many that each shard has some
       const dead = client.getReliableQueue('deadly')
       await dead.add(1)
       await (await dead.poll())?.negativeAcknowledge({ reject: true })
@@ -163,7 +163,7 @@ describe('the command line, about reliable and sharded queues', function () {
         [
           ['delayed', 'plain', 1, undefined],
           ['reliable', 'deadly', 0, 1],
-          ['reliable', 'sharded', 30, 0],
+          ['reliable', 'sharded', 200, 0],
         ],
       )
 

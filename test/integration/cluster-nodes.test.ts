@@ -225,18 +225,18 @@ describe('nodes of a cluster', () => {
     })
 
     for (const [when, first] of [
-      ['from the start', 'nobody'],
+      ['from the start', 'unknown'],
       ['later', 'own'],
     ] as const) {
-      it(`${whose} gets tables ${when} that name a node which nobody knows and that is not there: it comes back within seconds`, async function () {
+      it(`${whose} gets tables ${when} that name an unknown node that is not there: it comes back within seconds`, async function () {
         this.timeout(30_000)
         let asked = 0
-        let isForged = first === 'nobody'
+        let isForged = first === 'unknown'
         const node = await startNode(
           () => ':1\r\n',
           (port) => {
             asked++
-            return isForged ? slots(1, 'nobody') : slots(port, 'own')
+            return isForged ? slots(1, 'unknown') : slots(port, 'own')
           },
           'own 127.0.0.1:1@2 myself,master\n',
         )

@@ -6,7 +6,7 @@ import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
 
 /** No line of Redis is longer: the error of a script quotes at most a part of its arguments. */
 const MAX_LINE = 64 * 1024
-/** Of pushes that nobody asked for, since the last reply or message: bytes without end would keep the process busy, and each check for silence waiting. */
+/** Of pushes that no subscription explains, since the last reply or message: bytes without end would keep the process busy, and each check for silence waiting. */
 const MAX_STRAY = 1024 * 1024
 
 /** The internals of an ioredis client that the guard reads. */
@@ -121,7 +121,7 @@ class ReplyGuard {
   #ignore(bytes: number): void {
     ignoreBytes(this.#redis, bytes)
     this.#stray += bytes
-    if (this.#stray > MAX_STRAY) throw new ProtocolError('too many pushes that nobody asked for')
+    if (this.#stray > MAX_STRAY) throw new ProtocolError('too many pushes without a subscription')
   }
 
   #pass(data: Buffer, from: number, to: number): void {

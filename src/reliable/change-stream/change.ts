@@ -31,7 +31,7 @@ export interface ChangePosition {
   readonly epoch: string
   /** Of the entry in the Redis stream: `<ms>-<n>`. */
   readonly id: string
-  /** Only of `readChanges`: tells the entry from another one of the same id, as a server can have it that went back in time. */
+  /** Only of `readChanges`: differs for another entry of the same id, which a server can have that went back in time. */
   readonly digest?: string | undefined
 }
 

@@ -57,7 +57,7 @@ export interface PositionTable {
   epoch: string | null
   change_ms: number
   change_seq: number
-  /** `<ms>-<seq> <digest>` of the last entry that is in this database, by which another one of the same id is told from it. */
+  /** `<ms>-<seq> <digest>` of the last entry that is in this database, which differs for another entry of the same id. */
   digest: string | null
   /** Entries of the stream until this time can be in the flow table already: Redis went back to before it. */
   reread_until: number

@@ -157,7 +157,7 @@ export class Books {
     return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
   }
 
-  /** Those of them that may be dead, which nobody has said. */
+  /** Those of them that may be dead, which no consumer has said. */
   perhapsDead(): Message[] {
     return this.open().filter(({ item, deliveries }) => item.payload.kind === 'poison' && deliveries.length > 0)
   }

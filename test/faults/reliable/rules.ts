@@ -122,8 +122,8 @@ export function excessOf({ plan, addedAt, deliveries }: History): number {
   const released = deliveries.filter(({ answers }) =>
     answers.some(({ said, done }) => said === 'released' && done !== false),
   )
-  // taken beforehand, and over before the server learned that its handler began, or what became of it (an answer that came too late tells it
-  // nothing): the next delivery is of the same attempt
+  // taken beforehand, and over before the server learned that its handler began, or what became of it (the server refuses an answer that
+  // comes too late): the next delivery is of the same attempt
   const overUnreported = deliveries.filter(
     (delivery, at) =>
       !released.includes(delivery) &&
