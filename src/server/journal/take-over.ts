@@ -5,6 +5,7 @@ import type { Drain } from './drain.js'
 import type { StoredRawMessage } from './journalled-queue.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { contentOf, isOfReusedId, type Row, type Writers } from './rows.js'
+import { tooLarge } from './too-large.js'
 
 const IDS = 500
 
@@ -55,13 +56,23 @@ async function takeOverSome(
   // After the changes until now, a row that is only accepted is of no message that Redis has recorded since it went back.
   if ((await drain.run(attached, { signal })).hasForgotten) return rows.map(() => 'journalled')
   const outcomes = new Map<string, TakenOver>()
-  const mine = await database.transaction(async (sql) => {
+  const { mine, large } = await database.transaction(async (sql) => {
     outcomes.clear() // of an attempt that was not committed
     const { theirs, ours } = await divide(sql, database, attached, rows, { found, lost, outcomes })
-    await writers.accepted.write(sql, theirs)
+    const isLarge = ({ payload }: Row): boolean => payload.length > database.mostBytes
+    await writers.accepted.write(
+      sql,
+      theirs.filter((row) => !isLarge(row)),
+    )
     await claim(sql, attached, ours)
-    return ours
+    const tooMuch = theirs.filter(isLarge)
+    await forget(sql, attached, tooMuch)
+    return { mine: ours, large: tooMuch }
   })
+  for (const { id, payload } of large) {
+    const message = { id: toText(id), bytes: payload.length, most: database.mostBytes }
+    onBadRow(tooLarge(message, 'Redis has it, and SQL does not'), queue.name, message.id)
+  }
   const restored = await restoreRows(queue, mine, onBadRow, { replaces: (id) => found.get(id)?.dueAt })
   for (const [at, { id }] of mine.entries())
     if (restored[at] === 'restored' || restored[at] === 'replaced') outcomes.set(toText(id), 'added')
@@ -116,6 +127,13 @@ async function divide(
     else theirs.push({ ...row, ...contentOf(message), state: 'open' })
   }
   return { theirs, ours }
+}
+
+/** Of messages that are in Redis and that the database does not take: what was accepted under their ids is of others, which are nowhere. */
+async function forget(sql: SqlTransaction, { key }: AttachedQueue, rows: readonly Row[]): Promise<void> {
+  if (rows.length === 0) return
+  const ids = rows.map(({ id }) => id)
+  await sql.deleteFrom('redelayed_messages').where('queue', '=', key).where('id', 'in', ids).execute()
 }
 
 /** Young again, the rows are left alone by whoever adds what was accepted long ago. */

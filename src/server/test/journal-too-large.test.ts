@@ -55,6 +55,10 @@ describe('payloads that come by the change stream and are larger than MariaDB ta
         'reused: too large for SQL',
         'updated: too large for SQL',
       ])
+      expect((await mails.add('small', { id: 'large', delay: HOUR })).outcome, 'the message in Redis stays').to.equal(
+        'kept',
+      )
+      expect(await mails.get('large'), 'no row of a message that is nowhere').to.equal(null)
       await queue.remove('large')
       await mails.drain()
       expect((await queue.changeStatus()).groups[0]).to.include({ lag: 0 })
