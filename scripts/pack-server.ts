@@ -1,5 +1,5 @@
-// What `npm pack` and `npm publish` in src/server run around packing: `--begin` builds the package and has its package.json name the library by its
-// version, in the place of the folder beside it; `--end` puts package.json back.
+// What `npm pack` in src/server runs around packing: `--begin` builds the package and has its package.json name the library by its version, in the
+// place of the folder beside it; `--end` puts package.json back. `npm publish` reads package.json again after that, so publish.yml sets the version first.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
