@@ -85,10 +85,15 @@ describe('foreign data in the keys of the service', function () {
   it('is no topic whose pushes a deletion has paused', async () => {
     const KEY = 'redelayed:service:deletions'
     const pauses = new DeletionPauses(redis)
-    for (const name of ['a b', '', 'x'.repeat(1_000), 'redelayed-server:topics']) await redis.hset(KEY, name, '1')
+    await redis.set(KEY, 'of another type')
+    expect(await pauses.has('orders')).to.equal(false)
+    for (const name of ['a b', '', 'x'.repeat(1_000), 'redelayed-server:topics', '1'])
+      await redis.hset(KEY, name, `${name} `)
+    for (let n = 0; n < 1_000; n++) await redis.hset(KEY, `x${n}`, LARGE)
     await pauses.add('orders')
     expect(await pauses.list()).to.deep.equal(['orders'])
-    expect(await redis.hkeys(KEY)).to.deep.equal(['orders'])
+    expect(await pauses.has('orders')).to.equal(true)
+    expect(await redis.hlen(KEY), 'the large ones are gone').to.be.at.most(6)
   })
 
   it('is removed from a log of many empty entries by scripts that end soon', async () => {

@@ -212,7 +212,7 @@ describe('a topic that is deleted', function () {
     const topics = await start()
     await topics.put('left', {})
     const { topic } = await topics.get('left')
-    await plain.hset('redelayed:service:deletions', 'left', '1')
+    await plain.hset('redelayed:service:deletions', 'left', 'left')
     await topic.pause('push')
     await eventually(async () => expect(await push(topics, 'left')).to.equal('added'))
     expect(await plain.exists('redelayed:service:deletions')).to.equal(0)
@@ -228,8 +228,24 @@ describe('a topic that is deleted', function () {
     goOn()
     expect(await ended).to.equal('ERR_CONNECTION')
     expect((await topics.list()).map(({ name }) => name)).to.deep.equal(['slow'])
+    expect(await push(topics, 'slow'), 'who has the lock decides').to.equal('ERR_OPERATION_DISABLED')
     await plain.del('redelayed:service:topic-lock:{slow}')
     await eventually(async () => expect(await push(topics, 'slow')).to.equal('added'))
+  })
+
+  it('stays paused by an operator who had the lock after the deletion had lost it', async () => {
+    const [topics, other] = [await start(), await start()]
+    await topics.put('slow', {})
+    const { goOn, ended } = await deletionOf(topics, 'slow')
+    await plain.set('redelayed:service:topic-lock:{slow}', 'another')
+    await new Promise((resolve) => setTimeout(resolve, 7_500)) // the deletion is too old to write
+    await plain.del('redelayed:service:topic-lock:{slow}')
+    await other.pausePushes('slow', true)
+    goOn()
+    expect(await ended).to.equal('ERR_CONNECTION')
+    expect(await push(other, 'slow')).to.equal('ERR_OPERATION_DISABLED')
+    await new Promise((resolve) => setTimeout(resolve, 1_500)) // in which each instance looks for pauses
+    expect(await push(other, 'slow')).to.equal('ERR_OPERATION_DISABLED')
   })
 
   it('has each message deleted by one request, of those at once', async () => {

@@ -1,11 +1,11 @@
+import { valuesOf } from '../records/hash-values.js'
+import type { ScriptRunner } from '../run-script.js'
 import { isTopicName } from './topic-name.js'
 
 /** The commands of an ioredis client that are sent. */
-export interface DeletionCommands {
+export interface DeletionCommands extends ScriptRunner {
   hset(key: string, field: string, value: string): Promise<unknown>
   hdel(key: string, field: string): Promise<unknown>
-  hexists(key: string, field: string): Promise<number>
-  hkeys(key: string): Promise<string[]>
 }
 
 const KEY = 'redelayed:service:deletions'
@@ -22,7 +22,7 @@ export class DeletionPauses {
   }
 
   async add(topic: string): Promise<void> {
-    await this.#redis.hset(KEY, topic, '1')
+    await this.#redis.hset(KEY, topic, topic)
   }
 
   async remove(topic: string): Promise<void> {
@@ -30,13 +30,11 @@ export class DeletionPauses {
   }
 
   async has(topic: string): Promise<boolean> {
-    return (await this.#redis.hexists(KEY, topic)) === 1
+    return (await valuesOf(this.#redis, KEY, topic)).includes(topic)
   }
 
-  /** What is no name of a topic is of a stranger, and is removed. */
+  /** What is no name of a topic is of a stranger. */
   async list(): Promise<string[]> {
-    const all = await this.#redis.hkeys(KEY)
-    for (const other of all.filter((name) => !isTopicName(name))) await this.#redis.hdel(KEY, other)
-    return all.filter(isTopicName)
+    return (await valuesOf(this.#redis, KEY)).filter(isTopicName)
   }
 }

@@ -281,8 +281,8 @@ export class Topics {
       assertFresh('unknown')
       if (!(await this.#registry.remove(name))) throw notFound(name)
     } catch (error) {
-      // where Redis does not answer now, it is ended as soon as it does
-      if (isOwn) await this.#endPause(name).catch(() => undefined)
+      // where Redis does not answer now, or another request has the lock by now, an instance ends it that gets the lock
+      if (isOwn) await this.#endOwnPause(name, assertFresh).catch(() => undefined)
       throw error
     }
     this.#forget(name)
@@ -295,7 +295,7 @@ export class Topics {
     await this.#alone(name, async () => {
       const { topic } = await this.get(name)
       if (!isPaused) await topic.resume('push')
-      await this.#pauses.remove(name)
+      if (await this.#pauses.has(name)) await this.#pauses.remove(name)
       if (isPaused) await topic.pause('push')
     })
   }
@@ -309,13 +309,16 @@ export class Topics {
   /** Those of deletions that failed while Redis did not answer, or whose instance died. */
   async #endPauses(): Promise<void> {
     for (const name of await this.#pauses.list()) {
-      const end = async (): Promise<unknown> => (await this.#pauses.has(name)) && this.#endPause(name)
       // one that cannot be ended now keeps none of the others paused
+      const end = (assertFresh: AssertFresh): Promise<void> => this.#endOwnPause(name, assertFresh)
       await this.#exclusive.tryRun(name, end).catch(this.#options.onError)
     }
   }
 
-  async #endPause(name: string): Promise<void> {
+  /** Of a deletion, where no operator has paused the topic since. @throws ConnectionError another request may have the lock */
+  async #endOwnPause(name: string, assertFresh: AssertFresh): Promise<void> {
+    if (!(await this.#pauses.has(name))) return
+    assertFresh()
     // of one that was deleted after all it stays: instances that do not know that yet bring nothing into its queue
     const known = await this.#look(name)
     await known?.topic.resume('push')
