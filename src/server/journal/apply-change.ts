@@ -10,6 +10,8 @@ export interface Draft {
    * `kept`: that in the database stays; `missing`: Redis has to be asked.
    */
   readonly content: 'own' | 'updated' | 'kept' | 'missing'
+  /** Of a row with its own content: with the smallest one that the message had before in these changes. */
+  readonly before?: Row | undefined
 }
 
 /** When a change was made, and its place in the order of all changes. */
@@ -70,11 +72,16 @@ export function applyChange(
     case 'updated': {
       const isInDatabase = draft.content === 'kept' || draft.content === 'updated'
       const { content, ...updated } = contentIn({ ...row, state: 'open' }, change, 'missing')
-      return { ...updated, content: content === 'own' && isInDatabase ? 'updated' : content }
+      return { ...updated, content: content === 'own' && isInDatabase ? 'updated' : content, before: smallest(draft) }
     }
     default:
       return draft
   }
+}
+
+function smallest({ row, content, before }: Draft): Row | undefined {
+  if (content !== 'own') return undefined
+  return before === undefined || before.payload.length > row.payload.length ? row : before
 }
 
 /** A message begins, or begins anew under its id. */

@@ -314,7 +314,7 @@ export class Drain {
 
   /**
    * Resolves with the rows whose payloads the database does not take: they must not keep what follows them from SQL. Where only the payload is
-   * new, the row keeps that of before; otherwise there is no row, as one of an earlier message of this id says nothing of this one.
+   * new, the row has that of before; otherwise there is no row, as one of an earlier message of this id says nothing of this one.
    */
   async #writeDrafts(
     sql: SqlTransaction,
@@ -326,6 +326,8 @@ export class Drain {
     const rowsWith = (...contents: Draft['content'][]): Row[] =>
       drafts.filter(([, { content }]) => contents.includes(content)).map(([, { row }]) => row)
     const { fitting: whole, large } = bySize(rowsWith('own', 'updated'), mostBytes)
+    const earlier = withEarlierPayloads(drafts, large, mostBytes)
+    whole.push(...earlier.values())
     const updated = new Set(rowsWith('updated'))
     const states = [...rowsWith('kept'), ...large.filter((row) => updated.has(row))]
     const missing = drafts.filter(([, { content }]) => content === 'missing')
@@ -347,7 +349,7 @@ export class Drain {
     if (attached.isForDeadLetters) await addFailures(attached, known, whole)
     await this.#writers.whole.write(sql, whole)
     await this.#writers.states.write(sql, states)
-    const old = large.filter(({ id }) => known.has(toText(id))).filter((row) => !updated.has(row))
+    const old = large.filter((row) => known.has(toText(row.id)) && !updated.has(row) && !earlier.has(row))
     if (old.length > 0)
       await sql
         .deleteFrom('redelayed_messages')
@@ -371,6 +373,19 @@ function withoutRestored(batch: JournalBatch): JournalBatch[] {
   if (batch.changes.every(isOther)) return [batch]
   const changes = batch.changes.filter(isOther)
   return changes.length === 0 ? [] : [{ ...batch, changes }]
+}
+
+/** Of rows that are too large: those whose messages had a payload before in the same changes that is not. */
+function withEarlierPayloads(
+  drafts: readonly (readonly [id: string, draft: Draft])[],
+  large: readonly Row[],
+  most: number,
+): ReadonlyMap<Row, Row> {
+  const found = new Map<Row, Row>()
+  for (const [, { row, before }] of drafts)
+    if (before !== undefined && before.payload.length <= most && large.includes(row))
+      found.set(row, { ...row, payload: before.payload, headers: before.headers })
+  return found
 }
 
 function bySize<M extends { readonly payload: Uint8Array }>(

@@ -39,20 +39,25 @@ describe('payloads that come by the change stream and are larger than MariaDB ta
       await queue.add(LARGE, { id: 'large', delay: HOUR })
       await queue.updatePayload('updated', LARGE)
       await queue.add(LARGE, { id: 'reused', delay: HOUR })
+      await queue.add('small', { id: 'together', delay: HOUR })
+      await queue.updatePayload('together', LARGE)
+      await queue.updatePayload('together', `${LARGE}${LARGE}`)
       await queue.add('small', { id: 'last', delay: HOUR })
       await mails.drain()
-      expect(said.sort()).to.deep.equal(['accepted', 'large', 'reused', 'updated'])
-      expect(journal.tooLarge).to.equal(4)
+      expect(said.sort()).to.deep.equal(['accepted', 'large', 'reused', 'together', 'updated'])
+      expect(journal.tooLarge).to.equal(5)
       expect(await mails.get('last')).to.include({ state: 'open' })
       expect(await mails.get('large')).to.equal(null)
       expect(await mails.get('reused'), 'that was handled says nothing of this one').to.equal(null)
       expect(String((await mails.get('updated'))?.payload), 'what SQL has of it stays').to.equal('small')
+      expect(String((await mails.get('together'))?.payload), 'what it had before').to.equal('small')
       const found: string[] = []
       for await (const { id, what } of mails.verify()) found.push(`${id}: ${what}`)
       expect([...new Set(found)].sort()).to.deep.equal([
         'accepted: too large for SQL',
         'large: too large for SQL',
         'reused: too large for SQL',
+        'together: too large for SQL',
         'updated: too large for SQL',
       ])
       expect((await mails.add('small', { id: 'large', delay: HOUR })).outcome, 'the message in Redis stays').to.equal(
