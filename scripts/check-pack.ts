@@ -148,6 +148,23 @@ function checkServer() {
     const dangling = comments.filter((file) => readFileSync(join(unpacked, file), 'utf8').includes('sourceMappingURL'))
     assert(dangling.length === 0, dangling.slice(0, 3).join(', '))
   })
+  check('the service starts in an empty project, beside the packed library', () => {
+    const home = join(dir, 'project')
+    mkdirSync(home)
+    writeFileSync(join(home, 'package.json'), '{ "private": true, "type": "module" }')
+    const [file = ''] = readdirSync(dir).filter((name) => name.endsWith('.tgz'))
+    const args = ['install', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', tarball, join(dir, file)]
+    const install = npm(args, { cwd: home, stdio: 'pipe', encoding: 'utf8', env: cleanEnv() })
+    assert(install.status === 0, String(install.stderr))
+    const start = (...command: string[]) =>
+      spawnSync(process.execPath, command, { cwd: home, encoding: 'utf8', env: cleanEnv() })
+    const help = start('node_modules/redelayed-server/dist/cli/main.js', '--help')
+    assert(help.status === 0 && help.stdout.includes('--redis'), `${help.stdout}${help.stderr}`)
+    const uses = "import { createJournal } from 'redelayed-server'; import * as client from 'redelayed-server/client'"
+    const program = `${uses}; console.log(typeof createJournal, Object.keys(client).length > 0)`
+    const loaded = start('--input-type=module', '--eval', program)
+    assert(loaded.stdout.trim() === 'function true', `${loaded.stdout}${loaded.stderr}`)
+  })
 }
 
 interface Packed {
