@@ -11,17 +11,27 @@ const never = new Promise<never>(() => undefined)
 
 describe('Commands where ioredis may keep a command', () => {
   it('ends by its limit and begins no repetition after it, however long it takes to recover', async () => {
-    let sent = 0
-    const client = { callBuffer: () => (++sent, Promise.reject(new Error('Connection is closed.'))) }
+    const begunAt: number[] = []
+    const client = {
+      callBuffer: () => {
+        begunAt.push(performance.now())
+        return Promise.reject(new Error('Connection is closed.'))
+      },
+    }
     const topology = {
       watch: { watchFor: () => undefined, start: () => undefined },
       commands: () => client as unknown as Redis,
       recover: () => never,
     } as unknown as Topology
     const commands = new Commands(topology, resolveSettings(LIMITS))
+    const calledAt = performance.now()
     const error: unknown = await commands.call('GET', ['key'], { idempotent: true }).catch((thrown: unknown) => thrown)
+    const endedAt = performance.now()
     expect(error).to.be.instanceOf(ConnectionError)
-    expect(sent).to.equal(1)
+    expect(endedAt - calledAt).to.be.at.least(200)
+    // a timer counts from when the turn of the event loop began, so a wait may end early: what begins then is in time
+    for (const at of begunAt) expect(at).to.be.lessThan(endedAt).and.to.be.lessThan(calledAt + 201)
+    expect(begunAt).to.have.lengthOf.at.least(1)
   })
 
   it('asks no longer than a call may last whether its first attempt is over', async () => {
