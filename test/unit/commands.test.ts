@@ -30,7 +30,10 @@ describe('Commands where ioredis may keep a command', () => {
     expect(error).to.be.instanceOf(ConnectionError)
     expect(endedAt - calledAt).to.be.at.least(200)
     // a timer counts from when the turn of the event loop began, so a wait may end early: what begins then is in time
-    for (const at of begunAt) expect(at).to.be.lessThan(endedAt).and.to.be.lessThan(calledAt + 201)
+    for (const at of begunAt)
+      expect(at)
+        .to.be.lessThan(endedAt)
+        .and.to.be.lessThan(calledAt + 201)
     expect(begunAt).to.have.lengthOf.at.least(1)
   })
 
