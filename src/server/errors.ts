@@ -18,6 +18,8 @@ export type JournalErrorCode =
   | 'ERR_JOURNAL_FULL'
   /** A row is larger than the server takes. */
   | 'ERR_JOURNAL_TOO_LARGE'
+  /** A queue that began anew had more messages than are read: SQL may not have the others. */
+  | 'ERR_JOURNAL_LEFT_OUT'
   /** The server does not answer; the call can be repeated. */
   | 'ERR_JOURNAL_UNAVAILABLE'
   /** Another call has accepted the same message, and Redis has neither taken nor refused it yet; the call can be repeated. */

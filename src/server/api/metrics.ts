@@ -97,6 +97,16 @@ export class Metrics {
     help: '1 when the database of the journal answers; 0 when it does not, or there is no journal.',
     registers: [this.registry],
   })
+  readonly #tooLarge = new Counter({
+    name: 'redelayed_journal_too_large_total',
+    help: 'Messages and new payloads in Redis that are larger than SQL takes.',
+    registers: [this.registry],
+  })
+  readonly #leftOut = new Counter({
+    name: 'redelayed_journal_left_out_total',
+    help: 'About how many messages of queues that began anew were not read, as there were too many: SQL may not have them.',
+    registers: [this.registry],
+  })
 
   /** The text of a scrape. */
   async text(topics: Topics): Promise<string> {
@@ -105,6 +115,11 @@ export class Metrics {
   }
 
   async #measure(topics: Topics): Promise<void> {
+    const { tooLarge, leftOut } = topics.notInJournal
+    this.#tooLarge.reset()
+    this.#tooLarge.inc(tooLarge)
+    this.#leftOut.reset()
+    this.#leftOut.inc(leftOut)
     this.#journal.set(0)
     if (topics.hasJournal)
       this.#journal.set(

@@ -27,6 +27,8 @@ export interface DrainEvents {
   readonly forgotten: (queue: string) => void
   /** SQL does not have the message, or its new payload. */
   readonly tooLarge: (queue: string, message: LargeMessage) => void
+  /** About so many messages of a queue that began anew were not read: SQL may not have them. */
+  readonly leftOut: (queue: string, count: number) => void
 }
 
 /** `until`: the time of the first entry that waits for another queue; what is older is written. */
@@ -55,7 +57,7 @@ export class Drain {
     events: Partial<DrainEvents> = {},
   ) {
     this.#configs = configs
-    this.#events = { forgotten: () => undefined, tooLarge: () => undefined, ...events }
+    this.#events = { forgotten: () => undefined, tooLarge: () => undefined, leftOut: () => undefined, ...events }
     this.#reread = new Reread()
     this.#database = database
     this.#positions = positions
@@ -180,16 +182,18 @@ export class Drain {
     const isNew = status === 'off' && position.epoch === null && position.id === '0-0'
     if (isNew && !(await this.#knowsAny(attached))) return false
     const beganAnew = status === 'off' || status === 'epoch'
-    const { fitting, large } = bySize(beganAnew ? await unrecorded(attached) : [], this.#database.mostBytes)
+    const { messages, leftOut } = beganAnew ? await unrecorded(attached) : { messages: [], leftOut: 0 }
+    const { fitting, large } = bySize(messages, this.#database.mostBytes)
     const hasBegun = await this.#database.transaction(async (sql) => {
       if (!(await this.#positions.begin(sql, attached.key, position))) return false
       await takeIn(sql, this.#database, this.#writers, attached, position.generation + 1, fitting)
       return true
     })
-    if (hasBegun)
-      for (const { id, payload } of large)
-        this.#events.tooLarge(attached.queue.name, { id, bytes: payload.length, most: this.#database.mostBytes })
-    return hasBegun
+    if (!hasBegun) return false
+    for (const { id, payload } of large)
+      this.#events.tooLarge(attached.queue.name, { id, bytes: payload.length, most: this.#database.mostBytes })
+    if (leftOut > 0) this.#events.leftOut(attached.queue.name, leftOut)
+    return true
   }
 
   async #knowsAny({ key }: AttachedQueue): Promise<boolean> {

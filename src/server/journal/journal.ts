@@ -26,6 +26,7 @@ import type { OnBadRow } from './restore-rows.js'
 import { writersOf } from './rows.js'
 import { ShardedJournalQueue } from './sharded-journal-queue.js'
 import { tooLarge } from './too-large.js'
+import { leftOutError } from './unrecorded.js'
 import { Watch } from './watch.js'
 
 export interface JournalEvents {
@@ -69,6 +70,7 @@ export class Journal extends EventEmitter<JournalEvents> {
   readonly #stop = new AbortController()
   #closed: Promise<void> | undefined
   #tooLarge = 0
+  #leftOut = 0
 
   /** @internal */
   constructor(settings: JournalSettings, database: JournalDatabase | undefined, points: FaultPoints) {
@@ -84,6 +86,10 @@ export class Journal extends EventEmitter<JournalEvents> {
       tooLarge: (queue, message) => {
         this.#tooLarge++
         this.#report(tooLarge(message, 'Redis alone has it as it is, and the changes after it are in SQL'), queue)
+      },
+      leftOut: (queue, count) => {
+        this.#leftOut += count
+        this.#report(leftOutError(count), queue)
       },
     })
     this.#parts = {
@@ -114,6 +120,11 @@ export class Journal extends EventEmitter<JournalEvents> {
   /** How many messages, or new payloads, came by the change stream to this process that the database does not take: Redis alone has them. */
   get tooLarge(): number {
     return this.#tooLarge
+  }
+
+  /** About how many messages of queues that began anew this process did not read: Redis alone has those that SQL does not know. */
+  get leftOut(): number {
+    return this.#leftOut
   }
 
   /** @internal for tests */

@@ -60,6 +60,8 @@ export interface JournalledQueue<T = unknown> {
   restoreMany(messages: Iterable<RestoreItem>, options?: { readonly known?: boolean }): Promise<RestoreOutcome[]>
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]>
   listAllRaw(options?: { pageSize?: number }): AsyncIterable<StoredRawMessage[]>
+  /** How many messages it has, also delayed ones and those of consumers. */
+  size(): Promise<number>
   now(): Promise<number>
   getConfig(): Promise<StoredQueueConfig>
   /**

@@ -56,6 +56,10 @@ class Journalled<T> implements JournalledQueue<T> {
     return this.#queue.listAllRaw(options)
   }
 
+  async size(): Promise<number> {
+    return (await this.#queue.counts()).total
+  }
+
   now(): Promise<number> {
     return this.#queue.now()
   }

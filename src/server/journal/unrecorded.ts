@@ -1,27 +1,42 @@
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { toBytes, toText } from '../database/tables.js'
+import { JournalError } from '../errors.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { StoredRawMessage } from './journalled-queue.js'
 import { contentOf, newRow, type Row, type Writers } from './rows.js'
 
 const PAGE = 500
-/** A queue that came back empty a moment ago has few; of one that keeps no changes for another reason, not all are looked at. */
+/** A queue that came back empty a moment ago has few; of one that keeps no changes for another reason, not all are read. */
 const MOST = 10_000
 const MOST_BYTES = 64 * 1024 * 1024
+
+interface Unrecorded {
+  readonly messages: readonly StoredRawMessage[]
+  /** About how many more the queue has, which were not read. */
+  readonly leftOut: number
+}
 
 /**
  * What a queue has that began anew and did not record it: what came there, such as dead letters, before a journal saw that it was empty. Only
  * changes that are recorded come after it, so the queue has to keep its changes already.
  */
-export async function unrecorded({ queue }: AttachedQueue): Promise<readonly StoredRawMessage[]> {
+export async function unrecorded({ queue }: AttachedQueue): Promise<Unrecorded> {
   const found: StoredRawMessage[] = []
   let bytes = 0
   for await (const page of queue.listAllRaw({ pageSize: PAGE })) {
     found.push(...page)
     bytes += page.reduce((sum, { payload }) => sum + payload.length, 0)
-    if (found.length >= MOST || bytes >= MOST_BYTES) break
+    if (found.length >= MOST || bytes >= MOST_BYTES)
+      return { messages: found, leftOut: Math.max(0, (await queue.size()) - found.length) }
   }
-  return found
+  return { messages: found, leftOut: 0 }
+}
+
+export function leftOutError(count: number): JournalError {
+  return new JournalError(
+    'ERR_JOURNAL_LEFT_OUT',
+    `of the messages that the queue had when it began anew, about ${count} were not read, as there were more than ${MOST}, or than 64 MiB: Redis alone has those that SQL does not know; verify names them`,
+  )
 }
 
 /** Gives a row to those that have none; in the transaction that begins the generation, so that the changes that follow find it. */

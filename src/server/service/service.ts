@@ -71,7 +71,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
     const journalUrl = journalOf(settings, ownRedis)
     const journal = journalUrl === undefined ? undefined : await openJournal(journalUrl, settings)
     if (journal !== undefined) closers.push(() => journal.close())
-    journal?.on('error', (error) => log.error(error))
+    journal?.on('error', (error, queue) => log.error({ err: error, queue }))
 
     const redis = plainClient(settings, ownRedis)
     closers.push(async () => redis.disconnect())

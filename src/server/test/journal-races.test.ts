@@ -388,6 +388,40 @@ describe('the journal, when others act between its steps', function () {
       for await (const difference of mails.verify()) differences.push(difference)
       expect(differences).to.deep.equal([])
     })
+
+    it('has at most 10,000 of them read, says how many were not, and counts those', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      const said: string[] = []
+      journal.on('error', (error, name) => said.push(`${name}: ${(error as JournalError).code}`))
+      queue.holdReads()
+      queue.wipe()
+      const date = new Date(queue.clock + 60_000)
+      await queue.addMany(Array.from({ length: 10_250 }, (_, at) => ({ payload: 'x', id: `b${at}`, date })))
+      const first = restored(journal)
+      queue.letReads()
+      await first
+      expect(said).to.deep.equal(['mails: ERR_JOURNAL_LEFT_OUT'])
+      expect(journal.leftOut).to.equal(250)
+      expect(await mails.get('b9999')).to.include({ state: 'open' })
+      expect(await mails.get('b10000')).to.equal(null)
+    })
+
+    it('counts none where all of them were read', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      queue.holdReads()
+      queue.wipe()
+      const date = new Date(queue.clock + 60_000)
+      await queue.addMany(Array.from({ length: 10_000 }, (_, at) => ({ payload: 'x', id: `b${at}`, date })))
+      const first = restored(journal)
+      queue.letReads()
+      await first
+      expect(await mails.get('b9999')).to.include({ state: 'open' })
+      expect(journal.leftOut).to.equal(0)
+    })
   })
 
   it('says that Redis has forgotten something, whoever sees it first', async () => {

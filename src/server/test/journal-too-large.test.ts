@@ -2,7 +2,9 @@ import { expect } from 'chai'
 import { codecs, createClient } from 'redelayed'
 import { createJournal, JournalError } from '../index.js'
 import { startMariadb, statement } from './support/databases.js'
+import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
+import { startTestService } from './support/service.js'
 
 const HOUR = 3_600_000
 const LARGE = 'x'.repeat(400_000)
@@ -70,6 +72,30 @@ describe('payloads that come by the change stream and are larger than MariaDB ta
     } finally {
       await journal.close()
       await client.shutdown()
+      await redis.stop()
+      await server.stop()
+    }
+  })
+  it('are counted by the metrics of a service', async function () {
+    const server = await startMariadb()
+    if (server === undefined) return this.skip()
+    const url = await server.fresh()
+    await statement(url, 'set global max_allowed_packet = 1048576')
+    const redis = await LosableRedis.start()
+    const service = await startTestService({ redis: redis.url, journal: url })
+    const client = createClient({ url: redis.url })
+    try {
+      const topic = service.topic()
+      expect((await service.ask('PUT', `/v1/topics/${topic}`, {})).status).to.equal(201)
+      expect((await service.ask('GET', '/metrics')).body).to.match(/^redelayed_journal_too_large_total 0$/m)
+      await client.getReliableQueue<string>(topic, { codec: codecs.string() }).add(LARGE, { delay: HOUR })
+      await eventually(async () => {
+        const { body } = await service.ask('GET', '/metrics')
+        expect(body).to.match(/^redelayed_journal_too_large_total 1$/m)
+      }, 30_000)
+    } finally {
+      await client.shutdown()
+      await service.stop()
       await redis.stop()
       await server.stop()
     }

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createClient } from 'redelayed'
 import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService, type Answer, type TestService } from './support/service.js'
@@ -88,6 +89,21 @@ describe('the service with a journal', function () {
       expect(body).to.match(/^redelayed_journal_up 1$/m)
       expect(body).to.include(`redelayed_journal_lag_changes{topic="${topic}"} 0`)
     }, 30_000)
+  })
+
+  it('counts the messages that it did not read when a queue of many began anew', async () => {
+    const topic = test.topic()
+    for (let from = 0; from < 10_500; from += 1_000) {
+      const batch = Array.from({ length: Math.min(1_000, 10_500 - from) }, () => ({ delay: 3_600_000, body: 1 }))
+      expect((await test.ask('POST', `/v1/topics/${topic}/messages/batch`, batch)).status).to.equal(200)
+    }
+    expect((await test.ask('GET', '/metrics')).body).to.match(/^redelayed_journal_left_out_total 0$/m)
+    await using client = createClient({ url: redis.url })
+    await client.getReliableQueue(topic).setConfig({ changes: false })
+    await eventually(async () => {
+      const { body } = await test.ask('GET', '/metrics')
+      expect(body).to.match(/^redelayed_journal_left_out_total 500$/m)
+    }, 60_000)
   })
 
   it('refuses replace and postpone, which the journal cannot order', async () => {

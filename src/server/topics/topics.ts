@@ -172,6 +172,12 @@ export class Topics {
     await this.#registry.askJournal()
   }
 
+  /** How many messages this instance did not take into SQL, by the reason. */
+  get notInJournal(): { readonly tooLarge: number; readonly leftOut: number } {
+    const { tooLarge = 0, leftOut = 0 } = this.#options.journal ?? {}
+    return { tooLarge, leftOut }
+  }
+
   /** How many changes of a topic's messages SQL does not have yet, and since when it has one of them before it. */
   async journalLag(topic: Topic): Promise<{ readonly changes: number; readonly since: number | null }> {
     const all = await Promise.all(topic.shards.map((shard) => shard.changeStatus()))

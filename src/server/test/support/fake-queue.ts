@@ -180,9 +180,15 @@ export class FakeQueue implements JournalledQueue<string> {
     return ids.map((id) => this.messages.get(id) ?? null)
   }
 
-  async *listAllRaw(): AsyncGenerator<StoredRawMessage[], void> {
+  async *listAllRaw({ pageSize = 1_000 }: { pageSize?: number } = {}): AsyncGenerator<StoredRawMessage[], void> {
     this.#assertUp()
-    yield [...this.messages.values()]
+    const all = [...this.messages.values()]
+    for (let from = 0; from < all.length; from += pageSize) yield all.slice(from, from + pageSize)
+  }
+
+  async size(): Promise<number> {
+    this.#assertUp()
+    return this.messages.size
   }
 
   async now(): Promise<number> {
