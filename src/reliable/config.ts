@@ -24,6 +24,10 @@ export interface ReliableQueueConfig {
   readonly maxMessageBytes?: number | null | undefined
   /** Whether messages that are rejected or failed too often are kept in the queue `deadLetters`. Default true. */
   readonly deadLetters?: boolean | null | undefined
+  /** How many dead letters the queue keeps; another one drops the oldest. 1 to 1,000,000; default: all. */
+  readonly keepDeadLetters?: number | null | undefined
+  /** For how many milliseconds it keeps them at most, counted from when they became dead letters. At least 1; default: for ever. */
+  readonly keepDeadLettersFor?: Duration | null | undefined
   /**
    * How many completed messages the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; acknowledgements remove the oldest. 1 to 1,000,000;
    * default: none.
@@ -40,12 +44,13 @@ export interface ReliableQueueConfig {
 /** A queue's configuration as it is stored: durations are milliseconds. */
 export interface StoredQueueConfig extends Omit<
   ReliableQueueConfig,
-  'visibilityTimeout' | 'timeToLive' | 'delay' | 'keepCompletedFor' | 'changes'
+  'visibilityTimeout' | 'timeToLive' | 'delay' | 'keepCompletedFor' | 'keepDeadLettersFor' | 'changes'
 > {
   readonly visibilityTimeout?: number | null | undefined
   readonly timeToLive?: number | null | undefined
   readonly delay?: number | null | undefined
   readonly keepCompletedFor?: number | null | undefined
+  readonly keepDeadLettersFor?: number | null | undefined
   readonly changes?: StoredChangesConfig | false | null | undefined
 }
 
@@ -59,6 +64,8 @@ const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, valu
   maxSize: positive,
   maxMessageBytes: positive,
   deadLetters: flag,
+  keepDeadLetters: (what, value) => integer(what, value, 1, 1_000_000),
+  keepDeadLettersFor: (what, value) => durationMs(what, value, 1),
   keepCompleted: (what, value) => integer(what, value, 1, 1_000_000),
   keepCompletedFor: (what, value) => durationMs(what, value, 1),
   changes: (what, value) => changesText(what, value as ChangesConfig | false),

@@ -396,7 +396,7 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
   return {
     ...{ messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed, completedAt },
     ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9 },
-    ...{ deadMessages: dead.messages, deadFailures: dead.failures, deadDue },
+    ...{ deadMessages: dead.messages, deadDeliveries: dead.deliveries, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },
   }
 }

@@ -70,6 +70,8 @@ const FIELDS = [
   'deadLetters',
   'keepCompleted',
   'keepCompletedFor',
+  'keepDeadLetters',
+  'keepDeadLettersFor',
   '',
   'x',
 ]

@@ -151,6 +151,22 @@ function deadLetter(queue: Queue, dead: Queue | null, id: string, now: number): 
   dead.items.set(name, { ...item, expires: undefined, delivery: undefined, priority: 0, at: now, isTaken: false })
 }
 
+/** The oldest dead letters that are too many, else those that are too old; those that a consumer has and those of other priorities stay. */
+function dropDead(world: World, queue: Queue, dead: Queue): void {
+  const [most, age] = [setting(queue, 'keepDeadLetters'), setting(queue, 'keepDeadLettersFor')]
+  const waiting = inOrder(dead.items).filter(([, { isTaken, priority }]) => !isTaken && priority === 0)
+  const surplus = dead.items.size - (most ?? Infinity)
+  const gone =
+    surplus > 0 ? waiting.slice(0, surplus) : waiting.filter(([, { at }]) => age !== undefined && at < world.now - age)
+  for (const [id] of gone) dead.items.delete(id)
+  if (gone.length > 0) world.met.add(surplus > 0 ? 'too many dead letters' : 'a dead letter is too old')
+}
+
+/** From the reply alone it cannot be said how many dead letters went. */
+function dropsDead({ config }: Queue): boolean {
+  return config.has('keepDeadLetters') || config.has('keepDeadLettersFor')
+}
+
 function sides(world: World, side: Side): [queue: Queue, other: Queue] {
   return [world.queues[side], world.queues[side === 0 ? 1 : 0]]
 }
@@ -392,11 +408,12 @@ const poll = fc
           world.published.push(`${queue.prefix}${next ?? now + 1000}`)
         }
         if (deadLettered > 0 && dead !== null) world.published.push(`${dead.prefix}${now}`)
+        if ((deadLettered > 0 || messages.length === 0) && dead !== null) dropDead(world, queue, dead)
         const counts = { returned: back.length, expired, deadLettered, problem: '' }
         return { now, next, subscribers: 1, visibilityMs: visibility, ...counts, repeats, messages }
       },
       change: ({ expired, deadLettered }: { expired: number; deadLettered: number }) =>
-        -expired - (queue.config.get('deadLetters') === '0' ? deadLettered : 0),
+        (dropsDead(queue) ? NaN : 0) - expired - (queue.config.get('deadLetters') === '0' ? deadLettered : 0),
     }
   })
 
@@ -501,11 +518,16 @@ const negativeAcknowledge = fc
           Object.assign(item, { isTaken: false, at: visible, delivery: attempts > 0 ? String(attempts) : undefined })
           return 1
         })
-        if (reply.includes(2) && dead !== null) world.published.push(`${dead.prefix}${now}`)
+        if (reply.includes(2) && dead !== null) {
+          world.published.push(`${dead.prefix}${now}`)
+          dropDead(world, queue, dead)
+        }
         return reply
       },
-      change: (reply: number[]) =>
-        queue.config.get('deadLetters') === '0' ? -reply.filter((outcome) => outcome === 2).length : 0,
+      change: (reply: number[]) => {
+        if (dropsDead(queue)) return NaN
+        return queue.config.get('deadLetters') === '0' ? -reply.filter((outcome) => outcome === 2).length : 0
+      },
     }
   })
 
@@ -769,6 +791,8 @@ const SETTINGS = {
   pollPaused: ['', '', '', '1'],
   keepCompleted: ['', '1', '3', '5'],
   keepCompletedFor: ['', '5'],
+  keepDeadLetters: ['', '', '1', '2'],
+  keepDeadLettersFor: ['', '', '6'],
 }
 
 const configure = fc
@@ -1196,6 +1220,8 @@ const OUTCOMES = [
   'one that was taken beforehand is begun',
   'repeat withdraws',
   'update of what a consumer has',
+  'too many dead letters',
+  'a dead letter is too old',
 ]
 
 function outcomesOf(name: string, reply: unknown): string[] {

@@ -202,7 +202,7 @@ export type DueName = `due${(typeof PRIORITIES)[number]}`
 export type KeyName = (typeof HASHES)[number] | (typeof ZSETS)[number] | DueName | 'changes'
 /** Every name that one of the scripts has for a key. */
 export type ScriptKeys = Record<KeyName, string> &
-  Record<'deadMessages' | 'deadFailures' | 'deadDue' | 'deadConfig' | 'deadChanges', string>
+  Record<'deadMessages' | 'deadDeliveries' | 'deadFailures' | 'deadDue' | 'deadConfig' | 'deadChanges', string>
 
 /** The keys of a queue, written by hand. */
 export function keysByHand(name: string): Record<KeyName, string> {
@@ -250,6 +250,7 @@ export class ReliableFixture {
     const [own, dead] = [keysByHand(name), keysByHand(deadName)]
     const asDeadKeys = (keys: typeof own) => ({
       deadMessages: keys.messages,
+      deadDeliveries: keys.deliveries,
       deadFailures: keys.failures,
       deadDue: keys.due0,
       deadConfig: keys.config,

@@ -12,6 +12,8 @@ const SAMPLES: Required<Omit<StoredQueueConfig, 'changes'>> = {
   deadLetters: false,
   keepCompleted: 1,
   keepCompletedFor: 1_000,
+  keepDeadLetters: 7,
+  keepDeadLettersFor: 2_000,
 }
 
 const stored = (name: string, value: unknown): string => configArgs({ [name]: value })[1] ?? ''

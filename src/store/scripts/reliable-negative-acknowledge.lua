@@ -25,6 +25,7 @@
 -- KEYS[22] deadChanges  stream  the same of the queue of dead letters
 -- KEYS[23] completed    hash  id -> what is kept of a completed message
 -- KEYS[24] completedAt  zset  id -> when it was completed, epoch ms
+-- KEYS[25] deadDeliveries  hash  the same of the queue of dead letters
 --
 -- ARGV[1] channel      text     announces when something becomes visible
 -- ARGV[2] deadChannel  text     the same of the queue of dead letters
@@ -40,7 +41,7 @@
 local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[21], changes = KEYS[22]}
+local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[21], changes = KEYS[22], deliveries = KEYS[25]}
 local LATER_MS = 60000
 local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARGV[6], ARGV[7]
 
@@ -65,6 +66,8 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 -- include shared/settings.lua
 
 -- include shared/ends.lua
+
+-- include shared/drop-dead.lua
 
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
@@ -117,6 +120,7 @@ writeChanges(log, KEYS[20], config, client)
 forgetCompleted(KEYS[23], KEYS[24], ended)
 publishEnds(messages, ended)
 if deadLettered > 0 and dead then
+  dropDead(config, dead, deadLettered, now)
   writeChanges(dead.log, dead.changes, dead.config, client)
   redis.pcall('PUBLISH', deadChannel, string.format('%.0f', now)) -- its consumers sweep
 end

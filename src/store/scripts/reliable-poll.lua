@@ -29,6 +29,7 @@
 -- KEYS[23] deadChanges  stream  the same of the queue of dead letters
 -- KEYS[24] completed    hash  id -> what is kept of a completed message
 -- KEYS[25] completedAt  zset  id -> when it was completed, epoch ms
+-- KEYS[26] deadDeliveries  hash  the same of the queue of dead letters
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -53,7 +54,7 @@ local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[
 local repeats, ticks = KEYS[9], KEYS[10]
 local due = {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[22], changes = KEYS[23]}
+local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[22], changes = KEYS[23], deliveries = KEYS[26]}
 local MAX = 9007199254740991
 local PREPARE_MS = 1000 -- so much time has the caller to prepare the next messages of repeats; then others are asked
 local LATER_MS = 60000 -- after which it is tried again what a key of another type prevents
@@ -101,6 +102,8 @@ end
 -- include shared/settings.lua
 
 -- include shared/ends.lua
+
+-- include shared/drop-dead.lua
 
 local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted')
 local log = settings.changes and openLog(settings.changes)
@@ -376,6 +379,8 @@ end
 writeChanges(log, KEYS[21], config, ARGV[12])
 forgetCompleted(KEYS[24], KEYS[25], ended)
 publishEnds(messages, ended)
+-- Also a poll that finds nothing, so that what is too old goes without another dead letter.
+if deadLettered > 0 or handed == 0 then dropDead(config, dead, deadLettered, now) end
 if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV[12]) end
 
 -- After an error here the caller would get none of the messages: each would lose an attempt, and become a dead letter unseen.

@@ -1,0 +1,22 @@
+-- Drops dead letters: the oldest where there are more than the queue keeps, else what became one too long ago. Those that a consumer has, and
+-- those that were given another priority, count and stay. So many as `came`, and 100 more, go at most. A key of another type prevents nothing else.
+local MOST_DROPPED = 100
+local function dropDead(config, dead, came, now)
+  local bounds = dead and stored(config, 'keepDeadLetters', 'keepDeadLettersFor') or {}
+  local most, age = setting(bounds.keepDeadLetters, 1, 1000000), setting(bounds.keepDeadLettersFor, 1)
+  local size = most and redis.pcall('HLEN', dead.messages)
+  local surplus, limit, gone = type(size) == 'number' and size - most or 0, came + MOST_DROPPED, {}
+  if surplus > 0 then
+    gone = redis.pcall('ZRANGE', dead.due, 0, math.min(surplus, limit) - 1)
+  elseif age then
+    gone = redis.pcall('ZRANGEBYSCORE', dead.due, '-inf', '(' .. string.format('%.0f', now - age), 'LIMIT', 0, limit)
+  end
+  if #gone == 0 then return end
+  redis.pcall('HDEL', dead.messages, unpack(gone))
+  redis.pcall('HDEL', dead.deliveries, unpack(gone))
+  redis.pcall('HDEL', dead.failures, unpack(gone))
+  redis.call('ZREM', dead.due, unpack(gone)) -- last: what is in the schedule is found again
+  if dead.log == nil then dead.log = logOf(dead.config) or false end
+  if not dead.log then return end
+  for _, id in ipairs(gone) do noteChange(dead.log, 'x,,,', id) end
+end

@@ -1,0 +1,198 @@
+/** Which dead letters go by count and by age, by the scripts that make dead letters of messages. */
+import { expect } from 'chai'
+import { negativeAcknowledge, poll } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
+import {
+  asDead,
+  expected,
+  handled,
+  having,
+  NOW,
+  useReliable,
+  type Message,
+  type QueueState,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
+
+const ENDED = '"why"'
+
+describe('drop-dead.lua', () => {
+  const rig = useReliable()
+
+  function reject(queue: ReliableFixture, ...ids: string[]): Promise<number[]> {
+    const { channel, deadChannel } = queue
+    const pairs = handled(...ids.map((id) => [id, '1 t'] as const))
+    const how = { how: 'rejected', delayMs: 0, reason: ENDED }
+    return run(rig.sender, negativeAcknowledge, queue.keys, {
+      ...{ channel, deadChannel, client: 'me', nowMs: NOW, handled: pairs },
+      ...how,
+    })
+  }
+
+  function pollOf(queue: ReliableFixture, count = 10) {
+    const { channel, deadChannel } = queue
+    return run(rig.sender, poll, queue.keys, {
+      ...{ channel, deadChannel, client: 'me', nowMs: NOW, budgetUs: 10_000_000, count, visibilityMs: 50, token: 't' },
+      ...{ idleMs: 1, announce: false, beforehand: false, repeatBytes: 1_000 },
+    })
+  }
+
+  const held = (id: string): Message => ({ id, until: NOW + 1 })
+  const dead = (id: string, at: number = NOW): Message => ({ id, at, failures: `1 ${NOW} ${ENDED}\n` })
+  const old = (id: string, at: number): Message => ({ id, at, attempts: 2, failures: 'f\n', payload: id })
+
+  const cases: {
+    what: string
+    config: QueueState['config']
+    messages?: Message[]
+    dead?: readonly Message[]
+    /** Rejected; without any, polled. */
+    ids: string[]
+    left: readonly Message[]
+    after?: State
+  }[] = [
+    {
+      what: 'all stay without a setting',
+      config: [],
+      dead: [old('a', 1)],
+      ids: ['x'],
+      left: [old('a', 1), dead('x')],
+    },
+    {
+      what: 'the oldest go where there are too many, with all that is known of them',
+      config: [['keepDeadLetters', '2']],
+      dead: [old('a', 1), old('b', 2), old('c', 3)],
+      ids: ['x'],
+      left: [old('c', 3), dead('x')],
+    },
+    {
+      what: 'none goes where there are as many as are kept',
+      config: [['keepDeadLetters', '2']],
+      dead: [old('a', 1)],
+      ids: ['x'],
+      left: [old('a', 1), dead('x')],
+    },
+    {
+      what: 'of more than are kept that come together some go at once',
+      config: [['keepDeadLetters', '1']],
+      dead: [old('a', 1)],
+      ids: ['x', 'y', 'z'],
+      left: [dead('z')],
+    },
+    {
+      what: 'those that a consumer has count and stay',
+      config: [['keepDeadLetters', '1']],
+      dead: [{ ...old('a', 1), until: NOW + 9 }, old('b', 2)],
+      ids: ['x'],
+      left: [{ ...old('a', 1), until: NOW + 9 }],
+    },
+    {
+      what: 'those of another priority count and stay',
+      config: [['keepDeadLetters', '2']],
+      dead: [{ ...old('a', 1), priority: 3 }, old('b', 2)],
+      ids: ['x'],
+      left: [{ ...old('a', 1), priority: 3 }, dead('x')],
+    },
+    {
+      what: 'those that are too old go',
+      config: [['keepDeadLettersFor', '10']],
+      dead: [old('a', NOW - 11), old('b', NOW - 10)],
+      ids: ['x'],
+      left: [old('b', NOW - 10), dead('x')],
+    },
+    {
+      what: 'those that are too old go by a poll that finds nothing',
+      config: [['keepDeadLettersFor', '10']],
+      dead: [old('a', NOW - 11), old('b', NOW - 10)],
+      ids: [],
+      left: [old('b', NOW - 10)],
+    },
+    {
+      what: 'the oldest go by a poll that makes a dead letter',
+      config: [
+        ['keepDeadLetters', '1'],
+        ['deliveryLimit', '1'],
+      ],
+      messages: [
+        { id: 'x', attempts: 1 },
+        { id: 'y', at: NOW + 5 },
+      ],
+      dead: [old('a', 1)],
+      ids: [],
+      left: [{ id: 'x', at: NOW }],
+      after: having([{ id: 'y', at: NOW + 5 }]),
+    },
+    {
+      what: 'none goes where the queue keeps no dead letters any more',
+      config: [
+        ['keepDeadLetters', '1'],
+        ['deadLetters', '0'],
+      ],
+      dead: [old('a', 1), old('b', 2)],
+      ids: ['x'],
+      left: [old('a', 1), old('b', 2)],
+    },
+    ...['0', '-1', '1.5', 'x', '1000001', '9'.repeat(20)].map((value) => ({
+      what: `all stay where the setting is ${value}`,
+      config: [['keepDeadLetters', value]] as const,
+      dead: [old('a', 1)],
+      ids: ['x'],
+      left: [old('a', 1), dead('x')],
+    })),
+  ]
+  for (const { what, config, messages, dead: before = [], ids, left, after = {} } of cases) {
+    it(what, async () => {
+      const state = having(messages ?? ids.map(held), { config: config ?? [], dead: asDead(before) })
+      const queue = await rig.queue(state)
+      if (ids.length > 0) expect(await reject(queue, ...ids)).to.deep.equal(ids.map(() => 2))
+      else expect((await pollOf(queue)).messages).to.deep.equal([])
+      expect(await queue.read()).to.deep.equal(expected({ ...after, config: config ?? [], dead: asDead(left) }))
+    })
+  }
+
+  it('a poll that hands out a message looks at no dead letter', async () => {
+    const config = [['keepDeadLettersFor', '10']] as const
+    const queue = await rig.queue(having([{ id: 'x' }], { config, dead: asDead([old('a', 1)]) }))
+    expect((await pollOf(queue, 1)).messages).to.have.length(1)
+    expect((await queue.read()).dead).to.deep.equal(expected({ dead: asDead([old('a', 1)]) }).dead)
+  })
+
+  it('one script drops 100 more than it adds, and the next ones the others', async () => {
+    const many = Array.from({ length: 250 }, (_, n) => old(`old ${n}`, n))
+    const queue = await rig.queue(
+      having([held('x'), held('y')], { config: [['keepDeadLetters', '1']], dead: asDead(many) }),
+    )
+    await reject(queue, 'x')
+    expect(Object.keys((await queue.read()).dead.messages ?? {})).to.have.length(150)
+    await reject(queue, 'y')
+    expect(Object.keys((await queue.read()).dead.messages ?? {})).to.have.length(50)
+    await pollOf(queue)
+    expect(await queue.read()).to.deep.equal(
+      expected({ config: [['keepDeadLetters', '1']], dead: asDead([dead('y')]) }),
+    )
+  })
+
+  it('the change stream of the dead letters says which', async () => {
+    const ON = [['changes', 'r,1000,,0,epoch']] as const
+    const config = [['keepDeadLetters', '1']] as const
+    const before = { ...asDead([old('a', 1), old('bb', 2)]), config: ON }
+    const queue = await rig.queue(having([held('x')], { config, dead: before }))
+    await reject(queue, 'x')
+    expect(await queue.changes(queue.dead)).to.deep.equal([`epoch me\na,,${NOW},0,1,1,0\nxx,,,,1,1,0\nax,,,,2,1,0\nbb`])
+  })
+
+  for (const wrong of ['deadDeliveries', 'deadFailures', 'deadMessages', 'deadDue'] as const) {
+    it(`messages are given back as before where ${wrong} is of another type`, async () => {
+      const config = [
+        ['keepDeadLetters', '1'],
+        ['keepDeadLettersFor', '5'],
+      ] as const
+      const queue = await rig.queue(having([held('x')], { config, dead: asDead([old('a', 1)]) }))
+      await queue.block(wrong)
+      const isCore = wrong === 'deadMessages' || wrong === 'deadDue'
+      expect(await reject(queue, 'x')).to.deep.equal([isCore ? 3 : 2])
+      expect((await pollOf(queue)).messages).to.deep.equal([])
+    })
+  }
+})
