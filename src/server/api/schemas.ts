@@ -735,6 +735,9 @@ const ListedMessage = Type.Object({
 export const MessageSearchQuery = Type.Object({
   topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
   id: Type.Optional(Type.String({ minLength: 1, maxLength: 576 })),
+  bizKey: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 512, description: 'Needs a journal; finds also messages that are over' }),
+  ),
   state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight', 'dead'])),
   dueFrom: Epoch,
   dueTo: Epoch,

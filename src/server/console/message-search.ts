@@ -6,6 +6,8 @@ import type { DueMessages } from './due-messages.js'
 
 export interface MessageFilter {
   readonly id?: string | undefined
+  /** Only a journal finds it. */
+  readonly bizKey?: string | undefined
   readonly state?: 'visible' | 'delayed' | 'inFlight' | 'dead' | undefined
   /** Epoch milliseconds; of dead letters, when they died. */
   readonly dueFrom?: number | undefined
@@ -56,6 +58,8 @@ export class MessageSearch {
   /** @param names of the topics, in order */
   async find(names: readonly string[], filter: MessageFilter, limit: number, cursor?: string): Promise<FoundPage> {
     if (filter.id !== undefined) return this.#byId(names, { ...filter, id: filter.id }, limit)
+    if (filter.bizKey !== undefined)
+      return this.#byBizKey(names, { ...filter, bizKey: filter.bizKey }, { limit, cursor })
     if (filter.state === 'dead') return this.#deadOnes(names, filter, limit, cursor)
     if (filter.state === 'inFlight') return this.#inFlight(names, limit, cursor)
     return this.#byTime(names, filter, limit, cursor)
@@ -78,6 +82,30 @@ export class MessageSearch {
       source: this.#topics.hasJournal && !isAway ? 'journal' : 'redis',
       complete: some.length === names.length && !isAway,
     }
+  }
+
+  /** Topic by topic in the order of ids, also those that are over; SQL finds them, and Redis says how they are. @throws JournalError */
+  async #byBizKey(
+    names: readonly string[],
+    filter: MessageFilter & { bizKey: string },
+    { limit, cursor }: { readonly limit: number; readonly cursor: string | undefined },
+  ): Promise<FoundPage> {
+    const [first, after] = cursor === undefined ? ['', ''] : readCursor(cursor, ['string', 'string'])
+    const messages: FoundMessage[] = []
+    let looked = 0
+    for (const name of names.filter((each) => each >= String(first))) {
+      if (messages.length >= limit || looked++ >= MOST_TOPICS)
+        return { messages, cursor: cursorText([name, '']), source: 'journal', complete: true }
+      const topic = await this.#topics.openIfThere(name)
+      const most = limit - messages.length
+      const ids = (await topic?.idsWithBizKey(filter.bizKey, name === first ? String(after) : null, most)) ?? []
+      const found = await Promise.all(ids.map((id) => this.#one(name, id, [])))
+      messages.push(...found.filter((each) => each !== undefined).filter((each) => fits(each, filter)))
+      // of one key there can be many: what is found is looked at once, and the next page goes on after it
+      if (ids.length === most)
+        return { messages, cursor: cursorText([name, ids.at(-1) ?? '']), source: 'journal', complete: true }
+    }
+    return { messages, source: 'journal', complete: true }
   }
 
   /** @param lacking gets the names of topics whose messages that are over cannot be known: SQL is away */

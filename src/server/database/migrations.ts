@@ -11,18 +11,26 @@ interface Types {
   /** Of ids and names: compared byte by byte. */
   readonly name: Type
   readonly payload: Type
+  /** 16 bytes. */
+  readonly digest: Type
   readonly number: Type
   readonly serial: Type
 }
 
 const TYPES: Readonly<Record<DatabaseKind, Types>> = {
-  sqlite: { name: sql`blob`, payload: sql`blob`, number: 'integer', serial: 'integer' },
-  postgres: { name: 'bytea', payload: 'bytea', number: 'bigint', serial: 'bigserial' },
-  mysql: { name: sql`varbinary(768)`, payload: sql`longblob`, number: 'bigint', serial: 'bigint' },
+  sqlite: { name: sql`blob`, payload: sql`blob`, digest: sql`blob`, number: 'integer', serial: 'integer' },
+  postgres: { name: 'bytea', payload: 'bytea', digest: 'bytea', number: 'bigint', serial: 'bigserial' },
+  mysql: {
+    name: sql`varbinary(768)`,
+    payload: sql`longblob`,
+    digest: sql`varbinary(16)`,
+    number: 'bigint',
+    serial: 'bigint',
+  },
 }
 
 function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
-  const { name, payload, number, serial } = TYPES[kind]
+  const { name, payload, digest, number, serial } = TYPES[kind]
   /** MySQL commits each statement of a migration by itself: one that was interrupted finds a part of it done. */
   const index = async (db: Kysely<never>, called: string, table: string, columns: string[]): Promise<void> => {
     if (kind === 'mysql' && (await hasIndex(db, called))) return
@@ -92,6 +100,24 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
       async up(db: Kysely<never>) {
         if (kind === 'mysql' && (await hasColumn(db, 'redelayed_positions', 'digest'))) return
         await db.schema.alterTable('redelayed_positions').addColumn('digest', 'varchar(96)').execute()
+      },
+    },
+    '0003-biz-key': {
+      async up(db: Kysely<never>) {
+        if (kind !== 'mysql' || !(await hasColumn(db, 'redelayed_messages', 'biz_key')))
+          await db.schema.alterTable('redelayed_messages').addColumn('biz_key', digest).execute()
+        const [called, columns] = ['redelayed_messages_biz_key', ['queue', 'biz_key', 'id']] as const
+        // most messages have none: where the database can, they cost the index nothing
+        const some = sql`biz_key is not null`
+        if (kind === 'mysql') await index(db, called, 'redelayed_messages', [...columns])
+        else
+          await db.schema
+            .createIndex(called)
+            .ifNotExists()
+            .on('redelayed_messages')
+            .columns([...columns])
+            .where(some as never)
+            .execute()
       },
     },
   }

@@ -27,6 +27,8 @@ export interface MessageTable {
   delivery_limit: number | null
   /** JSON. */
   headers: Bytes | null
+  /** See `bizKeyDigest`; messages find themselves by it. */
+  biz_key: Bytes | null
   payload: Bytes
   /** JSON: the failed attempts. */
   failures: Bytes | null

@@ -10,7 +10,7 @@ import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
 import { drawId } from './message-id.js'
-import { headerBytes, newRow, type Row, type Writers } from './rows.js'
+import { headerColumns, newRow, type Row, type Writers } from './rows.js'
 import { tooLarge } from './too-large.js'
 import { takeOver, type TakenOver } from './take-over.js'
 
@@ -417,7 +417,7 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
     ...newRow(key, id, NO_STAMP, now),
     due_at: dueAt,
     priority,
-    headers: headerBytes(headers),
+    ...headerColumns(headers),
     payload: queue.codec.encode(item.payload),
     expires_at: timeToLive === undefined ? null : dueAt + timeToLive,
     delivery_limit: deliveryLimit ?? null,

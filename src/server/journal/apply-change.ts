@@ -1,6 +1,6 @@
 import { FINAL_STATES, type Bytes } from '../database/tables.js'
 import type { JournalChange } from './journalled-queue.js'
-import { failureBytes, failuresOf, headerBytes, isOfReusedId, newRow, type Row, type Stamp } from './rows.js'
+import { failureBytes, failuresOf, headerColumns, isOfReusedId, newRow, type Row, type Stamp } from './rows.js'
 
 /** A row as the changes of some batches make it. */
 export interface Draft {
@@ -115,7 +115,7 @@ function contentIn(row: Row, change: JournalChange, otherwise: Draft['content'])
     row: {
       ...row,
       payload: change.payload,
-      headers: headerBytes(change.headers),
+      ...headerColumns(change.headers),
       expires_at: change.expiresAt ?? null,
       delivery_limit: change.deliveryLimit ?? null,
     },

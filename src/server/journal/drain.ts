@@ -311,7 +311,7 @@ export class Drain {
         .where('queue', '=', key)
         .where('id', 'in', some)
       const found = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
-      for (const row of found) rows.set(toText(row.id), { ...row, headers: null, payload: EMPTY })
+      for (const row of found) rows.set(toText(row.id), { ...row, headers: null, biz_key: null, payload: EMPTY })
     }
     return rows
   }
@@ -388,7 +388,7 @@ function withEarlierPayloads(
   const found = new Map<Row, Row>()
   for (const [, { row, before }] of drafts)
     if (before !== undefined && before.payload.length <= most && large.includes(row))
-      found.set(row, { ...row, payload: before.payload, headers: before.headers })
+      found.set(row, { ...row, payload: before.payload, headers: before.headers, biz_key: before.biz_key })
   return found
 }
 

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, RedelayedError, type AddItem } from 'redelayed'
 import type { JournalMode } from '../config/journal-options.js'
+import { bizKeyDigest } from '../database/biz-key.js'
 import type { JournalDatabase } from '../database/database.js'
 import { OPEN_STATES, toBytes, toText, type RowState } from '../database/tables.js'
 import { JournalError } from '../errors.js'
@@ -30,7 +31,7 @@ export interface FlowEntry {
   readonly error: string | null
 }
 
-type StateRow = Omit<Row, 'headers' | 'payload'>
+type StateRow = Omit<Row, 'headers' | 'biz_key' | 'payload'>
 
 interface Parts extends RestoreParts {
   readonly accepter: Accepter
@@ -183,6 +184,24 @@ export class JournalQueue<T> {
     return row === undefined
       ? null
       : { ...messageOf(row), state: row.state, acceptedAt: row.accepted_at, updatedAt: row.updated_at }
+  }
+
+  /**
+   * The ids of messages with this business key, open and final ones, in the order of their bytes: at most `most` after `after`.
+   * The key is the header `redelayed-biz-key`, which the service sets.
+   */
+  async idsWithBizKey(bizKey: string, after: string | null, most: number): Promise<string[]> {
+    const rows = await this.#database.run((sql) => {
+      const query = sql
+        .selectFrom('redelayed_messages')
+        .select('id')
+        .where('queue', '=', this.#attached.key)
+        .where('biz_key', '=', bizKeyDigest(bizKey))
+        .orderBy('id')
+        .limit(most)
+      return (after === null ? query : query.where('id', '>', toBytes(after))).execute()
+    })
+    return rows.map(({ id }) => toText(id))
   }
 
   /** What happened to a message, the oldest first. */

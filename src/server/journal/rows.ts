@@ -1,4 +1,5 @@
 import type { FailedAttempt, RawMessage } from 'redelayed'
+import { BIZ_KEY_HEADER, bizKeyDigest } from '../database/biz-key.js'
 import type { JournalDatabase } from '../database/database.js'
 import { EMPTY, toBytes, type Bytes, type FlowTable, type MessageTable } from '../database/tables.js'
 import { Upsert } from '../database/upsert.js'
@@ -29,7 +30,7 @@ const STATE = [
   'change_ms',
   'change_seq',
 ] as const
-const CONTENT = ['delivery_limit', 'headers', 'payload', 'accepted_at'] as const
+const CONTENT = ['delivery_limit', 'headers', 'biz_key', 'payload', 'accepted_at'] as const
 const COLUMNS = [...KEYS, ...STATE, ...CONTENT] as const
 const STAMP: readonly string[] = ['generation', 'change_ms', 'change_seq']
 
@@ -77,6 +78,7 @@ export function newRow(queue: Bytes, id: string, { ms, seq, generation }: Stamp,
     expires_at: null,
     delivery_limit: null,
     headers: null,
+    biz_key: null,
     payload: EMPTY,
     failures: null,
     accepted_at: at,
@@ -115,7 +117,7 @@ export function contentOf(
   message: RawMessage,
 ): Pick<
   Row,
-  'due_at' | 'priority' | 'attempts' | 'expires_at' | 'delivery_limit' | 'headers' | 'payload' | 'failures'
+  'due_at' | 'priority' | 'attempts' | 'expires_at' | 'delivery_limit' | 'headers' | 'biz_key' | 'payload' | 'failures'
 > {
   return {
     due_at: message.dueAt,
@@ -123,14 +125,19 @@ export function contentOf(
     attempts: message.attempts,
     expires_at: message.expiresAt,
     delivery_limit: message.deliveryLimit,
-    headers: headerBytes(message.headers),
+    ...headerColumns(message.headers),
     payload: message.payload,
     failures: failureBytes(message.failures),
   }
 }
 
-export function headerBytes(headers: Readonly<Record<string, string>> | undefined): Bytes | null {
-  return headers === undefined || Object.keys(headers).length === 0 ? null : toBytes(JSON.stringify(headers))
+export function headerColumns(headers: Readonly<Record<string, string>> | undefined): Pick<Row, 'headers' | 'biz_key'> {
+  if (headers === undefined || Object.keys(headers).length === 0) return { headers: null, biz_key: null }
+  const bizKey = headers[BIZ_KEY_HEADER]
+  return {
+    headers: toBytes(JSON.stringify(headers)),
+    biz_key: bizKey === undefined ? null : bizKeyDigest(bizKey),
+  }
 }
 
 export function headersOf(bytes: Bytes | null): Record<string, string> {

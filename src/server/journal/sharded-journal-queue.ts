@@ -81,6 +81,16 @@ export class ShardedJournalQueue<T> {
     return found[0] ?? null
   }
 
+  /** As `JournalQueue.idsWithBizKey`, of all shards. @throws JournalError */
+  async idsWithBizKey(bizKey: string, after: string | null, most: number): Promise<string[]> {
+    const found = await Promise.all(this.shards.map((shard) => shard.idsWithBizKey(bizKey, after, most)))
+    const ids = found.flat().map((id) => Buffer.from(id))
+    return ids
+      .sort((a, b) => a.compare(b))
+      .slice(0, most)
+      .map(String)
+  }
+
   /** As `JournalQueue.flow`. @throws JournalError */
   async flow(id: string): Promise<FlowEntry[]> {
     const flows = await Promise.all(this.#of(id).map((shard) => shard.flow(id)))

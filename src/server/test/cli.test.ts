@@ -50,7 +50,7 @@ describe('redelayed-server journal', function () {
   it('makes the tables, and says when they are there', async () => {
     const args = ['journal', 'migrate', '--journal', url]
     const { code, out } = await cli(args)
-    expect([code, out]).to.deep.equal([0, 'Done: 0001-messages, 0002-digest.\n'])
+    expect([code, out]).to.deep.equal([0, 'Done: 0001-messages, 0002-digest, 0003-biz-key.\n'])
     expect(await cli(['journal', 'migrate'], { REDELAYED_JOURNAL: url })).to.include({
       code: 0,
       out: 'The tables are of this version.\n',

@@ -443,6 +443,36 @@ for (const database of DATABASES) {
       expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_OLDER' })
     })
 
+    it('finds messages by the key of their business, accepted or read from the change stream', async () => {
+      const { queue, mails } = await attached()
+      const headers = { 'redelayed-biz-key': 'order 1/ü' }
+      await mails.addMany(['c', 'a', 'b'].map((id) => ({ payload: id, id, delay: 60_000, headers })))
+      await queue.addMany([{ id: 'd', payload: 'd', delay: 60_000, headers }])
+      await mails.addMany([{ payload: 'x', id: 'x', delay: 60_000, headers: { 'redelayed-biz-key': 'order 2' } }])
+      await mails.addMany([{ payload: 'y', id: 'y', delay: 60_000 }])
+      await mails.drain()
+      expect(await mails.idsWithBizKey('order 1/ü', null, 100)).to.deep.equal(['a', 'b', 'c', 'd'])
+      expect(await mails.idsWithBizKey('order 1/ü', 'a', 2)).to.deep.equal(['b', 'c'])
+      expect(await mails.idsWithBizKey('order', null, 100)).to.deep.equal([])
+      await mails.cancel('a')
+      await mails.drain()
+      expect(await mails.idsWithBizKey('order 1/ü', null, 2)).to.deep.equal(['a', 'b'])
+    })
+
+    it('brings the tables of an earlier version up to date with their messages', async () => {
+      const { mails, journal } = await attached()
+      await mails.add('x', { id: 'before', delay: 60_000 })
+      await journal.close()
+      const where = server.kind === 'mysql' ? ' on redelayed_messages' : ''
+      await statement(url, `drop index redelayed_messages_biz_key${where}`)
+      await statement(url, 'alter table redelayed_messages drop column biz_key')
+      await statement(url, "delete from redelayed_migrations where name = '0003-biz-key'")
+      const again = await attached()
+      expect(Buffer.from((await again.mails.get('before'))!.payload).toString()).to.equal('x')
+      await again.mails.add('y', { id: 'after', delay: 60_000, headers: { 'redelayed-biz-key': 'k' } })
+      expect(await again.mails.idsWithBizKey('k', null, 10)).to.deep.equal(['after'])
+    })
+
     it('does all of a transaction or nothing', async () => {
       await (await make()).close()
       const database = new JournalDatabase(parseJournalUrl(url))

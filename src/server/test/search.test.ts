@@ -153,6 +153,11 @@ describe('messages found over all topics', function () {
     expect(await paused()).to.deep.equal([])
   })
 
+  it('need a journal where a business key finds them', async () => {
+    const { status, body } = await service.ask('GET', '/v1/messages?bizKey=order-1')
+    expect([status, body.code]).to.deep.equal([409, 'no-journal'])
+  })
+
   it('refuses odd filters', async () => {
     for (const path of [
       '/v1/messages?state=handled',

@@ -106,6 +106,34 @@ describe('the service with a journal', function () {
     }, 60_000)
   })
 
+  it('finds messages by their business key, also those that are over, over topics and shards in pages', async () => {
+    const [one, two] = [test.topic(), test.topic()]
+    await test.ask('PUT', `/v1/topics/${two}`, { shards: 3 })
+    const push = (topic: string, id: string, bizKey?: string): Promise<Answer> =>
+      test.ask('POST', `/v1/topics/${topic}/messages`, { id, bizKey, delay: id === 'over' ? 0 : 3_600_000, body: 1 })
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await push(two, id, 'order 1/ü')
+    await push(two, 'f', 'order 2')
+    await push(two, 'g')
+    await push(one, 'over', 'order 1/ü')
+    expect(await receiveAll(one, 1)).to.deep.equal(new Set(['over']))
+    const list = async (query: string): Promise<string[]> => {
+      const found: string[] = []
+      for (let cursor = ''; ;) {
+        const { status, body } = await test.ask('GET', `/v1/messages?${query}${cursor}`)
+        expect(status, JSON.stringify(body)).to.equal(200)
+        found.push(...body.messages.map(({ id, state }) => `${id} ${state}`))
+        if (body.cursor === undefined) return found
+        cursor = `&cursor=${body.cursor}`
+      }
+    }
+    const key = `bizKey=${encodeURIComponent('order 1/ü')}`
+    const waiting = ['a', 'b', 'c', 'd', 'e'].map((id) => `${id} delayed`)
+    await eventually(async () => expect(await list(`${key}&limit=2`)).to.have.members([...waiting, 'over handled']))
+    expect(await list(`${key}&topic=${two}&limit=2`)).to.deep.equal(waiting)
+    expect(await list(`${key}&state=delayed&limit=1`)).to.have.members(waiting)
+    expect(await list('bizKey=order%203')).to.deep.equal([])
+  })
+
   it('refuses replace and postpone, which the journal cannot order', async () => {
     const answer = await test.ask('POST', `/v1/topics/${test.topic()}/messages`, { id: 'a', existing: 'replace' })
     expect([answer.status, answer.body.code]).to.deep.equal([409, 'not-with-journal'])

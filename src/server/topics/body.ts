@@ -1,10 +1,10 @@
 import { codecs } from 'redelayed'
+import { BIZ_KEY_HEADER as BIZ_KEY } from '../database/biz-key.js'
 
 /** Headers of the service's own begin so; callers cannot give such. */
 export const OWN_HEADERS = 'redelayed-'
 
 export const BODY = `${OWN_HEADERS}body`
-const BIZ_KEY = `${OWN_HEADERS}biz-key`
 const json = codecs.json()
 
 /** What a caller can give as a message's content. */

@@ -4,7 +4,7 @@ import type { JournalQueue } from '../journal/journal-queue.js'
 /** What a topic asks of the journal of its queue. */
 export type TopicJournal = Pick<
   Awaited<ReturnType<typeof Journal.prototype.attach<Uint8Array>>>,
-  'addMany' | 'cancel' | 'get' | 'flow' | 'restore' | 'drain' | 'size' | 'dropAccepted'
+  'addMany' | 'cancel' | 'get' | 'idsWithBizKey' | 'flow' | 'restore' | 'drain' | 'size' | 'dropAccepted'
 >
 
 /** That of a topic's dead letters. */

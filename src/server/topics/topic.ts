@@ -217,6 +217,11 @@ export class Topic {
     }
   }
 
+  /** The ids of its messages with this business key after one, also of those that are over. @throws JournalError SQL does not answer */
+  async idsWithBizKey(bizKey: string, after: string | null, most: number): Promise<string[]> {
+    return (await this.journal?.idsWithBizKey(bizKey, after, most)) ?? []
+  }
+
   /** @throws TopicError it is not there, or a consumer has it */
   async change(id: string, { delay, dueAt, priority, body }: Change, maxBytes: number): Promise<StoredMessage> {
     assertPossible(id)

@@ -3,10 +3,10 @@ import type { Doctor } from '../../console/doctor.js'
 import type { DueMessages } from '../../console/due-messages.js'
 import { MessageSearch } from '../../console/message-search.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
-import { covers, type ApiKey } from '../api-keys.js'
+import { covers, isBlind, type ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
-import { redisProblem } from '../problem.js'
+import { BadRequest, redisProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
 import { doctorRoute } from './doctor.js'
 
@@ -37,8 +37,14 @@ export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Par
         response: { 200: schemas.MessagesFound },
       },
     },
-    async ({ query: { topic, cursor, limit = 100, ...filter }, apiKey }) =>
-      search.find(await namesOf(apiKey, topic), filter, limit, cursor),
+    async ({ query: { topic, cursor, limit = 100, ...filter }, apiKey }) => {
+      if (filter.bizKey !== undefined && !topics.hasJournal)
+        throw new BadRequest('no-journal', 'only a journal finds messages by bizKey')
+      // one that may not see it could guess it
+      if (filter.bizKey !== undefined && isBlind(apiKey))
+        throw new BadRequest('forbidden', 'a key that hides payloads does not find messages by bizKey')
+      return search.find(await namesOf(apiKey, topic), filter, limit, cursor)
+    },
   )
 
   app.get(

@@ -23,6 +23,7 @@ export function Messages(): JSX.Element {
   const filter = {
     topic: useQuery('topic'),
     id: useQuery('id'),
+    bizKey: useQuery('bizKey'),
     state: useQuery('state'),
     dueFrom: useQuery('dueFrom'),
     dueTo: useQuery('dueTo'),
@@ -37,6 +38,9 @@ export function Messages(): JSX.Element {
       <Head title="Messages" />
       <div class="filters" role="search">
         <TextField label="Id" value={filter.id} isSearch onChange={set('id')} />
+        {session.get()?.journal === true && (
+          <TextField label="Business key" value={filter.bizKey} isSearch onChange={set('bizKey')} />
+        )}
         <TextField label="Topic" value={filter.topic} placeholder="all topics" onChange={set('topic')} />
         <SelectField label="State" value={filter.state} options={STATES} onChange={set('state')} />
         <TextField
