@@ -5,10 +5,10 @@ import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
 import { JournalError } from '../errors.js'
 import { pause, within } from '../pause.js'
 import { checkItem, type AcceptItem } from './accept-item.js'
-import { addEach, markedOnce } from './add-each.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
+import { markedOnce } from './joined-adds.js'
 import { drawId } from './message-id.js'
 import { headerColumns, newRow, type Row, type Writers } from './rows.js'
 import { tooLarge } from './too-large.js'
@@ -435,13 +435,13 @@ function unknownYet(): ConnectionError {
 }
 
 async function addAll<T>(
-  { queue }: AttachedQueue<T>,
+  { adds }: AttachedQueue<T>,
   pending: readonly Pending<T>[],
 ): Promise<(Added['outcome'] | RedelayedError)[]> {
   try {
-    const added = await addEach(
-      queue,
+    const added = await adds.add(
       pending.map(({ item }) => item),
+      'keep',
     )
     return added.map((result) => (result instanceof RedelayedError ? result : result.outcome))
   } catch (error) {

@@ -1,5 +1,4 @@
 import {
-  AddManyError,
   RedelayedError,
   type MessageInfo,
   type MessageState,
@@ -10,6 +9,7 @@ import {
 } from 'redelayed'
 import { JournalError } from '../errors.js'
 import type { AcceptItem } from '../journal/accept-item.js'
+import { JoinedAdds } from '../journal/joined-adds.js'
 import { NOTHING_RESTORED, sumOf, type RestoreResult } from '../journal/restore-result.js'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
 import { BODY, jsonBytes, shownBody, type ShownBody } from './body.js'
@@ -104,6 +104,7 @@ export class Topic {
   readonly queue: TopicQueue
   readonly journal: TopicJournal | undefined
   readonly #deadLetterJournals: readonly DeadLetterJournal[]
+  readonly #adds: JoinedAdds<Uint8Array, Existing>
 
   constructor(
     name: string,
@@ -115,6 +116,7 @@ export class Topic {
     this.name = name
     this.settings = settings
     this.queue = queue
+    this.#adds = new JoinedAdds<Uint8Array, Existing>(queue)
     this.journal = journal
     this.#deadLetterJournals = deadLetterJournals
   }
@@ -132,6 +134,9 @@ export class Topic {
 
   /** What became of each message, or why it was not added, in order. */
   async add(messages: readonly ReadyMessage[]): Promise<(Pushed | RedelayedError)[]> {
+    const [first] = messages
+    if (first === undefined) return []
+    if (messages.every(({ existing }) => existing === first.existing)) return this.#addAlike(messages, first.existing)
     const results = new Array<Pushed | RedelayedError>(messages.length)
     const kinds: readonly Existing[] = ['keep', 'replace', 'postpone']
     await Promise.all(
@@ -160,7 +165,7 @@ export class Topic {
   async #send(
     items: readonly AcceptItem<Uint8Array>[],
     existing: Existing,
-  ): Promise<(RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate' })[]> {
+  ): Promise<readonly (RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate' })[]> {
     if (this.journal !== undefined) {
       if (existing !== 'keep')
         throw new TopicError('ERR_NOT_WITH_JOURNAL', `existing: only "keep" where the service has a journal`)
@@ -171,15 +176,7 @@ export class Topic {
         items.map((item) => ({ ...(item.date === undefined && { delay }), ...life, ...item })),
       )
     }
-    try {
-      return await this.queue.addMany(items, { existing })
-    } catch (thrown) {
-      if (!(thrown instanceof AddManyError)) throw thrown
-      const failures = new Map(thrown.failures.map(({ index, error }) => [index, error]))
-      return items.map(
-        (_, at) => failures.get(at) ?? (thrown.results[at] as { id: string; outcome: Pushed['outcome'] }),
-      )
-    }
+    return this.#adds.add(items, existing)
   }
 
   /** The stored message or dead letter, or what the journal remembers of it. */
