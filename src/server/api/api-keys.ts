@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash as digestOf, randomBytes, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { RedelayedError } from 'redelayed'
@@ -161,5 +161,5 @@ function readLines(path: string, text: string): Stored[] {
 }
 
 function hashOf(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
+  return digestOf('sha256', key, 'buffer')
 }

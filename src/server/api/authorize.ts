@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import type { Sessions } from '../console/sessions.js'
 import { covers, type ApiKey, type ApiKeys, type Scope } from './api-keys.js'
 import { BadRequest, redisProblem } from './problem.js'
@@ -21,11 +21,7 @@ const NO_KEY: ApiKey = Object.freeze({ id: '', scopes: new Set<Scope>(), topics:
 
 /** Before a body is read: the key, or the session of one, its scope, the topic of the path, and its rate. */
 export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates: RateLimit) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    request.apiKey = NO_KEY
-    const { scope } = request.routeOptions.config
-    if (scope === undefined) return
-    const key = await keyOf(request, keys, sessions)
+  const admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope, key: ApiKey | undefined): void => {
     if (key === undefined) {
       void reply.header('WWW-Authenticate', 'Bearer')
       throw new BadRequest('unauthorized', 'send the key as "Authorization: Bearer <key>"')
@@ -39,6 +35,20 @@ export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates
       void reply.header('Retry-After', seconds)
       throw new BadRequest('rate-limited', 'the key has sent too many requests')
     }
+  }
+  // without a promise for who sends a key
+  return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void => {
+    request.apiKey = NO_KEY
+    const { scope } = request.routeOptions.config
+    const given = scope === undefined ? '' : givenKey(request)
+    if (scope === undefined) done()
+    else if (given !== '') {
+      admit(request, reply, scope, keys.find(given))
+      done()
+    } else
+      void keyOfSession(request, keys, sessions)
+        .then((key) => admit(request, reply, scope, key))
+        .then(() => done(), done)
   }
 }
 

@@ -76,7 +76,8 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
   const paths = new Paths(app)
   app.decorateRequest('apiKey')
   if (parts.tracing !== undefined) spanRequests(app, parts.tracing)
-  app.addHook('onRequest', async (request, reply) => {
+  // hooks without promises: every request goes through each of them
+  app.addHook('onRequest', (request, reply, done) => {
     void reply.header('X-Request-Id', request.id)
     if (settings.readOnly && !READS.includes(request.method) && request.routeOptions.url !== SESSION)
       throw new BadRequest('read-only', 'this service was started with --read-only')
@@ -85,14 +86,16 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
     void reply.header('Cache-Control', 'no-store')
     if (waits.isStopping) void reply.header('Connection', 'close')
     assertUncompressed(request)
+    done()
   })
   const rates = new RateLimit(settings.rateLimit)
   app.addHook('onRequest', authorize(keys, parts.sessions, rates))
-  app.addHook('preValidation', async (request) => {
+  app.addHook('preValidation', (request, _, done) => {
     // null is a body, and a wrong one
     if (request.routeOptions.config.bodyIsOptional && request.body === undefined) request.body = {}
+    done()
   })
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'none'
     metrics.requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1_000)
     const line = {
@@ -104,6 +107,7 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
     }
     if (reply.statusCode >= 500) request.log.warn(line, 'failed')
     else request.log.debug(line, 'answered')
+    done()
   })
   app.setErrorHandler(async (thrown, request, reply) => {
     const answer = problemOf(thrown)

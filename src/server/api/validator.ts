@@ -1,5 +1,7 @@
 import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox'
 import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
 
 interface Field {
   readonly type?: string
@@ -9,8 +11,10 @@ interface Field {
 /** How a text of a query has to look, by the type that it is read as: the compiler reads `true` as 1, and 0.5 as 0. */
 const FORMS: Readonly<Record<string, RegExp>> = { integer: /^-?\d{1,16}$/, boolean: /^(true|false)?$/ }
 
-/** As the compiler of TypeBox, where a query has only numbers that are written as such. */
+/** As the compiler of TypeBox, where a query has only numbers that are written as such, and what are texts stays as it is. */
 export const validatorCompiler: FastifySchemaCompiler<FastifySchema> = (route) => {
+  const isText = route.httpPart === 'headers' || route.httpPart === 'params'
+  if (isText && areTexts(route.schema)) return textsValidator(route.schema)
   const validate = (TypeBoxValidatorCompiler as FastifySchemaCompiler<FastifySchema>)(route)
   if (route.httpPart !== 'querystring') return validate
   const { properties = {} } = route.schema as { properties?: Record<string, Field> }
@@ -26,4 +30,15 @@ export const validatorCompiler: FastifySchemaCompiler<FastifySchema> = (route) =
     }
     return validate(query) as { value: unknown }
   }
+}
+
+function areTexts(schema: unknown): boolean {
+  const { properties = {} } = schema as { properties?: Record<string, Field> }
+  return Object.values(properties).every(({ type }) => type === 'string')
+}
+
+/** The compiler of TypeBox would look through all headers of each request for what it could convert. */
+function textsValidator(schema: TSchema): (texts: unknown) => true | { readonly error: never } {
+  const form = Compile(schema)
+  return (texts) => form.Check(texts) || { error: form.Errors(texts) as never }
 }

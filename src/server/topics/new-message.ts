@@ -61,11 +61,11 @@ export function readyMessage(message: NewMessage, { drawId, delay: initial, now,
     if (name.toLowerCase().startsWith(OWN_HEADERS)) throw invalid('headers', `no name that begins with ${OWN_HEADERS}`)
   }
   const { payload, headers } = storedBody(message)
-  if (Buffer.byteLength(JSON.stringify(headers)) > MAX_HEADER_BYTES)
+  const hasHeaders = Object.keys(headers).length > 0
+  if (hasHeaders && Buffer.byteLength(JSON.stringify(headers)) > MAX_HEADER_BYTES)
     throw invalid('headers', `at most ${MAX_HEADER_BYTES} bytes together`)
   assertSize(payload, maxBytes)
   const due = dueAt === undefined ? now + (delay ?? initial) : timeOf('dueAt', dueAt)
-  const hasHeaders = Object.keys(headers).length > 0
   return {
     item: {
       payload,

@@ -199,13 +199,14 @@ export class Pusher {
 
   /** In one span for all of them, in the trace of the first one. */
   async #send(topic: Topic, messages: readonly ReadyMessage[]): Promise<(Pushed | RedelayedError)[]> {
-    const span = this.#parts.tracing?.start('PRODUCER', `send ${topic.name}`, messages[0]?.item.headers, {
+    const { tracing } = this.#parts
+    if (!tracing?.isOn) return topic.add(messages)
+    const span = tracing.start('PRODUCER', `send ${topic.name}`, messages[0]?.item.headers, {
       'messaging.system': 'redelayed',
       'messaging.operation.type': 'send',
       'messaging.destination.name': topic.name,
       'messaging.batch.message_count': messages.length,
     })
-    if (span === undefined) return topic.add(messages)
     let error: string | undefined = 'failed'
     try {
       const added = await topic.add(messages)

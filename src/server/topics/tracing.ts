@@ -15,6 +15,7 @@ export interface Span {
 export class Tracing {
   readonly #api: typeof Otel
   readonly #tracer: Otel.Tracer
+  #isOn = false
 
   private constructor(api: typeof Otel) {
     this.#api = api
@@ -28,6 +29,15 @@ export class Tracing {
     } catch {
       return undefined
     }
+  }
+
+  /** Whether there is an SDK, which can come after the start: without one a span goes nowhere, and need not be made. */
+  get isOn(): boolean {
+    if (this.#isOn) return true
+    const { isSpanContextValid, ROOT_CONTEXT } = this.#api
+    // only an SDK gives a span an id; this one never ends, so nothing exports it
+    this.#isOn = isSpanContextValid(this.#tracer.startSpan('?', {}, ROOT_CONTEXT).spanContext())
+    return this.#isOn
   }
 
   /** Begins a span; `parent`: headers that can have a trace, else it begins one. */
