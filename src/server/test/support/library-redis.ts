@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { createClient } from 'redelayed'
 import { startRedis } from '../../../../test/support/redis-server.js'
+import { rightsIn } from './rights.js'
 
 /** A Redis that the service has never seen: a delayed queue of Java, ordinary and sharded ones of the library, and a reliable one. */
 export interface LibraryRedis {
@@ -22,7 +22,7 @@ const HOUR = 3_600_000
 export async function startLibraryRedis(): Promise<LibraryRedis> {
   const server = await startRedis()
   const admin = new Redis(server.url)
-  await admin.call('ACL', 'SETUSER', 'reader', 'on', '>secret', ...rightsOfReader())
+  await admin.call('ACL', 'SETUSER', 'reader', 'on', '>secret', ...rightsIn('page.md', 'reader'))
   const [javaDue, entry] = [Date.now() + HOUR, javaEntry('from Java')]
   await admin
     .multi()
@@ -58,13 +58,6 @@ export async function startLibraryRedis(): Promise<LibraryRedis> {
       await server.stop()
     },
   }
-}
-
-/** As the guide gives them, so that they are proven to be enough. */
-function rightsOfReader(): string[] {
-  const guide = readFileSync(new URL('../../../../docs/page.md', import.meta.url), 'utf8')
-  const [, rights = ''] = /`ACL SETUSER reader on >password ([^`]+)`/.exec(guide) ?? []
-  return rights.split(' ')
 }
 
 /** A pending entry as Redisson packs it. */
