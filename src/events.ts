@@ -61,6 +61,14 @@ export interface MessagesEvent {
   readonly ids: readonly string[]
 }
 
+/** A consumer said how far a message is, through this client; or, while `allEvents` is on, through any. */
+export interface ProgressEvent {
+  readonly queue: string
+  readonly id: string
+  /** As the queue's codec reads it. */
+  readonly progress: unknown
+}
+
 /** What became of a message in a worker. */
 export type SettledOutcome = 'completed' | 'deferred' | 'failed' | 'rejected' | 'released' | 'lost'
 
@@ -102,6 +110,7 @@ export interface RedelayedEvents {
   /** Removed because their time to live was over. */
   expired: MessagesEvent
   removed: MessagesEvent
+  progress: ProgressEvent
   settled: SettledEvent
 }
 
@@ -109,6 +118,11 @@ export interface RedelayedEvents {
 export type MessagesEventName = {
   [K in keyof RedelayedEvents]: RedelayedEvents[K] extends MessagesEvent ? K : never
 }[keyof RedelayedEvents]
+
+/** An event of one queue, as the changes of its messages make it. */
+export type QueueEvent =
+  | readonly [name: MessagesEventName, ids: readonly string[]]
+  | readonly [name: 'progress', given: Omit<ProgressEvent, 'queue'>]
 
 export type EventName = keyof RedelayedEvents
 export type Listener<K extends EventName> = (event: RedelayedEvents[K]) => void
@@ -210,12 +224,17 @@ export class EventHub {
     if (count > 0 && this.hasListener(name, queue)) this.emit(name, { queue, count, ids })
   }
 
+  /** The same of a progress. */
+  progress(queue: string, id: string, progress: unknown): void {
+    if (!this.#fromAll.has(queue) && this.hasListener('progress', queue)) this.emit('progress', { queue, id, progress })
+  }
+
   /**
    * From now on the events of a queue's messages are what is given here, until `end`. Several sources give the same, one earlier than the other:
    * what one has given is not given again. A source that goes back follows a stream that began anew: what was given before says nothing about it.
    */
   fromAll(queue: string): {
-    emit: (position: EventPosition, events: readonly (readonly [MessagesEventName, readonly string[]])[]) => void
+    emit: (position: EventPosition, events: readonly QueueEvent[]) => void
     end: () => void
   } {
     const given = this.#fromAll.get(queue) ?? { sources: 0, rewinds: 0, last: undefined }
@@ -230,8 +249,10 @@ export class EventHub {
         if (rewinds <= given.rewinds && !isAfter(position, given.last)) return
         given.rewinds = Math.max(rewinds, given.rewinds)
         given.last = position
-        for (const [name, ids] of events) {
-          if (this.hasListener(name, queue)) this.emit(name, { queue, count: ids.length, ids })
+        for (const [name, given] of events) {
+          if (!this.hasListener(name, queue)) continue
+          if (name === 'progress') this.emit(name, { queue, ...given })
+          else this.emit(name, { queue, count: given.length, ids: given })
         }
       },
       end: () => {

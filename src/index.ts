@@ -40,6 +40,7 @@ export type {
   SettledOutcome,
   Listener,
   MessagesEvent,
+  ProgressEvent,
   QuarantinedEvent,
   ReconnectingEvent,
   RedelayedEvents,
@@ -86,6 +87,7 @@ export type { ReliableQueueConfig, StoredQueueConfig } from './reliable/config.j
 export type { ListMessages, MessageInfo, MessageState, ReliableQueueCounts } from './reliable/contents.js'
 export type { FailedAttempt } from './reliable/failures.js'
 export type { AcknowledgeOptions, NegativeOptions, ReliableMessage } from './reliable/message.js'
+export type { MessageProgress, ProgressOptions } from './reliable/progress.js'
 export type {
   RawMessage,
   RestoreItem,

@@ -47,6 +47,7 @@ const SECTIONS: readonly Section[] = [
       'PollOptions',
       'PollManyOptions',
       'AcknowledgeOptions',
+      'ProgressOptions',
       'NegativeOptions',
       'WaitOptions',
       'MoveMessages',

@@ -34,6 +34,7 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   acknowledged: 'debug',
   failed: 'debug',
   removed: 'debug',
+  progress: 'debug',
 }
 
 const WENT_WELL: readonly (SettledOutcome | undefined)[] = ['completed', 'deferred']
@@ -75,8 +76,9 @@ function fieldsOf(event: RedelayedEvents[EventName]): {
     return { ...(event.queue !== undefined && { queue: shown(event.queue) }), err: event }
   }
   const { error, ...fields } = 'error' in event ? event : { ...event, error: undefined }
-  const entries = Object.entries(fields).map(([key, value]) => [key, shown(value)] as const)
-  return { ...Object.fromEntries(entries), err: error && cleanError(error) }
+  const entries = Object.entries(fields).filter(([key]) => key !== 'progress') // what a handler says is as secret as a payload
+  const known = entries.map(([key, value]) => [key, shown(value)] as const)
+  return { ...Object.fromEntries(known), err: error && cleanError(error) }
 }
 
 const MAX_SHOWN = 200

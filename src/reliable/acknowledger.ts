@@ -18,6 +18,7 @@ import { Seldom } from '../timing/seldom.js'
 import { durationMs, type Duration } from '../duration.js'
 import { Batches } from './batches.js'
 import { ReliableMessage, type AcknowledgeOptions, type MessageActions, type NegativeOptions } from './message.js'
+import { MAX_PROGRESS_BYTES, type ProgressOptions } from './progress.js'
 import { claimOf } from './receipt.js'
 
 /** A call that waits for its acknowledgement to be sent with the others of this turn. */
@@ -119,6 +120,36 @@ export class Acknowledger<T> implements MessageActions {
       return ends.map((end) => end !== null)
     } finally {
       for (const message of messages) if (message) message.extensions--
+    }
+  }
+
+  async progress(given: ReliableMessage | Claim, value: unknown, options: ProgressOptions = {}): Promise<boolean> {
+    const { extend = false } = this.#handle.checked(() => {
+      onlyKnown('options', options, ['extend'])
+      return options
+    })
+    const visibilityMs = this.#handle.checked(() => {
+      if (typeof extend === 'boolean') return extend ? AS_SET : null
+      return durationMs('extend', extend, 1)
+    })
+    const bytes = this.#handle.encode(value as T, 'progress')
+    if (bytes.length > MAX_PROGRESS_BYTES)
+      throw this.#handle.withQueueName(new PayloadTooLargeError(bytes.length, MAX_PROGRESS_BYTES))
+    const isKept = await this.#handle.attribute(this.#keepProgress(given, bytes, visibilityMs))
+    if (isKept) this.#handle.context.hub.progress(this.#handle.name, given.id, value)
+    return isKept
+  }
+
+  async #keepProgress(given: ReliableMessage | Claim, bytes: Buffer, visibilityMs: number | null): Promise<boolean> {
+    const message = given instanceof ReliableMessage && visibilityMs !== null ? given : undefined
+    const heldUntil = visibilityMs === null || visibilityMs === AS_SET ? undefined : performance.now() + visibilityMs
+    if (message) message.extensions++
+    try {
+      const end = await this.#store.progress(given, bytes, visibilityMs)
+      if (end !== null) message?.onExtended(end, heldUntil)
+      return end !== null
+    } finally {
+      if (message) message.extensions--
     }
   }
 

@@ -3,6 +3,7 @@ import { integer, oneOf, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import type { ReliableStore, StoredMessage } from '../store/reliable-store.js'
 import { readFailures, type FailedAttempt } from './failures.js'
+import type { MessageProgress } from './progress.js'
 import { assertKnownId } from './message-id.js'
 import { readRecord, type Headers } from './record.js'
 
@@ -21,6 +22,8 @@ export interface MessageInfo<T> {
   /** How often it was delivered. */
   readonly attempts: number
   readonly failures: readonly FailedAttempt[]
+  /** What its consumer said last of how far it is; `null` for nothing, and for what cannot be read here. */
+  readonly progress: MessageProgress | null
   readonly expiresAt: number | null
 }
 
@@ -122,7 +125,19 @@ export class Contents<T> {
       visibleAt: message.visibleAt,
       attempts: message.attempts,
       failures: readFailures(message.failures),
+      progress: this.#progress(message),
       expiresAt,
+    }
+  }
+
+  /** What cannot be read hides no message. */
+  #progress({ progress }: StoredMessage): MessageProgress | null {
+    if (progress === null) return null
+    try {
+      return { ...progress, value: this.#handle.decode(progress.value) }
+    } catch (thrown) {
+      if (!(thrown instanceof RedelayedError)) throw thrown
+      return null
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { Claim, PolledRecord } from '../store/reliable-scripts.js'
+import type { ProgressOptions } from './progress.js'
 import { receiptOf } from './receipt.js'
 import type { Headers } from './record.js'
 import type { Duration } from '../duration.js'
@@ -31,6 +32,7 @@ export interface MessageActions {
   acknowledge(message: Claim, options?: AcknowledgeOptions): Promise<boolean>
   negativeAcknowledge(message: Claim, options?: NegativeOptions): Promise<boolean>
   extend(message: ReliableMessage, visibilityTimeout?: Duration): Promise<boolean>
+  progress(message: ReliableMessage, value: unknown, options?: ProgressOptions): Promise<boolean>
 }
 
 /** One delivery of a message. Until its visibility ends no other consumer gets it. */
@@ -150,6 +152,23 @@ export class ReliableMessage<T = unknown> {
    */
   extend(visibilityTimeout?: Duration): Promise<boolean> {
     return this.#actions.extend(this, visibilityTimeout)
+  }
+
+  /**
+   * Says how far the message is: a number, or any value of at most 4,096 bytes of the queue's codec, in the place of the last one. Every process sees it by `get`, and,
+   * where the queue keeps changes, by `changes` and the event `progress`. It stays with the message when this is delivered again or becomes a dead letter, and goes
+   * with its end. Resolves with false when the message was not yours any more; then nothing was changed.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
+   *
+   * @example
+   * ```ts
+   * await message.progress(50, { extend: '30s' })
+   * ```
+   */
+  progress(value: unknown, options?: ProgressOptions): Promise<boolean> {
+    return this.#actions.progress(this, value, options)
   }
 
   /** @internal Of a suspect that was begun. */

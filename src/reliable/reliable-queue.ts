@@ -22,6 +22,7 @@ import { Completed, type CompletedMessage, type WaitOptions } from './completed.
 import { Contents, type ListMessages, type MessageInfo, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
+import type { ProgressOptions } from './progress.js'
 import {
   RawMessages,
   type RestoreItem,
@@ -336,6 +337,27 @@ export class ReliableQueue<T = unknown> {
    */
   extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: Duration): Promise<boolean[]> {
     return this.extendSome(messages, 0, visibilityTimeout)
+  }
+
+  /**
+   * Says how far a message is, or that of a receipt; as `message.progress`.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
+   *
+   * @example
+   * ```ts
+   * const message = await mails.poll()
+   * if (message !== null) await mails.progress(message.receipt, 50)
+   * ```
+   */
+  async progress(
+    message: ReliableMessage<T> | string,
+    value: unknown,
+    options: ProgressOptions = {},
+  ): Promise<boolean> {
+    const [claim] = this.#handle.checked(() => this.#acknowledger.claimsOf([message]))
+    return claim === undefined ? false : this.#acknowledger.progress(claim, value, options)
   }
 
   /** @internal Counts the delivery of a suspect, and decodes it then; false when it was not the caller's any more. */

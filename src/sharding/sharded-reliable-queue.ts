@@ -15,6 +15,7 @@ import type { ListMessages, MessageInfo, ReliableQueueCounts } from '../reliable
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
 import type { NegativeOptions, ReliableMessage } from '../reliable/message.js'
+import type { ProgressOptions } from '../reliable/progress.js'
 import type { RestoreItem, RestoreOptions, RestoreOutcome, StoredRawMessage } from '../reliable/raw-messages.js'
 import { TASK_HEADER } from '../reliable/record.js'
 import { ReliableQueue } from '../reliable/reliable-queue.js'
@@ -254,6 +255,31 @@ export class ShardedReliableQueue<T = unknown> {
   extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: Duration): Promise<boolean[]> {
     const send = this.#answers.send(messages, (queue, own) => queue.extend(own, visibilityTimeout))
     return this.#handle.attribute(send)
+  }
+
+  /**
+   * Says how far a message of any shard is; as `message.progress`.
+   *
+   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError nothing was sent
+   * @throws ConnectionError the progress may have been kept
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * const message = await mails.poll()
+   * if (message !== null) await mails.progress(message, 50)
+   * ```
+   */
+  async progress(
+    message: ReliableMessage<T> | string,
+    value: unknown,
+    options: ProgressOptions = {},
+  ): Promise<boolean> {
+    const send = this.#answers.send([message], async (queue, [own = message]) => [
+      await queue.progress(own, value, options),
+    ])
+    const [isKept = false] = await this.#handle.attribute(send)
+    return isKept
   }
 
   /**

@@ -20,7 +20,16 @@ export interface MessageReply {
   readonly inFlight: boolean
   readonly attempts: number
   readonly failures: string
+  /** What its last consumer said of how far it is. */
+  readonly progress: ProgressReply | null
   readonly record: Buffer
+}
+
+export interface ProgressReply {
+  readonly attempt: number
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly value: Buffer
 }
 
 export interface GetReply {
@@ -67,6 +76,7 @@ export const get = script(generated.reliableGet, asGetReply)
 export const move = script(generated.reliableMove, asMoved)
 export const negativeAcknowledge = script(generated.reliableNegativeAcknowledge, asIntegers)
 export const poll = script(generated.reliablePoll, (reply) => asPollReply(reply))
+export const progress = script(generated.reliableProgress, asTime)
 export const remove = script(generated.reliableRemove, asFlags)
 export const repeat = script(generated.reliableRepeat, asInteger)
 export const reschedule = script(generated.reliableReschedule, asTime)
@@ -105,17 +115,44 @@ function asGetReply(reply: unknown): GetReply {
       i++
       continue
     }
+    const history = asBytes(flat[i + 4])
     messages.push({
       priority,
       visibleAt: asNumber(flat[i + 1]),
       inFlight: asFlag(flat[i + 2]),
       attempts: asInteger(flat[i + 3]),
-      failures: asText(flat[i + 4]),
+      failures: history.toString(),
+      progress: progressIn(history),
       record: asBytes(flat[i + 5]),
     })
     i += 6
   }
   return { now: asNumber(now), messages }
+}
+
+const TILDE = 0x7e
+const NEWLINE = 0x0a
+const BACKSLASH = 0x5c
+const LETTER_N = 0x6e
+
+/** The first line of a history, where it is `~<attempt> <epoch ms> <bytes>`; a line feed and a backslash of the bytes are escaped. */
+function progressIn(history: Buffer): ProgressReply | null {
+  if (history[0] !== TILDE) return null
+  const line = history.subarray(0, Math.max(0, history.indexOf(NEWLINE)))
+  const [head, attempt, at] = /^~(\d{1,15}) (\d{1,15}) /.exec(line.toString('latin1', 0, 40)) ?? []
+  if (head === undefined) return null // of another writer
+  return { attempt: Number(attempt), at: Number(at), value: unescaped(line.subarray(head.length)) }
+}
+
+function unescaped(bytes: Buffer): Buffer {
+  const value = Buffer.alloc(bytes.length)
+  let length = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const isEscaped = bytes[at] === BACKSLASH && at + 1 < bytes.length
+    if (isEscaped) at++
+    value[length++] = isEscaped && bytes[at] === LETTER_N ? NEWLINE : (bytes[at] ?? 0)
+  }
+  return value.subarray(0, length)
 }
 
 function asEndsReply(reply: unknown): EndsReply {

@@ -234,6 +234,14 @@ export class ReliableStore {
     )
   }
 
+  /** When the message's visibility ends now; `null` where it was not the caller's. `visibilityMs`: `null` leaves that as it is. */
+  progress({ member, delivery }: Claim, progress: Buffer, visibilityMs: number | null): Promise<number | null> {
+    const visibility = visibilityMs === null ? '' : String(visibilityMs)
+    const holder = { member: typeof member === 'string' ? Buffer.from(member) : member, delivery, client: this.#client }
+    const args = { channel: this.keys.channel, nowMs: this.#now, visibilityMs: visibility, progress, ...holder }
+    return run(this.#sender, scripts.progress, this.#scriptKeys, args, { idempotent: true })
+  }
+
   /** The messages of some ids, page by page with the time at which they were read; `null` for those that are not there. */
   async *get(ids: readonly Buffer[]): AsyncGenerator<{ now: number; messages: (StoredMessage | null)[] }, void> {
     for (let from = 0; from < ids.length;) {

@@ -29,6 +29,7 @@ interface Item {
   limit: number | undefined
   /** As it is in Redis; none where it was never delivered. */
   delivery: string | undefined
+  /** With what was said of how far it is, which comes first. */
   failures: string
   priority: number
   /** When it is visible; in flight, when its visibility ends. */
@@ -900,6 +901,56 @@ const restore = fc
     }
   })
 
+/** With and without what is escaped. */
+const PROGRESS = ['', '50', 'a\nb\\nc\\', '~1 1 x', '\xff\0']
+
+const progress = fc
+  .record({
+    side,
+    chosen: fc.tuple(fc.nat({ max: 11 })),
+    value: fc.constantFrom(...PROGRESS),
+    visibilityMs: fc.constantFrom('', '', '-1', '3', '20', String(MAX)),
+  })
+  .map(({ side, chosen, value, visibilityMs }): Draft => (world) => {
+    const { now } = world
+    const [queue] = sides(world, side)
+    const lease = choose(world, side, chosen)[0]!
+    return {
+      name: 'progress',
+      send: (sender, fixture) => {
+        const { keys, channel } = target(fixture, side)
+        const held = { member: memberOf(raw(lease.id), lease.priority), delivery: lease.delivery }
+        const args = { channel, nowMs: now, visibilityMs, client: CLIENT, progress: raw(value), ...held }
+        return run(sender, scripts.progress, keys, args)
+      },
+      apply: () => {
+        const item = heldBy(queue, lease, now)
+        if (item === undefined) return null
+        if (visibilityMs !== '') {
+          const visibility =
+            visibilityMs === '-1' ? (setting(queue, 'visibilityTimeout') ?? 30_000) : Number(visibilityMs)
+          const ending = Math.min(now + visibility, MAX)
+          if (item.at > ending) announce(world, queue, ending)
+          Object.assign(item, { at: ending, isUnbegun: false })
+        }
+        if (item.failures.startsWith('~')) world.met.add('progress in the place of another')
+        const line = `~${attemptsOf(item)} ${now} ${value.replace(/[\\\n]/g, (one) => (one === '\n' ? '\\n' : '\\\\'))}\n`
+        item.failures = line + item.failures.replace(/^~[^\n]*\n/, '')
+        world.met.add('progress')
+        return item.at
+      },
+      change: () => 0,
+    }
+  })
+
+/** What `failures` of the model begins with. */
+function progressOf({ failures }: Item): { attempt: number; at: number; value: string } | null {
+  const [, attempt, at, value = ''] = /^~(\d+) (\d+) ([^\n]*)\n/.exec(failures) ?? []
+  if (attempt === undefined) return null
+  const unescaped = value.replace(/\\[n\\]/g, (two) => (two === '\\n' ? '\n' : '\\'))
+  return { attempt: Number(attempt), at: Number(at), value: readable(raw(unescaped)) }
+}
+
 const get = fc.record({ side, ids }).map(({ side, ids }): Draft => (world) => {
   const { now } = world
   const [queue] = sides(world, side)
@@ -910,7 +961,16 @@ const get = fc.record({ side, ids }).map(({ side, ids }): Draft => (world) => {
         nowMs: now,
         ids: ids.map(raw),
       })
-      return { ...rest, messages: messages.map((each) => each && { ...each, record: readable(each.record) }) }
+      return {
+        ...rest,
+        messages: messages.map((each) => {
+          if (each === null) return null
+          const { progress: said, failures, record } = each
+          // without what is before the first line: bytes that are no text are read as text there
+          const progress = said && { ...said, value: readable(said.value) }
+          return { ...each, progress, failures: failures.replace(/^~[^\n]*\n/, ''), record: readable(record) }
+        }),
+      }
     },
     apply: () => ({
       now,
@@ -923,7 +983,8 @@ const get = fc.record({ side, ids }).map(({ side, ids }): Draft => (world) => {
           visibleAt,
           inFlight,
           attempts: attemptsOf(item),
-          failures,
+          failures: failures.replace(/^~[^\n]*\n/, ''),
+          progress: progressOf(item),
           record: readable(record(item.payload, item)),
         }
       }),
@@ -983,7 +1044,7 @@ const ends = fc
           const isTooOld = age !== undefined && (completed?.at ?? 0) < world.now - age
           if (completed !== undefined && !isTooOld) return { is: 'completed', ...completed }
           const dead = onlyCompleted ? undefined : other.items.get(id)
-          return dead === undefined ? { is: 'gone' } : { is: 'dead', failures: dead.failures }
+          return dead === undefined ? { is: 'gone' } : { is: 'dead', failures: raw(dead.failures).toString() }
         }),
       }),
       change: () => 0,
@@ -1007,6 +1068,7 @@ const CALLS = {
   get,
   count,
   ends,
+  progress,
 }
 const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = {
   add: 14,
@@ -1200,7 +1262,8 @@ function replayOne(left: Map<string, Replayed>, given: MessageChange): void {
     return
   }
   if (there === undefined) throw new Error(`${change} of a message that is not there`)
-  if (change === 'updated') Object.assign(there, content)
+  if (change === 'progress') expect(there.isTaken, 'progress of a message that a consumer has').to.equal(true)
+  else if (change === 'updated') Object.assign(there, content)
   else if (change === 'polled') Object.assign(there, { isTaken: true, at: undefined, attempts: attempt })
   else if (change === 'rescheduled') Object.assign(there, { isTaken: false, at: dueAt, priority, expires: expiresAt })
   else Object.assign(there, { isTaken: false, at: dueAt, attempts: attempt })
@@ -1220,6 +1283,8 @@ const OUTCOMES = [
   'one that was taken beforehand is begun',
   'repeat withdraws',
   'update of what a consumer has',
+  'progress',
+  'progress in the place of another',
   'too many dead letters',
   'a dead letter is too old',
 ]

@@ -39,6 +39,11 @@ describe('an entry of the change stream', () => {
     ])
   })
 
+  it('has the bytes of a progress', async () => {
+    const { changes } = await readEntry(entry('e me\ng,2,,,1,1,3\n\xff\n\0a'))
+    expect(changes).to.deep.equal([{ change: 'progress', id: 'a', attempt: 2, progress: entry('\xff\n\0') }])
+  })
+
   it('leaves out what a stranger wrote into a schedule or a record', async () => {
     const { changes } = await readEntry(entry('e me\nf,1e999,-inf,,1,1,0\naa,,x,0,1,1,3\n\x09zzb'))
     expect(changes).to.deep.equal([

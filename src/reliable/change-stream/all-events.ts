@@ -1,5 +1,5 @@
-import { ShutdownError, toRedelayed } from '../../errors.js'
-import type { MessagesEventName } from '../../events.js'
+import { RedelayedError, ShutdownError, toRedelayed } from '../../errors.js'
+import type { MessagesEventName, QueueEvent } from '../../events.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { ChangeKind, MessageChange } from './change.js'
 import type { ChangeStream } from './change-stream.js'
@@ -23,7 +23,11 @@ export async function startAllEvents(handle: QueueHandle<unknown>, stream: Chang
   const { emit, end } = context.hub.fromAll(name)
   const isOver = (async () => {
     try {
-      for await (const { position, changes } of batches) emit(position, eventsOf(changes))
+      for await (const { position, changes } of batches)
+        emit(
+          position,
+          eventsOf(changes, (change) => progressOf(handle, change)),
+        )
     } catch (thrown) {
       if (ending.signal.aborted || thrown instanceof ShutdownError) return
       context.hub.emit('error', handle.withQueueName(toRedelayed(thrown)))
@@ -37,15 +41,33 @@ export async function startAllEvents(handle: QueueHandle<unknown>, stream: Chang
   }
 }
 
-/** Changes of one kind that follow each other are one event. */
-function eventsOf(changes: readonly MessageChange[]): [MessagesEventName, string[]][] {
-  const events: [MessagesEventName, string[]][] = []
-  for (const { change, id } of changes) {
-    const event = EVENTS.get(change)
+/** Changes of one kind that follow each other are one event, but for progress. */
+function eventsOf(
+  changes: readonly MessageChange[],
+  progressIn: (change: MessageChange) => QueueEvent | undefined,
+): QueueEvent[] {
+  const events: QueueEvent[] = []
+  let last: [name: MessagesEventName, ids: string[]] | undefined
+  for (const change of changes) {
+    const progress = progressIn(change)
+    if (progress !== undefined) events.push(progress)
+    const event = EVENTS.get(change.change)
     if (event === undefined) continue
-    const last = events.at(-1)
-    if (last?.[0] === event) last[1].push(id)
-    else events.push([event, [id]])
+    if (last?.[0] === event) last[1].push(change.id)
+    else events.push((last = [event, [change.id]]))
   }
   return events
+}
+
+/** Decoded only where it is listened to; what cannot be read is reported. */
+function progressOf(handle: QueueHandle<unknown>, { id, progress }: MessageChange): QueueEvent | undefined {
+  const { name, context } = handle
+  if (progress === undefined || !context.hub.hasListener('progress', name)) return undefined
+  try {
+    return ['progress', { id, progress: handle.decode(Buffer.from(progress)) }]
+  } catch (thrown) {
+    if (!(thrown instanceof RedelayedError)) throw thrown
+    context.hub.emit('error', handle.withQueueName(thrown))
+    return undefined
+  }
 }

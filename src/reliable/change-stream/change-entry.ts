@@ -26,6 +26,7 @@ const KINDS = new Map<string, ChangeKind>([
   ['m', 'moved'],
   ['b', 'redriven'],
   ['s', 'restored'],
+  ['g', 'progress'],
   ['c', 'cleared'],
 ])
 
@@ -87,6 +88,7 @@ function readExtra(change: ChangeKind, extra: Buffer): Partial<MessageChange> {
     const error = textIn(extra.subarray(0, TEXT_BYTES))
     return error === '' ? {} : { error: clean(error) }
   }
+  if (change === 'progress') return { progress: Buffer.from(extra) }
   if (change === 'moved') return { to: textIn(extra.subarray(0, TEXT_BYTES)) }
   if (change === 'rescheduled') return numberIn('expiresAt', extra.toString('latin1'))
   if (!HAVE_RECORDS.includes(change)) return {}

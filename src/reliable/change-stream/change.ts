@@ -4,7 +4,7 @@ import type { Headers } from '../record.js'
  * What happened to a message. `failed`: it was given back, or its visibility ended, and it will be delivered again; `released`: the same
  * without counting as an attempt; `dead`: it left the queue without being handled, for the dead letters where the queue keeps them;
  * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `restored`: it was put back by a caller whose readers
- * know it; `cleared`: all messages went.
+ * know it; `progress`: its consumer said how far it is; `cleared`: all messages went.
  */
 export type ChangeKind =
   | 'added'
@@ -20,6 +20,7 @@ export type ChangeKind =
   | 'moved'
   | 'redriven'
   | 'restored'
+  | 'progress'
   | 'cleared'
 
 /**
@@ -55,6 +56,8 @@ export interface MessageChange {
   readonly deliveryLimit?: number
   /** Why it failed. */
   readonly error?: string
+  /** What its consumer said of how far it is: the bytes of the codec. */
+  readonly progress?: Uint8Array
   /** The name in Redis of the queue that it was moved to. */
   readonly to?: string
 }

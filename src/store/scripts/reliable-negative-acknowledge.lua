@@ -55,6 +55,8 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/failures.lua
 
+-- include shared/progress-line.lua
+
 -- include shared/note-failure.lua
 
 -- include shared/change-log.lua

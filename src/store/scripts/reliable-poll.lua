@@ -91,6 +91,8 @@ end
 
 -- include shared/failures.lua
 
+-- include shared/progress-line.lua
+
 -- include shared/note-failure.lua
 
 -- include shared/change-log.lua

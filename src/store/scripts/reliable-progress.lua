@@ -1,0 +1,68 @@
+-- Keep what the holder of a message says of how far it is, where its visibility has not ended and no other client has claimed it since: in the place
+-- of what was said before, with the history of the message, so that it goes when the message ends. The visibility changes only where the caller asks for it.
+--
+-- KEYS[1] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[2] failures    hash  id -> how far it is, a line for each failed attempt
+-- KEYS[3] config      hash  what `setConfig` and pausing say
+-- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[5] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
+-- KEYS[6] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[7] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[8] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[9] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[10] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[11] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[12] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[13] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[16] changes  stream  what the scripts have changed
+--
+-- ARGV[1] channel       text     announces when something becomes visible
+-- ARGV[2] nowMs         integer  the caller's clock, or -1 for the server's
+-- ARGV[3] visibilityMs  text     counted from now; "-1" for what the queue says, "" for no change
+-- ARGV[4] client        text     the caller
+-- ARGV[5] member        bytes    its priority and id
+-- ARGV[6] delivery      text     "<attempts> <token>"
+-- ARGV[7] progress      bytes
+--
+-- returns when its visibility ends now as text, or "" when it was not the caller's any more
+local deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
+local member, delivery, progress = ARGV[5], ARGV[6], ARGV[7]
+local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
+
+-- include shared/milliseconds.lua
+
+-- include shared/schedules.lua
+
+-- include shared/settings.lua
+
+-- include shared/attempts.lua
+
+-- include shared/failures.lua
+
+-- include shared/progress-line.lua
+
+-- include shared/change-log.lua
+
+local now, id = milliseconds(ARGV[2]), string.sub(member, 2)
+local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
+if ends <= now or deliveryOf(deliveries, id) ~= delivery then return '' end
+local settings = stored(config, 'changes', 'visibilityTimeout')
+local visibility = tonumber(ARGV[3])
+if visibility and visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
+local ending = visibility and math.min(now + visibility, 9007199254740991) or math.ceil(ends)
+
+-- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
+if visibility then announce({inFlight, unpack(due)}, ticks, ARGV[1], ending) end
+local known, attempt = historyOf(failures, id) or '', attemptsOf(delivery)
+local line = string.format('~%d %.0f ', attempt, now) .. string.gsub(progress, '[\\\n]', ESCAPES) .. '\n'
+redis.call('HSET', failures, id, line .. string.sub(known, #progressIn(known) + 1))
+if visibility then redis.call('ZADD', inFlight, 'XX', string.format('%.0f', ending), member) end
+local log = openLog(settings.changes)
+if log then
+  noteChange(log, changeHead('g', attempt), id, progress)
+  writeChanges(log, KEYS[16], config, ARGV[4])
+end
+return string.format('%.0f', ending)
