@@ -66,7 +66,8 @@ export const MEANINGS = {
     repair: 'Start a consumer or a worker of this queue.',
   },
   paused: {
-    means: 'Adding is refused, or no consumer gets a message, until the operation is enabled again.',
+    means:
+      'Until it is enabled again, `add` is refused where it is disabled, and no consumer gets a message where `poll` is.',
     repair: 'Call enableOperation, or `redelayed resume`, when the reason of the pause is over.',
   },
   'changes-not-recorded': {

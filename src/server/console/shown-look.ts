@@ -64,7 +64,7 @@ interface PrintedMessage {
   readonly attempts: number
   readonly payload: unknown
   readonly undecodable?: Undecodable
-  readonly failures: readonly { readonly reason: string }[]
+  readonly failures: readonly { readonly attempt: number; readonly reason: string }[]
 }
 
 /** What `redelayed peek --json` prints. */
@@ -168,7 +168,9 @@ function shownDelayed({
 function shownMessage(message: PrintedMessage, name: string): ShownMessage {
   const { queue, id, state, visibleAt: at, priority, attempts, payload, undecodable, failures } = message
   return {
-    ...{ id, shard: queue === name ? null : queue, state, at, ticket: null, priority, attempts },
+    ...{ id, shard: queue === name ? null : queue, state, at, ticket: null, priority },
+    // a dead letter begins anew; what it has behind it are its failures
+    attempts: Math.max(attempts, failures.at(-1)?.attempt ?? 0),
     failure: start(failures.at(-1)?.reason ?? null, MOST_REASON),
     payload: shownPayload(payload, undecodable),
   }

@@ -81,7 +81,7 @@ function optionsOf(
     legend: { show: false },
     ...(onPoint && { hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] } }),
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    padding: [8, 8, 0, 0],
+    padding: [8, 28, 0, 0], // half of the last time stands beside the last point
     scales: { y: { range: (_, __, max) => [0, Math.max(LEAST_TOP, max * 1.1)] } },
     axes: [
       {

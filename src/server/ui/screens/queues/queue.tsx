@@ -102,7 +102,11 @@ function Part({ title, total, shown, children }: PartProps): JSX.Element {
   return (
     <section class="panel" aria-label={title}>
       <div class="panel-head">
-        <h2>{total === undefined ? title : `${count(total)} ${title.toLowerCase()}`}</h2>
+        <h2>
+          {total === undefined
+            ? title
+            : `${count(total)} ${total === 1 ? title.toLowerCase().replace(/s$/, '') : title.toLowerCase()}`}
+        </h2>
         {total !== undefined && shown < total && <span class="muted small">the first {count(shown)}</span>}
       </div>
       {children}
