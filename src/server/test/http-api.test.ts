@@ -314,6 +314,14 @@ describe('the HTTP API', function () {
       const made = await ask('PUT', `/v1/topics/${topic}`, { visibilityTimeout: 1_234, maxSize: 2 })
       expect(made.status).to.equal(201)
       expect(made.body.settings).to.include({ visibilityTimeout: 1_234, maxSize: 2, deliveryLimit: 10, shards: 1 })
+      const [second, minute, hour] = [1_000, 60_000, 3_600_000]
+      expect(made.body.settings, 'as docs/design-comparison.md has it').to.deep.include({
+        retryDelays: [
+          15 * second,
+          ...[3, 10, 30, 30].map((each) => each * minute),
+          ...[1, 2, 6, 15].map((each) => each * hour),
+        ],
+      })
       const changed = await ask('PUT', `/v1/topics/${topic}`, { deliveryLimit: 3 })
       expect(changed.status).to.equal(200)
       expect(changed.body.settings).to.include({ visibilityTimeout: 30_000, maxSize: null, deliveryLimit: 3 })
