@@ -83,7 +83,7 @@ export type {
 export type { ChangesConfig, StoredChangesConfig } from './reliable/change-stream/change-config.js'
 export type { ChangesOptions, ReadChangesOptions } from './reliable/change-stream/change-stream.js'
 export type { CompletedMessage, WaitOptions } from './reliable/completed.js'
-export type { ReliableQueueConfig, StoredQueueConfig } from './reliable/config.js'
+export type { RateLimitConfig, ReliableQueueConfig, StoredQueueConfig, StoredRateLimit } from './reliable/config.js'
 export type { ListMessages, MessageInfo, MessageState, ReliableQueueCounts } from './reliable/contents.js'
 export type { FailedAttempt } from './reliable/failures.js'
 export type { AcknowledgeOptions, NegativeOptions, ReliableMessage } from './reliable/message.js'

@@ -43,6 +43,8 @@ export interface ReliableKeys {
   readonly completed: string
   /** ZSET of their ids; score = when they were completed, epoch milliseconds. */
   readonly completedAt: string
+  /** STRING of the claims of the last stretch of time, where there is a limit to their rate. It expires. */
+  readonly rate: string
   /** Pub/sub channel on which times are announced at which something becomes visible. */
   readonly channel: string
   /** Pub/sub channel on which the ids of messages are published that have ended, where the queue keeps completed ones. */
@@ -68,6 +70,7 @@ export function reliableKeys(rawName: string): ReliableKeys {
     changes: key('changes'),
     completed: key('completed'),
     completedAt: key('completed-at'),
+    rate: key('rate'),
     due: Object.freeze(Array.from({ length: PRIORITIES }, (_, priority) => key(`due-${priority}`))),
     channel: key('channel'),
     ends: key('ends'),

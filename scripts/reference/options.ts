@@ -9,7 +9,7 @@ interface Section {
 }
 
 /** What calls return of an option. */
-const RETURNED: readonly string[] = ['StoredQueueConfig', 'StoredChangesConfig']
+const RETURNED: readonly string[] = ['StoredQueueConfig', 'StoredRateLimit', 'StoredChangesConfig']
 
 const SECTIONS: readonly Section[] = [
   {
@@ -39,6 +39,7 @@ const SECTIONS: readonly Section[] = [
     text: '`ReliableQueueConfig` is for `setConfig`, holds for all processes, and is kept in Redis; `null` removes a setting.',
     types: [
       'ReliableQueueConfig',
+      'RateLimitConfig',
       'ChangesConfig',
       'AddOptions',
       'AddManyOptions',

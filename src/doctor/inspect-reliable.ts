@@ -93,6 +93,7 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     changes,
     completed,
     completedAt,
+    rate,
     due,
   } = keys
   return [
@@ -101,6 +102,7 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     [changes, 'stream'],
     [completed, 'hash'],
     [completedAt, 'zset'],
+    [rate, 'string'],
   ]
 }
 

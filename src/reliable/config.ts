@@ -8,6 +8,14 @@ import {
   type StoredChangesConfig,
 } from './change-stream/change-config.js'
 
+/** How many deliveries there are at most in a stretch of time. */
+export interface RateLimitConfig {
+  /** 1 to 1,000,000. */
+  readonly max: number
+  /** The stretch of time in milliseconds. 1 to 86,400,000. */
+  readonly perMs: Duration
+}
+
 /** What holds for a queue in all processes; kept in Redis. What is not set has its default. */
 export interface ReliableQueueConfig {
   /** For how many milliseconds no other consumer gets a message that was handed out. At least 1; default 30,000. */
@@ -35,24 +43,38 @@ export interface ReliableQueueConfig {
   readonly keepCompleted?: number | null | undefined
   /** For how many milliseconds it keeps them at most. At least 1; default: as long as there are not more than `keepCompleted`. */
   readonly keepCompletedFor?: Duration | null | undefined
+  /** How many messages consumers have at once, over all processes; one that is prefetched counts. 1 to 1,000,000; default: no limit. */
+  readonly concurrency?: number | null | undefined
+  /** At most `max` deliveries in any stretch of `perMs` milliseconds, over all processes. 1 to 1,000,000 and 1 to 86,400,000; default: no limit. */
+  readonly rateLimit?: RateLimitConfig | null | undefined
   /**
    * Which changes of messages the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; what is kept then goes.
    */
   readonly changes?: ChangesConfig | false | null | undefined
 }
 
+/** The same as it is stored. */
+export interface StoredRateLimit {
+  readonly max: number
+  readonly perMs: number
+}
+
 /** A queue's configuration as it is stored: durations are milliseconds. */
 export interface StoredQueueConfig extends Omit<
   ReliableQueueConfig,
-  'visibilityTimeout' | 'timeToLive' | 'delay' | 'keepCompletedFor' | 'keepDeadLettersFor' | 'changes'
+  'visibilityTimeout' | 'timeToLive' | 'delay' | 'keepCompletedFor' | 'keepDeadLettersFor' | 'rateLimit' | 'changes'
 > {
   readonly visibilityTimeout?: number | null | undefined
   readonly timeToLive?: number | null | undefined
   readonly delay?: number | null | undefined
   readonly keepCompletedFor?: number | null | undefined
   readonly keepDeadLettersFor?: number | null | undefined
+  readonly rateLimit?: StoredRateLimit | null | undefined
   readonly changes?: StoredChangesConfig | false | null | undefined
 }
+
+const MOST_CLAIMS = 1_000_000
+const DAY_MS = 86_400_000
 
 const flag = (what: string, value: unknown): number => Number(boolean(what, value))
 
@@ -68,6 +90,8 @@ const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, valu
   keepDeadLettersFor: (what, value) => durationMs(what, value, 1),
   keepCompleted: (what, value) => integer(what, value, 1, 1_000_000),
   keepCompletedFor: (what, value) => durationMs(what, value, 1),
+  concurrency: (what, value) => integer(what, value, 1, MOST_CLAIMS),
+  rateLimit: rateText,
   changes: (what, value) => changesText(what, value as ChangesConfig | false),
 }
 
@@ -90,11 +114,12 @@ export function configArgs(config: ReliableQueueConfig): string[] {
 
 /** What is stored; a value that the scripts do not take, because it is none of `setConfig`, is left out. */
 export function readConfig(values: readonly (string | null)[]): StoredQueueConfig {
-  const config: Record<string, number | boolean | StoredChangesConfig | undefined> = {}
+  const config: Record<string, number | boolean | StoredRateLimit | StoredChangesConfig | undefined> = {}
   NAMES.forEach((name, at) => {
     const value = values[at]
     if (value === null || value === undefined || !isSetting(name, value)) return
     if (name === 'changes') config[name] = readChangesText(value)
+    else if (name === 'rateLimit') config[name] = readRateText(value)
     else config[name] = FLAGS.includes(name) ? value === '1' : Number(value)
   })
   return config
@@ -103,6 +128,7 @@ export function readConfig(values: readonly (string | null)[]): StoredQueueConfi
 /** Whether a stored text is a value of a setting; for one without a meaning to this version, it is. */
 export function isSetting(name: string, value: string): boolean {
   if (name === 'changes') return readChangesText(value) !== undefined
+  if (name === 'rateLimit') return readRateText(value) !== undefined
   if (FLAGS.includes(name)) return value === '0' || value === '1'
   const check = CHECKS[name as keyof typeof CHECKS] as (typeof CHECKS)[keyof typeof CHECKS] | undefined
   if (check === undefined) return true
@@ -111,6 +137,20 @@ export function isSetting(name: string, value: string): boolean {
   } catch {
     return false
   }
+}
+
+/** As the scripts read it: `<max>/<ms>`. */
+function rateText(what: string, value: unknown): string {
+  onlyKnown(what, value, ['max', 'perMs'])
+  const { max, perMs } = value as { max: unknown; perMs: unknown }
+  return `${integer(`${what}.max`, max, 1, MOST_CLAIMS)}/${durationMs(`${what}.perMs`, perMs, 1, DAY_MS)}`
+}
+
+function readRateText(text: string): StoredRateLimit | undefined {
+  const [, most, per] = /^(\d{1,16})\/(\d{1,16})$/.exec(text) ?? []
+  const [max, perMs] = [Number(most), Number(per)]
+  const isValid = text.length <= 16 && max >= 1 && max <= MOST_CLAIMS && perMs >= 1 && perMs <= DAY_MS
+  return isValid ? { max, perMs } : undefined
 }
 
 export const CONFIG_NAMES: readonly string[] = NAMES

@@ -398,11 +398,24 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
   const {
     due: [due0 = '', due1 = '', due2 = '', due3 = '', due4 = '', due5 = '', due6 = '', due7 = '', due8 = '', due9 = ''],
   } = keys
-  const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed, completedAt } =
-    keys
+  const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed } = keys
+  const { completedAt, rate } = keys
   const [deadDue = ''] = dead.due
   return {
-    ...{ messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed, completedAt },
+    ...{
+      messages,
+      deliveries,
+      failures,
+      config,
+      once,
+      inFlight,
+      repeats,
+      ticks,
+      changes,
+      completed,
+      completedAt,
+      rate,
+    },
     ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9 },
     ...{ deadMessages: dead.messages, deadDeliveries: dead.deliveries, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },

@@ -39,6 +39,7 @@ const RELIABLE: Readonly<Record<string, Row>> = {
   changes: { type: 'stream' },
   completed: { type: 'hash' },
   completedAt: { type: 'zset' },
+  rate: { type: 'string' },
   ends: { type: 'channel' },
   channel: { type: 'channel' },
 }
@@ -72,6 +73,8 @@ const FIELDS = [
   'keepCompletedFor',
   'keepDeadLetters',
   'keepDeadLettersFor',
+  'concurrency',
+  'rateLimit',
   '',
   'x',
 ]
@@ -110,6 +113,7 @@ async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part
   const names = FIELDS.flatMap((name) => [5, name])
   if (part === 'changes') await redis.hset(keys.config, part, 'r,1000,,1,epoch')
   if (part === 'repeats') await redis.zadd(keys.ticks, ...names)
+  if (part === 'rate') await redis.hset(keys.config, 'rateLimit', '1000/1000')
   if (part.startsWith('completed')) await redis.hset(keys.config, 'keepCompleted', '3')
   if (['messages', 'deliveries', 'failures'].includes(part)) await redis.zadd(keys.due[0]!, ...names)
   if (part === 'deliveries') for (const name of FIELDS) await redis.hset(keys.messages, name, '\0x')

@@ -32,6 +32,8 @@ export interface QueueState {
   readonly completed?: Pairs
   /** id -> when */
   readonly completedAt?: Pairs
+  /** the claims of the last stretch of time */
+  readonly rate?: string
   /** by priority: id -> when it is visible */
   readonly due?: Readonly<Record<number, Pairs>>
 }
@@ -56,6 +58,7 @@ export interface RawQueue {
   ticks?: RawZset | string
   completed?: RawHash | string
   completedAt?: RawZset | string
+  rate?: string
   due?: Record<string, RawZset | string>
 }
 
@@ -168,6 +171,7 @@ function expectedQueue(state: QueueState): RawQueue {
     ticks: zset(state.ticks),
     completed: hash(state.completed),
     completedAt: zset(state.completedAt),
+    ...(state.rate !== undefined && { rate: state.rate }),
     due,
   })
 }
@@ -199,7 +203,7 @@ const ZSETS = ['once', 'inFlight', 'ticks', 'completedAt'] as const
 const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
 export type DueName = `due${(typeof PRIORITIES)[number]}`
-export type KeyName = (typeof HASHES)[number] | (typeof ZSETS)[number] | DueName | 'changes'
+export type KeyName = (typeof HASHES)[number] | (typeof ZSETS)[number] | DueName | 'changes' | 'rate'
 /** Every name that one of the scripts has for a key. */
 export type ScriptKeys = Record<KeyName, string> &
   Record<'deadMessages' | 'deadDeliveries' | 'deadFailures' | 'deadDue' | 'deadConfig' | 'deadChanges', string>
@@ -220,6 +224,7 @@ export function keysByHand(name: string): Record<KeyName, string> {
     changes: of('changes'),
     completed: of('completed'),
     completedAt: of('completed-at'),
+    rate: of('rate'),
     ...(due as Record<DueName, string>),
   }
 }
@@ -292,6 +297,7 @@ export class ReliableFixture {
       if (queue.config?.some(([field]) => field === 'changes') === true) {
         pipeline.xgroup('CREATE', keys.changes, 'none', '$', 'MKSTREAM').xgroup('DESTROY', keys.changes, 'none')
       }
+      if (queue.rate !== undefined) pipeline.set(keys.rate, queue.rate)
       for (const [key, pairs] of zsets) {
         for (const [member, score] of pairs ?? []) pipeline.zadd(key, String(score), raw(member))
       }
@@ -326,6 +332,8 @@ export class ReliableFixture {
       if (pairs.length > 0) due[priority] = pairs
     }
     queue.due = due
+    const rate = await this.#redis.get(keys.rate).catch((error: Error) => error.message.replace(/^(\w+).*/s, '$1'))
+    if (rate !== null) queue.rate = rate
     return withoutEmpty(queue)
   }
 

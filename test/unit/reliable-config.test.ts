@@ -14,6 +14,8 @@ const SAMPLES: Required<Omit<StoredQueueConfig, 'changes'>> = {
   keepCompletedFor: 1_000,
   keepDeadLetters: 7,
   keepDeadLettersFor: 2_000,
+  concurrency: 5,
+  rateLimit: { max: 100, perMs: 1_000 },
 }
 
 const stored = (name: string, value: unknown): string => configArgs({ [name]: value })[1] ?? ''

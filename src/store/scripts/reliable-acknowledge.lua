@@ -1,5 +1,5 @@
 -- Remove messages that were handled, where their visibility has not ended and no other client has claimed them since. What is known of
--- them stays as long as the queue keeps completed messages.
+-- them stays as long as the queue keeps completed messages. Where the queue was at its limit, those who wait are called.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -29,6 +29,8 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/ends.lua
 
+-- include shared/limits.lua
+
 -- include shared/keep-completed.lua
 
 local now = milliseconds(ARGV[1])
@@ -56,11 +58,12 @@ for n, member in ipairs(members) do
   reply[n] = isHeld and 1 or 0
 end
 if #ids > 0 then
+  local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency')
+  local wasAtLimit = isAtLimit(settings, inFlight, now)
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))
   redis.pcall('HDEL', failures, unpack(ids))
-  local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor')
   local most = setting(settings.keepCompleted, 1, 1000000)
   if most then
     local records, age = {}, setting(settings.keepCompletedFor, 1)
@@ -77,5 +80,6 @@ if #ids > 0 then
     for _, id in ipairs(ids) do noteChange(log, 'k,,,', id) end
     writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
   end
+  if wasAtLimit then publishSlot(messages, now) end
 end
 return reply

@@ -53,8 +53,10 @@ local TOGETHER = 10
 
 -- include shared/change-log.lua
 
+-- include shared/limits.lua
+
 local now = milliseconds(ARGV[2])
-local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused')
+local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency')
 local isPaused, maxSize, maxBytes = settings.addPaused == '1', setting(settings.maxSize, 1), setting(settings.maxMessageBytes, 1)
 local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.timeToLive, 1)
 local log = settings.changes and openLog(settings.changes)
@@ -178,6 +180,7 @@ local function add(id, record, detail, body)
   redis.call('ZADD', due[priority + 1], detail.score, id)
   redis.call('HSET', messages, id, detail.meta .. body)
   if taken then
+    if isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
     redis.call('ZREM', inFlight, priorityNow .. id)
   elseif priorityNow and priorityNow ~= priority then
     redis.call('ZREM', due[priorityNow + 1], id)

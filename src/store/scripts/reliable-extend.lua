@@ -39,26 +39,31 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/attempts.lua
 
+-- include shared/limits.lua
+
 local now = milliseconds(ARGV[2])
 local visibility = tonumber(ARGV[3])
 if visibility < 0 then visibility = setting(stored(config, 'visibilityTimeout').visibilityTimeout, 1) or 30000 end
 local ending = math.min(now + visibility, 9007199254740991)
 local text, early = string.format('%.0f', ending), beforehand(ending)
 local begun = 5 + 2 * tonumber(ARGV[4]) -- where those begin that are being handled
-local reply, changes = {}, {}
+local reply, changes, endsEarlier = {}, {}, false
 for at = 5, #ARGV, 2 do
   local member, delivery = ARGV[at], ARGV[at + 1]
   local score = redis.call('ZSCORE', inFlight, member) or '0'
   local ends = tonumber(score)
   local isHeld = ends > now and deliveryOf(deliveries, string.sub(member, 2)) == delivery
   if isHeld then
+    endsEarlier = endsEarlier or ending < ends
     -- what has begun stays so, whatever comes late
     changes[#changes + 1], changes[#changes + 2] = at < begun and isUnbegun(score) and early or text, member
   end
   reply[#reply + 1] = isHeld and text or ''
 end
 if #changes > 0 then
-  announce({inFlight, unpack(due)}, ticks, ARGV[1], ending) -- one that ends earlier than before may be the first of all
+  -- one that ends earlier than before may be the first of all; at its limit the queue waits for that, however much is visible
+  local isFull = endsEarlier and isAtLimit(stored(config, 'concurrency'), inFlight, now)
+  announce(isFull and {inFlight} or {inFlight, unpack(due)}, ticks, ARGV[1], ending)
   bypassOomCheck(inFlight)
   redis.call('ZADD', inFlight, 'XX', unpack(changes))
 end

@@ -71,10 +71,13 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/drop-dead.lua
 
+-- include shared/limits.lua
+
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
-local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted')
+local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency')
+local wasAtLimit = isAtLimit(settings, inFlight, now)
 local log = openLog(settings.changes)
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end
@@ -121,6 +124,7 @@ end
 writeChanges(log, KEYS[20], config, client)
 forgetCompleted(KEYS[23], KEYS[24], ended)
 publishEnds(messages, ended)
+if wasAtLimit then publishSlot(messages, now) end
 if deadLettered > 0 and dead then
   dropDead(config, dead, deadLettered, now)
   writeChanges(dead.log, dead.changes, dead.config, client)

@@ -2,6 +2,7 @@
 -- the visibility ends no other caller gets them. On the way the script returns messages whose visibility has ended, removes expired
 -- ones and makes dead letters of those delivered too often. A message that a caller prefetches (`beforehand`) counts as an attempt only from when the
 -- caller extends it as begun. If it never does, the next caller that prefetches the message has to extend it before handling it.
+-- At the limits of the queue it hands out nothing, and says when the rate admits the next; the end of a claim is announced where it ends.
 -- Works for about `budgetUs`, with about 1 MiB of records, and then returns, however many are left.
 --
 -- KEYS[1] messages      hash  id -> record
@@ -30,6 +31,7 @@
 -- KEYS[24] completed    hash  id -> what is kept of a completed message
 -- KEYS[25] completedAt  zset  id -> when it was completed, epoch ms
 -- KEYS[26] deadDeliveries  hash  the same of the queue of dead letters
+-- KEYS[27] rate  string  the claims of the last stretch of time, where there is a limit to their rate
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -107,7 +109,11 @@ end
 
 -- include shared/drop-dead.lua
 
-local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted')
+-- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit')
 local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
@@ -228,6 +234,19 @@ for _, name in ipairs(ticking) do
     end
   end
   changed = changed + 1
+end
+
+-- The free slots, and what the rate admits.
+local concurrency, rate, claims, window = setting(settings.concurrency, 1, MOST_CLAIMS), rateOf(settings.rateLimit), nil, nil
+if concurrency then
+  claims = claimsNow(inFlight, now)
+  want = math.min(want, math.max(0, concurrency - claims))
+end
+if rate then
+  local text = redis.pcall('GETRANGE', KEYS[27], 0, LONGEST_WINDOW - 1)
+  if type(text) == 'table' then note('the claims of the rate limit', text.err) end
+  window = windowOf(rate, type(text) == 'string' and text or '', now)
+  want = math.min(want, math.max(0, rate.max - window.sum))
 end
 
 local expired, deadLettered, handed, looked, bytes = 0, 0, 0, 0, 0
@@ -378,6 +397,13 @@ for at = 10, 1, -1 do
   end
 end
 
+if window and handed > 0 then
+  addClaims(rate, window, handed, math.ceil(nowExact)) -- up, so that no stretch is shorter
+  -- the caller's clock may be slower than the server's, such as one of tests
+  local forMs = tonumber(ARGV[3]) < 0 and rate.per + 1000 or LONGEST_PER_MS
+  local kept = redis.pcall('SET', KEYS[27], windowText(window), 'PX', forMs)
+  if kept.err then note('the claims of the rate limit', kept.err) end
+end
 writeChanges(log, KEYS[21], config, ARGV[12])
 forgetCompleted(KEYS[24], KEYS[25], ended)
 publishEnds(messages, ended)
@@ -391,7 +417,16 @@ local function publish(where, at)
   if type(published) == 'table' and published.err then note('the channel', published.err) end
 end
 
-local following = earliest({inFlight, ticks, unpack(due)}, LONGEST)
+-- At the limit a slot is free when a visibility ends, or when the end of a claim is announced.
+local function nextTime()
+  if concurrency and claims + handed >= concurrency then return earliest({inFlight, ticks}, LONGEST) end
+  local opens = window and opensAt(rate, window)
+  if not opens then return earliest({inFlight, ticks, unpack(due)}, LONGEST) end
+  local first, others = earliest(due, LONGEST), earliest({inFlight, ticks}, LONGEST)
+  return first and math.min(math.max(first, opens), others or math.huge) or others
+end
+
+local following = nextTime()
 following = following and math.ceil(following)
 if settings.pollPaused == '1' then following = nil end
 if handed + returned + #ticking + expired + deadLettered > 0 or ARGV[9] == '1' then

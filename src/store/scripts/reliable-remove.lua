@@ -39,8 +39,11 @@ local alsoHeld = ARGV[2] == '1'
 
 -- include shared/ends.lua
 
+-- include shared/limits.lua
+
 local now = milliseconds(ARGV[1])
-local settings = stored(KEYS[15], 'changes', 'keepCompleted')
+local settings = stored(KEYS[15], 'changes', 'keepCompleted', 'concurrency')
+local wasAtLimit, freed = isAtLimit(settings, inFlight, now), false
 local log = openLog(settings.changes)
 local ended = settings.keepCompleted and {}
 local reply = {}
@@ -51,6 +54,7 @@ for at = 4, #ARGV do
   local mayGo = priority and (alsoHeld or not isHeld)
   if mayGo then
     if isTaken then redis.call('ZREM', inFlight, priority .. id) else redis.call('ZREM', due[priority + 1], id) end
+    freed = freed or isHeld
     redis.call('HDEL', messages, id)
     redis.call('HDEL', deliveries, id)
     redis.pcall('HDEL', failures, id)
@@ -62,4 +66,5 @@ end
 writeChanges(log, KEYS[16], KEYS[15], ARGV[3])
 forgetCompleted(KEYS[17], KEYS[18], ended)
 publishEnds(messages, ended)
+if wasAtLimit and freed then publishSlot(messages, now) end
 return reply

@@ -41,6 +41,12 @@ local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/change-log.lua
 
+-- include shared/settings.lua
+
+-- include shared/limits.lua
+
+-- include shared/milliseconds.lua
+
 local function readDetails(text)
   local priority, at, attempts, expires, limit, headers, history, replaces =
     string.match(text, '^(%d),(%d+),(%d+),(%d*),(%d*),(%d+),(%d+),(%d*)$')
@@ -59,7 +65,7 @@ for at = 4, #ARGV, 3 do
 end
 if first then announce({inFlight, unpack(due)}, ticks, channel, first) end
 
-local log = logOf(KEYS[16])
+local log, settings, now = logOf(KEYS[16]), stored(KEYS[16], 'concurrency'), milliseconds(-1)
 
 -- In this order, so that after an error between them nothing that has a record is in no schedule.
 local function put(id, detail, body)
@@ -89,7 +95,9 @@ local function restore(id, detail, body)
   redis.call('HDEL', deliveries, id)
   redis.call('HDEL', failures, id)
   put(id, detail, body)
-  if isTaken then redis.call('ZREM', inFlight, priority .. id)
+  if isTaken then
+    if isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
+    redis.call('ZREM', inFlight, priority .. id)
   elseif priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
   return 2
 end

@@ -1,0 +1,48 @@
+-- At most `max` claims in any stretch of `per` milliseconds. The claims of the last stretch are kept as "<how many>@<when, epoch ms> ", those of
+-- one thirty-second of it together, as if all were at the last of them: so the text stays short, and there are never more than `max`.
+local CELLS, LONGEST_WINDOW = 32, 1024
+local function rateOf(text)
+  if type(text) ~= 'string' then return nil end
+  local most, per = string.match(text, '^(%d+)/(%d+)$')
+  most, per = setting(most, 1, MOST_CLAIMS), setting(per, 1, LONGEST_PER_MS)
+  return most and per and {max = most, per = per}
+end
+
+-- What `text` says of the claims of the last stretch. After the clock was set back, the later ones count as of now.
+local function windowOf(rate, text, now)
+  local window = {sum = 0}
+  for many, at in string.gmatch(text, '(%d+)@(%d+) ') do
+    many, at = setting(many, 1), setting(at, 0)
+    if many and at and math.min(at, now + 1) + rate.per > now then
+      window[#window + 1] = {many = many, at = math.min(at, now + 1)}
+      window.sum = window.sum + many
+    end
+  end
+  return window
+end
+
+local function addClaims(rate, window, many, at)
+  local last, cell = window[#window], rate.per / CELLS
+  window.sum = window.sum + many
+  if last and math.floor(last.at / cell) == math.floor(at / cell) then
+    last.many, last.at = last.many + many, at
+  else
+    window[#window + 1] = {many = many, at = at}
+  end
+end
+
+local function windowText(window)
+  local parts = {}
+  for n, each in ipairs(window) do parts[n] = string.format('%.0f@%.0f ', each.many, each.at) end
+  return table.concat(parts)
+end
+
+-- When the next claim may be; nil for now.
+local function opensAt(rate, window)
+  local left = window.sum
+  if left < rate.max then return nil end
+  for _, each in ipairs(window) do
+    left = left - each.many
+    if left < rate.max then return each.at + rate.per end
+  end
+end
