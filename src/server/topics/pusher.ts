@@ -180,20 +180,22 @@ export class Pusher {
   }
 
   async #add(topic: Topic, ready: readonly (ReadyMessage | RedelayedError)[]): Promise<(Pushed | RedelayedError)[]> {
-    const whole = ready.flatMap((each, at) => (each instanceof RedelayedError ? [] : [{ each, at }]))
-    const results: (Pushed | RedelayedError)[] = ready.map((each) => each as RedelayedError)
-    const send = async (to: Topic, some: typeof whole): Promise<void> => {
-      const added = await this.#send(
-        to,
-        some.map(({ each }) => each),
-      )
-      some.forEach(({ at }, position) => (results[at] = added[position] as Pushed | RedelayedError))
+    const results = new Array<Pushed | RedelayedError>(ready.length)
+    const whole: ReadyMessage[] = []
+    const places: number[] = []
+    for (const [at, each] of ready.entries()) {
+      if (each instanceof RedelayedError) results[at] = each
+      else places[whole.push(each) - 1] = at
     }
-    if (whole.length > 0) await send(topic, whole)
-    const disabled = whole.filter(({ at }) => results[at] instanceof OperationDisabledError)
+    const added = whole.length === 0 ? [] : await this.#send(topic, whole)
+    const disabled = added.flatMap((result, at) => (result instanceof OperationDisabledError ? [at] : []))
     // it is paused, or another instance has deleted it a moment ago
-    if (disabled.length > 0 && !(await this.#parts.isThere(topic.name)))
-      await send(await this.#parts.open(topic.name), disabled)
+    if (disabled.length > 0 && !(await this.#parts.isThere(topic.name))) {
+      const again = disabled.flatMap((at) => whole[at] ?? [])
+      const second = await this.#send(await this.#parts.open(topic.name), again)
+      for (const [position, at] of disabled.entries()) added[at] = second[position] as Pushed | RedelayedError
+    }
+    for (const [position, at] of places.entries()) results[at] = added[position] as Pushed | RedelayedError
     return results
   }
 

@@ -468,7 +468,8 @@ export class Topics {
   }
 
   async #topic(name: string, settings: TopicSettings): Promise<Topic> {
-    const codec = codecs.bytes()
+    // a payload is made for its message, and changed by none: it needs no copy
+    const codec = { ...codecs.bytes(), encode: (payload: Uint8Array) => payload as Buffer }
     const { shards } = settings
     const queue: TopicQueue =
       shards === 1

@@ -199,12 +199,18 @@ function batchRoute(app: App, { topics, settings, metrics }: Pick<Context, 'topi
     },
     async (request) => {
       const items = itemsOf(request.body, settings.maxBatch).map(checked)
-      const good = items.flatMap((item) => (item instanceof BadRequest ? [] : [traced(item, request.headers)]))
+      const good: NewMessage[] = []
+      for (const item of items) if (!(item instanceof BadRequest)) good.push(traced(item, request.headers))
       const pushed = good.length === 0 ? [] : await topics.pusher.push(request.params.topic, good)
       let at = 0
       const results = items.map((item) => shown(item instanceof BadRequest ? item : pushed[at++]))
-      for (const result of results) metrics.pushed.inc({ outcome: 'problem' in result ? 'refused' : result.outcome })
-      return { results, failed: results.filter((result) => 'problem' in result).length }
+      const outcomes = new Map<string, number>()
+      for (const result of results) {
+        const outcome = 'problem' in result ? 'refused' : result.outcome
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+      }
+      for (const [outcome, count] of outcomes) metrics.pushed.inc({ outcome }, count)
+      return { results, failed: outcomes.get('refused') ?? 0 }
     },
   )
 }
