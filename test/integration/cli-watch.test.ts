@@ -1,11 +1,12 @@
 /** `redelayed watch`: what it says of queues that are at work, and how it ends. */
 import { expect } from 'chai'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { openAccess } from '../../src/doctor/access.js'
 import { screenOn } from '../../src/cli/screen.js'
 import { Watcher, type Observation } from '../../src/cli/watched.js'
-import { inProcess, spawnCli } from '../support/cli.js'
+import { inProcess, spawnAtTerminal, spawnCli } from '../support/cli.js'
 import { freePort, requireServerBin, startRedis } from '../support/redis-server.js'
 import { redisUrl, uniqueName } from '../support/redis.js'
 import { cleanUp, forgetReliable, javaOffer, makeClient, onCleanup, redisNow } from './fixtures.js'
@@ -191,6 +192,32 @@ describe('redelayed watch', function () {
     expect(await until('pending')).to.include({ pending: 0 })
     program.child.kill('SIGINT')
     expect((await program.end()).code).to.equal(0)
+  })
+
+  it('draws at a terminal over what it has drawn, and ends with exit code 0 by Ctrl-C', async function () {
+    if (spawnSync('script', ['--version']).error !== undefined) this.skip()
+    const name = uniqueName('watch')
+    const queue = makeClient().getReliableQueue(name)
+    forgetReliable(name)
+    const child = spawnAtTerminal(['watch', name, '--interval', '100ms'], { columns: 40, rows: 12 })
+    onCleanup(() => child.kill('SIGKILL'))
+    let out = ''
+    const shown = (text: RegExp): Promise<void> =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (text.test(out)) resolve()
+        }
+        child.stdout.on('data', look)
+        look()
+      })
+    child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
+    await shown(/\x1b\[\d+A\r\x1b\[0J/)
+    await queue.add('x')
+    const [picture = ''] = out.split(/\x1b\[\d+A\r/).slice(-1)
+    for (const line of picture.split('\r\n')) expect(line.replace('\x1b[0J', '').length).to.be.lessThan(40)
+    child.stdin.write('\x03')
+    const [code] = (await once(child, 'exit')) as [number | null]
+    expect(code).to.equal(0)
   })
 
   it('draws over what it has drawn, within the width and the height of the terminal', () => {

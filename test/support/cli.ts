@@ -13,14 +13,34 @@ export interface Result {
   readonly err: string
 }
 
+function programOf(args: readonly string[]): string[] {
+  const isBuilt = process.env['REDELAYED_TEST_DIST'] !== undefined
+  return [...(isBuilt ? ['dist/cli/main.js'] : ['--import', 'tsx', 'src/cli/main.ts']), ...args]
+}
+
+const environment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
+  ...process.env,
+  ...{ NODE_OPTIONS: undefined, REDIS_URL: redisUrl() },
+  ...env,
+})
+
 /** The command line in a process of its own: what was built, where the tests run against that. */
 export function spawnCli(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const isBuilt = process.env['REDELAYED_TEST_DIST'] !== undefined
-  const program = isBuilt ? ['dist/cli/main.js'] : ['--import', 'tsx', 'src/cli/main.ts']
-  return spawn(process.execPath, [...program, ...args], {
+  return spawn(process.execPath, programOf(args), {
     cwd: root,
-    env: { ...process.env, NODE_OPTIONS: undefined, REDIS_URL: redisUrl(), ...env },
+    env: environment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+/** The same in a terminal of so many columns and rows, made by `script`: what is written to its input is typed. */
+export function spawnAtTerminal(args: readonly string[], { columns, rows }: { columns: number; rows: number }) {
+  const quoted = [process.execPath, ...programOf(args)].map((each) => `'${each.replaceAll("'", "'\\''")}'`)
+  const command = `stty cols ${columns} rows ${rows}; exec ${quoted.join(' ')}`
+  return spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
+    cwd: root,
+    env: environment({}),
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
 }
 
