@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { createClient } from 'redelayed'
 import { startCluster, startRedis } from '../../../test/support/redis-server.js'
 import type { ServerSettings } from '../config/server-settings.js'
@@ -52,6 +52,39 @@ async function addUser(urls: readonly string[], page: string, user: string): Pro
 const MAY_BE_REFUSED = 'command client|kill'
 /** The doctor asks for the rights of its user, and may be refused that. */
 const DOCTOR_IS_REFUSED = ['command acl|whoami']
+
+/** The commands that a script calls, also in the parts that it includes: `PUBSUB|NUMSUB` where it says the second word, too. */
+function commandsOf(file: URL): string[] {
+  const text = readFileSync(file, 'utf8')
+  const calls = Array.from(text.matchAll(/redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?/g), ([, name, word]) =>
+    name === 'PUBSUB' ? `${name}|${word}` : String(name),
+  )
+  const included = Array.from(text.matchAll(/^-- include (\S+)$/gm), ([, path]) =>
+    commandsOf(new URL(String(path), file)),
+  )
+  return [...calls, ...included.flat()]
+}
+
+// but for acknowledging changes, as only readers of a group do
+it('the rights that the guide gives to the service are enough for all that its scripts can do', () => {
+  const library = new URL('../../store/scripts/', import.meta.url)
+  const folders = ['../topics/scripts/', '../records/scripts/', '../delivery/scripts/']
+  const files = [
+    ...readdirSync(library).flatMap((name) =>
+      /^reliable-(?!acknowledge-changes).*\.lua$/.test(name) ? [new URL(name, library)] : [],
+    ),
+    ...folders
+      .map((path) => new URL(path, import.meta.url))
+      .flatMap((folder) =>
+        readdirSync(folder).flatMap((name) => (name.endsWith('.lua') ? [new URL(name, folder)] : [])),
+      ),
+  ]
+  expect(files.length).to.be.greaterThan(30)
+  const rights = rightsIn('service.md', 'redelayed')
+  for (const file of files)
+    for (const command of commandsOf(file))
+      expect(rights, `${command} of ${file.pathname}`).to.include(`+${command.toLowerCase()}`)
+})
 
 for (const [name, start] of [
   ['one Redis', oneRedis],
