@@ -329,9 +329,10 @@ describe('redelayed doctor', function () {
 
       it('wrong-type: each of the keys, also those beside the messages', async () => {
         const name = uniqueName('doctor')
-        const { channel: _, ends: __, due, ...others } = reliableKeys(name)
-        const keys = [...Object.values(others), ...due]
-        for (const key of keys) await rawClient().set(key, 'in the way')
+        const { channel: _, ends: __, due, rate, ...others } = reliableKeys(name)
+        const keys = [rate, ...Object.values(others), ...due]
+        await rawClient().rpush(rate, 'in the way')
+        for (const key of keys.slice(1)) await rawClient().set(key, 'in the way')
         const { findings } = await examined([name])
         expect(new Set(codesOf(findings))).to.deep.equal(new Set(['error wrong-type']))
         expect(findings.flatMap(({ queue, figures }) => (queue === null ? [] : [figures['key']]))).to.have.members(keys)
