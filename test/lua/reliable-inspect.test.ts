@@ -54,7 +54,15 @@ describe('the next messages', () => {
 describe('reliable-get.lua', () => {
   const rig = useReliable()
 
-  const found = { priority: 0, visibleAt: NOW, inFlight: false, attempts: 0, failures: '', record: readable(record()) }
+  const found = {
+    priority: 0,
+    visibleAt: NOW,
+    inFlight: false,
+    attempts: 0,
+    failures: '',
+    progress: null,
+    record: readable(record()),
+  }
   const cases: { what: string; before: State; ids: readonly Bytes[]; reply: unknown[] }[] = [
     { what: 'finds nothing when nothing is asked for', before: having([{ id: 'a' }]), ids: [], reply: [] },
     { what: 'finds nothing in an empty queue', before: {}, ids: ['a', ''], reply: [null, null] },
@@ -71,6 +79,7 @@ describe('reliable-get.lua', () => {
           visibleAt: 3,
           attempts: 2,
           failures: '1 5 "x"\n2 6 "\xfc"\n',
+          progress: null,
           record: readable(record('', { expires: 8 })),
         },
         null,
@@ -80,6 +89,7 @@ describe('reliable-get.lua', () => {
           visibleAt: 3,
           attempts: 2,
           failures: '1 5 "x"\n2 6 "\xfc"\n',
+          progress: null,
           record: readable(record('', { expires: 8 })),
         },
       ],

@@ -1042,7 +1042,10 @@ const ends = fc
           const completed = queue.completed.get(id)
           const age = setting(queue, 'keepCompletedFor')
           const isTooOld = age !== undefined && (completed?.at ?? 0) < world.now - age
-          if (completed !== undefined && !isTooOld) return { is: 'completed', ...completed }
+          if (completed !== undefined && !isTooOld) {
+            const { at, attempts, result } = completed
+            return { is: 'completed', at, attempts, result: result === null ? null : readable(raw(result)) }
+          }
           const dead = onlyCompleted ? undefined : other.items.get(id)
           return dead === undefined ? { is: 'gone' } : { is: 'dead', failures: raw(dead.failures).toString() }
         }),
