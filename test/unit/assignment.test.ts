@@ -22,6 +22,7 @@ function make(answers: readonly (boolean | Error)[], { heldMs = 60_000, resends 
     },
     negativeAcknowledge: async () => false,
     extend: async () => false,
+    progress: async () => false,
   }
   const claim = { id: 'a', member: '0a', priority: 0, delivery: '1 token', record: Buffer.from('\0a') }
   const times = { visibleAt: 0, polledAt: 0, visibleUntil: heldMs, heldUntil: performance.now() + heldMs }
