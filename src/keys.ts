@@ -35,7 +35,7 @@ export interface ReliableKeys {
   readonly repeats: string
   /** ZSET of these names; score = when the next message has to be prepared, epoch milliseconds. */
   readonly ticks: string
-  /** ZSETs of ids by priority; score = when each is visible, epoch milliseconds. */
+  /** ZSETs of ids by priority, and after these the one of the messages with a group; score = when each is visible, epoch milliseconds. */
   readonly due: readonly string[]
   /** STREAM of what the scripts have changed, where the queue keeps changes. */
   readonly changes: string
@@ -43,6 +43,14 @@ export interface ReliableKeys {
   readonly completed: string
   /** ZSET of their ids; score = when they were completed, epoch milliseconds. */
   readonly completedAt: string
+  /** ZSET of group, due time and id of what waits in a group, in the order of their bytes. */
+  readonly groupOrder: string
+  /** ZSET of the groups of which a message may be claimed; score = the number of its turn. */
+  readonly groupTurns: string
+  /** ZSET of the groups of which one may be claimed later; score = when, epoch milliseconds. */
+  readonly groupWakes: string
+  /** HASH by group of its claims, and when they were. */
+  readonly groups: string
   /** STRING of the claims of the last stretch of time, where there is a limit to their rate. It expires. */
   readonly rate: string
   /** Pub/sub channel on which times are announced at which something becomes visible. */
@@ -71,7 +79,11 @@ export function reliableKeys(rawName: string): ReliableKeys {
     completed: key('completed'),
     completedAt: key('completed-at'),
     rate: key('rate'),
-    due: Object.freeze(Array.from({ length: PRIORITIES }, (_, priority) => key(`due-${priority}`))),
+    groupOrder: key('group-order'),
+    groupTurns: key('group-turns'),
+    groupWakes: key('group-wakes'),
+    groups: key('groups'),
+    due: Object.freeze(Array.from({ length: PRIORITIES + 1 }, (_, priority) => key(`due-${priority}`))),
     channel: key('channel'),
     ends: key('ends'),
   })

@@ -94,6 +94,10 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     completed,
     completedAt,
     rate,
+    groupOrder,
+    groupTurns,
+    groupWakes,
+    groups,
     due,
   } = keys
   return [
@@ -103,6 +107,8 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     [completed, 'hash'],
     [completedAt, 'zset'],
     [rate, 'string'],
+    ...[groupOrder, groupTurns, groupWakes].map((key) => [key, 'zset'] as const),
+    [groups, 'hash'],
   ]
 }
 

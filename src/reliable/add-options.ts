@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { resolveDurability, type Durability, type Wait } from '../redis/durable/durability.js'
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError, inWords } from '../errors.js'
 import { PRIORITIES } from '../keys.js'
-import { integer, oneOf, onlyKnown } from '../options.js'
+import { integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import type { NewMessage } from '../store/new-message.js'
 import { durationMs, type Duration } from '../duration.js'
 import { assertId } from './message-id.js'
@@ -20,6 +20,11 @@ export interface AddOptions {
   readonly date?: Date | undefined
   /** 0 to 9, the highest first. Default 0. */
   readonly priority?: number | undefined
+  /**
+   * Groups have turns, and limits of their own (`groupConcurrency`, `groupRateLimit`): a tenant, a customer, an API key. 1 to 255 bytes of UTF-8; not together with a
+   * `priority`. Default: none; all messages without one have turns together.
+   */
+  readonly group?: string | undefined
   /** At most 64 KiB together. */
   readonly headers?: Headers | undefined
   /** When no consumer has handled it so many milliseconds after it became visible, it is removed. At least 1; default: the queue's, else never. */
@@ -54,11 +59,15 @@ const ITEM_OPTIONS = [
   'delay',
   'date',
   'priority',
+  'group',
   'headers',
   'timeToLive',
   'deliveryLimit',
   'deduplicate',
 ] as const
+
+const MOST_GROUP_BYTES = 255
+export const NO_GROUP: Buffer = Buffer.alloc(0)
 
 export const MAX_DELIVERIES = 1_000_000
 
@@ -79,6 +88,7 @@ export function prepare(options: MessageOptions, payload: Buffer, drawId: (mark:
     id: given ?? drawId(mark.mark),
     isDrawn: given === undefined,
     priority: assertPriority(priority),
+    group: groupOf(options),
     visible: visibleOf(options),
     timeToLive: timeToLive === undefined ? '' : String(durationMs('timeToLive', timeToLive, 1)),
     deliveryLimit:
@@ -123,6 +133,20 @@ export function positive(what: string, value: unknown): number {
 
 export function assertPriority(priority: unknown): number {
   return integer('priority', priority, 0, PRIORITIES - 1)
+}
+
+/** @throws InvalidArgumentError */
+export function groupBytes(what: string, group: unknown): Buffer {
+  const bytes = Buffer.from(nonEmptyString(what, group))
+  if (bytes.length > MOST_GROUP_BYTES || bytes.toString() !== group)
+    throw new InvalidArgumentError(what, `1 to ${MOST_GROUP_BYTES} bytes of UTF-8`, inWords(`${bytes.length} bytes`))
+  return bytes
+}
+
+function groupOf({ group, priority = 0 }: MessageOptions): Buffer {
+  if (group === undefined) return NO_GROUP
+  if (priority !== 0) throw new InvalidArgumentError('priority', 'none where there is a group', priority)
+  return groupBytes('group', group)
 }
 
 function visibleOf({ delay, date }: AddOptions): string {

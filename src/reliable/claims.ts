@@ -197,10 +197,10 @@ export class Claims<T> {
   }
 
   #message(polled: PolledRecord): ReliableMessage<T> {
-    const { headers, payload } = readRecord(polled.record)
+    const { headers, payload, group = null } = readRecord(polled.record)
     // a suspect is decoded when it was begun
     const value = isSuspect(polled) ? (payload as T) : this.#handle.decode(payload)
-    return new ReliableMessage(this.#parts.acknowledger, polled, headers, value)
+    return new ReliableMessage(this.#parts.acknowledger, polled, headers, value, group)
   }
 
   async #postpone({ records, giveBack, error }: UnreadableGroup): Promise<void> {

@@ -47,6 +47,10 @@ export interface ReliableQueueConfig {
   readonly concurrency?: number | null | undefined
   /** At most `max` deliveries in any stretch of `perMs` milliseconds, over all processes. 1 to 1,000,000 and 1 to 86,400,000; default: no limit. */
   readonly rateLimit?: RateLimitConfig | null | undefined
+  /** As `concurrency`, for each group of messages (`add(payload, { group })`). */
+  readonly groupConcurrency?: number | null | undefined
+  /** As `rateLimit`, for each group of messages. */
+  readonly groupRateLimit?: RateLimitConfig | null | undefined
   /**
    * Which changes of messages the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; what is kept then goes.
    */
@@ -62,7 +66,14 @@ export interface StoredRateLimit {
 /** A queue's configuration as it is stored: durations are milliseconds. */
 export interface StoredQueueConfig extends Omit<
   ReliableQueueConfig,
-  'visibilityTimeout' | 'timeToLive' | 'delay' | 'keepCompletedFor' | 'keepDeadLettersFor' | 'rateLimit' | 'changes'
+  | 'visibilityTimeout'
+  | 'timeToLive'
+  | 'delay'
+  | 'keepCompletedFor'
+  | 'keepDeadLettersFor'
+  | 'rateLimit'
+  | 'groupRateLimit'
+  | 'changes'
 > {
   readonly visibilityTimeout?: number | null | undefined
   readonly timeToLive?: number | null | undefined
@@ -70,6 +81,7 @@ export interface StoredQueueConfig extends Omit<
   readonly keepCompletedFor?: number | null | undefined
   readonly keepDeadLettersFor?: number | null | undefined
   readonly rateLimit?: StoredRateLimit | null | undefined
+  readonly groupRateLimit?: StoredRateLimit | null | undefined
   readonly changes?: StoredChangesConfig | false | null | undefined
 }
 
@@ -92,6 +104,8 @@ const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, valu
   keepCompletedFor: (what, value) => durationMs(what, value, 1),
   concurrency: (what, value) => integer(what, value, 1, MOST_CLAIMS),
   rateLimit: rateText,
+  groupConcurrency: (what, value) => integer(what, value, 1, MOST_CLAIMS),
+  groupRateLimit: rateText,
   changes: (what, value) => changesText(what, value as ChangesConfig | false),
 }
 
@@ -119,7 +133,7 @@ export function readConfig(values: readonly (string | null)[]): StoredQueueConfi
     const value = values[at]
     if (value === null || value === undefined || !isSetting(name, value)) return
     if (name === 'changes') config[name] = readChangesText(value)
-    else if (name === 'rateLimit') config[name] = readRateText(value)
+    else if (isRate(name)) config[name] = readRateText(value)
     else config[name] = FLAGS.includes(name) ? value === '1' : Number(value)
   })
   return config
@@ -128,7 +142,7 @@ export function readConfig(values: readonly (string | null)[]): StoredQueueConfi
 /** Whether a stored text is a value of a setting; for one without a meaning to this version, it is. */
 export function isSetting(name: string, value: string): boolean {
   if (name === 'changes') return readChangesText(value) !== undefined
-  if (name === 'rateLimit') return readRateText(value) !== undefined
+  if (isRate(name)) return readRateText(value) !== undefined
   if (FLAGS.includes(name)) return value === '0' || value === '1'
   const check = CHECKS[name as keyof typeof CHECKS] as (typeof CHECKS)[keyof typeof CHECKS] | undefined
   if (check === undefined) return true
@@ -144,6 +158,10 @@ function rateText(what: string, value: unknown): string {
   onlyKnown(what, value, ['max', 'perMs'])
   const { max, perMs } = value as { max: unknown; perMs: unknown }
   return `${integer(`${what}.max`, max, 1, MOST_CLAIMS)}/${durationMs(`${what}.perMs`, perMs, 1, DAY_MS)}`
+}
+
+function isRate(name: string): boolean {
+  return CHECKS[name as keyof typeof CHECKS] === rateText
 }
 
 function readRateText(text: string): StoredRateLimit | undefined {

@@ -16,6 +16,8 @@ export interface MessageInfo<T> {
   readonly payload: T
   readonly headers: Headers
   readonly priority: number
+  /** Where it has one. */
+  readonly group?: string | undefined
   readonly state: MessageState
   /** When it is, was, or will be again visible, epoch milliseconds by the Redis clock. */
   readonly visibleAt: number
@@ -115,12 +117,13 @@ export class Contents<T> {
   }
 
   #info(message: StoredMessage, now: number): MessageInfo<T> {
-    const { headers, payload, expiresAt } = readRecord(message.record)
+    const { headers, payload, expiresAt, group } = readRecord(message.record)
     return {
       id: message.id.toString(),
       payload: this.#handle.decode(payload),
       headers,
       priority: message.priority,
+      ...(group !== undefined && { group }),
       state: stateOf(message, now),
       visibleAt: message.visibleAt,
       attempts: message.attempts,

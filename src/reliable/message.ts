@@ -42,6 +42,8 @@ export class ReliableMessage<T = unknown> {
   readonly headers: Headers
   /** 0 to 9, 9 the highest. */
   readonly priority: number
+  /** The group that it was added with; `null` for none. */
+  readonly group: string | null
   /** The number of this delivery, from 1. */
   readonly attempt: number
   /** Since when it could be delivered, epoch milliseconds by the Redis clock. */
@@ -64,12 +66,19 @@ export class ReliableMessage<T = unknown> {
   #heldUntil: number
 
   /** @internal */
-  constructor(actions: MessageActions, polled: PolledRecord, headers: Headers, payload: T) {
+  constructor(
+    actions: MessageActions,
+    polled: PolledRecord,
+    headers: Headers,
+    payload: T,
+    group: string | null = null,
+  ) {
     this.#actions = actions
     this.id = polled.id
     this.payload = payload
     this.headers = headers
     this.priority = polled.priority
+    this.group = group
     this.attempt = attemptOf(polled)
     this.visibleAt = polled.visibleAt
     this.polledAt = polled.polledAt

@@ -3,7 +3,7 @@ import { integer, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { addPages, type RestoredMessage } from '../store/new-message.js'
 import type { ReliableStore, StoredMessage } from '../store/reliable-store.js'
-import { assertPriority, MAX_DELIVERIES } from './add-options.js'
+import { assertPriority, groupBytes, MAX_DELIVERIES, NO_GROUP } from './add-options.js'
 import { readFailures, writeFailures, type FailedAttempt } from './failures.js'
 import { assertKnownId } from './message-id.js'
 import { encodeHeaders, readRecord, type Headers } from './record.js'
@@ -14,6 +14,8 @@ export interface RawMessage {
   /** When it is, was, or will be again visible, epoch milliseconds by the Redis clock. */
   readonly dueAt: number
   readonly priority: number
+  /** The group that it was added with, where it has one. */
+  readonly group?: string | undefined
   /** How often it was delivered. */
   readonly attempts: number
   readonly headers: Headers
@@ -61,6 +63,7 @@ const ITEM_OPTIONS = [
   'id',
   'dueAt',
   'priority',
+  'group',
   'attempts',
   'headers',
   'payload',
@@ -167,13 +170,14 @@ export function isKnownIn(options: RestoreOptions): boolean {
 /** @throws InvalidArgumentError */
 export function assertRestored(item: RestoreItem, at: number): RestoredMessage {
   if (!hasOnlyKnown(item)) onlyKnown(`items[${at}]`, item, ITEM_OPTIONS)
-  const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces } = item
+  const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces, group } = item
   if (!(payload instanceof Uint8Array)) throw new InvalidArgumentError(`items[${at}].payload`, 'bytes', payload)
   if (!Array.isArray(failures)) throw new InvalidArgumentError(`items[${at}].failures`, 'an array', failures)
   return {
     id: assertKnownId(`items[${at}].id`, id),
     dueAt: whole(at, 'dueAt', dueAt, 0, Number.MAX_SAFE_INTEGER),
     priority: assertPriority(priority),
+    group: group === undefined ? NO_GROUP : groupBytes(`items[${at}].group`, group),
     attempts: whole(at, 'attempts', attempts, 0, Number.MAX_SAFE_INTEGER),
     headers: encodeHeaders(headers),
     payload: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),

@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from '../errors.js'
 import type { Claim } from '../store/reliable-scripts.js'
 
-/** `<digit of the priority>`, `<attempts> <token>` or `<attempts> ~<token>`, and the id. */
-const FORM = /^(\d)(\d{1,15} ~?[\x21-\x7d]{1,64})\n/
+/** `<digit of the priority, or g>`, `<attempts> <token>` or `<attempts> ~<token>`, and the id. */
+const FORM = /^([\dg])(\d{1,15} ~?[\x21-\x7d]{1,64})\n/
 /** More than any receipt has: an id of 576 bytes, and what is before it. */
 const MAX_LENGTH = 1_024
 

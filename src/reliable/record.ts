@@ -14,6 +14,7 @@ export interface MessageRecord {
   readonly expiresAt: number | null
   /** Its own, where it was given one. */
   readonly deliveryLimit: number | null
+  readonly group?: string | undefined
 }
 
 /** Of all headers of a message together, in bytes. */
@@ -61,14 +62,16 @@ export function writeRecord({
 }
 
 /**
- * A byte with the length of the meta data, these as `<expires>,<delivery limit>,<bytes of headers>` (or nothing), the headers,
- * the payload.
+ * A byte with the length of the meta data, these as `<expires>,<delivery limit>,<bytes of headers>` (or nothing; with a group `,` and its bytes
+ * follow), the group, the headers, the payload.
  */
 export function readRecord(record: Buffer): MessageRecord {
-  const metaEnd = 1 + (record[0] ?? 0)
-  if (metaEnd === 1) return { headers: NO_HEADERS, payload: record.subarray(1), expiresAt: null, deliveryLimit: null }
-  const meta = /^(\d*),(\d*),(\d+)$/.exec(record.toString('latin1', 1, metaEnd))
-  const numbers = meta?.slice(1).map(Number) ?? []
+  const numbersEnd = 1 + (record[0] ?? 0)
+  if (numbersEnd === 1)
+    return { headers: NO_HEADERS, payload: record.subarray(1), expiresAt: null, deliveryLimit: null }
+  const meta = /^(\d*),(\d*),(\d+)(?:,(\d+))?$/.exec(record.toString('latin1', 1, numbersEnd))
+  const numbers = meta?.slice(1).map((text: string | undefined) => Number(text ?? 0)) ?? []
+  const metaEnd = numbersEnd + Number(meta?.[4] ?? 0)
   const headersEnd = metaEnd + Number(meta?.[3])
   // numbers that no script writes would be refused where the message is put back
   if (meta === null || headersEnd > record.length || !numbers.every(Number.isSafeInteger))
@@ -78,6 +81,7 @@ export function readRecord(record: Buffer): MessageRecord {
     payload: record.subarray(headersEnd),
     expiresAt: numberOrNull(meta[1]),
     deliveryLimit: numberOrNull(meta[2]),
+    ...(metaEnd > numbersEnd && { group: record.toString('utf8', numbersEnd, metaEnd) }),
   }
 }
 

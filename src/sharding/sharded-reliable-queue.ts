@@ -722,7 +722,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets what holds for each shard in all processes: `maxSize`, `concurrency`, `rateLimit`, and `maxLength` of changes, are of one shard. What is not given stays, `null` goes back to the default.
+   * Sets what holds for each shard in all processes: `maxSize`, the limits, and `maxLength` of changes, are of one shard. What is not given stays, `null` goes back to the default.
    *
    * @throws InvalidArgumentError nothing was changed
    * @throws ConnectionError some shards may have been changed; call it again

@@ -8,6 +8,8 @@ export interface NewMessage {
   readonly deliveryLimit: string
   readonly headers: Buffer
   readonly payload: Buffer
+  /** Empty for none. */
+  readonly group: Buffer
   /** What must not be added again for `markMs` milliseconds; empty for nothing. */
   readonly mark: string
   readonly markMs: string
@@ -50,23 +52,33 @@ export interface RestoredMessage {
   readonly failures: Buffer
   /** The due time of the message of this id that it may replace. */
   readonly replaces: number | null
+  /** Empty for none. */
+  readonly group: Buffer
 }
 
 export function restoreArgs(message: RestoredMessage): (Buffer | string)[] {
-  const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces } = message
+  const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces, group } =
+    message
   return [
     id,
-    `${priority},${dueAt},${attempts},${expiresAt ?? ''},${deliveryLimit ?? ''},${headers.length},${failures.length},${replaces ?? ''}`,
-    headers.length + failures.length === 0 ? payload : Buffer.concat([failures, headers, payload]),
+    `${placeOf(priority, group)},${dueAt},${attempts},${expiresAt ?? ''},${deliveryLimit ?? ''},${headers.length},${failures.length},${replaces ?? ''}`,
+    headers.length + failures.length + group.length === 0
+      ? payload
+      : Buffer.concat([failures, group, headers, payload]),
   ]
 }
 
 /** As few arguments as can be: the layers below take more time for each than all else does. */
 export function itemArgs(message: NewMessage): (Buffer | string)[] {
-  const { id, priority, visible, timeToLive, deliveryLimit, headers, payload, mark, markMs } = message
+  const { id, priority, visible, timeToLive, deliveryLimit, headers, payload, mark, markMs, group } = message
   return [
     id,
-    `${priority},${visible},${timeToLive},${deliveryLimit},${headers.length},${markMs},${mark}`,
-    headers.length === 0 ? payload : Buffer.concat([headers, payload]),
+    `${placeOf(priority, group)},${visible},${timeToLive},${deliveryLimit},${headers.length},${markMs},${mark}`,
+    headers.length + group.length === 0 ? payload : Buffer.concat([group, headers, payload]),
   ]
+}
+
+/** The priority; for a message with a group the bytes of this. */
+function placeOf(priority: number, group: Buffer): string {
+  return group.length === 0 ? String(priority) : `g${group.length}`
 }

@@ -1,3 +1,4 @@
+import { PRIORITIES } from '../keys.js'
 import { asArray, asBytes, asBytesOrNull, asInteger, asNumber, asText, asTime } from './replies.js'
 
 /** What identifies one delivery of a message. */
@@ -75,7 +76,17 @@ export function asPollReply(reply: unknown, sentAt = 0): PollReply {
       const id = bytes.toString()
       const member = memberOf(priority, id, bytes)
       const visibleAt = asNumber(flat[at + 1])
-      messages.push({ id, member, delivery, priority, visibleAt, polledAt, visibleUntil, heldUntil, record })
+      messages.push({
+        id,
+        member,
+        delivery,
+        priority: priority % PRIORITIES,
+        visibleAt,
+        polledAt,
+        visibleUntil,
+        heldUntil,
+        record,
+      })
     }
   }
   return {
@@ -94,5 +105,6 @@ export function asPollReply(reply: unknown, sentAt = 0): PollReply {
 }
 
 function memberOf(priority: number, id: string, bytes: Buffer): string | Buffer {
-  return id.includes('\ufffd') ? Buffer.concat([Buffer.from(String(priority)), bytes]) : `${priority}${id}`
+  const first = priority === PRIORITIES ? 'g' : String(priority) // those with a group
+  return id.includes('\ufffd') ? Buffer.concat([Buffer.from(first), bytes]) : `${first}${id}`
 }

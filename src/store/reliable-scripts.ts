@@ -1,6 +1,7 @@
 import * as generated from './scripts/generated.js'
 import { asPollReply } from './poll-reply.js'
 import { asArray, asBytes, asFlag, asInteger, asNumber, asText, asTime } from './replies.js'
+import { PRIORITIES } from '../keys.js'
 import { script } from './script.js'
 
 export type { Claim, PollReply, PolledRecord, RepeatRecord } from './poll-reply.js'
@@ -117,7 +118,7 @@ function asGetReply(reply: unknown): GetReply {
     }
     const history = asBytes(flat[i + 4])
     messages.push({
-      priority,
+      priority: priority % PRIORITIES,
       visibleAt: asNumber(flat[i + 1]),
       inFlight: asFlag(flat[i + 2]),
       attempts: asInteger(flat[i + 3]),

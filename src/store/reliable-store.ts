@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { ChangesBehindError, ConnectionError, InternalError } from '../errors.js'
-import { reliableNameOfKey, type ReliableKeys } from '../keys.js'
+import { PRIORITIES, reliableNameOfKey, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { IDLE_MS } from './lease.js'
 import { pagesOf } from './pages.js'
@@ -271,14 +271,22 @@ export class ReliableStore {
   /** Moves messages that no consumer has to another queue; resolves with how many. */
   async moveTo(target: ReliableKeys, { ids, count, priority, isRedriven }: HowToMove): Promise<number> {
     const { messages, deliveries, failures, due, config, changes, completed, completedAt } = this.keys
+    const { groupOrder, groupTurns, groupWakes, groups, inFlight } = this.keys
+    const grouped = { due10: due[PRIORITIES] ?? '', groupOrder, groupTurns, groupWakes, groups, inFlight }
     const targets = {
       targetMessages: target.messages,
       targetDue: target.due[priority] ?? '',
       targetConfig: target.config,
       targetChanges: target.changes,
+      targetDue10: target.due[PRIORITIES] ?? '',
+      targetGroupOrder: target.groupOrder,
+      targetGroupTurns: target.groupTurns,
+      targetGroupWakes: target.groupWakes,
+      targetGroups: target.groups,
+      targetInFlight: target.inFlight,
     }
     const own = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
-    const keys = { ...own, ...targets }
+    const keys = { ...own, ...grouped, ...targets }
     const targetName = JSON.stringify(reliableNameOfKey(target.messages) ?? '')
     const move = async (some: readonly Buffer[], most: number) => {
       const known = { targetChannel: target.channel, client: this.#client, targetName, priority, isRedriven }
@@ -396,10 +404,22 @@ export class ReliableStore {
 
 function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
   const {
-    due: [due0 = '', due1 = '', due2 = '', due3 = '', due4 = '', due5 = '', due6 = '', due7 = '', due8 = '', due9 = ''],
+    due: [
+      due0 = '',
+      due1 = '',
+      due2 = '',
+      due3 = '',
+      due4 = '',
+      due5 = '',
+      due6 = '',
+      due7 = '',
+      due8 = '',
+      due9 = '',
+      due10 = '',
+    ],
   } = keys
   const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed } = keys
-  const { completedAt, rate } = keys
+  const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups } = keys
   const [deadDue = ''] = dead.due
   return {
     ...{
@@ -416,7 +436,8 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
       completedAt,
       rate,
     },
-    ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9 },
+    ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9, due10 },
+    ...{ groupOrder, groupTurns, groupWakes, groups },
     ...{ deadMessages: dead.messages, deadDeliveries: dead.deliveries, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },
   }

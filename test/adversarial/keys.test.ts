@@ -40,6 +40,10 @@ const RELIABLE: Readonly<Record<string, Row>> = {
   completed: { type: 'hash' },
   completedAt: { type: 'zset' },
   rate: { type: 'string' },
+  groupOrder: { type: 'zset' },
+  groupTurns: { type: 'zset' },
+  groupWakes: { type: 'zset' },
+  groups: { type: 'hash' },
   ends: { type: 'channel' },
   channel: { type: 'channel' },
 }
@@ -75,6 +79,8 @@ const FIELDS = [
   'keepDeadLettersFor',
   'concurrency',
   'rateLimit',
+  'groupConcurrency',
+  'groupRateLimit',
   '',
   'x',
 ]
@@ -114,6 +120,7 @@ async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part
   if (part === 'changes') await redis.hset(keys.config, part, 'r,1000,,1,epoch')
   if (part === 'repeats') await redis.zadd(keys.ticks, ...names)
   if (part === 'rate') await redis.hset(keys.config, 'rateLimit', '1000/1000')
+  if (part.startsWith('group')) await redis.hset(keys.config, 'grouped', '1')
   if (part.startsWith('completed')) await redis.hset(keys.config, 'keepCompleted', '3')
   if (['messages', 'deliveries', 'failures'].includes(part)) await redis.zadd(keys.due[0]!, ...names)
   if (part === 'deliveries') for (const name of FIELDS) await redis.hset(keys.messages, name, '\0x')

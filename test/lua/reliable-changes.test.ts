@@ -3,7 +3,16 @@ import * as changeScripts from '../../src/store/reliable-change-scripts.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import { run, type Sender } from '../../src/store/run.js'
 import { eventually } from '../support/events.js'
-import { handled, having, NOW, record, useReliable, type ReliableFixture, type State } from './reliable-support.js'
+import {
+  groupKeysOf,
+  handled,
+  having,
+  NOW,
+  record,
+  useReliable,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
 import { raw, rejection } from './support.js'
 
 const client = 'me'
@@ -57,6 +66,7 @@ const move =
         ...{ config: dead.config, changes: dead.changes, completed: dead.completed, completedAt: dead.completedAt },
         ...{ targetMessages: keys.messages, targetDue: keys.due0, targetConfig: keys.config },
         targetChanges: keys.changes,
+        ...groupKeysOf(dead, keys),
       },
       { targetChannel: channel, nowMs: NOW, count: 9, client, targetName: '"q"', priority: 0, isRedriven, ids: [] },
     )

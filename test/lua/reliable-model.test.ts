@@ -17,6 +17,7 @@ import {
   type QueueState,
   type RawQueue,
   type ReliableFixture,
+  groupKeysOf,
 } from './reliable-support.js'
 import { raw, readable } from './support.js'
 import { exportsOf } from '../support/exports.js'
@@ -679,7 +680,7 @@ const move = fc
         const known = { targetChannel: deadChannel, client: CLIENT, targetName: '"other"', priority: to, isRedriven }
         const args = { ...known, nowMs: now, count, ids: ids.map(raw) }
         const own = { messages, deliveries, failures, due, config, changes, completed, completedAt }
-        return run(sender, scripts.move, { ...own, ...targets }, args)
+        return run(sender, scripts.move, { ...own, ...groupKeysOf(keys, there), ...targets }, args)
       },
       apply: () => {
         const here = inOrder([...queue.items].filter(([, item]) => !item.isTaken && item.priority === from)).map(

@@ -10,6 +10,7 @@ import {
   type DueName,
   type ReliableFixture,
   type State,
+  groupKeysOf,
 } from './reliable-support.js'
 import { ALL_BYTES, raw, rejection, type Bytes } from './support.js'
 
@@ -20,7 +21,18 @@ function keysOf({ keys, dead }: ReliableFixture, from: DueName = 'due0', to: Due
   const { messages, deliveries, failures, config, changes, completed, completedAt } = dead
   const { config: targetConfig, changes: targetChanges } = keys
   const targets = { targetMessages: keys.messages, targetDue: keys[to], targetConfig, targetChanges }
-  return { messages, deliveries, failures, config, changes, completed, completedAt, due: dead[from], ...targets }
+  return {
+    messages,
+    deliveries,
+    failures,
+    config,
+    changes,
+    completed,
+    completedAt,
+    due: dead[from],
+    ...groupKeysOf(dead, keys),
+    ...targets,
+  }
 }
 
 describe('reliable-move.lua', () => {
@@ -175,7 +187,7 @@ describe('reliable-move.lua', () => {
     for (const targetDue of [due0, due1]) {
       const targets = { targetMessages: messages, targetDue, targetConfig: config, targetChanges: changes }
       const own = { messages, deliveries, failures, config, changes, completed, completedAt, due: due0 }
-      const keys = { ...own, ...targets }
+      const keys = { ...own, ...groupKeysOf(queue.keys, queue.keys), ...targets }
       const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
       expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2, gone: 0 })
       expect(await queue.read()).to.deep.equal(expected(having([a, b])))

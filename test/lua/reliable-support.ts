@@ -32,6 +32,14 @@ export interface QueueState {
   readonly completed?: Pairs
   /** id -> when */
   readonly completedAt?: Pairs
+  /** group, when, id -> 0 */
+  readonly groupOrder?: Pairs
+  /** group -> its turn */
+  readonly groupTurns?: Pairs
+  /** group -> from when on it can have a turn */
+  readonly groupWakes?: Pairs
+  /** group -> its claims, and when they were */
+  readonly groups?: Pairs
   /** the claims of the last stretch of time */
   readonly rate?: string
   /** by priority: id -> when it is visible */
@@ -59,6 +67,10 @@ export interface RawQueue {
   completed?: RawHash | string
   completedAt?: RawZset | string
   rate?: string
+  groupOrder?: RawZset | string
+  groupTurns?: RawZset | string
+  groupWakes?: RawZset | string
+  groups?: RawHash | string
   due?: Record<string, RawZset | string>
 }
 
@@ -171,6 +183,10 @@ function expectedQueue(state: QueueState): RawQueue {
     ticks: zset(state.ticks),
     completed: hash(state.completed),
     completedAt: zset(state.completedAt),
+    groupOrder: zset(state.groupOrder),
+    groupTurns: zset(state.groupTurns),
+    groupWakes: zset(state.groupWakes),
+    groups: hash(state.groups),
     ...(state.rate !== undefined && { rate: state.rate }),
     due,
   })
@@ -198,9 +214,10 @@ function withoutEmpty(queue: RawQueue): RawQueue {
   )
 }
 
-const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats', 'completed'] as const
-const ZSETS = ['once', 'inFlight', 'ticks', 'completedAt'] as const
-const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
+const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats', 'completed', 'groups'] as const
+const ZSETS = ['once', 'inFlight', 'ticks', 'completedAt', 'groupOrder', 'groupTurns', 'groupWakes'] as const
+/** And 10 for those with a group. */
+const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
 
 export type DueName = `due${(typeof PRIORITIES)[number]}`
 export type KeyName = (typeof HASHES)[number] | (typeof ZSETS)[number] | DueName | 'changes' | 'rate'
@@ -225,7 +242,21 @@ export function keysByHand(name: string): Record<KeyName, string> {
     completed: of('completed'),
     completedAt: of('completed-at'),
     rate: of('rate'),
+    groupOrder: of('group-order'),
+    groupTurns: of('group-turns'),
+    groupWakes: of('group-wakes'),
+    groups: of('groups'),
     ...(due as Record<DueName, string>),
+  }
+}
+
+/** The keys of groups that `reliable-move.lua` has for both queues. */
+export function groupKeysOf(own: ScriptKeys, target: ScriptKeys) {
+  const { due10, groupOrder, groupTurns, groupWakes, groups, inFlight } = own
+  return {
+    ...{ due10, groupOrder, groupTurns, groupWakes, groups, inFlight },
+    ...{ targetDue10: target.due10, targetGroupOrder: target.groupOrder, targetGroupTurns: target.groupTurns },
+    ...{ targetGroupWakes: target.groupWakes, targetGroups: target.groups, targetInFlight: target.inFlight },
   }
 }
 

@@ -16,6 +16,8 @@ const SAMPLES: Required<Omit<StoredQueueConfig, 'changes'>> = {
   keepDeadLettersFor: 2_000,
   concurrency: 5,
   rateLimit: { max: 100, perMs: 1_000 },
+  groupConcurrency: 5,
+  groupRateLimit: { max: 100, perMs: 1_000 },
 }
 
 const stored = (name: string, value: unknown): string => configArgs({ [name]: value })[1] ?? ''

@@ -146,6 +146,7 @@ describe('addPages', () => {
   const messageOf = (bytes: number): NewMessage => ({
     ...{ id: 'a', priority: 0, visible: '', timeToLive: '', deliveryLimit: '', mark: '', markMs: '' },
     headers: NOTHING,
+    group: NOTHING,
     payload: Buffer.alloc(bytes),
   })
   const sizesOf = (...bytes: number[]): number[] => addPages(bytes.map(messageOf)).map(({ length }) => length)

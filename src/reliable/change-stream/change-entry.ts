@@ -93,9 +93,9 @@ function readExtra(change: ChangeKind, extra: Buffer): Partial<MessageChange> {
   if (change === 'rescheduled') return numberIn('expiresAt', extra.toString('latin1'))
   if (!HAVE_RECORDS.includes(change)) return {}
   try {
-    const { payload, headers, expiresAt, deliveryLimit } = readRecord(extra)
+    const { payload, headers, expiresAt, deliveryLimit, group } = readRecord(extra)
     const own = { ...(expiresAt !== null && { expiresAt }), ...(deliveryLimit !== null && { deliveryLimit }) }
-    return { payload, headers, ...own }
+    return { payload, headers, ...own, ...(group !== undefined && { group }) }
   } catch {
     return {} // a stranger's record; the other changes of the entry are as they are
   }

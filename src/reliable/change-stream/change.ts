@@ -54,6 +54,8 @@ export interface MessageChange {
   readonly expiresAt?: number
   /** With `payloads`: the message's own, where it has one. */
   readonly deliveryLimit?: number
+  /** With `payloads`: the message's group, where it has one. */
+  readonly group?: string
   /** Why it failed. */
   readonly error?: string
   /** What its consumer said of how far it is: the bytes of the codec. */

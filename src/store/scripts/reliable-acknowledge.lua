@@ -9,6 +9,11 @@
 -- KEYS[6] changes     stream  what the scripts have changed
 -- KEYS[7] completed    hash  id -> "<when, epoch ms>,<attempts>,<1 with a result>\n<result>"
 -- KEYS[8] completedAt  zset  id -> when, epoch ms
+-- KEYS[9] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[10] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[11] groupTurns  zset  group -> its turn
+-- KEYS[12] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[13] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] nowMs       integer  the caller's clock, or -1 for the server's
 -- ARGV[2] client      text     the caller
@@ -29,7 +34,13 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/ends.lua
 
+-- include shared/record.lua
+
 -- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
 
 -- include shared/keep-completed.lua
 
@@ -60,6 +71,11 @@ end
 if #ids > 0 then
   local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency')
   local wasAtLimit = isAtLimit(settings, inFlight, now)
+  local ended = {}
+  for n, member in ipairs(gone) do
+    local group = priorityOf(member) == GROUPED and groupOf(messages, ids[n])
+    if group then ended[group] = (ended[group] or 0) + 1 end
+  end
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))
@@ -79,6 +95,11 @@ if #ids > 0 then
   if log then
     for _, id in ipairs(ids) do noteChange(log, 'k,,,', id) end
     writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
+  end
+  local groups = openGroups({inFlight = inFlight, schedule = KEYS[9], order = KEYS[10], turns = KEYS[11], wakes = KEYS[12], states = KEYS[13]}, KEYS[5], now)
+  for group, claims in pairs(ended) do
+    local _, hasTurn = pcall(refreshGroup, groups, group, -claims) -- a key of another type prevents no acknowledgement
+    wasAtLimit = wasAtLimit or hasTurn == true
   end
   if wasAtLimit then publishSlot(messages, now) end
 end

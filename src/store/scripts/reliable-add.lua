@@ -20,6 +20,11 @@
 -- KEYS[16] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[17] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[18] changes  stream  what the scripts have changed
+-- KEYS[19] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[20] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[21] groupTurns  zset  group -> its turn
+-- KEYS[22] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[23] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
@@ -29,13 +34,13 @@
 --   seem safe at once
 -- ARGV[6] client    text     the caller
 -- ARGV[7..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
---   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for what is not given; headers and payload
+--   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for what is not given; group, headers and payload; with a group "g<bytes of it>" is in the place of the priority
 --
 -- returns {now as text, what became of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large,
 --   -6 the groups have left too many changes unread
 local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]}
+local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[19]}
 local channel, existing, resent, durable = ARGV[1], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
 local changes, client = KEYS[18], ARGV[6]
 local MAX = 9007199254740991
@@ -55,8 +60,13 @@ local TOGETHER = 10
 
 -- include shared/limits.lua
 
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
 local now = milliseconds(ARGV[2])
-local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency')
+local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency', 'grouped')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEYS[20], turns = KEYS[21], wakes = KEYS[22], states = KEYS[23]}, config, now)
 local isPaused, maxSize, maxBytes = settings.addPaused == '1', setting(settings.maxSize, 1), setting(settings.maxMessageBytes, 1)
 local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.timeToLive, 1)
 local log = settings.changes and openLog(settings.changes)
@@ -70,13 +80,14 @@ end
 
 local function readDetails(text)
   local priority, when, ttl, limit, headers, onceMs, mark =
-    string.match(text, '^(%d),([^,]*),(%d*),(%d*),(%d+),(%d*),(.*)$')
+    string.match(text, '^(g?%d+),([^,]*),(%d*),(%d*),(%d+),(%d*),(.*)$')
+  local group = string.match(priority, '^g(%d+)$')
   local visible, lives = visibleAt(when), tonumber(ttl) or ttlOfAll
   -- counted from when it is visible: a message that waits does not age
   local expires = lives and visible + lives
   local marked = tonumber(onceMs) and now + tonumber(onceMs)
   return {
-    priority = tonumber(priority), visible = visible, score = string.format('%.0f', visible), expires = expires,
+    limit = tonumber(limit), group = tonumber(group), priority = group and GROUPED or tonumber(priority), visible = visible, score = string.format('%.0f', visible), expires = expires,
     headers = tonumber(headers), meta = writeMeta(expires, tonumber(limit), tonumber(headers)),
     mark = mark, marked = marked, isTooLate = visible > MAX or (expires or 0) > MAX, isMarkTooLate = (marked or 0) > MAX,
   }
@@ -90,7 +101,7 @@ for at = 7, #ARGV, 3 do
   details[text], ids[#ids + 1] = detail, ARGV[at]
   if not first or detail.visible < first then first = detail.visible end
 end
-if first and first <= MAX and not isRefused then announce({inFlight, unpack(due)}, ticks, channel, first) end
+if first and first <= MAX and not isRefused then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first) end
 
 -- Whether no poll can claim it any more, though none has removed it yet; the consumer that has it may still handle it.
 local function isOver(id, record)
@@ -103,7 +114,7 @@ end
 local size = maxSize and redis.call('HLEN', messages)
 
 local function noteAdded(id, detail, record)
-  detail.head = detail.head or changeHead('a', nil, detail.score, detail.priority)
+  detail.head = detail.head or changeHead('a', nil, detail.score, detail.priority == GROUPED and 0 or detail.priority)
   noteChange(log, detail.head, id, log.records and record)
 end
 
@@ -127,6 +138,32 @@ local function flush()
   scheduled, written = {}, {}
 end
 
+local touched, isTouched = {}, {} -- groups that get their places when all is added
+local function enterSchedule(priority, at, id, record)
+  local _, _, _, _, group = readMeta(record)
+  if priority ~= GROUPED or not group then
+    redis.call('ZADD', due[priority + 1], string.format('%.0f', at), id)
+    return
+  end
+  addToGroup(groups, group, at, id)
+  if not isTouched[group] then touched[#touched + 1] = group end
+  isTouched[group] = true
+end
+
+-- From where a message waits or is claimed, if it is anywhere, to where it waits from now on. Into it first, so that after an error it is
+-- nowhere less than before; a message with a group is found by the time that it has, so that it leaves first.
+local function changeSchedule(from, isTaken, record, id, to, at, newRecord)
+  if from == GROUPED then
+    local _, _, _, _, group = readMeta(record)
+    if isTaken then redis.call('ZREM', inFlight, memberOf(from, id)) elseif group then takeFromGroup(groups, group, id) end
+    if group and refreshGroup(groups, group, isTaken and -1) then publishSlot(messages, now) end
+  end
+  enterSchedule(to, at, id, newRecord)
+  if not from or from == GROUPED then return end
+  if isTaken then redis.call('ZREM', inFlight, memberOf(from, id))
+  elseif from ~= to then redis.call('ZREM', due[from + 1], id) end
+end
+
 local isLeft = false
 local function leave(outcome)
   isLeft = true
@@ -140,6 +177,11 @@ local function add(id, record, detail, body)
   end
   seen[id] = true
   local isThere = record and not isOver(id, record)
+  local group, meta = nil, detail.meta
+  if detail.group then
+    group, body = string.sub(body, 1, detail.group), string.sub(body, detail.group + 1)
+    meta = writeMeta(detail.expires, detail.limit, detail.headers, group)
+  end
   if isThere and resent then
     local _, _, _, rest = readMeta(record)
     if string.sub(record, rest) == body then return leave(1) end
@@ -155,8 +197,7 @@ local function add(id, record, detail, body)
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return leave(0) end
     local expires = shiftExpiry(messages, id, detail.visible - visibleNow)
-    redis.call('ZADD', due[priorityNow + 1], detail.score, id)
-    if taken then redis.call('ZREM', inFlight, priorityNow .. id) end
+    changeSchedule(priorityNow, taken, record, id, priorityNow, detail.visible, record)
     if log then noteChange(log, changeHead('r', nil, detail.score, priorityNow), id, expires) end
     return 3
   end
@@ -167,7 +208,7 @@ local function add(id, record, detail, body)
   end
   if not isThere and maxSize and size - (record and 1 or 0) >= maxSize then return -2 end
   if maxSize and not record then size = size + 1 end
-  if not record and not detail.marked then
+  if not record and not detail.marked and not group then
     collect(id, detail, body)
     return 1
   end
@@ -177,16 +218,15 @@ local function add(id, record, detail, body)
     redis.call('HDEL', deliveries, id)
     redis.pcall('HDEL', failures, id)
   end
-  redis.call('ZADD', due[priority + 1], detail.score, id)
-  redis.call('HSET', messages, id, detail.meta .. body)
-  if taken then
-    if isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
-    redis.call('ZREM', inFlight, priorityNow .. id)
-  elseif priorityNow and priorityNow ~= priority then
-    redis.call('ZREM', due[priorityNow + 1], id)
+  if taken and isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
+  if group and not settings.grouped then
+    redis.call('HSET', config, 'grouped', '1')
+    settings.grouped = '1'
   end
+  changeSchedule(priorityNow, taken, record, id, priority, detail.visible, meta .. body)
+  redis.call('HSET', messages, id, meta .. body)
   if detail.marked then redis.call('ZADD', once, string.format('%.0f', detail.marked), detail.mark) end
-  if log then noteAdded(id, detail, detail.meta .. body) end
+  if log then noteAdded(id, detail, meta .. body) end
   return isThere and 2 or 1
 end
 
@@ -198,6 +238,7 @@ for n, id in ipairs(ids) do
   reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 5]], ARGV[3 * n + 6])
 end
 flush()
+for _, group in ipairs(touched) do refreshGroup(groups, group) end
 writeChanges(log, changes, config, client)
 
 -- A write that changes nothing: what was written before it reaches every replica before it.

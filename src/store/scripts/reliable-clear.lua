@@ -19,6 +19,11 @@
 -- KEYS[17] completedAt  zset  id -> when it was completed, epoch ms
 -- KEYS[18] config   hash    what `setConfig` and pausing say
 -- KEYS[19] changes  stream  what the scripts have changed
+-- KEYS[20] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[21] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[22] groupTurns  zset  group -> its turn
+-- KEYS[23] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[24] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] client  text  the caller
 --
@@ -29,7 +34,7 @@ local config, changes = KEYS[18], KEYS[19]
 
 local gone = redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
   KEYS[12], KEYS[13], KEYS[14], KEYS[15])
-redis.call('UNLINK', KEYS[16], KEYS[17])
+redis.call('UNLINK', KEYS[16], KEYS[17], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24])
 local log = gone > 0 and logOf(config)
 if log then
   noteChange(log, 'c,,,', '')

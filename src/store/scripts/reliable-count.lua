@@ -14,13 +14,14 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[15] due10  zset  id -> when it is visible, epoch ms; of those with a group
 --
 -- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
 --
 -- returns {now as text, all, visible, delayed, in flight, dead letters, when the first is or was visible as text or "", 1 if adding is
 --   paused, 1 if polling is paused}
 local messages, config, inFlight = KEYS[1], KEYS[2], KEYS[4]
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
+local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
 
 -- include shared/milliseconds.lua
 

@@ -16,6 +16,7 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[15] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] nowMs         integer  the caller's clock, or -1 for the server's
@@ -63,7 +64,7 @@ end
 if #changes > 0 then
   -- one that ends earlier than before may be the first of all; at its limit the queue waits for that, however much is visible
   local isFull = endsEarlier and isAtLimit(stored(config, 'concurrency'), inFlight, now)
-  announce(isFull and {inFlight} or {inFlight, unpack(due)}, ticks, ARGV[1], ending)
+  announce(isFull and {inFlight} or {inFlight, KEYS[15], unpack(due)}, ticks, ARGV[1], ending)
   bypassOomCheck(inFlight)
   redis.call('ZADD', inFlight, 'XX', unpack(changes))
 end

@@ -14,6 +14,7 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[15] due10  zset  id -> when it is visible, epoch ms; of those with a group
 --
 -- ARGV[1] nowMs   integer  the caller's clock, or -1 for the server's
 -- ARGV[2..] ids   bytes*
@@ -21,7 +22,7 @@
 -- returns {now as text, then for each id -1 when there is no such message, or six: priority, when it is or was visible again, 1 in flight,
 --   attempts, failures, record}; for at least one id
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
+local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
 
 -- include shared/milliseconds.lua
 

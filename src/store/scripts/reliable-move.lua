@@ -14,6 +14,18 @@
 -- KEYS[10] targetChanges    stream  the same of the other queue
 -- KEYS[11] completed    hash  id -> what is kept of a completed message
 -- KEYS[12] completedAt  zset  id -> when it was completed, epoch ms
+-- KEYS[13] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[14] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[15] groupTurns  zset  group -> its turn
+-- KEYS[16] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[17] groups  hash  group -> its claims, and when they were
+-- KEYS[18] targetDue10       zset  the same of the other queue
+-- KEYS[19] targetGroupOrder  zset  the same of the other queue
+-- KEYS[20] targetGroupTurns  zset  the same of the other queue
+-- KEYS[21] targetGroupWakes  zset  the same of the other queue
+-- KEYS[22] targetGroups      hash  the same of the other queue
+-- KEYS[23] inFlight          zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[24] targetInFlight    zset  the same of the other queue
 --
 -- ARGV[1] targetChannel  text     announces when something becomes visible there
 -- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
@@ -38,10 +50,21 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 -- include shared/ends.lua
 
+-- include shared/record.lua
+
+-- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
 local now = milliseconds(ARGV[2])
 local LOOKS = 1000 -- so many ids at most, so that the script is over soon
 local moved, passed, gone = 0, 0, 0
-local settings = stored(KEYS[7], 'changes', 'keepCompleted')
+local settings = stored(KEYS[7], 'changes', 'keepCompleted', 'grouped')
+local targetSettings = stored(KEYS[9], 'grouped')
+local groups = openGroups({schedule = KEYS[13], order = KEYS[14], turns = KEYS[15], wakes = KEYS[16], states = KEYS[17], inFlight = KEYS[23]}, KEYS[7], now)
+local targetGroups = openGroups({schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22], inFlight = KEYS[24]}, KEYS[9], now)
 local log = openLog(settings.changes)
 local ended = settings.keepCompleted and {}
 local targetLog = logOf(KEYS[9])
@@ -49,10 +72,11 @@ if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0} end
 local targetHead = changeHead(ARGV[7] == '1' and 'b' or 'a', nil, string.format('%.0f', now), ARGV[6])
 
 local function moveOne(id)
-  if not redis.call('ZSCORE', due, id) then return end
+  local isGrouped = settings.grouped and redis.call('ZSCORE', groups.schedule, id)
+  if not isGrouped and not redis.call('ZSCORE', due, id) then return end
   local record = redis.call('HGET', messages, id)
   if not record then -- it is in the schedule only, and no message
-    gone = gone + redis.call('ZREM', due, id)
+    gone = gone + redis.call('ZREM', due, id) + redis.call('ZREM', groups.schedule, id)
     return
   end
   if redis.call('HEXISTS', targetMessages, id) == 1 then
@@ -61,9 +85,22 @@ local function moveOne(id)
   end
   -- the record after what can fail: an id that has one there is passed over from then on
   if moved == 0 then redis.call('PUBLISH', ARGV[1], string.format('%.0f', now)) end
-  redis.call('ZADD', targetDue, string.format('%.0f', now), id)
+  local _, _, _, _, group = readMeta(record)
+  if group then
+    if not targetSettings.grouped then redis.call('HSET', KEYS[9], 'grouped', '1') end
+    targetSettings.grouped = '1'
+    addToGroup(targetGroups, group, now, id)
+    refreshGroup(targetGroups, group)
+  else
+    redis.call('ZADD', targetDue, string.format('%.0f', now), id)
+  end
   redis.call('HSET', targetMessages, id, record)
-  redis.call('ZREM', due, id)
+  if isGrouped and group then
+    takeFromGroup(groups, group, id)
+    refreshGroup(groups, group)
+  else
+    redis.call('ZREM', due, id)
+  end
   redis.call('HDEL', messages, id)
   redis.call('HDEL', deliveries, id)
   redis.pcall('HDEL', failures, id)
@@ -81,6 +118,12 @@ else
   for _, id in ipairs(redis.call('ZRANGE', due, 0, LOOKS - 1)) do
     if moved >= count then break end
     moveOne(id)
+  end
+  if settings.grouped and ARGV[6] == '0' and moved < count then -- those with a group have that priority too
+    for _, id in ipairs(redis.call('ZRANGE', groups.schedule, 0, LOOKS - 1)) do
+      if moved >= count then break end
+      moveOne(id)
+    end
   end
 end
 writeChanges(log, KEYS[8], KEYS[7], ARGV[4])

@@ -26,6 +26,11 @@
 -- KEYS[23] completed    hash  id -> what is kept of a completed message
 -- KEYS[24] completedAt  zset  id -> when it was completed, epoch ms
 -- KEYS[25] deadDeliveries  hash  the same of the queue of dead letters
+-- KEYS[26] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[27] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[28] groupTurns  zset  group -> its turn
+-- KEYS[29] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[30] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] channel      text     announces when something becomes visible
 -- ARGV[2] deadChannel  text     the same of the queue of dead letters
@@ -39,7 +44,7 @@
 -- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 3 when the
 --   keys of the dead letters are of another type, so that it will be tried again, 0 when it was not the caller's any more; -3 alone when the time exceeds 2^53-1
 local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
-local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]}
+local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[26]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
 local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[21], changes = KEYS[22], deliveries = KEYS[25]}
 local LATER_MS = 60000
@@ -73,17 +78,22 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/limits.lua
 
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
 local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[26], order = KEYS[27], turns = KEYS[28], wakes = KEYS[29], states = KEYS[30]}, config, now)
 local wasAtLimit = isAtLimit(settings, inFlight, now)
 local log = openLog(settings.changes)
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
-if how ~= 'rejected' then announce({inFlight, unpack(due)}, ticks, channel, visible) end
+if how ~= 'rejected' then announce({inFlight, KEYS[29], unpack(due, 1, 10)}, ticks, channel, visible) end
 bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
@@ -95,8 +105,8 @@ for at = 8, #ARGV, 2 do
   local result = 0
   if ends > now and deliveryOf(deliveries, id) == delivery then
     local attempts = attemptsOf(delivery)
-    local priority = tonumber(string.sub(member, 1, 1)) or 0
-    local _, limit = readMeta(redis.call('HGET', messages, id) or '')
+    local priority = priorityOf(member)
+    local _, limit, _, _, group = readMeta(redis.call('HGET', messages, id) or '')
     result = 1
     if how ~= 'released' then noteFailure(failures, id, attempts, now, reason) end
     if how == 'rejected' or (how == 'failed' and attempts >= (limit or limitOfAll)) then result = 2 end
@@ -112,12 +122,14 @@ for at = 8, #ARGV, 2 do
       if how == 'released' then attempts = attempts - 1 end
       if attempts > 0 then redis.call('HSET', deliveries, id, attempts) else redis.call('HDEL', deliveries, id) end
       local again = string.format('%.0f', result == 3 and now + LATER_MS or visible)
-      redis.call('ZADD', due[priority + 1], again, id)
+      if priority == GROUPED and group then addToGroup(groups, group, tonumber(again), id)
+      else redis.call('ZADD', due[priority + 1], again, id) end
       if log then noteChange(log, changeHead(how == 'released' and 'l' or 'f', attempts, again), id, how ~= 'released' and reason) end
     elseif log then
       noteChange(log, changeHead('d', attempts), id, reason)
     end
     redis.call('ZREM', inFlight, member) -- the last step: after an error above it comes back when its visibility ends
+    if priority == GROUPED and group then wasAtLimit = refreshGroup(groups, group, -1) or wasAtLimit end
   end
   reply[#reply + 1] = result
 end

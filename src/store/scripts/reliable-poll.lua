@@ -32,6 +32,11 @@
 -- KEYS[25] completedAt  zset  id -> when it was completed, epoch ms
 -- KEYS[26] deadDeliveries  hash  the same of the queue of dead letters
 -- KEYS[27] rate  string  the claims of the last stretch of time, where there is a limit to their rate
+-- KEYS[28] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[29] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[30] groupTurns  zset  group -> its turn
+-- KEYS[31] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[32] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -113,7 +118,10 @@ end
 
 -- include shared/rate-limit.lua
 
-local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit')
+-- include shared/groups.lua
+
+local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32]}, config, now)
 local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
@@ -171,8 +179,11 @@ local function takeBack(member, priority, id, ended)
     noteFailure(failures, id, attempts, now, '"its visibility ended"')
     if log then noteChange(log, changeHead('f', attempts, ended), id, '"its visibility ended"') end
   end
-  redis.call('ZADD', due[priority + 1], ended, id)
+  local group = priority == GROUPED and groupOf(messages, id)
+  if group then addToGroup(groups, group, math.ceil(tonumber(ended)), id)
+  else redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], ended, id) end
   redis.call('ZREM', inFlight, member)
+  if group then refreshGroup(groups, group, -1) end
   returned = returned + 1
 end
 
@@ -184,11 +195,11 @@ while not isLast do
   local gone, members = {}, {}
   for at = 1, #back, 2 do
     local member, ended = back[at], back[at + 1]
-    local priority, id = tonumber(string.sub(member, 1, 1)) or 0, string.sub(member, 2)
+    local priority, id = priorityOf(member), string.sub(member, 2)
     changed = changed + 1
     if redis.call('HEXISTS', messages, id) == 0 then
       gone[#gone + 1], members[#members + 1] = id, member
-    elseif isSchedule(priority) then
+    elseif priority == GROUPED or isSchedule(priority) then
       takeBack(member, priority, id, ended)
     else
       redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
@@ -268,7 +279,7 @@ local function hand(priority, attempt, delivery, id, visible, record)
   if priority ~= groupPriority or delivery ~= groupDelivery then
     reply[last + 1], reply[last + 2], reply[last + 3] = priority, delivery, 0
     group, groupPriority, groupDelivery, last = last + 3, priority, delivery, last + 3
-    groupHead = log and changeHead('p', attempt, hiddenUntil, priority)
+    groupHead = log and changeHead('p', attempt, hiddenUntil, priority == GROUPED and 0 or priority)
   end
   reply[group] = reply[group] + 1
   reply[last + 1], reply[last + 2], reply[last + 3] = id, visible, record
@@ -328,74 +339,153 @@ end
 -- before the first message.
 local ended = settings.keepCompleted and {}
 local isFull, least = want == 0, 0
-for at = 10, 1, -1 do
-  while not isFull do
-    local page = visibleOf(at, math.min(math.max(want - handed, least), 100))
-    if #page == 0 then break end
-    local ids, size = {}, 0
-    for n = 1, #page, 2 do
-      size = size + #page[n]
-      if size > BYTES and n > 1 then break end -- each is copied some ten times from here on
-      ids[#ids + 1] = page[n]
-    end
-    local records, delivered, fits = fitting(ids)
-    isFull = fits < #ids or size > BYTES
-    if fits == 0 then break end
-    while #ids > fits do ids[#ids] = nil end
-    looked = looked + #ids
-    local claimed, written, given, kept, strangers = {}, {}, 0, nil, nil
-    for n, id in ipairs(ids) do
-      if handed + given == want then
-        for after = #ids, n, -1 do ids[after] = nil end
-        break
+local function claimPlain()
+  for at = 10, 1, -1 do
+    while not isFull do
+      local page = visibleOf(at, math.min(math.max(want - handed, least), 100))
+      if #page == 0 then break end
+      local ids, size = {}, 0
+      for n = 1, #page, 2 do
+        size = size + #page[n]
+        if size > BYTES and n > 1 then break end -- each is copied some ten times from here on
+        ids[#ids + 1] = page[n]
       end
-      local record, attempts = records[n], delivered[n] and attemptsOf(delivered[n]) or 0
-      if not record then -- it is in the schedule only, and no message
-        strangers = strangers or {}
-        strangers[#strangers + 1] = id
-      else
-        local expires, limit = readMeta(record)
-        if expires and expires <= now then
-          deadLetter(queue, nil, id, now)
-          expired = expired + 1
-          if ended then ended[#ended + 1] = id end
-          if log then noteChange(log, 'e,,,', id) end
-        elseif attempts >= (limit or limitOfAll) then
-          local failed = deadLetter(queue, dead, id, now)
-          if failed then
-            note('the dead letters', failed)
-            kept = kept or {}
-            kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
-          else
-            deadLettered = deadLettered + 1
-            if ended then ended[#ended + 1] = id end
-            if log then noteChange(log, changeHead('d', attempts), id) end
-          end
+      local records, delivered, fits = fitting(ids)
+      isFull = fits < #ids or size > BYTES
+      if fits == 0 then break end
+      while #ids > fits do ids[#ids] = nil end
+      looked = looked + #ids
+      local claimed, written, given, kept, strangers = {}, {}, 0, nil, nil
+      for n, id in ipairs(ids) do
+        if handed + given == want then
+          for after = #ids, n, -1 do ids[after] = nil end
+          break
+        end
+        local record, attempts = records[n], delivered[n] and attemptsOf(delivered[n]) or 0
+        if not record then -- it is in the schedule only, and no message
+          strangers = strangers or {}
+          strangers[#strangers + 1] = id
         else
-          local delivery = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
-          claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
-          written[2 * given + 1], written[2 * given + 2] = id, delivery
-          given = given + 1
-          hand(at - 1, attempts + 1, delivery, id, page[2 * n], record)
+          local expires, limit = readMeta(record)
+          if expires and expires <= now then
+            deadLetter(queue, nil, id, now)
+            expired = expired + 1
+            if ended then ended[#ended + 1] = id end
+            if log then noteChange(log, 'e,,,', id) end
+          elseif attempts >= (limit or limitOfAll) then
+            local failed = deadLetter(queue, dead, id, now)
+            if failed then
+              note('the dead letters', failed)
+              kept = kept or {}
+              kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
+            else
+              deadLettered = deadLettered + 1
+              if ended then ended[#ended + 1] = id end
+              if log then noteChange(log, changeHead('d', attempts), id) end
+            end
+          else
+            local delivery = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
+            claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
+            written[2 * given + 1], written[2 * given + 2] = id, delivery
+            given = given + 1
+            hand(at - 1, attempts + 1, delivery, id, page[2 * n], record)
+          end
         end
       end
-    end
-    if given > 0 then
-      redis.call('ZADD', inFlight, unpack(claimed))
-      if given >= MANY then
-        redis.call('HSET', deliveries, written[1], LONG, unpack(written))
-      else
-        redis.call('HSET', deliveries, unpack(written))
+      if given > 0 then
+        redis.call('ZADD', inFlight, unpack(claimed))
+        if given >= MANY then
+          redis.call('HSET', deliveries, written[1], LONG, unpack(written))
+        else
+          redis.call('HSET', deliveries, unpack(written))
+        end
       end
+      if strangers then forget(strangers) end
+      redis.call('ZREM', due[at], unpack(ids)) -- after an error above they are still there
+      if kept then redis.call('ZADD', due[at], unpack(kept)) end
+      handed = handed + given
+      if given == 0 then least = 100 end
+      isFull = isFull or handed >= want or looked >= MOST or isOver()
     end
-    if strangers then forget(strangers) end
-    redis.call('ZREM', due[at], unpack(ids)) -- after an error above they are still there
-    if kept then redis.call('ZADD', due[at], unpack(kept)) end
-    handed = handed + given
-    if given == 0 then least = 100 end
-    isFull = isFull or handed >= want or looked >= MOST or isOver()
   end
 end
+
+-- Claims the first message of a group, if it is time, and gives the group its next turn.
+local function claimOf(group)
+  local at, id, member = headOf(groups, group)
+  if not at or at > now then
+    looked = looked + 1
+    refreshGroup(groups, group)
+    return
+  end
+  local records, delivered, fits = fitting({id})
+  if fits == 0 then
+    isFull = true -- for the bytes
+    return
+  end
+  looked = looked + 1
+  redis.call('ZREM', groups.order, member)
+  redis.call('ZREM', groups.schedule, id)
+  local record, attempts, claims = records[1], delivered[1] and attemptsOf(delivered[1]) or 0, 0
+  local expires, limit = readMeta(record or '')
+  if not record then
+    forget({id})
+  elseif expires and expires <= now then
+    deadLetter(queue, nil, id, now)
+    expired = expired + 1
+    if ended then ended[#ended + 1] = id end
+    if log then noteChange(log, 'e,,,', id) end
+  elseif attempts >= (limit or limitOfAll) then
+    local failed = deadLetter(queue, dead, id, now)
+    if failed then
+      note('the dead letters', failed)
+      addToGroup(groups, group, now + LATER_MS, id)
+    else
+      deadLettered = deadLettered + 1
+      if ended then ended[#ended + 1] = id end
+      if log then noteChange(log, changeHead('d', attempts), id) end
+    end
+  else
+    local delivery = isSuspect(delivered[1]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
+    redis.call('ZADD', inFlight, ending, memberOf(GROUPED, id))
+    redis.call('HSET', deliveries, id, delivery)
+    hand(GROUPED, attempts + 1, delivery, id, string.format('%.0f', at), record)
+    handed, claims = handed + 1, 1
+  end
+  refreshGroup(groups, group, claims, claims > 0)
+end
+
+-- Round robin: each group has a turn, and the messages without one have one together, under the empty name.
+local PLAIN = ''
+local function takeTurns()
+  for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, 100)) do
+    looked = looked + 1
+    if #group <= LONGEST_GROUP then refreshGroup(groups, group) else redis.call('ZREM', groups.wakes, group) end
+  end
+  local first = earliest({unpack(due)}, LONGEST)
+  if first and first <= now and not redis.call('ZSCORE', groups.turns, PLAIN) then lastTurn(groups, PLAIN) end
+  local most = want
+  while not isFull and handed < most and looked < MOST and not isOver() do
+    local group = redis.call('ZRANGE', groups.turns, 0, 0)[1]
+    if not group then break end
+    if group == PLAIN then
+      local before = handed
+      want = before + 1
+      claimPlain()
+      want = most
+      if handed == before and isFull then break end -- it has its turn in the next script
+      isFull = false
+      if handed > before then lastTurn(groups, PLAIN) else redis.call('ZREM', groups.turns, PLAIN) end
+    elseif #group > LONGEST_GROUP then -- of another program
+      redis.call('ZREM', groups.turns, group)
+      looked = looked + 1
+    else
+      claimOf(group)
+    end
+  end
+end
+
+if settings.grouped == '1' then takeTurns() else claimPlain() end
 
 if window and handed > 0 then
   addClaims(rate, window, handed, math.ceil(nowExact)) -- up, so that no stretch is shorter
@@ -420,7 +510,10 @@ end
 -- At the limit a slot is free when a visibility ends, or when the end of a claim is announced.
 local function nextTime()
   if concurrency and claims + handed >= concurrency then return earliest({inFlight, ticks}, LONGEST) end
-  local opens = window and opensAt(rate, window)
+  local opens, waits = window and opensAt(rate, window), settings.grouped == '1' and 1 or 0
+  if waits == 1 and not opens and redis.call('ZCARD', groups.turns) > 0 then return now end
+  if waits == 1 and opens and redis.call('ZCARD', groups.turns) > 0 then return math.min(opens, earliest({inFlight, ticks}, LONGEST) or math.huge) end
+  if waits == 1 and not opens then return earliest({inFlight, ticks, groups.wakes, unpack(due)}, LONGEST) end
   if not opens then return earliest({inFlight, ticks, unpack(due)}, LONGEST) end
   local first, others = earliest(due, LONGEST), earliest({inFlight, ticks}, LONGEST)
   return first and math.min(math.max(first, opens), others or math.huge) or others

@@ -17,6 +17,7 @@
 -- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[16] changes  stream  what the scripts have changed
+-- KEYS[17] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] nowMs         integer  the caller's clock, or -1 for the server's
@@ -46,6 +47,8 @@ local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 
 -- include shared/change-log.lua
 
+-- include shared/limits.lua
+
 local now, id = milliseconds(ARGV[2]), string.sub(member, 2)
 local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
 if ends <= now or deliveryOf(deliveries, id) ~= delivery then return '' end
@@ -55,7 +58,11 @@ if visibility and visibility < 0 then visibility = setting(settings.visibilityTi
 local ending = visibility and math.min(now + visibility, 9007199254740991) or math.ceil(ends)
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
-if visibility then announce({inFlight, unpack(due)}, ticks, ARGV[1], ending) end
+if visibility then
+  -- at its limit the queue waits for the end of a visibility, however much is visible
+  local isFull = ending < ends and isAtLimit(stored(config, 'concurrency'), inFlight, now)
+  announce(isFull and {inFlight} or {inFlight, KEYS[17], unpack(due)}, ticks, ARGV[1], ending)
+end
 local known, attempt = historyOf(failures, id) or '', attemptsOf(delivery)
 local line = string.format('~%d %.0f ', attempt, now) .. string.gsub(progress, '[\\\n]', ESCAPES) .. '\n'
 redis.call('HSET', failures, id, line .. string.sub(known, #progressIn(known) + 1))

@@ -18,6 +18,11 @@
 -- KEYS[16] changes  stream  what the scripts have changed
 -- KEYS[17] completed    hash  id -> what is kept of a completed message
 -- KEYS[18] completedAt  zset  id -> when it was completed, epoch ms
+-- KEYS[19] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[20] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[21] groupTurns  zset  group -> its turn
+-- KEYS[22] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[23] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[2] alsoHeld  flag     also those that a consumer has; its acknowledgement will come too late
@@ -26,7 +31,7 @@
 --
 -- returns for each id 1 when it was removed, else 0
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
+local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[19]}
 local alsoHeld = ARGV[2] == '1'
 
 -- include shared/milliseconds.lua
@@ -39,10 +44,17 @@ local alsoHeld = ARGV[2] == '1'
 
 -- include shared/ends.lua
 
+-- include shared/record.lua
+
 -- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
 
 local now = milliseconds(ARGV[1])
 local settings = stored(KEYS[15], 'changes', 'keepCompleted', 'concurrency')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEYS[20], turns = KEYS[21], wakes = KEYS[22], states = KEYS[23]}, KEYS[15], now)
 local wasAtLimit, freed = isAtLimit(settings, inFlight, now), false
 local log = openLog(settings.changes)
 local ended = settings.keepCompleted and {}
@@ -53,7 +65,11 @@ for at = 4, #ARGV do
   local isHeld = isTaken and visible > now
   local mayGo = priority and (alsoHeld or not isHeld)
   if mayGo then
-    if isTaken then redis.call('ZREM', inFlight, priority .. id) else redis.call('ZREM', due[priority + 1], id) end
+    local group = priority == GROUPED and groupOf(messages, id)
+    if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
+    elseif group then takeFromGroup(groups, group, id)
+    else redis.call('ZREM', due[priority + 1], id) end
+    if group and refreshGroup(groups, group, isTaken and -1) then wasAtLimit, freed = true, true end
     freed = freed or isHeld
     redis.call('HDEL', messages, id)
     redis.call('HDEL', deliveries, id)

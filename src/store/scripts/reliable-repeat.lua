@@ -22,6 +22,7 @@
 -- KEYS[18] changes  stream  what the scripts have changed
 -- KEYS[19] completed    hash  id -> what is kept of a completed message
 -- KEYS[20] completedAt  zset  id -> when it was completed, epoch ms
+-- KEYS[21] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 --
 -- ARGV[1] channel     text     announces when something becomes visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
@@ -72,7 +73,7 @@ for item = 10, #ARGV, 3 do
   local visible = tonumber(ARGV[item + 1])
   if not first or visible < first then first = visible end
 end
-if first then announce({inFlight, unpack(due)}, ticks, channel, first) end
+if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first) end
 
 local ended = settings.keepCompleted and {}
 if withdrawn ~= '' then

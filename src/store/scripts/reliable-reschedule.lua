@@ -15,6 +15,11 @@
 -- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[14] config  hash  what `setConfig` and pausing say
 -- KEYS[15] changes  stream  what the scripts have changed
+-- KEYS[16] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[17] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[18] groupTurns  zset  group -> its turn
+-- KEYS[19] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[20] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
@@ -25,7 +30,7 @@
 --
 -- returns when it becomes visible as text, or "" when there is no such message or a consumer has it; "-3" when the time exceeds 2^53-1
 local messages, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3]
-local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]}
+local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[16]}
 local id, when = ARGV[3], ARGV[4]
 
 -- include shared/milliseconds.lua
@@ -38,6 +43,14 @@ local id, when = ARGV[3], ARGV[4]
 
 -- include shared/change-log.lua
 
+-- include shared/settings.lua
+
+-- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
 local now = milliseconds(ARGV[2])
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not priority or (isTaken and visible > now) then return '' end
@@ -48,10 +61,17 @@ elseif when ~= '' then
   visible = now + tonumber(when)
 end
 if visible > 9007199254740991 then return '-3' end
-announce({inFlight, unpack(due)}, ticks, ARGV[1], visible)
+announce({inFlight, KEYS[19], unpack(due, 1, 10)}, ticks, ARGV[1], visible)
 local expires = shiftExpiry(messages, id, visible - before)
 local to = tonumber(ARGV[5])
-if to < 0 then to = priority end
+if to < 0 or priority == GROUPED then to = priority end
+local group = priority == GROUPED and groupOf(messages, id)
+if group then
+  local groups = openGroups({inFlight = inFlight, schedule = KEYS[16], order = KEYS[17], turns = KEYS[18], wakes = KEYS[19], states = KEYS[20]}, KEYS[14], now)
+  if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id)) else takeFromGroup(groups, group, id) end
+  addToGroup(groups, group, visible, id)
+  refreshGroup(groups, group, isTaken and -1)
+else
 -- first, so that after an error it is still where it was
 redis.call('ZADD', due[to + 1], string.format('%.0f', visible), id)
 if isTaken then
@@ -59,9 +79,10 @@ if isTaken then
 elseif to ~= priority then
   redis.call('ZREM', due[priority + 1], id)
 end
+end
 local log = logOf(KEYS[14])
 if log then
-  noteChange(log, changeHead('r', nil, string.format('%.0f', visible), to), id, expires)
+  noteChange(log, changeHead('r', nil, string.format('%.0f', visible), to == GROUPED and 0 or to), id, expires)
   writeChanges(log, KEYS[15], KEYS[14], ARGV[6])
 end
 return string.format('%.0f', visible)

@@ -20,17 +20,23 @@
 -- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[16] config  hash  what `setConfig` and pausing say
 -- KEYS[17] changes  stream  what the scripts have changed
+-- KEYS[18] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[19] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[20] groupTurns  zset  group -> its turn
+-- KEYS[21] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[22] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] channel  text    announces when something becomes visible
 -- ARGV[2] client   text    the caller
 -- ARGV[3] known    flag    1 when the readers of the change stream know the messages: it has their ids then and nothing else
 -- ARGV[4..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
---   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, headers and payload
+--   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, group, headers and payload;
+--   with a group "g<bytes of it>" is in the place of the priority
 --
 -- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there, 3 the message that it may
 --   replace was not there
 local messages, deliveries, failures, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
+local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[18]}
 local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/schedules.lua
@@ -45,14 +51,19 @@ local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/limits.lua
 
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
 -- include shared/milliseconds.lua
 
 local function readDetails(text)
   local priority, at, attempts, expires, limit, headers, history, replaces =
-    string.match(text, '^(%d),(%d+),(%d+),(%d*),(%d*),(%d+),(%d+),(%d*)$')
+    string.match(text, '^(g?%d+),(%d+),(%d+),(%d*),(%d*),(%d+),(%d+),(%d*)$')
+  local group = string.match(priority, '^g(%d+)$')
   return {
-    priority = tonumber(priority), at = at, attempts = tonumber(attempts), history = tonumber(history), replaces = tonumber(replaces),
-    meta = writeMeta(tonumber(expires), tonumber(limit), tonumber(headers)),
+    priority = group and GROUPED or tonumber(priority), at = at, attempts = tonumber(attempts), history = tonumber(history), replaces = tonumber(replaces),
+    group = tonumber(group), expires = tonumber(expires), limit = tonumber(limit), headers = tonumber(headers),
   }
 end
 
@@ -63,9 +74,11 @@ for at = 4, #ARGV, 3 do
   details[#details + 1] = detail
   if not first or tonumber(detail.at) < first then first = tonumber(detail.at) end
 end
-if first then announce({inFlight, unpack(due)}, ticks, channel, first) end
+if first then announce({inFlight, KEYS[21], unpack(due, 1, 10)}, ticks, channel, first) end
 
-local log, settings, now = logOf(KEYS[16]), stored(KEYS[16], 'concurrency'), milliseconds(-1)
+local log, now = logOf(KEYS[16]), milliseconds(-1)
+local settings = stored(KEYS[16], 'concurrency', 'grouped')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22]}, KEYS[16], now)
 
 -- In this order, so that after an error between them nothing that has a record is in no schedule.
 local function put(id, detail, body)
@@ -75,12 +88,21 @@ local function put(id, detail, body)
     rest = string.sub(body, detail.history + 1)
   end
   if detail.attempts > 0 then redis.call('HSET', deliveries, id, string.format('%.0f', detail.attempts)) end
-  redis.call('ZADD', due[detail.priority + 1], detail.at, id)
-  local record = detail.meta .. rest
+  local group = detail.group and string.sub(rest, 1, detail.group)
+  if group then
+    rest = string.sub(rest, detail.group + 1)
+    if not settings.grouped then redis.call('HSET', KEYS[16], 'grouped', '1') end
+    settings.grouped = '1'
+    addToGroup(groups, group, tonumber(detail.at), id)
+    refreshGroup(groups, group)
+  else
+    redis.call('ZADD', due[detail.priority + 1], detail.at, id)
+  end
+  local record = writeMeta(detail.expires, detail.limit, detail.headers, group) .. rest
   redis.call('HSET', messages, id, record)
   if not log then return end
   if isKnown then noteChange(log, 's,,,', id)
-  else noteChange(log, changeHead('a', detail.attempts, detail.at, detail.priority), id, log.records and record) end
+  else noteChange(log, changeHead('a', detail.attempts, detail.at, group and 0 or detail.priority), id, log.records and record) end
 end
 
 local function restore(id, detail, body)
@@ -94,11 +116,14 @@ local function restore(id, detail, body)
   if not priority or visible ~= detail.replaces then return 0 end
   redis.call('HDEL', deliveries, id)
   redis.call('HDEL', failures, id)
-  put(id, detail, body)
+  local before = priority == GROUPED and groupOf(messages, id)
   if isTaken then
     if isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
-    redis.call('ZREM', inFlight, priority .. id)
+    redis.call('ZREM', inFlight, memberOf(priority, id))
+  elseif before then takeFromGroup(groups, before, id)
   elseif priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
+  if before and refreshGroup(groups, before, isTaken and -1) then publishSlot(messages, now) end
+  put(id, detail, body)
   return 2
 end
 

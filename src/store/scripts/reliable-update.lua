@@ -14,6 +14,7 @@
 -- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
 -- KEYS[14] changes  stream  what the scripts have changed
+-- KEYS[15] due10  zset  id -> when it is visible, epoch ms; of those with a group
 --
 -- ARGV[1] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[2] id       bytes
@@ -23,7 +24,7 @@
 -- returns 1 when it has this payload now, 0 when there is no such message or a consumer has it with another one, -5 when the payload
 --   is too large
 local messages, inFlight, id, payload = KEYS[1], KEYS[3], ARGV[2], ARGV[3]
-local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]}
+local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[15]}
 
 -- include shared/milliseconds.lua
 

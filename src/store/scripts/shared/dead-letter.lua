@@ -11,8 +11,8 @@ local function putAway(queue, dead, id, now)
     taken = redis.pcall('HEXISTS', dead.messages, name)
   end
   if taken ~= 0 then return taken.err end
-  local expires, limit, headers, rest = readMeta(record)
-  if expires then record = writeMeta(nil, limit, headers) .. string.sub(record, rest) end
+  local expires, limit, headers, rest, group = readMeta(record)
+  if expires then record = writeMeta(nil, limit, headers, group) .. string.sub(record, rest) end
   -- the record last: after an error the name is still free, so that another attempt does not leave a second one
   local failures = historyOf(queue.failures, id) or ''
   if failures ~= '' then redis.pcall('HSET', dead.failures, name, failures) end

@@ -5,7 +5,7 @@ local function locate(due, inFlight, id)
     if score then return at - 1, tonumber(score), false end
   end
   for priority = 0, #due - 1 do
-    local score = redis.call('ZSCORE', inFlight, priority .. id)
+    local score = redis.call('ZSCORE', inFlight, (priority == 10 and 'g' or priority) .. id)
     if score then return priority, math.ceil(tonumber(score)), true end -- see shared/beforehand.lua
   end
 end

@@ -1,27 +1,29 @@
 -- A record is a byte with the length of its meta data, these ("<expires, epoch ms>,<delivery limit>,<bytes of headers>", or
--- nothing where all three are missing), the headers, the payload. What cannot be read has no meta data, nor has what is longer than three
+-- nothing where all three are missing; with a group "," and its bytes follow), the group, the headers, the payload. What cannot be read has no meta data, nor has what is longer than three
 -- whole numbers: with a longer time in it, it would have no room in a byte.
 local MOST_META = 50
 local function readMeta(record)
   local size = string.byte(record, 1) or 0
   if size == 0 or size > MOST_META then return nil, nil, 0, 2 + size end
-  local expires, limit, headers = string.match(string.sub(record, 2, 1 + size), '^(%d*),(%d*),(%d*)$')
-  return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size
+  local expires, limit, headers, group = string.match(string.sub(record, 2, 1 + size), '^(%d*),(%d*),(%d*),?(%d*)$')
+  local bytes = group ~= '' and tonumber(group) or 0
+  if bytes < 1 or bytes > 255 then return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size end
+  return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size + bytes, string.sub(record, 2 + size, 1 + size + bytes)
 end
 
-local function writeMeta(expires, limit, headers)
-  if not expires and not limit and headers == 0 then return '\0' end
-  local meta = (expires and string.format('%.0f', expires) or '') .. ',' .. (limit and string.format('%.0f', limit) or '') .. ',' .. headers
-  return string.char(#meta) .. meta
+local function writeMeta(expires, limit, headers, group)
+  if not expires and not limit and headers == 0 and not group then return '\0' end
+  local meta = (expires and string.format('%.0f', expires) or '') .. ',' .. (limit and string.format('%.0f', limit) or '') .. ',' .. headers .. (group and ',' .. #group or '')
+  return string.char(#meta) .. meta .. (group or '')
 end
 
 -- A message that becomes visible later also expires so much later. Returns when, if ever.
 local function shiftExpiry(messages, id, byMs)
   local record = redis.call('HGET', messages, id)
-  local expires, limit, headers, rest = readMeta(record or '\0')
+  local expires, limit, headers, rest, group = readMeta(record or '\0')
   if expires then
     local shifted = math.max(0, math.min(expires + byMs, 9007199254740991))
-    redis.call('HSET', messages, id, writeMeta(shifted, limit, headers) .. string.sub(record, rest))
+    redis.call('HSET', messages, id, writeMeta(shifted, limit, headers, group) .. string.sub(record, rest))
     return string.format('%.0f', shifted)
   end
 end

@@ -1,0 +1,190 @@
+/** Groups of a reliable queue over all processes: turns and limits. Only announcements wake the consumers: no client here sweeps within a test. */
+import { expect } from 'chai'
+import { fork } from 'node:child_process'
+import { InvalidArgumentError, type AddOptions, type ReliableQueue, type ReliableQueueConfig } from '../../src/index.js'
+import { reliableKeys } from '../../src/keys.js'
+import { eventually, once } from '../support/events.js'
+import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { cleanUp, forgetReliable, makeClient, onCleanup, redisNow, rejection, track } from './fixtures.js'
+
+const NO_SWEEP = { sweepInterval: 3_600_000 } as const
+
+async function makeQueue(config: ReliableQueueConfig = {}): Promise<ReliableQueue<number>> {
+  const name = uniqueName('groups')
+  forgetReliable(name)
+  const queue = makeClient(NO_SWEEP).getReliableQueue<number>(name)
+  await queue.setConfig(config)
+  return queue
+}
+
+interface Report {
+  readonly id: string
+  readonly is: 'begun' | 'ended'
+  readonly at: number
+}
+
+/** Ids of messages here begin with their group. */
+const groupOf = (id: string): string => id.split('-')[0]!
+
+describe('groups of messages', function () {
+  this.timeout(60_000)
+  afterEach(cleanUp)
+
+  function start(queue: ReliableQueue<number>, takesMs: number) {
+    const reports: Report[] = []
+    const child = fork(
+      new URL('fixtures/limited-process.ts', import.meta.url),
+      [redisUrl(), queue.name, `${takesMs}`],
+      {
+        execArgv: ['--import', 'tsx'],
+      },
+    )
+    child.on('message', (report) => reports.push(report as Report))
+    onCleanup(() => child.kill('SIGKILL'))
+    return { child, reports }
+  }
+
+  it('are never handled twice at once with a concurrency of one for each, in three processes, and all of them are', async () => {
+    const queue = await makeQueue({ groupConcurrency: 1 })
+    const groups = ['a', 'b', 'c', 'd', 'e']
+    await queue.addMany(
+      groups.flatMap((group) => Array.from({ length: 15 }, (_, n) => ({ payload: n, group, id: `${group}-${n}` }))),
+    )
+    const children = [1, 2, 3].map(() => start(queue, 5))
+    await eventually(async () => expect(await queue.size()).to.equal(0), 30_000)
+    await eventually(() => expect(children.flatMap(({ reports }) => reports)).to.have.length(150))
+    const steps = children.flatMap(({ reports }) => reports).sort((a, b) => a.at - b.at || (a.is === 'ended' ? -1 : 1))
+    const running = new Map<string, number>()
+    let most = 0
+    for (const { id, is } of steps) {
+      const now = (running.get(groupOf(id)) ?? 0) + (is === 'begun' ? 1 : -1)
+      expect(now, id).to.be.within(0, 1)
+      running.set(groupOf(id), now)
+      most = Math.max(
+        most,
+        [...running.values()].reduce((a, b) => a + b, 0),
+      )
+    }
+    expect(most, 'groups at once').to.be.above(1)
+    const keys = reliableKeys(queue.name)
+    expect(await rawClient().exists(keys.groups, keys.groupOrder, keys.groupTurns, keys.groupWakes)).to.equal(0)
+  })
+
+  it("have the slot of a killed consumer again when its message's visibility ends, and others go on meanwhile", async () => {
+    const queue = await makeQueue({ groupConcurrency: 1 })
+    await queue.addMany([1, 2].map((n) => ({ payload: n, group: 'a', id: `a-${n}` })))
+    const { child, reports } = start(queue, 3_600_000)
+    await eventually(() => expect(reports).to.have.length(1), 20_000)
+    const ended = once(child, 'exit', () => true, 20_000)
+    child.kill('SIGKILL')
+    await ended
+    const held = (await queue.get('a-1'))!
+    expect(await queue.poll()).to.equal(null)
+    await queue.add(3, { group: 'b', id: 'b-1' })
+    expect((await queue.poll())!.id).to.equal('b-1')
+    const next = (await queue.poll({ timeout: 20_000 }))!
+    expect(next.group).to.equal('a')
+    expect(next.polledAt).to.be.at.least(held.visibleAt)
+    expect(await queue.poll()).to.equal(null)
+  })
+
+  it('of one message wait for one message of a group with 20,000', async () => {
+    const queue = await makeQueue()
+    for (let n = 0; n < 20; n++)
+      await queue.addMany(Array.from({ length: 1_000 }, (_, m) => ({ payload: m, group: 'many' })))
+    for (let n = 0; n < 3; n++) expect((await queue.poll())!.group).to.equal('many')
+    await queue.add(1, { group: 'one' })
+    const next = [(await queue.poll())!.group, (await queue.poll())!.group]
+    expect(next).to.include('one')
+    await queue.clear()
+  })
+
+  it('are delivered on time, and wake those who wait', async () => {
+    const queue = await makeQueue({ groupConcurrency: 1 })
+    const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)
+    await queue.add(1, { group: 'a', delay: 60 })
+    const first = (await other.poll({ timeout: 20_000 }))!
+    expect(first.polledAt - first.visibleAt).to.be.within(0, 5_000)
+    await queue.add(2, { group: 'a' })
+    const waiting = track(other.poll({ timeout: 20_000 }))
+    await eventually(async () => {
+      const [, count] = (await rawClient().call('PUBSUB', 'NUMSUB', reliableKeys(queue.name).channel)) as [
+        string,
+        number,
+      ]
+      expect(count).to.equal(1)
+    })
+    await other.size()
+    await other.size()
+    expect(waiting.settled).to.equal(false)
+    const from = await redisNow()
+    await first.acknowledge()
+    expect((await waiting.promise)!.polledAt - from).to.be.lessThan(5_000)
+  })
+
+  it('keep to the rate of each of them', async () => {
+    const queue = await makeQueue({ groupRateLimit: { max: 2, perMs: 300 } })
+    await queue.addMany(
+      ['a', 'b'].flatMap((group) => Array.from({ length: 5 }, (_, n) => ({ payload: n, group, id: `${group}-${n}` }))),
+    )
+    const times = new Map<string, number[]>()
+    for (let n = 0; n < 10; n++) {
+      const message = (await queue.poll({ timeout: 20_000 }))!
+      times.set(message.group!, [...(times.get(message.group!) ?? []), message.polledAt])
+      await message.acknowledge()
+    }
+    expect([...times.keys()]).to.have.members(['a', 'b'])
+    for (const each of times.values())
+      for (let n = 0; n + 2 < each.length; n++) expect(each[n + 2]! - each[n]!).to.be.at.least(299)
+  })
+
+  it('are known of a message wherever it is read, and stay with it', async () => {
+    const queue = await makeQueue()
+    const group = 'tenant ö\n7'
+    await queue.add(1, { id: 'x', group, headers: { h: '1' }, timeToLive: '1h' })
+    expect(await queue.get('x')).to.include({ group, priority: 0, payload: 1 })
+    const listed: unknown[] = []
+    for await (const { id, group: of } of queue.listAll()) listed.push([id, of])
+    expect(listed).to.deep.equal([['x', group]])
+    expect(await queue.updatePayload('x', 2)).to.equal(true)
+    expect(await queue.reschedule('x', 0)).to.equal(true)
+    const [raw] = await queue.getAllRaw(['x'])
+    expect(raw).to.include({ group })
+    await queue.remove('x')
+    const { inFlight: _, ...item } = raw!
+    expect(await queue.restoreMany([item])).to.deep.equal(['restored'])
+    const message = (await queue.poll())!
+    expect(message).to.include({ group, payload: 2, priority: 0 })
+    expect(message.headers).to.deep.equal({ h: '1' })
+    expect(await queue.negativeAcknowledge([message.receipt], { reject: true })).to.deep.equal([true])
+    expect(await queue.deadLetters.get('x')).to.include({ group })
+    expect(await queue.redrive()).to.equal(1)
+    expect((await queue.poll())!.group).to.equal(group)
+    expect(await queue.remove('x')).to.equal(1)
+    await queue.add(1, { id: 'y' })
+    expect((await queue.poll())!.group).to.equal(null)
+    expect(await queue.get('y')).to.not.have.property('group')
+  })
+
+  for (const [what, options] of Object.entries<AddOptions>({
+    'an empty group': { group: '' },
+    'one of more than 255 bytes': { group: 'ö'.repeat(128) },
+    'half a character': { group: '\ud800' },
+    'a number': { group: 7 as never },
+    'one together with a priority': { group: 'a', priority: 3 },
+  })) {
+    it(`are refused where they are none: ${what}`, async () => {
+      const queue = await makeQueue()
+      expect(await rejection(queue.add(1, options))).to.be.instanceOf(InvalidArgumentError)
+      expect(await queue.size()).to.equal(0)
+    })
+  }
+
+  it('do not keep a first configuration from being set', async () => {
+    const queue = await makeQueue()
+    await queue.add(1, { group: 'a' })
+    expect(await queue.getConfig()).to.deep.equal({})
+    expect(await queue.setConfigIfAbsent({ groupConcurrency: 3 })).to.equal(true)
+    expect(await queue.getConfig()).to.deep.equal({ groupConcurrency: 3 })
+  })
+})

@@ -1,0 +1,397 @@
+/** Messages with groups: their turns, their limits, and where they are after each script. */
+import { expect } from 'chai'
+import * as scripts from '../../src/store/reliable-scripts.js'
+import type { PollReply } from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
+import type { ArgsOf } from '../../src/store/script.js'
+import { groupKeysOf, NOW, useReliable, type ReliableFixture } from './reliable-support.js'
+
+type Args = ArgsOf<(typeof scripts.poll)['source']>
+
+interface Item {
+  readonly id: string
+  readonly group?: string
+  readonly at?: number
+  readonly priority?: number
+  readonly ttl?: number
+  readonly limit?: number
+}
+
+describe('messages with groups', () => {
+  const rig = useReliable()
+
+  const add = (
+    queue: ReliableFixture,
+    items: readonly Item[],
+    nowMs = NOW,
+    existing: 'keep' | 'replace' | 'postpone' = 'keep',
+  ) =>
+    run(rig.sender, scripts.add, queue.keys, {
+      channel: queue.channel,
+      nowMs,
+      existing,
+      resent: false,
+      durable: false,
+      client: 'me',
+      items: items.flatMap(({ id, group = '', at = nowMs, priority = 0, ttl = '', limit = '' }) => [
+        id,
+        `${group === '' ? priority : `g${group.length}`},@${at},${ttl},${limit},0,,`,
+        `${group}payload of ${id}`,
+      ]),
+    })
+
+  const poll = (queue: ReliableFixture, args: Partial<Args> = {}): Promise<PollReply> =>
+    run(rig.sender, scripts.poll, queue.keys, {
+      channel: queue.channel,
+      deadChannel: queue.deadChannel,
+      client: 'me',
+      nowMs: NOW,
+      budgetUs: 1_000_000,
+      count: 10,
+      visibilityMs: 500,
+      token: 't',
+      idleMs: 60_000,
+      announce: false,
+      beforehand: false,
+      repeatBytes: 1_000_000,
+      ...args,
+    })
+
+  const ids = ({ messages }: PollReply): string[] => messages.map(({ id }) => id)
+  const handled = ({ messages }: Pick<PollReply, 'messages'>) =>
+    messages.flatMap(({ member, delivery }) => [member, delivery])
+  const acknowledge = (queue: ReliableFixture, reply: Pick<PollReply, 'messages'>, nowMs = NOW) =>
+    run(rig.sender, scripts.acknowledge, queue.keys, {
+      nowMs,
+      client: 'me',
+      withResults: false,
+      handled: handled(reply),
+    })
+  const giveBack = (
+    queue: ReliableFixture,
+    reply: Pick<PollReply, 'messages'>,
+    how: 'failed' | 'rejected' | 'released' = 'failed',
+    delayMs = 0,
+  ) =>
+    run(rig.sender, scripts.negativeAcknowledge, queue.keys, {
+      channel: queue.channel,
+      deadChannel: queue.deadChannel,
+      nowMs: NOW,
+      how,
+      delayMs,
+      reason: '""',
+      client: 'me',
+      handled: handled(reply),
+    })
+
+  async function made(config: Record<string, string> = {}): Promise<ReliableFixture> {
+    return rig.queue({ config: Object.entries(config) })
+  }
+
+  /** All that there is of groups and of messages. */
+  async function left(queue: ReliableFixture) {
+    const { queue: now } = await queue.read()
+    const {
+      groupOrder = [],
+      groupTurns = [],
+      groupWakes = [],
+      groups = {},
+      due = {},
+      inFlight = [],
+      messages = {},
+    } = now
+    return {
+      order: (groupOrder as string[][]).map(([member]) => member!.slice(member!.indexOf('1000') + 0)),
+      turns: (groupTurns as string[][]).map(([group]) => group),
+      wakes: groupWakes,
+      groups,
+      waiting: due['10'] ?? [],
+      inFlight,
+      messages: Object.keys(messages as object),
+    }
+  }
+  const NOTHING = { order: [], turns: [], wakes: [], groups: {}, waiting: [], inFlight: [], messages: [] }
+
+  it('have turns one after the other, whatever the order in which they were added', async () => {
+    const queue = await made()
+    await add(queue, [
+      ...['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+      ...['b1', 'b2'].map((id) => ({ id, group: 'b' })),
+      { id: 'c1', group: 'c' },
+    ])
+    expect(ids(await poll(queue))).to.deep.equal(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
+  })
+
+  it('keep their turns from poll to poll', async () => {
+    const queue = await made()
+    await add(queue, [
+      ...['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+      ...['b1', 'b2'].map((id) => ({ id, group: 'b' })),
+    ])
+    const claimed: string[] = []
+    for (let n = 0; n < 6; n++) claimed.push(...ids(await poll(queue, { count: 1 })))
+    expect(claimed).to.deep.equal(['a1', 'b1', 'a2', 'b2', 'a3', 'a4'])
+  })
+
+  it('with one message waits for one of a group with many, however many', async () => {
+    const queue = await made()
+    for (let n = 0; n < 20; n++)
+      await add(
+        queue,
+        Array.from({ length: 250 }, (_, m) => ({ id: `a${n}-${m}`, group: 'a' })),
+      )
+    await poll(queue, { count: 3 })
+    await add(queue, [{ id: 'b', group: 'b' }])
+    expect(ids(await poll(queue, { count: 2 }))).to.include('b')
+  })
+
+  it('share the turns with the messages without a group, which have their priorities among themselves', async () => {
+    const queue = await made()
+    await add(queue, [
+      ...['a1', 'a2', 'a3'].map((id) => ({ id, group: 'a' })),
+      { id: 'low', at: NOW - 5 },
+      { id: 'high', priority: 9 },
+    ])
+    expect(ids(await poll(queue))).to.deep.equal(['a1', 'high', 'a2', 'low', 'a3'])
+  })
+
+  it('within a group are in the order of their times, and come when it is time', async () => {
+    const queue = await made()
+    await add(queue, [
+      { id: 'later', group: 'a', at: NOW + 70 },
+      { id: 'second', group: 'a', at: NOW + 9 },
+      { id: 'first', group: 'a', at: NOW + 5 },
+      { id: 'other', group: 'ab', at: NOW + 6 },
+    ])
+    expect(await poll(queue)).to.include({ next: NOW + 5 })
+    const reply = await poll(queue, { nowMs: NOW + 10 })
+    expect(ids(reply)).to.have.members(['first', 'other', 'second'])
+    expect(reply.next).to.equal(NOW + 70)
+    expect(ids(await poll(queue, { nowMs: NOW + 70 }))).to.deep.equal(['later'])
+  })
+
+  it('are claimed and end without a trace', async () => {
+    const queue = await made({ groupConcurrency: '3' })
+    await add(queue, [
+      { id: 'a1', group: 'a' },
+      { id: 'b1', group: 'b' },
+    ])
+    const reply = await poll(queue)
+    expect(reply.messages.map(({ member, priority }) => [member, priority])).to.deep.equal([
+      ['ga1', 0],
+      ['gb1', 0],
+    ])
+    expect(await acknowledge(queue, reply)).to.deep.equal([true, true])
+    expect(await left(queue)).to.deep.equal(NOTHING)
+  })
+
+  it('have at most so many claims at once in each group, and the end of one calls those who wait', async () => {
+    const queue = await made({ groupConcurrency: '2' })
+    await add(queue, [
+      ...['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+      ...['b1', 'b2', 'b3'].map((id) => ({ id, group: 'b' })),
+    ])
+    const reply = await poll(queue)
+    expect(ids(reply)).to.deep.equal(['a1', 'b1', 'a2', 'b2'])
+    expect(reply.next).to.equal(NOW + 500)
+    expect((await left(queue)).turns).to.deep.equal([])
+    await queue.published()
+    await acknowledge(queue, { messages: reply.messages.slice(0, 1) })
+    expect(await queue.published()).to.deep.equal([String(NOW)])
+    expect(ids(await poll(queue))).to.deep.equal(['a3'])
+    expect(ids(await poll(queue))).to.deep.equal([])
+  })
+
+  it('have a claim again when the visibility of one that was killed ends, and no earlier', async () => {
+    const queue = await made({ groupConcurrency: '1' })
+    await add(queue, [
+      { id: 'a1', group: 'a' },
+      { id: 'a2', group: 'a' },
+    ])
+    expect(ids(await poll(queue))).to.deep.equal(['a1'])
+    expect(ids(await poll(queue, { nowMs: NOW + 499 }))).to.deep.equal([])
+    const reply = await poll(queue, { nowMs: NOW + 500, token: 'u' })
+    expect(ids(reply)).to.deep.equal(['a2']) // it is in the queue since before the other one came back
+    expect(ids(await poll(queue, { nowMs: NOW + 600 }))).to.deep.equal([])
+    await acknowledge(queue, reply, NOW + 601)
+    expect(ids(await poll(queue, { nowMs: NOW + 602 }))).to.deep.equal(['a1'])
+  })
+
+  it('have at most so many claims in any stretch of time in each group', async () => {
+    const queue = await made({ groupRateLimit: '2/1000' })
+    await add(queue, [...['a1', 'a2', 'a3', 'a4', 'a5'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])
+    const reply = await poll(queue)
+    expect(ids(reply)).to.deep.equal(['a1', 'b1', 'a2'])
+    expect(reply.next).to.equal(NOW + 500)
+    await acknowledge(queue, reply)
+    expect(ids(await poll(queue, { nowMs: NOW + 1_000 }))).to.deep.equal([])
+    const next = await poll(queue, { nowMs: NOW + 1_001, visibilityMs: 9_000 })
+    expect(ids(next)).to.deep.equal(['a3', 'a4'])
+    expect(next.next).to.equal(NOW + 2_002)
+  })
+
+  it('leave nothing of their rate when the stretch is over', async () => {
+    const queue = await made({ groupRateLimit: '2/1000' })
+    await add(queue, [{ id: 'a1', group: 'a' }])
+    await acknowledge(queue, await poll(queue))
+    expect((await left(queue)).groups).to.deep.equal({ a: `0 1@${NOW + 1} ` })
+    await poll(queue, { nowMs: NOW + 1_001 })
+    expect(await left(queue)).to.deep.equal(NOTHING)
+  })
+
+  for (const how of ['failed', 'released'] as const) {
+    it(`stay in their group when they are given back (${how})`, async () => {
+      const queue = await made({ groupConcurrency: '1' })
+      await add(queue, [
+        { id: 'a1', group: 'a' },
+        { id: 'a2', group: 'a' },
+      ])
+      expect(await giveBack(queue, await poll(queue), how, 5)).to.deep.equal([1])
+      expect(ids(await poll(queue, { nowMs: NOW + 10 }))).to.deep.equal(['a2'])
+      const { messages } = await poll(queue, { nowMs: NOW + 600 })
+      expect(messages.map(({ member, delivery }) => [member, delivery])).to.deep.equal([
+        ['ga1', how === 'failed' ? '2 t' : '1 t'],
+      ])
+    })
+  }
+
+  it('keep their group as dead letters, and have it again when they are redriven', async () => {
+    const queue = await made({ groupConcurrency: '1' })
+    await add(queue, [{ id: 'a1', group: 'a' }])
+    expect(await giveBack(queue, await poll(queue), 'rejected')).to.deep.equal([2])
+    expect(await left(queue)).to.deep.equal(NOTHING)
+    const { keys, dead } = queue
+    await run(
+      rig.sender,
+      scripts.move,
+      {
+        ...{ messages: dead.messages, deliveries: dead.deliveries, failures: dead.failures, due: dead.due0 },
+        ...{ config: dead.config, changes: dead.changes, completed: dead.completed, completedAt: dead.completedAt },
+        ...groupKeysOf(dead, keys),
+        ...{
+          targetMessages: keys.messages,
+          targetDue: keys.due0,
+          targetConfig: keys.config,
+          targetChanges: keys.changes,
+        },
+      },
+      {
+        targetChannel: queue.channel,
+        nowMs: NOW,
+        count: 10,
+        client: 'me',
+        targetName: '"x"',
+        priority: 0,
+        isRedriven: true,
+        ids: [],
+      },
+    )
+    const { messages } = await poll(queue)
+    expect(messages.map(({ member }) => member)).to.deep.equal(['ga1'])
+  })
+
+  it('expire, and become dead letters after too many deliveries', async () => {
+    const queue = await made()
+    await add(queue, [
+      { id: 'a1', group: 'a', ttl: 5 },
+      { id: 'a2', group: 'a', limit: 1 },
+      { id: 'a3', group: 'a' },
+    ])
+    expect(ids(await poll(queue, { nowMs: NOW + 6, count: 1 }))).to.deep.equal(['a2'])
+    const reply = await poll(queue, { nowMs: NOW + 600 })
+    expect(ids(reply)).to.deep.equal(['a3'])
+    expect(reply.deadLettered).to.equal(1)
+    expect(Object.keys((await queue.read()).dead.messages ?? {})).to.deep.equal(['a2'])
+    await acknowledge(queue, reply, NOW + 601)
+    expect(await left(queue)).to.deep.equal(NOTHING)
+  })
+
+  it('are removed, waiting or held, without a trace', async () => {
+    const queue = await made({ groupConcurrency: '1' })
+    await add(queue, [
+      { id: 'a1', group: 'a' },
+      { id: 'a2', group: 'a' },
+      { id: 'b1', group: 'b', at: NOW + 50 },
+    ])
+    await poll(queue)
+    await queue.published()
+    const args = { nowMs: NOW, alsoHeld: true, client: 'me' }
+    expect(await run(rig.sender, scripts.remove, queue.keys, { ...args, ids: ['a1'] })).to.deep.equal([true])
+    expect(await queue.published()).to.deep.equal([String(NOW)])
+    expect(await run(rig.sender, scripts.remove, queue.keys, { ...args, ids: ['a2', 'b1', 'x'] })).to.deep.equal([
+      true,
+      true,
+      false,
+    ])
+    expect(await left(queue)).to.deep.equal(NOTHING)
+  })
+
+  it('get another time, and another group where they are replaced', async () => {
+    const queue = await made({ groupConcurrency: '1' })
+    await add(queue, [
+      { id: 'a1', group: 'a', at: NOW + 50 },
+      { id: 'a2', group: 'a', at: NOW + 60 },
+    ])
+    const when = { channel: queue.channel, nowMs: NOW, id: Buffer.from('a2'), priority: -1, client: 'me' }
+    expect(await run(rig.sender, scripts.reschedule, queue.keys, { ...when, when: '20' })).to.equal(NOW + 20)
+    expect((await add(queue, [{ id: 'a1', group: 'a', at: NOW + 30 }], NOW, 'postpone')).outcomes).to.deep.equal([3])
+    expect(ids(await poll(queue, { nowMs: NOW + 30 }))).to.deep.equal(['a2'])
+    expect((await add(queue, [{ id: 'a2', group: 'b' }, { id: 'a1' }], NOW + 31, 'replace')).outcomes).to.deep.equal([
+      2, 2,
+    ])
+    expect(ids(await poll(queue, { nowMs: NOW + 32 }))).to.have.members(['a2', 'a1'])
+    const { groups, waiting } = await left(queue)
+    expect({ groups, waiting }).to.deep.equal({ groups: { b: '1 ' }, waiting: [] })
+  })
+
+  it('are there for those who look, and go when the queue is cleared', async () => {
+    const queue = await made()
+    await add(queue, [
+      { id: 'a1', group: 'a' },
+      { id: 'a2', group: 'a', at: NOW + 50 },
+    ])
+    expect(await run(rig.sender, scripts.count, queue.keys, { nowMs: NOW })).to.include({
+      total: 2,
+      visible: 1,
+      delayed: 1,
+    })
+    const { messages } = await run(rig.sender, scripts.get, queue.keys, { nowMs: NOW, ids: [Buffer.from('a2')] })
+    expect(messages[0]).to.include({ priority: 0, visibleAt: NOW + 50, inFlight: false })
+    await run(rig.sender, scripts.clear, queue.keys, { client: 'me' })
+    expect(await left(queue)).to.deep.equal(NOTHING)
+  })
+
+  it('come however large they are, each in its turn', async () => {
+    const queue = await made()
+    const large = 'x'.repeat(1_500_000)
+    for (const [id, group] of [
+      ['a1', 'a'],
+      ['plain', ''],
+      ['b1', 'b'],
+    ] as const) {
+      await run(rig.sender, scripts.add, queue.keys, {
+        channel: queue.channel,
+        nowMs: NOW,
+        existing: 'keep',
+        resent: false,
+        durable: false,
+        client: 'me',
+        items: [id, `${group === '' ? 0 : 'g1'},,,,0,,`, `${group}${large}`],
+      })
+    }
+    await add(queue, [{ id: 'a2', group: 'a' }])
+    const claimed: string[] = []
+    for (let n = 0; n < 8 && claimed.length < 4; n++) claimed.push(...ids(await poll(queue)))
+    expect(claimed).to.have.members(['a1', 'plain', 'b1', 'a2'])
+  })
+
+  it('keep to the limits of the whole queue too', async () => {
+    const queue = await made({ concurrency: '3' })
+    await add(queue, [
+      ...['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+      ...['b1', 'b2'].map((id) => ({ id, group: 'b' })),
+    ])
+    expect(ids(await poll(queue))).to.deep.equal(['a1', 'b1', 'a2'])
+    expect(ids(await poll(queue))).to.deep.equal([])
+  })
+})
