@@ -1,38 +1,84 @@
 /**
- * Values on their way to another thread: all bytes among them are one buffer, which changes hands. Each buffer of its own would be copied, a small
- * one of Node's together with the 8 KiB that it is a part of.
+ * Values on their way to another thread: one buffer, which changes hands, and the texts, each different one once. As an array each value would be
+ * written and read by itself, and a small buffer of Node's would be copied together with the 8 KiB that it is a part of.
  */
 export interface Packed {
-  /** `null` in the place of bytes. */
-  readonly values: unknown[]
-  /** For each of these its place and its length, in turn. */
-  readonly places: readonly number[]
-  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly count: number
+  /** For each value eight bytes, a number: itself, its length, or its place; then for each a byte, its kind; then the bytes. */
+  readonly buffer: ArrayBuffer
+  /** Texts, and what is neither text nor number nor bytes. */
+  readonly others: readonly unknown[]
 }
 
+const NULL = 0
+const NUMBER = 1
+const BYTES = 2
+/** The same bytes as the first ones: the name of the queue in each row. */
+const FIRST_BYTES = 3
+const OTHER = 4
+const SLOT = 8
+
 export function pack(given: readonly unknown[]): Packed {
-  const places: number[] = []
+  const count = given.length
+  const first = given.find((value) => value instanceof Uint8Array)
   let size = 0
-  const values = given.map((value, at) => {
-    if (!(value instanceof Uint8Array)) return value
-    places.push(at, value.length)
-    size += value.length
-    return null
-  })
-  const bytes = new Uint8Array(size)
-  for (let n = 0, from = 0; n < places.length; n += 2) {
-    bytes.set(given[places[n] ?? 0] as Uint8Array, from)
-    from += places[n + 1] ?? 0
+  for (const value of given) if (value instanceof Uint8Array && (value !== first || size === 0)) size += value.length
+  const buffer = new ArrayBuffer(count * (SLOT + 1) + size)
+  const [slots, kinds, bytes] = [
+    new Float64Array(buffer, 0, count),
+    new Uint8Array(buffer, count * SLOT, count),
+    new Uint8Array(buffer, count * (SLOT + 1)),
+  ]
+  const others: unknown[] = []
+  const places = new Map<unknown, number>()
+  let isFirst = true
+  let from = 0
+  for (let at = 0; at < count; at++) {
+    const value = given[at]
+    if (value === null) continue
+    if (typeof value === 'number') {
+      kinds[at] = NUMBER
+      slots[at] = value
+    } else if (value instanceof Uint8Array) {
+      if (value === first && !isFirst) {
+        kinds[at] = FIRST_BYTES
+        continue
+      }
+      isFirst = false
+      kinds[at] = BYTES
+      slots[at] = value.length
+      bytes.set(value, from)
+      from += value.length
+    } else {
+      const place = places.get(value) ?? others.push(value) - 1
+      places.set(value, place)
+      kinds[at] = OTHER
+      slots[at] = place
+    }
   }
-  return { values, places, bytes }
+  return { count, buffer, others }
 }
 
 /** The same values; the bytes are views of the one buffer. */
-export function unpack({ values, places, bytes }: Packed): unknown[] {
-  for (let n = 0, from = 0; n < places.length; n += 2) {
-    const length = places[n + 1] ?? 0
-    values[places[n] ?? 0] = Buffer.from(bytes.buffer, bytes.byteOffset + from, length)
-    from += length
+export function unpack({ count, buffer, others }: Packed): unknown[] {
+  const slots = new Float64Array(buffer, 0, count)
+  const kinds = new Uint8Array(buffer, count * SLOT, count)
+  const values = new Array<unknown>(count)
+  let first: Buffer | undefined
+  let from = count * (SLOT + 1)
+  for (let at = 0; at < count; at++) {
+    const slot = slots[at] ?? 0
+    const kind = kinds[at]
+    if (kind === NULL) values[at] = null
+    else if (kind === NUMBER) values[at] = slot
+    else if (kind === FIRST_BYTES) values[at] = first
+    else if (kind === OTHER) values[at] = others[slot]
+    else {
+      const bytes = Buffer.from(buffer, from, slot)
+      values[at] = bytes
+      first ??= bytes
+      from += slot
+    }
   }
   return values
 }

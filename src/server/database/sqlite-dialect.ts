@@ -143,7 +143,7 @@ class SqliteThread implements DatabaseConnection {
       this.#calls.set(call, { resolve: resolve, reject })
       this.#worker.ref()
       const packed = pack(parameters)
-      this.#worker.postMessage({ call, sql, parameters: packed } satisfies SqliteRequest, [packed.bytes.buffer])
+      this.#worker.postMessage({ call, sql, parameters: packed } satisfies SqliteRequest, [packed.buffer])
     })
   }
 

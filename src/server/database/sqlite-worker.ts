@@ -115,7 +115,7 @@ function attempt(call: number, action: () => SqliteReply): void {
   } catch (thrown) {
     reply = failed(call, thrown)
   }
-  port?.postMessage(reply, 'cells' in reply ? [reply.cells.bytes.buffer] : [])
+  port?.postMessage(reply, 'cells' in reply ? [reply.cells.buffer] : [])
 }
 
 port.on('message', (request: SqliteRequest | 'close') => {

@@ -52,7 +52,9 @@ export class Upsert<Row> {
   }
 
   #parametersOf(rows: readonly Row[]): unknown[] {
-    return rows.flatMap((row) => this.#columns.map((name) => row[name]))
+    const parameters: unknown[] = []
+    for (const row of rows) for (const name of this.#columns) parameters.push(row[name])
+    return parameters
   }
 
   #textFor(rows: number): string {

@@ -9,9 +9,22 @@ export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
    * holds as long as SQL has the row.
    */
   readonly onceForMs?: number | undefined
+  /** Its id was drawn for it: no other message has it, and SQL is not asked for one. */
+  readonly isDrawn?: boolean
 }
 
-const OPTIONS = ['payload', 'id', 'delay', 'date', 'priority', 'headers', 'timeToLive', 'deliveryLimit', 'onceForMs']
+const OPTIONS = [
+  'payload',
+  'id',
+  'delay',
+  'date',
+  'priority',
+  'headers',
+  'timeToLive',
+  'deliveryLimit',
+  'onceForMs',
+  'isDrawn',
+]
 const MOST_ID_BYTES = 512
 const MOST_HEADER_BYTES = 64 * 1024
 const MOST_DELIVERIES = 1_000_000

@@ -423,7 +423,7 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
     delivery_limit: deliveryLimit ?? null,
   }
   const exact = { ...markedOnce(item), id, date: new Date(dueAt), delay: undefined, timeToLive }
-  const [isDrawn, isOnce] = [item.id === undefined, item.onceForMs !== undefined]
+  const [isDrawn, isOnce] = [item.id === undefined || item.isDrawn === true, item.onceForMs !== undefined]
   return { item: exact, row, isDrawn, isOnce, isNew: true, before: undefined }
 }
 

@@ -1,3 +1,4 @@
+import { sql as raw } from 'kysely'
 import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { toBytes, toText, EMPTY, type Bytes } from '../database/tables.js'
 import { applyChange, isNewer, type ChangeTime, type Draft } from './apply-change.js'
@@ -7,7 +8,8 @@ import { idParts, type Position, type Positions } from './positions.js'
 import { QueueConfigs } from './queue-configs.js'
 import { MOST_CLIENT, Reread } from './reread.js'
 import type { LargeMessage } from './too-large.js'
-import { contentOf, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
+import { contentOf, headerColumns, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
+import { StateWriter } from './state-writer.js'
 import { takeIn, unrecorded } from './unrecorded.js'
 
 /** So many entries are read and written together. */
@@ -16,8 +18,16 @@ const PAGE = 200
 const IDS = 500
 /** So many messages whose contents the stream does not say are asked for together: each can have 16 MiB. */
 const ASKED = 25
+/** A payload of so many bytes is read to be compared, which takes less than to write it again. */
+const SMALL = 4_096
 /** So many rows are cleared by one statement. */
 const CLEARED = 1_000
+
+const isSmall = raw<boolean>`state = 'accepted' and length(payload) <= ${raw.lit(SMALL)}`
+const SMALL_PAYLOAD = raw<Bytes | null>`case when ${isSmall} then payload end`.as('small_payload')
+const SMALL_HEADERS = raw<Bytes | null>`case when ${isSmall} then headers end`.as('small_headers')
+
+type Content = Pick<Row, 'payload' | 'headers' | 'expires_at' | 'delivery_limit'>
 
 /** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
@@ -43,6 +53,7 @@ export class Drain {
   readonly #positions: Positions
   readonly #writers: Writers
   readonly #reread: Reread
+  readonly #states: StateWriter
   readonly #queues = new Map<string, AttachedQueue>()
   readonly #configs: QueueConfigs
   readonly #events: DrainEvents
@@ -62,6 +73,7 @@ export class Drain {
     this.#database = database
     this.#positions = positions
     this.#writers = writers
+    this.#states = new StateWriter(writers.states)
   }
 
   /** From now on, what leaves another queue for this one is written after it. */
@@ -214,10 +226,10 @@ export class Drain {
       // first, so that another instance waits here and then finds the position moved
       if (!(await this.#positions.advance(sql, attached.key, position, end))) return false
       const batches = await this.#reread.news(sql, attached.key, position.rereadUntil, page.flatMap(withoutRestored))
-      const known = await this.#rowsOf(sql, attached, [...idsOf(batches)])
+      const { rows: known, accepted } = await this.#rowsOf(sql, attached, [...idsOf(batches)])
       const drafts = new Map<string, Draft>()
       for (const [id, row] of known) drafts.set(id, { row, content: 'kept' })
-      for (const batch of batches) this.#apply(attached, position.generation, batch, drafts)
+      for (const batch of batches) this.#apply(attached, position.generation, withoutKnown(batch, accepted), drafts)
       const touched = [...drafts].filter(([id, { row }]) => row !== known.get(id))
       large = await this.#writeDrafts(sql, attached, known, touched)
       await this.#writers.flow.write(sql, flowOf(attached, batches))
@@ -301,19 +313,29 @@ export class Drain {
     }
   }
 
-  async #rowsOf(sql: SqlTransaction, { key }: AttachedQueue, ids: readonly string[]): Promise<Map<string, Row>> {
+  /** `accepted`: of small messages that SQL had before Redis, what SQL has of them. */
+  async #rowsOf(
+    sql: SqlTransaction,
+    { key }: AttachedQueue,
+    ids: readonly string[],
+  ): Promise<{ readonly rows: Map<string, Row>; readonly accepted: Map<string, Content> }> {
     const rows = new Map<string, Row>()
+    const accepted = new Map<string, Content>()
     for (let from = 0; from < ids.length; from += IDS) {
       const some = ids.slice(from, from + IDS).map(toBytes)
       const query = sql
         .selectFrom('redelayed_messages')
-        .select(STATE_COLUMNS)
+        .select([...STATE_COLUMNS, SMALL_PAYLOAD, SMALL_HEADERS])
         .where('queue', '=', key)
         .where('id', 'in', some)
       const found = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
-      for (const row of found) rows.set(toText(row.id), { ...row, headers: null, biz_key: null, payload: EMPTY })
+      for (const { small_payload: payload, small_headers: headers, ...row } of found) {
+        const id = toText(row.id)
+        rows.set(id, { ...row, headers: null, biz_key: null, payload: EMPTY })
+        if (payload !== null) accepted.set(id, { ...row, payload, headers })
+      }
     }
-    return rows
+    return { rows, accepted }
   }
 
   /**
@@ -352,7 +374,7 @@ export class Drain {
     }
     if (attached.isForDeadLetters) await addFailures(attached, known, whole)
     await this.#writers.whole.write(sql, whole)
-    await this.#writers.states.write(sql, states)
+    await this.#states.write(sql, attached.key, states, known)
     const old = large.filter((row) => known.has(toText(row.id)) && !updated.has(row) && !earlier.has(row))
     if (old.length > 0)
       await sql
@@ -398,6 +420,32 @@ function bySize<M extends { readonly payload: Uint8Array }>(
 ): { fitting: M[]; large: M[] } {
   const fits = ({ payload }: M): boolean => payload.length <= most
   return { fitting: messages.filter(fits), large: messages.filter((message) => !fits(message)) }
+}
+
+/**
+ * What was accepted is in SQL with its content: where the first that happened is that Redis got the same message, its content is not written once
+ * more. What has happened first is not in `accepted` afterwards.
+ */
+function withoutKnown(batch: JournalBatch, accepted: Map<string, Content>): JournalBatch {
+  if (accepted.size === 0) return batch
+  const changes = batch.changes.map((change): JournalChange => {
+    const known = accepted.get(change.id)
+    accepted.delete(change.id)
+    if (known === undefined || change.change !== 'added' || !isOf(change, known)) return change
+    const { payload: _, ...rest } = change
+    return rest
+  })
+  return { ...batch, changes }
+}
+
+function isOf({ payload, headers, expiresAt, deliveryLimit }: JournalChange, known: Content): boolean {
+  return (
+    payload !== undefined &&
+    (expiresAt ?? null) === known.expires_at &&
+    (deliveryLimit ?? null) === known.delivery_limit &&
+    Buffer.compare(payload, known.payload) === 0 &&
+    Buffer.compare(headerColumns(headers).headers ?? EMPTY, known.headers ?? EMPTY) === 0
+  )
 }
 
 function idsOf(batches: readonly JournalBatch[]): ReadonlySet<string> {

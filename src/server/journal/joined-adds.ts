@@ -82,6 +82,6 @@ export class JoinedAdds<T, E extends Existing = 'keep'> {
 }
 
 /** Redis remembers the id of a message that is to be added once, whichever call or instance brings it. */
-export function markedOnce<T>({ onceForMs, ...item }: AcceptItem<T>): AddItem<T> {
+export function markedOnce<T>({ onceForMs, isDrawn: _, ...item }: AcceptItem<T>): AddItem<T> {
   return onceForMs === undefined ? item : { ...item, deduplicate: { by: 'id', forMs: onceForMs } }
 }

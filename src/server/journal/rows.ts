@@ -18,7 +18,8 @@ export interface Stamp {
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const KEYS = ['queue', 'id'] as const
-const STATE = [
+/** What changes of a message that is stored. */
+export const STATE = [
   'state',
   'due_at',
   'priority',

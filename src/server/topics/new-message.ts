@@ -32,6 +32,8 @@ export interface ReadyMessage {
   readonly item: AcceptItem<Uint8Array> & { readonly id: string }
   readonly existing: Existing
   readonly dueAt: number
+  /** Its id was drawn for it. */
+  readonly isDrawn?: boolean
 }
 
 interface Given {
@@ -79,6 +81,7 @@ export function readyMessage(message: NewMessage, { drawId, delay: initial, now,
     },
     existing,
     dueAt: Math.max(due, now),
+    isDrawn: message.id === undefined,
   }
 }
 

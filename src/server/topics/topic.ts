@@ -8,7 +8,6 @@ import {
   type ShardedReliableQueue,
 } from 'redelayed'
 import { JournalError } from '../errors.js'
-import type { AcceptItem } from '../journal/accept-item.js'
 import { JoinedAdds } from '../journal/joined-adds.js'
 import { NOTHING_RESTORED, sumOf, type RestoreResult } from '../journal/restore-result.js'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
@@ -152,8 +151,7 @@ export class Topic {
   }
 
   async #addAlike(messages: readonly ReadyMessage[], existing: Existing): Promise<(Pushed | RedelayedError)[]> {
-    const items = messages.map(({ item }) => item)
-    const added = await this.#send(items, existing)
+    const added = await this.#send(messages, existing)
     return added.map((result, at) => {
       if (result instanceof RedelayedError) return result
       // a message that was added before, under the same idempotency key, is the one that was meant
@@ -163,7 +161,7 @@ export class Topic {
   }
 
   async #send(
-    items: readonly AcceptItem<Uint8Array>[],
+    messages: readonly ReadyMessage[],
     existing: Existing,
   ): Promise<readonly (RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate' })[]> {
     if (this.journal !== undefined) {
@@ -173,10 +171,18 @@ export class Topic {
       // what the queue has as defaults the journal reads only at each sweep
       const life = timeToLive === null ? {} : { timeToLive }
       return this.journal.addMany(
-        items.map((item) => ({ ...(item.date === undefined && { delay }), ...life, ...item })),
+        messages.map(({ item, isDrawn = false }) => ({
+          ...(item.date === undefined && { delay }),
+          ...life,
+          ...item,
+          isDrawn,
+        })),
       )
     }
-    return this.#adds.add(items, existing)
+    return this.#adds.add(
+      messages.map(({ item }) => item),
+      existing,
+    )
   }
 
   /** The stored message or dead letter, or what the journal remembers of it. */
