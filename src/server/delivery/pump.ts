@@ -123,7 +123,7 @@ export class Pump {
   async #settle(message: ReliableMessage<Uint8Array>, delivered: Exclude<Delivered, { is: 'held' }>): Promise<void> {
     const { topic } = this.#parts
     if (delivered.is === 'delivered') {
-      await topic.queue.acknowledge(message)
+      await message.acknowledge() // in one script with the others that end now
       return
     }
     if (delivered.is === 'gone') return this.#giveBack(message, 0)

@@ -5,12 +5,19 @@ import type { OwnRedis } from './own-redis.js'
 
 /** For what is no queue: the state of endpoints, the log of their deliveries, and worker numbers. */
 export function plainClient({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): Redis | Cluster {
+  // the commands of one turn of the event loop go in one write
+  const enableAutoPipelining = true
   const limits = { connectTimeout: 5_000, commandTimeout: 2_000, socketTimeout: 2_000, protocol: 2 as const }
   // after a failover behind the same name the connection is still to the old master
   const reconnectOnError = ({ message }: Error): boolean => message.startsWith('READONLY')
   const [first] = redisCluster
   if (first === undefined)
-    return new Redis(redis ?? own?.url ?? '', { ...limits, maxRetriesPerRequest: 3, reconnectOnError })
+    return new Redis(redis ?? own?.url ?? '', {
+      ...limits,
+      enableAutoPipelining,
+      maxRetriesPerRequest: 3,
+      reconnectOnError,
+    })
   // nodes that the cluster names have the password of those that were given
   const { username, password, protocol } = new URL(first)
   const isTls = protocol === 'rediss:'
