@@ -96,6 +96,23 @@ describe('foreign data in the keys of the service', function () {
     expect(await redis.hlen(KEY), 'the large ones are gone').to.be.at.most(6)
   })
 
+  it('goes however many small fields there are, and what an instance wrote is found', async () => {
+    const KEY = 'redelayed:service:deletions'
+    const pauses = new DeletionPauses(redis)
+    await pauses.add('orders')
+    const many = redis.pipeline()
+    for (let n = 0; n < 50; n++) many.hset(KEY, ...Array.from({ length: 200 }, (_, at) => [`x${n}.${at}`, 'y']).flat())
+    await many.exec()
+    let left = await redis.hlen(KEY)
+    while (left > 1) {
+      await pauses.list()
+      const now = await redis.hlen(KEY)
+      expect(now).to.be.lessThan(left)
+      left = now
+    }
+    expect(await pauses.list()).to.deep.equal(['orders'])
+  })
+
   it('is removed from a log of many empty entries by scripts that end soon', async () => {
     const many = redis.pipeline()
     for (let n = 0; n < 5_000; n++) many.xadd(LOG, '*', '', '')
@@ -119,7 +136,7 @@ describe('foreign data in the keys of the service', function () {
     expect(await restores.get(id)).to.include({ id, startedAt: 1_000 })
     expect(await restores.get('junk 1')).to.equal(null)
     expect(errors).to.deep.equal([])
-    expect(await redis.hlen(KEY)).to.equal(JUNK.length + 1)
+    expect(await redis.hlen(KEY)).to.equal(1)
   })
 
   describe('in the place of topics and endpoints', () => {
@@ -175,6 +192,19 @@ describe('foreign data in the keys of the service', function () {
         expect(await gate.enter('ep', 10)).to.equal(0)
         expect(await gate.state('ep', Date.now())).to.include({ state: 'closed', tried: 1, failed: 1 })
       })
+
+    it('holds back no webhook for longer than its limit says, and lets a slow limit be kept', async () => {
+      const gate = new EndpointGate(redis)
+      const aDay = 86_400_000
+      expect(await gate.enter('ep', 1 / 200_000)).to.equal(0)
+      expect(await gate.enter('ep', 1 / 200_000)).to.be.within(2 * aDay, 200_000_000)
+      expect(await gate.enter('ep', 10), 'the limit is another now').to.equal(0)
+      expect(await gate.enter('ep', 10)).to.be.within(0, 100)
+      expect(await gate.enter('other', 1e-300)).to.equal(0)
+      expect(await gate.enter('other', 1e-300)).to.be.within(9 * aDay, 10 * aDay)
+      await redis.hset(KEY, 'nextAt', Date.now() + aDay / 2)
+      expect(await gate.enter('ep', 10)).to.equal(0)
+    })
 
     it('holds back no webhook: of another type', async () => {
       const gate = new EndpointGate(redis)

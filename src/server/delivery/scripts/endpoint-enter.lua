@@ -14,8 +14,12 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- include shared/stored-times.lua
 
+local KEPT = 864000000 -- ms for which the key outlives the last webhook: no limit is slower than one in that time
+local spacing = math.min(KEPT, 1000 / perSecond)
+
 local stored = storedOf(endpoint, 'pausedUntil', 'openUntil', 'nextAt')
-local pausedUntil, openUntil, nextAt = timeOf(stored[1], now), timeOf(stored[2], now), timeOf(stored[3], now)
+local pausedUntil, openUntil = timeOf(stored[1], now), timeOf(stored[2], now)
+local nextAt = timeOf(stored[3], now, spacing + 1) -- it is rounded
 
 local wait = math.max(pausedUntil, openUntil) - now
 if wait > 0 then
@@ -24,13 +28,12 @@ end
 
 -- The limit is spaced evenly: a second's worth may go at once after a pause, no more.
 if perSecond > 0 then
-  local spacing = 1000 / perSecond
   nextAt = math.max(nextAt, now - math.max(0, 1000 - spacing))
   if nextAt > now then
     return math.ceil(nextAt - now)
   end
   redis.call('HSET', endpoint, 'nextAt', string.format('%.3f', nextAt + spacing))
-  redis.call('PEXPIRE', endpoint, 864000000)
+  redis.call('PEXPIRE', endpoint, KEPT + 1000)
 end
 
 if openUntil > 0 then

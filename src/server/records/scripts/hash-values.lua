@@ -1,5 +1,5 @@
--- Read what instances have written into a hash of theirs. Fields that none of them has written are removed: their names or values are too long, or
--- there are too many. A key of another type goes too.
+-- Read what instances have written into a hash of theirs; each value has the name of its field in it. What is read and none of them has written is
+-- removed: a value without its name, or a name or value that is too long. A key of another type goes too.
 --
 -- KEYS[1] records  any  field -> text
 --
@@ -26,8 +26,9 @@ end
 
 local values = {}
 for _, name in ipairs(names) do
-  if #name <= NAME and redis.call('HSTRLEN', records, name) <= bytes then
-    values[#values + 1] = redis.call('HGET', records, name) or nil
+  local value = #name <= NAME and redis.call('HSTRLEN', records, name) <= bytes and redis.call('HGET', records, name)
+  if value and name ~= '' and string.find(value, name, 1, true) then
+    values[#values + 1] = value
   else
     redis.call('HDEL', records, name)
   end

@@ -7,8 +7,8 @@ local function storedOf(endpoint, ...)
   return {}
 end
 
--- A time in epoch ms; 0 for what is none, or is later than any pause lasts.
-local function timeOf(text, now)
+-- A time in epoch ms; 0 for what is none, or is further ahead than `most` ms, by default the longest pause.
+local function timeOf(text, now, most)
   local time = tonumber(text or nil)
-  return time and time >= 0 and time <= now + 86400000 and time or 0
+  return time and time >= 0 and time <= now + (most or 86400000) and time or 0
 end
