@@ -1,4 +1,4 @@
-import { SLOTS, keySlot } from '../redis/topology/key-slot.js'
+import { SLOTS, crc16, keySlot } from '../redis/topology/key-slot.js'
 import { InvalidArgumentError, inQuotes } from '../errors.js'
 
 /** The most shards a queue can have. */
@@ -49,14 +49,17 @@ export class ShardNames {
 export function shardName(name: string, shard: number, rawNameOf: (name: string) => string): string {
   if (hasBraces(name)) throw new InvalidArgumentError('name', WITHOUT_BRACES, inQuotes(name))
   const first = firstSlot(shard)
+  const stem = `${name}:${shard}:`
+  const crc = crc16(stem) // once, because anyone can write keys with long names
   let rawName = ''
   for (let k = 0; k < MAX_TRIES; k++) {
-    const candidate = `${name}:${shard}:${k}`
+    const candidate = `${stem}${k}`
     rawName = rawNameOf(candidate)
-    if (hasBraces(rawName)) {
+    const isMapped = rawName !== candidate
+    if (isMapped && hasBraces(rawName)) {
       throw new InvalidArgumentError('the name that nameMapper returned', WITHOUT_BRACES, inQuotes(rawName))
     }
-    const slot = keySlot(rawName)
+    const slot = isMapped ? keySlot(rawName) : crc16(String(k), crc) % SLOTS
     if (slot >= first && slot < first + WINDOW) return candidate
   }
   throw new InvalidArgumentError('the name that nameMapper returned', 'another one for each queue', inQuotes(rawName))

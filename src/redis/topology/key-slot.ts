@@ -13,7 +13,11 @@ export function keySlot(key: string): number {
   const open = key.indexOf('{')
   const close = open === -1 ? -1 : key.indexOf('}', open)
   const hashed = close > open + 1 ? key.slice(open + 1, close) : key
-  let crc = 0
-  for (const byte of Buffer.from(hashed)) crc = ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0)
-  return crc % SLOTS
+  return crc16(hashed) % SLOTS
+}
+
+/** The checksum that slots come from; `crc`: that of a text before this one. */
+export function crc16(text: string, crc = 0): number {
+  for (const byte of Buffer.from(text)) crc = ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0)
+  return crc
 }
