@@ -53,10 +53,11 @@ describe('a topic that is deleted', function () {
     rmSync(dir, { recursive: true, force: true })
   })
 
-  async function start(own?: Journal): Promise<Topics> {
+  async function start(own?: Journal, attachingMs = 60_000): Promise<Topics> {
     const pauses = new Pauses(plain)
     const topics = new Topics(client, {
       ...{ ...limits, maxIdempotencyKeys: 100, journal: own, redis: plain, onError: () => undefined },
+      attachingMs,
       isPaused: async (topic) => (await pauses.of([topic]))[0]?.includes('push') ?? false,
     })
     all.push(topics)
@@ -74,6 +75,30 @@ describe('a topic that is deleted', function () {
     await Promise.all(Array.from({ length: 300 }, () => topics.open('new', { create: true })))
     const [, calls = '0'] = /cmdstat_set:calls=(\d+)/.exec(await plain.info('commandstats')) ?? []
     expect(Number(calls), 'locks that were asked for').to.be.within(1, 5)
+  })
+
+  it('is among foreign records of topics, which keep no service from starting, and no topic from being used', async () => {
+    const key = '{redelayed-server:topics}'
+    for (let n = 0; n < 300; n++) {
+      await plain.hset(`redelayed:reliable:messages:${key}`, `foreign${n}`, '\0{"settings":{"shards":1},"createdAt":1}')
+      await plain.zadd(`redelayed:reliable:due-0:${key}`, 1, `foreign${n}`)
+    }
+    const attached = new Set<string>()
+    const attach = journal.attach.bind(journal) as (queue: { name: string }) => Promise<never>
+    journal.attach = (queue: { name: string }) => {
+      attached.add(queue.name)
+      return attach(queue)
+    }
+    const topics = await start(journal, 1)
+    const own = [...attached].filter((name) => /^foreign\d+$/.test(name))
+    expect(own.length, 'attached before it has started').to.be.lessThan(50)
+    const [pushed] = await topics.pusher.push('foreign299', [{ id: 'a' }])
+    expect(pushed).to.include({ id: 'a', outcome: 'added' })
+    await eventually(
+      () => expect([...attached].filter((name) => /^foreign\d+$/.test(name)).length).to.be.within(100, 109),
+      60_000,
+    )
+    await topics.stop()
   })
 
   it('is followed by the journal no more, and anew when it is made again', async () => {

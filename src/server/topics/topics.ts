@@ -3,7 +3,7 @@ import type { Journal } from '../journal/journal.js'
 import { drawId } from '../journal/message-id.js'
 import { JOURNAL_GROUP } from '../journal/attached-queue.js'
 import { QueueClock } from '../journal/queue-clock.js'
-import { pause } from '../pause.js'
+import { atMost, pause } from '../pause.js'
 import { SharedRun } from '../journal/shared-run.js'
 import { DeletionPauses, type DeletionCommands } from './deletion-pauses.js'
 import { TopicError } from './errors.js'
@@ -33,6 +33,8 @@ export interface TopicsOptions extends IdempotencyOptions {
   /** Default: UUIDs of version 7. */
   readonly drawId?: (() => string) | undefined
   readonly tracing?: Tracing | undefined
+  /** For how long a start waits for topics to be attached to the journal. Default 10 s. */
+  readonly attachingMs?: number
   /** What fails in the background. */
   readonly onError: (error: unknown) => void
 }
@@ -45,6 +47,8 @@ const CLOCK_MS = 5_000
 const FOLLOW_MS = 5_000
 /** So many topics are attached to the journal at the same time. */
 const ATTACHED_AT_ONCE = 8
+/** So long a start waits for that; the others are attached afterwards, or when they are used. */
+const ATTACHING_MS = 10_000
 /** So long at most a change of a topic waits before it is tried again, at first and at last. */
 const PUT_MS = 10
 const MOST_PUT_MS = 1_280
@@ -84,6 +88,7 @@ export class Topics {
   #clockTimer: NodeJS.Timeout | undefined
   #followTimer: NodeJS.Timeout | undefined
   #resumeTimer: NodeJS.Timeout | undefined
+  #isStopped = false
 
   constructor(client: RedelayedClient, options: TopicsOptions) {
     this.#client = client
@@ -118,7 +123,10 @@ export class Topics {
     if (this.#options.journal !== undefined) await this.#startJournal(this.#options.journal)
   }
 
-  /** Each instance puts back what Redis loses of any topic, so each has all topics open. */
+  /**
+   * Each instance puts back what Redis loses of any topic, so each has all topics open. Anyone can write so many records of topics that attaching
+   * them takes hours: this neither keeps the service from starting, nor opens more than there can be.
+   */
   async #startJournal(journal: Journal): Promise<void> {
     await this.#registry.keepIn(journal)
     // the queues keep their settings in Redis too, and those are not messages
@@ -133,16 +141,26 @@ export class Topics {
     const follow = async (): Promise<void> => {
       const names = new Set((await this.list()).map(({ name }) => name))
       // a Redis that has lost its data lists none, and the journal knows better
-      const left = [...names].filter((name) => !this.#known.has(name)).values()
+      const room = Math.max(0, this.#options.maxTopics - this.#known.size)
+      const left = [...names]
+        .filter((name) => !this.#known.has(name))
+        .slice(0, room)
+        .values()
       const gone = [...this.#known.keys()].filter((name) => !names.has(name)).values()
       // each as it is by then: attaching many takes a while, in which some get other settings
       const look = async (): Promise<void> => {
-        for (const some of [left, gone]) for (const name of some) await this.#look(name)
+        for (const some of [left, gone]) for (const name of some) if (!this.#isStopped) await this.#look(name)
       }
       await Promise.all(Array.from({ length: ATTACHED_AT_ONCE }, look))
     }
     const following = new SharedRun(follow)
-    await following.run()
+    let isLate = false
+    const first = following.run().catch((error: unknown) => {
+      if (!isLate) throw error
+      this.#options.onError(error)
+    })
+    await atMost(this.#options.attachingMs ?? ATTACHING_MS, first)
+    isLate = true
     journal.on('restored', (queue) => {
       if (queue === this.#registry.queueName) void following.run().catch(this.#options.onError)
     })
@@ -157,6 +175,7 @@ export class Topics {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true
     clearInterval(this.#resumeTimer)
     clearInterval(this.#clockTimer)
     clearInterval(this.#followTimer)
