@@ -30,11 +30,11 @@ describe('groups of messages', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
-  function start(queue: ReliableQueue<number>, takesMs: number) {
+  function start(queue: ReliableQueue<number>, takesMs: number, visibilityMs = 30_000) {
     const reports: Report[] = []
     const child = fork(
       new URL('fixtures/limited-process.ts', import.meta.url),
-      [redisUrl(), queue.name, `${takesMs}`],
+      [redisUrl(), queue.name, `${takesMs}`, `${visibilityMs}`],
       {
         execArgv: ['--import', 'tsx'],
       },
@@ -73,7 +73,7 @@ describe('groups of messages', function () {
   it("have the slot of a killed consumer again when its message's visibility ends, and others go on meanwhile", async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })
     await queue.addMany([1, 2].map((n) => ({ payload: n, group: 'a', id: `a-${n}` })))
-    const { child, reports } = start(queue, 3_600_000)
+    const { child, reports } = start(queue, 3_600_000, 3_000)
     await eventually(() => expect(reports).to.have.length(1), 20_000)
     const ended = once(child, 'exit', () => true, 20_000)
     child.kill('SIGKILL')

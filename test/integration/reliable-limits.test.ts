@@ -45,13 +45,13 @@ describe('limits over all processes', function () {
   afterEach(cleanUp)
 
   /** Workers in processes of their own, and what they report. */
-  function work(queue: ReliableQueue<number>, processes: number, takesMs: number) {
+  function work(queue: ReliableQueue<number>, processes: number, takesMs: number, visibilityMs = 30_000) {
     const reports: Report[] = []
     const children: ChildProcess[] = []
     for (let n = 0; n < processes; n++) {
       const child = fork(
         new URL('fixtures/limited-process.ts', import.meta.url),
-        [redisUrl(), queue.name, `${takesMs}`],
+        [redisUrl(), queue.name, `${takesMs}`, `${visibilityMs}`],
         {
           execArgv: ['--import', 'tsx'],
         },
@@ -79,7 +79,7 @@ describe('limits over all processes', function () {
       { payload: 1, id: 'first', priority: 9 },
       { payload: 2, id: 'second' },
     ])
-    const { reports, children } = work(queue, 1, 3_600_000)
+    const { reports, children } = work(queue, 1, 3_600_000, 3_000)
     await eventually(() => expect(reports).to.have.length(1), 20_000)
     const [child] = children
     const ended = once(child!, 'exit', () => true, 20_000)

@@ -131,8 +131,8 @@ describe('progress', () => {
     const program = `
       import { createClient } from ${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)}
       const client = createClient({ url: ${JSON.stringify(redisUrl())} })
-      const message = await client.getReliableQueue(${JSON.stringify(queue.name)}).poll({ timeout: 10_000, visibilityTimeout: 500 })
-      for (let n = 1; ; n++) { await message.progress(n); console.log(n) }
+      const message = await client.getReliableQueue(${JSON.stringify(queue.name)}).poll({ timeout: 10_000, visibilityTimeout: 3_000 })
+      for (let n = 1; ; n++) if (await message.progress(n)) console.log(n)
     `
     const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
       stdio: ['ignore', 'pipe', 'inherit'],

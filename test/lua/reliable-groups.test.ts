@@ -326,6 +326,27 @@ describe('messages with groups', () => {
     expect(await left(queue)).to.deep.equal(NOTHING)
   })
 
+  it('are looked for at their time while the rate of the queue is used up', async () => {
+    const queue = await made({ rateLimit: '1/1000' })
+    await add(queue, [
+      { id: 'x', group: 'b' },
+      { id: 'a1', group: 'a', at: NOW + 10_000 },
+    ])
+    const first = await poll(queue, { visibilityMs: 60_000 })
+    expect(ids(first)).to.deep.equal(['x'])
+    expect(first.next).to.equal(NOW + 10_000)
+    await acknowledge(queue, first)
+    expect((await poll(queue)).next).to.equal(NOW + 10_000)
+    expect(ids(await poll(queue, { nowMs: NOW + 10_000 }))).to.deep.equal(['a1'])
+  })
+
+  it('have no priority in the change stream where they are postponed', async () => {
+    const queue = await made({ changes: 'g,100,,0,first' })
+    await add(queue, [{ id: 'a1', group: 'a', at: NOW + 50 }])
+    await add(queue, [{ id: 'a1', group: 'a', at: NOW + 80 }], NOW, 'postpone')
+    expect((await queue.changes()).at(-1)).to.include(`r,,${NOW + 80},0,`)
+  })
+
   it('get another time, and another group where they are replaced', async () => {
     const queue = await made({ groupConcurrency: '1' })
     await add(queue, [

@@ -183,7 +183,7 @@ describe('limits over all processes', () => {
       ids: [],
       next: NOW + 101,
       published: [],
-      rate: `1@${NOW + 1e6} `,
+      rate: `1@${NOW + 1} `,
     },
     {
       what: 'keeps both limits',

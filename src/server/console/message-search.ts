@@ -92,20 +92,27 @@ export class MessageSearch {
   ): Promise<FoundPage> {
     const [first, after] = cursor === undefined ? ['', ''] : readCursor(cursor, ['string', 'string'])
     const messages: FoundMessage[] = []
+    const lacking: string[] = []
     let looked = 0
     for (const name of names.filter((each) => each >= String(first))) {
-      if (messages.length >= limit || looked++ >= MOST_TOPICS)
-        return { messages, cursor: cursorText([name, '']), source: 'journal', complete: true }
+      if (messages.length >= limit || looked >= MOST_TOPICS)
+        return { messages, cursor: cursorText([name, '']), source: 'journal', complete: lacking.length === 0 }
       const topic = await this.#topics.openIfThere(name)
+      looked += topic?.shards.length ?? 1
       const most = limit - messages.length
       const ids = (await topic?.idsWithBizKey(filter.bizKey, name === first ? String(after) : null, most)) ?? []
-      const found = await Promise.all(ids.map((id) => this.#one(name, id, [])))
+      const found = await Promise.all(ids.map((id) => this.#one(name, id, lacking)))
       messages.push(...found.filter((each) => each !== undefined).filter((each) => fits(each, filter)))
       // of one key there can be many: what is found is looked at once, and the next page goes on after it
       if (ids.length === most)
-        return { messages, cursor: cursorText([name, ids.at(-1) ?? '']), source: 'journal', complete: true }
+        return {
+          messages,
+          cursor: cursorText([name, ids.at(-1) ?? '']),
+          source: 'journal',
+          complete: lacking.length === 0,
+        }
     }
-    return { messages, source: 'journal', complete: true }
+    return { messages, source: 'journal', complete: lacking.length === 0 }
   }
 
   /** @param lacking gets the names of topics whose messages that are over cannot be known: SQL is away */

@@ -1,4 +1,6 @@
-const PRIORITIES = Array.from({ length: 10 }, (_, priority) => priority)
+/** Those of the priorities 0 to 9, and that of messages with a group. */
+const SCHEDULES = 11
+const PRIORITIES = Array.from({ length: SCHEDULES }, (_, priority) => priority)
 
 /** The schedules of a queue by priority, as the library names them: all keys of a queue are in one slot. */
 export function dueKeysOf(queue: string): readonly string[] {

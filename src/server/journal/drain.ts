@@ -6,7 +6,7 @@ import { JOURNAL_GROUP, type AttachedQueue } from './attached-queue.js'
 import type { ChangeReading, JournalBatch, JournalChange } from './journalled-queue.js'
 import { idParts, type Position, type Positions } from './positions.js'
 import { QueueConfigs } from './queue-configs.js'
-import { MOST_CLIENT, Reread } from './reread.js'
+import { isInFlow, MOST_CLIENT, Reread } from './reread.js'
 import type { LargeMessage } from './too-large.js'
 import { contentOf, headerColumns, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
 import { StateWriter } from './state-writer.js'
@@ -491,23 +491,25 @@ function timeOf(batch: JournalBatch | undefined): number {
 }
 
 /** Of a message's content what the changes do not say. */
-function pick({ headers, payload, expires_at, delivery_limit }: ReturnType<typeof contentOf>): Partial<Row> {
-  return { headers, payload, expires_at, delivery_limit }
+function pick({ headers, biz_key, payload, expires_at, delivery_limit }: ReturnType<typeof contentOf>): Partial<Row> {
+  return { headers, biz_key, payload, expires_at, delivery_limit }
 }
 
 const MOST_ERROR_BYTES = 2_000
 
 function flowOf({ key }: AttachedQueue, batches: readonly JournalBatch[]): FlowRow[] {
   return batches.flatMap(({ at, client, changes }) =>
-    changes.map(({ id, change, attempt, error }) => ({
-      queue: key,
-      id: toBytes(id),
-      change,
-      at,
-      attempt: attempt ?? null,
-      client: client.slice(0, MOST_CLIENT),
-      error: error === undefined ? null : toBytes(error).subarray(0, MOST_ERROR_BYTES),
-    })),
+    changes
+      .filter(({ change }) => isInFlow(change))
+      .map(({ id, change, attempt, error }) => ({
+        queue: key,
+        id: toBytes(id),
+        change,
+        at,
+        attempt: attempt ?? null,
+        client: client.slice(0, MOST_CLIENT),
+        error: error === undefined ? null : toBytes(error).subarray(0, MOST_ERROR_BYTES),
+      })),
   )
 }
 

@@ -32,9 +32,16 @@ export class Reread {
     return page.filter(
       ({ at, client, changes }) =>
         at > until ||
-        !changes.every(({ change, id }) => known.has(nameOf(at, client.slice(0, MOST_CLIENT), change, id))),
+        !changes.every(
+          ({ change, id }) => !isInFlow(change) || known.has(nameOf(at, client.slice(0, MOST_CLIENT), change, id)),
+        ),
     )
   }
+}
+
+/** Progress is not: a handler can report it as often as it likes, and it is over with the message. */
+export function isInFlow(change: string): boolean {
+  return change !== 'progress'
 }
 
 function nameOf(at: number, client: string, change: string, id: string): string {

@@ -198,7 +198,7 @@ local function add(id, record, detail, body)
     if not priorityNow or (taken and visibleNow > now) then return leave(0) end
     local expires = shiftExpiry(messages, id, detail.visible - visibleNow)
     changeSchedule(priorityNow, taken, record, id, priorityNow, detail.visible, record)
-    if log then noteChange(log, changeHead('r', nil, detail.score, priorityNow), id, expires) end
+    if log then noteChange(log, changeHead('r', nil, detail.score, priorityNow == GROUPED and 0 or priorityNow), id, expires) end
     return 3
   end
   if detail.marked then

@@ -487,8 +487,8 @@ end
 
 if settings.grouped == '1' then takeTurns() else claimPlain() end
 
-if window and handed > 0 then
-  addClaims(rate, window, handed, math.ceil(nowExact)) -- up, so that no stretch is shorter
+if window and (handed > 0 or window.isMoved) then
+  if handed > 0 then addClaims(rate, window, handed, math.ceil(nowExact)) end -- up, so that no stretch is shorter
   -- the caller's clock may be slower than the server's, such as one of tests
   local forMs = tonumber(ARGV[3]) < 0 and rate.per + 1000 or LONGEST_PER_MS
   local kept = redis.pcall('SET', KEYS[27], windowText(window), 'PX', forMs)
@@ -509,14 +509,14 @@ end
 
 -- At the limit a slot is free when a visibility ends, or when the end of a claim is announced.
 local function nextTime()
-  if concurrency and claims + handed >= concurrency then return earliest({inFlight, ticks}, LONGEST) end
-  local opens, waits = window and opensAt(rate, window), settings.grouped == '1' and 1 or 0
-  if waits == 1 and not opens and redis.call('ZCARD', groups.turns) > 0 then return now end
-  if waits == 1 and opens and redis.call('ZCARD', groups.turns) > 0 then return math.min(opens, earliest({inFlight, ticks}, LONGEST) or math.huge) end
-  if waits == 1 and not opens then return earliest({inFlight, ticks, groups.wakes, unpack(due)}, LONGEST) end
-  if not opens then return earliest({inFlight, ticks, unpack(due)}, LONGEST) end
-  local first, others = earliest(due, LONGEST), earliest({inFlight, ticks}, LONGEST)
-  return first and math.min(math.max(first, opens), others or math.huge) or others
+  local others = earliest({inFlight, ticks}, LONGEST)
+  if concurrency and claims + handed >= concurrency then return others end
+  local isGrouped = settings.grouped == '1'
+  local first = isGrouped and redis.call('ZCARD', groups.turns) > 0 and now
+    or earliest(isGrouped and {groups.wakes, unpack(due)} or due, LONGEST)
+  local opens = window and opensAt(rate, window)
+  if first and opens then first = math.max(first, opens) end
+  return first and math.min(first, others or first) or others
 end
 
 local following = nextTime()

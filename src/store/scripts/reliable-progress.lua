@@ -68,7 +68,8 @@ local line = string.format('~%d %.0f ', attempt, now) .. string.gsub(progress, '
 redis.call('HSET', failures, id, line .. string.sub(known, #progressIn(known) + 1))
 if visibility then redis.call('ZADD', inFlight, 'XX', string.format('%.0f', ending), member) end
 local log = openLog(settings.changes)
-if log then
+-- progress can come without end: it is no reason to keep more than the groups may leave unread
+if log and not isBehind(log, KEYS[16]) then
   noteChange(log, changeHead('g', attempt), id, progress)
   writeChanges(log, KEYS[16], config, ARGV[4])
 end

@@ -117,13 +117,12 @@ local function restore(id, detail, body)
   redis.call('HDEL', deliveries, id)
   redis.call('HDEL', failures, id)
   local before = priority == GROUPED and groupOf(messages, id)
-  if isTaken then
-    if isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
-    redis.call('ZREM', inFlight, memberOf(priority, id))
-  elseif before then takeFromGroup(groups, before, id)
-  elseif priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
+  if isTaken and isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
+  if before and not isTaken then takeFromGroup(groups, before, id) end
   if before and refreshGroup(groups, before, isTaken and -1) then publishSlot(messages, now) end
   put(id, detail, body)
+  if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
+  elseif not before and (detail.group or priority ~= detail.priority) then redis.call('ZREM', due[priority + 1], id) end
   return 2
 end
 

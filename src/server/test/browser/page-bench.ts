@@ -25,9 +25,12 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '20' },
   },
 })
-const [topics, messages, rate, seconds] = [values.topics, values.messages, values.rate, values.seconds].map(
-  Number,
-) as [number, number, number, number]
+const [topics, messages, rate, seconds] = [values.topics, values.messages, values.rate, values.seconds].map(Number) as [
+  number,
+  number,
+  number,
+  number,
+]
 const BATCH = 1_000
 const AT_ONCE = 8
 const DAY_MS = 86_400_000
@@ -36,7 +39,14 @@ const dir = mkdtempSync(join(tmpdir(), 'page-bench-'))
 const apiKeys = join(dir, 'api-keys')
 const { line, key } = makeKey()
 writeFileSync(apiKeys, `${line}\n`)
-const redis = await LosableRedis.start(['--save', '', '--slowlog-log-slower-than', '1000', '--slowlog-max-len', '10000'])
+const redis = await LosableRedis.start([
+  '--save',
+  '',
+  '--slowlog-log-slower-than',
+  '1000',
+  '--slowlog-max-len',
+  '10000',
+])
 const port = await freePort()
 const url = `http://127.0.0.1:${port}`
 const service = spawn(
@@ -51,7 +61,11 @@ const raw = new Redis(redis.url)
 
 async function ask(method: string, path: string, body?: unknown): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const response = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  const response = await fetch(url + path, {
+    method,
+    headers,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
   const text = await response.text()
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`)
 }
@@ -72,7 +86,10 @@ async function fill(): Promise<void> {
   const fixed = Math.ceil(messages / BATCH)
   await all(fixed, (at) =>
     ask('POST', `/v1/topics/${topicAt(at * 7)}/messages/batch`, {
-      messages: Array.from({ length: BATCH }, (_, n) => ({ delay: 60_000 + ((at * BATCH + n) * 977) % DAY_MS, body: n })),
+      messages: Array.from({ length: BATCH }, (_, n) => ({
+        delay: 60_000 + (((at * BATCH + n) * 977) % DAY_MS),
+        body: n,
+      })),
     }),
   )
 }
@@ -80,7 +97,9 @@ async function fill(): Promise<void> {
 async function slowest(): Promise<string> {
   const entries = (await raw.call('SLOWLOG', 'GET', '10000')) as [number, number, number, string[]][]
   const [worst] = entries.sort((a, b) => b[2] - a[2])
-  return worst === undefined ? 'under 1 ms' : `${(worst[2] / 1_000).toFixed(1)} ms (${worst[3].slice(0, 2).join(' ').slice(0, 40)})`
+  return worst === undefined
+    ? 'under 1 ms'
+    : `${(worst[2] / 1_000).toFixed(1)} ms (${worst[3].slice(0, 2).join(' ').slice(0, 40)})`
 }
 
 async function screen(page: Page, name: string, path: string, shows: RegExp): Promise<void> {
@@ -109,7 +128,10 @@ async function cpuWhilePushing(page: Page): Promise<void> {
     let pushed = 0
     for (; performance.now() - from < seconds * 1_000;) {
       const due = Math.floor(((performance.now() - from) / 1_000) * each) - pushed
-      if (due > 0) await all(due, (n) => ask('POST', `/v1/topics/${topicAt((pushed + n) * 13)}/messages`, { delay: DAY_MS, body: 1 }))
+      if (due > 0)
+        await all(due, (n) =>
+          ask('POST', `/v1/topics/${topicAt((pushed + n) * 13)}/messages`, { delay: DAY_MS, body: 1 }),
+        )
       pushed += Math.max(0, due)
       await pause(20)
     }

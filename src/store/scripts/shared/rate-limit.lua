@@ -8,13 +8,15 @@ local function rateOf(text)
   return most and per and {max = most, per = per}
 end
 
--- What `text` says of the claims of the last stretch. After the clock was set back, the later ones count as of now.
+-- What `text` says of the claims of the last stretch. After the clock was set back, the later ones count as of now: `isMoved`, and what is written
+-- then says so, or they would count as of each later look.
 local function windowOf(rate, text, now)
   local window = {sum = 0}
   for many, at in string.gmatch(text, '(%d+)@(%d+) ') do
     many, at = setting(many, 1), setting(at, 0)
     if many and at and math.min(at, now + 1) + rate.per > now then
       window[#window + 1] = {many = many, at = math.min(at, now + 1)}
+      window.isMoved = window.isMoved or at > now + 1
       window.sum = window.sum + many
     end
   end
