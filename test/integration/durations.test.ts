@@ -111,6 +111,14 @@ const places: Place[] = [
     },
   ],
   [
+    'progress',
+    'extend',
+    async (given, { mails }) => {
+      await mails.add('x')
+      await (await mails.poll())?.progress(1, { extend: given })
+    },
+  ],
+  [
     'negativeAcknowledge',
     'delay',
     async (given, { mails }) => {
@@ -122,6 +130,12 @@ const places: Place[] = [
   ofConfig('visibilityTimeout'),
   ofConfig('timeToLive'),
   ofConfig('delay'),
+  ofConfig('keepDeadLettersFor'),
+  [
+    'the configuration’s rateLimit',
+    'config.rateLimit.perMs',
+    (given, { mails }) => mails.setConfig({ rateLimit: { max: 1, perMs: given } }),
+  ],
   [
     'the configuration’s changes',
     'config.changes.maxAge',
