@@ -14,6 +14,8 @@ const FORMS: Readonly<Record<string, Json>> = {
   leases: {
     items: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\\.\\d{1,9}\\.[A-Za-z0-9_-]{1,1024}$' },
   },
+  // its check takes time that grows with the square of their number
+  topics: { uniqueItems: true },
   url: { format: 'uri' },
   secret: { pattern: `^(whsec_(${B64}{8,21}(${B64_1})?|${B64}{8,20}${B64_2})|whsk_${B64}{10}${B64_2})$` },
 }

@@ -151,7 +151,6 @@ export const FanOutInput = Type.Object(
       Type.Array(Type.String({ pattern: TOPIC_NAME }), {
         minItems: 1,
         maxItems: 1_000,
-        uniqueItems: true,
         description: 'The topics, which are made like those of a single push',
       }),
     ),

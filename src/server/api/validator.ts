@@ -5,8 +5,11 @@ import { Compile } from 'typebox/compile'
 
 interface Field {
   readonly type?: string
+  readonly maxItems?: number
   readonly anyOf?: readonly Field[]
 }
+
+type Validate = ReturnType<FastifySchemaCompiler<FastifySchema>>
 
 /** How a text of a query has to look, by the type that it is read as: the compiler reads `true` as 1, and 0.5 as 0. */
 const FORMS: Readonly<Record<string, RegExp>> = { integer: /^-?\d{1,16}$/, boolean: /^(true|false)?$/ }
@@ -16,6 +19,7 @@ export const validatorCompiler: FastifySchemaCompiler<FastifySchema> = (route) =
   const isText = route.httpPart === 'headers' || route.httpPart === 'params'
   if (isText && areTexts(route.schema)) return textsValidator(route.schema)
   const validate = (TypeBoxValidatorCompiler as FastifySchemaCompiler<FastifySchema>)(route)
+  if (route.httpPart === 'body') return withinBounds(route.schema, validate)
   if (route.httpPart !== 'querystring') return validate
   const { properties = {} } = route.schema as { properties?: Record<string, Field> }
   const forms = Object.entries(properties).flatMap(([name, { type, anyOf = [] }]) => {
@@ -29,6 +33,23 @@ export const validatorCompiler: FastifySchemaCompiler<FastifySchema> = (route) =
       return { error: [{ instancePath: `/${name}`, message: `must match ${String(form)}` }] as never }
     }
     return validate(query) as { value: unknown }
+  }
+}
+
+/** The compiler would look at each of half a million elements for what is wrong with it. */
+function withinBounds(schema: unknown, validate: Validate): Validate {
+  const { properties = {} } = schema as { properties?: Record<string, Field> }
+  const bounds = Object.entries(properties).flatMap(([name, { maxItems }]) =>
+    maxItems === undefined ? [] : [[name, maxItems] as const],
+  )
+  if (bounds.length === 0) return validate
+  return (body) => {
+    for (const [name, most] of bounds) {
+      const given = (body as Record<string, unknown> | null)?.[name]
+      if (Array.isArray(given) && given.length > most)
+        return { error: [{ instancePath: `/${name}`, message: `must not have more than ${most} items` }] as never }
+    }
+    return validate(body)
   }
 }
 

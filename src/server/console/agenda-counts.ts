@@ -1,5 +1,6 @@
 /** The commands of an ioredis client that are needed. */
 export interface CountCommands {
+  readonly isCluster?: boolean
   pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, reply: unknown][] | null> }
 }
 

@@ -71,8 +71,13 @@ export class DueMessages {
         // of what is later than the last one that is wanted nothing is read
         const latest = best.length < wanted ? `(${to}` : String(best[wanted - 1]?.dueAt)
         const range = [String(from), latest, 'WITHSCORES', 'LIMIT', '0', String(wanted)]
-        const replies = await this.#redis.pipeline(some.map(({ key }) => ['zrangebyscore', key, ...range])).exec()
-        const found = (replies ?? []).flatMap(([error, reply], n) => {
+        // a cluster has the keys of one queue in one place, and others elsewhere
+        const parts = this.#redis.isCluster === true ? byQueue(some) : [some]
+        const replies = await Promise.all(
+          parts.map((part) => this.#redis.pipeline(part.map(({ key }) => ['zrangebyscore', key, ...range])).exec()),
+        )
+        const found = replies.flat().flatMap((each, n) => {
+          const [error, reply] = each ?? [null, []]
           if (error !== null) throw error
           return messagesIn(reply as string[], some[n] as Schedule, now)
         })
@@ -89,13 +94,21 @@ export class DueMessages {
 
 interface Schedule {
   readonly key: string
+  readonly queue: string
   readonly topic: string
   readonly priority: number
 }
 
+/** In the same order, those of one queue together. */
+function byQueue(schedules: readonly Schedule[]): Schedule[][] {
+  const parts = new Map<string, Schedule[]>()
+  for (const each of schedules) parts.set(each.queue, [...(parts.get(each.queue) ?? []), each])
+  return [...parts.values()]
+}
+
 function schedulesOf(topic: Topic): Schedule[] {
   return topic.shards.flatMap(
-    ({ name }) => dueKeysOf(name).map((key, at) => ({ key, topic: topic.name, priority: at % 10 })), // a message with a group has none
+    ({ name }) => dueKeysOf(name).map((key, at) => ({ key, queue: name, topic: topic.name, priority: at % 10 })), // a message with a group has none
   )
 }
 

@@ -162,7 +162,8 @@ export class Accepter {
       }
       // where another instance inserts the same row now, the transaction fails, and is repeated with what it finds then
       await this.#writers.fresh.write(sql, fresh)
-      const others = [...rows.values()].filter((row) => !fresh.includes(row))
+      const isFresh = new Set(fresh)
+      const others = [...rows.values()].filter((row) => !isFresh.has(row))
       await this.#writers.accepted.write(sql, others)
     })
   }

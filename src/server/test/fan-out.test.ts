@@ -99,6 +99,13 @@ for (const hasJournal of [false, true]) {
       expect(await counts()).to.deep.equal([0, 0, 0])
     })
 
+    it('is refused at once where the list has one topic hundreds of thousands of times, or twice', async () => {
+      for (const count of [2, 400_000]) {
+        const { status, body } = await fanOut({ topics: Array.from({ length: count }, () => 'a') })
+        expect([status, body.code], `${count}`).to.deep.equal([400, 'invalid-request'])
+      }
+    })
+
     it('goes to the others when a topic refuses it, and by its id or key to that one too later', async () => {
       for (const name of names) await server.ask('PUT', `/v1/topics/${name}`, {})
       const pause = (what: 'pause' | 'resume'): Promise<Answer> =>

@@ -30,6 +30,8 @@ export function fanOutRoutes(app: App, { topics, settings, metrics }: Context): 
     async (request, reply) => {
       const { topics: list, pattern, ...message } = request.body
       const names = list ?? (await matching(request.apiKey, pattern ?? ''))
+      if (new Set(names).size < names.length)
+        throw new BadRequest('invalid-request', 'topics: expected each topic once')
       for (const name of names) assertCovers(request.apiKey, name)
       if (names.length > settings.maxFanOut)
         throw new BadRequest('invalid-request', `expected at most ${settings.maxFanOut} topics, got ${names.length}`)
