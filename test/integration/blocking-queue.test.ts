@@ -63,13 +63,14 @@ describe('BlockingQueue waits', () => {
     it(`poll(${timeout}) ends on time, and takeMany too`, async () => {
       for (const take of [() => queue.poll(timeout), () => queue.takeMany(3, { timeout })]) {
         const took: number[] = []
-        for (let i = 0; i < 3; i++) {
+        for (let i = 0; i < 5; i++) {
           const started = performance.now()
           expect(await take()).to.satisfy((result: string | string[] | null) => !result?.length)
           took.push(performance.now() - started)
         }
-        // a timer of Node may be early by what it rounds off
-        expect(Math.min(...took)).to.be.within(timeout - 2, timeout + 60)
+        // a timer of Node counts from when the turn of the event loop began, and so is early by the time of a long turn
+        expect(Math.max(...took)).to.be.at.least(timeout - 2)
+        expect(Math.min(...took)).to.be.within(timeout - 50, timeout + 60)
       }
     })
   }

@@ -71,7 +71,9 @@ export class MessageSearch {
     const some = names.slice(0, MOST_TOPICS)
     const lacking: string[] = []
     for (let at = 0; at < some.length && messages.length < limit; at += AT_ONCE) {
-      const found = await Promise.all(some.slice(at, at + AT_ONCE).map((name) => this.#one(name, filter.id, lacking)))
+      const found = await Promise.all(
+        some.slice(at, at + AT_ONCE).map((name) => this.#one(name, filter.id, lacking, filter.bizKey)),
+      )
       messages.push(
         ...found.filter((each) => each !== undefined && fits(each, filter)).map((each) => each as FoundMessage),
       )
@@ -116,7 +118,7 @@ export class MessageSearch {
   }
 
   /** @param lacking gets the names of topics whose messages that are over cannot be known: SQL is away */
-  async #one(name: string, id: string, lacking: string[]): Promise<FoundMessage | undefined> {
+  async #one(name: string, id: string, lacking: string[], bizKey?: string): Promise<FoundMessage | undefined> {
     const topic = await this.#topics.openIfThere(name)
     const remembered = async (): Promise<StoredMessage | undefined> => {
       try {
@@ -129,7 +131,7 @@ export class MessageSearch {
       return undefined
     }
     const found = (await topic?.inRedis(id)) ?? (await remembered())
-    if (found === undefined) return undefined
+    if (found === undefined || (bizKey !== undefined && found.bizKey !== bizKey)) return undefined
     const { state, dueAt, attempts, priority } = found
     return { topic: name, id, state, dueAt, attempts, priority }
   }

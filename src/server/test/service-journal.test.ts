@@ -132,6 +132,8 @@ describe('the service with a journal', function () {
     expect(await list(`${key}&topic=${two}&limit=2`)).to.deep.equal(waiting)
     expect(await list(`${key}&state=delayed&limit=1`)).to.have.members(waiting)
     expect(await list('bizKey=order%203')).to.deep.equal([])
+    expect(await list(`${key}&id=a`)).to.deep.equal(['a delayed'])
+    expect(await list(`${key}&id=f`)).to.deep.equal([])
   })
 
   it('refuses replace and postpone, which the journal cannot order', async () => {

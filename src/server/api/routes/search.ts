@@ -40,8 +40,6 @@ export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Par
     async ({ query: { topic, cursor, limit = 100, ...filter }, apiKey }) => {
       if (filter.bizKey !== undefined && !topics.hasJournal)
         throw new BadRequest('no-journal', 'only a journal finds messages by bizKey')
-      if (filter.bizKey !== undefined && filter.id !== undefined)
-        throw new BadRequest('invalid-request', 'expected one of id and bizKey')
       // one that may not see it could guess it
       if (filter.bizKey !== undefined && isBlind(apiKey))
         throw new BadRequest('forbidden', 'a key that hides payloads does not find messages by bizKey')
