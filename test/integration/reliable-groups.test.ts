@@ -1,11 +1,11 @@
 /** Groups of a reliable queue over all processes: turns and limits. Only announcements wake the consumers: no client here sweeps within a test. */
 import { expect } from 'chai'
-import { fork } from 'node:child_process'
 import { InvalidArgumentError, type AddOptions, type ReliableQueue, type ReliableQueueConfig } from '../../src/index.js'
 import { reliableKeys } from '../../src/keys.js'
 import { eventually, once } from '../support/events.js'
-import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, forgetReliable, makeClient, onCleanup, redisNow, rejection, track } from './fixtures.js'
+import { rawClient, uniqueName } from '../support/redis.js'
+import { cleanUp, forgetReliable, makeClient, redisNow, rejection, track } from './fixtures.js'
+import { startWorker, untilItWaits } from './fixtures/limited-workers.js'
 
 const NO_SWEEP = { sweepInterval: 3_600_000 } as const
 
@@ -17,12 +17,6 @@ async function makeQueue(config: ReliableQueueConfig = {}): Promise<ReliableQueu
   return queue
 }
 
-interface Report {
-  readonly id: string
-  readonly is: 'begun' | 'ended'
-  readonly at: number
-}
-
 /** Ids of messages here begin with their group. */
 const groupOf = (id: string): string => id.split('-')[0]!
 
@@ -30,27 +24,13 @@ describe('groups of messages', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
-  function start(queue: ReliableQueue<number>, takesMs: number, visibilityMs = 30_000) {
-    const reports: Report[] = []
-    const child = fork(
-      new URL('fixtures/limited-process.ts', import.meta.url),
-      [redisUrl(), queue.name, `${takesMs}`, `${visibilityMs}`],
-      {
-        execArgv: ['--import', 'tsx'],
-      },
-    )
-    child.on('message', (report) => reports.push(report as Report))
-    onCleanup(() => child.kill('SIGKILL'))
-    return { child, reports }
-  }
-
   it('are never handled twice at once with a concurrency of one for each, in three processes, and all of them are', async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })
     const groups = ['a', 'b', 'c', 'd', 'e']
     await queue.addMany(
       groups.flatMap((group) => Array.from({ length: 15 }, (_, n) => ({ payload: n, group, id: `${group}-${n}` }))),
     )
-    const children = [1, 2, 3].map(() => start(queue, 5))
+    const children = [1, 2, 3].map(() => startWorker(queue, 5))
     await eventually(async () => expect(await queue.size()).to.equal(0), 30_000)
     await eventually(() => expect(children.flatMap(({ reports }) => reports)).to.have.length(150))
     const steps = children.flatMap(({ reports }) => reports).sort((a, b) => a.at - b.at || (a.is === 'ended' ? -1 : 1))
@@ -73,7 +53,7 @@ describe('groups of messages', function () {
   it("have the slot of a killed consumer again when its message's visibility ends, and others go on meanwhile", async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })
     await queue.addMany([1, 2].map((n) => ({ payload: n, group: 'a', id: `a-${n}` })))
-    const { child, reports } = start(queue, 3_600_000, 3_000)
+    const { child, reports } = startWorker(queue, 3_600_000, 3_000)
     await eventually(() => expect(reports).to.have.length(1), 20_000)
     const ended = once(child, 'exit', () => true, 20_000)
     child.kill('SIGKILL')
@@ -107,15 +87,7 @@ describe('groups of messages', function () {
     expect(first.polledAt - first.visibleAt).to.be.within(0, 5_000)
     await queue.add(2, { group: 'a' })
     const waiting = track(other.poll({ timeout: 20_000 }))
-    await eventually(async () => {
-      const [, count] = (await rawClient().call('PUBSUB', 'NUMSUB', reliableKeys(queue.name).channel)) as [
-        string,
-        number,
-      ]
-      expect(count).to.equal(1)
-    })
-    await other.size()
-    await other.size()
+    await untilItWaits(queue, other)
     expect(waiting.settled).to.equal(false)
     const from = await redisNow()
     await first.acknowledge()

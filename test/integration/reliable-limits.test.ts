@@ -1,27 +1,17 @@
 /** Limits of a reliable queue over all processes. Only announcements wake the consumers: no client here sweeps within a test. */
 import { expect } from 'chai'
-import { fork, type ChildProcess } from 'node:child_process'
 import {
   InvalidArgumentError,
   type ReliableMessage,
   type ReliableQueue,
   type ReliableQueueConfig,
 } from '../../src/index.js'
-import { reliableKeys } from '../../src/keys.js'
 import { eventually, once } from '../support/events.js'
-import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, forgetReliable, makeClient, onCleanup, rejection, track } from './fixtures.js'
+import { uniqueName } from '../support/redis.js'
+import { cleanUp, forgetReliable, makeClient, rejection, track } from './fixtures.js'
+import { startWorker, untilItWaits, type Report } from './fixtures/limited-workers.js'
 
 const NO_SWEEP = { sweepInterval: 3_600_000 } as const
-
-interface Report {
-  readonly id: string
-  readonly is: 'begun' | 'ended'
-  /** By the clock of this machine. */
-  readonly at: number
-  /** By the clock of Redis. */
-  readonly polledAt: number
-}
 
 async function makeQueue(config: ReliableQueueConfig): Promise<ReliableQueue<number>> {
   const name = uniqueName('limits')
@@ -44,33 +34,20 @@ describe('limits over all processes', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
-  /** Workers in processes of their own, and what they report. */
-  function work(queue: ReliableQueue<number>, processes: number, takesMs: number, visibilityMs = 30_000) {
-    const reports: Report[] = []
-    const children: ChildProcess[] = []
-    for (let n = 0; n < processes; n++) {
-      const child = fork(
-        new URL('fixtures/limited-process.ts', import.meta.url),
-        [redisUrl(), queue.name, `${takesMs}`, `${visibilityMs}`],
-        {
-          execArgv: ['--import', 'tsx'],
-        },
-      )
-      child.on('message', (report) => reports.push(report as Report))
-      onCleanup(() => child.kill('SIGKILL'))
-      children.push(child)
-    }
-    return { reports, children }
+  /** Three workers in processes of their own; gives what they have reported. */
+  function startThree(queue: ReliableQueue<number>, takesMs: number): () => Report[] {
+    const workers = [1, 2, 3].map(() => startWorker(queue, takesMs))
+    return () => workers.flatMap(({ reports }) => reports)
   }
 
   it('handles no more at once than the concurrency, in three processes, and all of them', async () => {
     const queue = await makeQueue({ concurrency: 3 })
     await queue.addMany(Array.from({ length: 90 }, (_, n) => ({ payload: n })))
-    const { reports } = work(queue, 3, 10)
+    const reports = startThree(queue, 10)
     await eventually(async () => expect(await queue.size()).to.equal(0), 30_000)
-    await eventually(() => expect(reports).to.have.length(180))
-    expect(mostAtOnce(reports)).to.equal(3)
-    expect(new Set(reports.map(({ id }) => id)).size).to.equal(90)
+    await eventually(() => expect(reports()).to.have.length(180))
+    expect(mostAtOnce(reports())).to.equal(3)
+    expect(new Set(reports().map(({ id }) => id)).size).to.equal(90)
   })
 
   it('has the slot of a killed consumer again when its visibility ends, and no more than that', async () => {
@@ -79,11 +56,10 @@ describe('limits over all processes', function () {
       { payload: 1, id: 'first', priority: 9 },
       { payload: 2, id: 'second' },
     ])
-    const { reports, children } = work(queue, 1, 3_600_000, 3_000)
+    const { child, reports } = startWorker(queue, 3_600_000, 3_000)
     await eventually(() => expect(reports).to.have.length(1), 20_000)
-    const [child] = children
-    const ended = once(child!, 'exit', () => true, 20_000)
-    child!.kill('SIGKILL')
+    const ended = once(child, 'exit', () => true, 20_000)
+    child.kill('SIGKILL')
     await ended
     const held = (await queue.get('first'))!
     expect(await queue.poll()).to.equal(null) // the slot is held still
@@ -98,10 +74,12 @@ describe('limits over all processes', function () {
   it('has no more deliveries in any stretch of time than the rate, in three processes, and nearly as many', async () => {
     const queue = await makeQueue({ rateLimit: { max: 20, perMs: 400 } })
     await queue.addMany(Array.from({ length: 120 }, (_, n) => ({ payload: n })))
-    const { reports } = work(queue, 3, 0)
+    const reports = startThree(queue, 0)
     await eventually(async () => expect(await queue.size()).to.equal(0), 30_000)
-    await eventually(() => expect(reports).to.have.length(240))
-    const times = reports.flatMap(({ is, polledAt }) => (is === 'begun' ? [polledAt] : [])).sort((a, b) => a - b)
+    await eventually(() => expect(reports()).to.have.length(240))
+    const times = reports()
+      .flatMap(({ is, polledAt }) => (is === 'begun' ? [polledAt] : []))
+      .sort((a, b) => a - b)
     // the reply says whole milliseconds, so that two of them can be one nearer
     for (let n = 0; n + 20 < times.length; n++) expect(times[n + 20]! - times[n]!).to.be.at.least(399)
     expect(times.at(-1)! - times[0]!).to.be.at.least(2_000)
@@ -123,16 +101,7 @@ describe('limits over all processes', function () {
       const held = (await queue.poll())!
       const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)
       const waiting = track(other.poll({ timeout: 20_000 }))
-      await eventually(async () => {
-        const [, count] = (await rawClient().call('PUBSUB', 'NUMSUB', reliableKeys(queue.name).channel)) as [
-          string,
-          number,
-        ]
-        expect(count).to.equal(1)
-      })
-      // it looks when it begins and when it is subscribed: a round trip on its connection comes after both
-      await other.size()
-      await other.size()
+      await untilItWaits(queue, other)
       expect(waiting.settled).to.equal(false)
       const from = performance.now()
       await end(held, queue)

@@ -3,10 +3,7 @@ import { expect } from 'chai'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import type { PollReply } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
-import type { ArgsOf } from '../../src/store/script.js'
-import { groupKeysOf, NOW, useReliable, type ReliableFixture } from './reliable-support.js'
-
-type Args = ArgsOf<(typeof scripts.poll)['source']>
+import { groupKeysOf, NOW, pollArgs, useReliable, type PollArgs, type ReliableFixture } from './reliable-support.js'
 
 interface Item {
   readonly id: string
@@ -40,22 +37,8 @@ describe('messages with groups', () => {
       ]),
     })
 
-  const poll = (queue: ReliableFixture, args: Partial<Args> = {}): Promise<PollReply> =>
-    run(rig.sender, scripts.poll, queue.keys, {
-      channel: queue.channel,
-      deadChannel: queue.deadChannel,
-      client: 'me',
-      nowMs: NOW,
-      budgetUs: 1_000_000,
-      count: 10,
-      visibilityMs: 500,
-      token: 't',
-      idleMs: 60_000,
-      announce: false,
-      beforehand: false,
-      repeatBytes: 1_000_000,
-      ...args,
-    })
+  const poll = (queue: ReliableFixture, args: Partial<PollArgs> = {}): Promise<PollReply> =>
+    run(rig.sender, scripts.poll, queue.keys, pollArgs(queue, args))
 
   const ids = ({ messages }: PollReply): string[] => messages.map(({ id }) => id)
   const handled = ({ messages }: Pick<PollReply, 'messages'>) =>

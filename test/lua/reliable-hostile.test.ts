@@ -13,7 +13,16 @@ import {
   update,
 } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
-import { handled, having, NOW, record, useReliable, type ReliableFixture } from './reliable-support.js'
+import {
+  handled,
+  having,
+  NOW,
+  record,
+  useReliable,
+  pollArgs,
+  type PollArgs,
+  type ReliableFixture,
+} from './reliable-support.js'
 import { commandCalls } from './support.js'
 
 const HOSTILE = [
@@ -37,16 +46,13 @@ const MINUTE = 60_000
 describe('hostile data of a reliable queue', () => {
   const rig = useReliable()
 
-  const pollArgs = ({ channel, deadChannel }: ReliableFixture) => ({
-    ...{ channel, deadChannel, client: 'me', nowMs: NOW, budgetUs: 1_000_000, count: 10, visibilityMs: -1 },
-    ...{ token: 't', idleMs: 1_000, announce: false, beforehand: false, repeatBytes: 1_000_000 },
-  })
+  const asSet = (queue: ReliableFixture): PollArgs => pollArgs(queue, { visibilityMs: -1, idleMs: 1_000 })
 
   for (const value of [...HOSTILE, '0']) {
     it(`takes the default where a setting is ${JSON.stringify(value.slice(0, 20))}`, async () => {
       const names = ['visibilityTimeout', 'deliveryLimit', 'timeToLive', 'delay', 'maxSize', 'maxMessageBytes']
       const queue = await rig.queue(having([{ id: 'x' }], { config: names.map((name) => [name, value] as const) }))
-      const { messages, visibilityMs, deadLettered } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      const { messages, visibilityMs, deadLettered } = await run(rig.sender, poll, queue.keys, asSet(queue))
       expect({ ids: messages.map(({ id }) => id), visibilityMs, deadLettered }).to.deep.equal({
         ids: ['x'],
         visibilityMs: 30_000,
@@ -97,7 +103,7 @@ describe('hostile data of a reliable queue', () => {
     })
     expect(calls).to.include({ hmget: 1, hlen: 1 }) // the record
     expect(calls).to.not.include.keys('hget')
-    const polled = await commandCalls(rig.redis, () => run(rig.sender, poll, queue.keys, pollArgs(queue)))
+    const polled = await commandCalls(rig.redis, () => run(rig.sender, poll, queue.keys, asSet(queue)))
     expect(polled).to.not.include.any.keys('hget', 'hmget')
     const counted = await commandCalls(rig.redis, () => run(rig.sender, count, queue.keys, { nowMs: NOW }))
     expect(counted).to.not.include.any.keys('hget', 'hmget')
@@ -110,7 +116,7 @@ describe('hostile data of a reliable queue', () => {
     it(`cuts a history of 1 MiB of ${what} at once`, async () => {
       const queue = await rig.queue(having([{ id: 'x', until: NOW - 1, failures: history }]))
       const startedAt = performance.now()
-      const { messages } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      const { messages } = await run(rig.sender, poll, queue.keys, asSet(queue))
       expect(performance.now() - startedAt).to.be.lessThan(1_000) // line by line it was minutes
       expect(messages).to.have.length(1)
       const kept = (await rig.redis.hget(queue.keys.failures, 'x')) ?? ''
@@ -133,7 +139,7 @@ describe('hostile data of a reliable queue', () => {
         const got: string[] = []
         let deadLettered = 0
         for (let n = 0; n < 6; n++) {
-          const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+          const reply = await run(rig.sender, poll, queue.keys, asSet(queue))
           got.push(...reply.messages.map(({ id, delivery }) => `${id}: ${delivery}`))
           deadLettered += reply.deadLettered
         }
@@ -152,7 +158,7 @@ describe('hostile data of a reliable queue', () => {
       const known = digits > 13 ? 0 : 9_999_999_999_999
       const stored = await run(rig.sender, get, queue.keys, { nowMs: NOW, ids: [Buffer.from('x')] })
       expect(stored.messages.map((message) => message?.attempts)).to.deep.equal([known])
-      const polled = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      const polled = await run(rig.sender, poll, queue.keys, asSet(queue))
       expect(polled.messages.map(({ delivery }) => delivery)).to.deep.equal([`${known + 1} t`])
     })
   }
@@ -168,7 +174,7 @@ describe('hostile data of a reliable queue', () => {
   it('reads no more of a delivery than a script writes', async () => {
     const queue = await rig.queue(having([{ id: 'x', until: NOW - 1 }]))
     await rig.redis.hset(queue.keys.deliveries, 'x', `3${' '.repeat(100)}~`)
-    await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 0 })
+    await run(rig.sender, poll, queue.keys, { ...asSet(queue), count: 0 })
     expect(await rig.redis.hget(queue.keys.deliveries, 'x')).to.equal('0')
   })
 
@@ -179,7 +185,7 @@ describe('hostile data of a reliable queue', () => {
     for (const { id } of all) await rig.redis.hset(queue.keys.deliveries, id, long)
     let handed = 0
     const calls = await commandCalls(rig.redis, async () => {
-      handed = (await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 200 })).messages.length
+      handed = (await run(rig.sender, poll, queue.keys, { ...asSet(queue), count: 200 })).messages.length
     })
     expect(handed).to.equal(200)
     expect(calls).to.not.include.keys('hget')
@@ -209,10 +215,7 @@ describe('hostile data of a reliable queue', () => {
           }),
       ],
       ['look at', ({ keys }) => run(rig.sender, get, keys, { nowMs: NOW, ids: ids.map((id) => Buffer.from(id)) })],
-      [
-        'bring back',
-        (queue) => run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE, count: 0 }),
-      ],
+      ['bring back', (queue) => run(rig.sender, poll, queue.keys, { ...asSet(queue), nowMs: NOW + MINUTE, count: 0 })],
     ] satisfies [string, (queue: ReliableFixture) => Promise<unknown>][]) {
       it(`${what}: reads few of these`, async () => {
         const queue = await rig.queue(having(ids.map((id) => ({ id, priority: 0, until: NOW + 1 }))))
@@ -227,7 +230,7 @@ describe('hostile data of a reliable queue', () => {
 
   it('drops a history that no script has written without reading it', async () => {
     const queue = await rig.queue(having([{ id: 'x', until: NOW - 1, failures: '1 2 "x"\n'.repeat(131_072) }]))
-    await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    await run(rig.sender, poll, queue.keys, asSet(queue))
     expect(await rig.redis.hget(queue.keys.failures, 'x')).to.equal('1 1000000 "its visibility ended"\n')
   })
 
@@ -240,7 +243,7 @@ describe('hostile data of a reliable queue', () => {
 
     it(`gives no such history to the dead letters: ${long.slice(0, 10)}`, async () => {
       const queue = await rig.queue(having([{ id: 'x', attempts: 10, failures: long }]))
-      expect(await run(rig.sender, poll, queue.keys, pollArgs(queue))).to.include({ deadLettered: 1 })
+      expect(await run(rig.sender, poll, queue.keys, asSet(queue))).to.include({ deadLettered: 1 })
       expect(await rig.redis.exists(queue.keys.deadFailures)).to.equal(0)
     })
   }
@@ -248,13 +251,13 @@ describe('hostile data of a reliable queue', () => {
   it('keeps what comes back to a schedule of another type for a minute, and hands out the others', async () => {
     const queue = await rig.queue(having([{ id: 'x', priority: 7, until: NOW - 1 }, { id: 'good' }]))
     await queue.block('due7')
-    const first = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    const first = await run(rig.sender, poll, queue.keys, asSet(queue))
     expect(first.messages.map(({ id }) => id)).to.deep.equal(['good'])
     expect(first.problem).to.match(/^the schedule of priority 7: WRONGTYPE/)
     expect(await rig.redis.zscore(queue.keys.inFlight, '7x')).to.equal(String(NOW + MINUTE))
     expect(await rig.redis.hget(queue.keys.deliveries, 'x')).to.equal('1 t')
     await queue.unblock('due7')
-    const later = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE })
+    const later = await run(rig.sender, poll, queue.keys, { ...asSet(queue), nowMs: NOW + MINUTE })
     expect(later.messages.map(({ id }) => id)).to.deep.equal(['x', 'good'])
   })
 
@@ -272,7 +275,7 @@ describe('hostile data of a reliable queue', () => {
         ],
       }),
     )
-    const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    const reply = await run(rig.sender, poll, queue.keys, asSet(queue))
     expect(reply.messages).to.have.length(1)
     const given = reply.repeats.map(({ name, value }) => [name, value?.toString() ?? null])
     expect(given).to.deep.equal([
@@ -286,14 +289,14 @@ describe('hostile data of a reliable queue', () => {
   it('hands out no more ids than have 1 MiB together', async () => {
     const ids = Array.from({ length: 20 }, (_, n) => `${n}${'x'.repeat(400_000)}`)
     const queue = await rig.queue(having(ids.map((id) => ({ id }))))
-    const { messages, next, changed } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 100 })
+    const { messages, next, changed } = await run(rig.sender, poll, queue.keys, { ...asSet(queue), count: 100 })
     expect({ handed: messages.length, next, changed }).to.deep.equal({ handed: 2, next: NOW, changed: 2 })
   })
 
   it('takes few back at once where their ids are large', async () => {
     const ids = Array.from({ length: 20 }, (_, n) => `${n}${'x'.repeat(400_000)}`)
     const queue = await rig.queue(having(ids.map((id) => ({ id, until: 5 }))))
-    const { returned } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    const { returned } = await run(rig.sender, poll, queue.keys, asSet(queue))
     expect(returned).to.be.within(1, 4)
   })
 
@@ -312,7 +315,7 @@ describe('hostile data of a reliable queue', () => {
     const strangers = Array.from({ length: 300 }, (_, n) => [`s${n}`, n] as const)
     const queue = await rig.queue(having([{ id: 'good' }], { due: { 0: strangers }, deliveries: [['s5', '3']] }))
     const calls = await commandCalls(rig.redis, async () => {
-      const { messages } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 100 })
+      const { messages } = await run(rig.sender, poll, queue.keys, { ...asSet(queue), count: 100 })
       expect(messages.map(({ id }) => id)).to.deep.equal(['good'])
     })
     expect(calls.hdel).to.be.lessThan(20)
@@ -324,7 +327,7 @@ describe('hostile data of a reliable queue', () => {
     const gone = Array.from({ length: 900 }, (_, n) => [`s${n}`, n] as const)
     const queue = await rig.queue(having([{ id: 'a' }, { id: 'b' }], { due: { 0: gone }, deliveries: [['s5', '3']] }))
     const calls = await commandCalls(rig.redis, async () => {
-      const { messages, changed } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 1 })
+      const { messages, changed } = await run(rig.sender, poll, queue.keys, { ...asSet(queue), count: 1 })
       expect(messages.map(({ id }) => id)).to.deep.equal(['a'])
       expect(changed).to.be.at.least(901)
     })
@@ -340,7 +343,7 @@ describe('hostile data of a reliable queue', () => {
     const others = { deliveries: [['s5', '3 t']], failures: [['s6', '1 2 "x"\n']] } as const
     const queue = await rig.queue(having([{ id: 'back', until: 5 }, { id: 'good' }], { inFlight: gone, ...others }))
     const calls = await commandCalls(rig.redis, async () => {
-      const { messages, returned } = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), count: 5 })
+      const { messages, returned } = await run(rig.sender, poll, queue.keys, { ...asSet(queue), count: 5 })
       expect(messages.map(({ id }) => id)).to.deep.equal(['back', 'good'])
       expect(returned).to.equal(1)
     })
@@ -364,13 +367,13 @@ describe('hostile data of a reliable queue', () => {
     it(`keeps what should become a dead letter for a minute while ${wrong} has another type`, async () => {
       const queue = await rig.queue(having([{ id: 'x', attempts: 10 }, { id: 'good' }]))
       await queue.block(wrong)
-      const first = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      const first = await run(rig.sender, poll, queue.keys, asSet(queue))
       expect(first.messages.map(({ id }) => id)).to.deep.equal(['good'])
       expect(first).to.include({ deadLettered: 0 })
       expect(first.problem).to.match(/^the dead letters: WRONGTYPE/)
       expect(await rig.redis.zscore(queue.keys.due0, 'x')).to.equal(String(NOW + MINUTE))
       await queue.unblock(wrong)
-      const later = await run(rig.sender, poll, queue.keys, { ...pollArgs(queue), nowMs: NOW + MINUTE })
+      const later = await run(rig.sender, poll, queue.keys, { ...asSet(queue), nowMs: NOW + MINUTE })
       expect(later).to.include({ deadLettered: 1, problem: '' })
       expect(await rig.redis.hkeys(queue.keys.deadMessages)).to.deep.equal(['x'])
     })

@@ -11,10 +11,17 @@ import {
   type PollReply,
 } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
-import type { ArgsOf } from '../../src/store/script.js'
-import { expected, handled, having, NOW, useReliable, type ReliableFixture, type State } from './reliable-support.js'
-
-type Args = ArgsOf<(typeof poll)['source']>
+import {
+  expected,
+  handled,
+  having,
+  NOW,
+  pollArgs,
+  useReliable,
+  type PollArgs,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
 
 const waiting = ['a', 'b', 'c', 'd'].map((id, n) => ({ id, at: NOW - 9 + n }))
 const held = (id: string, until: number) => ({ id, until, token: 'u' })
@@ -24,28 +31,13 @@ const limited = (messages: Parameters<typeof having>[0], config: Record<string, 
 describe('limits over all processes', () => {
   const rig = useReliable()
 
-  function claim(queue: ReliableFixture, args: Partial<Args> = {}): Promise<PollReply> {
-    return run(rig.sender, poll, queue.keys, {
-      channel: queue.channel,
-      deadChannel: queue.deadChannel,
-      client: 'me',
-      nowMs: NOW,
-      budgetUs: 1_000_000,
-      count: 10,
-      visibilityMs: 500,
-      token: 't',
-      idleMs: 60_000,
-      announce: false,
-      beforehand: false,
-      repeatBytes: 1_000_000,
-      ...args,
-    })
-  }
+  const claim = (queue: ReliableFixture, args: Partial<PollArgs> = {}): Promise<PollReply> =>
+    run(rig.sender, poll, queue.keys, pollArgs(queue, args))
 
   interface Case {
     what: string
     before: State
-    args?: Partial<Args>
+    args?: Partial<PollArgs>
     ids: string[]
     next: number | null
     published: (number | string)[]

@@ -7,6 +7,7 @@ import {
   handled,
   having,
   NOW,
+  pollArgs,
   useReliable,
   type ReliableFixture,
   type State,
@@ -21,20 +22,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
   const line = `3 ${NOW} "why"\n`
 
   const poll = (queue: ReliableFixture) =>
-    run(rig.sender, scripts.poll, queue.keys, {
-      channel: queue.channel,
-      deadChannel: queue.deadChannel,
-      client: 'me',
-      nowMs: NOW,
-      budgetUs: 1_000_000,
-      count: 10,
-      visibilityMs: 5,
-      token: 'u',
-      idleMs: 1,
-      announce: false,
-      beforehand: false,
-      repeatBytes: 1_000_000,
-    })
+    run(rig.sender, scripts.poll, queue.keys, pollArgs(queue, { visibilityMs: 5, token: 'u', idleMs: 1 }))
   const giveBack = (how: string) => (queue: ReliableFixture) => {
     const { channel, deadChannel } = queue
     const args = { channel, deadChannel, client: 'me', nowMs: NOW, how, delayMs: 5, reason: '"why"', handled: given }

@@ -1,46 +1,26 @@
 import { expect } from 'chai'
 import { poll, type PollReply } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
-import type { ArgsOf } from '../../src/store/script.js'
 import {
   asDead,
   expected,
   having,
+  IDLE,
   MAX,
   memberOf,
   readablePolled,
   NOW,
+  pollArgs,
   record,
   recordOf,
   useReliable,
   type Message,
-  type ReliableFixture,
+  type PollArgs,
   type State,
 } from './reliable-support.js'
 import { ALL_BYTES, raw, readable } from './support.js'
 
-type Args = ArgsOf<(typeof poll)['source']>
-
-const IDLE = 60_000
 const ENDED = '"its visibility ended"\n'
-
-function argsOf(queue: ReliableFixture, args: Partial<Args> = {}): Args {
-  return {
-    channel: queue.channel,
-    deadChannel: queue.deadChannel,
-    client: 'me',
-    nowMs: NOW,
-    budgetUs: 1_000_000,
-    count: 10,
-    visibilityMs: 500,
-    token: 't',
-    idleMs: IDLE,
-    announce: false,
-    beforehand: false,
-    repeatBytes: 1_000_000,
-    ...args,
-  }
-}
 
 /** What the reply says of one message. */
 function handedOut(message: Message, attempt = 1, token = 't'): unknown {
@@ -76,7 +56,7 @@ describe('reliable-poll.lua', () => {
   interface Case {
     what: string
     before?: State
-    args?: Partial<Args>
+    args?: Partial<PollArgs>
     /** What is not as in an empty reply. */
     reply: Omit<Partial<PollReply>, 'messages' | 'repeats'> & {
       messages?: unknown[]
@@ -656,7 +636,7 @@ describe('reliable-poll.lua', () => {
   for (const { what, before: state, args, reply, after: then, published } of cases) {
     it(what, async () => {
       const queue = await rig.queue(state)
-      const got = await run(rig.sender, poll, queue.keys, argsOf(queue, args))
+      const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, args))
       const nothing = {
         now: NOW,
         next: null,
@@ -681,7 +661,7 @@ describe('reliable-poll.lua', () => {
       payload: `${n}`,
     }))
     const queue = await rig.queue(having(all))
-    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 1000 }))
+    const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 1000 }))
     const inOrder = all.toSorted((x, y) => y.priority - x.priority || x.at - y.at)
     expect((shown(got) as { messages: unknown[] }).messages).to.deep.equal(
       inOrder.slice(0, 1000).map((each) => handedOut(each)),
@@ -695,9 +675,9 @@ describe('reliable-poll.lua', () => {
     const all = Array.from({ length: 20 }, (_, n) => ({ id: `id ${n}`, at: NOW - 20 + n, priority: 2 }))
     const queue = await rig.queue(having(all))
     const encoding = (): Promise<unknown> => rig.redis.object('ENCODING', queue.keys.deliveries)
-    await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 2 }))
+    await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 2 }))
     expect(await encoding()).to.match(/^(listpack|ziplist)$/)
-    await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
+    await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 100 }))
     expect(await encoding()).to.equal('hashtable')
     expect(await queue.read()).to.deep.equal(expected(having(all.map((each) => taken(each)))))
   })
@@ -705,7 +685,7 @@ describe('reliable-poll.lua', () => {
   it('looks at about a thousand in one script, however many have expired', async () => {
     const all = Array.from({ length: 1500 }, (_, n) => ({ id: String(n).padStart(4, '0'), expires: 1 }))
     const queue = await rig.queue(having(all))
-    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
+    const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 100 }))
     expect(got).to.include({ expired: 1000, next: NOW })
     expect(await queue.read()).to.deep.equal(expected(having(all.slice(1000))))
   })
@@ -713,7 +693,7 @@ describe('reliable-poll.lua', () => {
   it('brings back a hundred in one script, those whose visibility ended first', async () => {
     const all = Array.from({ length: 120 }, (_, n) => ({ id: `${n}`, until: NOW - 200 + n, limit: 5 }))
     const queue = await rig.queue(having(all))
-    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 0 }))
+    const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 0 }))
     expect(got).to.include({ returned: 100, next: NOW - 200 })
     expect(await queue.read()).to.deep.equal(
       expected(
@@ -730,7 +710,7 @@ describe('reliable-poll.lua', () => {
   it('lets the oldest lines about failures go when they become long, and keeps the newest', async () => {
     const line = `1 1 "${'x'.repeat(93)}"\n`
     const queue = await rig.queue(having([{ id: 'a', until: NOW, failures: line.repeat(90) }]))
-    await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 0 }))
+    await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 0 }))
     const { queue: now } = await queue.read()
     const added = `1 ${NOW} ${ENDED}`
     const room = Math.floor((8192 - added.length) / line.length)
@@ -741,7 +721,7 @@ describe('reliable-poll.lua', () => {
   it('reads the clock of the server when it is given none', async () => {
     const queue = await rig.queue(having([{ id: 'a' }]))
     const [seconds, micros] = (await rig.redis.time()).map(Number)
-    const got = await run(rig.sender, poll, queue.keys, argsOf(queue, { nowMs: -1 }))
+    const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, { nowMs: -1 }))
     const [secondsAfter, microsAfter] = (await rig.redis.time()).map(Number)
     expect(got.now).to.be.within(
       seconds! * 1000 + micros! / 1000 - 0.001,
@@ -805,7 +785,7 @@ describe('reliable-poll.lua', () => {
         const polls: string[] = []
         let gone = 0
         for (const each of got) {
-          const { messages, next, ...rest } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count }))
+          const { messages, next, ...rest } = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count }))
           polls.push(messages.map(({ id }) => id).join(''))
           gone += rest.expired
           const isLast = polls.length === got.length
@@ -821,7 +801,7 @@ describe('reliable-poll.lua', () => {
       const got: string[] = []
       let polls = 0
       while (got.length < many.length && polls++ < 20) {
-        const { messages } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
+        const { messages } = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 100 }))
         expect(messages.reduce((sum, { record }) => sum + record.length, 0)).to.be.within(1, MEBIBYTE)
         got.push(...messages.map(({ id }) => id))
       }
@@ -839,7 +819,7 @@ describe('reliable-poll.lua', () => {
         const queue = await rig.queue(having(all))
         const got: string[] = []
         for (let polls = 0; got.length < all.length && polls < 60; polls++) {
-          const { messages } = await run(rig.sender, poll, queue.keys, argsOf(queue, { count: 100 }))
+          const { messages } = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 100 }))
           expect(messages.reduce((sum, { record }) => sum + record.length, 0)).to.be.within(1, MEBIBYTE + 1)
           got.push(...messages.map(({ id }) => id))
         }
@@ -855,7 +835,7 @@ describe('reliable-poll.lua', () => {
       })
       const polls: string[] = []
       for (const next of [NOW, NOW + 1000]) {
-        const reply = await run(rig.sender, poll, queue.keys, argsOf(queue))
+        const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
         expect(reply.next).to.equal(next)
         polls.push(reply.repeats.map(({ name }) => name).join(''))
       }
@@ -897,7 +877,7 @@ describe('reliable-poll.lua', () => {
           // more than once: what is not finished must not pile up
           for (let n = 0; n < 3; n++) {
             for (const count of [10, 1]) {
-              await run(rig.sender, poll, queue.keys, argsOf(queue, { count })).then(
+              await run(rig.sender, poll, queue.keys, pollArgs(queue, { count })).then(
                 ({ messages, problem }) => {
                   seen.push(...messages.map(({ id }) => id))
                   if (problem !== '') problems.push(problem)
@@ -936,7 +916,7 @@ describe('reliable-poll.lua', () => {
 
   it('hands out and reports when it may not publish: a message that no client received would lose an attempt', async () => {
     const queue = await rig.queue(having([a, { ...b, attempts: 10 }]))
-    const reply = await rig.muted([], (sender) => run(sender, poll, queue.keys, argsOf(queue)))
+    const reply = await rig.muted([], (sender) => run(sender, poll, queue.keys, pollArgs(queue)))
     expect(reply.messages.map(({ id }) => id)).to.deep.equal(['a'])
     expect(reply.problem).to.match(/^the channel: .*(perm|can't)/i)
     const { queue: now, dead } = await queue.read()
@@ -946,7 +926,10 @@ describe('reliable-poll.lua', () => {
 
   it('knows how many listen', async () => {
     const queue = await rig.queue()
-    const none = await run(rig.sender, poll, queue.keys, { ...argsOf(queue), channel: `${queue.channel}:unsubscribed` })
+    const none = await run(rig.sender, poll, queue.keys, {
+      ...pollArgs(queue),
+      channel: `${queue.channel}:unsubscribed`,
+    })
     expect(none.subscribers).to.equal(0)
     expect(memberOf('a', 3).toString()).to.equal('3a')
   })

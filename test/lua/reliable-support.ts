@@ -4,7 +4,8 @@
  */
 import type { Redis } from 'ioredis'
 import type { Sender } from '../../src/store/run.js'
-import type { PolledRecord } from '../../src/store/reliable-scripts.js'
+import type { poll, PolledRecord } from '../../src/store/reliable-scripts.js'
+import type { ArgsOf } from '../../src/store/script.js'
 import { once } from '../support/events.js'
 import { uniqueName } from '../support/redis.js'
 import { raw, readable, senderOf, useRedis, type Bytes } from './support.js'
@@ -401,6 +402,28 @@ function pairsOf(flat: readonly Buffer[]): RawZset {
   const pairs: RawZset = []
   for (let i = 0; i < flat.length; i += 2) pairs.push([readable(flat[i]!), readable(flat[i + 1]!)])
   return pairs
+}
+
+export type PollArgs = ArgsOf<(typeof poll)['source']>
+
+export const IDLE = 60_000
+
+/** What a poll is given, as far as a test does not say otherwise. */
+export function pollArgs({ channel, deadChannel }: ReliableFixture, args: Partial<PollArgs> = {}): PollArgs {
+  return {
+    ...{
+      channel,
+      deadChannel,
+      client: 'me',
+      nowMs: NOW,
+      budgetUs: 1_000_000,
+      count: 10,
+      visibilityMs: 500,
+      token: 't',
+    },
+    ...{ idleMs: IDLE, announce: false, beforehand: false, repeatBytes: 1_000_000 },
+    ...args,
+  }
 }
 
 export interface ReliableRig {

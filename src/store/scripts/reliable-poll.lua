@@ -339,6 +339,28 @@ end
 -- before the first message.
 local ended = settings.keepCompleted and {}
 local isFull, least = want == 0, 0
+
+-- What becomes of a message that is not handed out: it expired or was delivered too often; `kept`: the dead letters cannot take it now.
+local function endOf(id, attempts, expires, limit)
+  if expires and expires <= now then
+    deadLetter(queue, nil, id, now)
+    expired = expired + 1
+    if log then noteChange(log, 'e,,,', id) end
+  elseif attempts < (limit or limitOfAll) then
+    return nil
+  else
+    local failed = deadLetter(queue, dead, id, now)
+    if failed then
+      note('the dead letters', failed)
+      return 'kept'
+    end
+    deadLettered = deadLettered + 1
+    if log then noteChange(log, changeHead('d', attempts), id) end
+  end
+  if ended then ended[#ended + 1] = id end
+  return 'gone'
+end
+
 local function claimPlain()
   for at = 10, 1, -1 do
     while not isFull do
@@ -366,24 +388,11 @@ local function claimPlain()
           strangers = strangers or {}
           strangers[#strangers + 1] = id
         else
-          local expires, limit = readMeta(record)
-          if expires and expires <= now then
-            deadLetter(queue, nil, id, now)
-            expired = expired + 1
-            if ended then ended[#ended + 1] = id end
-            if log then noteChange(log, 'e,,,', id) end
-          elseif attempts >= (limit or limitOfAll) then
-            local failed = deadLetter(queue, dead, id, now)
-            if failed then
-              note('the dead letters', failed)
-              kept = kept or {}
-              kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
-            else
-              deadLettered = deadLettered + 1
-              if ended then ended[#ended + 1] = id end
-              if log then noteChange(log, changeHead('d', attempts), id) end
-            end
-          else
+          local outcome = endOf(id, attempts, readMeta(record))
+          if outcome == 'kept' then
+            kept = kept or {}
+            kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
+          elseif not outcome then
             local delivery = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
             claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
             written[2 * given + 1], written[2 * given + 2] = id, delivery
@@ -427,25 +436,12 @@ local function claimOf(group)
   redis.call('ZREM', groups.order, member)
   redis.call('ZREM', groups.schedule, id)
   local record, attempts, claims = records[1], delivered[1] and attemptsOf(delivered[1]) or 0, 0
-  local expires, limit = readMeta(record or '')
+  local outcome = record and endOf(id, attempts, readMeta(record))
   if not record then
     forget({id})
-  elseif expires and expires <= now then
-    deadLetter(queue, nil, id, now)
-    expired = expired + 1
-    if ended then ended[#ended + 1] = id end
-    if log then noteChange(log, 'e,,,', id) end
-  elseif attempts >= (limit or limitOfAll) then
-    local failed = deadLetter(queue, dead, id, now)
-    if failed then
-      note('the dead letters', failed)
-      addToGroup(groups, group, now + LATER_MS, id)
-    else
-      deadLettered = deadLettered + 1
-      if ended then ended[#ended + 1] = id end
-      if log then noteChange(log, changeHead('d', attempts), id) end
-    end
-  else
+  elseif outcome == 'kept' then
+    addToGroup(groups, group, now + LATER_MS, id)
+  elseif not outcome then
     local delivery = isSuspect(delivered[1]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
     redis.call('ZADD', inFlight, ending, memberOf(GROUPED, id))
     redis.call('HSET', deliveries, id, delivery)
