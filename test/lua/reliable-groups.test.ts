@@ -323,6 +323,34 @@ describe('messages with groups', () => {
     expect(ids(await poll(queue, { nowMs: NOW + 10_000 }))).to.deep.equal(['a1'])
   })
 
+  for (const wrong of ['due10', 'groupOrder', 'groupTurns', 'groupWakes', 'groups'] as const) {
+    it(`hold up no message without a group where ${wrong} is of another type, and lose no attempt`, async () => {
+      const queue = await made({ groupConcurrency: '2' })
+      await add(queue, [{ id: 'a1', group: 'a' }, { id: 'a2', group: 'a' }, { id: 'x' }])
+      expect(ids(await poll(queue, { count: 1 }))).to.have.length(1)
+      await rig.redis.set(queue.keys[wrong], 'text')
+      const later = await poll(queue, { nowMs: NOW + 501 })
+      expect(later.problem).to.include('the groups')
+      const deliveries = await rig.redis.hgetall(queue.keys.deliveries)
+      expect([...ids(later), ...Object.keys(deliveries)]).to.include('x')
+      for (const id of ['a1', 'a2']) expect(deliveries[id]?.startsWith('2') ?? false, id).to.equal(false)
+    })
+  }
+
+  it('are announced where the end of a claim lets their group wait for a time only', async () => {
+    const queue = await made({ groupConcurrency: '1' })
+    await add(queue, [
+      { id: 'a1', group: 'a' },
+      { id: 'a2', group: 'a', at: NOW + 3_000 },
+    ])
+    const first = await poll(queue, { visibilityMs: 30_000 })
+    expect(first.next).to.equal(NOW + 30_000)
+    await queue.published()
+    await acknowledge(queue, first, NOW + 2_000)
+    expect(await queue.published()).to.deep.equal([`${NOW + 2_000}`])
+    expect((await poll(queue, { nowMs: NOW + 2_000 })).next).to.equal(NOW + 3_000)
+  })
+
   it('have no priority in the change stream where they are postponed', async () => {
     const queue = await made({ changes: 'g,100,,0,first' })
     await add(queue, [{ id: 'a1', group: 'a', at: NOW + 50 }])

@@ -23,6 +23,11 @@ describe('the scripts of the reliable queue at maxmemory', () => {
 
   const poll = (queue: ReliableFixture) =>
     run(rig.sender, scripts.poll, queue.keys, pollArgs(queue, { visibilityMs: 5, token: 'u', idleMs: 1 }))
+  const progress = (visibilityMs: string) => (queue: ReliableFixture) =>
+    run(rig.sender, scripts.progress, queue.keys, {
+      ...{ channel: queue.channel, client: 'me', nowMs: NOW, visibilityMs },
+      ...{ member: raw('4x'), delivery: '3 t', progress: raw('7') },
+    })
   const giveBack = (how: string) => (queue: ReliableFixture) => {
     const { channel, deadChannel } = queue
     const args = { channel, deadChannel, client: 'me', nowMs: NOW, how, delayMs: 5, reason: '"why"', handled: given }
@@ -72,6 +77,12 @@ describe('the scripts of the reliable queue at maxmemory', () => {
     },
     { what: 'extend gives more time', before: having([x]), call: extend, after: having([{ ...x, until: NOW + 50 }]) },
     {
+      what: 'progress that extends is kept, and gives more time',
+      before: having([x]),
+      call: progress('50'),
+      after: having([{ ...x, until: NOW + 50, failures: `~3 ${NOW} 7\n` }]),
+    },
+    {
       what: 'what failed is given back',
       before: having([x]),
       call: giveBack('failed'),
@@ -113,6 +124,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
           items: ['a', '0,,,,0,,', 'A'].map(raw),
         }),
     })),
+    { what: 'progress that extends nothing is refused', before: having([x]), call: progress('') },
     {
       what: 'the message of a tick is refused, and the tick stays',
       before: having([waits], { repeats: [['r', 'R']], ticks: [['r', NOW]] }),

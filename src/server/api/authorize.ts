@@ -36,7 +36,7 @@ export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates
       throw new BadRequest('rate-limited', 'the key has sent too many requests')
     }
   }
-  // without a promise for who sends a key
+  // a request with a key is checked at once; only a session needs a promise
   return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void => {
     request.apiKey = NO_KEY
     const { scope } = request.routeOptions.config

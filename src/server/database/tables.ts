@@ -27,7 +27,7 @@ export interface MessageTable {
   delivery_limit: number | null
   /** JSON. */
   headers: Bytes | null
-  /** See `bizKeyDigest`; messages find themselves by it. */
+  /** See `bizKeyDigest`: a search finds the messages of a business key by it. */
   biz_key: Bytes | null
   payload: Bytes
   /** JSON: the failed attempts. */

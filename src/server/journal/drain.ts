@@ -424,7 +424,7 @@ function bySize<M extends { readonly payload: Uint8Array }>(
 
 /**
  * What was accepted is in SQL with its content: where the first that happened is that Redis got the same message, its content is not written once
- * more. What has happened first is not in `accepted` afterwards.
+ * more. Removes each id of the batch from `accepted`, since only the first change of a message can be that.
  */
 function withoutKnown(batch: JournalBatch, accepted: Map<string, Content>): JournalBatch {
   if (accepted.size === 0) return batch

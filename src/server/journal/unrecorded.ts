@@ -35,7 +35,7 @@ export async function unrecorded({ queue }: AttachedQueue): Promise<Unrecorded> 
 export function leftOutError(count: number): JournalError {
   return new JournalError(
     'ERR_JOURNAL_LEFT_OUT',
-    `of the messages that the queue had when it began anew, about ${count} were not read, as there were more than ${MOST}, or than 64 MiB: Redis alone has those that SQL does not know; verify names them`,
+    `the journal reads at most about ${MOST} messages or 64 MiB of a queue that began anew, and left out about ${count}: Redis alone can have those; "redelayed-server journal verify" lists them`,
   )
 }
 

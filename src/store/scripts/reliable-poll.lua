@@ -157,6 +157,22 @@ local function isSchedule(priority)
   return areSchedules[priority]
 end
 
+-- The keys of groups are looked at before anything is claimed: an error after that would cost each message an attempt, unseen.
+local areGroups
+local function canGroup()
+  if areGroups ~= nil then return areGroups end
+  areGroups = true
+  local sizes = {redis.pcall('HLEN', groups.states)}
+  for n, key in ipairs({groups.schedule, groups.order, groups.turns, groups.wakes}) do sizes[n + 1] = redis.pcall('ZCARD', key) end
+  for _, size in ipairs(sizes) do
+    if type(size) == 'table' then
+      areGroups = false
+      note('the groups', size.err)
+    end
+  end
+  return areGroups
+end
+
 -- What is known of ids that are in a schedule only, and are no messages. Together, as there can be any number of them.
 local function forget(ids)
   redis.call('HDEL', deliveries, unpack(ids))
@@ -199,7 +215,7 @@ while not isLast do
     changed = changed + 1
     if redis.call('HEXISTS', messages, id) == 0 then
       gone[#gone + 1], members[#members + 1] = id, member
-    elseif priority == GROUPED or isSchedule(priority) then
+    elseif priority == GROUPED and canGroup() or priority ~= GROUPED and isSchedule(priority) then
       takeBack(member, priority, id, ended)
     else
       redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
@@ -451,6 +467,8 @@ local function claimOf(group)
   refreshGroup(groups, group, claims, claims > 0)
 end
 
+local isGrouped = settings.grouped == '1' and canGroup()
+
 -- Round robin: each group has a turn, and the messages without one have one together, under the empty name.
 local PLAIN = ''
 local function takeTurns()
@@ -481,7 +499,7 @@ local function takeTurns()
   end
 end
 
-if settings.grouped == '1' then takeTurns() else claimPlain() end
+if isGrouped then takeTurns() else claimPlain() end
 
 if window and (handed > 0 or window.isMoved) then
   if handed > 0 then addClaims(rate, window, handed, math.ceil(nowExact)) end -- up, so that no stretch is shorter
@@ -507,7 +525,6 @@ end
 local function nextTime()
   local others = earliest({inFlight, ticks}, LONGEST)
   if concurrency and claims + handed >= concurrency then return others end
-  local isGrouped = settings.grouped == '1'
   local first = isGrouped and redis.call('ZCARD', groups.turns) > 0 and now
     or earliest(isGrouped and {groups.wakes, unpack(due)} or due, LONGEST)
   local opens = window and opensAt(rate, window)

@@ -49,6 +49,8 @@ local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 
 -- include shared/limits.lua
 
+-- include shared/bypass-oom-check.lua
+
 local now, id = milliseconds(ARGV[2]), string.sub(member, 2)
 local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
 if ends <= now or deliveryOf(deliveries, id) ~= delivery then return '' end
@@ -63,12 +65,13 @@ if visibility then
   local isFull = ending < ends and isAtLimit(stored(config, 'concurrency'), inFlight, now)
   announce(isFull and {inFlight} or {inFlight, KEYS[17], unpack(due)}, ticks, ARGV[1], ending)
 end
+if visibility then bypassOomCheck(inFlight) end -- who extends keeps a message that would come twice else
 local known, attempt = historyOf(failures, id) or '', attemptsOf(delivery)
 local line = string.format('~%d %.0f ', attempt, now) .. string.gsub(progress, '[\\\n]', ESCAPES) .. '\n'
 redis.call('HSET', failures, id, line .. string.sub(known, #progressIn(known) + 1))
 if visibility then redis.call('ZADD', inFlight, 'XX', string.format('%.0f', ending), member) end
 local log = openLog(settings.changes)
--- progress can come without end: it is no reason to keep more than the groups may leave unread
+-- a handler can report without end: where the groups leave unread what they may, there is no entry
 if log and not isBehind(log, KEYS[16]) then
   noteChange(log, changeHead('g', attempt), id, progress)
   writeChanges(log, KEYS[16], config, ARGV[4])

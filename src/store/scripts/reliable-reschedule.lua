@@ -70,7 +70,7 @@ if group then
   local groups = openGroups({inFlight = inFlight, schedule = KEYS[16], order = KEYS[17], turns = KEYS[18], wakes = KEYS[19], states = KEYS[20]}, KEYS[14], now)
   if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id)) else takeFromGroup(groups, group, id) end
   addToGroup(groups, group, visible, id)
-  refreshGroup(groups, group, isTaken and -1)
+  if refreshGroup(groups, group, isTaken and -1) and isTaken then publishSlot(messages, now) end
 else
 -- first, so that after an error it is still where it was
 redis.call('ZADD', due[to + 1], string.format('%.0f', visible), id)

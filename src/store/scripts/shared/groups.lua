@@ -80,12 +80,13 @@ local function isGroupFull(groups, state)
   return groups.concurrency and state.claims >= groups.concurrency and claimsNow(groups.inFlight, groups.now) > 0
 end
 
--- Puts a group where its messages and its limits want it, at the end of the turns if it `hadTurn`. Returns whether it has a turn now and had none.
+-- Puts a group where its messages and its limits want it, at the end of the turns if it `hadTurn`. Returns whether consumers have to look again:
+-- it has a turn, or a time from which on it can have one, and had none.
 local function placeGroup(groups, group, state, hadTurn)
   local at, opens = headOf(groups, group), groups.rate and opensAt(groups.rate, state.window)
   local isFull = isGroupFull(groups, state)
   local last = state.window[#state.window]
-  local wakes = at and math.max(at, opens or 0) or last and last.at + groups.rate.per -- then nothing is left to be known of it
+  local wakes = at and math.max(at, opens or 0) or last and last.at + groups.rate.per -- without a message it is looked at once more, when its claims are forgotten
   if at and not isFull and wakes <= groups.now then
     redis.call('ZREM', groups.wakes, group)
     if hadTurn then lastTurn(groups, group)
@@ -96,12 +97,14 @@ local function placeGroup(groups, group, state, hadTurn)
     return false
   end
   redis.call('ZREM', groups.turns, group)
-  if wakes and not (at and isFull) then redis.call('ZADD', groups.wakes, string.format('%.0f', wakes), group)
-  else redis.call('ZREM', groups.wakes, group) end
+  if wakes and not (at and isFull) then
+    return redis.call('ZADD', groups.wakes, string.format('%.0f', wakes), group) == 1 and at ~= nil
+  end
+  redis.call('ZREM', groups.wakes, group)
   return false
 end
 
--- A message of a group waits from now on, or another one that waited does no more.
+-- `addToGroup` puts a message among those that wait in its group, `takeFromGroup` takes it out.
 local function addToGroup(groups, group, at, id)
   redis.call('ZADD', groups.order, 0, placeOf(group, at, id))
   redis.call('ZADD', groups.schedule, string.format('%.0f', at), id)
