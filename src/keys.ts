@@ -51,6 +51,8 @@ export interface ReliableKeys {
   readonly groupWakes: string
   /** HASH by group of its claims, and when they were. */
   readonly groups: string
+  /** ZSET of the groups that are paused, in the order of their bytes. */
+  readonly groupPauses: string
   /** STRING of the claims of the last stretch of time, where there is a limit to their rate. It expires. */
   readonly rate: string
   /** Pub/sub channel on which times are announced at which something becomes visible. */
@@ -83,6 +85,7 @@ export function reliableKeys(rawName: string): ReliableKeys {
     groupTurns: key('group-turns'),
     groupWakes: key('group-wakes'),
     groups: key('groups'),
+    groupPauses: key('group-pauses'),
     due: Object.freeze(Array.from({ length: PRIORITIES + 1 }, (_, priority) => key(`due-${priority}`))),
     channel: key('channel'),
     ends: key('ends'),

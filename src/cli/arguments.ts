@@ -8,7 +8,7 @@ const MARK = '\0'
 const FLAGS = new Set(['--json', '--cluster', '--fix', '--yes', '--help', '-h', '--version', '-v'])
 const NEGATIVE_NUMBER = /^-[\d.]/
 /** Options whose values are text that can have any form. */
-const TEXTS = /^(--id)(?:=(.*))?$/s
+const TEXTS = /^(--id|--group)(?:=(.*))?$/s
 /** Longer than any option. */
 const TICKET = /^-[\w-]{17,}$/
 

@@ -103,6 +103,7 @@ function define(cli: CAC): void {
   )
     .example('  $ redelayed pause mails')
     .example('  $ redelayed pause mails --operation add')
+    .example('  $ redelayed pause mails --group tenant-7')
     .example('  $ redelayed pause sharded --shards 12')
     .action(pause)
 
@@ -157,6 +158,7 @@ function withCodec(command: Command): Command {
 function withOperation(command: Command): Command {
   return command
     .option('--operation <operation>', 'poll: consumers get nothing; add: adding is refused', { default: 'poll' })
+    .option('--group <name>', 'Only the messages of this group')
     .option('--shards <n>', 'Of a sharded queue: how many shards its processes give, former ones too')
 }
 

@@ -98,6 +98,7 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     groupTurns,
     groupWakes,
     groups,
+    groupPauses,
     due,
   } = keys
   return [
@@ -107,7 +108,7 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     [completed, 'hash'],
     [completedAt, 'zset'],
     [rate, 'string'],
-    ...[groupOrder, groupTurns, groupWakes].map((key) => [key, 'zset'] as const),
+    ...[groupOrder, groupTurns, groupWakes, groupPauses].map((key) => [key, 'zset'] as const),
     [groups, 'hash'],
   ]
 }

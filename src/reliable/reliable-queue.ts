@@ -7,6 +7,7 @@ import type { QueueContext } from '../queues/context.js'
 import { QueueHandle } from '../queues/queue-handle.js'
 import { QueueListeners } from '../queues/queue-listeners.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
+import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import { ReliableStore } from '../store/reliable-store.js'
 import { Acknowledger, giveBackOf } from './acknowledger.js'
 import type { AddItem, AddManyOptions, AddOptions, How, PendingMessage } from './add-options.js'
@@ -21,6 +22,7 @@ import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig, type St
 import { Completed, type CompletedMessage, type WaitOptions } from './completed.js'
 import { Contents, type ListMessages, type MessageInfo, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
+import { Groups } from './groups.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
 import type { ProgressOptions } from './progress.js'
 import {
@@ -64,6 +66,7 @@ export class ReliableQueue<T = unknown> {
   readonly #raw: RawMessages<T>
   readonly #schedules: Schedules<T>
   readonly #changeStream: ChangeStream
+  readonly #groups: Groups
   readonly #listeners: QueueListeners
   readonly #completed: Completed<T>
 
@@ -91,6 +94,7 @@ export class ReliableQueue<T = unknown> {
     this.#schedules = new Schedules(handle, store, repeats)
     const changeStore = new ReliableChangeStore(queues.commands, identity.keys)
     this.#changeStream = new ChangeStream(handle, changeStore)
+    this.#groups = new Groups(new ReliableGroupStore(queues.commands, queues.settings, identity.keys))
     this.#listeners = new QueueListeners(queues.hub, [identity.name])
   }
 
@@ -801,6 +805,52 @@ export class ReliableQueue<T = unknown> {
    */
   async enableOperation(operation: 'add' | 'poll'): Promise<void> {
     await this.#configure(() => [pauseOf(operation), ''])
+  }
+
+  /**
+   * From now on no consumer gets a message of this group, in any process, until `resumeGroup`; other groups go on. Adding goes on, and consumers
+   * keep the messages that they have. Also a group without messages can be paused; `clear` leaves it paused.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
+   *
+   * @example
+   * ```ts
+   * await mails.pauseGroup('tenant-7')
+   * console.log(await mails.pausedGroups()) // ['tenant-7']
+   * await mails.resumeGroup('tenant-7')
+   * ```
+   */
+  pauseGroup(group: string): Promise<void> {
+    return this.#handle.attribute(this.#groups.pause(group))
+  }
+
+  /**
+   * Ends what `pauseGroup` began: the messages of the group have turns again, and consumers that wait look at once.
+   *
+   * @throws as `pauseGroup`
+   *
+   * @example
+   * ```ts
+   * await mails.resumeGroup('tenant-7')
+   * ```
+   */
+  resumeGroup(group: string): Promise<void> {
+    return this.#handle.attribute(this.#groups.resume(group))
+  }
+
+  /**
+   * The groups that are paused, in the order of their bytes; they are read in pages.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * for (const group of await mails.pausedGroups()) await mails.resumeGroup(group)
+   * ```
+   */
+  pausedGroups(): Promise<string[]> {
+    return this.#handle.attribute(this.#groups.paused())
   }
 
   /**

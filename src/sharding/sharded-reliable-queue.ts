@@ -798,6 +798,52 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
+   * From now on no consumer gets a message of this group, in all shards and processes; as `ReliableQueue.pauseGroup`.
+   *
+   * @throws InvalidArgumentError nothing was changed
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.pauseGroup('tenant-7')
+   * await mails.resumeGroup('tenant-7')
+   * ```
+   */
+  async pauseGroup(group: string): Promise<void> {
+    await this.#shards.each((queue) => queue.pauseGroup(group))
+  }
+
+  /**
+   * Ends what `pauseGroup` began.
+   *
+   * @throws as `pauseGroup`
+   *
+   * @example
+   * ```ts
+   * await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).resumeGroup('tenant-7')
+   * ```
+   */
+  async resumeGroup(group: string): Promise<void> {
+    await this.#shards.each((queue) => queue.resumeGroup(group))
+  }
+
+  /**
+   * The groups that are paused in any shard.
+   *
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for (const group of await mails.pausedGroups()) await mails.resumeGroup(group)
+   * ```
+   */
+  async pausedGroups(): Promise<string[]> {
+    return [...new Set((await this.#shards.each((queue) => queue.pausedGroups())).flat())]
+  }
+
+  /**
    * As `ReliableQueue.upsertSchedule`. A schedule is in the shard of its name; one that another number of shards placed elsewhere moves.
    *
    * @throws as `ReliableQueue.upsertSchedule`

@@ -419,7 +419,7 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
     ],
   } = keys
   const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed } = keys
-  const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups } = keys
+  const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses } = keys
   const [deadDue = ''] = dead.due
   return {
     ...{
@@ -437,7 +437,7 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
       rate,
     },
     ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9, due10 },
-    ...{ groupOrder, groupTurns, groupWakes, groups },
+    ...{ groupOrder, groupTurns, groupWakes, groups, groupPauses },
     ...{ deadMessages: dead.messages, deadDeliveries: dead.deliveries, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },
   }

@@ -44,6 +44,7 @@ const RELIABLE: Readonly<Record<string, Row>> = {
   groupTurns: { type: 'zset' },
   groupWakes: { type: 'zset' },
   groups: { type: 'hash' },
+  groupPauses: { type: 'zset' },
   ends: { type: 'channel' },
   channel: { type: 'channel' },
 }

@@ -154,6 +154,23 @@ describe('the command line, on reliable queues', function () {
       expect((await waiting)?.payload).to.equal('x') // long before a sweep
     })
 
+    it('take a group alone with --group', async () => {
+      const queue = makeQueue()
+      await queue.add('x', { group: '7' })
+      await queue.add('y', { group: '8' })
+      expect(await done('pause', queue.name, '--group', '7')).to.deep.equal({
+        ...{ queue: queue.name, operation: 'poll', paused: true, shards: null, group: '7' },
+      })
+      expect(await queue.pausedGroups()).to.deep.equal(['7'])
+      expect((await queue.pollMany({ count: 2 })).map(({ payload }) => payload)).to.deep.equal(['y'])
+      expect((await inProcess(['resume', queue.name, '--group', '7'])).out).to.equal(
+        `${queue.name}: the group "7" is resumed in all processes\n`,
+      )
+      expect((await queue.poll())?.payload).to.equal('x')
+      await refused(2, /one group cannot be paused/, 'pause', queue.name, '--group', '7', '--operation', 'add')
+      await refused(2, /group/, 'pause', queue.name, '--group', '')
+    })
+
     it('refuse adding with --operation add', async () => {
       const queue = makeQueue()
       await queue.add('x')

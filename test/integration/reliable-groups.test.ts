@@ -159,4 +159,33 @@ describe('groups of messages', function () {
     expect(await queue.setConfigIfAbsent({ groupConcurrency: 3 })).to.equal(true)
     expect(await queue.getConfig()).to.deep.equal({ groupConcurrency: 3 })
   })
+
+  it('are paused for all clients, and wake those who wait when they are resumed', async () => {
+    const queue = await makeQueue()
+    const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)
+    await queue.pauseGroup('tenant ö')
+    await queue.pauseGroup('b')
+    expect(await other.pausedGroups()).to.deep.equal(['b', 'tenant ö'])
+    await queue.add(1, { group: 'tenant ö' })
+    await queue.add(2, { group: 'c' })
+    expect((await other.poll())!.group).to.equal('c')
+    const waiting = track(other.poll({ timeout: 20_000 }))
+    await untilItWaits(queue, other)
+    expect(waiting.settled).to.equal(false)
+    const from = await redisNow()
+    await queue.resumeGroup('tenant ö')
+    const message = (await waiting.promise)!
+    expect(message.group).to.equal('tenant ö')
+    expect(message.polledAt - from).to.be.lessThan(5_000)
+    expect(await queue.pausedGroups()).to.deep.equal(['b'])
+    expect(await rejection(queue.pauseGroup(''))).to.be.instanceOf(InvalidArgumentError)
+    expect(await rejection(queue.resumeGroup('ö'.repeat(128)))).to.be.instanceOf(InvalidArgumentError)
+  })
+
+  it('are listed where more are paused than one page has', async () => {
+    const queue = await makeQueue()
+    const names = Array.from({ length: 2_500 }, (_, n) => `g${String(n).padStart(4, '0')}`)
+    await rawClient().zadd(reliableKeys(queue.name).groupPauses, ...names.flatMap((name) => [0, name]))
+    expect(await queue.pausedGroups()).to.deep.equal(names)
+  })
 })

@@ -433,6 +433,19 @@ for (const where of ['one server', 'a cluster']) {
       expect((await queue.poll())?.payload).to.equal('a')
     })
 
+    it('pauses a group in all shards', async () => {
+      const { queue } = open()
+      await queue.pauseGroup('t')
+      await queue.addMany(numbers(60).map((payload) => ({ payload, group: 't' })))
+      await queue.add('other', { group: 'u' })
+      expect((await queue.pollMany({ count: 100 })).map(({ payload }) => payload)).to.deep.equal(['other'])
+      await queue.shards[0]!.resumeGroup('t')
+      expect(await queue.pausedGroups()).to.deep.equal(['t'])
+      await queue.resumeGroup('t')
+      expect(await queue.pausedGroups()).to.deep.equal([])
+      expect((await handled(queue, 60)).length).to.equal(60)
+    })
+
     it('emits to its listeners what happens in any shard', async () => {
       const { queue } = open()
       const seen: string[] = []

@@ -1,5 +1,6 @@
 /** Messages with groups: their turns, their limits, and where they are after each script. */
 import { expect } from 'chai'
+import { pauseGroup } from '../../src/store/reliable-group-scripts.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import type { PollReply } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
@@ -425,5 +426,111 @@ describe('messages with groups', () => {
     ])
     expect(ids(await poll(queue))).to.deep.equal(['a1', 'b1', 'a2'])
     expect(ids(await poll(queue))).to.deep.equal([])
+  })
+
+  describe('that are paused', () => {
+    const pause = (queue: ReliableFixture, group: string, isPaused = true, nowMs = NOW): Promise<boolean> =>
+      run(rig.sender, pauseGroup, queue.keys, {
+        channel: queue.channel,
+        nowMs,
+        pause: isPaused,
+        group: Buffer.from(group),
+      })
+    const paused = async (queue: ReliableFixture) => (await queue.read()).queue.groupPauses ?? []
+
+    it('have no turn, while others go on', async () => {
+      const queue = await made()
+      await add(queue, [
+        { id: 'a1', group: 'a' },
+        { id: 'b1', group: 'b' },
+      ])
+      expect(await pause(queue, 'a')).to.equal(true)
+      expect(await pause(queue, 'a')).to.equal(false)
+      expect(await left(queue)).to.deep.include({ turns: ['b'], wakes: [] })
+      expect(await paused(queue)).to.deep.equal([['a', '0']])
+      const reply = await poll(queue)
+      expect(ids(reply)).to.deep.equal(['b1'])
+      await acknowledge(queue, reply)
+      expect(await poll(queue)).to.include({ next: null, changed: 0 })
+    })
+
+    it('get none of what is added, comes back, or is due later, and are looked at once for it', async () => {
+      const queue = await made({ groupConcurrency: '2' })
+      await add(queue, [{ id: 'a1', group: 'a' }])
+      const held = await poll(queue)
+      await pause(queue, 'a')
+      await add(queue, [
+        { id: 'a2', group: 'a' },
+        { id: 'a3', group: 'a', at: NOW + 9 },
+      ])
+      expect(await poll(queue)).to.deep.include({ messages: [], changed: 1, next: NOW + 500 })
+      await acknowledge(queue, held)
+      expect(await poll(queue)).to.deep.include({ messages: [], next: null })
+      expect(await poll(queue, { nowMs: NOW + 10 })).to.deep.include({ messages: [], changed: 0, next: null })
+      expect(await left(queue)).to.deep.include({ turns: [], wakes: [], groups: {} })
+    })
+
+    it('have a turn again at once when they are resumed, which calls those who wait', async () => {
+      const queue = await made()
+      await pause(queue, 'a')
+      await add(queue, [
+        { id: 'a1', group: 'a' },
+        { id: 'b1', group: 'b' },
+      ])
+      expect(ids(await poll(queue, { count: 1 }))).to.deep.equal(['b1'])
+      await queue.published()
+      expect(await pause(queue, 'a', false)).to.equal(true)
+      expect(await queue.published()).to.deep.equal(['0'])
+      expect(ids(await poll(queue))).to.deep.equal(['a1'])
+      expect(await pause(queue, 'a', false)).to.equal(false)
+      expect(await queue.published()).to.have.length(1) // of the poll alone
+      expect(await paused(queue)).to.deep.equal([])
+    })
+
+    it('wait for their time and their limits as before when they are resumed', async () => {
+      const queue = await made({ groupConcurrency: '1' })
+      await add(queue, [
+        { id: 'a1', group: 'a' },
+        { id: 'a2', group: 'a' },
+        { id: 'b1', group: 'b', at: NOW + 7 },
+      ])
+      expect(ids(await poll(queue))).to.deep.equal(['a1'])
+      for (const group of ['a', 'b']) await pause(queue, group)
+      expect(await left(queue)).to.deep.include({ turns: [], wakes: [] })
+      for (const group of ['a', 'b']) await pause(queue, group, false)
+      expect(await left(queue)).to.deep.include({ turns: [], wakes: [['b', `${NOW + 7}`]] })
+      expect(ids(await poll(queue))).to.deep.equal([])
+    })
+
+    it('stay so when the queue is cleared', async () => {
+      const queue = await made()
+      await pause(queue, 'a')
+      await run(rig.sender, scripts.clear, queue.keys, { client: 'me' })
+      await add(queue, [{ id: 'a1', group: 'a' }])
+      expect(ids(await poll(queue))).to.deep.equal([])
+    })
+
+    it('cost nothing, 100,000 of them', async () => {
+      const queue = await made()
+      const groups = Array.from({ length: 100_000 }, (_, n) => `paused ${n}`)
+      for (let from = 0; from < groups.length; from += 10_000)
+        await rig.redis.zadd(queue.keys.groupPauses, ...groups.slice(from, from + 10_000).flatMap((name) => [0, name]))
+      await add(queue, [
+        { id: 'x', group: groups[7]! },
+        { id: 'y', group: 'b' },
+      ])
+      expect(await poll(queue)).to.include({ changed: 2 })
+      await add(queue, [{ id: 'z', group: 'b' }])
+      expect(await poll(queue)).to.include({ changed: 1 })
+    })
+
+    it('hold up no message without a group where their key is of another type', async () => {
+      const queue = await made()
+      await add(queue, [{ id: 'a1', group: 'a' }, { id: 'x' }])
+      await rig.redis.set(queue.keys.groupPauses, 'text')
+      const reply = await poll(queue)
+      expect(ids(reply)).to.deep.equal(['x'])
+      expect(reply.problem).to.include('the groups')
+    })
   })
 })

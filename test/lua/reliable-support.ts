@@ -41,6 +41,8 @@ export interface QueueState {
   readonly groupWakes?: Pairs
   /** group -> its claims, and when they were */
   readonly groups?: Pairs
+  /** the groups that are paused -> 0 */
+  readonly groupPauses?: Pairs
   /** the claims of the last stretch of time */
   readonly rate?: string
   /** by priority: id -> when it is visible */
@@ -72,6 +74,7 @@ export interface RawQueue {
   groupTurns?: RawZset | string
   groupWakes?: RawZset | string
   groups?: RawHash | string
+  groupPauses?: RawZset | string
   due?: Record<string, RawZset | string>
 }
 
@@ -188,6 +191,7 @@ function expectedQueue(state: QueueState): RawQueue {
     groupTurns: zset(state.groupTurns),
     groupWakes: zset(state.groupWakes),
     groups: hash(state.groups),
+    groupPauses: zset(state.groupPauses),
     ...(state.rate !== undefined && { rate: state.rate }),
     due,
   })
@@ -216,7 +220,16 @@ function withoutEmpty(queue: RawQueue): RawQueue {
 }
 
 const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats', 'completed', 'groups'] as const
-const ZSETS = ['once', 'inFlight', 'ticks', 'completedAt', 'groupOrder', 'groupTurns', 'groupWakes'] as const
+const ZSETS = [
+  'once',
+  'inFlight',
+  'ticks',
+  'completedAt',
+  'groupOrder',
+  'groupTurns',
+  'groupWakes',
+  'groupPauses',
+] as const
 /** And 10 for those with a group. */
 const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
 
@@ -247,6 +260,7 @@ export function keysByHand(name: string): Record<KeyName, string> {
     groupTurns: of('group-turns'),
     groupWakes: of('group-wakes'),
     groups: of('groups'),
+    groupPauses: of('group-pauses'),
     ...(due as Record<DueName, string>),
   }
 }

@@ -18,6 +18,9 @@ export function resume(queue: string, options: RawOptions): Promise<void> {
 async function change(queue: string, options: RawOptions, paused: boolean): Promise<void> {
   if (queue === '') throw new UsageError('name: expected a non-empty string')
   const operation = oneOf('--operation', textOption(options, 'operation') ?? 'poll', ['poll', 'add'])
+  const group = textOption(options, 'group')
+  if (group !== undefined && operation === 'add')
+    throw new UsageError('--operation: adding to one group cannot be paused; leave --group out')
   const given = textOption(options, 'shards')
   const shards = given === undefined ? null : parseWhole('--shards', given, MOST_SHARDS)
   await withSession(options, async ({ reliable, sharded, access, print }) => {
@@ -40,9 +43,11 @@ async function change(queue: string, options: RawOptions, paused: boolean): Prom
         `${what}: ${quoted(unknown)} is one of its shards; give --shards with the number that its processes give`,
       )
     }
-    await (paused ? target.disableOperation(operation) : target.enableOperation(operation))
-    print({ queue, operation, paused, shards }, () => [
-      `${printable(queue)}: ${operation} is ${paused ? 'paused' : 'resumed'} in all processes`,
+    if (group === undefined) await (paused ? target.disableOperation(operation) : target.enableOperation(operation))
+    else await (paused ? target.pauseGroup(group) : target.resumeGroup(group))
+    const what = group === undefined ? operation : `the group ${quoted(group)}`
+    print({ queue, operation, paused, shards, ...(group !== undefined && { group }) }, () => [
+      `${printable(queue)}: ${what} is ${paused ? 'paused' : 'resumed'} in all processes`,
     ])
   })
 }

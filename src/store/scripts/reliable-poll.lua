@@ -37,6 +37,7 @@
 -- KEYS[30] groupTurns  zset  group -> its turn
 -- KEYS[31] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[32] groups  hash  group -> its claims, and when they were
+-- KEYS[33] groupPauses  zset  the groups that are paused
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -121,7 +122,7 @@ end
 -- include shared/groups.lua
 
 local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32]}, config, now)
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32], pauses = KEYS[33]}, config, now)
 local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
@@ -163,7 +164,7 @@ local function canGroup()
   if areGroups ~= nil then return areGroups end
   areGroups = true
   local sizes = {redis.pcall('HLEN', groups.states)}
-  for n, key in ipairs({groups.schedule, groups.order, groups.turns, groups.wakes}) do sizes[n + 1] = redis.pcall('ZCARD', key) end
+  for n, key in ipairs({groups.schedule, groups.order, groups.turns, groups.wakes, groups.pauses}) do sizes[n + 1] = redis.pcall('ZCARD', key) end
   for _, size in ipairs(sizes) do
     if type(size) == 'table' then
       areGroups = false
@@ -438,7 +439,7 @@ end
 -- Claims the first message of a group, if it is time, and gives the group its next turn.
 local function claimOf(group)
   local at, id, member = headOf(groups, group)
-  if not at or at > now then
+  if not at or at > now or isPausedGroup(groups, group) then
     looked = looked + 1
     refreshGroup(groups, group)
     return

@@ -51,6 +51,14 @@ local function headOf(groups, group)
   end
 end
 
+-- A paused group has no turn. Only a script that hands out messages, or resumes a group, looks: another one may give the group a turn, which ends
+-- where its message would be handed out.
+local function isPausedGroup(groups, group)
+  if not groups.pauses then return false end
+  if groups.arePaused == nil then groups.arePaused = redis.call('ZCARD', groups.pauses) > 0 end
+  return groups.arePaused and redis.call('ZSCORE', groups.pauses, group) ~= false
+end
+
 local function readState(groups, group)
   readLimits(groups)
   local size = redis.call('HSTRLEN', groups.states, group)
@@ -83,6 +91,11 @@ end
 -- Puts a group where its messages and its limits want it, at the end of the turns if it `hadTurn`. Returns whether consumers have to look again:
 -- it has a turn, or a time from which on it can have one, and had none.
 local function placeGroup(groups, group, state, hadTurn)
+  if isPausedGroup(groups, group) then
+    redis.call('ZREM', groups.turns, group)
+    redis.call('ZREM', groups.wakes, group)
+    return false
+  end
   local at, opens = headOf(groups, group), groups.rate and opensAt(groups.rate, state.window)
   local isFull = isGroupFull(groups, state)
   local last = state.window[#state.window]

@@ -1,0 +1,39 @@
+-- Pause or resume a group for all processes. What consumers have of it, they keep. A resumed group has the last turn, and those who wait look at once.
+--
+-- KEYS[1] config      hash  what `setConfig` and pausing say
+-- KEYS[2] inFlight    zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[3] due10       zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[4] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[5] groupTurns  zset  group -> its turn
+-- KEYS[6] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[7] groups      hash  group -> its claims, and when they were
+-- KEYS[8] groupPauses  zset  the groups that are paused
+--
+-- ARGV[1] channel  text     announces when something becomes visible
+-- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
+-- ARGV[3] pause    flag     else it is resumed
+-- ARGV[4] group    bytes
+--
+-- returns 1, or 0 where it was so before
+local pauses, group = KEYS[8], ARGV[4]
+
+-- include shared/milliseconds.lua
+
+-- include shared/settings.lua
+
+-- include shared/record.lua
+
+-- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
+local isPaused = redis.call('ZSCORE', pauses, group) ~= false
+if isPaused == (ARGV[3] == '1') then return 0 end
+-- first, so that an error (no right to publish) leaves everything as it was
+if isPaused then redis.call('PUBLISH', ARGV[1], '0') end
+if isPaused then redis.call('ZREM', pauses, group) else redis.call('ZADD', pauses, 0, group) end
+local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = KEYS[5], wakes = KEYS[6], states = KEYS[7], pauses = pauses}
+refreshGroup(openGroups(keys, KEYS[1], milliseconds(ARGV[2])), group)
+return 1
