@@ -52,11 +52,7 @@ for at = 4, #ARGV, STEP do
 end
 if #members == 0 then return {} end
 local ends = redis.call('ZMSCORE', inFlight, unpack(members))
-local known, PAGE = {}, 16
-for from = 1, #named, PAGE do
-  local to = math.min(from + PAGE - 1, #named)
-  for n, delivery in ipairs(deliveriesOf(deliveries, named, from, to)) do known[from + n - 1] = delivery end
-end
+local known = deliveriesOf(deliveries, named, 1, #named)
 
 local reply, gone, ids, seen, places = {}, {}, {}, {}, {}
 for n, member in ipairs(members) do
@@ -73,7 +69,7 @@ if #ids > 0 then
   local wasAtLimit = isAtLimit(settings, inFlight, now)
   local ended = {}
   for n, member in ipairs(gone) do
-    local group = priorityOf(member) == GROUPED and groupOf(messages, ids[n])
+    local group = string.byte(member) == GROUP_BYTE and groupOf(messages, ids[n])
     if group then ended[group] = (ended[group] or 0) + 1 end
   end
   redis.call('ZREM', inFlight, unpack(gone))

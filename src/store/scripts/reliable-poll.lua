@@ -308,7 +308,7 @@ end
 -- in small pages, each one measured where the first of its page is large, so that what is larger than those before it costs one
 -- page; to measure each one always costs several hundredths of a poll.
 local function fitting(ids)
-  local records, delivered = {}, {}
+  local records, delivered = {}, deliveriesOf(deliveries, ids)
   for from = 1, #ids, PAGE do
     local to = math.min(from + PAGE - 1, #ids)
     local first = #ids > 1 and redis.call('HSTRLEN', messages, ids[from]) or 0
@@ -323,13 +323,12 @@ local function fitting(ids)
     end
     if bytes + first > BYTES and looked + from > 1 then return records, delivered, from - 1 end
     local page = redis.call('HMGET', messages, unpack(ids, from, to))
-    local known = deliveriesOf(deliveries, ids, from, to)
     for n = 1, #page do
       local record, at = page[n], from + n - 1
       local size = record and #record or 0
       if bytes + size > BYTES and looked + at > 1 then return records, delivered, at - 1 end
       bytes = bytes + size
-      records[at], delivered[at] = record, known[n]
+      records[at] = record
     end
     if to < #ids and to < from + PAGE - 1 then return records, delivered, to end
   end
@@ -347,9 +346,7 @@ local function visibleOf(at, most)
   for n = 1, #page, 2 do size = size + #page[n] end
   areSmall = size <= SMALL_MEMBERS
   if not areSmall or first == most then return page end
-  local others = redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', first, most - first)
-  for n = 1, #others do page[#page + 1] = others[n] end
-  return page
+  return redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
 end
 
 -- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can be
@@ -405,12 +402,14 @@ local function claimPlain()
           strangers = strangers or {}
           strangers[#strangers + 1] = id
         else
-          local outcome = endOf(id, attempts, readMeta(record))
+          local expires, limit, outcome -- most records have no meta data, and most messages do not end here
+          if string.byte(record, 1) ~= 0 then expires, limit = readMeta(record) end
+          if expires and expires <= now or attempts >= (limit or limitOfAll) then outcome = endOf(id, attempts, expires, limit) end
           if outcome == 'kept' then
             kept = kept or {}
             kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
           elseif not outcome then
-            local delivery = isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
+            local delivery = delivered[n] and isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
             claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
             written[2 * given + 1], written[2 * given + 2] = id, delivery
             given = given + 1

@@ -17,16 +17,22 @@ local function deliveryOf(deliveries, id)
   return false
 end
 
--- The same of ids[from] to ids[to], which are to be few.
-local function deliveriesOf(deliveries, ids, from, to)
-  local known = {}
-  if areShort then
-    known = redis.call('HMGET', deliveries, unpack(ids, from, to))
-    for n, delivery in ipairs(known) do
-      if delivery and #delivery > MOST_KNOWN then known[n], areShort = false, false end
+-- The same of many ids, in pages that grow as long as all were short.
+local function deliveriesOf(deliveries, ids)
+  local known, from, many = {}, 1, 16
+  while from <= #ids do
+    local to = math.min(from + many - 1, #ids)
+    if areShort then
+      local page = redis.call('HMGET', deliveries, unpack(ids, from, to))
+      for n = 1, #page do
+        local delivery = page[n]
+        if delivery and #delivery > MOST_KNOWN then delivery, areShort = false, false end
+        known[from + n - 1] = delivery
+      end
+    else
+      for at = from, to do known[at] = deliveryOf(deliveries, ids[at]) end
     end
-  else
-    for at = from, to do known[#known + 1] = deliveryOf(deliveries, ids[at]) end
+    from, many = to + 1, math.min(2 * many, 512)
   end
   return known
 end

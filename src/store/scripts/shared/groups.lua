@@ -1,7 +1,7 @@
 -- Messages with a group. They wait in `schedule` as others wait in the schedules of their priorities, and in `order`: by group, and within one by time. `turns` has the
 -- groups of which a message may be claimed, in the order of their turns; `wakes` those for which that is so only from a time on; one that has
 -- as many claims as it may is in neither. `states` has the claims of a group and when they were.
-local GROUPED, LONGEST_GROUP, LONGEST_STATE, AT_DIGITS = 10, 255, 1200, 16
+local GROUPED, GROUP_BYTE, LONGEST_GROUP, LONGEST_STATE, AT_DIGITS = 10, string.byte('g'), 255, 1200, 16
 
 -- The limits are read where a group is looked at: most queues have none.
 local function openGroups(keys, config, now)
