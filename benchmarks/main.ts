@@ -18,6 +18,7 @@ import { bullmqBench } from './scenarios/bullmq-bench.js'
 import { connections } from './scenarios/connections.js'
 import { costs } from './scenarios/costs.js'
 import { lateness } from './scenarios/lateness.js'
+import { limits } from './scenarios/limits.js'
 import { manyClients } from './scenarios/many-clients.js'
 import { memory } from './scenarios/memory.js'
 import { offers } from './scenarios/offers.js'
@@ -51,6 +52,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...reliableQueue,
   reliableChanges,
   ...changeStream,
+  ...limits,
   codecSpeed,
 ]
 
