@@ -123,7 +123,6 @@ describe('the legacy routes', function () {
     const reader = server.addKey(['read', 'consume'])
     const narrow = server.addKey(['push', 'admin'], ['elsewhere*'])
     await push({ id: 'x', delay: 60_000 })
-    await new Promise((resolve) => setTimeout(resolve, 1_100))
     const asked = async (method: string, path: string, key: string, body?: object): Promise<[number, string]> => {
       const answer = await ask(method, path, body, { key })
       return [answer.status, answer.body.code]

@@ -180,7 +180,10 @@ for (const database of DATABASES) {
         await mails.addMany(['stays', 'handled', 'cancelled', 'later'].map((id) => ({ payload: id, id, delay: HOUR })))
         await mails.drain()
         await raw.save()
-        await new Promise((resolve) => setTimeout(resolve, 1_100)) // the log is written each second
+        const isWritten = async (): Promise<void> => {
+          expect(await raw.info('persistence')).to.match(/aof_enabled:0|aof_buffer_length:0\r/)
+        }
+        await eventually(isWritten)
         one.keepFiles('old')
         await mails.cancel('cancelled')
         await queue.reschedule('later', 2 * HOUR)

@@ -158,7 +158,6 @@ describe('POST /v1/restores', function () {
     await push(foreign, ['b'])
     const reader = server.addKey(['read'])
     const owner = server.addKey(['admin', 'read'], [topic])
-    await new Promise((resolve) => setTimeout(resolve, 1_100)) // the file of keys is looked at once a second
     const all = await restored({})
     const second = await startTestService({ redis: redis.url, journal: 'off' })
     try {
