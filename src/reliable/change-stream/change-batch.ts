@@ -5,8 +5,8 @@ import type { TurnTime } from '../../timing/turn-time.js'
 import { readEntry } from './change-entry.js'
 import type { ChangeBatch } from './change.js'
 
-/** What a script writes: milliseconds of the Redis clock, and few entries in each. */
-const OF_CLOCK = /^\d{1,15}-\d{1,10}$/
+/** What a script writes: milliseconds of the Redis clock, which have 13 digits until the year 2286, and few entries in each. */
+const OF_CLOCK = /^\d{1,13}-\d{1,10}$/
 
 /** Whether an id comes from a clock. One that a stranger has written can be beyond all times, and behind it nothing follows. */
 export function isOfClock(id: string): boolean {

@@ -20,6 +20,8 @@ const IDS = 500
 const ASKED = 25
 /** A payload of so many bytes is read to be compared, which takes less than to write it again. */
 const SMALL = 4_096
+/** The clock of a Redis that takes over can be ahead of that of the Redis before, but by less. */
+const AHEAD_MS = 86_400_000
 /** So many rows are cleared by one statement. */
 const CLEARED = 1_000
 
@@ -251,7 +253,9 @@ export class Drain {
     { position, at, changes }: JournalBatch,
     drafts: Map<string, Draft>,
   ): void {
-    const time: ChangeTime = { ...idParts(position.id), generation, at }
+    // an entry of a stranger can be of any time: a row that changed in the future would be kept for good
+    const latest = attached.clock.now() + AHEAD_MS
+    const time: ChangeTime = { ...idParts(position.id), generation, at: Math.min(at, latest) }
     for (const change of changes) {
       if (change.change === 'cleared') {
         clearDrafts(drafts, time)

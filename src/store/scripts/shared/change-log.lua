@@ -70,10 +70,10 @@ local function appendEntry(log, stream, entry, onlyIfThere)
 end
 
 -- Whether an id comes from a clock. After one that a stranger has written, all others follow, and after the last one possible there are
--- none. What a script writes has 13 digits of milliseconds, and few after them.
+-- none. What a script writes has 13 digits of milliseconds (until the year 2286), and few after them.
 local function isOfClock(id)
   local dash = string.find(id, '-', 1, true)
-  return dash and dash <= 16 and #id - dash <= 10
+  return dash and dash <= 14 and #id - dash <= 10
 end
 
 local ENDED = string.byte('~')
