@@ -4,7 +4,7 @@ import { counted, meaningOf, type Finding, type Level } from '../doctor/finding.
 import type { QueueState } from '../doctor/inspect-queue.js'
 import type { ServerState } from '../doctor/inspect-server.js'
 import type { Repaired, Step } from '../doctor/repair.js'
-import { NegativeResult } from './failure.js'
+import { failureLine, NegativeResult, notShown } from './failure.js'
 import { jsonText, table } from './output.js'
 import { inLargestUnit } from '../duration.js'
 import type { Progress } from './progress.js'
@@ -20,7 +20,9 @@ export class Report {
     this.#progress = progress
   }
 
-  examined({ isCluster, servers, queues, reliable, findings }: Examination): void {
+  examined({ isCluster, servers, queues, reliable, findings, left }: Examination): void {
+    this.#progress.clear()
+    if (left > 0) console.error(failureLine(notShown(left)))
     const server = { cluster: isCluster, servers: servers.map(serverDocument) }
     this.#document = {
       server,

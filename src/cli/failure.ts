@@ -41,6 +41,11 @@ export function failureLine(error: unknown): string {
   return `redelayed: ${textOf(error)}`
 }
 
+/** Where there are too many queues to look at all. */
+export function notShown(queues: number): string {
+  return `${queues.toLocaleString('en')} more queues were found and not looked at: name those that you want`
+}
+
 function textOf(error: unknown): string {
   const text = clean(error instanceof Error ? error.message || error.name : String(error)).trim()
   if (!(error instanceof Error) || error.name !== 'CACError') return text

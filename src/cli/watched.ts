@@ -44,11 +44,11 @@ interface Sources {
 /** Looks at some queues again and again. */
 export class Watcher {
   readonly #sources: Sources
-  readonly #families: Families
+  readonly #families: Omit<Families, 'left'>
   readonly #rates = new Map<string, ChangeRates>()
   readonly #before = new Map<string, { readonly now: number; readonly total: number }>()
 
-  constructor(sources: Sources, families: Families) {
+  constructor(sources: Sources, families: Omit<Families, 'left'>) {
     this.#sources = sources
     this.#families = families
   }

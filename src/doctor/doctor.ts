@@ -10,7 +10,7 @@ import { checkReplication } from './checks/replication.js'
 import { checkRights } from './checks/rights.js'
 import { checkStorage } from './checks/storage.js'
 import { discoverQueues, type Discovered } from './discover.js'
-import { findFamilies, namesOf } from './families.js'
+import { beyond, findFamilies, MOST_QUEUES, namesOf } from './families.js'
 import type { Finding } from './finding.js'
 import { inspectQueue, type QueueState } from './inspect-queue.js'
 import { inspectReliable, type ReliableState } from './inspect-reliable.js'
@@ -26,6 +26,8 @@ export interface Examination {
   readonly queues: readonly QueueState[]
   readonly reliable: readonly ReliableState[]
   readonly findings: readonly Finding[]
+  /** How many queues, with shards and queues of dead letters, were found and not examined. */
+  readonly left: number
 }
 
 const SERVER_CHECKS = [checkStorage, checkReplication, checkClock, checkRights]
@@ -43,7 +45,8 @@ export async function examine(access: Access, names: readonly string[], onProgre
     named.size > 0
       ? await namedQueues(access, [...named])
       : await discoverQueues(access.masters, (n) => onProgress(`${n} queues found`))
-  const all = found.delayed
+  const all = found.delayed.slice(0, named.size > 0 ? Infinity : MOST_QUEUES)
+  const others = [...new Set(found.reliable)]
   const queues: QueueState[] = []
   for (const [index, name] of all.entries()) {
     const twin = twinOf(name)
@@ -51,7 +54,7 @@ export async function examine(access: Access, names: readonly string[], onProgre
     queues.push(await examineQueue(access, { name, rival }, servers, `queue ${index + 1} of ${all.length}`, onProgress))
   }
   const reliable: ReliableState[] = []
-  for (const name of new Set(found.reliable)) {
+  for (const name of others.slice(0, named.size > 0 ? Infinity : MOST_QUEUES)) {
     onProgress(`reliable queue ${name}`)
     const state = await inspectReliable(access.sender, name)
     if (state !== undefined) reliable.push(state)
@@ -61,7 +64,8 @@ export async function examine(access: Access, names: readonly string[], onProgre
     ...queues.flatMap((state) => QUEUE_CHECKS.flatMap((check) => check(state))),
     ...reliable.flatMap(checkReliable),
   ]
-  return { isCluster: access.isCluster, servers, queues, reliable, findings }
+  const left = named.size > 0 ? 0 : beyond(found.delayed) + beyond(others)
+  return { isCluster: access.isCluster, servers, queues, reliable, findings, left }
 }
 
 /** Each with its shards, if it has some; the name alone where there is nothing. */

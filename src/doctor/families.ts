@@ -16,7 +16,12 @@ export interface Family {
 export interface Families {
   readonly delayed: readonly Family[]
   readonly reliable: readonly Family[]
+  /** How many queues, with shards, were found beside these. */
+  readonly left: number
 }
+
+/** So many queues of a kind, with shards, are looked at where none is named: a stranger can make a million, and each takes some commands. */
+export const MOST_QUEUES = 10_000
 
 /** The named queues, of each kind that there is anything of, and delayed ones where there is nothing; without names all of this Redis. */
 export async function findFamilies(
@@ -26,8 +31,12 @@ export async function findFamilies(
 ): Promise<Families> {
   if (names.length === 0) {
     const all = await discoverQueues(access.masters, (found) => onProgress(`${found} queues found`))
-    const reliable = all.reliable.map((name) => queueOfDeadLetters(name) ?? name)
-    return { delayed: familiesOf(all.delayed), reliable: familiesOf([...new Set(reliable)].sort()) }
+    const reliable = [...new Set(all.reliable.map((name) => queueOfDeadLetters(name) ?? name))].sort()
+    return {
+      delayed: familiesOf(all.delayed.slice(0, MOST_QUEUES)),
+      reliable: familiesOf(reliable.slice(0, MOST_QUEUES)),
+      left: beyond(all.delayed) + beyond(reliable),
+    }
   }
   const delayed: Family[] = []
   const reliable: Family[] = []
@@ -41,7 +50,12 @@ export async function findFamilies(
     reliable.push(...found.reliable)
     delayed.push(...(found.delayed.length + found.reliable.length === 0 ? [{ queue, shards: null }] : found.delayed))
   }
-  return { delayed, reliable }
+  return { delayed, reliable, left: 0 }
+}
+
+/** How many there are beside those that are looked at. */
+export function beyond(names: readonly string[]): number {
+  return Math.max(0, names.length - MOST_QUEUES)
 }
 
 /** The names of all queues that they consist of. */

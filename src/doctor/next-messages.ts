@@ -6,6 +6,7 @@ import { readRecord, type Headers } from '../reliable/record.js'
 import { asArray, asBytes, asNumber } from '../store/replies.js'
 import { ReliableStore, type StoredMessage } from '../store/reliable-store.js'
 import type { Sender } from '../store/sender.js'
+import { firstWithin, MOST_BYTES } from './within-bytes.js'
 
 /** A message of a reliable queue, its payload as the codec wrote it. */
 export interface QueuedMessage {
@@ -23,30 +24,45 @@ export interface QueuedMessage {
   readonly problem: string | null
 }
 
-/** The first messages of a queue in the order in which consumers get them, those that wait for their time, and those that consumers have. */
+/**
+ * The first messages of a queue in the order in which consumers get them, those that wait for their time, and those that consumers have. Of each
+ * of the three about 8 MiB at most.
+ */
 export async function nextMessages(sender: Sender, name: string, limit: number): Promise<QueuedMessage[]> {
   const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
   const store = new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
   const begunAt = await store.now()
-  const firstOf = async (key: string, least: string, most: string): Promise<Scheduled[]> => {
-    const args = [key, least, most, 'WITHSCORES', 'LIMIT', '0', String(limit)]
-    return asScheduled(await sender.call('ZRANGEBYSCORE', args, { idempotent: true }))
+  const firstOf = (key: string, least: string, most: string): Promise<Scheduled[]> => {
+    const read = async (from: number, count: number): Promise<Scheduled[]> => {
+      const args = [key, least, most, 'WITHSCORES', 'LIMIT', String(from), String(count)]
+      return asScheduled(await sender.call('ZRANGEBYSCORE', args, { idempotent: true }))
+    }
+    return firstWithin(read, ({ id }) => id.length, limit)
   }
-  const all = async (least: string, most: string): Promise<Scheduled[]> =>
-    (await Promise.all(keys.due.map((key) => firstOf(key, least, most)).reverse())).flat()
-  const [visible, delayed, held] = await Promise.all([
-    all('-inf', String(begunAt)),
-    all(`(${begunAt}`, '+inf'),
-    firstOf(keys.inFlight, '-inf', '+inf'),
-  ])
-  const ids = [
-    ...visible.slice(0, limit),
-    ...delayed.sort((a, b) => byNumber(a.at, b.at)).slice(0, limit),
-    ...held.map(({ id, at }) => ({ id: id.subarray(1), at })),
-  ].map(({ id }) => id)
+  // one after the other: a stranger's ids can be of any size
+  const all = async (least: string, most: string): Promise<Scheduled[]> => {
+    const found: Scheduled[] = []
+    for (const key of [...keys.due].reverse()) found.push(...(await firstOf(key, least, most)))
+    return found
+  }
+  const visible = await all('-inf', String(begunAt))
+  const delayed = await all(`(${begunAt}`, '+inf')
+  const held = await firstOf(keys.inFlight, '-inf', '+inf')
   const messages: QueuedMessage[] = []
-  for await (const page of store.get(ids)) {
-    for (const message of page.messages) if (message !== null) messages.push(asQueued(message, page.now))
+  for (const list of [
+    visible.slice(0, limit),
+    delayed.sort((a, b) => byNumber(a.at, b.at)).slice(0, limit),
+    held.map(({ id, at }) => ({ id: id.subarray(1), at })),
+  ]) {
+    let bytes = 0
+    for await (const page of store.get(list.map(({ id }) => id))) {
+      for (const message of page.messages) {
+        if (message === null) continue
+        messages.push(asQueued(message, page.now))
+        bytes += message.record.length
+      }
+      if (bytes >= MOST_BYTES) break
+    }
   }
   return messages
 }

@@ -96,9 +96,9 @@ function asTimes(reply: unknown): (number | null)[] {
   return asArray(reply).map(asTime)
 }
 
-function asMoved(reply: unknown): { moved: number; passedOver: number; gone: number } {
-  const [moved = 0, passedOver = 0, gone = 0] = asIntegers(reply)
-  return { moved, passedOver, gone }
+function asMoved(reply: unknown): { moved: number; passedOver: number; gone: number; rest: number } {
+  const [moved = 0, passedOver = 0, gone = 0, rest = 0] = asIntegers(reply)
+  return { moved, passedOver, gone, rest }
 }
 
 function asAddReply(reply: unknown): AddReply {

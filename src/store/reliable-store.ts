@@ -205,15 +205,25 @@ export class ReliableStore {
   /** For each message what the script says: 0 where it was not the caller's. `TOO_LATE` alone when the time is. */
   giveBack(claims: readonly Claim[], how: GiveBack): Promise<number[]> {
     const { channel } = this.keys
-    return inPages(claims, (page) => {
-      return run(this.#sender, scripts.negativeAcknowledge, this.#scriptKeys, {
+    const giveBack = (some: readonly Claim[]): Promise<number[]> =>
+      run(this.#sender, scripts.negativeAcknowledge, this.#scriptKeys, {
         channel,
         deadChannel: this.#deadChannel,
         nowMs: this.#now,
         ...how,
         client: this.#client,
-        handled: namesOf(page),
+        handled: namesOf(some),
       })
+    return inPages(claims, async (page) => {
+      const results: number[] = []
+      // fewer than asked for where they are large
+      while (results.length < page.length) {
+        const some = await giveBack(page.slice(results.length)).catch(partly(results.length > 0))
+        if (some.length === 0) throw new InternalError('give-back-reply', 'there is none')
+        if (some[0] === TOO_LATE) return some
+        results.push(...some)
+      }
+      return results
     })
   }
 
@@ -297,25 +307,34 @@ export class ReliableStore {
     }
     let moved = 0
     if (ids !== undefined) {
-      for (const page of pagesOf(ids, IDS)) moved += (await move(page, count).catch(partly(moved > 0))).moved
+      for (let from = 0; from < ids.length;) {
+        const page = ids.slice(from, from + IDS)
+        const reply = await move(page, count).catch(partly(moved > 0))
+        if (reply.rest >= page.length) throw new InternalError('move-reply', 'it moved none')
+        moved += reply.moved
+        from += page.length - reply.rest
+      }
       return moved
     }
     for (;;) {
       const reply = await move([], count - moved).catch(partly(moved > 0))
       moved += reply.moved
-      // behind what is no message there may be some
-      if (reply.gone === 0 || moved >= count) return moved
+      // behind what is no message there may be some, and behind what is large
+      if ((reply.gone === 0 && reply.rest === 0) || moved >= count) return moved
     }
   }
 
   /** Removes messages; yields the ids of those that were there, page by page. */
   async *remove(ids: readonly string[], { alsoHeld }: { readonly alsoHeld: boolean }): AsyncGenerator<string[], void> {
     let isPartly = false
-    for (const page of pagesOf(ids, IDS)) {
+    for (let from = 0; from < ids.length;) {
+      const page = ids.slice(from, from + IDS)
       const args = { nowMs: this.#now, alsoHeld, client: this.#client, ids: page }
       const removing = run(this.#sender, scripts.remove, this.#scriptKeys, args)
       const removed: readonly boolean[] = await removing.catch(partly(isPartly))
+      if (removed.length === 0) throw new InternalError('remove-reply', 'there is none')
       isPartly ||= removed.includes(true)
+      from += removed.length // fewer than asked for where they are large
       yield page.filter((_, at) => removed[at])
     }
   }

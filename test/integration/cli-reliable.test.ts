@@ -268,5 +268,29 @@ describe('the command line, about reliable and sharded queues', function () {
       const { shard, ticket } = peeked.scheduled[0] as { shard: string; ticket: string }
       expect(await json('cancel', shard, ticket)).to.include({ cancelled: true })
     })
+
+    it('ends a list before 8 MiB, however many messages are asked for', async () => {
+      const name = uniqueName('cli')
+      forgetReliable(name)
+      const client = makeClient({ codec: codecs.string() })
+      const large = Array.from({ length: 4 }, () => 'x'.repeat(3 * 2 ** 20))
+      const delayed = client.getDelayedQueue(client.getQueue<string>(name), { deliver: false })
+      onCleanup(() => delayed.delete())
+      onCleanup(() => delayed.destination.delete())
+      for (const value of large) await delayed.offer(value, HOUR)
+      await delayed.destination.addAll(large)
+      await client.getReliableQueue<string>(name).addMany(large.map((payload) => ({ payload })))
+      const peeked = (await json('peek', name, '--limit', '100', '--codec', 'string')) as Record<string, Json[]> & {
+        reliable: { visible: number; messages: Json[] }
+      }
+      expect(peeked).to.include({ pending: 4, delivered: 4 })
+      expect(peeked['scheduled']).to.have.length(2)
+      expect(peeked['ready']).to.have.length(2)
+      expect(peeked.reliable.visible).to.equal(4)
+      expect(peeked.reliable.messages).to.have.length(3)
+      const text = await lines('peek', name, '--limit', '100', '--codec', 'string')
+      expect(text).to.include('4 pending (2 shown, next due first)')
+      expect(text).to.include('4 visible (3 shown, next delivered first)')
+    })
   })
 })

@@ -369,7 +369,7 @@ describe('the change stream', () => {
         now: NOW,
         outcomes: [-6, -6],
       })
-      expect(await move(true)(rig.sender, queue)).to.deep.equal({ moved: -6, passedOver: 0, gone: 0 })
+      expect(await move(true)(rig.sender, queue)).to.deep.equal({ moved: -6, passedOver: 0, gone: 0, rest: 0 })
       expect(await queue.read()).to.deep.equal(before)
       expect(await queue.published()).to.deep.equal([])
       expect(await acknowledge(['h', '1 t', 3])(rig.sender, queue)).to.deep.equal([true])
@@ -758,7 +758,13 @@ describe('the change stream', () => {
 
   it('a stream with ids that come from no clock begins anew', async () => {
     const most = '18446744073709551615'
-    for (const id of [`${most}-${most}`, '18446744073709551614-5', `1-${most}`]) {
+    for (const id of [
+      `${most}-${most}`,
+      '18446744073709551614-5',
+      '18446744073709551615-1',
+      '10000000000000-0',
+      `1-${most}`,
+    ]) {
       for (const setting of [ON, FOR_GROUPS]) {
         const queue = await rig.queue(keeping({}, setting))
         const { config, changes } = queue.keys

@@ -700,7 +700,7 @@ const move = fc
           forgetCompleted(queue, id)
           other.items.set(id, { ...item, delivery: undefined, failures: '', priority: to, at: now, isTaken: false })
         }
-        return { moved, passedOver, gone: 0 }
+        return { moved, passedOver, gone: 0, rest: 0 }
       },
       change: () => 0,
     }

@@ -52,7 +52,7 @@ describe('reliable-move.lua', () => {
     to?: DueName
     count?: number
     ids?: readonly Bytes[]
-    reply: { moved: number; passedOver: number; gone: number }
+    reply: { moved: number; passedOver: number; gone: number; rest: number }
     after: State
     isAnnounced?: boolean
   }[] = [
@@ -60,28 +60,28 @@ describe('reliable-move.lua', () => {
       what: 'moves nothing from an empty queue',
       before: having([there]),
       count: 5,
-      reply: { moved: 0, passedOver: 0, gone: 0 },
+      reply: { moved: 0, passedOver: 0, gone: 0, rest: 0 },
       after: having([there]),
     },
     {
       what: 'moves the first: those that became visible first, then by id',
       before: having([there], { dead: asDead([a, b, c]) }),
       count: 2,
-      reply: { moved: 2, passedOver: 0, gone: 0 },
+      reply: { moved: 2, passedOver: 0, gone: 0, rest: 0 },
       after: having([there, moved.b, moved.a], { dead: asDead([c]) }),
     },
     {
       what: 'moves all when asked for more, and forgets attempts and failures, but no limits and headers',
       before: having([], { dead: asDead([a, b, c]) }),
       count: 100,
-      reply: { moved: 3, passedOver: 0, gone: 0 },
+      reply: { moved: 3, passedOver: 0, gone: 0, rest: 0 },
       after: having([moved.a, moved.b, moved.c]),
     },
     {
       what: 'moves none when none are asked for',
       before: having([], { dead: asDead([a, b]) }),
       count: 0,
-      reply: { moved: 0, passedOver: 0, gone: 0 },
+      reply: { moved: 0, passedOver: 0, gone: 0, rest: 0 },
       after: having([], { dead: asDead([a, b]) }),
     },
     {
@@ -89,14 +89,14 @@ describe('reliable-move.lua', () => {
       before: having([], { dead: asDead([a, b, c]) }),
       count: 1,
       ids: ['c', 'none', 'a', 'c'],
-      reply: { moved: 2, passedOver: 0, gone: 0 },
+      reply: { moved: 2, passedOver: 0, gone: 0, rest: 0 },
       after: having([moved.a, moved.c], { dead: asDead([b]) }),
     },
     {
       what: 'moves what is not visible yet; it is there',
       before: having([], { dead: asDead([{ id: 'x', at: NOW + 9, expires: NOW + 10 }]) }),
       count: 1,
-      reply: { moved: 1, passedOver: 0, gone: 0 },
+      reply: { moved: 1, passedOver: 0, gone: 0, rest: 0 },
       after: having([{ id: 'x', at: NOW, expires: NOW + 10 }]),
     },
     {
@@ -111,7 +111,7 @@ describe('reliable-move.lua', () => {
       from: 'due3',
       to: 'due7',
       ids: [ALL_BYTES, '', 'y'],
-      reply: { moved: 2, passedOver: 0, gone: 0 },
+      reply: { moved: 2, passedOver: 0, gone: 0, rest: 0 },
       after: having(
         [
           { id: ALL_BYTES, priority: 7, record: ALL_BYTES },
@@ -129,21 +129,21 @@ describe('reliable-move.lua', () => {
       what: `leaves what has the id of one that ${'until' in same ? 'is in flight' : 'waits'} there`,
       before: having([same], { dead: asDead([a, b]) }),
       count: 5,
-      reply: { moved: 1, passedOver: 1, gone: 0 },
+      reply: { moved: 1, passedOver: 1, gone: 0, rest: 0 },
       after: having([same, moved.b], { dead: asDead([a]) }),
     })),
     {
       what: 'moves as many as asked for past those that it passes over',
       before: having([{ id: 'b' }], { dead: asDead([a, b, c]) }),
       count: 1,
-      reply: { moved: 1, passedOver: 1, gone: 0 },
+      reply: { moved: 1, passedOver: 1, gone: 0, rest: 0 },
       after: having([{ id: 'b' }, moved.a], { dead: asDead([b, c]) }),
     },
     {
       what: 'says nothing when all are passed over',
       before: having([{ id: 'a' }], { dead: asDead([a]) }),
       count: 5,
-      reply: { moved: 0, passedOver: 1, gone: 0 },
+      reply: { moved: 0, passedOver: 1, gone: 0, rest: 0 },
       after: having([{ id: 'a' }], { dead: asDead([a]) }),
     },
     {
@@ -155,7 +155,7 @@ describe('reliable-move.lua', () => {
         ]),
       }),
       ids: ['x', 'y'],
-      reply: { moved: 0, passedOver: 0, gone: 0 },
+      reply: { moved: 0, passedOver: 0, gone: 0, rest: 0 },
       after: having([], {
         dead: asDead([
           { id: 'x', until: NOW + 5 },
@@ -167,7 +167,7 @@ describe('reliable-move.lua', () => {
       what: 'removes what has no record from the schedule, so that it keeps nothing behind it',
       before: { dead: { due: { 0: [['x', 1]] } } },
       count: 1,
-      reply: { moved: 0, passedOver: 0, gone: 1 },
+      reply: { moved: 0, passedOver: 0, gone: 1, rest: 0 },
       after: {},
     },
   ]
@@ -189,7 +189,7 @@ describe('reliable-move.lua', () => {
       const own = { messages, deliveries, failures, config, changes, completed, completedAt, due: due0 }
       const keys = { ...own, ...groupKeysOf(queue.keys, queue.keys), ...targets }
       const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }
-      expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2, gone: 0 })
+      expect(await run(rig.sender, move, keys, args)).to.deep.equal({ moved: 0, passedOver: 2, gone: 0, rest: 0 })
       expect(await queue.read()).to.deep.equal(expected(having([a, b])))
     }
   })
@@ -199,7 +199,12 @@ describe('reliable-move.lua', () => {
     for (const ids of [[], all.map(({ id }) => raw(id))]) {
       const queue = await rig.queue({ dead: asDead([...all, { id: 'z' }]) })
       const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 1000, ids }
-      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 1000, passedOver: 0, gone: 0 })
+      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({
+        moved: 1000,
+        passedOver: 0,
+        gone: 0,
+        rest: 0,
+      })
       expect(await queue.read()).to.deep.equal(expected(having(all, { dead: asDead([{ id: 'z' }]) })))
     }
   })
@@ -208,7 +213,12 @@ describe('reliable-move.lua', () => {
     const same = Array.from({ length: 1000 }, (_, n) => ({ id: String(n), at: 1 }))
     const queue = await rig.queue(having(same, { dead: asDead([...same, a]) }))
     const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 1, ids: [] }
-    expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 0, passedOver: 1000, gone: 0 })
+    expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({
+      moved: 0,
+      passedOver: 1000,
+      gone: 0,
+      rest: 0,
+    })
   })
 
   it('reads the clock of the server when it is given none', async () => {
@@ -237,7 +247,12 @@ describe('reliable-move.lua', () => {
       expect(await rejection(run(rig.sender, move, keysOf(queue), args))).to.include({ code: 'ERR_WRONG_TYPE' })
       await queue.unblock(wrong)
       expect(await queue.read()).to.deep.equal(expected(state))
-      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({ moved: 2, passedOver: 0, gone: 0 })
+      expect(await run(rig.sender, move, keysOf(queue), args)).to.deep.equal({
+        moved: 2,
+        passedOver: 0,
+        gone: 0,
+        rest: 0,
+      })
     })
   }
 

@@ -19,7 +19,7 @@ export async function doctor(queues: readonly string[], options: RawOptions): Pr
   } catch (error) {
     if (!(error instanceof UnsupportedServerError)) throw error
     const tooOld = aboutServer('', 'server-too-old', 'error', error.message)
-    report.examined({ isCluster: global.cluster, servers: [], queues: [], reliable: [], findings: [tooOld] })
+    report.examined({ isCluster: global.cluster, servers: [], queues: [], reliable: [], findings: [tooOld], left: 0 })
     report.end([tooOld])
     return
   }

@@ -1,6 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
-import type { DelayedQueue } from '../../index.js'
+import type { DelayedQueue, DelayedQueueStats } from '../../index.js'
+import type { Access } from '../../doctor/access.js'
 import { findFamilies } from '../../doctor/families.js'
+import { countsWithin } from '../../doctor/within-bytes.js'
 import { UsageError } from '../failure.js'
 import { codecOf, parseCodec, parseLimit, textOption, type RawOptions } from '../input.js'
 import {
@@ -16,7 +18,7 @@ import { withSession } from '../session.js'
 
 export const DEFAULT_LIMIT = 10
 export const MAX_LIMIT = 1_000
-/** Entries of a quarantine: each is read whole, and may be as large as Redis takes. */
+/** Entries of a quarantine, of the first shards that have any. */
 const MOST_SET_ASIDE = 5
 const MOST_MS = 2_000
 
@@ -30,7 +32,7 @@ export async function peek(queue: string, options: RawOptions): Promise<void> {
     const parts = families.delayed.flatMap<Part>(
       ({ shards }) => shards?.map((name) => ({ of: open(name), shard: name })) ?? [{ of: open(queue), shard: null }],
     )
-    const delayed = parts.length === 0 ? null : await peekDelayed(parts, limit)
+    const delayed = parts.length === 0 ? null : await peekDelayed(access, parts, limit)
     const reliable = families.reliable.length === 0 ? null : await peekReliable(access, families.reliable, limit, codec)
     print({ queue, ...delayedDocument(delayed), reliable: reliable && reliablePeekDocument(reliable) }, () => [
       ...(delayed === null ? [] : delayedLines(delayed)),
@@ -47,17 +49,21 @@ interface Part {
 }
 
 /** What is next in all shards together. */
-async function peekDelayed(parts: readonly Part[], limit: number): Promise<PeekedDelayed> {
-  const all = await Promise.all(
-    parts.map(async ({ of, shard }) => {
-      const [stats, scheduled, ready] = await Promise.all([
-        of.stats(),
-        of.schedule({ limit }),
-        firstDelivered(of, limit),
-      ])
-      return { stats, ready, scheduled: scheduled.map((message) => ({ ...message, shard })) }
-    }),
-  )
+async function peekDelayed({ sender }: Access, parts: readonly Part[], limit: number): Promise<PeekedDelayed> {
+  const all: { stats: DelayedQueueStats; ready: unknown[]; scheduled: PeekedDelayed['scheduled'] }[] = []
+  const quarantined: PeekedDelayed['quarantined'][number][] = []
+  // one after the other, as each can have megabytes
+  for (const { of, shard } of parts) {
+    const stats = await of.stats()
+    const counts = await countsWithin(sender, of.name, limit)
+    const scheduled = await of.schedule({ limit: counts.scheduled })
+    const ready = await firstDelivered(of, counts.delivered)
+    all.push({ stats, ready, scheduled: scheduled.map((message) => ({ ...message, shard })) })
+    const left = Math.min(limit, MOST_SET_ASIDE) - quarantined.length
+    if (left === 0 || stats.quarantined === 0) continue
+    const entries = await of.readQuarantine(Math.min(left, counts.setAside))
+    quarantined.push(...entries.map((entry) => ({ ...entry, shard })))
+  }
   return {
     stats: sumOfDelayed(all.map(({ stats }) => stats)),
     scheduled: all
@@ -65,19 +71,8 @@ async function peekDelayed(parts: readonly Part[], limit: number): Promise<Peeke
       .sort((a, b) => a.due - b.due)
       .slice(0, limit),
     ready: all.flatMap(({ ready }) => ready).slice(0, limit),
-    quarantined: await firstSetAside(parts, Math.min(limit, MOST_SET_ASIDE)),
+    quarantined: quarantined.sort((a, b) => a.at.getTime() - b.at.getTime()),
   }
-}
-
-/** Of the first shards that have any. */
-async function firstSetAside(parts: readonly Part[], most: number): Promise<PeekedDelayed['quarantined']> {
-  const found: PeekedDelayed['quarantined'][number][] = []
-  for (const { of, shard } of parts) {
-    if (found.length === most) break
-    const entries = await of.readQuarantine(most - found.length)
-    found.push(...entries.map((entry) => ({ ...entry, shard })))
-  }
-  return found.sort((a, b) => a.at.getTime() - b.at.getTime())
 }
 
 /** Those that it finds in a moment: before the first one that can be read there can be any number of others. */

@@ -3,7 +3,7 @@ import { findFamilies } from '../../doctor/families.js'
 import type { ReliableFigures } from '../../doctor/measure-reliable.js'
 import { inLargestUnit } from '../../duration.js'
 import { printable } from '../../text.js'
-import { NegativeResult, UsageError } from '../failure.js'
+import { failureLine, NegativeResult, notShown, UsageError } from '../failure.js'
 import type { RawOptions } from '../input.js'
 import { measured, measuredReliable, sumOfDelayed, type MeasuredFamily } from '../measured.js'
 import { isoTime, moment, table } from '../output.js'
@@ -24,6 +24,7 @@ export async function stats(queues: readonly string[], options: RawOptions): Pro
       measuredReliable(access, families.reliable),
     ])
     progress.clear()
+    if (families.left > 0) console.error(failureLine(notShown(families.left)))
     const failed = failuresIn(delayed, reliable)
     if (queues.length > 0 && failed[0] !== undefined) throw failed[0]
     print([...delayed.map(delayedDocument), ...reliable.map(reliableDocument)], () => lines(delayed, reliable))

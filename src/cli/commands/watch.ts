@@ -67,11 +67,11 @@ function parseInterval(text: string): number {
   throw new UsageError(`--interval: expected 100ms to 1h, got ${quoted(text)}`)
 }
 
-function limited({ delayed, reliable }: Families): Families {
+function limited({ delayed, reliable, left: unseen }: Families): Families {
   const some = { delayed: delayed.slice(0, MOST_QUEUES), reliable: reliable.slice(0, MOST_QUEUES) }
-  const left = delayed.length + reliable.length - some.delayed.length - some.reliable.length
+  const left = unseen + delayed.length + reliable.length - some.delayed.length - some.reliable.length
   if (left > 0) console.error(failureLine(`${left} queues are not shown: name those to watch`))
-  return some
+  return { ...some, left }
 }
 
 function showJson(found: readonly Watched[]): void {

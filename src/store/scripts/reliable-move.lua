@@ -1,6 +1,6 @@
 -- Move messages that no consumer has from one priority of a queue to another queue of the same cluster slot, where they are
 -- visible at once and begin anew: with no attempts and no failures. An id that is there already stays here. Of the queue that they
--- leave they are gone.
+-- leave they are gone. Where they are large it moves only the first of them.
 --
 -- KEYS[1] messages          hash  id -> record
 -- KEYS[2] deliveries        hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -37,8 +37,8 @@
 -- ARGV[8..] ids          bytes*
 --
 -- returns {how many were moved, how many were passed over because their ids are there, how many stood in the schedule without being
---   messages and are gone from it: what is behind them has not been looked at}; {-6, 0, 0} when the groups of the
---   other queue have left too many changes unread
+--   messages and are gone from it: what is behind them has not been looked at, how many of the ids were not looked at because those before them
+--   are large, and without ids 1 for any number}; {-6, 0, 0, 0} when the groups of the other queue have left too many changes unread
 local messages, deliveries, failures, due = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local targetMessages, targetDue = KEYS[5], KEYS[6]
 
@@ -50,6 +50,8 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 -- include shared/ends.lua
 
+-- include shared/whole-messages.lua
+
 -- include shared/record.lua
 
 -- include shared/limits.lua
@@ -60,7 +62,7 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 local now = milliseconds(ARGV[2])
 local LOOKS = 1000 -- so many ids at most, so that the script is over soon
-local moved, passed, gone = 0, 0, 0
+local moved, passed, gone, rest = 0, 0, 0, 0
 local settings = stored(KEYS[7], 'changes', 'keepCompleted', 'grouped')
 local targetSettings = stored(KEYS[9], 'grouped')
 local groups = openGroups({schedule = KEYS[13], order = KEYS[14], turns = KEYS[15], wakes = KEYS[16], states = KEYS[17], inFlight = KEYS[23]}, KEYS[7], now)
@@ -68,14 +70,16 @@ local targetGroups = openGroups({schedule = KEYS[18], order = KEYS[19], turns = 
 local log = openLog(settings.changes)
 local ended = settings.keepCompleted and {}
 local targetLog = logOf(KEYS[9])
-if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0} end
+if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0, 0} end
 local targetHead = changeHead(ARGV[7] == '1' and 'b' or 'a', nil, string.format('%.0f', now), ARGV[6])
 
+local mostBytes = targetLog and targetLog.records and MOST_RECORDED_BYTES or MOST_BYTES
+
+-- Returns true, and does nothing, where the message is too much for this script.
 local function moveOne(id)
   local isGrouped = settings.grouped and redis.call('ZSCORE', groups.schedule, id)
   if not isGrouped and not redis.call('ZSCORE', due, id) then return end
-  local record = redis.call('HGET', messages, id)
-  if not record then -- it is in the schedule only, and no message
+  if redis.call('HEXISTS', messages, id) == 0 then -- it is in the schedule only, and no message
     gone = gone + redis.call('ZREM', due, id) + redis.call('ZREM', groups.schedule, id)
     return
   end
@@ -83,6 +87,8 @@ local function moveOne(id)
     passed = passed + 1
     return
   end
+  if isTooMuch(messages, id, mostBytes) then return true end
+  local record = redis.call('HGET', messages, id)
   -- the record after what can fail: an id that has one there is passed over from then on
   if moved == 0 then redis.call('PUBLISH', ARGV[1], string.format('%.0f', now)) end
   local _, _, _, _, group = readMeta(record)
@@ -111,18 +117,23 @@ local function moveOne(id)
 end
 
 if #ARGV > 7 then
-  for at = 8, #ARGV do moveOne(ARGV[at]) end
+  for at = 8, #ARGV do
+    if moveOne(ARGV[at]) then
+      rest = #ARGV - at + 1
+      break
+    end
+  end
 else
   local count = tonumber(ARGV[3])
   -- those that stay here must not keep the ones behind them
   for _, id in ipairs(redis.call('ZRANGE', due, 0, LOOKS - 1)) do
-    if moved >= count then break end
-    moveOne(id)
+    if moved >= count or rest > 0 then break end
+    if moveOne(id) then rest = 1 end
   end
-  if settings.grouped and ARGV[6] == '0' and moved < count then -- those with a group have that priority too
+  if settings.grouped and ARGV[6] == '0' and moved < count and rest == 0 then -- those with a group have that priority too
     for _, id in ipairs(redis.call('ZRANGE', groups.schedule, 0, LOOKS - 1)) do
-      if moved >= count then break end
-      moveOne(id)
+      if moved >= count or rest > 0 then break end
+      if moveOne(id) then rest = 1 end
     end
   end
 end
@@ -130,4 +141,4 @@ writeChanges(log, KEYS[8], KEYS[7], ARGV[4])
 writeChanges(targetLog, KEYS[10], KEYS[9], ARGV[4])
 forgetCompleted(KEYS[11], KEYS[12], ended)
 publishEnds(messages, ended)
-return {moved, passed, gone}
+return {moved, passed, gone, rest}

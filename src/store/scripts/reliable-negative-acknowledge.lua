@@ -1,5 +1,6 @@
 -- Give messages back that were not handled, where their visibility has not ended and no other client has claimed them since: to be
--- delivered again after a delay, or to the dead letters. One that failed as often as it may goes to these too.
+-- delivered again after a delay, or to the dead letters. One that failed as often as it may goes to these too. Where they are large it gives
+-- back only the first of them.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -42,7 +43,7 @@
 -- ARGV[8..] handled    bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 3 when the
---   keys of the dead letters are of another type, so that it will be tried again, 0 when it was not the caller's any more; -3 alone when the time exceeds 2^53-1
+--   keys of the dead letters are of another type, so that it will be tried again, 0 when it was not the caller's any more; for at least one message; -3 alone when the time exceeds 2^53-1
 local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[26]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
@@ -74,6 +75,8 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/ends.lua
 
+-- include shared/whole-messages.lua
+
 -- include shared/drop-dead.lua
 
 -- include shared/limits.lua
@@ -104,6 +107,7 @@ for at = 8, #ARGV, 2 do
   local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
   local result = 0
   if ends > now and deliveryOf(deliveries, id) == delivery then
+    if isTooMuch(messages, id, MOST_BYTES) then break end
     local attempts = attemptsOf(delivery)
     local priority = priorityOf(member)
     local _, limit, _, _, group = readMeta(redis.call('HGET', messages, id) or '')

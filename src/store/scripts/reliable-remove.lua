@@ -1,4 +1,4 @@
--- Remove messages by their ids: those that no consumer has, or any.
+-- Remove messages by their ids: those that no consumer has, or any. Where they are large it removes only the first of them.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -29,7 +29,7 @@
 -- ARGV[3] client    text     the caller
 -- ARGV[4..] ids     bytes*
 --
--- returns for each id 1 when it was removed, else 0
+-- returns for each id 1 when it was removed, else 0; for at least one id
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[19]}
 local alsoHeld = ARGV[2] == '1'
@@ -43,6 +43,8 @@ local alsoHeld = ARGV[2] == '1'
 -- include shared/settings.lua
 
 -- include shared/ends.lua
+
+-- include shared/whole-messages.lua
 
 -- include shared/record.lua
 
@@ -65,6 +67,7 @@ for at = 4, #ARGV do
   local isHeld = isTaken and visible > now
   local mayGo = priority and (alsoHeld or not isHeld)
   if mayGo then
+    if isTooMuch(messages, id, MOST_BYTES) then break end
     local group = priority == GROUPED and groupOf(messages, id)
     if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
     elseif group then takeFromGroup(groups, group, id)

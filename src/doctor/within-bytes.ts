@@ -1,0 +1,58 @@
+import { queueKeys } from '../keys.js'
+import { asArray, asBytes } from '../store/replies.js'
+import type { Sender } from '../store/sender.js'
+
+/** So much of one list is read, and more only of its first element. */
+export const MOST_BYTES = 8 * 1_024 * 1_024
+/** A command reads few elements, as each can have 16 MiB, and more where those before them were small. */
+const FIRST_PAGE = 4
+const MOST_PAGE = 16
+const SMALL = 4_096
+const MOST_MS = 2_000
+
+/** The first elements of something, at most `limit`, that are read in a moment and have few bytes together; the first one has any. */
+export async function firstWithin<T>(
+  read: (from: number, count: number) => Promise<readonly T[]>,
+  sizeOf: (element: T) => number,
+  limit: number,
+): Promise<T[]> {
+  const found: T[] = []
+  const until = performance.now() + MOST_MS
+  let [bytes, page] = [0, FIRST_PAGE]
+  while (found.length < limit && (found.length === 0 || performance.now() < until)) {
+    const count = Math.min(page, limit - found.length)
+    const some = await read(found.length, count)
+    let largest = 0
+    for (const element of some) {
+      const size = sizeOf(element)
+      if (found.length > 0 && bytes + size > MOST_BYTES) return found
+      found.push(element)
+      bytes += size
+      largest = Math.max(largest, size)
+    }
+    if (some.length < count) break
+    page = largest <= SMALL ? Math.min(2 * page, MOST_PAGE) : FIRST_PAGE
+  }
+  return found
+}
+
+/** How many of the first `limit` elements of each list of a delayed queue are read; one at least, as callers ask for no fewer. */
+export async function countsWithin(
+  sender: Sender,
+  queue: string,
+  limit: number,
+): Promise<{ readonly scheduled: number; readonly delivered: number; readonly setAside: number }> {
+  const { timeouts, destination, quarantine } = queueKeys(queue)
+  const count = async (command: 'LRANGE' | 'ZRANGE', key: string): Promise<number> => {
+    const read = async (from: number, most: number): Promise<Buffer[]> => {
+      const args = [key, String(from), String(from + most - 1)]
+      return asArray(await sender.call(command, args, { idempotent: true })).map(asBytes)
+    }
+    return Math.max(1, (await firstWithin(read, ({ length }) => length, limit)).length)
+  }
+  return {
+    scheduled: await count('ZRANGE', timeouts),
+    delivered: await count('LRANGE', destination),
+    setAside: await count('LRANGE', quarantine),
+  }
+}
