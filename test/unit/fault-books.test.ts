@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { problemsOf } from '../faults/bench/bench.js'
+import { LATENESS_MS, problemsOf } from '../faults/bench/bench.js'
 import { Books, numberIn, type ClockShift } from '../faults/bench/books.js'
 import type { Entry } from '../faults/bench/job.js'
 import { ordered, unordered } from '../lua/support.js'
@@ -73,9 +73,16 @@ describe('the books of the fault bench', () => {
 
   it('no consumer had what was dropped, so that leave to lose is no leave for it', () => {
     const found = check(offered(1, HEALED + HOUR), { pending: [] })
-    const result = { ...found, delivered: 9, quarantined: 0, pending: 0, errors: {} }
+    const result = { ...found, delivered: 9, quarantined: 0, pending: 0, errors: {}, lagMs: 0 }
     expect(problemsOf(result, { lost: Infinity })[0]).to.equal('1 dropped, at most 0 may be')
     expect(problemsOf(result, { dropped: 1 })).to.deep.equal([])
+  })
+
+  it('a machine that runs nothing for a while is no fault of the library', () => {
+    const result = { ...check(offered(1, HEALED + HOUR), { pending: [1] }), delivered: 9, quarantined: 0, pending: 1 }
+    const late = { ...result, errors: {}, latestMs: LATENESS_MS + 500 }
+    expect(problemsOf({ ...late, lagMs: 10 }, {})[0]).to.match(/ms late after the healing/)
+    expect(problemsOf({ ...late, lagMs: 125 }, {})).to.deep.equal([])
   })
 
   it('measure lateness by the clock of Redis, as due times are', () => {

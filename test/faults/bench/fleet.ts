@@ -12,7 +12,7 @@ import type { WorkerProcess } from './worker-process.js'
 /** What a process may hold more after its client has ended than before: code that was loaded and compiled. */
 const HEAP_BYTES = 16 * 1024 * 1024
 /** A socket that was closed is gone when the other side has said so, too. */
-const CLOSE_MS = 2_000
+const CLOSE_MS = 10_000
 
 export interface FleetParams<R extends string, J extends AnyJob> {
   readonly stage: Stage
@@ -122,7 +122,7 @@ export abstract class Fleet<R extends string, J extends AnyJob> {
         await worker.kill()
       }
     }
-    await eventually(() => this.#assertNoConnections(), 5_000, 50).catch((error) => problems.push(String(error)))
+    await eventually(() => this.#assertNoConnections(), 15_000, 50).catch((error) => problems.push(String(error)))
     rmSync(this.dir, { recursive: true, force: true })
     return problems
   }

@@ -32,7 +32,7 @@ export async function killMaster(stage: ReplicatedStage, then = async (): Promis
   await eventually(async () => expect(await stage.masterPort()).not.to.equal(port), 20_000, 50)
   await master?.restart()
   const next = await stage.masterPort()
-  await eventually(async () => void (await (await stage.to(port)).call('REPLICAOF', '127.0.0.1', next)), 5_000, 50)
+  await eventually(async () => void (await (await stage.to(port)).call('REPLICAOF', '127.0.0.1', next)), 15_000, 50)
 }
 
 /**
@@ -45,7 +45,7 @@ async function cutOff(stage: Stage, master: number, replicas: readonly number[])
   await each((redis) => redis.config('SET', 'masterauth', 'wrong'))
   await (await stage.to(master)).call('CLIENT', 'KILL', 'TYPE', 'replica')
   await each((redis) =>
-    eventually(async () => expect(await redis.info('replication')).to.include('master_link_status:down'), 5_000, 20),
+    eventually(async () => expect(await redis.info('replication')).to.include('master_link_status:down'), 15_000, 20),
   )
   return async () => void (await each((redis) => redis.config('SET', 'masterauth', '')))
 }
