@@ -71,7 +71,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/store/' },
       to: {
-        path: '^src/store/(run|script|scripts|reliable-scripts)\\.ts$|^src/store/scripts/',
+        path: '^src/store/(run|script|scripts|reliable-scripts|reliable-change-scripts|reliable-group-scripts)\\.ts$|^src/store/scripts/',
         dependencyTypesNot: ['type-only'], // what a script answers may be named
       },
     },

@@ -676,8 +676,13 @@ describe('the journal, when others act between its steps', function () {
     const first = mails.restore()
     await eventually(() => expect(calls).to.equal(1))
     queue.clock += 60_000
-    const seen = new Promise((resolve) => setTimeout(resolve, 1_000)) // several sweeps ask Redis for its clock
-    await seen
+    const now = queue.now.bind(queue)
+    let looks = 0
+    queue.now = () => {
+      looks++
+      return now()
+    }
+    await eventually(() => expect(looks, 'how often sweeps asked Redis for its clock').to.be.at.least(3))
     const second = mails.restore()
     await Promise.race([second, new Promise((resolve) => setTimeout(resolve, 1_000))])
     expect(calls, 'the second one waits').to.equal(1)

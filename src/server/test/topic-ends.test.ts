@@ -240,8 +240,12 @@ describe('a topic that is deleted', function () {
       goOn(new Error('Redis does not answer'))
       await ended
       await operator
-      await new Promise((resolve) => setTimeout(resolve, 1_500)) // in which each instance looks for pauses
-      expect(await push(other, name), name).to.equal(after)
+      if (after === 'added') await eventually(async () => expect(await push(other, name), name).to.equal(after))
+      else expect(await push(other, name), name).to.equal(after)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1_500)) // in which each instance looks for pauses
+    for (const name of ['before', 'meanwhile']) {
+      expect(await push(other, name), name).to.equal('ERR_OPERATION_DISABLED')
     }
   })
 
