@@ -67,10 +67,11 @@ end
 if #ids > 0 then
   local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency')
   local wasAtLimit = isAtLimit(settings, inFlight, now)
-  local ended = {}
+  local names, ended = {}, {}
   for n, member in ipairs(gone) do
     local group = string.byte(member) == GROUP_BYTE and groupOf(messages, ids[n])
-    if group then ended[group] = (ended[group] or 0) + 1 end
+    if group and not ended[group] then names[#names + 1] = group end
+    if group then ended[group] = (ended[group] or 0) - 1 end
   end
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
@@ -93,10 +94,8 @@ if #ids > 0 then
     writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
   end
   local groups = openGroups({inFlight = inFlight, schedule = KEYS[9], order = KEYS[10], turns = KEYS[11], wakes = KEYS[12], states = KEYS[13]}, KEYS[5], now)
-  for group, claims in pairs(ended) do
-    local _, hasTurn = pcall(refreshGroup, groups, group, -claims) -- a key of another type prevents no acknowledgement
-    wasAtLimit = wasAtLimit or hasTurn == true
-  end
+  local _, areCalled = pcall(refreshGroups, groups, names, ended) -- a key of another type prevents no acknowledgement
+  wasAtLimit = wasAtLimit or areCalled == true
   if wasAtLimit then publishSlot(messages, now) end
 end
 return reply

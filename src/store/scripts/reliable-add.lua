@@ -118,27 +118,37 @@ local function noteAdded(id, detail, record)
   noteChange(log, detail.head, id, log.records and record)
 end
 
+local touched, isTouched = {}, {} -- groups that get their places when all is added
+local function touch(group)
+  if not isTouched[group] then touched[#touched + 1] = group end
+  isTouched[group] = true
+end
+
 -- What is simply new is written together.
-local seen, scheduled, written = {}, {}, {}
-local function collect(id, detail, body)
+local seen, scheduled, ordered, written = {}, {}, {}, {}
+local function collect(id, detail, record, group)
   local list = scheduled[detail.priority] or {}
   scheduled[detail.priority] = list
   list[#list + 1], list[#list + 2] = detail.score, id
-  written[#written + 1], written[#written + 2] = id, detail.meta .. body
+  written[#written + 1], written[#written + 2] = id, record
+  if group then
+    ordered[#ordered + 1], ordered[#ordered + 2] = 0, placeOf(group, detail.visible, id)
+    touch(group)
+  end
   if log then noteAdded(id, detail, written[#written]) end
 end
 
 -- In this order, so that after an error between them nothing that has a record is in no schedule.
 local function flush()
   if #written == 0 then return end
-  for priority = 0, 9 do
+  if #ordered > 0 then redis.call('ZADD', groups.order, unpack(ordered)) end
+  for priority = 0, GROUPED do
     if scheduled[priority] then redis.call('ZADD', due[priority + 1], unpack(scheduled[priority])) end
   end
   redis.call('HSET', messages, unpack(written))
-  scheduled, written = {}, {}
+  scheduled, ordered, written = {}, {}, {}
 end
 
-local touched, isTouched = {}, {} -- groups that get their places when all is added
 local function enterSchedule(priority, at, id, record)
   local _, _, _, _, group = readMeta(record)
   if priority ~= GROUPED or not group then
@@ -146,8 +156,7 @@ local function enterSchedule(priority, at, id, record)
     return
   end
   addToGroup(groups, group, at, id)
-  if not isTouched[group] then touched[#touched + 1] = group end
-  isTouched[group] = true
+  touch(group)
 end
 
 -- From where a message waits or is claimed, if it is anywhere, to where it waits from now on. Into it first, so that after an error it is
@@ -208,8 +217,12 @@ local function add(id, record, detail, body)
   end
   if not isThere and maxSize and size - (record and 1 or 0) >= maxSize then return -2 end
   if maxSize and not record then size = size + 1 end
-  if not record and not detail.marked and not group then
-    collect(id, detail, body)
+  if group and not settings.grouped then
+    redis.call('HSET', config, 'grouped', '1')
+    settings.grouped = '1'
+  end
+  if not record and not detail.marked then
+    collect(id, detail, meta .. body, group)
     return 1
   end
 
@@ -219,10 +232,6 @@ local function add(id, record, detail, body)
     redis.pcall('HDEL', failures, id)
   end
   if taken and isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
-  if group and not settings.grouped then
-    redis.call('HSET', config, 'grouped', '1')
-    settings.grouped = '1'
-  end
   changeSchedule(priorityNow, taken, record, id, priority, detail.visible, meta .. body)
   redis.call('HSET', messages, id, meta .. body)
   if detail.marked then redis.call('ZADD', once, string.format('%.0f', detail.marked), detail.mark) end
@@ -238,7 +247,7 @@ for n, id in ipairs(ids) do
   reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 5]], ARGV[3 * n + 6])
 end
 flush()
-for _, group in ipairs(touched) do refreshGroup(groups, group) end
+refreshGroups(groups, touched, {})
 writeChanges(log, changes, config, client)
 
 -- A write that changes nothing: what was written before it reaches every replica before it.

@@ -100,6 +100,7 @@ if how ~= 'rejected' then announce({inFlight, KEYS[29], unpack(due, 1, 10)}, tic
 bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
+local names, claimsEnded = {}, {}
 local ended = settings.keepCompleted and {}
 for at = 8, #ARGV, 2 do
   local member, delivery = ARGV[at], ARGV[at + 1]
@@ -133,10 +134,14 @@ for at = 8, #ARGV, 2 do
       noteChange(log, changeHead('d', attempts), id, reason)
     end
     redis.call('ZREM', inFlight, member) -- the last step: after an error above it comes back when its visibility ends
-    if priority == GROUPED and group then wasAtLimit = refreshGroup(groups, group, -1) or wasAtLimit end
+    if priority == GROUPED and group then
+      if not claimsEnded[group] then names[#names + 1] = group end
+      claimsEnded[group] = (claimsEnded[group] or 0) - 1
+    end
   end
   reply[#reply + 1] = result
 end
+wasAtLimit = refreshGroups(groups, names, claimsEnded) or wasAtLimit
 writeChanges(log, KEYS[20], config, client)
 forgetCompleted(KEYS[23], KEYS[24], ended)
 publishEnds(messages, ended)

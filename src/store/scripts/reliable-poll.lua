@@ -121,8 +121,10 @@ end
 
 -- include shared/groups.lua
 
-local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped')
+local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped',
+  'groupConcurrency', 'groupRateLimit')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32], pauses = KEYS[33]}, config, now)
+groups.isRead, groups.concurrency, groups.rate = true, setting(settings.groupConcurrency, 1, MOST_CLAIMS), rateOf(settings.groupRateLimit)
 local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
@@ -182,6 +184,7 @@ end
 
 -- What was not acknowledged in time comes back, as visible since then.
 local returned, changed = 0, 0
+local freed, ends = {}, {} -- the groups of them, and how many claims of each have ended
 local function takeBack(member, priority, id, ended)
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
@@ -200,7 +203,8 @@ local function takeBack(member, priority, id, ended)
   if group then addToGroup(groups, group, math.ceil(tonumber(ended)), id)
   else redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], ended, id) end
   redis.call('ZREM', inFlight, member)
-  if group then refreshGroup(groups, group, -1) end
+  if group and not ends[group] then freed[#freed + 1] = group end
+  if group then ends[group] = (ends[group] or 0) - 1 end
   returned = returned + 1
 end
 
@@ -234,6 +238,7 @@ while not isLast do
   end
   step = MOST_READ
 end
+refreshGroups(groups, freed, ends)
 
 local reply = {'', '', 0, visibility, returned, 0, 0, 0, '', 0}
 
@@ -321,12 +326,12 @@ local function fitting(ids)
       end
       to = fits
     end
-    if bytes + first > BYTES and looked + from > 1 then return records, delivered, from - 1 end
+    if bytes > 0 and bytes + first > BYTES then return records, delivered, from - 1 end
     local page = redis.call('HMGET', messages, unpack(ids, from, to))
     for n = 1, #page do
       local record, at = page[n], from + n - 1
       local size = record and #record or 0
-      if bytes + size > BYTES and looked + at > 1 then return records, delivered, at - 1 end
+      if bytes > 0 and bytes + size > BYTES then return records, delivered, at - 1 end
       bytes = bytes + size
       records[at] = record
     end
@@ -348,6 +353,9 @@ local function visibleOf(at, most)
   if not areSmall or first == most then return page end
   return redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
 end
+
+-- How what is claimed without a group is handed out.
+local give = hand
 
 -- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can be
 -- before the first message.
@@ -413,7 +421,7 @@ local function claimPlain()
             claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
             written[2 * given + 1], written[2 * given + 2] = id, delivery
             given = given + 1
-            hand(at - 1, attempts + 1, delivery, id, page[2 * n], record)
+            give(at - 1, attempts + 1, delivery, id, page[2 * n], record)
           end
         end
       end
@@ -435,68 +443,252 @@ local function claimPlain()
   end
 end
 
--- Claims the first message of a group, if it is time, and gives the group its next turn.
-local function claimOf(group)
-  local at, id, member = headOf(groups, group)
-  if not at or at > now or isPausedGroup(groups, group) then
-    looked = looked + 1
-    refreshGroup(groups, group)
-    return
-  end
-  local records, delivered, fits = fitting({id})
-  if fits == 0 then
-    isFull = true -- for the bytes
-    return
-  end
-  looked = looked + 1
-  redis.call('ZREM', groups.order, member)
-  redis.call('ZREM', groups.schedule, id)
-  local record, attempts, claims = records[1], delivered[1] and attemptsOf(delivered[1]) or 0, 0
-  local outcome = record and endOf(id, attempts, readMeta(record))
-  if not record then
-    forget({id})
-  elseif outcome == 'kept' then
-    addToGroup(groups, group, now + LATER_MS, id)
-  elseif not outcome then
-    local delivery = isSuspect(delivered[1]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
-    redis.call('ZADD', inFlight, ending, memberOf(GROUPED, id))
-    redis.call('HSET', deliveries, id, delivery)
-    hand(GROUPED, attempts + 1, delivery, id, string.format('%.0f', at), record)
-    handed, claims = handed + 1, 1
-  end
-  refreshGroup(groups, group, claims, claims > 0)
-end
-
 local isGrouped = settings.grouped == '1' and canGroup()
 
--- Round robin: each group has a turn, and the messages without one have one together, under the empty name.
-local PLAIN = ''
-local function takeTurns()
-  for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, 100)) do
-    looked = looked + 1
-    if #group <= LONGEST_GROUP then refreshGroup(groups, group) else redis.call('ZREM', groups.wakes, group) end
+-- Round robin: each group has a turn, and the messages without one have one together, under the empty name. Those that are next are looked at
+-- together, a round at a time: what each has, how much it may, the messages; then they are claimed in the order of the turns; then all is written.
+local PLAIN, SEATS, SLOTS = '', 100, 128
+local arePlain, takeTurns = false, nil
+if isGrouped then -- most queues have no groups, and to make these functions takes time
+local areHeadsSmall, leastSlots = false, 0
+
+-- The first messages of each of these groups, as many as it may have now and one more; and those that are no messages' go.
+local function seat(names, deep)
+  local named, seats, ids, heads, forged, size = {}, {}, {}, {}, {}, 0
+  for _, group in ipairs(names) do
+    if group ~= PLAIN and #group <= LONGEST_GROUP then push(named, group) end
   end
-  local first = earliest({unpack(due)}, LONGEST)
-  if first and first <= now and not redis.call('ZSCORE', groups.turns, PLAIN) then lastTurn(groups, PLAIN) end
-  local most = want
-  while not isFull and handed < most and looked < MOST and not isOver() do
-    local group = redis.call('ZRANGE', groups.turns, 0, 0)[1]
-    if not group then break end
+  local texts, at = statesOf(groups, named), 0
+  for _, group in ipairs(names) do
+    looked = looked + 1
     if group == PLAIN then
-      local before = handed
-      want = before + 1
-      claimPlain()
-      want = most
-      if handed == before and isFull then break end -- it has its turn in the next script
-      isFull = false
-      if handed > before then lastTurn(groups, PLAIN) else redis.call('ZREM', groups.turns, PLAIN) end
+      push(seats, {isPlain = true, heads = {}, most = 0})
     elseif #group > LONGEST_GROUP then -- of another program
       redis.call('ZREM', groups.turns, group)
-      looked = looked + 1
     else
-      claimOf(group)
+      at = at + 1
+      local state, most = readState(groups, texts[at]), math.huge
+      if groups.concurrency then most = isGroupFull(groups, state) and 0 or math.max(1, groups.concurrency - state.claims) end
+      if groups.rate then most = math.min(most, groups.rate.max - state.window.sum) end
+      local isPaused = isPausedGroup(groups, group)
+      if isPaused then most = 0 end
+      local read = math.max(0, math.min(deep, most)) + 1
+      local one = {group = group, state = state, most = most, heads = headsOf(groups, group, read), next = 1, begun = 0, isPaused = isPaused}
+      one.isMore = #one.heads == read
+      push(seats, one)
+      for _, head in ipairs(one.heads) do
+        size = size + #head.member
+        if head.at then
+          push(ids, head.id)
+          push(heads, head)
+        else
+          push(forged, head.member)
+        end
+      end
+      if size > BYTES then break end
     end
   end
+  areHeadsSmall = areHeadsSmall or size <= SMALL_MEMBERS * 4
+  local scores = #ids > 0 and redis.call('ZMSCORE', groups.schedule, unpack(ids)) or {}
+  for n, head in ipairs(heads) do
+    if not scores[n] then
+      push(forged, head.member)
+      head.at = nil
+    end
+  end
+  if #forged > 0 then
+    redis.call('ZREM', groups.order, unpack(forged))
+    for _, one in ipairs(seats) do
+      local whole = {}
+      for _, head in ipairs(one.heads) do
+        if head.at then push(whole, head) end
+      end
+      one.isMore = one.isMore or #whole < #one.heads
+      one.heads = whole
+    end
+  end
+  return seats, size > BYTES
+end
+
+-- The messages that have the next turns are read, as far as they fit.
+local function readSlots(seats, deep, slots, visible)
+  local ids, read = {}, {}
+  for pass = 1, deep do
+    for _, one in ipairs(seats) do
+      local head = pass <= one.most and one.heads[pass]
+      if one.isPlain and pass <= visible then slots = slots - 1 end
+      if head and head.at <= now and #ids < slots then
+        push(ids, head.id)
+        push(read, head)
+      end
+    end
+  end
+  if #ids == 0 then return end
+  local records, delivered, fits = fitting(ids)
+  for n = 1, fits do
+    read[n].isRead, read[n].record, read[n].delivered = true, records[n], delivered[n]
+  end
+  if fits < #ids then isFull = true end -- for the bytes
+end
+
+-- Claims messages in the order of the turns. Returns what is to be written.
+local function claimTurns(seats, deep, visible)
+  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, kept = {}, given = {}, plain = 0}
+  local function claim(one, head)
+    looked = looked + 1
+    push(done.members, head.member)
+    push(done.ids, head.id)
+    local attempts = head.delivered and attemptsOf(head.delivered) or 0
+    local outcome = head.record and endOf(head.id, attempts, readMeta(head.record))
+    if not head.record then push(done.strangers, head.id)
+    elseif outcome == 'kept' then
+      push(done.kept, {group = one.group, id = head.id})
+      one.keptAt = now + LATER_MS
+    elseif not outcome then
+      local delivery = isSuspect(head.delivered) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
+      push(done.claimed, ending, memberOf(GROUPED, head.id))
+      push(done.written, head.id, delivery)
+      push(done.given, {one = one, head = head, attempts = attempts + 1, delivery = delivery})
+      one.begun = one.begun + 1
+      return true
+    end
+    return false
+  end
+  for pass = 1, deep do
+    for _, one in ipairs(seats) do
+      if handed + #done.given >= want then return done end
+      if one.isPlain then
+        if done.plain < visible then
+          done.plain = done.plain + 1
+          push(done.given, {one = one})
+        end
+      else
+        local hasClaimed = false
+        while not hasClaimed and one.begun < one.most do
+          local head = one.heads[one.next]
+          if not head or head.at > now then break end
+          if not head.isRead then return done end -- it is the first one of the next round
+          one.next = one.next + 1
+          hasClaimed = claim(one, head)
+        end
+        if not hasClaimed and one.begun < one.most and not one.heads[one.next] and one.isMore then return done end
+      end
+    end
+  end
+  return done
+end
+
+-- The messages without a group that have turns in a round, which may be fewer than were seen. Returns the arguments to hand them out.
+local function claimPlainTurns(turns)
+  local all, before, got = want, handed, {}
+  give = function(...) got[#got + 1] = {...} end
+  want = handed + turns
+  claimPlain()
+  want, give = all, hand
+  if handed > before then isFull = false end
+  handed = before
+  return got
+end
+
+local function writeTurns(seats, done)
+  if #done.claimed > 0 then
+    redis.call('ZADD', inFlight, unpack(done.claimed))
+    if #done.written >= 2 * MANY then redis.call('HSET', deliveries, done.written[1], LONG, unpack(done.written))
+    else redis.call('HSET', deliveries, unpack(done.written)) end
+  end
+  if #done.strangers > 0 then forget(done.strangers) end
+  if #done.ids > 0 then
+    redis.call('ZREM', groups.order, unpack(done.members))
+    redis.call('ZREM', groups.schedule, unpack(done.ids))
+  end
+  for _, each in ipairs(done.kept) do addToGroup(groups, each.group, now + LATER_MS, each.id) end
+  local places = newPlaces()
+  for _, one in ipairs(seats) do
+    if not one.isPlain then
+      local head = one.heads[one.next]
+      one.state.claims = one.state.claims + one.begun
+      if groups.rate and one.begun > 0 then addClaims(groups.rate, one.state.window, one.begun, now + 1) end -- up, so that no stretch is shorter
+      if one.isPaused then
+        push(places.noTurns, one.group)
+        noteState(places, one.group, one.state.text, textOf(one.state))
+        one.hasLeft = true
+      else
+        local at = head and head.at or one.isMore and now -- what has not been read is looked at in its turn
+        if one.keptAt then at = math.min(at or one.keptAt, one.keptAt) end
+        one.hasLeft = not place(groups, places, one.group, one.state, at)
+      end
+    end
+  end
+  places.noWakes = {} -- what has a turn is among no others
+  return places
+end
+
+local function takeRound()
+  local most = math.min(want - handed, SEATS)
+  local names = redis.call('ZRANGE', groups.turns, 0, most - 1)
+  if #names == 0 then return false end
+  local slots = math.max(want - handed, leastSlots)
+  local deep = (#names < most or most == 1) and math.ceil(math.min(slots, SLOTS) / #names) or 1
+  if not areHeadsSmall then deep = math.min(deep, FIRST_READ) end
+  local seats, isCut = seat(names, deep)
+  if isCut then deep = 1 end
+  local visible = 0
+  for _, one in ipairs(seats) do
+    for at = 1, one.isPlain and 10 or 0 do
+      local here = redis.pcall('ZCOUNT', due[at], '-inf', now)
+      visible = visible + (type(here) == 'number' and here or 0)
+    end
+  end
+  readSlots(seats, deep, slots, visible)
+  local done = claimTurns(seats, deep, visible)
+  local places = writeTurns(seats, done)
+  local before, plain = handed, done.plain > 0 and claimPlainTurns(done.plain) or {}
+  local turn, turns, isPlainOver = 0, {}, visible == 0
+  for _, each in ipairs(done.given) do
+    if not each.one.isPlain then
+      turn = turn + 1
+      hand(GROUPED, each.attempts, each.delivery, each.head.id, string.format('%.0f', each.head.at), each.head.record)
+      handed = handed + 1
+      turns[each.one.group] = turn
+    elseif plain[1] then
+      turn = turn + 1
+      hand(unpack(table.remove(plain, 1)))
+      handed = handed + 1
+      turns[PLAIN] = turn
+    else
+      isPlainOver = not isFull
+    end
+  end
+  local order = {}
+  for _, one in ipairs(seats) do
+    local name = one.isPlain and PLAIN or one.group
+    if one.isPlain and isPlainOver then push(places.noTurns, PLAIN)
+    elseif turns[name] and not one.hasLeft then push(order, name) end
+  end
+  table.sort(order, function(a, b) return turns[a] < turns[b] end)
+  for _, name in ipairs(order) do push(places.turns, nextTurn(groups), name) end
+  writePlaces(groups, places)
+  leastSlots = handed == before and 32 or 0
+  return true
+end
+
+takeTurns = function()
+  -- those whose time has come: what they have, and whether they may, is looked at in their turn
+  local woken, turns = redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, 100), {}
+  for _, group in ipairs(woken) do
+    if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) end
+  end
+  if #turns > 0 then redis.call('ZADD', groups.turns, 'NX', unpack(turns)) end
+  if #woken > 0 then redis.call('ZREM', groups.wakes, unpack(woken)) end
+  looked = looked + #woken
+  arePlain = redis.call('EXISTS', unpack(due)) > 0
+  local first = arePlain and earliest({unpack(due)}, LONGEST)
+  if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
+  if isFull then return end
+  repeat -- at least one, however long it took to come here
+    if not takeRound() then break end
+  until isFull or handed >= want or looked >= MOST or isOver()
+end
 end
 
 if isGrouped then takeTurns() else claimPlain() end
@@ -526,7 +718,7 @@ local function nextTime()
   local others = earliest({inFlight, ticks}, LONGEST)
   if concurrency and claims + handed >= concurrency then return others end
   local first = isGrouped and redis.call('ZCARD', groups.turns) > 0 and now
-    or earliest(isGrouped and {groups.wakes, unpack(due)} or due, LONGEST)
+    or earliest(isGrouped and {groups.wakes, unpack(arePlain and due or {})} or due, LONGEST)
   local opens = window and opensAt(rate, window)
   if first and opens then first = math.max(first, opens) end
   return first and math.min(first, others or first) or others

@@ -13,8 +13,8 @@ end
 local function windowOf(rate, text, now)
   local window = {sum = 0}
   for many, at in string.gmatch(text, '(%d+)@(%d+) ') do
-    many, at = setting(many, 1), setting(at, 0)
-    if many and at and math.min(at, now + 1) + rate.per > now then
+    many, at = #many <= 16 and tonumber(many) or 0, #at <= 16 and tonumber(at) or 0
+    if many > 0 and math.min(at, now + 1) + rate.per > now then
       window[#window + 1] = {many = many, at = math.min(at, now + 1)}
       window.isMoved = window.isMoved or at > now + 1
       window.sum = window.sum + many
