@@ -71,6 +71,16 @@ export function pausedLines(families: Families): string[] {
   })
 }
 
+/** One line for each queue with groups. */
+export function groupLines(families: Families): string[] {
+  return families.flatMap(({ queue, figures }) => {
+    if (figures instanceof RedelayedError) return []
+    const { ready, later, paused } = figures.groups
+    if (ready + later + paused === 0) return []
+    return [`${printable(queue)}: groups: ${ready} with turns, ${later} that wait for a time, ${paused} paused.`]
+  })
+}
+
 export function reliableDocument({ queue, figures, shards }: MeasuredFamily<ReliableFigures>): object {
   return {
     queue,

@@ -70,6 +70,12 @@ export const MEANINGS = {
       'Until it is enabled again, `add` is refused where it is disabled, and no consumer gets a message where `poll` is.',
     repair: 'Call enableOperation, or `redelayed resume`, when the reason of the pause is over.',
   },
+  'group-claims-lost': {
+    means:
+      'Groups have more claims by their counts than consumers have messages: with groupConcurrency the slots between are taken for good.',
+    repair:
+      'Find what removes single keys or fields of the queue. When the queue has no claims, setConfig with groupConcurrency sets the counts right.',
+  },
   'changes-not-recorded': {
     means:
       'A script could not write into the change stream, whose epoch has ended: readers must compare the whole queue.',

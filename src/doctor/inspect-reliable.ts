@@ -5,6 +5,8 @@ import { resolveSettings } from '../options.js'
 import { isSetting, SETTING_NAMES } from '../reliable/config.js'
 import { readRepeat } from '../reliable/repeats/repeat-definition.js'
 import { DecodeError } from '../errors.js'
+import { ReliableGroupStore } from '../store/reliable-group-store.js'
+import type { ClaimsReply } from '../store/reliable-group-scripts.js'
 import { measureReliable, type ReliableFigures } from './measure-reliable.js'
 import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { wrongTypesOf, type WrongType } from './key-types.js'
@@ -22,6 +24,8 @@ export interface ReliableState {
   readonly changes: ChangesState | undefined
   /** `undefined` where it could not be counted. */
   readonly figures: Figures | undefined
+  /** The claims of groups; nothing where they were not looked at. */
+  readonly claims?: ClaimsReply | null | undefined
   readonly refusals: Refusals
 }
 
@@ -49,6 +53,8 @@ const REPEATS_PER_SCAN = '10'
 /** The most repeats of a queue to read. */
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
+/** With more groups that have claims, these are not looked at: one script reads them all. */
+const MOST_GROUPS = 1_000
 const NO_REPEATS: StoredRepeats = { stored: 0, examined: 0, unreadable: 0, examples: [] }
 
 /** `undefined` if none of its keys exists. */
@@ -77,7 +83,21 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     wrongTypes.length > 0
       ? undefined
       : await refusals.unlessRefused('the messages and the pauses (EVALSHA)', measureReliable(sender, name))
-  return { name, figures, wrongTypes, settings: settings ?? [], repeats: repeats ?? NO_REPEATS, changes, refusals }
+  const store = new ReliableGroupStore(sender, resolveSettings({}), keys)
+  const claims =
+    isRight(keys.groups) && isRight(keys.inFlight)
+      ? await refusals.unlessRefused('the claims of groups (EVALSHA)', store.claims(MOST_GROUPS))
+      : undefined
+  return {
+    name,
+    figures,
+    claims,
+    wrongTypes,
+    settings: settings ?? [],
+    repeats: repeats ?? NO_REPEATS,
+    changes,
+    refusals,
+  }
 }
 
 function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string])[] {

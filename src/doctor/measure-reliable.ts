@@ -4,6 +4,7 @@ import { asInteger } from '../store/replies.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import type { StatusReply } from '../store/reliable-change-scripts.js'
 import type { CountReply } from '../store/reliable-scripts.js'
+import { ReliableGroupStore, type GroupTotals } from '../store/reliable-group-store.js'
 import { ReliableStore } from '../store/reliable-store.js'
 import type { Sender } from '../store/sender.js'
 
@@ -14,6 +15,7 @@ export interface ReliableFigures extends Omit<CountReply, 'firstVisibleAt'> {
   /** When the next one becomes visible, epoch milliseconds; `null` where any is visible, and where none is delayed. */
   readonly nextAt: number | null
   readonly repeats: RepeatFigures
+  readonly groups: GroupTotals
   /** `null` where the queue keeps no changes, and there are none. */
   readonly changes: StatusReply | null
 }
@@ -27,14 +29,15 @@ export interface RepeatFigures {
 /** A consumer that polls prepares a message in milliseconds. */
 const STUCK_MS = 10_000
 
-/** Four short commands, however much the queue holds. */
+/** Eight short commands, however much the queue holds. */
 export async function measureReliable(sender: Sender, name: string): Promise<ReliableFigures> {
   const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
   const store = new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
-  const [{ firstVisibleAt, ...counts }, status, stored] = await Promise.all([
+  const [{ firstVisibleAt, ...counts }, status, stored, groups] = await Promise.all([
     store.count(),
     new ReliableChangeStore(sender, keys).status(),
     sender.call('HLEN', [keys.repeats], { idempotent: true }),
+    new ReliableGroupStore(sender, resolveSettings({}), keys).totals(),
   ])
   const { now } = counts
   const latest = String(now - STUCK_MS)
@@ -44,6 +47,7 @@ export async function measureReliable(sender: Sender, name: string): Promise<Rel
     oldestMs: firstVisibleAt === null ? 0 : Math.max(0, now - Math.max(0, firstVisibleAt)),
     nextAt: firstVisibleAt !== null && firstVisibleAt > now ? firstVisibleAt : null,
     repeats: { stored: asInteger(stored), stuck: asInteger(stuck) },
+    groups,
     changes: status.epoch === null && status.length === 0 ? null : status,
   }
 }
@@ -65,5 +69,10 @@ export function sumOfReliable(all: readonly ReliableFigures[]): Omit<ReliableFig
     addPaused: all.some(({ addPaused }) => addPaused),
     pollPaused: all.some(({ pollPaused }) => pollPaused),
     repeats: { stored: sum(({ repeats }) => repeats.stored), stuck: sum(({ repeats }) => repeats.stuck) },
+    groups: {
+      ready: sum(({ groups }) => groups.ready),
+      later: sum(({ groups }) => groups.later),
+      paused: sum(({ groups }) => groups.paused),
+    },
   }
 }

@@ -22,7 +22,7 @@ import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig, type St
 import { Completed, type CompletedMessage, type WaitOptions } from './completed.js'
 import { Contents, type ListMessages, type MessageInfo, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
-import { Groups } from './groups.js'
+import { Groups, type GroupCounts } from './groups.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
 import type { ProgressOptions } from './progress.js'
 import {
@@ -94,7 +94,7 @@ export class ReliableQueue<T = unknown> {
     this.#schedules = new Schedules(handle, store, repeats)
     const changeStore = new ReliableChangeStore(queues.commands, identity.keys)
     this.#changeStream = new ChangeStream(handle, changeStore)
-    this.#groups = new Groups(new ReliableGroupStore(queues.commands, queues.settings, identity.keys))
+    this.#groups = new Groups(new ReliableGroupStore(queues.commands, queues.settings, identity.keys), store)
     this.#listeners = new QueueListeners(queues.hub, [identity.name])
   }
 
@@ -734,7 +734,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets what holds for the queue in all processes. What is not given stays, `null` goes back to the default.
+   * Sets what holds for the queue in all processes. What is not given stays, `null` goes back to the default. After a change of the limits of groups
+   * it also looks at each group that has claims or had some lately, page by page: when it resolves, the new limits hold for all of them.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
@@ -851,6 +852,41 @@ export class ReliableQueue<T = unknown> {
    */
   pausedGroups(): Promise<string[]> {
     return this.#handle.attribute(this.#groups.paused())
+  }
+
+  /**
+   * How many messages of a group there are, by what becomes of them next, and its limits. O(log N).
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * const { visible, inFlight, concurrency } = await mails.countsOfGroup('tenant-7')
+   * console.log(visible, 'wait', inFlight, 'of', concurrency ?? Infinity)
+   * ```
+   */
+  countsOfGroup(group: string): Promise<GroupCounts> {
+    return this.#handle.attribute(this.#groups.counts(group))
+  }
+
+  /**
+   * Walks the groups that have messages, or had some lately, and those that are paused, in pages of `pageSize` (1 to 1,000; default 100). What changes
+   * meanwhile may come twice or be passed over. O(log N) for each group.
+   *
+   * @throws as `countsOfGroup`
+   *
+   * @example
+   * ```ts
+   * for await (const { group, visible, inFlight, paused } of mails.listGroups()) console.log(group, visible, inFlight, paused)
+   * ```
+   */
+  async *listGroups(options: { readonly pageSize?: number } = {}): AsyncGenerator<GroupCounts, void> {
+    try {
+      yield* this.#groups.list(options)
+    } catch (error) {
+      throw this.#handle.attributed(error)
+    }
   }
 
   /**
@@ -1084,7 +1120,9 @@ export class ReliableQueue<T = unknown> {
 
   async #configure(settingsOf: () => string[], ifAbsent = false): Promise<boolean> {
     const settings = this.#handle.checked(settingsOf)
-    return this.#handle.attribute(this.#store.configure(settings, { ifAbsent }))
+    const isChanged = await this.#handle.attribute(this.#store.configure(settings, { ifAbsent }))
+    if (isChanged) await this.#handle.attribute(this.#groups.apply(settings))
+    return isChanged
   }
 }
 

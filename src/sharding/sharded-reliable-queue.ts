@@ -12,6 +12,7 @@ import type { ChangeStatus } from '../reliable/change-stream/change.js'
 import type { ReliableQueueConfig, StoredQueueConfig } from '../reliable/config.js'
 import type { CompletedMessage, WaitOptions } from '../reliable/completed.js'
 import type { ListMessages, MessageInfo, ReliableQueueCounts } from '../reliable/contents.js'
+import type { GroupCounts } from '../reliable/groups.js'
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
 import type { NegativeOptions, ReliableMessage } from '../reliable/message.js'
@@ -841,6 +842,31 @@ export class ShardedReliableQueue<T = unknown> {
    */
   async pausedGroups(): Promise<string[]> {
     return [...new Set((await this.#shards.each((queue) => queue.pausedGroups())).flat())]
+  }
+
+  /**
+   * How many messages of a group there are in all shards. No view of one moment; the limits are those of each shard.
+   *
+   * @throws InvalidArgumentError nothing was sent
+   * @throws ConnectionError of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log((await mails.countsOfGroup('tenant-7')).visible)
+   * ```
+   */
+  async countsOfGroup(group: string): Promise<GroupCounts> {
+    const all = await this.#shards.each((queue) => queue.countsOfGroup(group))
+    const sum = (of: (one: GroupCounts) => number): number => all.reduce((total, one) => total + of(one), 0)
+    return {
+      ...(all[0] as GroupCounts),
+      visible: sum((one) => one.visible),
+      delayed: sum((one) => one.delayed),
+      inFlight: sum((one) => one.inFlight),
+      delivered: sum((one) => one.delivered),
+      paused: all.some(({ paused }) => paused),
+    }
   }
 
   /**

@@ -208,5 +208,7 @@ export const OTHERS: ReadonlySet<string> = new Set(
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
   restoreMany getAllRaw listAllRaw now shardsOf acknowledgeChanges readChanges releaseChanges
   removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf health
-  complete resultOf getCompleted listCompleted pauseGroup resumeGroup pausedGroups`.split(/\s+/),
+  complete resultOf getCompleted listCompleted pauseGroup resumeGroup pausedGroups countsOfGroup listGroups`.split(
+    /\s+/,
+  ),
 )

@@ -70,6 +70,19 @@ describe('the command line, about reliable and sharded queues', function () {
   })
 
   describe('stats', () => {
+    it('counts the groups that have turns, that wait for a time, and that are paused', async () => {
+      const name = uniqueName('cli')
+      forgetReliable(name)
+      const queue = makeClient().getReliableQueue(name)
+      for (const group of ['a', 'b', 'p']) await queue.add(1, { group })
+      await queue.add(1)
+      await queue.add(1, { group: 'c', delay: '1h' })
+      await queue.pauseGroup('p')
+      const [stats] = (await json('stats', name)) as Json[]
+      expect(stats!['groups']).to.deep.equal({ ready: 2, later: 1, paused: 1 })
+      expect(await lines('stats', name)).to.include(`${name}: groups: 2 with turns, 1 that wait for a time, 1 paused.`)
+    })
+
     it('shows the states of a reliable queue, its dead letters, stuck repeats and how far the groups are', async () => {
       const name = uniqueName('cli')
       const queue = await makeReliable(name)

@@ -280,6 +280,22 @@ describe('redelayed doctor', function () {
         expect(reliableQueues).to.deep.equal([{ queue: name, repeats: 1 }])
       })
 
+      it('group-claims-lost: groups that have more claims than consumers have messages', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        await queue.setConfig({ groupConcurrency: 2 })
+        for (const group of ['a', 'b', 'b']) await queue.add(1, { group })
+        await queue.pollMany({ count: 3 })
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        const { groups } = reliableKeys(name)
+        await rawClient().hset(groups, 'b', '4 ')
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning group-claims-lost'])
+        const lost = findings.find(({ code }) => code === 'group-claims-lost')
+        expect(lost!.figures).to.deep.equal({ counted: 5, held: 3, group: 'b', most: 4 })
+      })
+
       it('setting-without-effect: each that the scripts do not take, none of the others, and nothing that steers', async () => {
         const name = uniqueName('doctor')
         const { config } = reliableKeys(name)

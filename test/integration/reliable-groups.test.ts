@@ -160,6 +160,43 @@ describe('groups of messages', function () {
     expect(await queue.getConfig()).to.deep.equal({ groupConcurrency: 3 })
   })
 
+  it('are counted and listed', async () => {
+    const queue = await makeQueue({ groupConcurrency: 1, groupRateLimit: { max: 10, perMs: '1h' } })
+    await queue.addMany(['a', 'a', 'b'].map((group, payload) => ({ payload, group })))
+    await queue.add(9, { group: 'ö', delay: '1h' })
+    await queue.pollMany({ count: 9 })
+    await queue.pauseGroup('p')
+    const limits = { concurrency: 1, rateLimit: { max: 10, perMs: 3_600_000 } }
+    const none = { visible: 0, delayed: 0, inFlight: 0, delivered: 0, paused: false, ...limits }
+    const expected = [
+      { group: 'a', ...none, visible: 1, inFlight: 1, delivered: 1 },
+      { group: 'b', ...none, inFlight: 1, delivered: 1 },
+      { group: 'p', ...none, paused: true },
+      { group: 'ö', ...none, delayed: 1 },
+    ]
+    const listed = []
+    for await (const each of queue.listGroups({ pageSize: 1 })) listed.push(each)
+    expect(listed.sort((x, y) => (x.group < y.group ? -1 : 1))).to.deep.equal(expected)
+    for (const one of expected) expect(await queue.countsOfGroup(one.group)).to.deep.equal(one)
+    expect(await queue.countsOfGroup('other')).to.deep.equal({ group: 'other', ...none })
+    expect(await rejection(queue.countsOfGroup(''))).to.be.instanceOf(InvalidArgumentError)
+    await queue.setConfig({ groupConcurrency: null, groupRateLimit: null })
+    expect(await queue.countsOfGroup('a')).to.include({ concurrency: null, rateLimit: null, delivered: 0 })
+  })
+
+  it('get what a raised limit gives them at once, and those who wait are woken', async () => {
+    const queue = await makeQueue({ groupConcurrency: 1 })
+    const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)
+    await queue.addMany([1, 2].map((payload) => ({ payload, group: 'a' })))
+    await queue.poll()
+    const waiting = track(other.poll({ timeout: 20_000 }))
+    await untilItWaits(queue, other)
+    expect(waiting.settled).to.equal(false)
+    const from = await redisNow()
+    await queue.setConfig({ groupConcurrency: 2 })
+    expect((await waiting.promise)!.polledAt - from).to.be.lessThan(5_000)
+  })
+
   it('are paused for all clients, and wake those who wait when they are resumed', async () => {
     const queue = await makeQueue()
     const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)

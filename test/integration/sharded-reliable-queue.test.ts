@@ -441,6 +441,7 @@ for (const where of ['one server', 'a cluster']) {
       expect((await queue.pollMany({ count: 100 })).map(({ payload }) => payload)).to.deep.equal(['other'])
       await queue.shards[0]!.resumeGroup('t')
       expect(await queue.pausedGroups()).to.deep.equal(['t'])
+      expect(await queue.countsOfGroup('t')).to.include({ visible: 60, inFlight: 0, paused: true })
       await queue.resumeGroup('t')
       expect(await queue.pausedGroups()).to.deep.equal([])
       expect((await handled(queue, 60)).length).to.equal(60)

@@ -97,6 +97,7 @@ type LeftOut =
   | 'move' // the other queue would have to be in the slot of every shard
   | 'readChanges'
   | 'releaseChanges' // pages of one stream, for what stores its position: each of `shards` has them
+  | 'listGroups' // a group can be in several shards: each of `shards` lists its own
   | 'context'
   | 'identity'
   | 'addPrepared'

@@ -306,6 +306,13 @@ describe('what the doctor makes of what it saw', () => {
       ['warning changes-foreign'],
       /^2 of the last 10 entries/,
     ],
+    ['groups whose claims consumers have', kept({ claims: { counted: 3, held: 3, group: 'a', most: 2 } }), []],
+    [
+      'groups with more claims than there are',
+      kept({ claims: { counted: 9, held: 3, group: 'b\n', most: 7 } }),
+      ['warning group-claims-lost'],
+      /9 claims by their counts, and consumers 3 messages; the group with most is "b\\n" with 7/,
+    ],
     ['a refusal about a reliable queue', kept({ refusals: refused }), ['info not-examined']],
     ['a refusal about a queue', queue({ refusals: refused }), ['info not-examined']],
   ]

@@ -8,7 +8,7 @@ import type { RawOptions } from '../input.js'
 import { measured, measuredReliable, sumOfDelayed, type MeasuredFamily } from '../measured.js'
 import { isoTime, moment, table } from '../output.js'
 import { Progress } from '../progress.js'
-import { groupTable, pausedLines, reliableDocument, reliableTable } from '../reliable.js'
+import { groupLines, groupTable, pausedLines, reliableDocument, reliableTable } from '../reliable.js'
 import { withSession } from '../session.js'
 
 const HEADINGS = ['QUEUE', 'PENDING', 'OVERDUE', 'NEXT DUE', 'DELIVERED', 'QUARANTINED', 'SUBSCRIBERS']
@@ -40,7 +40,7 @@ function lines(
   if (delayed.length + reliable.length === 0) return ['No queue was found.']
   const parts = [
     delayed.length === 0 ? [] : [...table([HEADINGS, ...delayed.flatMap(rows)]), ...delayed.flatMap(advice)],
-    [...reliableTable(reliable), ...pausedLines(reliable)],
+    [...reliableTable(reliable), ...pausedLines(reliable), ...groupLines(reliable)],
     groupTable(reliable),
   ]
   return parts.filter(({ length }) => length > 0).flatMap((part, at) => (at === 0 ? part : ['', ...part]))

@@ -12,6 +12,7 @@ export function checkReliable({
   repeats,
   changes,
   figures,
+  claims,
   refusals,
 }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
@@ -30,6 +31,11 @@ export function checkReliable({
     findings.push(aboutQueue(name, 'repeat-unreadable', 'warning', found, { unreadable, examined, stored }))
   }
   if (figures !== undefined) findings.push(...checkFlow(name, figures))
+  if (claims && claims.counted > claims.held) {
+    const { counted: many, held, group, most } = claims
+    const found = `Groups have ${counted(many, 'claim')} by their counts, and consumers ${counted(held, 'message')}; the group with most is ${quoted(group)} with ${most}.`
+    findings.push(aboutQueue(name, 'group-claims-lost', 'warning', found, { counted: many, held, group, most }))
+  }
   if (changes !== undefined) findings.push(...checkChanges(name, changes))
   for (const [what, why] of refusals.list) {
     findings.push(aboutQueue(name, 'not-examined', 'info', `Could not examine ${what}: ${why}.`, { what, why }))

@@ -1,0 +1,37 @@
+-- How many messages some groups have, by what becomes of them next.
+--
+-- KEYS[1] config      hash  what `setConfig` and pausing say
+-- KEYS[2] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[3] groups      hash  group -> its claims, and when they were
+-- KEYS[4] groupPauses  zset  the groups that are paused
+--
+-- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
+-- ARGV[2..] names  bytes*
+--
+-- returns for each group five: visible, delayed, claims, claims that its rate counts, 1 if it is paused
+local order, pauses = KEYS[2], KEYS[4]
+
+-- include shared/milliseconds.lua
+
+-- include shared/settings.lua
+
+-- include shared/record.lua
+
+-- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
+local now = milliseconds(ARGV[1])
+local groups, names = openGroups({order = order, states = KEYS[3], pauses = pauses}, KEYS[1], now), {}
+for at = 2, #ARGV do names[at - 1] = ARGV[at] end
+local texts, reply = statesOf(groups, names), {}
+for n, group in ipairs(names) do
+  local prefix, state = prefixOf(group), readState(groups, texts[n])
+  local visible = redis.call('ZLEXCOUNT', order, '[' .. prefix, '(' .. placeOf(group, now + 1, ''))
+  push(reply, visible, redis.call('ZLEXCOUNT', order, '[' .. prefix, '(' .. prefix .. ':') - visible)
+  push(reply, state.claims, state.window.sum)
+  push(reply, isPausedGroup(groups, group) and 1 or 0)
+end
+return reply

@@ -1,0 +1,62 @@
+-- Some names of groups: first those of which messages wait, by length and bytes; then others that have claims, or had some lately; then others that
+-- are paused. One page of them; the caller goes on until the cursor is nothing.
+--
+-- KEYS[1] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[2] groups      hash  group -> its claims, and when they were
+-- KEYS[3] groupPauses  zset  the groups that are paused
+--
+-- ARGV[1] cursor  bytes    nothing for the first page
+-- ARGV[2] count   integer  about how many
+--
+-- returns {the cursor of the next page, nothing after the last, names}
+local order, states, pauses = KEYS[1], KEYS[2], KEYS[3]
+local count, LONGEST = tonumber(ARGV[2]), 255
+local phase, from = string.match(ARGV[1], '^(.)(.*)$')
+local reply = {''}
+
+local function isWaiting(group)
+  local prefix = string.char(#group) .. group
+  return #redis.call('ZRANGEBYLEX', order, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', 0, 1) > 0
+end
+
+-- The beginning of a range behind all that begins with some bytes; nothing where there is none.
+local function behind(prefix)
+  local kept = string.match(prefix, '^(.-)\255*$')
+  if kept == '' then return nil end
+  return '[' .. string.sub(kept, 1, -2) .. string.char(string.byte(kept, -1) + 1)
+end
+
+if phase == 's' then
+  local page = redis.call('HSCAN', states, from, 'COUNT', count)
+  for at = 1, #page[2], 2 do
+    local group = page[2][at]
+    if #group > 0 and #group <= LONGEST and not isWaiting(group) then reply[#reply + 1] = group end
+  end
+  reply[1] = page[1] == '0' and 'p-' or 's' .. page[1]
+elseif phase == 'p' then
+  local page = redis.call('ZRANGEBYLEX', pauses, from, '+', 'LIMIT', 0, count)
+  for _, group in ipairs(page) do
+    if #group > 0 and #group <= LONGEST and not isWaiting(group) and redis.call('HEXISTS', states, group) == 0 then reply[#reply + 1] = group end
+  end
+  if #page == count then reply[1] = 'p(' .. page[count] end
+else
+  from = phase and from or '-'
+  for _ = 1, count do
+    local member = redis.call('ZRANGEBYLEX', order, from, '+', 'LIMIT', 0, 1)[1]
+    if not member then
+      from = nil
+      break
+    end
+    local size = string.byte(member, 1) or 0
+    local prefix, group = string.sub(member, 1, 1 + size), string.sub(member, 2, 1 + size)
+    if size > 0 and #group == size then
+      reply[#reply + 1] = group
+      from = behind(prefix)
+    else -- another program's
+      from = '(' .. member
+    end
+    if not from then break end
+  end
+  reply[1] = from and 'o' .. from or 's0'
+end
+return reply
