@@ -30,6 +30,11 @@ export interface PollOptions {
 export interface PollManyOptions extends PollOptions {
   /** At most so many. 1 to 1,000. */
   readonly count: number
+  /**
+   * No more are taken when those that were taken have so many bytes, as they are stored. What one script hands out can go beyond it: 1 MiB, or one message that is
+   * larger. 1 or more; default: no limit.
+   */
+  readonly maxBytes?: number | undefined
 }
 
 /** How many messages one call can ask for. */
@@ -59,8 +64,9 @@ export function assertPollOptions(options: PollOptions): void {
 }
 
 export function assertPollManyOptions(options: PollManyOptions): void {
-  onlyKnown('options', options, ['count', ...OPTIONS])
+  onlyKnown('options', options, ['count', 'maxBytes', ...OPTIONS])
   integer('count', options.count, 1, MOST_POLLED)
+  if (options.maxBytes !== undefined) integer('maxBytes', options.maxBytes, 1, Number.MAX_SAFE_INTEGER)
 }
 
 /** The parts of a queue that a poll needs. */
@@ -116,7 +122,7 @@ export class Claims<T> {
 
   /** `beforehand`: some of the messages are not handled at once. */
   async claim(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
-    const { count, signal } = options
+    const { count, maxBytes = Infinity, signal } = options
     const { timeoutMs, visibilityMs, isFinal } = howToPoll(options)
     const how = { visibilityMs, beforehand }
     const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs
@@ -126,7 +132,10 @@ export class Claims<T> {
     for (;;) {
       if (signal?.aborted === true) throw toError(signal.reason)
       const polled =
-        timeoutMs === 0 ? await this.#now(count, how, until) : await this.#wait(count, how, deadline, signal)
+        timeoutMs === 0
+          ? await this.#now(count, maxBytes, how, until)
+          : // one script hands them out
+            await this.#wait(count, how, deadline, signal)
       const readable = await this.#read(polled)
       const messages = isFinal ? await this.#acknowledged(readable) : readable
       this.#emitPolled(messages)
@@ -134,16 +143,17 @@ export class Claims<T> {
     }
   }
 
-  /** Up to `count` that are there. */
-  async #now(count: number, how: HowToHold, until: number): Promise<PolledRecord[]> {
+  /** Up to `count` that are there, and no more when they have so many bytes. */
+  async #now(count: number, maxBytes: number, how: HowToHold, until: number): Promise<PolledRecord[]> {
     const polled: PolledRecord[] = []
-    while (polled.length < count) {
+    for (let bytes = 0; polled.length < count && bytes < maxBytes;) {
       const reply = await this.#poll(count - polled.length, how, false).catch((error: unknown) => {
         if (polled.length === 0) throw error
         return undefined // what was handed out before must reach the caller
       })
       if (reply === undefined) break
       polled.push(...reply.messages)
+      for (const { record } of reply.messages) bytes += record.length
       if (reply.next === null || reply.next > reply.now || reply.changed === 0) break
       if (polled.length === 0 && performance.now() >= until) break
     }

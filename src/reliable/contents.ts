@@ -38,6 +38,8 @@ export interface ListMessages {
   readonly visibleFrom?: number
   /** Only those whose `visibleAt` is not after it, epoch milliseconds. Default: all. */
   readonly visibleTo?: number
+  /** Passes over the first so many, which are not read; of a sharded queue, over so many of each shard. Default 0. */
+  readonly skip?: number
 }
 
 /** How many messages there are, by what becomes of them next. */
@@ -81,16 +83,19 @@ export class Contents<T> {
 
   /** By priority from the highest on, by time within one, those in flight last. */
   async *list(options: ListMessages): AsyncGenerator<MessageInfo<T>, void> {
-    onlyKnown('options', options, ['state', 'pageSize', 'visibleFrom', 'visibleTo'])
+    onlyKnown('options', options, ['state', 'pageSize', 'visibleFrom', 'visibleTo', 'skip'])
     const { state } = options
     if (state !== undefined) oneOf('state', state, ['visible', 'delayed', 'inFlight'])
     const pageSize = integer('pageSize', options.pageSize ?? 100, 1, 1_000)
+    let skip = integer('skip', options.skip ?? 0, 0, Number.MAX_SAFE_INTEGER)
     const span = spanOf(options)
     const { now: begunAt } = await this.#store.count()
     const times = timesOf(state, begunAt, span)
     const priorities = state === 'inFlight' ? [] : [...this.#store.keys.due.keys()].reverse()
     for (const schedule of [...priorities, 'inFlight'] as const) {
-      for (let from = 0; ; from += pageSize) {
+      const passed = skip === 0 ? 0 : Math.min(skip, await this.#store.countOf(schedule, times))
+      skip -= passed
+      for (let from = passed; ; from += pageSize) {
         const ids = await this.#store.idsOf(schedule, times, from, pageSize)
         for await (const { messages, now } of this.#store.get(ids)) {
           for (const message of messages) {
@@ -167,7 +172,7 @@ function timesOf(
 ): readonly [least: string, most: string] {
   const least = from === -Infinity ? '-inf' : `${from}`
   const most = to === Infinity ? '+inf' : `${to}`
-  if (state === 'delayed') return [from > now ? least : `(${now}`, most]
+  if (state === 'delayed' || state === 'inFlight') return [from > now ? least : `(${now}`, most]
   return [least, state === 'visible' && to > now ? `${now}` : most]
 }
 

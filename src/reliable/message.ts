@@ -54,6 +54,8 @@ export class ReliableMessage<T = unknown> {
   readonly member: string | Buffer
   /** @internal */
   readonly delivery: string
+  /** @internal How many bytes it has as it is stored. */
+  readonly storedBytes: number
   /** @internal How many extensions are under way. */
   extensions = 0
   /**
@@ -84,6 +86,7 @@ export class ReliableMessage<T = unknown> {
     this.polledAt = polled.polledAt
     this.member = polled.member
     this.delivery = polled.delivery
+    this.storedBytes = polled.record.length
     this.isSuspect = isSuspect(polled)
     this.#visibleUntil = polled.visibleUntil
     this.#heldUntil = polled.heldUntil

@@ -571,7 +571,7 @@ export class ReliableQueue<T = unknown> {
 
   /**
    * Walks the messages without taking them, those of one state or all, in pages of `pageSize` (1 to 1,000): by priority from the highest
-   * on, by time within one, those in flight last. `visibleFrom` and `visibleTo` bound the time at which messages are visible (of dead letters: at which
+   * on, by time within one, those in flight last. `skip` passes over the first so many without reading them. `visibleFrom` and `visibleTo` bound the time at which messages are visible (of dead letters: at which
    * they died), so that a walk can go on where another has ended. While others add and take, messages can be missed or seen twice. One whose payload
    * cannot be read is left out and reported by an `error` event.
    *

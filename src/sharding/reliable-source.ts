@@ -21,7 +21,7 @@ export function reliableSource<T>(
     queue.pollFor({ ...options, count: Math.min(max, MOST_POLLED), visibilityTimeout }, beforehand)
   return {
     wait: (max, signal) => claim(max, { timeout: Infinity, signal }),
-    drain: (max) => claim(max, {}),
+    drain: (max, maxBytes) => claim(max, maxBytes === Infinity ? {} : { maxBytes }),
     putBack: async (messages) => {
       const held = messages.filter(({ isHeld }) => isHeld)
       if (held.length > 0) await queue.negativeAcknowledge(held, { countAttempt: false })

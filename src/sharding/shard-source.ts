@@ -15,8 +15,8 @@ export interface RawElement<T> {
 export interface ShardSource<E> {
   /** Waits for 1 to `max` elements; an abort rejects, unless some were popped. */
   wait(max: number, signal: AbortSignal): Promise<E[]>
-  /** Up to `max` of those that are there. */
-  drain(max: number): Promise<E[]>
+  /** Up to `max` of those that are there; `maxBytes`: about where to end before. */
+  drain(max: number, maxBytes: number): Promise<E[]>
   /** To the head, in their order, in one step. */
   putBack(elements: readonly E[]): Promise<void>
 }

@@ -38,6 +38,8 @@ export interface ShardedConsumerParams<E> {
    * Default false: at all of them.
    */
   readonly asksOneFirst?: boolean
+  /** How many bytes an element has; without it no number of bytes ends anything. A method, so that a consumer of some values can be used as one of any. */
+  bytesOf?(element: E): number
 }
 
 interface Shard<E> {
@@ -115,10 +117,10 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   /** Waits for 1 to `max` elements; resolves with none when the time is over, or rejects with the last error when all shards failed. */
-  async take(max: number, options: TakerOptions): Promise<E[]> {
+  async take(max: number, options: TakerOptions, maxBytes = Infinity): Promise<E[]> {
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
     this.#enter()
-    if (this.#surplus.length > 0) return this.#takeSurplus(max)
+    if (this.#surplus.length > 0) return this.#takeSurplus(max, maxBytes)
     const taken = this.#takers.add(max, options)
     const first = this.#first()
     if (first.length === 0) this.#serve()
@@ -144,18 +146,19 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     return this.#shards.filter(({ loop }) => loop !== undefined).length
   }
 
-  /** Up to `max` available elements, shard by shard; rejects when there are none and a shard could not be read. */
-  async drain(max: number): Promise<E[]> {
+  /** Up to `max` available elements, shard by shard, and no more when they have so many bytes; rejects when there are none and a shard could not be read. */
+  async drain(max: number, maxBytes = Infinity): Promise<E[]> {
     this.#enter()
     await this.#quiet()
-    const elements = this.#takeSurplus(max)
+    const elements = this.#takeSurplus(max, maxBytes)
     let failure: Error | undefined
     for (const shard of this.#rotation()) {
       await shard.returning
-      elements.push(...this.#takeSurplus(max - elements.length)) // what could not be put back
-      if (elements.length >= max) break
+      elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // what could not be put back
+      const left = maxBytes - this.#bytesOf(elements)
+      if (elements.length >= max || left <= 0) break
       try {
-        elements.push(...(await shard.source.drain(max - elements.length)))
+        elements.push(...(await shard.source.drain(max - elements.length, left)))
         shard.failures = 0
       } catch (thrown) {
         shard.failures++
@@ -299,10 +302,21 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     })
   }
 
-  #takeSurplus(max: number): E[] {
-    const elements = this.#surplus.splice(0, max).map(({ element }) => element)
+  #takeSurplus(max: number, maxBytes: number): E[] {
+    const elements: E[] = []
+    for (let bytes = 0; elements.length < max && bytes < maxBytes;) {
+      const next = this.#surplus[elements.length]
+      if (next === undefined) break
+      elements.push(next.element)
+      bytes += this.#bytesOf([next.element])
+    }
+    this.#surplus.splice(0, elements.length)
     this.#settle()
     return elements
+  }
+
+  #bytesOf(elements: readonly E[]): number {
+    return elements.reduce((sum, element) => sum + (this.#params.bytesOf?.(element) ?? 0), 0)
   }
 
   async #putBack(shard: Shard<E>): Promise<void> {

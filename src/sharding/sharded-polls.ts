@@ -26,7 +26,7 @@ export class ShardedPolls<T> {
 
   /** `beforehand`: some of the messages are not handled at once. */
   async claim(options: PollManyOptions, beforehand = false): Promise<ReliableMessage<T>[]> {
-    const { count, signal } = options
+    const { count, maxBytes, signal } = options
     const { timeoutMs, visibilityMs, isFinal } = howToPoll(options)
     const visibilityTimeout = options.visibilityTimeout === undefined ? undefined : visibilityMs
     const consumer = this.#consumerOf({ visibilityTimeout, beforehand })
@@ -36,8 +36,8 @@ export class ShardedPolls<T> {
       const left = timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - (performance.now() - since))
       const taken =
         timeoutMs === 0
-          ? await this.#handle.trackOperation(() => consumer.drain(count))
-          : await consumer.take(count, { timeoutMs: left, signal })
+          ? await this.#handle.trackOperation(() => consumer.drain(count, maxBytes))
+          : await consumer.take(count, { timeoutMs: left, signal }, maxBytes)
       if (taken.length === 0) {
         this.#assertConnected(performance.now() - since)
         return []
@@ -83,6 +83,7 @@ export class ShardedPolls<T> {
       clock: systemClock,
       random: Math.random,
       asksOneFirst: true,
+      bytesOf: ({ storedBytes }) => storedBytes,
       closedError: () => this.#handle.withQueueName(new ShutdownError('the client was shut down')),
       onFailure: (shard, error) => this.#report(shard, 'polling a shard failed', error),
       onLost: (shard, count, error) => {

@@ -383,10 +383,19 @@ export class ReliableStore {
     from: number,
     most: number,
   ): Promise<Buffer[]> {
-    const key = schedule === 'inFlight' ? this.keys.inFlight : (this.keys.due[schedule] ?? '')
+    const key = this.#keyOf(schedule)
     const reply = await this.#callIdempotent('ZRANGEBYSCORE', key, ...times, 'LIMIT', String(from), String(most))
     const members = asArray(reply).map(asBytes)
     return schedule === 'inFlight' ? members.map((member) => member.subarray(1)) : members
+  }
+
+  /** How many ids of a schedule have such times. */
+  async countOf(schedule: number | 'inFlight', times: readonly [least: string, most: string]): Promise<number> {
+    return asInteger(await this.#callIdempotent('ZCOUNT', this.#keyOf(schedule), ...times))
+  }
+
+  #keyOf(schedule: number | 'inFlight'): string {
+    return schedule === 'inFlight' ? this.keys.inFlight : (this.keys.due[schedule] ?? '')
   }
 
   /** Removes all messages and what is known of duplicates; resolves with whether there was anything. */

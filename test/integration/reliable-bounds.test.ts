@@ -47,6 +47,21 @@ describe('what a reliable queue asks of Redis at once', () => {
     expect(called).to.not.have.any.keys('hget', 'hmget')
   })
 
+  it('listAll reads none of the messages that it passes over', async () => {
+    const { queue, calls } = make()
+    await queue.addMany(numbers(300).map((id, at) => ({ payload: 'x', id, priority: at % 3 })))
+    const ids: string[] = []
+    for await (const { id } of queue.listAll()) ids.push(id)
+    for (const skip of [0, 99, 150, 299, 300, 1_000_000]) {
+      const rest: string[] = []
+      const called = await calls(async () => {
+        for await (const { id } of queue.listAll({ skip })) rest.push(id)
+      })
+      expect(rest, `${skip}`).to.deep.equal(ids.slice(skip))
+      expect(called['hget'] ?? 0).to.be.at.most(3 * rest.length)
+    }
+  })
+
   it('move by ids moves 500 with one script', async () => {
     const { queue, calls } = make()
     const to = `{${queue.name}}:other`

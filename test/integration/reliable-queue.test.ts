@@ -108,6 +108,18 @@ describe('reliable queue', () => {
       expect(await queue.acknowledge(...messages)).to.deep.equal(messages.map(() => true))
     })
 
+    it('takes no more when the messages have as many bytes as the caller wants, and always one', async () => {
+      const { queue } = make()
+      await queue.addMany(numbers(7).map((id) => ({ id, payload: id.repeat(700_000) })))
+      const taken: string[][] = []
+      for (const maxBytes of [1, 1_000_000, 1_400_000, undefined]) {
+        const messages = await queue.pollMany({ count: 100, maxBytes })
+        taken.push(messages.map(({ id }) => id))
+        await queue.acknowledge(...messages)
+      }
+      expect(taken).to.deep.equal([['0'], ['1', '2'], ['3', '4'], ['5', '6']])
+    })
+
     it('delivers when the delay is over, never before, and within milliseconds', async () => {
       const { queue } = make()
       let waiting = taken(queue)
@@ -618,6 +630,7 @@ describe('reliable queue', () => {
         [() => queue.poll({ visibilityTimeout: 0 }), /visibility/],
         [() => queue.poll({ timeout: NaN }), /timeout/],
         [() => queue.pollMany({ count: 0 }), /count/],
+        [() => queue.pollMany({ count: 1, maxBytes: 0 }), /maxBytes/],
         [() => queue.reschedule('x', 1.5), /delay/],
         [() => queue.acknowledge({} as never), /messages\[0\]/],
         [() => queue.acknowledge(foreign), /messages\[0\]: expected a message .* from this queue, got .*another queue/],

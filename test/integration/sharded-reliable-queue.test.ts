@@ -124,6 +124,24 @@ for (const where of ['one server', 'a cluster']) {
         expect(infos.map((info) => info?.payload)).to.deep.equal([...numbers(160), 'one', 'two'])
       })
 
+      it('are polled until they have as many bytes as the caller wants, over all shards', async () => {
+        const { queue } = open()
+        await queue.addMany(numbers(10).map((id) => ({ id, payload: id.repeat(700_000) })))
+        const all: string[] = []
+        for (const [maxBytes, count] of [
+          [1, 1],
+          [2_000_000, 3],
+          [2_000_000, 3],
+          [undefined, 3],
+        ] as const) {
+          const messages = await queue.pollMany({ count: 100, maxBytes })
+          expect(messages.length, `${maxBytes}`).to.equal(count)
+          all.push(...messages.map(({ id }) => id))
+          await queue.acknowledge(...messages)
+        }
+        expect(sorted(all)).to.deep.equal(numbers(10))
+      })
+
       it('of many resolves in their order, and says which of them were not added', async () => {
         const { queue } = open()
         await queue.setConfig({ maxSize: 2 })
