@@ -2,7 +2,7 @@ import { late, within } from '../pause.js'
 import { traceOf } from '../topics/trace.js'
 import type { Tracing } from '../topics/tracing.js'
 import type { Endpoint } from './endpoint.js'
-import type { EndpointGate } from './endpoint-gate.js'
+import type { Ended, EndpointGate } from './endpoint-gate.js'
 import type { Answer, Sender } from './sender.js'
 import { signatureHeaders } from './signature.js'
 import { verdictOn } from './verdict.js'
@@ -65,7 +65,8 @@ export class Delivery {
     const verdict = verdictOn(answer, this.#now())
     const pauseMs = verdict.is === 'throttled' ? verdict.waitMs : 0
     // what is gone gets nothing more while it is being disabled
-    const failingMs = await this.#leave(endpoint, verdict.is === 'delivered', verdict.is === 'gone' ? GONE_MS : pauseMs)
+    const ended = verdict.is === 'delivered' || verdict.is === 'refused' ? verdict.is : 'failed'
+    const failingMs = await this.#leave(endpoint, ended, verdict.is === 'gone' ? GONE_MS : pauseMs)
     if (verdict.is === 'delivered' || verdict.is === 'gone') return { is: verdict.is, answer }
     return { is: 'failed', answer, pauseMs, failingMs }
   }
@@ -91,9 +92,9 @@ export class Delivery {
   }
 
   /** Without an answer of the gate the verdict on the webhook stays what it is. */
-  async #leave({ id }: Endpoint, isDelivered: boolean, pauseMs: number): Promise<number> {
+  async #leave({ id }: Endpoint, ended: Ended, pauseMs: number): Promise<number> {
     try {
-      const left = this.#gate.leave(id, isDelivered, pauseMs)
+      const left = this.#gate.leave(id, ended, pauseMs)
       return (await within(GATE_MS, left, late('Redis did not record the end of a webhook in time'))).failingMs
     } catch (error) {
       this.#onError(error)

@@ -33,6 +33,9 @@ const MOST_MS = 86_400_000
 /** Over so long the scripts count. */
 const MINUTE_MS = 60_000
 
+/** How a webhook ended: what is refused failed because of its message, and not of the endpoint. */
+export type Ended = 'delivered' | 'failed' | 'refused'
+
 /** What a delivery has changed: whether the breaker has just opened, and how long nothing has been delivered. */
 export interface Left {
   readonly hasOpened: boolean
@@ -62,17 +65,10 @@ export class EndpointGate {
     return Number(await this.#run(endpointHeld, endpoint))
   }
 
-  async leave(endpoint: string, isDelivered: boolean, pauseMs = 0): Promise<Left> {
+  async leave(endpoint: string, ended: Ended, pauseMs = 0): Promise<Left> {
     const { least, share, openMs } = this.#options
-    const reply = await this.#run(
-      endpointLeave,
-      endpoint,
-      isDelivered ? 1 : 0,
-      Math.ceil(pauseMs),
-      least,
-      share,
-      openMs,
-    )
+    const how = { failed: 0, delivered: 1, refused: 2 }[ended]
+    const reply = await this.#run(endpointLeave, endpoint, how, Math.ceil(pauseMs), least, share, openMs)
     const [hasOpened, failingMs] = reply as [number, number]
     return { hasOpened: hasOpened === 1, failingMs }
   }

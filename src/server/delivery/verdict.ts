@@ -8,12 +8,15 @@ export type Verdict =
   /** The endpoint is overloaded: nothing more goes there for so long. */
   | { readonly is: 'throttled'; readonly waitMs: number }
   | { readonly is: 'failed' }
+  /** The endpoint works, and does not take this message: that says nothing of the others. */
+  | { readonly is: 'refused' }
 
 /** How long an overloaded endpoint is left alone where it does not say it. */
 const DEFAULT_PAUSE_MS = 5_000
 /** An endpoint cannot stop its messages for longer than that. */
 const MOST_PAUSE_MS = 24 * 3_600_000
 
+const OF_ONE_MESSAGE = new Set([400, 409, 413, 415, 422])
 const OVERLOADED = new Set([429, 502, 503, 504])
 
 /** @param now epoch milliseconds, for a `Retry-After` that is a date */
@@ -23,7 +26,7 @@ export function verdictOn(answer: Answer, now: number): Verdict {
   if (status >= 200 && status < 300) return { is: 'delivered' }
   if (status === 410) return { is: 'gone' }
   if (OVERLOADED.has(status)) return { is: 'throttled', waitMs: pauseOf(retryAfter, now) }
-  return { is: 'failed' }
+  return { is: OF_ONE_MESSAGE.has(status) ? 'refused' : 'failed' }
 }
 
 /** RFC 9110: seconds, or a date. */

@@ -188,7 +188,7 @@ describe('foreign data in the keys of the service', function () {
         await redis.hset(KEY, ...FIELDS.flatMap((field) => [field, text]))
         expect(await gate.state('ep', Date.now())).to.include({ state: 'closed', tried: 0 })
         expect([await gate.enter('ep', 10), await gate.heldMs('ep')]).to.deep.equal([0, 0])
-        expect(await gate.leave('ep', false)).to.deep.equal({ hasOpened: false, failingMs: 0 })
+        expect(await gate.leave('ep', 'failed')).to.deep.equal({ hasOpened: false, failingMs: 0 })
         expect(await gate.enter('ep', 10)).to.equal(0)
         expect(await gate.state('ep', Date.now())).to.include({ state: 'closed', tried: 1, failed: 1 })
       })
@@ -211,7 +211,7 @@ describe('foreign data in the keys of the service', function () {
       for (const call of [
         () => gate.enter('ep'),
         () => gate.heldMs('ep'),
-        async () => (await gate.leave('ep', true)).failingMs,
+        async () => (await gate.leave('ep', 'delivered')).failingMs,
       ]) {
         await redis.del(KEY)
         await redis.set(KEY, 'in the way')
@@ -256,6 +256,13 @@ describe('foreign data in the keys of the service', function () {
     } finally {
       rmSync(dir, { recursive: true, force: true })
     }
+  })
+
+  it('in the place of the sessions of a key keeps no one from signing in', async () => {
+    await redis.set('redelayed:service:sessions:0123456789ab', 'x')
+    const sessions = new Sessions(redis)
+    const token = await sessions.begin('0123456789ab', () => 'proof')
+    expect(await sessions.find(token)).to.include({ keyId: '0123456789ab' })
   })
 
   it('takes no worker number from the instances', async () => {

@@ -65,7 +65,7 @@ describe('the gate before an endpoint', () => {
   const keyOf = (endpoint: string) => `redelayed:service:endpoint:{${endpoint}}`
   const fail = async (times: number, of = gate) => {
     const left = []
-    for (let i = 0; i < times; i++) left.push(await of.leave(id, false))
+    for (let i = 0; i < times; i++) left.push(await of.leave(id, 'failed'))
     return left
   }
   /** Moves times of the endpoint into the past, as if so long had gone by. */
@@ -79,18 +79,32 @@ describe('the gate before an endpoint', () => {
 
   it('opens the breaker at 70 % failures of at least ten, once, for all instances', async () => {
     const other = new EndpointGate(redis)
-    for (let i = 0; i < 3; i++) await gate.leave(id, true)
+    for (let i = 0; i < 3; i++) await gate.leave(id, 'delivered')
     expect((await fail(6)).map(({ hasOpened }) => hasOpened)).to.deep.equal(Array(6).fill(false))
     expect(await other.enter(id)).to.equal(0)
-    expect((await gate.leave(id, false)).hasOpened).to.equal(true)
-    expect((await other.leave(id, false)).hasOpened).to.equal(false)
+    expect((await gate.leave(id, 'failed')).hasOpened).to.equal(true)
+    expect((await other.leave(id, 'failed')).hasOpened).to.equal(false)
     expect(await other.enter(id)).to.be.within(25_000, 30_000)
+  })
+
+  it('stays open for the other messages where an endpoint refuses some because of what they are', async () => {
+    for (let i = 0; i < 30; i++) expect((await gate.leave(id, 'refused')).hasOpened).to.equal(false)
+    expect(await gate.enter(id)).to.equal(0)
+    expect(await gate.state(id, Date.now())).to.include({ state: 'closed', tried: 30, failed: 0 })
+    // nothing has been delivered all the same
+    await redis.hset(`redelayed:service:endpoint:{${id}}`, 'failingSince', Date.now() - 60_000)
+    expect((await gate.leave(id, 'refused')).failingMs).to.be.within(30_000, 90_000)
+    // an endpoint that answers so is there again
+    await fail(100)
+    expect(await gate.enter(id)).to.be.greaterThan(0)
+    await gate.leave(id, 'refused')
+    expect(await gate.enter(id)).to.equal(0)
   })
 
   it('says how it is: closed with the counts of a minute, open, half open, held by a pause', async () => {
     await fail(9)
     expect(await gate.state(id, Date.now())).to.deep.equal({ state: 'closed', tried: 9, failed: 9 })
-    await gate.leave(id, false, 60_000)
+    await gate.leave(id, 'failed', 60_000)
     const { state, until = 0, pausedUntil = 0 } = await gate.state(id, Date.now())
     expect(state).to.equal('open')
     expect(until).to.be.within(Date.now() + 20_000, Date.now() + 30_000)
@@ -101,7 +115,7 @@ describe('the gate before an endpoint', () => {
 
   it('says for how long it is held, and lets nothing through by that', async () => {
     expect(await gate.heldMs(id)).to.equal(0)
-    await gate.leave(id, false, 60_000)
+    await gate.leave(id, 'failed', 60_000)
     expect(await gate.heldMs(id)).to.be.within(55_000, 60_000)
     await age(60_001, 'pausedUntil')
     await fail(9)
@@ -114,7 +128,7 @@ describe('the gate before an endpoint', () => {
   it('stays open below ten, and below 70 %', async () => {
     await fail(9)
     expect(await gate.enter(id)).to.equal(0)
-    for (let i = 0; i < 5; i++) await gate.leave(id, true)
+    for (let i = 0; i < 5; i++) await gate.leave(id, 'delivered')
     await fail(2)
     expect(await gate.enter(id)).to.equal(0)
   })
@@ -130,7 +144,7 @@ describe('the gate before an endpoint', () => {
     await age(30_000, 'openUntil')
     expect(await gate.enter(id)).to.equal(0)
     expect(await gate.enter(id)).to.be.within(25_000, 30_000)
-    await gate.leave(id, true)
+    await gate.leave(id, 'delivered')
     expect(await gate.enter(id)).to.equal(0)
     expect(await gate.enter(id)).to.equal(0)
   })
@@ -139,22 +153,22 @@ describe('the gate before an endpoint', () => {
     await fail(10)
     await age(30_000, 'openUntil')
     await gate.enter(id)
-    expect((await gate.leave(id, false)).hasOpened).to.equal(false)
+    expect((await gate.leave(id, 'failed')).hasOpened).to.equal(false)
     expect(await gate.enter(id)).to.be.within(25_000, 30_000)
   })
 
   it('keeps the longer of two pauses', async () => {
-    await gate.leave(id, false, 20_000)
-    await gate.leave(id, false, 5_000)
+    await gate.leave(id, 'failed', 20_000)
+    await gate.leave(id, 'failed', 5_000)
     expect(await gate.enter(id)).to.be.within(15_000, 20_000)
   })
 
   it('says for how long nothing was delivered', async () => {
-    expect((await gate.leave(id, false)).failingMs).to.equal(0)
+    expect((await gate.leave(id, 'failed')).failingMs).to.equal(0)
     await age(432_000_000, 'failingSince')
-    expect((await gate.leave(id, false)).failingMs).to.be.within(432_000_000, 432_060_000)
-    expect((await gate.leave(id, true)).failingMs).to.equal(0)
-    expect((await gate.leave(id, false)).failingMs).to.equal(0)
+    expect((await gate.leave(id, 'failed')).failingMs).to.be.within(432_000_000, 432_060_000)
+    expect((await gate.leave(id, 'delivered')).failingMs).to.equal(0)
+    expect((await gate.leave(id, 'failed')).failingMs).to.equal(0)
   })
 
   for (const [perSecond, atOnce, most] of [

@@ -192,10 +192,12 @@ describe('what an answer means', () => {
   const answered = (status: number, retryAfter?: string) =>
     verdictOn({ is: 'answer', status, retryAfter, body: Buffer.alloc(0), tookMs: 1 }, NOW)
 
-  it('2xx: delivered; 410: gone; anything else failed, redirects too', () => {
+  it('2xx: delivered; 410: gone; what is about the message alone: refused; anything else failed, redirects too', () => {
     for (const status of [200, 201, 204, 299]) expect(answered(status)).to.deep.equal({ is: 'delivered' })
     expect(answered(410)).to.deep.equal({ is: 'gone' })
-    for (const status of [101, 300, 302, 400, 401, 404, 500, 501, 505, 599])
+    for (const status of [400, 409, 413, 415, 422])
+      expect(answered(status), String(status)).to.deep.equal({ is: 'refused' })
+    for (const status of [101, 300, 302, 401, 402, 403, 404, 405, 408, 418, 500, 501, 505, 599])
       expect(answered(status), String(status)).to.deep.equal({ is: 'failed' })
     expect(verdictOn({ is: 'none', reason: 'ECONNREFUSED', tookMs: 1 }, NOW)).to.deep.equal({ is: 'failed' })
   })

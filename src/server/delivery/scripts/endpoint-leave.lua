@@ -1,8 +1,9 @@
--- Note how a webhook ended. Of at least `least` in a minute, if `share` or more have failed, the breaker opens; what is delivered closes it.
+-- Note how a webhook ended. Of at least `least` in a minute, if `share` or more have failed, the breaker opens; what is delivered closes it,
+-- and so does what the endpoint refused because of the message: it answers.
 --
 -- KEYS[1] endpoint  any  a hash: since, total, failed: the counts of a minute; failingSince, pausedUntil, openUntil: epoch ms
 --
--- ARGV[1] delivered  flag     whether it was delivered
+-- ARGV[1] ended      integer  0: it failed; 1: it was delivered; 2: it was refused because of its message
 -- ARGV[2] pauseMs    integer  the endpoint asks for a pause of so long; 0 for none
 -- ARGV[3] least      integer  below so many nothing is concluded
 -- ARGV[4] share      number   of failures, 0 to 1
@@ -10,7 +11,7 @@
 --
 -- returns whether the breaker has just opened (1) or not (0), and for how many ms nothing has been delivered: 0 after a delivery
 local endpoint = KEYS[1]
-local delivered, pauseMs = ARGV[1] == '1', tonumber(ARGV[2])
+local delivered, refused, pauseMs = ARGV[1] == '1', ARGV[1] == '2', tonumber(ARGV[2])
 local least, share, openMs = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -27,12 +28,16 @@ end
 
 total = total + 1
 local opens = false
+if (delivered or refused) and openUntil > 0 then
+  total, failed = 0, 0
+end
 if delivered then
-  if openUntil > 0 then
-    total, failed = 0, 0
-  end
   redis.call('HDEL', endpoint, 'failingSince', 'openUntil')
   failingSince = now
+elseif refused then
+  redis.call('HDEL', endpoint, 'openUntil')
+  failingSince = failingSince or now -- nothing was delivered
+  redis.call('HSET', endpoint, 'failingSince', failingSince)
 else
   failed = failed + 1
   failingSince = failingSince or now
