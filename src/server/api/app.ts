@@ -87,7 +87,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
     deadLetterRoutes(routes, context)
     searchRoutes(routes, context, { due: parts.due, doctor: parts.doctor })
     consumeRoutes(routes, context)
-    eventRoutes(routes, context)
+    eventRoutes(routes, context, parts)
     endpointRoutes(routes, context)
     restoreRoutes(routes, context)
     consoleRoutes(routes, context, parts)

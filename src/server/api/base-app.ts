@@ -8,6 +8,7 @@ import type { Sessions } from '../console/sessions.js'
 import type { Tracing } from '../topics/tracing.js'
 import type { ApiKeys } from './api-keys.js'
 import { authorize } from './authorize.js'
+import { Bodies } from './bodies.js'
 import { assertUncompressed, readOnlyJson } from './content.js'
 import { named, withComponents } from './components.js'
 import type { App, Waits } from './context.js'
@@ -90,6 +91,9 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
   })
   const rates = new RateLimit(settings.rateLimit)
   app.addHook('onRequest', authorize(keys, parts.sessions, rates))
+  const bodies = new Bodies(settings.maxBodiesBytes)
+  bodies.watch(app) // after the key was checked
+  metrics.bodyBytes = () => bodies.bytes
   app.addHook('preValidation', (request, _, done) => {
     // null is a body, and a wrong one
     if (request.routeOptions.config.bodyIsOptional && request.body === undefined) request.body = {}

@@ -73,6 +73,16 @@ export class Metrics {
     help: 'Clients of /v1/events.',
     registers: [this.registry],
   })
+  /** Of all requests under way. */
+  bodyBytes: () => number = () => 0
+  readonly #bodies: Gauge = new Gauge({
+    name: 'redelayed_request_body_bytes',
+    help: 'Bytes of the bodies of all requests under way.',
+    registers: [this.registry],
+    collect: () => {
+      this.#bodies.set(this.bodyBytes())
+    },
+  })
   readonly #sizes = new Gauge({
     name: 'redelayed_topic_messages',
     help: `Messages of each topic by state, of ${MOST_TOPICS} topics at most.`,

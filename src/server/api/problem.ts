@@ -68,6 +68,7 @@ export const PROBLEMS = {
   'redis-refused': [503, 'Redis refused the command'],
   'journal-unavailable': [503, 'The journal does not answer'],
   'push-in-progress': [503, 'The same push is under way'],
+  'too-many-bodies': [503, 'The bodies of all requests together have as many bytes as they may'],
   'ids-unavailable': [503, 'The service can draw no id'],
   'changes-behind': [503, 'Too many changes wait to be read'],
   'shutting-down': [503, 'The service is stopping'],

@@ -2,8 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Received, ReceivedMessage } from '../topics/topic.js'
 import type { Context } from './context.js'
 
-/** Messages of one answer have at most so many bytes together: as base64 in JSON they still fit into one string. */
-const MOST_ANSWER_BYTES = 256 * 1_048_576
+/** An answer takes no more messages when they have so many bytes; 1 MiB, or one message, comes on top. */
+const ANSWER_BYTES = 15 * 1_048_576
 
 export interface Wanted {
   readonly topic: string
@@ -43,7 +43,7 @@ export async function receive(
   metrics.waiting.inc()
   try {
     received = await topic.receive({
-      max: Math.min(max, Math.max(1, Math.floor(MOST_ANSWER_BYTES / settings.maxMessageBytes))),
+      ...{ max, maxBytes: ANSWER_BYTES },
       wait: Math.min(wait, settings.maxWait),
       visibilityTimeout,
       signal: waiting.signal,

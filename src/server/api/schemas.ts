@@ -16,6 +16,10 @@ export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')])
 const OrNull = <T extends TSchema>(schema: T, more: { description?: string } = {}) =>
   Type.Union([schema, Type.Null()], more)
 
+const Cursor = Type.Optional(
+  Type.String({ pattern: '^[A-Za-z0-9_-]{1,1334}$', description: 'Of the answer before: goes on behind it' }),
+)
+
 export const TopicParams = Type.Object({ topic: Type.String({ pattern: TOPIC_NAME }) })
 export const MessageParams = Type.Object({
   topic: Type.String({ pattern: TOPIC_NAME }),
@@ -77,7 +81,7 @@ export const TopicOutput = Type.Object({
 })
 
 export const TopicsQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ maxLength: 400 })),
+  cursor: Cursor,
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
   search: Type.Optional(Type.String({ maxLength: 128, description: 'A part of the name, in upper or lower case' })),
   counts: Type.Optional(Type.Literal('1', { description: 'With the counts of each; at most 200 topics' })),
@@ -256,10 +260,13 @@ export const MessageOutput = Type.Object({
   ),
 })
 
-export const MessagePage = Type.Object({ messages: Type.Array(MessageOutput), cursor: Type.Optional(Type.String()) })
+export const MessagePage = Type.Object({
+  messages: Type.Array(MessageOutput, { description: 'Fewer than limit where they have more than 8 MiB together' }),
+  cursor: Type.Optional(Type.String({ description: 'There can be more' })),
+})
 
 export const PageQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ maxLength: 400 })),
+  cursor: Cursor,
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
 })
 
@@ -326,7 +333,13 @@ export const LegacyMessage = Type.Object({
 
 export const ReceiveInput = Type.Object(
   {
-    max: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: 'At most so many; default 1' })),
+    max: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 500,
+        description: 'At most so many, and fewer where they have more than about 16 MiB together; default 1',
+      }),
+    ),
     wait: Type.Optional(Ms('How long to wait for the first one; default 0')),
     visibilityTimeout: Type.Optional(Ms('How long this consumer has them; default: the topic says', 1)),
   },
@@ -503,6 +516,7 @@ export const Delivery = Type.Object({
   at: Time('When it was answered'),
   outcome: Type.Enum(['delivered', 'failed', 'gone']),
   ...sent,
+  answerHidden: Type.Optional(Type.Literal(true, { description: 'The key may not see the answer' })),
 })
 export const DeliveryPage = Type.Object({
   deliveries: Type.Array(Delivery),
@@ -713,7 +727,7 @@ export const BulkInput = Type.Object(
   {
     ...deadLetterFilter,
     dryRun: Type.Optional(Type.Boolean({ description: 'Counts those that match, and changes nothing. Default false' })),
-    cursor: Type.Optional(Type.String({ maxLength: 2_000, description: 'Of the answer before: goes on behind it' })),
+    cursor: Cursor,
   },
   closed,
 )

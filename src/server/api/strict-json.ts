@@ -18,14 +18,29 @@ const FEW_KEYS = 16
 /** How many values, keys and brackets a body may have. */
 const MAX_ELEMENTS = 500_000
 
+/** How many values, keys and brackets the parts of one request may have together. */
+export class JsonBudget {
+  #left = MAX_ELEMENTS
+
+  get isSpent(): boolean {
+    return this.#left < 0
+  }
+
+  /** False where there was none left. */
+  spend(): boolean {
+    return --this.#left >= 0
+  }
+}
+
 /**
  * The value of a JSON text, or a `BadRequest`. Beyond what `JSON.parse` does it refuses what would not arrive as it was sent, or harms those that read
  * it: invalid UTF-8, repeated keys, the key `__proto__`, numbers that do not fit a double, and nesting without end. One pass before anything is built.
+ * Texts of one request share a budget.
  */
-export function readJson(bytes: Buffer): unknown {
+export function readJson(bytes: Buffer, budget = new JsonBudget()): unknown {
   if (!isUtf8(bytes)) throw new BadRequest('invalid-utf8', 'the body is not UTF-8')
   const text = bytes.toString()
-  new Scan(text).run()
+  new Scan(text, budget).run()
   try {
     return JSON.parse(text)
   } catch (thrown) {
@@ -43,13 +58,14 @@ class Scan {
   readonly #text: string
   /** Of each array or object around the position: the keys so far, or `null` for an array. */
   readonly #around: (Keys | null)[] = []
-  #elements = 0
+  readonly #budget: JsonBudget
   #isKeyNext = false
   /** Where the first backslash is, from the last string on. */
   #backslash = -1
 
-  constructor(text: string) {
+  constructor(text: string, budget: JsonBudget) {
     this.#text = text
+    this.#budget = budget
   }
 
   run(): void {
@@ -125,8 +141,7 @@ class Scan {
   }
 
   #count(at: number): void {
-    if (++this.#elements > MAX_ELEMENTS)
-      throw refused('json-too-many-values', `has more than ${MAX_ELEMENTS} values`, at)
+    if (!this.#budget.spend()) throw refused('json-too-many-values', `has more than ${MAX_ELEMENTS} values`, at)
   }
 }
 

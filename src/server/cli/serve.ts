@@ -26,9 +26,17 @@ async function main(): Promise<void> {
     greet(service, settings)
     endWith(service)
   } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error))
+    console.error(
+      error instanceof ConfigError ? mistakesOf(error) : error instanceof Error ? error.message : String(error),
+    )
     process.exitCode = error instanceof ConfigError ? 2 : 1
   }
+}
+
+/** A line each; the message of an error is one line. */
+function mistakesOf({ problems }: ConfigError): string {
+  const head = problems.length === 1 ? 'a mistake' : `${problems.length} mistakes`
+  return [`the configuration has ${head}:`, ...problems.map((problem) => `  ${problem}`)].join('\n')
 }
 
 function greet(service: Service, settings: ServerSettings): void {

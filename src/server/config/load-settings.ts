@@ -59,6 +59,8 @@ export function loadSettings({ args = [], env = {} }: Sources): ServerSettings {
   const settings = Object.fromEntries(values) as unknown as ServerSettings
   if (settings.redis !== undefined && settings.redisCluster.length > 0)
     problems.push('redis and redis-cluster: give one of them')
+  if (settings.maxBodiesBytes < Math.max(settings.maxBatchBytes, 2 * settings.maxMessageBytes))
+    problems.push('max-bodies-bytes: expected at least max-batch-bytes, and twice max-message-bytes')
   if (settings.readOnly && settings.redis === undefined && settings.redisCluster.length === 0)
     problems.push('read-only: give the Redis to look at, with redis, redis-cluster or REDIS_URL')
   if (problems.length > 0) throw new ConfigError(problems)

@@ -42,6 +42,12 @@ export const SETTINGS = {
   maxMessageBytes: size('The largest body of a message.', MiB, 1, 16 * MiB),
   maxBatchBytes: size('The largest body of a batch.', 16 * MiB, 1, 256 * MiB),
   maxBatch: whole('The most messages of a batch.', 1_000, 1, 10_000),
+  maxBodiesBytes: size(
+    'What the bodies of all requests under way have together; one more is a 503.',
+    256 * MiB,
+    4 * MiB,
+    65_536 * MiB,
+  ),
   maxFanOut: whole('The most topics that one message is pushed to by one request.', 100, 1, 1_000),
   idempotencyPeriod: duration('How long an idempotency key is known.', 86_400_000, 1_000, 2_592_000_000),
   maxIdempotencyKeys: whole('How many idempotency keys are known at once.', 1_000_000, 1, 1_000_000_000),

@@ -1,7 +1,8 @@
 import type { MessageInfo, ReliableQueue } from 'redelayed'
 import { cursorText, readCursor } from '../topics/cursor.js'
-import { TopicError } from '../topics/errors.js'
 import type { Topic } from '../topics/topic.js'
+import { errorFor, reasonFor } from './shown-message.js'
+import { MOST_SHARDS } from '../topics/topic-settings.js'
 
 /** Which dead letters are meant. What is left out does not matter. */
 export interface DeadLetterFilter {
@@ -36,6 +37,14 @@ export interface BulkPage {
   /** Those of them that were moved or removed. */
   readonly done: number
   readonly cursor?: string
+}
+
+/** Who looks at dead letters. */
+export interface DeadLetterReader {
+  /** Whether the reader may see a topic of this name. */
+  readonly covers: (topic: string) => boolean
+  /** The reader may not see what endpoints have answered, nor find anything by it. */
+  readonly isBlind: boolean
 }
 
 /** One part of a walk: at most so many that match, and so much work for that. */
@@ -86,17 +95,21 @@ export class DeadLetters {
     this.#topics = topics
   }
 
-  /** @param covers whether the reader may see a topic of this name */
-  async list(filter: DeadLetterFilter, covers: Covers, limit: number, cursor?: string): Promise<DeadLetterPage> {
+  async list(
+    filter: DeadLetterFilter,
+    reader: DeadLetterReader,
+    limit: number,
+    cursor?: string,
+  ): Promise<DeadLetterPage> {
     const deadLetters: DeadLetter[] = []
-    const next = await this.#walk({ filter, cursor, limit, isTaken: false }, covers, async (topic, _queue, found) => {
-      deadLetters.push(...found.map((info) => shown(topic, info)))
+    const next = await this.#walk({ filter, cursor, limit, isTaken: false }, reader, async (topic, _queue, found) => {
+      deadLetters.push(...found.map((info) => shown(topic, info, reader)))
     })
     return { deadLetters, ...next }
   }
 
   /** How many match, where counting them is no walk; else null. */
-  async count(filter: DeadLetterFilter, covers: Covers): Promise<number | null> {
+  async count(filter: DeadLetterFilter, { covers }: Pick<DeadLetterReader, 'covers'>): Promise<number | null> {
     const { since, until, reason } = filter
     if (since !== undefined || until !== undefined || reason !== undefined) return null
     const names = await this.#namesFrom('', filter, covers)
@@ -111,13 +124,13 @@ export class DeadLetters {
   async carryOut(
     what: 'redrive' | 'delete' | 'count',
     filter: DeadLetterFilter,
-    covers: Covers,
+    reader: DeadLetterReader,
     limit: number,
     cursor?: string,
   ): Promise<BulkPage> {
     let [matched, done] = [0, 0]
     const isTaken = what !== 'count'
-    const next = await this.#walk({ filter, cursor, limit, isTaken }, covers, async (_topic, queue, found) => {
+    const next = await this.#walk({ filter, cursor, limit, isTaken }, reader, async (_topic, queue, found) => {
       const ids = found.map(({ id }) => id)
       matched += ids.length
       if (!isTaken || ids.length === 0) return
@@ -130,7 +143,7 @@ export class DeadLetters {
   /** Hands out those that match, some of one queue at a time; `take` says how many of them are gone then. */
   async #walk(
     { filter, cursor, limit, isTaken }: Part,
-    covers: Covers,
+    reader: DeadLetterReader,
     take: (topic: Topic, queue: Queue, found: readonly Found[]) => Promise<void>,
   ): Promise<{ cursor?: string }> {
     const begun = performance.now()
@@ -138,7 +151,7 @@ export class DeadLetters {
     const first: Place =
       cursor === undefined ? { topic: '', shard: 0, from: 0, skip: 0, until: now } : readPlace(cursor)
     const until = Math.min(first.until, filter.until ?? Infinity)
-    const names = await this.#namesFrom(first.topic, filter, covers)
+    const names = await this.#namesFrom(first.topic, filter, reader.covers)
     let [looks, matches] = [0, 0]
     for (let at = 0; at < names.length; at += AT_ONCE) {
       for (const { topic } of await this.#withAny(names.slice(at, at + AT_ONCE), filter)) {
@@ -154,7 +167,7 @@ export class DeadLetters {
             const page = await read(queue, from, until, skip, count)
             if (page.length === 0) break
             looks += page.length
-            const found = page.filter((info) => matchesReason(info, filter.reason))
+            const found = page.filter((info) => matchesReason(info, filter.reason, reader))
             matches += found.length
             await take(topic, queue, found)
             const last = page.at(-1)?.visibleAt ?? from
@@ -192,8 +205,7 @@ export class DeadLetters {
   }
 }
 
-/** Whether something is for a reader, by the name of its topic. */
-export type Covers = (topic: string) => boolean
+type Covers = DeadLetterReader['covers']
 
 /** The next ones by the time at which they died. */
 async function read(
@@ -205,10 +217,8 @@ async function read(
 ): Promise<Found[]> {
   if (visibleTo < visibleFrom) return []
   const found: Found[] = []
-  const pageSize = Math.min(1_000, skip + count)
-  let at = 0
-  for await (const info of queue.deadLetters.listAll({ visibleFrom, visibleTo, pageSize })) {
-    if (at++ < skip) continue
+  const pageSize = Math.min(1_000, count)
+  for await (const info of queue.deadLetters.listAll({ visibleFrom, visibleTo, skip, pageSize })) {
     const { id, visibleAt, attempts, failures } = info
     found.push({ id, visibleAt, attempts, failures })
     if (found.length === count) break
@@ -216,13 +226,14 @@ async function read(
   return found
 }
 
-function matchesReason({ failures }: Found, reason: string | undefined): boolean {
+function matchesReason({ failures }: Found, reason: string | undefined, { isBlind }: DeadLetterReader): boolean {
   if (reason === undefined) return true
-  return failures.at(-1)?.reason.toLowerCase().includes(reason.toLowerCase()) === true
+  const last = failures.at(-1)
+  return last !== undefined && reasonFor(isBlind, last.reason).toLowerCase().includes(reason.toLowerCase())
 }
 
-function shown(topic: Topic, { id, visibleAt, attempts, failures }: Found): DeadLetter {
-  const reason = failures.at(-1)?.reason ?? null
+function shown(topic: Topic, { id, visibleAt, attempts, failures }: Found, { isBlind }: DeadLetterReader): DeadLetter {
+  const reason = errorFor(isBlind, failures.at(-1)?.reason ?? null)
   return {
     ...{ topic: topic.name, id, diedAt: visibleAt, attempts: Math.max(attempts, failures.at(-1)?.attempt ?? 0) },
     ...{ reason, endpoint: topic.settings.endpoint },
@@ -235,8 +246,8 @@ function placeText({ topic, shard, from, skip, until }: Place): string {
 
 /** @throws TopicError ERR_CURSOR */
 function readPlace(text: string): Place {
-  const [topic, shard, from, skip, until] = readCursor(text, ['string', 'number', 'number', 'number', 'number'])
-  if (Number(skip) > MOST_ALIKE) throw new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
+  const parts = ['string', { most: MOST_SHARDS - 1 }, 'number', { most: MOST_ALIKE }, 'number'] as const
+  const [topic, shard, from, skip, until] = readCursor(text, parts)
   return {
     topic: topic as string,
     shard: shard as number,

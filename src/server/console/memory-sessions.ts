@@ -6,6 +6,8 @@ const MOST = 10_000
 /** The sessions of one process that must not write into Redis. */
 export class MemorySessions implements SessionCommands {
   readonly #values = new Map<string, { readonly value: string; readonly endsAt: number }>()
+  /** Members in the order in which they came; there is one set for each API key. */
+  readonly #sets = new Map<string, Set<string>>()
 
   async set(key: string, value: string, _word: 'PX', ms: number): Promise<void> {
     this.#values.set(key, { value, endsAt: performance.now() + ms })
@@ -20,7 +22,34 @@ export class MemorySessions implements SessionCommands {
     return null
   }
 
-  async del(key: string): Promise<void> {
-    this.#values.delete(key)
+  async del(...keys: string[]): Promise<void> {
+    for (const key of keys) if (!this.#values.delete(key)) this.#sets.delete(key)
+  }
+
+  async zadd(key: string, _score: number, member: string): Promise<void> {
+    this.#sets.set(key, (this.#sets.get(key) ?? new Set()).add(member))
+  }
+
+  async zrem(key: string, ...members: string[]): Promise<void> {
+    for (const member of members) this.#sets.get(key)?.delete(member)
+  }
+
+  async zcard(key: string): Promise<number> {
+    return this.#sets.get(key)?.size ?? 0
+  }
+
+  async zrangebyscore(
+    key: string,
+    _min: string,
+    _max: string,
+    _limit: 'LIMIT',
+    from: number,
+    count: number,
+  ): Promise<string[]> {
+    return [...(this.#sets.get(key) ?? [])].slice(from, from + count)
+  }
+
+  async pexpire(): Promise<void> {
+    // it has at most as many members as a key may have sessions
   }
 }

@@ -1,4 +1,5 @@
 import type { StoredMessage, Topic } from '../topics/topic.js'
+import { MOST_SHARDS } from '../topics/topic-settings.js'
 import { JournalError } from '../errors.js'
 import { cursorText, readCursor } from '../topics/cursor.js'
 import type { DeadLetters } from './dead-letters.js'
@@ -143,7 +144,12 @@ export class MessageSearch {
     cursor?: string,
   ): Promise<FoundPage> {
     const own = new Set(names)
-    const page = await this.#dead.list({ since, until }, (name) => own.has(name), limit, cursor)
+    const page = await this.#dead.list(
+      { since, until },
+      { covers: (name) => own.has(name), isBlind: true },
+      limit,
+      cursor,
+    )
     const messages = page.deadLetters.map(({ topic, id, diedAt, attempts }) => ({
       ...{ topic, id, state: 'dead' as const, dueAt: diedAt, attempts },
     }))
@@ -153,7 +159,7 @@ export class MessageSearch {
   /** Topic by topic; of one request only so many topics are looked at. */
   async #inFlight(names: readonly string[], limit: number, cursor?: string): Promise<FoundPage> {
     const [first, firstShard, firstSkip] =
-      cursor === undefined ? ['', 0, 0] : readCursor(cursor, ['string', 'number', 'number'])
+      cursor === undefined ? ['', 0, 0] : readCursor(cursor, ['string', { most: MOST_SHARDS - 1 }, 'number'])
     const messages: FoundMessage[] = []
     let looked = 0
     for (const name of names.filter((each) => each >= String(first))) {
@@ -163,9 +169,12 @@ export class MessageSearch {
       const topic = await this.#topics.openIfThere(name)
       if (topic === undefined) continue
       const room = limit - messages.length
-      const page = await topic.list({ state: 'inFlight', isDead: false, shard, skip, limit: room })
-      for (const { id, state, dueAt, attempts, priority } of page.messages)
-        messages.push({ topic: name, id, state, dueAt, attempts, priority })
+      const page = await topic.list(
+        { state: 'inFlight', isDead: false, shard, skip, limit: room },
+        // without the bodies
+        ({ id, state, dueAt, attempts, priority }) => ({ topic: name, id, state, dueAt, attempts, priority }),
+      )
+      messages.push(...page.messages)
       if (page.next !== undefined)
         return {
           ...{ messages, cursor: cursorText([name, page.next.shard, page.next.skip]) },

@@ -138,7 +138,7 @@ const MOST_START = 400
 
 export function placeOf({ name, kind }: Pick<Queue, 'name' | 'kind'>): Place {
   const hash = name.length > MOST_START ? createHash('sha256').update(name).digest('hex') : ''
-  return [name.slice(0, MOST_START), `${hash} ${kind}`]
+  return [name.slice(0, MOST_START).toWellFormed(), `${hash} ${kind}`]
 }
 
 /** Below zero: `one` is before `other`. */

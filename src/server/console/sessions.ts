@@ -4,7 +4,12 @@ import { createHash, randomBytes } from 'node:crypto'
 export interface SessionCommands {
   set(key: string, value: string, word: 'PX', ms: number): Promise<unknown>
   get(key: string): Promise<string | null>
-  del(key: string): Promise<unknown>
+  del(...keys: string[]): Promise<unknown>
+  zadd(key: string, score: number, member: string): Promise<unknown>
+  zrem(key: string, ...members: string[]): Promise<unknown>
+  zcard(key: string): Promise<number>
+  zrangebyscore(key: string, min: string, max: string, limit: 'LIMIT', from: number, count: number): Promise<string[]>
+  pexpire(key: string, ms: number): Promise<unknown>
 }
 
 /** Whose session it is, and what proves it. */
@@ -16,7 +21,13 @@ export interface SessionOf {
 }
 
 export const SESSION_MS = 12 * 3_600_000
+/** So many sessions of one key there are at once; one more ends the oldest. */
+export const MOST_SESSIONS = 100
+/** So many are looked at by one sign-in: what a stranger has put there can be any number. */
+const MOST_ENDED = 100
 const PREFIX = 'redelayed:service:session:'
+/** Of a key: the hashes of its sessions, and when they began. */
+const ALL_PREFIX = 'redelayed:service:sessions:'
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 
 /** The sessions of people who signed in at the page, for all instances. Redis has only the hash of what a browser sends. */
@@ -30,21 +41,42 @@ export class Sessions {
   /** Resolves with what the browser is to send. @param proofOf that of the key for a session */
   async begin(keyId: string, proofOf: (token: string) => string): Promise<string> {
     const token = randomBytes(32).toString('base64url')
-    await this.#redis.set(keyOf(token), `${keyId} ${proofOf(token)}`, 'PX', SESSION_MS)
+    await this.#redis.set(PREFIX + hashOf(token), `${keyId} ${proofOf(token)}`, 'PX', SESSION_MS)
+    await this.#note(keyId, hashOf(token))
     return token
   }
 
   async find(token: string): Promise<SessionOf | undefined> {
     if (!TOKEN.test(token)) return undefined
-    const [keyId, proof] = (await this.#redis.get(keyOf(token)))?.split(' ') ?? []
+    const [keyId, proof] = (await this.#redis.get(PREFIX + hashOf(token)))?.split(' ') ?? []
     return keyId === undefined || proof === undefined ? undefined : { keyId, proof, token }
   }
 
   async end(token: string): Promise<void> {
-    if (TOKEN.test(token)) await this.#redis.del(keyOf(token))
+    const session = await this.find(token)
+    if (session === undefined) return
+    await this.#redis.del(PREFIX + hashOf(token))
+    await this.#redis.zrem(ALL_PREFIX + session.keyId, hashOf(token))
+  }
+
+  /** Among those of its key; those that are too many by now end. */
+  async #note(keyId: string, hash: string): Promise<void> {
+    const all = ALL_PREFIX + keyId
+    // what a stranger has put there is none of ours
+    await this.#redis.zadd(all, Date.now(), hash).catch(async (error: unknown) => {
+      if (!(error instanceof Error && error.message.startsWith('WRONGTYPE'))) throw error
+      await this.#redis.del(all)
+      await this.#redis.zadd(all, Date.now(), hash)
+    })
+    await this.#redis.pexpire(all, SESSION_MS)
+    const tooMany = Math.min((await this.#redis.zcard(all)) - MOST_SESSIONS, MOST_ENDED)
+    if (tooMany <= 0) return
+    const old = await this.#redis.zrangebyscore(all, '-inf', '+inf', 'LIMIT', 0, tooMany)
+    for (const each of old) await this.#redis.del(PREFIX + each) // each is in a slot of its own
+    await this.#redis.zrem(all, ...old)
   }
 }
 
-function keyOf(token: string): string {
-  return PREFIX + createHash('sha256').update(token).digest('base64url')
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('base64url')
 }

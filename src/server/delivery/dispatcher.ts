@@ -104,7 +104,7 @@ export class Dispatcher {
     const { topics, endpoints, policy, onError } = this.#parts
     const records = new Map(await endpoints.list())
     const wanted = new Set<string>()
-    for (const { name, record } of await topics.list()) {
+    for (const { name, record } of await topics.list({ fresh: true })) {
       const id = record.settings.endpoint
       const to = id === null ? undefined : records.get(id)
       if (id === null || to === undefined || to.disabled !== null) continue

@@ -27,6 +27,29 @@ function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ende
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, out, err })))
 }
 
+describe('redelayed-server --check-config', function () {
+  this.timeout(240_000)
+
+  it('prints all mistakes at once, of flags, variables and relations, and ends with 2', async () => {
+    const args = ['--check-config', '--port', '99999', '--nonsense=1', '--max-bodies-bytes', '5mb']
+    const { code, out, err } = await cli(args, { REDELAYED_LOG_LEVEL: 'loud' })
+    expect([code, out]).to.deep.equal([2, ''])
+    expect(err.trim().split('\n')).to.deep.equal([
+      'the configuration has 4 mistakes:',
+      '  --nonsense: there is no such setting',
+      '  --port: expected 0 to 65535',
+      '  REDELAYED_LOG_LEVEL: expected fatal or error or warn or info or debug or silent',
+      '  max-bodies-bytes: expected at least max-batch-bytes, and twice max-message-bytes',
+    ])
+  })
+
+  it('says that a configuration is fine, and starts nothing', async () => {
+    const { code, out, err } = await cli(['--check-config', '--port', '0'])
+    expect([code, out]).to.deep.equal([0, 'The configuration is fine.\n'])
+    expect(err).to.not.include('mistake')
+  })
+})
+
 describe('redelayed-server journal', function () {
   this.timeout(240_000)
   const databases: TestServer = startSqlite()

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { codecs, createClient } from 'redelayed'
 import { redisUrl } from '../../../test/support/redis.js'
 import { eventually } from './support/eventually.js'
@@ -214,7 +215,10 @@ describe('the HTTP API', function () {
       }
       expect(ids).to.deep.equal(messages.map(({ id }) => id))
       expect((await ask('GET', `/v1/topics/${topic}/messages?state=visible`)).body).to.deep.equal({ messages: [] })
-      for (const cursor of ['x', 'WzFd', 'WyJhIiwxXQ', 'Wy0xLDBd'])
+      const forged = ['0;1000001;', '256;0;', '0;9007199254740992;', '0;1;1;', '0;'].map((place) =>
+        Buffer.from(place).toString('base64url'),
+      )
+      for (const cursor of ['x', 'WzFd', 'WyJhIiwxXQ', 'Wy0xLDBd', ...forged])
         expectProblem(await ask('GET', `/v1/topics/${topic}/messages?cursor=${cursor}`), 400, 'invalid-cursor')
     })
   })
@@ -248,6 +252,19 @@ describe('the HTTP API', function () {
         415,
         'unsupported-media-type',
       )
+    })
+
+    it('of lines with too many values together are refused whole, as an array of them is', async () => {
+      const message = JSON.stringify({ body: Array(1_000).fill(1) })
+      const path = `/v1/topics/${topic}/messages/batch`
+      await ask('PUT', `/v1/topics/${topic}`, {})
+      const lines = Array<string>(500).fill(message)
+      const headers = { 'content-type': 'application/x-ndjson' }
+      expectProblem(await ask('POST', path, undefined, { raw: lines.join('\n'), headers }), 400, 'json-too-many-values')
+      expectProblem(await ask('POST', path, undefined, { raw: `[${lines.join()}]` }), 400, 'json-too-many-values')
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts).to.include({ total: 0 })
+      const fewer = lines.slice(0, 490).join('\n')
+      expect((await ask('POST', path, undefined, { raw: fewer, headers })).body.failed).to.equal(0)
     })
 
     it('of more than the limit, of none, and of no messages are refused whole', async () => {
@@ -638,6 +655,61 @@ describe('the HTTP API', function () {
         const { value } = await again.next()
         expect(value).to.deep.include({ event: 'polled' })
         expect(value?.data).to.include({ topic, id: 'a', attempt: 1 })
+      } finally {
+        end.abort()
+      }
+    })
+
+    /** Resolves when the service has ended it. */
+    async function ended(stream: Response): Promise<void> {
+      const reader = stream.body!.getReader()
+      while (!(await reader.read()).done);
+    }
+
+    for (const [what, changed] of [
+      ['is removed', () => ''],
+      ['may read no more', (line: string) => line.replace(' read ', ' push ')],
+      ['has other topics', (line: string) => line.replace(` ${topic}`, ' other')],
+    ] as const) {
+      it(`end when their key ${what}, and those of other keys go on`, async () => {
+        await ask('PUT', `/v1/topics/${topic}`, {})
+        const key = server.addKey(['read'], [topic])
+        await eventually(async () => expect((await ask('GET', '/v1/topics', undefined, { key })).status).to.equal(200))
+        const end = new AbortController()
+        try {
+          const others = eventsOf(await watch(`topic=${topic}`, {}, end.signal))
+          const stream = await watch(`topic=${topic}`, { authorization: `Bearer ${key}` }, end.signal)
+          expect(stream.status).to.equal(200)
+          const id = key.split('_')[1] ?? ''
+          const lines = readFileSync(server.keysPath, 'utf8').split('\n')
+          writeFileSync(server.keysPath, lines.map((line) => (line.startsWith(id) ? changed(line) : line)).join('\n'))
+          await ended(stream)
+          const next = others.next()
+          await push({ id: 'later', delay: 600_000 })
+          expect((await next).value?.data).to.include({ id: 'later' })
+        } finally {
+          end.abort()
+        }
+      })
+    }
+
+    it('end with the session of the page that asked for them', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, {})
+      const signedIn = await ask('POST', '/ui/session', { key: server.key }, { key: '-' })
+      const cookie = signedIn.headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
+      const end = new AbortController()
+      try {
+        const stream = await fetch(`${server.url}/v1/events?topic=${topic}`, {
+          headers: { cookie },
+          signal: end.signal,
+        })
+        expect(stream.status).to.equal(200)
+        const out = await fetch(`${server.url}/ui/session`, {
+          method: 'DELETE',
+          headers: { cookie, 'x-redelayed-page': '1' },
+        })
+        expect(out.status).to.equal(204)
+        await ended(stream)
       } finally {
         end.abort()
       }

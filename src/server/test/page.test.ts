@@ -179,6 +179,22 @@ describe('a session of the page', function () {
       expect((await as(cookie, '/v1/topics')).status, cookie).to.equal(401)
   })
 
+  it('is one of a hundred of its key at most: one more ends the oldest', async () => {
+    const key = server.addKey(['read'])
+    await untilKnown(key)
+    const another = await signIn(server.key)
+    const cookies: string[] = []
+    for (let n = 0; n < 102; n++) cookies.push(await signIn(key))
+    const statusOf = async (cookie = ''): Promise<number> => (await as(cookie, '/ui/session')).status
+    expect([await statusOf(cookies[0]), await statusOf(cookies[1])]).to.deep.equal([401, 401])
+    expect([await statusOf(cookies[2]), await statusOf(cookies[101])]).to.deep.equal([200, 200])
+    expect(await statusOf(another), 'of another key').to.equal(200)
+    // one that has ended leaves room
+    await as(cookies[50] ?? '', '/ui/session', { 'x-redelayed-page': '1' }, 'DELETE')
+    await signIn(key)
+    expect(await statusOf(cookies[2])).to.equal(200)
+  })
+
   it('is refused where another site can have sent the request', async () => {
     const cookie = await signIn(server.key)
     const host = new URL(server.url).host

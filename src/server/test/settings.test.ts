@@ -122,6 +122,15 @@ describe('the settings of the service', () => {
     ])
   })
 
+  it('all bodies together may have what the largest one has', () => {
+    const expected = ['max-bodies-bytes: expected at least max-batch-bytes, and twice max-message-bytes']
+    expect(problems({ args: ['--max-bodies-bytes=15mb'] })).to.deep.equal(expected)
+    expect(problems({ args: ['--max-bodies-bytes=20mb', '--max-message-bytes=11mb'] })).to.deep.equal(expected)
+    expect(problems({ args: ['--max-bodies-bytes=22mb', '--max-message-bytes=11mb'] })).to.deep.equal([])
+    const { maxBodiesBytes } = loadSettings({ env: { REDELAYED_MAX_BODIES_BYTES: '16mb' } })
+    expect(maxBodiesBytes).to.equal(16 * 1_048_576)
+  })
+
   it('variables that begin as theirs and are none are known', () => {
     const env = {
       REDELAYED_PROT: '1',

@@ -8,6 +8,7 @@ import { Pauses } from '../console/pauses.js'
 import { JournalError } from '../errors.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { TopicRegistry } from '../topics/registry.js'
+import { TOPIC_DEFAULTS } from '../topics/topic-settings.js'
 import { Topics } from '../topics/topics.js'
 import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
@@ -87,6 +88,24 @@ describe('a topic that is deleted', function () {
     await Promise.all(Array.from({ length: 300 }, () => topics.open('new', { create: true })))
     const [, calls = '0'] = /cmdstat_set:calls=(\d+)/.exec(await plain.info('commandstats')) ?? []
     expect(Number(calls), 'locks that were asked for').to.be.within(1, 5)
+  })
+
+  it('is in no listing from then on, though listings at the same moment share a read', async () => {
+    const topics = await start()
+    const names = async (): Promise<string[]> => (await topics.list()).map(({ name }) => name)
+    const first = topics.list()
+    expect(topics.list(), 'another read').to.equal(first)
+    expect(topics.list({ fresh: true }), 'the same read').to.not.equal(first)
+    await first
+    await topics.put('orders', {})
+    expect(await names()).to.deep.equal(['orders'])
+    await topics.put('orders', { delay: 7 })
+    expect((await topics.list())[0]?.record.settings.delay).to.equal(7)
+    await topics.delete('orders', false)
+    expect(await names()).to.deep.equal([])
+    // what another instance has made is there when the read is old
+    await new TopicRegistry(client).create('other', { settings: TOPIC_DEFAULTS, createdAt: 1 })
+    await eventually(async () => expect(await names()).to.deep.equal(['other']))
   })
 
   it('is among foreign records of topics, which keep no service from starting, and no topic from being used', async () => {

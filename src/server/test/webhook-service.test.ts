@@ -22,7 +22,7 @@ interface Request {
 class Receiver {
   readonly requests: Request[] = []
   /** Of the path; without it 200. */
-  readonly answers = new Map<string, (response: ServerResponse) => void>()
+  readonly answers = new Map<string, (response: ServerResponse, body: string) => void>()
   readonly #server: Server
 
   private constructor(server: Server) {
@@ -40,7 +40,7 @@ class Receiver {
         receiver.requests.push({ path, headers: request.headers, body })
         const answer = receiver.answers.get(path)
         if (answer === undefined) response.end('thanks')
-        else answer(response)
+        else answer(response, body)
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -226,6 +226,47 @@ describe('webhooks', function () {
     for (const each of [secret, first.body.secret, rotated.body.secret])
       expect(() => new Verifier(each).verify(body, headers as Record<string, string>)).to.throw('No matching signature')
     expect(JSON.stringify((await test.ask('GET', `/v1/endpoints/${id}`)).body)).to.not.include('whsec_')
+  })
+
+  it('that an endpoint refuses because of what they are hold up none of its other topics', async () => {
+    const { id, path, topic } = await endpoint({}, { retryDelays: [600_000] })
+    receiver.answers.set(path, (response, body) => response.writeHead(body === '"bad"' ? 422 : 204).end('no'))
+    for (let at = 0; at < 20; at++) await push(topic, 'bad')
+    await eventually(() => expect(receiver.of(path)).to.have.length(20), 60_000)
+    const other = test.topic()
+    await test.ask('PUT', `/v1/topics/${other}`, { endpoint: id })
+    await push(other, 'good')
+    await eventually(async () => expect(await total(other)).to.equal(0), 20_000)
+    expect((await test.ask('GET', `/v1/endpoints/${id}`)).body).to.deep.nested.include({ 'gate.state': 'closed' })
+  })
+
+  it('show their answers to no key that hides payloads', async () => {
+    const { id, path, topic } = await endpoint({}, { retryDelays: [50], deliveryLimit: 1 })
+    receiver.answers.set(path, (response) => response.writeHead(500).end('the card 4111 is refused'))
+    await push(topic, { card: 4111 }, { id: 'a' })
+    const get = async (key: string, at: string): Promise<string> =>
+      JSON.stringify((await test.ask('GET', at, undefined, { key })).body)
+    const paths = [
+      `/v1/endpoints/${id}/deliveries`,
+      `/v1/topics/${topic}/messages/a`,
+      `/v1/topics/${topic}/dead-letters`,
+      `/v1/dead-letters?topic=${topic}`,
+      `/v1/dead-letters?topic=${topic}&reason=500`,
+    ]
+    await eventually(async () => {
+      for (const at of paths) expect(await get(test.key, at), at).to.include('4111')
+    }, 60_000)
+    const blind = test.addKey(['read'], ['*'], true)
+    await eventually(async () => {
+      expect((await test.ask('GET', '/v1/topics', undefined, { key: blind })).status).to.equal(200)
+    })
+    for (const at of paths)
+      expect(await get(blind, at), at)
+        .to.include('500')
+        .and.not.include('4111')
+    expect(await get(blind, paths[0] ?? '')).to.include('"answerHidden":true')
+    expect(await get(blind, `/v1/dead-letters?topic=${topic}&reason=4111`)).to.include('"deadLetters":[]')
+    expect(await get(test.key, `/v1/dead-letters?topic=${topic}&reason=4111`)).to.include('"id":"a"')
   })
 
   it('to an endpoint that hangs hold up no other endpoint', async () => {

@@ -55,6 +55,8 @@ export interface ReceivedMessage extends ShownBody {
 
 export interface Receive {
   readonly max: number
+  /** No more are taken when they have so many bytes. */
+  readonly maxBytes: number
   /** Milliseconds; 0 does not wait. */
   readonly wait: number
   readonly visibilityTimeout?: number | undefined
@@ -260,8 +262,8 @@ export class Topic {
   }
 
   /** Resolves without messages when the signal aborts. */
-  async receive({ max, wait, visibilityTimeout, signal }: Receive): Promise<Received> {
-    const how = { count: max, visibilityTimeout, signal, ...(wait > 0 && { timeout: wait }) }
+  async receive({ max, maxBytes, wait, visibilityTimeout, signal }: Receive): Promise<Received> {
+    const how = { count: max, maxBytes, visibilityTimeout, signal, ...(wait > 0 && { timeout: wait }) }
     const messages = await this.queue.pollMany(how).catch((thrown: unknown) => {
       if (signal.aborted && thrown === signal.reason) return []
       throw thrown
@@ -349,31 +351,43 @@ export class Topic {
     return moved.reduce((sum, each) => sum + each, 0)
   }
 
-  /** A page of the messages, or of the dead letters, from the `skip`th of a shard on. */
-  async list({
-    state,
-    isDead,
-    shard: first,
-    skip: begin,
-    limit,
-  }: ListPage): Promise<{ messages: StoredMessage[]; next: { shard: number; skip: number } | undefined }> {
-    const messages: StoredMessage[] = []
-    let skip = begin
+  /** A page of the messages, or of the dead letters, from the `skip`th of a shard on: as many as fit, and always one. `shownAs` says what is kept of each. */
+  async list<T>(
+    { state, isDead, shard: first, skip: begin, limit }: ListPage,
+    shownAs: (message: StoredMessage) => T,
+  ): Promise<{ messages: T[]; next: { shard: number; skip: number } | undefined }> {
+    const messages: T[] = []
+    let [skip, bytes] = [begin, 0]
+    if (begin > MOST_PASSED)
+      throw new TopicError('ERR_CURSOR', `a listing passes over at most ${MOST_PASSED} messages of a shard`)
     for (let shard = first; shard < this.shards.length; shard++, skip = 0) {
       const queue = this.shards[shard] as ReliableQueue<Uint8Array>
       const listed = (isDead ? queue.deadLetters : queue).listAll({
         ...(state && { state }),
-        pageSize: Math.min(1_000, limit + 1),
+        ...{ skip, pageSize: Math.min(1_000, limit + 1) },
       })
-      let at = 0
       for await (const info of listed) {
-        if (at++ < skip) continue
-        if (messages.length === limit) return { messages, next: { shard, skip: at - 1 } }
-        messages.push(isDead ? { ...shown(info), state: 'dead' } : shown(info))
+        if (messages.length === limit || bytes >= PAGE_BYTES) return { messages, next: { shard, skip } }
+        skip++
+        bytes += bytesOf(info)
+        messages.push(shownAs(isDead ? { ...shown(info), state: 'dead' } : shown(info)))
       }
     }
     return { messages, next: undefined }
   }
+}
+
+/** Redis counts up to where a page begins. */
+const MOST_PASSED = 1_000_000
+/** A page takes no more messages when they have so many bytes. */
+const PAGE_BYTES = 8 * 1_048_576
+
+/** About how many it has in an answer. */
+function bytesOf({ id, payload, headers, failures }: MessageInfo<Uint8Array>): number {
+  let bytes = payload.byteLength + id.length
+  for (const [name, value] of Object.entries(headers)) bytes += name.length + value.length
+  for (const { reason } of failures) bytes += reason.length
+  return bytes
 }
 
 export interface ListPage {

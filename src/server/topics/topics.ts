@@ -66,6 +66,11 @@ interface Known {
 /** The answers to leases, in their order. */
 export type LeaseAnswer = 'ok' | 'lost'
 
+export interface NamedTopic {
+  readonly name: string
+  readonly record: TopicRecord
+}
+
 /** All topics of the service. What holds for several instances at once is decided in Redis. */
 export class Topics {
   readonly #client: RedelayedClient
@@ -84,7 +89,8 @@ export class Topics {
   readonly #pauses: DeletionPauses
   /** Those that the registry does not have yet. */
   readonly #creating = new Set<string>()
-  #names: { readonly at: number; readonly all: Promise<string[]> } | undefined
+  /** What requests share that list topics at the same moment. */
+  #listed: { readonly at: number; readonly all: Promise<readonly NamedTopic[]> } | undefined
   #clockTimer: NodeJS.Timeout | undefined
   #followTimer: NodeJS.Timeout | undefined
   #resumeTimer: NodeJS.Timeout | undefined
@@ -139,7 +145,7 @@ export class Topics {
     journal.on('forgotten', configure)
     journal.on('restored', configure)
     const follow = async (): Promise<void> => {
-      const names = new Set((await this.list()).map(({ name }) => name))
+      const names = new Set((await this.list({ fresh: true })).map(({ name }) => name))
       // a Redis that has lost its data lists none, and the journal knows better
       const room = Math.max(0, this.#options.maxTopics - this.#known.size)
       const left = [...names]
@@ -220,7 +226,7 @@ export class Topics {
   /** Puts back the topics themselves, where Redis has lost them a moment ago. */
   async restoreNames(): Promise<void> {
     await this.#registry.restore()
-    this.#names = undefined
+    this.#listed = undefined
   }
 
   /** Asks Redis something small. */
@@ -279,6 +285,7 @@ export class Topics {
     await topic.configure({ enable: false })
     // it was deleted a moment ago
     if (!(await this.#registry.replace(name, record))) return undefined
+    this.#listed = undefined
     return { topic, createdAt: record.createdAt, isNew: false }
   }
 
@@ -311,7 +318,7 @@ export class Topics {
       throw error
     }
     this.#forget(name)
-    this.#names = undefined
+    this.#listed = undefined
     await this.#pauses.remove(name).catch(this.#options.onError)
   }
 
@@ -355,21 +362,21 @@ export class Topics {
     return this.#registry.someNames(count)
   }
 
-  /** All of them by name. */
-  async list(): Promise<{ readonly name: string; readonly record: TopicRecord }[]> {
-    return (await this.#registry.list()).map(([name, record]) => ({ name, record }))
+  /** All of them by name, as they were at most a second ago: reading ten thousand for each request would keep Redis busy. `fresh`: as they are. */
+  list({ fresh = false }: { readonly fresh?: boolean } = {}): Promise<readonly NamedTopic[]> {
+    if (!fresh && this.#listed !== undefined && performance.now() - this.#listed.at < FRESH_MS) return this.#listed.all
+    const all = this.#registry.list().then((found) => found.map(([name, record]) => ({ name, record })))
+    const listed = { at: performance.now(), all }
+    this.#listed = listed
+    all.catch(() => {
+      if (this.#listed === listed) this.#listed = undefined
+    })
+    return all
   }
 
   /** The names that fit a pattern, in which `*` stands for any characters. */
   async matching(pattern: string): Promise<string[]> {
-    const isFresh = this.#names !== undefined && performance.now() - this.#names.at < FRESH_MS
-    if (!isFresh) this.#names = { at: performance.now(), all: this.list().then((all) => all.map(({ name }) => name)) }
-    const names = this.#names
-    const all = await names?.all.catch((thrown: unknown) => {
-      if (this.#names === names) this.#names = undefined
-      throw thrown
-    })
-    return (all ?? []).filter((name) => fits(name, pattern))
+    return (await this.list()).map(({ name }) => name).filter((name) => fits(name, pattern))
   }
 
   acknowledge(leases: readonly string[]): Promise<LeaseAnswer[]> {
@@ -465,7 +472,7 @@ export class Topics {
       // before the registry has the topic, so that no instance uses the queue without its settings
       await made.topic.configure({ enable: true })
       if (await this.#registry.create(name, record)) {
-        this.#names = undefined
+        this.#listed = undefined
         return { known: made, isNew: true }
       }
     } finally {

@@ -6,8 +6,9 @@ import type { Instances } from '../../console/instances.js'
 import { problemsOfDoctor, problemsOfService, problemsOfTopics } from '../../console/problems.js'
 import type { Sessions } from '../../console/sessions.js'
 import type { Sampler, TopicSample } from '../../console/sampler.js'
+import { errorFor } from '../../console/shown-message.js'
 import { pause } from '../../pause.js'
-import { covers, type ApiKey, type ApiKeys } from '../api-keys.js'
+import { covers, isBlind, type ApiKey, type ApiKeys } from '../api-keys.js'
 import { assertCovers, keyOf } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, redisProblem } from '../problem.js'
@@ -149,11 +150,14 @@ export function consoleRoutes(
         response: { 200: schemas.FlowOutput },
       },
     },
-    async ({ params: { topic: name, id } }) => {
+    async ({ params: { topic: name, id }, apiKey }) => {
       const topic = await topics.open(name)
       const flow = (await topic.journal?.flow(id)) ?? []
       return {
-        flow: flow.map(({ change, at, attempt, client, error }) => ({ change, at, attempt, by: client, error })),
+        flow: flow.map(({ change, at, attempt, client, error }) => ({
+          ...{ change, at, attempt, by: client },
+          error: errorFor(isBlind(apiKey), error),
+        })),
         source: topic.journal === undefined ? ('none' as const) : ('journal' as const),
       }
     },

@@ -1,5 +1,5 @@
-import { DeadLetters } from '../../console/dead-letters.js'
-import { covers, type ApiKey } from '../api-keys.js'
+import { DeadLetters, type DeadLetterReader } from '../../console/dead-letters.js'
+import { covers, isBlind, type ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import * as schemas from '../schemas.js'
@@ -11,7 +11,10 @@ const BULK = 1_000
 export function deadLetterRoutes(app: App, { topics }: Context): void {
   const tags = ['dead letters']
   const deadLetters = new DeadLetters(topics)
-  const coversOf = (key: ApiKey) => (name: string) => covers(key, name)
+  const readerOf = (key: ApiKey): DeadLetterReader => ({
+    covers: (name) => covers(key, name),
+    isBlind: isBlind(key),
+  })
 
   app.get(
     '/v1/dead-letters',
@@ -27,7 +30,7 @@ export function deadLetterRoutes(app: App, { topics }: Context): void {
     },
     async ({ query: { cursor, limit = 100, ...filter }, apiKey }) => {
       if (filter.topic !== undefined) assertCovers(apiKey, filter.topic)
-      const own = coversOf(apiKey)
+      const own = readerOf(apiKey)
       const [page, matched] = await Promise.all([
         deadLetters.list(filter, own, limit, cursor),
         cursor === undefined ? deadLetters.count(filter, own) : null,
@@ -54,7 +57,7 @@ export function deadLetterRoutes(app: App, { topics }: Context): void {
       },
       async ({ body: { dryRun = false, cursor, ...filter }, apiKey }) => {
         if (filter.topic !== undefined) assertCovers(apiKey, filter.topic)
-        return deadLetters.carryOut(dryRun ? 'count' : what, filter, coversOf(apiKey), BULK, cursor)
+        return deadLetters.carryOut(dryRun ? 'count' : what, filter, readerOf(apiKey), BULK, cursor)
       },
     )
   }

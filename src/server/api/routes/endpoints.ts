@@ -4,6 +4,7 @@ import { loggedAnswer } from '../../delivery/delivery-log.js'
 import { newSecret, publicHalf, readSecret } from '../../delivery/webhook-secret.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import { TopicError } from '../../topics/errors.js'
+import { isBlind } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import { redisProblem } from '../problem.js'
@@ -19,7 +20,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
   const tags = ['endpoints']
   const params = schemas.EndpointParams
   const topicsOf = async (id: string): Promise<string[]> =>
-    (await topics.list()).flatMap(({ name, record }) => (record.settings.endpoint === id ? [name] : []))
+    (await topics.list({ fresh: true })).flatMap(({ name, record }) => (record.settings.endpoint === id ? [name] : []))
 
   const withState = async (id: string, record: EndpointRecord) => {
     const [state, { entries }] = await Promise.all([
@@ -235,11 +236,15 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
         response: { 200: schemas.DeliveryPage },
       },
     },
-    async ({ params: { endpoint }, query: { cursor, limit = 100 } }) => {
+    async ({ params: { endpoint }, query: { cursor, limit = 100 }, apiKey }) => {
       await endpoints.get(endpoint)
       const [before] = cursor === undefined ? [undefined] : readCursor(cursor, ['string'])
       const { entries, next } = await deliveryLog.list(endpoint, limit, placeOf(before))
-      return { deliveries: entries, ...(next !== undefined && { cursor: cursorText([next]) }) }
+      // an answer can have what is in the message
+      const deliveries = isBlind(apiKey)
+        ? entries.map((each) => ({ ...each, answer: '', answerHidden: true as const }))
+        : entries
+      return { deliveries, ...(next !== undefined && { cursor: cursorText([next]) }) }
     },
   )
 }

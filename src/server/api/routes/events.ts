@@ -2,7 +2,10 @@ import type { ServerResponse } from 'node:http'
 import type { ChangePosition, MessageChange } from 'redelayed'
 import { Type } from 'typebox'
 import { assertKept, watchTopics, type WatchEvent } from '../../topics/watch.js'
-import { assertCovers } from '../authorize.js'
+import type { Sessions } from '../../console/sessions.js'
+import { reasonFor } from '../../console/shown-message.js'
+import { covers, isBlind, type ApiKeys } from '../api-keys.js'
+import { assertCovers, keyOf } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import { BadRequest } from '../problem.js'
 import { TOPIC_NAME } from '../../topics/topic-name.js'
@@ -12,9 +15,15 @@ const MOST_POSITIONS = 20
 /** Each shard is read by itself. */
 const MOST_SHARDS = 256
 const BEAT_MS = 15_000
+/** How often it is looked whether the key may still read. */
+const LOOK_MS = 1_000
 
 /** What happens to messages, as server-sent events. */
-export function eventRoutes(app: App, { topics, settings, metrics, waits }: Context): void {
+export function eventRoutes(
+  app: App,
+  { topics, settings, metrics, waits }: Context,
+  { keys, sessions }: { readonly keys: ApiKeys; readonly sessions: Sessions },
+): void {
   let streams = 0
 
   app.get(
@@ -60,12 +69,26 @@ export function eventRoutes(app: App, { topics, settings, metrics, waits }: Cont
       raw.once('close', () => waiting.abort())
       if (request.raw.socket.destroyed) waiting.abort() // the client hung up while its topics were opened
       const beat = setInterval(() => raw.write(':\n\n'), BEAT_MS)
+      let isLooking = false
+      const look = setInterval(() => {
+        if (isLooking) return
+        isLooking = true
+        keyOf(request, keys, sessions)
+          .then((key) => {
+            // it was removed, its session has ended, or it may do less than before
+            if (key?.scopes.has('read') && names.every((name) => covers(key, name))) return
+            waiting.abort()
+            if (raw.writableNeedDrain) raw.destroy() // its client does not read what there is
+          })
+          .catch(() => undefined) // Redis does not say it now
+          .finally(() => (isLooking = false))
+      }, LOOK_MS)
       streams++
       metrics.streams.inc()
       try {
         await watchTopics(watched, {
           from: (topic, shard) => positions.get(`${topic}/${shard}`),
-          sink: (event) => send(raw, event, positions),
+          sink: (event) => send(raw, event, positions, isBlind(request.apiKey)),
           signal: waiting.signal,
           onError: (error) => request.log.warn(error, 'the events of a topic cannot be read; they are tried again'),
         })
@@ -73,6 +96,7 @@ export function eventRoutes(app: App, { topics, settings, metrics, waits }: Cont
         request.log.error(thrown, 'events ended')
       } finally {
         clearInterval(beat)
+        clearInterval(look)
         waits.end(waiting)
         streams--
         metrics.streams.dec()
@@ -83,14 +107,19 @@ export function eventRoutes(app: App, { topics, settings, metrics, waits }: Cont
 }
 
 /** Resolves when the client has room for more. */
-async function send(raw: ServerResponse, event: WatchEvent, positions: Map<string, ChangePosition>): Promise<void> {
+async function send(
+  raw: ServerResponse,
+  event: WatchEvent,
+  positions: Map<string, ChangePosition>,
+  hidesAnswers: boolean,
+): Promise<void> {
   if (raw.destroyed || raw.writableEnded) return
   const text =
     event.kind === 'lost'
       ? lostText(event)
       : event.kind === 'position'
         ? positionText(event, positions)
-        : changesText(event, positions)
+        : changesText(event, positions, hidesAnswers)
   const hasRoom = raw.write(text)
   if (!hasRoom) {
     await new Promise<void>((resolve) => {
@@ -122,20 +151,21 @@ function positionText(
 function changesText(
   { topic, shard, batch }: WatchEvent & { kind: 'changes' },
   positions: Map<string, ChangePosition>,
+  hidesAnswers: boolean,
 ): string {
   positions.set(`${topic}/${shard}`, batch.position)
   const id = positions.size > MOST_POSITIONS ? '' : `id: ${positionsText(positions)}\n`
   return batch.changes
     .map((change, at) => {
-      const data = JSON.stringify({ topic, at: batch.at, ...shownChange(change) })
+      const data = JSON.stringify({ topic, at: batch.at, ...shownChange(change, hidesAnswers) })
       return `event: ${change.change}\n${at === batch.changes.length - 1 ? id : ''}data: ${data}\n\n`
     })
     .join('')
 }
 
 /** Without payloads: a reader of events need not be allowed to read them. */
-function shownChange({ change, id, attempt, dueAt, priority, error }: MessageChange) {
-  return { change, id, attempt, dueAt, priority, error }
+function shownChange({ change, id, attempt, dueAt, priority, error }: MessageChange, hidesAnswers: boolean) {
+  return { change, id, attempt, dueAt, priority, error: error && reasonFor(hidesAnswers, error) }
 }
 
 function positionsText(positions: ReadonlyMap<string, ChangePosition>): string {

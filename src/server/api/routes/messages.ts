@@ -6,12 +6,13 @@ import { cursorText, readCursor } from '../../topics/cursor.js'
 import { timeOf, type NewMessage, type Pushed } from '../../topics/new-message.js'
 import { traced } from '../../topics/trace.js'
 import { changedBody } from '../../topics/topic.js'
+import { MOST_SHARDS } from '../../topics/topic-settings.js'
 import { isBlind } from '../api-keys.js'
 import { Lines, readAlsoLines, requestLimit } from '../content.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, problemOf, type Problem } from '../problem.js'
 import * as schemas from '../schemas.js'
-import { readJson } from '../strict-json.js'
+import { JsonBudget, readJson } from '../strict-json.js'
 import { isSet } from './topics.js'
 
 const tags = ['messages']
@@ -152,11 +153,13 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
       async ({ params, query, apiKey }) => {
         const { cursor, limit = 100, maxBody } = query
         const state = 'state' in query ? (query.state as 'visible' | 'delayed' | 'inFlight' | undefined) : undefined
-        const [shard, skip] = cursor === undefined ? [0, 0] : readCursor(cursor, ['number', 'number'])
+        const [shard, skip] = cursor === undefined ? [0, 0] : readCursor(cursor, [{ most: MOST_SHARDS - 1 }, 'number'])
         const topic = await topics.open(params.topic)
-        const page = await topic.list({ state, isDead, shard: Number(shard), skip: Number(skip), limit })
-        const messages = page.messages.map((each) => messageFor({ isBlind: isBlind(apiKey), maxBody }, each))
-        return { messages, ...(page.next && { cursor: cursorText([page.next.shard, page.next.skip]) }) }
+        const reader = { isBlind: isBlind(apiKey), maxBody }
+        const page = await topic.list({ state, isDead, shard: Number(shard), skip: Number(skip), limit }, (each) =>
+          messageFor(reader, each),
+        )
+        return { messages: page.messages, ...(page.next && { cursor: cursorText([page.next.shard, page.next.skip]) }) }
       },
     )
   }
@@ -198,7 +201,8 @@ function batchRoute(app: App, { topics, settings, metrics }: Pick<Context, 'topi
       },
     },
     async (request) => {
-      const items = itemsOf(request.body, settings.maxBatch).map(checked)
+      const budget = new JsonBudget()
+      const items = itemsOf(request.body, settings.maxBatch).map((item) => checked(item, budget))
       const good: NewMessage[] = []
       for (const item of items) if (!(item instanceof BadRequest)) good.push(traced(item, request.headers))
       const pushed = good.length === 0 ? [] : await topics.pusher.push(request.params.topic, good)
@@ -230,14 +234,15 @@ function listIn(body: unknown): unknown {
   return (body as { messages: unknown }).messages
 }
 
-function checked(item: unknown): NewMessage | BadRequest {
+/** @throws BadRequest the lines have too many values together: then none of them is accepted */
+function checked(item: unknown, budget: JsonBudget): NewMessage | BadRequest {
   try {
-    const value = item instanceof Uint8Array ? readJson(Buffer.from(item)) : item
+    const value = item instanceof Buffer ? readJson(item, budget) : item
     if (message.Check(value)) return value
     const [first] = message.Errors(value)
     return new BadRequest('invalid-request', `message${first?.instancePath ?? ''} ${first?.message ?? 'is wrong'}`)
   } catch (thrown) {
-    if (thrown instanceof BadRequest) return thrown
+    if (thrown instanceof BadRequest && !budget.isSpent) return thrown
     throw thrown
   }
 }

@@ -29,7 +29,8 @@ export function queueRoutes(app: App, queues: Queues): void {
     },
     async ({ query: { search = '', cursor, limit = 100 }, apiKey }) => {
       assertForAll(apiKey)
-      const after = cursor === undefined ? undefined : (readCursor(cursor, ['string', 'string']) as [string, string])
+      const after =
+        cursor === undefined ? undefined : (readCursor(cursor, ['string', 'string'], 3_000) as [string, string])
       const { queues: all, at } = await queues.list().catch(commandProblem)
       const fitting = all.filter(({ name }) => name.includes(search))
       const begin = after === undefined ? 0 : fitting.findIndex((one) => compared(placeOf(one), after) > 0)

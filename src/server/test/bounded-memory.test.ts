@@ -1,0 +1,199 @@
+import { expect } from 'chai'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { eventually } from './support/eventually.js'
+import { startTestService, type Answer, type TestService } from './support/service.js'
+
+const MILLION = 1_000_000
+const COUNT = 20
+const ids = Array.from({ length: COUNT }, (_, n) => `m${n}`.padStart(4, '0'))
+
+describe('an answer of large messages', function () {
+  this.timeout(60_000)
+  let server: TestService
+  before(async () => (server = await startTestService()))
+  after(() => server.stop())
+
+  async function filled(settings: object): Promise<string> {
+    const topic = server.topic()
+    await server.ask('PUT', `/v1/topics/${topic}`, settings)
+    for (const id of ids) {
+      const { status } = await server.ask('POST', `/v1/topics/${topic}/messages`, { id, body: 'x'.repeat(MILLION) })
+      expect(status).to.equal(201)
+    }
+    return topic
+  }
+
+  /** How many each page has, and all ids. */
+  async function pagesOf(path: string): Promise<{ sizes: number[]; ids: string[] }> {
+    const [sizes, found]: [number[], string[]] = [[], []]
+    for (let cursor = ''; ;) {
+      const { body } = await server.ask('GET', `${path}?limit=1000${cursor}`)
+      sizes.push(body.messages.length)
+      found.push(...body.messages.map(({ id }) => id))
+      if (body.cursor === undefined) return { sizes, ids: found.sort() }
+      cursor = `&cursor=${body.cursor}`
+    }
+  }
+
+  for (const shards of [1, 3]) {
+    it(`ends at some megabytes, and the next one goes on, where a topic has ${shards} shards`, async () => {
+      const topic = await filled({ shards })
+      const listed = await pagesOf(`/v1/topics/${topic}/messages`)
+      expect(listed.sizes).to.deep.equal([9, 9, 2])
+      expect(listed.ids).to.deep.equal(ids)
+
+      const leases: string[] = []
+      const received: number[] = []
+      while (leases.length < COUNT) {
+        const { body } = await server.ask('POST', `/v1/topics/${topic}/receive`, { max: 500 })
+        received.push(body.messages.length)
+        leases.push(...body.messages.map(({ lease }) => lease))
+      }
+      // about 16 MiB
+      expect(received).to.deep.equal([16, 4])
+
+      await server.ask('POST', '/v1/leases/negative-acknowledge', { leases, reject: true })
+      const dead = await pagesOf(`/v1/topics/${topic}/dead-letters`)
+      expect(dead.sizes).to.deep.equal([9, 9, 2])
+      expect(dead.ids).to.deep.equal(ids)
+    })
+  }
+})
+
+describe('the bodies of all requests under way', function () {
+  this.timeout(60_000)
+  const MOST = 200_000
+  let server: TestService
+  let topic: string
+  const sockets = new Set<Socket>()
+  beforeEach(async () => {
+    server = await startTestService({ maxBodiesBytes: MOST })
+    topic = server.topic()
+    await server.ask('PUT', `/v1/topics/${topic}`, {})
+  })
+  afterEach(async () => {
+    for (const socket of sockets) socket.destroy()
+    sockets.clear()
+    try {
+      await eventually(async () => expect(await counted()).to.equal(0))
+    } finally {
+      await server.stop()
+    }
+  })
+
+  async function counted(by = server): Promise<number> {
+    const { body } = await by.ask('GET', '/metrics')
+    return Number(/^redelayed_request_body_bytes (\d+)$/m.exec(body as unknown as string)?.[1])
+  }
+  const push = (body: string): Promise<Answer> => server.ask('POST', `/v1/topics/${topic}/messages`, { body })
+
+  async function open(url = server.url): Promise<{ socket: Socket; text: () => string }> {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    sockets.add(socket)
+    let text = ''
+    socket.on('data', (chunk) => (text += chunk.toString()))
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    return { socket, text: () => text }
+  }
+
+  const head = (...lines: string[]): string => headFor(server, lines)
+  const headFor = ({ key }: TestService, lines: readonly string[]): string =>
+    [
+      `POST /v1/topics/${topic}/messages HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${key}`,
+      'Content-Type: application/json',
+      ...lines,
+      '',
+      '',
+    ].join('\r\n')
+  const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${' '.repeat(bytes)}\r\n`
+
+  /** Requests that have begun to send so many bytes together. */
+  async function underWay(bytes: number): Promise<Socket> {
+    const { socket } = await open()
+    socket.write(`${head(`Content-Length: ${bytes}`)}{`)
+    await eventually(async () => expect(await counted()).to.equal(bytes))
+    return socket
+  }
+
+  it('have a bound: one more is refused before it is read, and taken when there is room again', async () => {
+    const other = await underWay(150_000)
+    const { text, socket } = await open()
+    socket.write(head('Content-Length: 60000')) // and no byte of the body
+    await eventually(() => expect(text()).to.match(/^HTTP\/1\.1 503 /))
+    expect(text())
+      .to.include('too-many-bodies')
+      .and.match(/retry-after: 1\r\n/i)
+    expect((await push('x'.repeat(40_000))).status, 'one that fits').to.equal(201)
+    other.destroy()
+    await eventually(async () => expect((await push('x'.repeat(60_000))).status).to.equal(201))
+  })
+
+  it('are counted while they are read where they come in chunks', async () => {
+    await underWay(150_000)
+    const { text, socket } = await open()
+    socket.write(head('Transfer-Encoding: chunked') + chunk(30_000))
+    await eventually(async () => expect(await counted()).to.equal(180_000))
+    socket.write(chunk(30_000))
+    await eventually(() => expect(text()).to.match(/^HTTP\/1\.1 503 /))
+    expect(text()).to.include('too-many-bodies')
+  })
+
+  it('are given back however a request ends', async () => {
+    const long = 'x'.repeat(50_000)
+    expect((await push(long)).status).to.equal(201)
+    expect(
+      (await server.ask('POST', `/v1/topics/${topic}/messages`, undefined, { raw: `{"a":"${long}` })).status,
+    ).to.equal(400)
+    expect(
+      (
+        await server.ask('POST', `/v1/topics/${topic}/messages`, undefined, {
+          raw: long,
+          headers: { 'content-type': 'text/plain' },
+        })
+      ).status,
+    ).to.equal(415)
+    expect((await server.ask('POST', '/v1/nothing', { body: long })).status).to.equal(404)
+
+    const hungUp = await underWay(100_000)
+    hungUp.destroy()
+    await eventually(async () => expect(await counted()).to.equal(0))
+
+    const inChunks = await open()
+    inChunks.socket.write(head('Transfer-Encoding: chunked') + chunk(50_000))
+    await eventually(async () => expect(await counted()).to.equal(50_000))
+    inChunks.socket.destroy()
+    await eventually(async () => expect(await counted()).to.equal(0))
+
+    // one that waits, and whose client hangs up
+    const waiting = await open()
+    const body = JSON.stringify({ wait: 60_000, max: 1 }).padEnd(10_000)
+    const empty = server.topic()
+    waiting.socket.write(head(`Content-Length: ${body.length}`).replace(`${topic}/messages`, `${empty}/receive`) + body)
+    await eventually(async () => expect(await counted()).to.equal(10_000))
+    waiting.socket.destroy()
+    await eventually(async () => expect(await counted()).to.equal(0))
+
+    // several on one connection, whose client hangs up before the first answer
+    const pipelined = await open()
+    const receive = head(`Content-Length: ${body.length}`).replace(`${topic}/messages`, `${empty}/receive`) + body
+    pipelined.socket.write(receive + receive + receive)
+    await eventually(async () => expect(await counted()).to.equal(30_000))
+    pipelined.socket.destroy()
+  })
+  it('are given back where a client neither sends the rest nor closes its connection', async () => {
+    const strict = await startTestService({ maxBodiesBytes: MOST, requestTimeout: 1_000 })
+    try {
+      const { socket, text } = await open(strict.url)
+      socket.write(`${headFor(strict, ['Content-Length: 100000'])}{`)
+      await eventually(() => expect(text()).to.match(/^HTTP\/1\.1 408 /))
+      await eventually(async () => expect(await counted(strict)).to.equal(0))
+    } finally {
+      await strict.stop()
+    }
+  })
+})
