@@ -92,6 +92,30 @@ describe('the books of the reliable fault bench', () => {
     expect(Object.keys(broken)).to.have.members(WRONGS)
   })
 
+  it('a group may have so many at once; what has ended counts no more', () => {
+    const ofGroup = (group: string) => added({ group })
+    const named = (entries: readonly Entry[], id: string) =>
+      entries.map(([kind, , ...rest]) => [kind, id, ...rest] as unknown as Entry)
+    const three = (from: number) => [
+      ...[...ofGroup('a'), got(1, 500), ...answered(1, 'done', 900)],
+      ...named([...ofGroup('a'), got(1, 600), ...answered(1, 'done', 1_000)], '2'),
+      ...named([...ofGroup('a'), got(1, from), ...answered(1, 'done', from + 10)], '3'),
+      ...named([...ofGroup('b'), got(1, 650), ...answered(1, 'done', 700)], '4'),
+    ]
+    const crowdedOf = (entries: readonly Entry[], limit?: number) =>
+      findingsOf(historiesOf(entries), HEALED, { left: new Set(), dead: [] }, limit).crowded
+    expect(crowdedOf(three(899), 2), 'before one ended').to.equal(1)
+    expect(crowdedOf(three(900), 2), 'when one ended').to.equal(0)
+    expect(crowdedOf(three(899), 3)).to.equal(0)
+    expect(crowdedOf(three(899))).to.equal(0)
+    const killed = [...ofGroup('a'), got(1, 500)]
+    const next = (from: number) => named([...ofGroup('a'), got(1, from), ...answered(1, 'done', from + 10)], '2')
+    expect(crowdedOf([...killed, ...next(1_499)], 1), 'its visibility has not ended').to.equal(1)
+    expect(crowdedOf([...killed, ...next(1_500)], 1)).to.equal(0)
+    const findings = findingsOf(historiesOf(three(899)), HEALED, { left: new Set(), dead: [] }, 2)
+    expect(problemsOf(findings, {}, 1_000_000).join('\n')).to.include('crowded: 3 was claimed at 899, while a had 2')
+  })
+
   it('a message is lost unless it was acknowledged, perhaps at least, or is a dead letter', () => {
     expect(wrongsOf([...added(), got(1, 500)]), 'only delivered').to.deep.equal({ lost: 1 })
     expect(wrongsOf([...added(), got(1, 500), ...answered(1, 'failed', 600)])).to.deep.equal({ lost: 1 })

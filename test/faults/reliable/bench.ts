@@ -31,6 +31,8 @@ export interface ReliableParams {
   readonly load?: Partial<Load> | undefined
   /** Of a sharded queue. */
   readonly shards?: number | undefined
+  /** How many messages of one group consumers may have at once. */
+  readonly groupLimit?: number | undefined
 }
 
 export interface Result extends Findings {
@@ -48,15 +50,20 @@ export class ReliableBench extends Fleet<Role, Job> {
   parts: readonly string[]
   readonly #load: Omit<Load, 'from'>
   readonly #shards: number | undefined
+  readonly #groupLimit: number | undefined
 
-  constructor({ stage, seed, load, shards }: ReliableParams) {
+  constructor({ stage, seed, load, shards, groupLimit }: ReliableParams) {
     super({ stage, seed, queue: uniqueName('reliable-fault'), pool, counts: FLEET })
     this.#load = { ...LOAD, ...load }
     this.#shards = shards
+    this.#groupLimit = groupLimit
     this.parts = partsOf(this.queue, shards)
   }
 
   async start(): Promise<void> {
+    if (this.#groupLimit !== undefined)
+      for (const part of this.parts)
+        await (await this.stage.raw(part)).hset(keysOf(part).config, 'groupConcurrency', this.#groupLimit)
     await this.startWorkers((role, index) => this.#job(role, index))
     const [producer] = this.workers.producer
     await producer?.order({ kind: 'burst', count: 1, delay: 0 })
@@ -79,7 +86,8 @@ export class ReliableBench extends Fleet<Role, Job> {
       lag.stop()
     }
     const remains = await this.#remains()
-    return { ...findingsOf(this.histories(), healedAt, remains), errors: await this.errors(), lagMs: lag.stop() }
+    const found = findingsOf(this.histories(), healedAt, remains, this.#groupLimit)
+    return { ...found, errors: await this.errors(), lagMs: lag.stop() }
   }
 
   async stop(): Promise<string[]> {

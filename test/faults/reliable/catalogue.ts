@@ -1,6 +1,15 @@
 import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
-import { clusters, consumers, sentinels, server, sharded, type ReliableScenario } from './scenarios.js'
+import {
+  clusters,
+  consumers,
+  limited,
+  limitedSentinels,
+  sentinels,
+  server,
+  sharded,
+  type ReliableScenario,
+} from './scenarios.js'
 
 /** Faults that happen in one place, which is started for all of them. */
 export interface Group<S extends Stage = Stage> {
@@ -18,12 +27,29 @@ const replicated = (replicas: number): Partial<ReliableParams> => ({
   load: { amend: false, durability: { replicas, timeoutMs: 1_000 } },
 })
 
+/** With so many groups that three at once are enough for each. */
+function limits({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
+  return { groupLimit: 3, load: { ...load, groups: 16 } }
+}
+
 function group<S extends Stage>(given: Group<S>): Group {
   return given as unknown as Group // what a scenario needs of its stage is known in its group only
 }
 
 export const groups: readonly Group[] = [
   group({ title: 'one server, every write on disk', start: standalone, scenarios: [...consumers, ...server] }),
+  group({
+    title: 'groups with at most three messages at once, one server, every write on disk',
+    start: standalone,
+    scenarios: limited,
+    bench: limits({}),
+  }),
+  group({
+    title: 'groups with at most three messages at once, three sentinels, a master and two replicas',
+    start: sentinel,
+    scenarios: limitedSentinels,
+    bench: limits(replicated(2)),
+  }),
   group({
     title: 'three sentinels, a master and two replicas',
     start: sentinel,

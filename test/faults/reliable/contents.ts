@@ -20,14 +20,19 @@ export interface DeadLetter {
 /** Spelled out once more, so that a wrong name in the source is not asserted with itself. */
 export function keysOf(queue: string, suffix: '' | ':dead' = '') {
   const key = (part: string): string => `redelayed:reliable:${part}:{${queue}}${suffix}`
-  const due = Array.from({ length: 10 }, (_, priority) => key(`due-${priority}`))
+  const due = Array.from({ length: 11 }, (_, priority) => key(`due-${priority}`)) // and one for those with a group
   const named = {
     messages: key('messages'),
     deliveries: key('deliveries'),
     failures: key('failures'),
     inFlight: key('in-flight'),
+    config: key('config'),
+    groups: key('groups'),
+    turns: key('group-turns'),
+    wakes: key('group-wakes'),
+    order: key('group-order'),
   }
-  const others = ['config', 'once', 'repeats', 'ticks'].map(key)
+  const others = ['once', 'repeats', 'ticks'].map(key)
   return { ...named, due, all: [...Object.values(named), ...due, ...others] }
 }
 
@@ -51,6 +56,7 @@ export async function countOpen(redis: Pick<Redis, 'multi'>, queue: string): Pro
 /** Throws when the keys do not agree with each other. */
 export async function readRemains(redis: Redis, queue: string): Promise<Remains> {
   const left = await readIds(redis, queue, '')
+  await checkGroups(redis, queue)
   const letters = await readIds(redis, queue, ':dead')
   const failures = await redis.hgetall(keysOf(queue, ':dead').failures)
   const dead = letters.map((name) => ({
@@ -58,6 +64,21 @@ export async function readRemains(redis: Redis, queue: string): Promise<Remains>
     attempts: [...(failures[name] ?? '').matchAll(/^\d+/gm)].map(([attempt]) => Number(attempt)),
   }))
   return { left: new Set(left), dead }
+}
+
+/** In the end no group has a claim, and each one of which messages wait has a turn, or a time for one. */
+async function checkGroups(redis: Redis, queue: string): Promise<void> {
+  const { groups, turns, wakes, order, due } = keysOf(queue)
+  const claims = Object.entries(await redis.hgetall(groups)).filter(([, state]) => !state.startsWith('0 '))
+  if (claims.length > 0)
+    throw new Error(`${claims.length} groups have slots that nothing frees, such as ${String(claims[0])}`)
+  const members = await redis.zrangeBuffer(order, '0', '-1')
+  const waiting = new Set(members.map((member) => member.subarray(1, 1 + (member[0] ?? 0)).toString()))
+  const placed = new Set([...(await redis.zrange(turns, '0', '-1')), ...(await redis.zrange(wakes, '0', '-1'))])
+  const lost = [...waiting].filter((group) => !placed.has(group))
+  if (lost.length > 0) throw new Error(`${lost.length} groups have neither a turn nor a time for one: ${lost.join()}`)
+  if (members.length !== (await redis.zcard(due.at(-1) ?? '')))
+    throw new Error(`${order} and the schedule of the groups have not the same messages`)
 }
 
 /** Each message is in one schedule, and nothing is known of others. */

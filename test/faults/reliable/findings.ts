@@ -1,9 +1,9 @@
 import type { Remains } from './contents.js'
-import type { History } from './history.js'
+import { endOf, type History } from './history.js'
 import { RULES, excessOf, type Rule, type Wrong } from './rules.js'
 
 /** What a fault may do that is no fault of the library's: so many messages of each kind. */
-export type Allowance = { readonly [K in Wrong | 'excess']?: number }
+export type Allowance = { readonly [K in Wrong | 'excess' | 'crowded']?: number }
 
 type Wrongs = { readonly [K in Wrong]: number }
 
@@ -22,6 +22,8 @@ export interface Findings extends Wrongs {
   readonly abandoned: number
   /** The most deliveries that a message had beyond its limit. */
   readonly excess: number
+  /** How many deliveries began while their group had as many as it may have. */
+  readonly crowded: number
   /** From when something was visible, or from the healing, until a consumer got it, in milliseconds. */
   readonly latestMs: number
   readonly medianMs: number
@@ -33,7 +35,12 @@ export const WRONGS = Object.keys(RULES) as Wrong[]
 const rules: Readonly<Record<Wrong, Rule>> = RULES
 
 /** Judges all messages. */
-export function findingsOf(histories: ReadonlyMap<string, History>, healedAt: number, remains: Remains): Findings {
+export function findingsOf(
+  histories: ReadonlyMap<string, History>,
+  healedAt: number,
+  remains: Remains,
+  groupLimit = Infinity,
+): Findings {
   const wrongs = Object.fromEntries(WRONGS.map((wrong) => [wrong, 0])) as Record<Wrong, number>
   const examples: string[] = []
   let excess = 0
@@ -48,6 +55,8 @@ export function findingsOf(histories: ReadonlyMap<string, History>, healedAt: nu
     }
     if (excessOf(history) > 0 && excess++ === 0) examples.push(`excess: ${id} ${JSON.stringify(history)}`)
   }
+  const crowd = crowdedOf(histories, groupLimit)
+  if (crowd[0] !== undefined) examples.push(`crowded: ${crowd[0]}`)
   const messages = [...histories.values()]
   const deliveries = messages.flatMap((history) => history.deliveries)
   const answers = deliveries.flatMap((delivery) => delivery.answers)
@@ -67,6 +76,7 @@ export function findingsOf(histories: ReadonlyMap<string, History>, healedAt: nu
     dead: remains.dead.length,
     tooLate: answers.filter(({ done }) => done === false).length,
     abandoned: deliveries.filter(({ handled, answers }) => handled !== undefined && answers.length === 0).length,
+    crowded: crowd.length,
     excess: Math.max(0, ...messages.map(excessOf)),
     latestMs: lateness.at(-1) ?? 0,
     medianMs: lateness[lateness.length >> 1] ?? 0,
@@ -74,10 +84,32 @@ export function findingsOf(histories: ReadonlyMap<string, History>, healedAt: nu
   }
 }
 
+/** The deliveries that began while consumers had as many messages of their group as the limit is. */
+function crowdedOf(histories: ReadonlyMap<string, History>, limit: number): string[] {
+  const steps = new Map<string, { at: number; change: 1 | -1; id: string }[]>()
+  for (const [id, { plan, deliveries }] of histories) {
+    if (plan?.group === undefined) continue
+    const own = steps.get(plan.group) ?? []
+    steps.set(plan.group, own)
+    for (const delivery of deliveries)
+      own.push({ at: delivery.from, change: 1, id }, { at: Math.max(delivery.from, endOf(delivery)), change: -1, id })
+  }
+  const crowded: string[] = []
+  for (const [group, own] of steps) {
+    let now = 0
+    // what ends at the moment at which another begins has ended before
+    for (const { at, change, id } of own.sort((a, b) => a.at - b.at || a.change - b.change)) {
+      now += change
+      if (change > 0 && now > limit) crowded.push(`${id} was claimed at ${at}, while ${group} had ${now - 1}`)
+    }
+  }
+  return crowded
+}
+
 /** Everything in a result that should not be; nothing when all is right. */
 export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: number): string[] {
   const problems: string[] = []
-  for (const kind of [...WRONGS, 'excess'] as const) {
+  for (const kind of [...WRONGS, 'excess', 'crowded'] as const) {
     const limit = allowed[kind] ?? 0
     if (findings[kind] > limit) problems.push(`${findings[kind]} ${kind}, at most ${limit} may be`)
   }

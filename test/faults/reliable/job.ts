@@ -28,6 +28,8 @@ export interface Load {
   readonly farMs: number
   /** Whether some are cancelled and some put off. */
   readonly amend: boolean
+  /** Of so many groups, instead of priorities. */
+  readonly groups?: number | undefined
   /** What an `add` waits for before its message counts as added. */
   readonly durability?: Durability | undefined
 }
@@ -49,6 +51,7 @@ export interface Plan {
   readonly at: number
   readonly delay: number
   readonly limit: number
+  readonly group?: string | undefined
 }
 
 /** What a consumer says of a delivery. */

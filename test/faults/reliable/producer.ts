@@ -85,7 +85,9 @@ export class Producer {
     return {
       payload: { poison, long: Math.random() < LONG_SHARE },
       delay: dice > 1 - FAR_SHARE ? load.farMs : Math.floor(Math.random() * load.maxDelay),
-      priority: Math.floor(Math.random() * PRIORITIES),
+      ...(load.groups === undefined
+        ? { priority: Math.floor(Math.random() * PRIORITIES) }
+        : { group: `group ${Math.floor(Math.random() * load.groups)}` }),
       deliveryLimit: poison ? POISON_LIMIT : LIMIT,
     }
   }
@@ -93,8 +95,8 @@ export class Producer {
   /** Gives it its number and notes it. */
   #begin(item: Omit<Item, 'id'>): Item {
     const id = String(this.#next++)
-    const { delay, deliveryLimit: limit = LIMIT, payload } = item
-    this.#ledger.note(['try', id, { at: Date.now(), delay, limit, poison: payload.poison }])
+    const { delay, deliveryLimit: limit = LIMIT, payload, group } = item
+    this.#ledger.note(['try', id, { at: Date.now(), delay, limit, poison: payload.poison, group }])
     return { ...item, id }
   }
 

@@ -120,6 +120,11 @@ export const server: readonly ReliableScenario<StandaloneStage>[] = [
   },
 ]
 
+/** The same with limits and turns: they are not exceeded, and each slot comes back. */
+export const limited: readonly ReliableScenario<StandaloneStage>[] = [...consumers, ...server.slice(0, 1)].map(
+  (scenario) => ({ ...scenario, name: `groups: ${scenario.name}` }),
+)
+
 /**
  * An `add` resolves when the replicas have its message, with `durability`: none of those may be lost. Claims and answers wait for no replica: those of the last moment are forgotten, so that
  * others get the message while its consumer works, or has done with it, and its attempts begin where they were. That is nothing after a
@@ -127,6 +132,15 @@ export const server: readonly ReliableScenario<StandaloneStage>[] = [
  * spend several attempts in that moment, and then all of them again.
  */
 const FORGOTTEN: Allowance = { overlapping: 200, late: 200, again: 200, denied: 200, excess: POISON_LIMIT }
+
+/** A claim that is forgotten holds no slot, either. */
+export const limitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
+  {
+    name: 'groups: SIGKILL of the master under consumers: the sentinels choose another',
+    allowed: { ...FORGOTTEN, crowded: 200 },
+    fault: (_, stage) => killMaster(stage),
+  },
+]
 
 /** All claims and answers of the time in which no replica heard of them are forgotten. */
 const CUT_OFF: Allowance = { ...FORGOTTEN, overlapping: 500, late: 500, again: 500, denied: 500 }
