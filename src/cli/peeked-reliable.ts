@@ -6,6 +6,7 @@ import { byNumber, firstDeadLetters, nextMessages, type QueuedMessage } from '..
 import { printable } from '../text.js'
 import { isoTime, moment, preview, table } from './output.js'
 import { heading } from './peeked-delayed.js'
+import { groupLine } from './reliable.js'
 import { orUndecodable, Undecodable } from './undecodable.js'
 
 const MOST_ID = 60
@@ -82,6 +83,7 @@ export function reliableLines({ figures, isSharded, ...parts }: PeekedReliable):
   ]
   return [
     ...(figures.pollPaused ? ['Polling is disabled: no consumer gets a message.'] : []),
+    ...groupLine(figures.groups, 'Groups'),
     ...part('visible', figures.visible, visible, 'next delivered first', 'VISIBLE SINCE'),
     ...part('delayed', figures.delayed, delayed, 'next due first', 'VISIBLE AT'),
     ...part('in flight', figures.inFlight, inFlight, 'next back first', 'BACK AT'),

@@ -73,12 +73,15 @@ export function pausedLines(families: Families): string[] {
 
 /** One line for each queue with groups. */
 export function groupLines(families: Families): string[] {
-  return families.flatMap(({ queue, figures }) => {
-    if (figures instanceof RedelayedError) return []
-    const { ready, later, paused } = figures.groups
-    if (ready + later + paused === 0) return []
-    return [`${printable(queue)}: groups: ${ready} with turns, ${later} that wait for a time, ${paused} paused.`]
-  })
+  return families.flatMap(({ queue, figures }) =>
+    figures instanceof RedelayedError ? [] : groupLine(figures.groups, `${printable(queue)}: groups`),
+  )
+}
+
+/** Nothing without groups. */
+export function groupLine({ ready, later, paused }: ReliableFigures['groups'], what: string): string[] {
+  if (ready + later + paused === 0) return []
+  return [`${what}: ${ready} with turns, ${later} that wait for a time, ${paused} paused.`]
 }
 
 export function reliableDocument({ queue, figures, shards }: MeasuredFamily<ReliableFigures>): object {

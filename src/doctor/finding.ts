@@ -70,6 +70,10 @@ export const MEANINGS = {
       'Until it is enabled again, `add` is refused where it is disabled, and no consumer gets a message where `poll` is.',
     repair: 'Call enableOperation, or `redelayed resume`, when the reason of the pause is over.',
   },
+  'groups-paused': {
+    means: 'No consumer gets a message of these groups until they are resumed.',
+    repair: 'Call resumeGroup, or `redelayed resume --group`, when the reason of the pause is over.',
+  },
   'group-claims-lost': {
     means:
       'Groups have more claims by their counts than consumers have messages: with groupConcurrency the slots between are taken for good.',

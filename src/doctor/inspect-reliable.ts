@@ -29,7 +29,7 @@ export interface ReliableState {
   readonly refusals: Refusals
 }
 
-export type Figures = Pick<ReliableFigures, 'visible' | 'oldestMs' | 'addPaused' | 'pollPaused' | 'repeats'>
+export type Figures = Pick<ReliableFigures, 'visible' | 'oldestMs' | 'addPaused' | 'pollPaused' | 'repeats' | 'groups'>
 
 export interface StoredSetting {
   readonly name: string

@@ -81,6 +81,11 @@ describe('the command line, about reliable and sharded queues', function () {
       const [stats] = (await json('stats', name)) as Json[]
       expect(stats!['groups']).to.deep.equal({ ready: 2, later: 1, paused: 1 })
       expect(await lines('stats', name)).to.include(`${name}: groups: 2 with turns, 1 that wait for a time, 1 paused.`)
+      expect(await json('peek', name)).to.have.nested.property('reliable.groups.paused', 1)
+      expect(await lines('peek', name)).to.include('Groups: 2 with turns, 1 that wait for a time, 1 paused.')
+      expect((await inProcess(['doctor', name])).out).to.include(
+        '1 group is paused; 2 have turns, and 1 wait for a time.',
+      )
     })
 
     it('shows the states of a reliable queue, its dead letters, stuck repeats and how far the groups are', async () => {

@@ -69,6 +69,7 @@ const queue = (change: Partial<QueueState>): Finding[] =>
   [checkKeys, checkDelivery, checkOrder, checkEntries].flatMap((check) => check({ ...calm, ...change }))
 const flow = (change: Partial<Figures>): Figures => ({
   ...{ visible: 0, oldestMs: 0, addPaused: false, pollPaused: false, repeats: { stored: 0, stuck: 0 } },
+  groups: { ready: 0, later: 0, paused: 0 },
   ...change,
 })
 const kept = (change: Partial<ReliableState>): Finding[] =>
@@ -306,6 +307,13 @@ describe('what the doctor makes of what it saw', () => {
       ['warning changes-foreign'],
       /^2 of the last 10 entries/,
     ],
+    [
+      'paused groups',
+      kept({ figures: flow({ groups: { ready: 1, later: 2, paused: 3 } }) }),
+      ['info groups-paused'],
+      /3 groups are paused; 1 have turns, and 2 wait/,
+    ],
+    ['groups with turns', kept({ figures: flow({ groups: { ready: 1, later: 2, paused: 0 } }) }), []],
     ['groups whose claims consumers have', kept({ claims: { counted: 3, held: 3, group: 'a', most: 2 } }), []],
     [
       'groups with more claims than there are',

@@ -44,7 +44,7 @@ export function checkReliable({
 }
 
 /** Whether messages can come and go. A queue is paused on purpose, but the purpose may be forgotten. */
-function checkFlow(name: string, { visible, oldestMs, addPaused, pollPaused, repeats }: Figures): Finding[] {
+function checkFlow(name: string, { visible, oldestMs, addPaused, pollPaused, repeats, groups }: Figures): Finding[] {
   const findings: Finding[] = []
   const operations = [...(addPaused ? ['add'] : []), ...(pollPaused ? ['poll'] : [])]
   if (operations.length > 0) {
@@ -55,6 +55,11 @@ function checkFlow(name: string, { visible, oldestMs, addPaused, pollPaused, rep
     const found = `Disabled in all processes: ${operations.join(', ')}${wait}.`
     const figures = { operations: operations.join(', '), visible, oldestMs }
     findings.push(aboutQueue(name, 'paused', waits ? 'warning' : 'info', found, figures))
+  }
+  if (groups.paused > 0) {
+    const { paused, ready, later } = groups
+    const found = `${counted(paused, 'group is', 'groups are')} paused; ${ready} have turns, and ${later} wait for a time.`
+    findings.push(aboutQueue(name, 'groups-paused', 'info', found, { paused, ready, later }))
   }
   const { stuck, stored } = repeats
   if (stuck > 0 && !pollPaused) {
