@@ -77,7 +77,7 @@ const IDS = 500
 const READS = 100
 /** One poll hands out for about this long, so that other clients' commands wait no longer. */
 const POLL_BUDGET_US = 2_000
-const TOKEN_BYTES = 6
+const TOKEN_BYTES = 8
 /** No setting is longer. */
 const SETTING_BYTES = 100
 const EPOCH_BYTES = 12

@@ -368,6 +368,8 @@ describe('reliable queue', () => {
       const { queue: other } = make(makeClient(), name)
       await queue.addMany(['a', 'b:\u00fc\n1', 'c'].map((id) => ({ payload: id, id })))
       const receipts = (await queue.pollMany({ count: 3 })).map(({ receipt }) => receipt)
+      const [, token = ''] = /^\d\d+ (\S+)\n/.exec(Buffer.from(receipts[0] ?? '', 'base64url').toString()) ?? []
+      expect(Buffer.from(token, 'base64url'), '64 random bits').to.have.length(8)
       for (const receipt of receipts) expect(receipt).to.match(/^[A-Za-z0-9_-]{10,200}$/)
       const [a = '', b = '', c = ''] = receipts
       expect(await other.extend([a, b], 120_000)).to.deep.equal([true, true])

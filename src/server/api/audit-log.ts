@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Form } from '../records/record-in.js'
 import { StreamLog, type LogCommands, type LogPage } from '../delivery/stream-log.js'
 
@@ -5,7 +6,7 @@ import { StreamLog, type LogCommands, type LogPage } from '../delivery/stream-lo
 export interface AuditEntry {
   /** Epoch milliseconds, by the clock of the instance. */
   readonly at: number
-  /** The id of the key. */
+  /** The id of the key; `service` for what the service did by itself. */
   readonly key: string
   readonly method: string
   /** With its query. */
@@ -21,6 +22,12 @@ const FORM: Form<AuditEntry> = {
 }
 const BOUNDS = { count: 10_000 }
 const PATH_CHARS = 500
+
+/** What the service does by itself: it disables an endpoint that is gone, or that has failed for days. */
+export function disabling(endpoint: string, reason: 'gone' | 'failing'): AuditEntry {
+  const path = `/v1/endpoints/${endpoint}?disabled=${reason}`
+  return { at: Date.now(), key: 'service', method: 'PATCH', path, status: 200, requestId: randomUUID() }
+}
 
 /** The last administrative requests of all instances. Nothing but its bound removes an entry. */
 export class AuditLog {

@@ -281,6 +281,9 @@ export const MessagesQuery = Type.Object({
   ...PageQuery.properties,
   ...BodyQuery.properties,
   state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight'])),
+  bizKey: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 512, description: 'Needs a journal; finds also messages that are over' }),
+  ),
 })
 
 /** The fields of the other delay service whose words the legacy routes have. */
@@ -430,6 +433,12 @@ export const EndpointInput = Type.Object(
     scheme: Type.Optional(
       Type.Enum(['v1', 'v1a'], { description: 'Of a new secret: HMAC-SHA256 (default) or Ed25519' }),
     ),
+    topics: Type.Optional(
+      Type.Array(Type.String({ pattern: TOPIC_NAME }), {
+        maxItems: 100,
+        description: 'Topics that get it, in the place of the endpoint that they have; they have to be there',
+      }),
+    ),
   },
   closed,
 )
@@ -526,7 +535,7 @@ export const AuditPage = Type.Object({
   entries: Type.Array(
     Type.Object({
       at: Time('When'),
-      key: Type.String({ description: 'The id of the API key' }),
+      key: Type.String({ description: 'The id of the API key; service: an endpoint was disabled by itself' }),
       method: Type.String(),
       path: Type.String(),
       status: Type.Integer({ description: '5xx: it may have been done' }),

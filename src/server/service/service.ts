@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import type { Cluster, Redis } from 'ioredis'
 import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { createApp } from '../api/app.js'
-import { AuditLog } from '../api/audit-log.js'
+import { AuditLog, disabling } from '../api/audit-log.js'
 import { ApiKeys, makeKeysFile } from '../api/api-keys.js'
 import type { ServerSettings } from '../config/server-settings.js'
 import { AgendaReader } from '../console/agenda.js'
@@ -228,7 +228,7 @@ async function startWebhooks(
   if (journal !== undefined) await endpoints.keepIn(journal)
   const sender = new Sender(policy)
   const metrics = new Metrics()
-  const [gate, deliveryLog] = [new EndpointGate(redis), new DeliveryLog(redis)]
+  const [gate, deliveryLog, audit] = [new EndpointGate(redis), new DeliveryLog(redis), new AuditLog(redis)]
   const onError = (error: unknown): void => log.error(error)
   const dispatcher = new Dispatcher({
     ...{ topics, endpoints, policy, sender, gate, log: deliveryLog, tracing, onError },
@@ -238,11 +238,14 @@ async function startWebhooks(
       metrics.webhookSeconds.observe(answer.tookMs / 1_000)
       metrics.webhookLateness.observe(latenessMs / 1_000)
     },
-    onDisabled: (endpoint, reason) => log.warn({ endpoint, reason }, 'an endpoint was disabled'),
+    onDisabled: (endpoint, reason) => {
+      log.warn({ endpoint, reason }, 'an endpoint was disabled')
+      audit.add(disabling(endpoint, reason)).catch(onError)
+    },
   })
   dispatcher.start()
   return {
-    ...{ endpoints, dispatcher, gate, deliveryLog, metrics, audit: new AuditLog(redis) },
+    ...{ endpoints, dispatcher, gate, deliveryLog, metrics, audit },
     async stop() {
       await dispatcher.stop(settings.shutdownTimeout)
       await sender.close()

@@ -116,10 +116,10 @@ describe('the service with a journal', function () {
     await push(two, 'g')
     await push(one, 'over', 'order 1/ü')
     expect(await receiveAll(one, 1)).to.deep.equal(new Set(['over']))
-    const list = async (query: string): Promise<string[]> => {
+    const list = async (query: string, path = '/v1/messages'): Promise<string[]> => {
       const found: string[] = []
       for (let cursor = ''; ;) {
-        const { status, body } = await test.ask('GET', `/v1/messages?${query}${cursor}`)
+        const { status, body } = await test.ask('GET', `${path}?${query}${cursor}`)
         expect(status, JSON.stringify(body)).to.equal(200)
         found.push(...body.messages.map(({ id, state }) => `${id} ${state}`))
         if (body.cursor === undefined) return found
@@ -134,6 +134,17 @@ describe('the service with a journal', function () {
     expect(await list('bizKey=order%203')).to.deep.equal([])
     expect(await list(`${key}&id=a`)).to.deep.equal(['a delayed'])
     expect(await list(`${key}&id=f`)).to.deep.equal([])
+    const path = (topic: string): string => `/v1/topics/${topic}/messages`
+    expect(await list(`${key}&limit=2`, path(two))).to.deep.equal(waiting)
+    expect(await list(`${key}&limit=1&state=visible`, path(two))).to.deep.equal([])
+    expect(await list(key, path(one))).to.deep.equal(['over handled'])
+    const { body: page } = await test.ask('GET', `${path(two)}?${key}&limit=1`)
+    expect(page.messages[0]).to.include({ id: 'a', body: 1, bizKey: 'order 1/ü' })
+    const blind = test.addKey(['read'], ['*'], true)
+    await eventually(async () => {
+      const { status } = await test.ask('GET', `${path(two)}?${key}`, undefined, { key: blind })
+      expect(status).to.equal(403)
+    })
   })
 
   it('refuses replace and postpone, which the journal cannot order', async () => {

@@ -185,6 +185,10 @@ describe('webhooks', function () {
     await eventually(async () => {
       const { body } = await test.ask('GET', `/v1/endpoints/${id}`)
       expect([body.enabled, body.disabled?.reason]).to.deep.equal([false, 'gone'])
+      const { body: audit } = await test.ask('GET', '/v1/audit?limit=1000')
+      expect(JSON.stringify(audit)).to.include(
+        `"key":"service","method":"PATCH","path":"/v1/endpoints/${id}?disabled=gone"`,
+      )
     }, 60_000)
     receiver.answers.delete(path)
     expect(await total(topic), 'it waits').to.equal(1)
@@ -327,6 +331,26 @@ describe('webhooks', function () {
       await other?.stop()
       await redis.stop()
     }
+  })
+
+  it('go to an endpoint from the topics that it was made with', async () => {
+    const [one, two] = [test.topic(), test.topic()]
+    await test.ask('PUT', `/v1/topics/${one}`, { delay: 5, retryDelays: [7] })
+    const path = `/made-${count++}`
+    const made = { url: `http://127.0.0.1:${receiver.port}${path}` }
+    const missing = await test.ask('POST', '/v1/endpoints', { ...made, topics: [one, two] })
+    expect([missing.status, missing.body.code]).to.deep.equal([404, 'topic-not-found'])
+    expect((await test.ask('POST', '/v1/endpoints', { ...made, topics: [one, one] })).status).to.equal(400)
+    expect((await test.ask('GET', `/v1/topics/${one}`)).body.settings).to.include({ endpoint: null })
+    await test.ask('PUT', `/v1/topics/${two}`, {})
+    const { status, body } = await test.ask('POST', '/v1/endpoints', { ...made, topics: [two, one] })
+    expect(status).to.equal(201)
+    endpoints.push(body.id)
+    expect(body).to.deep.include({ topics: [one, two].sort() })
+    const settings = { endpoint: body.id, delay: 5, retryDelays: [7] }
+    expect((await test.ask('GET', `/v1/topics/${one}`)).body.settings).to.deep.include(settings)
+    for (const topic of [one, two]) await push(topic, topic)
+    await eventually(() => expect(receiver.of(path)).to.have.length(2), 60_000)
   })
 
   it('go nowhere where the operator does not allow it, and a topic gets no endpoint that is not there', async () => {

@@ -351,6 +351,31 @@ export class Topic {
     return moved.reduce((sum, each) => sum + each, 0)
   }
 
+  /**
+   * A page of those with a business key, in the order of their ids from after one on, as Redis has them or the journal remembers them. `wants` says which of
+   * them are meant.
+   *
+   * @throws JournalError SQL does not answer
+   */
+  async listWithBizKey<T>(
+    { bizKey, after, limit }: { readonly bizKey: string; readonly after: string | null; readonly limit: number },
+    wants: (message: StoredMessage) => boolean,
+    shownAs: (message: StoredMessage) => T,
+  ): Promise<{ messages: T[]; next: string | undefined }> {
+    const messages: T[] = []
+    let [last, bytes] = [after, 0]
+    const ids = await this.idsWithBizKey(bizKey, after, limit)
+    for (const id of ids) {
+      if (bytes >= PAGE_BYTES) return { messages, next: last ?? undefined }
+      last = id
+      const found = (await this.inRedis(id)) ?? (await this.remembered(id))
+      if (found === undefined || !wants(found)) continue
+      bytes += JSON.stringify(found).length
+      messages.push(shownAs(found))
+    }
+    return { messages, next: ids.length < limit ? undefined : (last ?? undefined) }
+  }
+
   /** A page of the messages, or of the dead letters, from the `skip`th of a shard on: as many as fit, and always one. `shownAs` says what is kept of each. */
   async list<T>(
     { state, isDead, shard: first, skip: begin, limit }: ListPage,

@@ -7,7 +7,7 @@ import { TopicError } from '../../topics/errors.js'
 import { isBlind } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
-import { redisProblem } from '../problem.js'
+import { BadRequest, redisProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
 import { isSet } from './topics.js'
 
@@ -31,6 +31,14 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
     return { ...shown(id, record), gate: state, last }
   }
 
+  const takeBack = async (id: string, names: readonly string[]): Promise<void> => {
+    for (const name of names) {
+      const topic = await topics.openIfThere(name)
+      if (topic?.settings.endpoint === id) await topics.put(name, { ...topic.settings, endpoint: null })
+    }
+    await endpoints.remove(id)
+  }
+
   app.addHook('onRequest', async (request) => {
     if (request.routeOptions.url?.startsWith('/v1/endpoints')) assertCovers(request.apiKey, '*')
   })
@@ -48,8 +56,24 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       },
     },
     async (request, reply) => {
-      const [id, record] = await endpoints.create(request.body)
-      return reply.code(201).send({ ...shown(id, record), ...secretOf(record) })
+      const { topics: names = [], ...given } = request.body
+      if (new Set(names).size < names.length)
+        throw new BadRequest('invalid-request', 'topics: expected each topic once')
+      for (const name of names) await topics.get(name)
+      const [id, record] = await endpoints.create(given)
+      try {
+        for (const name of names) {
+          const { topic } = await topics.get(name)
+          await topics.put(name, { ...topic.settings, endpoint: id })
+        }
+      } catch (thrown) {
+        // one was deleted meanwhile: of an endpoint whose secret is shown to no reader none may have anything
+        await takeBack(id, names)
+        throw thrown
+      }
+      void dispatcher.refresh()
+      const has = names.length > 0 && { topics: [...names].sort() }
+      return reply.code(201).send({ ...shown(id, record), ...secretOf(record), ...has })
     },
   )
 

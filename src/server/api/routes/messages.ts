@@ -153,9 +153,23 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
       async ({ params, query, apiKey }) => {
         const { cursor, limit = 100, maxBody } = query
         const state = 'state' in query ? (query.state as 'visible' | 'delayed' | 'inFlight' | undefined) : undefined
-        const [shard, skip] = cursor === undefined ? [0, 0] : readCursor(cursor, [{ most: MOST_SHARDS - 1 }, 'number'])
+        const bizKey = 'bizKey' in query ? (query.bizKey as string | undefined) : undefined
         const topic = await topics.open(params.topic)
         const reader = { isBlind: isBlind(apiKey), maxBody }
+        if (bizKey !== undefined) {
+          if (!topics.hasJournal) throw new BadRequest('no-journal', 'only a journal finds messages by bizKey')
+          // one that may not see it could guess it
+          if (reader.isBlind)
+            throw new BadRequest('forbidden', 'a key that hides payloads does not find messages by bizKey')
+          const after = cursor === undefined ? null : String(readCursor(cursor, ['string'])[0])
+          const { messages, next } = await topic.listWithBizKey(
+            { bizKey, after, limit },
+            (each) => state === undefined || each.state === state,
+            (each) => messageFor(reader, each),
+          )
+          return { messages, ...(next !== undefined && { cursor: cursorText([next]) }) }
+        }
+        const [shard, skip] = cursor === undefined ? [0, 0] : readCursor(cursor, [{ most: MOST_SHARDS - 1 }, 'number'])
         const page = await topic.list({ state, isDead, shard: Number(shard), skip: Number(skip), limit }, (each) =>
           messageFor(reader, each),
         )
