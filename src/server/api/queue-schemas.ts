@@ -12,7 +12,7 @@ const Strings = (description: string) => Type.Array(Type.String(), { description
 export const QueuesQuery = Type.Object({
   search: Type.Optional(Type.String({ maxLength: 600, description: 'A part of the name' })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
-  cursor: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9_-]{1,4000}$' })),
+  cursor: Type.Optional(Type.String({ maxLength: 4_000, pattern: '^[A-Za-z0-9_-]+$' })),
 })
 export const QueuesOutput = Type.Object({
   at: Time('When, by the clock of Redis'),

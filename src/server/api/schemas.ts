@@ -17,7 +17,11 @@ const OrNull = <T extends TSchema>(schema: T, more: { description?: string } = {
   Type.Union([schema, Type.Null()], more)
 
 const Cursor = Type.Optional(
-  Type.String({ pattern: '^[A-Za-z0-9_-]{1,1334}$', description: 'Of the answer before: goes on behind it' }),
+  Type.String({
+    maxLength: 1_334,
+    pattern: '^[A-Za-z0-9_-]+$', // without a long repetition, which some languages refuse
+    description: 'Of the answer before: goes on behind it',
+  }),
 )
 
 export const TopicParams = Type.Object({ topic: Type.String({ pattern: TOPIC_NAME }) })
