@@ -266,7 +266,7 @@ const LOST = {
 } as const
 
 /**
- * A message that a call waited for was not completed. `reason`: `'timeout'`: the time of the call was over first; `'dead'`: it is a dead letter, and
+ * A message or a batch that a call waited for was not completed. `reason`: `'timeout'`: the time of the call was over first; `'dead'`: it is a dead letter, and
  * `failure` is why; `'gone'`: there is nothing of it: it was removed, has expired, was moved, or was completed so long ago that the queue does not keep it any more.
  */
 export class NotCompletedError extends RedelayedError {
@@ -274,9 +274,14 @@ export class NotCompletedError extends RedelayedError {
   /** Of its last attempt; empty where it is not known. */
   readonly failure: string
 
-  constructor(reason: 'timeout' | 'dead' | 'gone', failure = '', details: ErrorDetails = {}) {
+  constructor(
+    reason: 'timeout' | 'dead' | 'gone',
+    failure = '',
+    details: ErrorDetails = {},
+    what: 'message' | 'batch' = 'message',
+  ) {
     const why = failure === '' ? '' : `: ${failure}`
-    super('ERR_NOT_COMPLETED', `the message was not completed: ${NOT_COMPLETED[reason]}${why}`, details)
+    super('ERR_NOT_COMPLETED', `the ${what} was not completed: ${NOT_COMPLETED[reason]}${why}`, details)
     this.reason = reason
     this.failure = failure
   }
@@ -287,6 +292,13 @@ const NOT_COMPLETED = {
   dead: 'it is a dead letter',
   gone: 'there is nothing of it in the queue',
 } as const
+
+/** The batch of the messages is closed, so that they were not added. */
+export class BatchClosedError extends RedelayedError {
+  constructor(details: ErrorDetails = {}) {
+    super('ERR_BATCH_CLOSED', 'the batch is closed: nothing is added to it any more', details)
+  }
+}
 
 /** An operation of a reliable queue is disabled, for all processes. */
 export class OperationDisabledError extends RedelayedError {

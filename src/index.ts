@@ -9,6 +9,7 @@ export type { ConnectOptions, HostAndPort, IoredisClient } from './redis/options
 export {
   AddManyError,
   AuthError,
+  BatchClosedError,
   ChangesBehindError,
   ChangesLostError,
   CommandError,
@@ -88,6 +89,7 @@ export type { ListMessages, MessageInfo, MessageState, ReliableQueueCounts } fro
 export type { GroupCounts } from './reliable/groups.js'
 export type { FailedAttempt } from './reliable/failures.js'
 export type { AcknowledgeOptions, NegativeOptions, ReliableMessage } from './reliable/message.js'
+export type { BatchCounts, CloseBatchOptions, LastBatchMessage, MessageBatch } from './reliable/message-batch.js'
 export type { MessageProgress, ProgressOptions } from './reliable/progress.js'
 export type {
   RawMessage,

@@ -53,12 +53,18 @@ export interface ReliableKeys {
   readonly groups: string
   /** ZSET of the groups that are paused, in the order of their bytes. */
   readonly groupPauses: string
+  /** HASH of batches: the batch of a message, the counts of a batch, and its last message. */
+  readonly batches: string
+  /** ZSET of batches that have finished; score = when, epoch milliseconds. */
+  readonly batchesAt: string
   /** STRING of the claims of the last stretch of time, where there is a limit to their rate. It expires. */
   readonly rate: string
   /** Pub/sub channel on which times are announced at which something becomes visible. */
   readonly channel: string
   /** Pub/sub channel on which the ids of messages are published that have ended, where the queue keeps completed ones. */
   readonly ends: string
+  /** Pub/sub channel on which the names of batches are published that have finished. */
+  readonly batchEnds: string
 }
 
 export const PRIORITIES = 10
@@ -86,9 +92,12 @@ export function reliableKeys(rawName: string): ReliableKeys {
     groupWakes: key('group-wakes'),
     groups: key('groups'),
     groupPauses: key('group-pauses'),
+    batches: key('batches'),
+    batchesAt: key('batches-at'),
     due: Object.freeze(Array.from({ length: PRIORITIES + 1 }, (_, priority) => key(`due-${priority}`))),
     channel: key('channel'),
     ends: key('ends'),
+    batchEnds: key('batch-ends'),
   })
 }
 

@@ -11,12 +11,14 @@ const ADVICE: Readonly<Record<string, string>> = {
     'Look through `failures`: each has the `index` of its item and an error with a code of this table. `results` has the ids of the others; do not add those again',
   ERR_AUTH:
     'Check `username` and `password` (or `sentinelPassword`), and with ACLs the rights of the user: `npx redelayed doctor` lists the commands and keys that it lacks. The client retries, so a corrected password on the server is enough',
+  ERR_BATCH_CLOSED:
+    'The message was not added. Close a batch after all `add` calls for it have resolved, and give each run a name of its own: a finished batch keeps its name for a week',
   ERR_CHANGES_BEHIND:
     'A reader of the change stream is stopped or too slow: `changeStatus()` shows which group. Start it, remove the group, or raise `maxLength`. The message was not added; add it again later',
   ERR_CHANGES_LOST:
     'Changes may be missing. Read the queue as it is now (`listAll`), then read changes from the position in the new status',
   ERR_NOT_COMPLETED:
-    "`reason` says which: `'timeout'`: wait longer, or look with `get(id)`; `'dead'`: `failure` is why, and `redrive` or `deadLetters.move` gives it another chance; `'gone'`: the message was removed, has expired, was moved, or was completed before those that `keepCompleted` keeps",
+    "`reason` says which: `'timeout'`: wait longer, or look with `get(id)`, for a batch with `counts()`; `'dead'`: `failure` is why, and `redrive` or `deadLetters.move` gives it another chance; `'gone'`: the message was removed, has expired, was moved, or was completed before those that `keepCompleted` keeps",
   ERR_COMMAND:
     'Read `redisCode`. `OOM`: Redis is full, free memory or raise `maxmemory`. `NOREPLICAS`: too few replicas. `BUSY`, `LOADING`, `MASTERDOWN`: it passes; call again. `MISCONF`: Redis cannot write its snapshot; look at its log',
   ERR_CONNECTION:

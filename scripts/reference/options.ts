@@ -51,6 +51,8 @@ const SECTIONS: readonly Section[] = [
       'ProgressOptions',
       'NegativeOptions',
       'WaitOptions',
+      'CloseBatchOptions',
+      'LastBatchMessage',
       'MoveMessages',
       'RepeatTimes',
       'ScheduleOptions',

@@ -119,6 +119,8 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     groupWakes,
     groups,
     groupPauses,
+    batches,
+    batchesAt,
     due,
   } = keys
   return [
@@ -130,6 +132,8 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     [rate, 'string'],
     ...[groupOrder, groupTurns, groupWakes, groupPauses].map((key) => [key, 'zset'] as const),
     [groups, 'hash'],
+    [batches, 'hash'],
+    [batchesAt, 'zset'],
   ]
 }
 

@@ -5,7 +5,7 @@ import { PRIORITIES } from '../keys.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import type { NewMessage } from '../store/new-message.js'
 import { durationMs, type Duration } from '../duration.js'
-import { assertId } from './message-id.js'
+import { assertBatchName, assertId } from './message-id.js'
 import { encodeHeaders, type Headers } from './record.js'
 
 /** What is done with a message whose id is there already. */
@@ -39,6 +39,11 @@ export interface AddOptions {
   /** Not added when one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
   readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: Duration } | undefined
   /**
+   * The messages are counted under this name until they have ended: see `batch` of the queue. 1 to 255 bytes of UTF-8. A message that is there and is kept or postponed stays in the
+   * batch that it has. Not for sharded queues. Default: none.
+   */
+  readonly batch?: string | undefined
+  /**
    * What must have the message, beside the memory of the server, before the call resolves: so many replicas, or the append-only
    * file on disk. That holds for every outcome, so also for a message that was there and is kept. See docs/durability.md.
    */
@@ -46,7 +51,7 @@ export interface AddOptions {
 }
 
 /** What holds for all messages of one call. */
-export type AddManyOptions = Pick<AddOptions, 'existing' | 'durability'>
+export type AddManyOptions = Pick<AddOptions, 'existing' | 'durability' | 'batch'>
 
 /** One message for `addMany`. */
 export interface AddItem<T> extends Omit<AddOptions, keyof AddManyOptions> {
@@ -102,11 +107,13 @@ export function prepare(options: MessageOptions, payload: Buffer, drawId: (mark:
 /** The options that hold for all messages of one call, checked. */
 export interface How {
   readonly existing: ExistingPolicy
+  /** Empty for none. */
+  readonly batch: string
   /** What is waited for, if anything. */
   readonly wait: Wait | undefined
 }
 
-const HOW_OPTIONS = ['existing', 'durability'] as const
+const HOW_OPTIONS = ['existing', 'durability', 'batch'] as const
 
 export function assertAddOptions(options: unknown): void {
   onlyKnown('options', options, [...ITEM_OPTIONS, ...HOW_OPTIONS])
@@ -120,9 +127,10 @@ export function assertAddItem(item: unknown, at: number): void {
   onlyKnown(`items[${at}]`, item, [...ITEM_OPTIONS, 'payload'])
 }
 
-export function howOf({ existing, durability }: AddManyOptions): How {
+export function howOf({ existing, durability, batch }: AddManyOptions): How {
   return {
     existing: oneOf('existing', existing ?? 'keep', ['keep', 'replace', 'postpone']),
+    batch: batch === undefined ? '' : assertBatchName('batch', batch),
     wait: durability === undefined ? undefined : resolveDurability(durability),
   }
 }

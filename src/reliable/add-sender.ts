@@ -1,4 +1,5 @@
 import {
+  BatchClosedError,
   ChangesBehindError,
   ConnectionError,
   DurabilityError,
@@ -7,6 +8,7 @@ import {
   PayloadTooLargeError,
   QueueFullError,
   RedelayedError,
+  WrongTypeError,
   inWords,
   toError,
   toRedelayed,
@@ -90,14 +92,14 @@ export class AddSender<T> implements AddRoute {
     }
   }
 
-  async #attempt(page: readonly PendingMessage[], { existing, wait }: How): Promise<Answer> {
+  async #attempt(page: readonly PendingMessage[], { existing, wait, batch }: How): Promise<Answer> {
     const { commands, durable } = this.#handle.context
     let unknown: ConnectionError | undefined
     const startedAt = performance.now()
     const waitMs = wait?.timeoutMs ?? 0
     for (let attempt = 1; ; attempt++) {
       try {
-        const how = { resent: unknown !== undefined, existing }
+        const how = { resent: unknown !== undefined, existing, batch }
         if (wait === undefined) return { reply: await this.#store.add(page, how) }
         return await this.#store.addDurably(durable.sender(this.#store.keys.messages, wait), page, how)
       } catch (error) {
@@ -152,6 +154,8 @@ function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Ad
   if (outcome === -2) return new QueueFullError()
   if (outcome === -4) return new OperationDisabledError('add')
   if (outcome === -6) return new ChangesBehindError()
+  if (outcome === -7) return new BatchClosedError()
+  if (outcome === -8) return new WrongTypeError()
   if (outcome === -5) return new PayloadTooLargeError(payload.length, 'what the queue allows')
   return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', inWords('a later one'))
 }

@@ -8,7 +8,7 @@ import { nextTurn } from '../timing/pause.js'
 
 export interface EndWaitsParams {
   readonly address: QueueAddress
-  /** Looks at how messages have ended; answers for at least one of the ids. */
+  /** Looks at how messages, or batches by their names, have ended; answers for at least one of the ids. */
   readonly look: (ids: readonly string[]) => Promise<EndsReply>
   readonly onError: (error: Error) => void
   /** The error of a wait that never reached Redis, which it has tried for so long. */
@@ -22,7 +22,7 @@ export interface EndWaitOptions {
   readonly signal: AbortSignal | undefined
 }
 
-/** How a wait ends: the end of the message, or `waits` when the time is over first. */
+/** How a wait ends: the end of the message or batch, or `waits` when the time is over first. */
 export type WaitedEnd = EndReply
 
 interface Waiter {
@@ -41,7 +41,7 @@ const FIRST_ANSWER_MS = 1_000
 const MOST_TEXT = 4 * 1024 * 1024
 
 /**
- * The calls of one queue that wait until messages have ended. They look when they begin, when the channel is subscribed, when their
+ * The calls of one queue that wait until messages, or until batches, have ended. They look when they begin, when the channel is subscribed, when their
  * message's end is announced, and with each sweep, so that an announcement that was lost makes none of them wait for ever.
  */
 export class EndWaits implements ServedQueue {

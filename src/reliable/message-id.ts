@@ -4,6 +4,7 @@ import { InvalidArgumentError, inWords } from '../errors.js'
 const ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 const ID_BYTES = 8
 const MAX_ID_BYTES = 512
+const MAX_BATCH_BYTES = 255
 /** Dead letters whose id is taken get a suffix. */
 const MAX_SUFFIX_BYTES = 64
 
@@ -25,6 +26,11 @@ export function drawnId(ids: { next(bytes: number): Uint8Array }): string {
 /** The id of a message that is added. */
 export function assertId(what: string, id: unknown): string {
   return assertText(what, id, MAX_ID_BYTES)
+}
+
+/** The name of a batch. */
+export function assertBatchName(what: string, name: unknown): string {
+  return assertText(what, name, MAX_BATCH_BYTES)
 }
 
 /** The id of a message that may be there. */

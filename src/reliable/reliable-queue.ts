@@ -24,6 +24,7 @@ import { Contents, type ListMessages, type MessageInfo, type ReliableQueueCounts
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
 import { Groups, type GroupCounts } from './groups.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
+import { MessageBatch } from './message-batch.js'
 import type { ProgressOptions } from './progress.js'
 import {
   RawMessages,
@@ -104,7 +105,7 @@ export class ReliableQueue<T = unknown> {
    * an id of your own prevents that.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
-   * @throws QueueFullError `ERR_QUEUE_FULL`, OperationDisabledError `ERR_OPERATION_DISABLED`: it was not added
+   * @throws QueueFullError `ERR_QUEUE_FULL`, OperationDisabledError `ERR_OPERATION_DISABLED`, BatchClosedError `ERR_BATCH_CLOSED`: it was not added
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been added
    * @throws DurabilityError `ERR_DURABILITY`: it was accepted, but is not as durable as asked in time; `added` is what became of it
    * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: the server does not have what `durability` needs: nothing was sent
@@ -301,6 +302,25 @@ export class ReliableQueue<T = unknown> {
     } catch (error) {
       throw this.#handle.attributed(error)
     }
+  }
+
+  /**
+   * The messages that were added under this name with the option `batch`: how many are left, what became of the others, and one last message when all of them
+   * have ended. Sends nothing.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`
+   *
+   * @example
+   * ```ts
+   * await mails.addMany([{ payload: { to: 'ada' } }, { payload: { to: 'bob' } }], { batch: 'import-7' })
+   * const batch = mails.batch('import-7')
+   * await batch.close({ last: { payload: { to: 'report@example.org' } } }) // added when both were handled
+   * const { completed, dead } = await batch.waitUntilFinished({ timeout: '10m' })
+   * console.log(completed, 'were sent,', dead, 'were not')
+   * ```
+   */
+  batch(name: string): MessageBatch<T> {
+    return new MessageBatch(this.#handle, this.#store, this.reliable.endWaits, name)
   }
 
   /**

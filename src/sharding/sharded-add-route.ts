@@ -1,4 +1,4 @@
-import { InvalidArgumentError, RedelayedError, inWords, toRedelayed } from '../errors.js'
+import { InvalidArgumentError, RedelayedError, UnsupportedOperationError, inWords, toRedelayed } from '../errors.js'
 import type { QueueContext } from '../queues/context.js'
 import type { How, PendingMessage } from '../reliable/add-options.js'
 import type { AddRoute, Added } from '../reliable/adder.js'
@@ -8,6 +8,8 @@ import { shardOfKey } from './shard-of-key.js'
 
 /** What a mark for payloads begins with. */
 const PAYLOAD_MARK = 'p'
+const NO_BATCHES =
+  'a sharded queue has no batches, because a batch is counted in one slot: use a reliable queue, or one of the shards'
 
 /** Sends each message to the shard of its id. */
 export class ShardedAddRoute<T> implements AddRoute {
@@ -33,6 +35,7 @@ export class ShardedAddRoute<T> implements AddRoute {
   }
 
   async send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+    if (how.batch !== '') throw new UnsupportedOperationError(NO_BATCHES)
     pending.forEach(assertOneShard)
     const placeOf = ({ id, isDrawn }: PendingMessage): Promise<number> =>
       this.#shards.placeOf(id, this.#isChanging && !isDrawn)

@@ -1,3 +1,4 @@
+import { InternalError } from '../errors.js'
 import * as generated from './scripts/generated.js'
 import { asPollReply } from './poll-reply.js'
 import { asArray, asBytes, asFlag, asInteger, asNumber, asText, asTime } from './replies.js'
@@ -57,6 +58,8 @@ export type EndReply =
   | { readonly is: 'waits' | 'gone' }
   | { readonly is: 'completed'; readonly at: number; readonly attempts: number; readonly result: Buffer | null }
   | { readonly is: 'dead'; readonly failures: string }
+  /** Of a batch. */
+  | { readonly is: 'finished'; readonly counts: BatchReply }
 
 export interface EndsReply {
   /** Whether the queue keeps completed messages. */
@@ -65,10 +68,28 @@ export interface EndsReply {
   readonly ends: readonly EndReply[]
 }
 
+/** How many messages of a batch there are, and how the others have ended. */
+export interface BatchReply {
+  readonly state: 'open' | 'closed' | 'finished'
+  readonly pending: number
+  readonly completed: number
+  readonly dead: number
+  readonly expired: number
+  readonly removed: number
+  /** Epoch milliseconds. */
+  readonly openedAt: number
+  readonly closedAt: number | null
+  readonly finishedAt: number | null
+}
+
 /** The scripts of the reliable queue with the decoders of their replies. */
 export const acknowledge = script(generated.reliableAcknowledge, asFlags)
 export const add = script(generated.reliableAdd, asAddReply)
+export const batches = script(generated.reliableBatches, (reply) =>
+  asArray(reply).map((counts) => readBatch(asText(counts))),
+)
 export const clear = script(generated.reliableClear, asInteger)
+export const closeBatch = script(generated.reliableCloseBatch, asClosed)
 export const configure = script(generated.reliableConfigure, asFlag)
 export const count = script(generated.reliableCount, asCountReply)
 export const ends = script(generated.reliableEnds, asEndsReply)
@@ -172,6 +193,35 @@ function asEnd(kind: string, kept: Buffer): EndReply {
   if (at === undefined || attempts === undefined) return { is: 'gone' } // of another writer
   const result = hasResult === '1' ? kept.subarray(head + 1) : null
   return { is: 'completed', at: Number(at), attempts: Number(attempts), result }
+}
+
+const BATCH_STATES = { o: 'open', c: 'closed', f: 'finished' } as const
+const BATCH_COUNTS = /^([ocf]),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{0,16}),(\d{0,16})$/
+
+/** The counts of a batch as the scripts write them; `null` where there is none, or they are of another writer. */
+function readBatch(text: string): BatchReply | null {
+  const [, state, pending, completed, dead, expired, removed, opened, closed, finished] = BATCH_COUNTS.exec(text) ?? []
+  if (state === undefined) return null
+  return {
+    state: BATCH_STATES[state as keyof typeof BATCH_STATES],
+    pending: Number(pending),
+    completed: Number(completed),
+    dead: Number(dead),
+    expired: Number(expired),
+    removed: Number(removed),
+    openedAt: Number(opened),
+    closedAt: closed ? Number(closed) : null,
+    finishedAt: finished ? Number(finished) : null,
+  }
+}
+
+/** `null`: the last message is larger than the queue allows. */
+function asClosed(reply: unknown): BatchReply | null {
+  const [outcome, counts] = asArray(reply)
+  if (asInteger(outcome) < 0) return null
+  const batch = readBatch(asText(counts))
+  if (batch === null) throw new InternalError('batch-reply', 'the counts cannot be read')
+  return batch
 }
 
 function asCountReply(reply: unknown): CountReply {

@@ -10,6 +10,7 @@ import { mostRepeatBytes, RepeatStore } from './repeat-store.js'
 import * as scripts from './reliable-scripts.js'
 import type {
   AddReply,
+  BatchReply,
   Claim,
   CountReply,
   EndReply,
@@ -29,7 +30,12 @@ export interface HowToAdd {
   readonly existing: 'keep' | 'replace' | 'postpone'
   /** Whether an earlier attempt may have been carried out. */
   readonly resent: boolean
+  /** Empty for none. */
+  readonly batch: string
 }
+
+/** The last message of a batch: checked and encoded, each option as the script takes it. */
+export type LastMessage = Pick<NewMessage, 'id' | 'priority' | 'timeToLive' | 'deliveryLimit' | 'headers' | 'payload'>
 
 /** How messages are claimed. */
 export interface HowToHold {
@@ -196,6 +202,18 @@ export class ReliableStore {
     return (await this.#ends(ids, true)).ends
   }
 
+  /** The counts of some batches; `null` where there is none of the name. */
+  batches(names: readonly string[]): Promise<(BatchReply | null)[]> {
+    return run(this.#sender, scripts.batches, this.#scriptKeys, { names: names.slice(0, READS) }, { idempotent: true })
+  }
+
+  /** Closes a batch; resolves with its counts, or with `null` where its last message is too large. Closing it again changes nothing. */
+  closeBatch(name: string, last: LastMessage | null): Promise<BatchReply | null> {
+    const size = last?.payload.length ?? 0
+    const args = { nowMs: this.#now, client: this.#client, name, last: lastBytes(last), size }
+    return run(this.#sender, scripts.closeBatch, this.#scriptKeys, args, { idempotent: true })
+  }
+
   /** The ids of completed messages, the last ones first. */
   async completedIds(from: number, most: number): Promise<Buffer[]> {
     const reply = await this.#callIdempotent('ZREVRANGE', this.keys.completedAt, String(from), String(from + most - 1))
@@ -282,6 +300,7 @@ export class ReliableStore {
   async moveTo(target: ReliableKeys, { ids, count, priority, isRedriven }: HowToMove): Promise<number> {
     const { messages, deliveries, failures, due, config, changes, completed, completedAt } = this.keys
     const { groupOrder, groupTurns, groupWakes, groups, inFlight } = this.keys
+    const { batches, batchesAt } = this.keys
     const grouped = { due10: due[PRIORITIES] ?? '', groupOrder, groupTurns, groupWakes, groups, inFlight }
     const targets = {
       targetMessages: target.messages,
@@ -296,7 +315,7 @@ export class ReliableStore {
       targetInFlight: target.inFlight,
     }
     const own = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
-    const keys = { ...own, ...grouped, ...targets }
+    const keys = { ...own, ...grouped, batches, batchesAt, ...targets }
     const targetName = JSON.stringify(reliableNameOfKey(target.messages) ?? '')
     const move = async (some: readonly Buffer[], most: number) => {
       const known = { targetChannel: target.channel, client: this.#client, targetName, priority, isRedriven }
@@ -447,7 +466,7 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
     ],
   } = keys
   const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed } = keys
-  const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses } = keys
+  const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt } = keys
   const [deadDue = ''] = dead.due
   return {
     ...{
@@ -465,10 +484,20 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
       rate,
     },
     ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9, due10 },
-    ...{ groupOrder, groupTurns, groupWakes, groups, groupPauses },
+    ...{ groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt },
     ...{ deadMessages: dead.messages, deadDeliveries: dead.deliveries, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },
+    ...{ deadBatches: dead.batches, deadBatchesAt: dead.batchesAt, deadInFlight: dead.inFlight },
   }
+}
+
+/** As the scripts keep it until the batch has finished. */
+function lastBytes(last: LastMessage | null): Buffer {
+  if (last === null) return Buffer.alloc(0)
+  const { id, priority, timeToLive, deliveryLimit, headers, payload } = last
+  const name = Buffer.from(id)
+  const head = `${priority},${timeToLive},${deliveryLimit},${headers.length},${name.length}\n`
+  return Buffer.concat([Buffer.from(head), name, headers, payload])
 }
 
 function namesOf(claims: readonly Claim[]): (string | Buffer)[] {

@@ -45,7 +45,10 @@ const RELIABLE: Readonly<Record<string, Row>> = {
   groupWakes: { type: 'zset' },
   groups: { type: 'hash' },
   groupPauses: { type: 'zset' },
+  batches: { type: 'hash' },
+  batchesAt: { type: 'zset' },
   ends: { type: 'channel' },
+  batchEnds: { type: 'channel' },
   channel: { type: 'channel' },
 }
 
@@ -122,6 +125,7 @@ async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part
   if (part === 'repeats') await redis.zadd(keys.ticks, ...names)
   if (part === 'rate') await redis.hset(keys.config, 'rateLimit', '1000/1000')
   if (part.startsWith('group')) await redis.hset(keys.config, 'grouped', '1')
+  if (part.startsWith('batches')) await redis.hset(keys.config, 'batched', '1')
   if (part.startsWith('completed')) await redis.hset(keys.config, 'keepCompleted', '3')
   if (['messages', 'deliveries', 'failures'].includes(part)) await redis.zadd(keys.due[0]!, ...names)
   if (part === 'deliveries') for (const name of FIELDS) await redis.hset(keys.messages, name, '\0x')

@@ -95,6 +95,16 @@ const places: Place[] = [
   ],
   ['addMany', 'delay', (given, { mails }) => mails.addMany([{ payload: 'x', delay: given }])],
   ['add of a sharded queue', 'delay', (given, { shardedMails }) => shardedMails.add('x', { delay: given })],
+  [
+    'close of a batch',
+    'timeToLive',
+    (given, { mails }) => mails.batch('b').close({ last: { payload: 'x', timeToLive: given } }),
+  ],
+  [
+    'waitUntilFinished of a batch',
+    'timeout',
+    (given, { mails }) => mails.batch('b').waitUntilFinished({ timeout: given }).catch(unlessInvalid),
+  ],
   ['poll: timeout', 'timeout', (given, { mails }) => mails.poll({ timeout: given })],
   ['poll: visibilityTimeout', 'visibilityTimeout', (given, { mails }) => mails.poll({ visibilityTimeout: given })],
   [

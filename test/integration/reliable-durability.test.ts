@@ -124,7 +124,8 @@ describe('durability of a reliable queue', function () {
     const attempt = async (args: { resent?: boolean; durable?: boolean; mark?: string; id?: string }) => {
       const { resent = false, durable = false, mark = ',', id = 'a' } = args
       const items = [id, `0,${LATER},,,0,${mark}`, 'A']
-      const given = { channel: channelByHand(name), nowMs: -1, existing: 'keep', resent, durable, client: 'me', items }
+      const how = { existing: 'keep', resent, durable, batch: '' }
+      const given = { channel: channelByHand(name), nowMs: -1, ...how, client: 'me', items }
       const before = await replicationOffset(raw)
       const [, outcome] = (await raw.eval(add.source.source, ...evalArgs(keys, given))) as [string, number]
       return [outcome, (await replicationOffset(raw)) > before]

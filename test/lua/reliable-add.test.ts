@@ -51,6 +51,7 @@ function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options 
     existing: 'keep',
     resent: false,
     durable: false,
+    batch: '',
     items: itemsOf(list),
     ...options,
   }

@@ -29,7 +29,16 @@ const add =
   (items: readonly string[], more: { existing?: string; nowMs?: number } = {}): Call =>
   (sender, { keys, channel }) =>
     run(sender, scripts.add, keys, {
-      ...{ channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, client, items: items.map(raw) },
+      ...{
+        channel,
+        nowMs: NOW,
+        existing: 'keep',
+        resent: false,
+        durable: false,
+        batch: '',
+        client,
+        items: items.map(raw),
+      },
       ...more,
     })
 

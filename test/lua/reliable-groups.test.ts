@@ -38,6 +38,7 @@ describe('messages with groups', () => {
       existing,
       resent: false,
       durable: false,
+      batch: '',
       client: 'me',
       items: items.flatMap(({ id, group = '', at = nowMs, priority = 0, ttl = '', limit = '' }) => [
         id,
@@ -416,6 +417,7 @@ describe('messages with groups', () => {
         existing: 'keep',
         resent: false,
         durable: false,
+        batch: '',
         client: 'me',
         items: [id, `${group === '' ? 0 : 'g1'},,,,0,,`, `${group}${large}`],
       })

@@ -76,7 +76,16 @@ describe('hostile data of a reliable queue', () => {
       const changed = { client: 'me', nowMs: NOW, id: Buffer.from('x'), payload: Buffer.from('longer than before') }
       expect(await run(rig.sender, update, queue.keys, changed)).to.equal(1)
       const items = [Buffer.from('y'), Buffer.from('0,,,,0,,'), Buffer.from('payload')]
-      const added = { channel, client: 'me', nowMs: NOW, existing: 'keep', resent: false, durable: false, items }
+      const added = {
+        channel,
+        client: 'me',
+        nowMs: NOW,
+        existing: 'keep',
+        resent: false,
+        durable: false,
+        batch: '',
+        items,
+      }
       expect(await run(rig.sender, add, queue.keys, added)).to.deep.equal({ now: NOW, outcomes: [1] })
       expect((await rig.redis.hgetBuffer(queue.keys.messages, 'y'))?.equals(record('payload'))).to.equal(true)
       expect(await rig.redis.zscore(queue.keys.due0, 'y')).to.equal(String(NOW))
@@ -97,7 +106,16 @@ describe('hostile data of a reliable queue', () => {
     const queue = await rig.queue({ config: long })
     const { channel } = queue
     const item = [Buffer.from('y'), Buffer.from('0,5000,,,0,,'), Buffer.from('payload')]
-    const how = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, client: 'me', items: item }
+    const how = {
+      channel,
+      nowMs: NOW,
+      existing: 'keep',
+      resent: false,
+      durable: false,
+      batch: '',
+      client: 'me',
+      items: item,
+    }
     const calls = await commandCalls(rig.redis, async () => {
       expect(await run(rig.sender, add, queue.keys, how)).to.deep.equal({ now: NOW, outcomes: [1] })
     })
@@ -303,7 +321,15 @@ describe('hostile data of a reliable queue', () => {
   it('forgets marks of any size without reading them', async () => {
     const once = Array.from({ length: 30 }, (_, n) => [`${n}${'x'.repeat(100_000)}`, NOW - 1] as const)
     const queue = await rig.queue({ once })
-    const args = { channel: queue.channel, client: 'me', nowMs: NOW, existing: 'keep', resent: false, durable: false }
+    const args = {
+      channel: queue.channel,
+      client: 'me',
+      nowMs: NOW,
+      existing: 'keep',
+      resent: false,
+      durable: false,
+      batch: '',
+    }
     const calls = await commandCalls(rig.redis, async () => {
       await run(rig.sender, add, queue.keys, { ...args, items: [Buffer.from('x'), '0,,,,0,,', Buffer.from('y')] })
     })

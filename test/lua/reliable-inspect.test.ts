@@ -20,11 +20,12 @@ import { ALL_BYTES, raw, readable, rejection, type Bytes } from './support.js'
 describe('the keys of a reliable queue', () => {
   for (const name of ['orders', '{a}:b', 'a{b', '', 'ä ö']) {
     it(`of ${JSON.stringify(name)} are as written by hand`, () => {
-      const { due, channel, ends, ...rest } = reliableKeys(name)
+      const { due, channel, ends, batchEnds, ...rest } = reliableKeys(name)
       const byHand = keysByHand(name)
       expect({ ...rest, ...Object.fromEntries(due.map((key, n) => [`due${n}`, key])) }).to.deep.equal(byHand)
       expect(channel).to.equal(channelByHand(name))
       expect(ends).to.equal(byHand.messages.replace('messages', 'ends'))
+      expect(batchEnds).to.equal(byHand.messages.replace('messages', 'batch-ends'))
     })
   }
 

@@ -279,6 +279,7 @@ describe('limits over all processes', () => {
           existing: 'replace',
           resent: false,
           durable: false,
+          batch: '',
           client: 'me',
           items: [id, '0,5000,,,0,,', 'new'],
         }),

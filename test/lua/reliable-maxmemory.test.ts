@@ -121,6 +121,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
           existing: 'keep',
           resent: false,
           durable: false,
+          batch: '',
           items: ['a', '0,,,,0,,', 'A'].map(raw),
         }),
     })),

@@ -43,6 +43,10 @@ export interface QueueState {
   readonly groups?: Pairs
   /** the groups that are paused -> 0 */
   readonly groupPauses?: Pairs
+  /** the batch of a message, the counts of a batch, its last message */
+  readonly batches?: Pairs
+  /** batch -> when it finished */
+  readonly batchesAt?: Pairs
   /** the claims of the last stretch of time */
   readonly rate?: string
   /** by priority: id -> when it is visible */
@@ -75,6 +79,8 @@ export interface RawQueue {
   groupWakes?: RawZset | string
   groups?: RawHash | string
   groupPauses?: RawZset | string
+  batches?: RawHash | string
+  batchesAt?: RawZset | string
   due?: Record<string, RawZset | string>
 }
 
@@ -192,6 +198,8 @@ function expectedQueue(state: QueueState): RawQueue {
     groupWakes: zset(state.groupWakes),
     groups: hash(state.groups),
     groupPauses: zset(state.groupPauses),
+    batches: hash(state.batches),
+    batchesAt: zset(state.batchesAt),
     ...(state.rate !== undefined && { rate: state.rate }),
     due,
   })
@@ -219,7 +227,7 @@ function withoutEmpty(queue: RawQueue): RawQueue {
   )
 }
 
-const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats', 'completed', 'groups'] as const
+const HASHES = ['messages', 'deliveries', 'failures', 'config', 'repeats', 'completed', 'groups', 'batches'] as const
 const ZSETS = [
   'once',
   'inFlight',
@@ -229,6 +237,7 @@ const ZSETS = [
   'groupTurns',
   'groupWakes',
   'groupPauses',
+  'batchesAt',
 ] as const
 /** And 10 for those with a group. */
 const PRIORITIES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
@@ -237,7 +246,18 @@ export type DueName = `due${(typeof PRIORITIES)[number]}`
 export type KeyName = (typeof HASHES)[number] | (typeof ZSETS)[number] | DueName | 'changes' | 'rate'
 /** Every name that one of the scripts has for a key. */
 export type ScriptKeys = Record<KeyName, string> &
-  Record<'deadMessages' | 'deadDeliveries' | 'deadFailures' | 'deadDue' | 'deadConfig' | 'deadChanges', string>
+  Record<
+    | 'deadMessages'
+    | 'deadDeliveries'
+    | 'deadFailures'
+    | 'deadDue'
+    | 'deadConfig'
+    | 'deadChanges'
+    | 'deadBatches'
+    | 'deadBatchesAt'
+    | 'deadInFlight',
+    string
+  >
 
 /** The keys of a queue, written by hand. */
 export function keysByHand(name: string): Record<KeyName, string> {
@@ -261,15 +281,17 @@ export function keysByHand(name: string): Record<KeyName, string> {
     groupWakes: of('group-wakes'),
     groups: of('groups'),
     groupPauses: of('group-pauses'),
+    batches: of('batches'),
+    batchesAt: of('batches-at'),
     ...(due as Record<DueName, string>),
   }
 }
 
-/** The keys of groups that `reliable-move.lua` has for both queues. */
+/** The keys of groups and batches that `reliable-move.lua` has. */
 export function groupKeysOf(own: ScriptKeys, target: ScriptKeys) {
-  const { due10, groupOrder, groupTurns, groupWakes, groups, inFlight } = own
+  const { due10, groupOrder, groupTurns, groupWakes, groups, inFlight, batches, batchesAt } = own
   return {
-    ...{ due10, groupOrder, groupTurns, groupWakes, groups, inFlight },
+    ...{ due10, groupOrder, groupTurns, groupWakes, groups, inFlight, batches, batchesAt },
     ...{ targetDue10: target.due10, targetGroupOrder: target.groupOrder, targetGroupTurns: target.groupTurns },
     ...{ targetGroupWakes: target.groupWakes, targetGroups: target.groups, targetInFlight: target.inFlight },
   }
@@ -306,6 +328,9 @@ export class ReliableFixture {
       deadDue: keys.due0,
       deadConfig: keys.config,
       deadChanges: keys.changes,
+      deadBatches: keys.batches,
+      deadBatchesAt: keys.batchesAt,
+      deadInFlight: keys.inFlight,
     })
     this.keys = { ...own, ...asDeadKeys(dead) }
     this.dead = { ...dead, ...asDeadKeys(own) }

@@ -2,10 +2,12 @@
 import {
   createClient,
   type Added,
+  type BatchCounts,
   type ChangeBatch,
   type ChangePage,
   type ChangeStatus,
   type HandlerContext,
+  type MessageBatch,
   type ReliableMessage,
   type ReliableQueue,
   type ShardedReliableQueue,
@@ -33,6 +35,22 @@ export async function queues(): Promise<void> {
   is<Added>()(await mails.add({ to: 'ada' }, { delay: 5_000, id: 'a', priority: 3 }))
   is<Added[]>()(await mails.addMany([{ payload: { to: 'ada' } }]))
   is<Added>()(await mails.addTask('welcome', { to: 'ada' }))
+
+  is<Added>()(await mails.add({ to: 'ada' }, { batch: 'import-7' }))
+  is<Added[]>()(await mails.addMany([{ payload: { to: 'ada' } }], { batch: 'import-7' }))
+  is<MessageBatch<Mail>>()(mails.batch('import-7'))
+  is<BatchCounts | null>()(await mails.batch('import-7').counts())
+  is<BatchCounts>()(await mails.batch('import-7').close({ last: { payload: { to: 'ada' }, priority: 3 } }))
+  is<BatchCounts>()(await mails.batch('import-7').waitUntilFinished({ timeout: '1m' }))
+  // @ts-expect-error one batch for all messages of a call
+  await mails.addMany([{ payload: { to: 'ada' }, batch: 'import-7' }])
+  // @ts-expect-error a payload of another type
+  await mails.batch('import-7').close({ last: { payload: { amount: 1 } } })
+  await tasks.batch('import-7').close({ last: { task: 'bill', payload: { amount: 1 } } })
+  // @ts-expect-error the payload of no task
+  await tasks.batch('import-7').close({ last: { task: 'bill', payload: { bill: 1 } } })
+  // @ts-expect-error the counts are read
+  ;(await mails.batch('import-7').close()).pending = 0
 
   for await (const batch of mails.changes({ group: 'g', from: 'start' })) {
     is<ChangeBatch>()(batch)
@@ -94,6 +112,7 @@ export async function shards(): Promise<void> {
 
 /** What a reliable queue has, and a sharded one does not. */
 type LeftOut =
+  | 'batch' // a batch is counted in one slot
   | 'move' // the other queue would have to be in the slot of every shard
   | 'readChanges'
   | 'releaseChanges' // pages of one stream, for what stores its position: each of `shards` has them

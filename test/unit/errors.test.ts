@@ -6,6 +6,7 @@ import * as errors from '../../src/errors.js'
 const {
   AddManyError,
   AuthError,
+  BatchClosedError,
   ChangesBehindError,
   ChangesLostError,
   CommandError,
@@ -139,6 +140,12 @@ describe('errors', () => {
       'ERR_OPERATION_DISABLED',
       new OperationDisabledError('add', details),
       'the operation "add" of the queue is disabled',
+    ],
+    [
+      'BatchClosedError',
+      'ERR_BATCH_CLOSED',
+      new BatchClosedError(details),
+      'the batch is closed: nothing is added to it any more',
     ],
     [
       'NotCompletedError',

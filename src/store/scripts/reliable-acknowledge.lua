@@ -14,6 +14,8 @@
 -- KEYS[11] groupTurns  zset  group -> its turn
 -- KEYS[12] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[13] groups  hash  group -> its claims, and when they were
+-- KEYS[14] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[15] batchesAt  zset  batch that has finished -> when, epoch ms
 --
 -- ARGV[1] nowMs       integer  the caller's clock, or -1 for the server's
 -- ARGV[2] client      text     the caller
@@ -65,7 +67,7 @@ for n, member in ipairs(members) do
   reply[n] = isHeld and 1 or 0
 end
 if #ids > 0 then
-  local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency')
+  local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency', 'batched')
   local wasAtLimit = isAtLimit(settings, inFlight, now)
   local names, ended = {}, {}
   for n, member in ipairs(gone) do
@@ -91,8 +93,15 @@ if #ids > 0 then
   local log = openLog(settings.changes)
   if log then
     for _, id in ipairs(ids) do noteChange(log, 'k,,,', id) end
-    writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
   end
+  if settings.batched then
+-- include shared/beforehand.lua
+
+-- include shared/batches.lua
+
+    leaveBatches({key = KEYS[14], at = KEYS[15], messages = messages, inFlight = inFlight, now = now, log = log}, ids, 'completed')
+  end
+  writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
   local groups = openGroups({inFlight = inFlight, schedule = KEYS[9], order = KEYS[10], turns = KEYS[11], wakes = KEYS[12], states = KEYS[13]}, KEYS[5], now)
   local _, areCalled = pcall(refreshGroups, groups, names, ended) -- a key of another type prevents no acknowledgement
   wasAtLimit = wasAtLimit or areCalled == true

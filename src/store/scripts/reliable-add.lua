@@ -25,6 +25,8 @@
 -- KEYS[21] groupTurns  zset  group -> its turn
 -- KEYS[22] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[23] groups  hash  group -> its claims, and when they were
+-- KEYS[24] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[25] batchesAt  zset  batch that has finished -> when, epoch ms
 --
 -- ARGV[1] channel   text     announces when something becomes visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
@@ -33,16 +35,17 @@
 -- ARGV[5] durable   flag     whether its writes are waited for: a WAIT answers for writes only, and one that leaves everything as it is would
 --   seem safe at once
 -- ARGV[6] client    text     the caller
--- ARGV[7..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
+-- ARGV[7] batch     text     of the messages, or "" for none
+-- ARGV[8..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
 --   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for what is not given; group, headers and payload; with a group "g<bytes of it>" is in the place of the priority
 --
 -- returns {now as text, what became of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large,
---   -6 the groups have left too many changes unread
+--   -6 the groups have left too many changes unread, -7 the batch is closed, -8 batches cannot be counted: a key is of another type
 local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[19]}
 local channel, existing, resent, durable = ARGV[1], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
-local changes, client = KEYS[18], ARGV[6]
+local changes, client, batchName = KEYS[18], ARGV[6], ARGV[7]
 local MAX = 9007199254740991
 local TOGETHER = 10
 
@@ -65,12 +68,54 @@ local TOGETHER = 10
 -- include shared/groups.lua
 
 local now = milliseconds(ARGV[2])
-local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency', 'grouped')
+local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency', 'grouped', 'batched')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEYS[20], turns = KEYS[21], wakes = KEYS[22], states = KEYS[23]}, config, now)
 local isPaused, maxSize, maxBytes = settings.addPaused == '1', setting(settings.maxSize, 1), setting(settings.maxMessageBytes, 1)
 local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.timeToLive, 1)
 local log = settings.changes and openLog(settings.changes)
 local isRefused = isPaused or isBehind(log, changes)
+
+-- The messages that are in the batch from now on, until these are written.
+local joining = {}
+local function join(id)
+  if batchName == '' then return end
+  joining[#joining + 1], joining[#joining + 2] = 'm' .. id, batchName
+end
+
+-- Why no message can be added to the batch, if so; and what most queues do without.
+local noBatch, flushBatch, leaveBatch
+if batchName ~= '' or settings.batched then
+-- include shared/ends.lua
+
+-- include shared/beforehand.lua
+
+-- include shared/batches.lua
+
+  local batches = {key = KEYS[24], at = KEYS[25], messages = messages, inFlight = inFlight, now = now, log = log}
+
+  -- Before anything is changed, so that a message of the batch is never there without being counted.
+  if batchName ~= '' then
+    local batch = readBatch(batches, batchName)
+    if settings.err or type(redis.pcall('HLEN', batches.key)) == 'table' then noBatch = -8
+    elseif batch and batch.state ~= 'o' then noBatch = -7 end
+  end
+
+  flushBatch = function()
+    if #joining == 0 then return end
+    if not settings.batched then
+      redis.call('HSET', config, 'batched', '1')
+      settings.batched = '1'
+    end
+    local batch = readBatch(batches, batchName) or newBatch(now) -- read anew: a message that was replaced may have left it
+    batch.pending = batch.pending + #joining / 2
+    redis.call('HSET', batches.key, 'b' .. batchName, countsOf(batch), unpack(joining))
+    joining = {}
+  end
+
+  leaveBatch = function(id, how)
+    leaveBatches(batches, {id}, how)
+  end
+end
 
 -- After a delay, or at a moment that is not before now.
 local function visibleAt(text)
@@ -95,13 +140,13 @@ end
 
 -- Before anything is changed: the earliest of them is published. Many have the same details.
 local details, ids, first = {}, {}, nil
-for at = 7, #ARGV, 3 do
+for at = 8, #ARGV, 3 do
   local text = ARGV[at + 1]
   local detail = details[text] or readDetails(text)
   details[text], ids[#ids + 1] = detail, ARGV[at]
   if not first or detail.visible < first then first = detail.visible end
 end
-if first and first <= MAX and not isRefused then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first) end
+if first and first <= MAX and not isRefused and not noBatch then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first) end
 
 -- Whether no poll can claim it any more, though none has removed it yet; the consumer that has it may still handle it.
 local function isOver(id, record)
@@ -136,6 +181,7 @@ local function collect(id, detail, record, group)
     touch(group)
   end
   if log then noteAdded(id, detail, written[#written]) end
+  join(id)
 end
 
 -- In this order, so that after an error between them nothing that has a record is in no schedule.
@@ -147,6 +193,7 @@ local function flush()
   end
   redis.call('HSET', messages, unpack(written))
   scheduled, ordered, written = {}, {}, {}
+  if flushBatch then flushBatch() end
 end
 
 local function enterSchedule(priority, at, id, record)
@@ -197,6 +244,7 @@ local function add(id, record, detail, body)
   end
   if isPaused then return -4 end
   if isRefused then return -6 end
+  if noBatch then return noBatch end
   if maxBytes and #body - detail.headers > maxBytes then return -5 end
   if detail.isTooLate then return -3 end
 
@@ -236,6 +284,13 @@ local function add(id, record, detail, body)
   redis.call('HSET', messages, id, meta .. body)
   if detail.marked then redis.call('ZADD', once, string.format('%.0f', detail.marked), detail.mark) end
   if log then noteAdded(id, detail, meta .. body) end
+  if record and settings.batched then
+    local before = maxSize and redis.call('HLEN', messages)
+    leaveBatch(id, isThere and 'removed' or 'expired')
+    if maxSize then size = size + redis.call('HLEN', messages) - before end -- with the last message of a batch
+  end
+  join(id)
+  if flushBatch then flushBatch() end
   return isThere and 2 or 1
 end
 
@@ -244,7 +299,7 @@ local reply, records = {string.format('%.0f', now)}, nil
 for n, id in ipairs(ids) do
   local place = (n - 1) % TOGETHER
   if place == 0 then records = redis.call('HMGET', messages, unpack(ids, n, math.min(n + TOGETHER - 1, #ids))) end
-  reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 5]], ARGV[3 * n + 6])
+  reply[n + 1] = add(id, records[place + 1], details[ARGV[3 * n + 6]], ARGV[3 * n + 7])
 end
 flush()
 refreshGroups(groups, touched, {})

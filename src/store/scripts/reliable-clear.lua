@@ -1,4 +1,4 @@
--- Remove all messages, and what is known of duplicates and of completed ones.
+-- Remove all messages, and what is known of duplicates, of completed ones and of batches.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -24,17 +24,19 @@
 -- KEYS[22] groupTurns  zset  group -> its turn
 -- KEYS[23] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[24] groups  hash  group -> its claims, and when they were
+-- KEYS[25] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[26] batchesAt  zset  batch that has finished -> when, epoch ms
 --
 -- ARGV[1] client  text  the caller
 --
--- returns how many of the keys were there, but for the last four
+-- returns how many of the first fifteen keys were there
 local config, changes = KEYS[18], KEYS[19]
 
 -- include shared/change-log.lua
 
 local gone = redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
   KEYS[12], KEYS[13], KEYS[14], KEYS[15])
-redis.call('UNLINK', KEYS[16], KEYS[17], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24])
+redis.call('UNLINK', KEYS[16], KEYS[17], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25], KEYS[26])
 local log = gone > 0 and logOf(config)
 if log then
   noteChange(log, 'c,,,', '')

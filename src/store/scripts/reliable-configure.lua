@@ -17,7 +17,7 @@ local config = KEYS[1]
 
 if ARGV[2] == '1' then
   local pauses = redis.call('HEXISTS', config, 'addPaused') + redis.call('HEXISTS', config, 'pollPaused')
-    + redis.call('HEXISTS', config, 'grouped')
+    + redis.call('HEXISTS', config, 'grouped') + redis.call('HEXISTS', config, 'batched')
   if redis.call('HLEN', config) > pauses then return 0 end -- not by the names: there can be any number of them
 end
 redis.call('PUBLISH', ARGV[1], '0')

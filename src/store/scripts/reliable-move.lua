@@ -1,5 +1,5 @@
 -- Move messages that no consumer has from one priority of a queue to another queue of the same cluster slot, where they are
--- visible at once and begin anew: with no attempts and no failures. An id that is there already stays here. Of the queue that they
+-- visible at once and begin anew: with no attempts, no failures and no batch. An id that is there already stays here. Of the queue that they
 -- leave they are gone. Where they are large it moves only the first of them.
 --
 -- KEYS[1] messages          hash  id -> record
@@ -26,6 +26,8 @@
 -- KEYS[22] targetGroups      hash  the same of the other queue
 -- KEYS[23] inFlight          zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[24] targetInFlight    zset  the same of the other queue
+-- KEYS[25] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[26] batchesAt  zset  batch that has finished -> when, epoch ms
 --
 -- ARGV[1] targetChannel  text     announces when something becomes visible there
 -- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
@@ -63,12 +65,12 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 local now = milliseconds(ARGV[2])
 local LOOKS = 1000 -- so many ids at most, so that the script is over soon
 local moved, passed, gone, rest = 0, 0, 0, 0
-local settings = stored(KEYS[7], 'changes', 'keepCompleted', 'grouped')
+local settings = stored(KEYS[7], 'changes', 'keepCompleted', 'grouped', 'batched')
 local targetSettings = stored(KEYS[9], 'grouped')
 local groups = openGroups({schedule = KEYS[13], order = KEYS[14], turns = KEYS[15], wakes = KEYS[16], states = KEYS[17], inFlight = KEYS[23]}, KEYS[7], now)
 local targetGroups = openGroups({schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22], inFlight = KEYS[24]}, KEYS[9], now)
 local log = openLog(settings.changes)
-local ended = settings.keepCompleted and {}
+local ended = (settings.keepCompleted or settings.batched) and {}
 local targetLog = logOf(KEYS[9])
 if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0, 0} end
 local targetHead = changeHead(ARGV[7] == '1' and 'b' or 'a', nil, string.format('%.0f', now), ARGV[6])
@@ -137,8 +139,17 @@ else
     end
   end
 end
+if settings.batched then
+-- include shared/beforehand.lua
+
+-- include shared/batches.lua
+
+  leaveBatches({key = KEYS[25], at = KEYS[26], messages = messages, inFlight = KEYS[23], now = now, log = log}, ended, 'removed')
+end
 writeChanges(log, KEYS[8], KEYS[7], ARGV[4])
 writeChanges(targetLog, KEYS[10], KEYS[9], ARGV[4])
-forgetCompleted(KEYS[11], KEYS[12], ended)
-publishEnds(messages, ended)
+if settings.keepCompleted then
+  forgetCompleted(KEYS[11], KEYS[12], ended)
+  publishEnds(messages, ended)
+end
 return {moved, passed, gone, rest}

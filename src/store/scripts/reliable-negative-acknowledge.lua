@@ -32,6 +32,11 @@
 -- KEYS[28] groupTurns  zset  group -> its turn
 -- KEYS[29] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[30] groups  hash  group -> its claims, and when they were
+-- KEYS[31] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[32] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[33] deadBatches    hash  the same of the queue of dead letters
+-- KEYS[34] deadBatchesAt  zset  the same of the queue of dead letters
+-- KEYS[35] deadInFlight   zset  the same of the queue of dead letters
 --
 -- ARGV[1] channel      text     announces when something becomes visible
 -- ARGV[2] deadChannel  text     the same of the queue of dead letters
@@ -88,7 +93,7 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 local now = milliseconds(ARGV[3])
 local visible = now + tonumber(ARGV[5])
 if visible > 9007199254740991 then return {-3} end
-local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency')
+local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency', 'batched')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[26], order = KEYS[27], turns = KEYS[28], wakes = KEYS[29], states = KEYS[30]}, config, now)
 local wasAtLimit = isAtLimit(settings, inFlight, now)
 local log = openLog(settings.changes)
@@ -101,7 +106,7 @@ bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
 local names, claimsEnded = {}, {}
-local ended = settings.keepCompleted and {}
+local ended = (settings.keepCompleted or settings.batched) and {}
 for at = 8, #ARGV, 2 do
   local member, delivery = ARGV[at], ARGV[at + 1]
   local id = string.sub(member, 2)
@@ -142,12 +147,27 @@ for at = 8, #ARGV, 2 do
   reply[#reply + 1] = result
 end
 wasAtLimit = refreshGroups(groups, names, claimsEnded) or wasAtLimit
+local dropped
+if deadLettered > 0 then dropped = dropDead(config, dead, deadLettered, now) end
+if settings.batched or dropped then
+-- include shared/beforehand.lua
+
+-- include shared/batches.lua
+
+  if settings.batched then
+    leaveBatches({key = KEYS[31], at = KEYS[32], messages = messages, inFlight = inFlight, now = now, log = log}, ended, 'dead')
+  end
+  if dropped then
+    leaveBatches({key = KEYS[33], at = KEYS[34], messages = dead.messages, inFlight = KEYS[35], now = now, log = dead.log}, dropped, 'removed')
+  end
+end
 writeChanges(log, KEYS[20], config, client)
-forgetCompleted(KEYS[23], KEYS[24], ended)
-publishEnds(messages, ended)
+if settings.keepCompleted then
+  forgetCompleted(KEYS[23], KEYS[24], ended)
+  publishEnds(messages, ended)
+end
 if wasAtLimit then publishSlot(messages, now) end
 if deadLettered > 0 and dead then
-  dropDead(config, dead, deadLettered, now)
   writeChanges(dead.log, dead.changes, dead.config, client)
   redis.pcall('PUBLISH', deadChannel, string.format('%.0f', now)) -- its consumers sweep
 end

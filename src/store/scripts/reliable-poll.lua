@@ -38,6 +38,11 @@
 -- KEYS[31] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[32] groups  hash  group -> its claims, and when they were
 -- KEYS[33] groupPauses  zset  the groups that are paused
+-- KEYS[34] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[35] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[36] deadBatches    hash  the same of the queue of dead letters
+-- KEYS[37] deadBatchesAt  zset  the same of the queue of dead letters
+-- KEYS[38] deadInFlight   zset  the same of the queue of dead letters
 --
 -- ARGV[1] channel       text     announces when something becomes visible
 -- ARGV[2] deadChannel   text     the same of the queue of dead letters
@@ -122,7 +127,7 @@ end
 -- include shared/groups.lua
 
 local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped',
-  'groupConcurrency', 'groupRateLimit')
+  'groupConcurrency', 'groupRateLimit', 'batched')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32], pauses = KEYS[33]}, config, now)
 groups.isRead, groups.concurrency, groups.rate = true, setting(settings.groupConcurrency, 1, MOST_CLAIMS), rateOf(settings.groupRateLimit)
 local log = settings.changes and openLog(settings.changes)
@@ -176,8 +181,12 @@ local function canGroup()
   return areGroups
 end
 
+-- Ids by how their messages have ended, where there are batches.
+local left = settings.batched and {expired = {}, dead = {}, removed = {}}
+
 -- What is known of ids that are in a schedule only, and are no messages. Together, as there can be any number of them.
 local function forget(ids)
+  for n = 1, left and #ids or 0 do left.removed[#left.removed + 1] = ids[n] end
   redis.call('HDEL', deliveries, unpack(ids))
   redis.pcall('HDEL', failures, unpack(ids))
 end
@@ -188,6 +197,11 @@ local freed, ends = {}, {} -- the groups of them, and how many claims of each ha
 local function takeBack(member, priority, id, ended)
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
+  if isUnbegun(ended) and not delivery and priority ~= GROUPED then -- the last message of a batch: no consumer had it
+    redis.call('ZADD', due[priority + 1], string.format('%.0f', ended), id)
+    redis.call('ZREM', inFlight, member)
+    return
+  end
   if isUnbegun(ended) then
     attempts = math.max(0, attempts - 1)
     redis.call('HSET', deliveries, id, string.format('%.0f~', attempts))
@@ -367,6 +381,7 @@ local function endOf(id, attempts, expires, limit)
   if expires and expires <= now then
     deadLetter(queue, nil, id, now)
     expired = expired + 1
+    if left then left.expired[#left.expired + 1] = id end
     if log then noteChange(log, 'e,,,', id) end
   elseif attempts < (limit or limitOfAll) then
     return nil
@@ -377,6 +392,7 @@ local function endOf(id, attempts, expires, limit)
       return 'kept'
     end
     deadLettered = deadLettered + 1
+    if left then left.dead[#left.dead + 1] = id end
     if log then noteChange(log, changeHead('d', attempts), id) end
   end
   if ended then ended[#ended + 1] = id end
@@ -700,11 +716,25 @@ if window and (handed > 0 or window.isMoved) then
   local kept = redis.pcall('SET', KEYS[27], windowText(window), 'PX', forMs)
   if kept.err then note('the claims of the rate limit', kept.err) end
 end
+-- Also a poll that finds nothing, so that what is too old goes without another dead letter.
+local dropped
+if deadLettered > 0 or handed == 0 then dropped = dropDead(config, dead, deadLettered, now) end
+if left or dropped then
+-- include shared/batches.lua
+
+  local batches = {key = KEYS[34], at = KEYS[35], messages = messages, inFlight = inFlight, now = now, log = log}
+  if left then
+    leaveBatches(batches, left.expired, 'expired')
+    leaveBatches(batches, left.dead, 'dead')
+    leaveBatches(batches, left.removed, 'removed')
+  end
+  if dropped then
+    leaveBatches({key = KEYS[36], at = KEYS[37], messages = dead.messages, inFlight = KEYS[38], now = now, log = dead.log}, dropped, 'removed')
+  end
+end
 writeChanges(log, KEYS[21], config, ARGV[12])
 forgetCompleted(KEYS[24], KEYS[25], ended)
 publishEnds(messages, ended)
--- Also a poll that finds nothing, so that what is too old goes without another dead letter.
-if deadLettered > 0 or handed == 0 then dropDead(config, dead, deadLettered, now) end
 if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV[12]) end
 
 -- After an error here the caller would get none of the messages: each would lose an attempt, and become a dead letter unseen.

@@ -23,6 +23,8 @@
 -- KEYS[21] groupTurns  zset  group -> its turn
 -- KEYS[22] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[23] groups  hash  group -> its claims, and when they were
+-- KEYS[24] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[25] batchesAt  zset  batch that has finished -> when, epoch ms
 --
 -- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[2] alsoHeld  flag     also those that a consumer has; its acknowledgement will come too late
@@ -55,11 +57,11 @@ local alsoHeld = ARGV[2] == '1'
 -- include shared/groups.lua
 
 local now = milliseconds(ARGV[1])
-local settings = stored(KEYS[15], 'changes', 'keepCompleted', 'concurrency')
+local settings = stored(KEYS[15], 'changes', 'keepCompleted', 'concurrency', 'batched')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEYS[20], turns = KEYS[21], wakes = KEYS[22], states = KEYS[23]}, KEYS[15], now)
 local wasAtLimit, freed = isAtLimit(settings, inFlight, now), false
 local log = openLog(settings.changes)
-local ended = settings.keepCompleted and {}
+local ended = (settings.keepCompleted or settings.batched) and {}
 local reply = {}
 for at = 4, #ARGV do
   local id = ARGV[at]
@@ -82,8 +84,17 @@ for at = 4, #ARGV do
   end
   reply[#reply + 1] = mayGo and 1 or 0
 end
+if settings.batched then
+-- include shared/beforehand.lua
+
+-- include shared/batches.lua
+
+  leaveBatches({key = KEYS[24], at = KEYS[25], messages = messages, inFlight = inFlight, now = now, log = log}, ended, 'removed')
+end
 writeChanges(log, KEYS[16], KEYS[15], ARGV[3])
-forgetCompleted(KEYS[17], KEYS[18], ended)
-publishEnds(messages, ended)
+if settings.keepCompleted then
+  forgetCompleted(KEYS[17], KEYS[18], ended)
+  publishEnds(messages, ended)
+end
 if wasAtLimit and freed then publishSlot(messages, now) end
 return reply

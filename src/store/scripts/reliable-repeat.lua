@@ -23,6 +23,8 @@
 -- KEYS[19] completed    hash  id -> what is kept of a completed message
 -- KEYS[20] completedAt  zset  id -> when it was completed, epoch ms
 -- KEYS[21] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[22] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[23] batchesAt  zset  batch that has finished -> when, epoch ms
 --
 -- ARGV[1] channel     text     announces when something becomes visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
@@ -56,7 +58,7 @@ local now = milliseconds(ARGV[2])
 if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
 
 local size = (#ARGV - 9) / 3
-local settings = stored(KEYS[17], 'maxSize', 'changes', 'keepCompleted')
+local settings = stored(KEYS[17], 'maxSize', 'changes', 'keepCompleted', 'batched')
 local log = openLog(settings.changes)
 if size > 0 and isBehind(log, KEYS[18]) then return -2147483648 end
 local maxSize = size > 0 and setting(settings.maxSize, 1)
@@ -75,7 +77,7 @@ for item = 10, #ARGV, 3 do
 end
 if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first) end
 
-local ended = settings.keepCompleted and {}
+local ended = (settings.keepCompleted or settings.batched) and {}
 if withdrawn ~= '' then
   for _, each in ipairs(due) do
     local visible = tonumber(redis.call('ZSCORE', each, withdrawn) or 0)
@@ -98,9 +100,22 @@ for item = 10, #ARGV, 3 do
   end
 end
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
+if settings.batched then
+-- include shared/record.lua
+
+-- include shared/limits.lua
+
+-- include shared/beforehand.lua
+
+-- include shared/batches.lua
+
+  leaveBatches({key = KEYS[22], at = KEYS[23], messages = messages, inFlight = inFlight, now = now, log = log}, ended, 'removed')
+end
 writeChanges(log, KEYS[18], KEYS[17], ARGV[9])
-forgetCompleted(KEYS[19], KEYS[20], ended)
-publishEnds(messages, ended)
+if settings.keepCompleted then
+  forgetCompleted(KEYS[19], KEYS[20], ended)
+  publishEnds(messages, ended)
+end
 -- the last step: after an error above the same can be done again
 if value == '' then redis.call('HDEL', repeats, name) else redis.call('HSET', repeats, name, value) end
 return 1

@@ -120,6 +120,7 @@ function* calls(random: () => number): Generator<Call> {
         existing: pick('keep', 'replace', 'postpone'),
         resent: pick(true, false),
         durable: pick(true, false),
+        batch: pick('', '', 'b'),
         items,
       })
     } else if (kind < 4) {

@@ -6,12 +6,17 @@ local function forgetCompleted(completed, completedAt, ids)
   redis.pcall('ZREM', completedAt, unpack(ids))
 end
 
--- Publishes the ids of messages that have ended, for those who wait for the end of one: a line for each. The channel has the name of the
+-- Publishes what has ended, for those who wait for the end of one: a line for each. The channel has the name of the
 -- key of the messages with another part. Without the right to publish nothing else changes: who waits looks again with each sweep.
 local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
+local function publishLines(messages, part, names)
+  local lines = {}
+  for n, name in ipairs(names) do lines[n] = string.gsub(name, '[\\\n]', ESCAPES) end
+  redis.pcall('PUBLISH', string.gsub(messages, ':messages:', part, 1), table.concat(lines, '\n'))
+end
+
+-- The same of the ids of messages that have ended.
 local function publishEnds(messages, ids)
   if not ids or #ids == 0 then return end
-  local lines = {}
-  for n, id in ipairs(ids) do lines[n] = string.gsub(id, '[\\\n]', ESCAPES) end
-  redis.pcall('PUBLISH', string.gsub(messages, ':messages:', ':ends:', 1), table.concat(lines, '\n'))
+  publishLines(messages, ':ends:', ids)
 end

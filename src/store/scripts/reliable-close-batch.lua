@@ -1,0 +1,55 @@
+-- Close a batch: nothing is added to it any more. It finishes when none of its messages is there any more, here if that is so already; its last
+-- message is added then. One that is closed stays as it is.
+--
+-- KEYS[1] messages   hash    id -> record
+-- KEYS[2] config     hash    what `setConfig` and pausing say
+-- KEYS[3] inFlight   zset    priority and id -> when its visibility ends, epoch ms
+-- KEYS[4] changes    stream  what the scripts have changed
+-- KEYS[5] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[6] batchesAt  zset  batch that has finished -> when, epoch ms
+--
+-- ARGV[1] nowMs   integer  the caller's clock, or -1 for the server's
+-- ARGV[2] client  text     the caller
+-- ARGV[3] name    text
+-- ARGV[4] last    bytes    the last message as it is kept, or "" for none
+-- ARGV[5] size    integer  bytes of its payload
+--
+-- returns {0, or -5 when the payload is too large and nothing was changed, the counts of the batch}
+local messages, config, inFlight = KEYS[1], KEYS[2], KEYS[3]
+
+-- include shared/milliseconds.lua
+
+-- include shared/record.lua
+
+-- include shared/settings.lua
+
+-- include shared/change-log.lua
+
+-- include shared/limits.lua
+
+-- include shared/ends.lua
+
+-- include shared/beforehand.lua
+
+-- include shared/batches.lua
+
+local now, name = milliseconds(ARGV[1]), ARGV[3]
+-- an error where one of them is of another type: nothing is changed then
+redis.call('HLEN', KEYS[5])
+redis.call('HLEN', messages)
+redis.call('ZCARD', inFlight)
+redis.call('HLEN', config)
+local settings = stored(config, 'changes', 'maxMessageBytes', 'batched')
+local log = openLog(settings.changes)
+local batches = {key = KEYS[5], at = KEYS[6], messages = messages, inFlight = inFlight, now = now, log = log}
+local batch = readBatch(batches, name) or newBatch(now)
+if batch.state == 'o' then
+  local maxBytes = setting(settings.maxMessageBytes, 1)
+  if maxBytes and tonumber(ARGV[5]) > maxBytes then return {-5, ''} end
+  if not settings.batched then redis.call('HSET', config, 'batched', '1') end
+  if ARGV[4] ~= '' then redis.call('HSET', batches.key, 'l' .. name, ARGV[4]) end
+  batch.state, batch.closed = 'c', string.format('%.0f', now)
+  putBatch(batches, name, batch)
+  writeChanges(log, KEYS[4], config, ARGV[2])
+end
+return {0, countsOf(batch)}

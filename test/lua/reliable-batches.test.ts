@@ -1,0 +1,450 @@
+/** Batches on raw state: who counts a message in and out, what ends a batch, and what keys of another type change. */
+import { expect } from 'chai'
+import * as scripts from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
+import {
+  expected,
+  groupKeysOf,
+  handled,
+  having,
+  NOW,
+  pollArgs,
+  record,
+  useReliable,
+  type Message,
+  type PollArgs,
+  type ReliableFixture,
+  type State,
+} from './reliable-support.js'
+import { commandCalls, raw, readable, rejection } from './support.js'
+
+const WEEK = 604_800_000
+/** `<priority>,<time to live>,<delivery limit>,<bytes of headers>,<bytes of id>`, and the id. */
+const LAST = '4,50,2,3,4\nlast{h}the last'
+
+interface Counts {
+  readonly pending?: number
+  readonly completed?: number
+  readonly dead?: number
+  readonly expired?: number
+  readonly removed?: number
+  readonly finished?: number | ''
+}
+
+/** The counts of a batch as they are stored. */
+function counts(state: 'o' | 'c' | 'f', of: Counts = {}): string {
+  const { pending = 0, completed = 0, dead = 0, expired = 0, removed = 0, finished = '' } = of
+  const closed = state === 'o' ? '' : 7
+  return [state, pending, completed, dead, expired, removed, 5, closed, finished].join(',')
+}
+
+/** These messages, all in the batch `b`, which is closed and has a last message. */
+function closedWith(messages: readonly Message[], config: readonly (readonly [string, string])[] = []): State {
+  return having(messages, {
+    config: [['batched', '1'], ...config],
+    batches: [
+      ...messages.map(({ id }) => [Buffer.concat([raw('m'), raw(id)]), 'b'] as const),
+      ['bb', counts('c', { pending: messages.length })],
+      ['lb', LAST],
+    ],
+  })
+}
+
+describe('batches of the reliable queue', () => {
+  const rig = useReliable()
+  const held = { id: 'x', until: NOW + 9, priority: 3 }
+  const added = record('the last', { expires: NOW + 50, limit: 2, headers: '{h}' })
+
+  const poll = (queue: ReliableFixture, args: Partial<PollArgs> = {}) =>
+    run(rig.sender, scripts.poll, queue.keys, pollArgs(queue, args))
+  const add = (queue: ReliableFixture, ids: readonly string[], options: Partial<Parameters<typeof argsOf>[1]> = {}) =>
+    run(rig.sender, scripts.add, queue.keys, argsOf(queue, { ids, ...options }))
+  const argsOf = (
+    { channel }: ReliableFixture,
+    given: { ids: readonly string[]; batch?: string; existing?: string; resent?: boolean; details?: string },
+  ) => {
+    const { ids, batch = 'b', existing = 'keep', resent = false, details = '0,,,,0,,' } = given
+    const items = ids.flatMap((id) => [id, details, `payload of ${id}`])
+    return { channel, client: 'me', nowMs: NOW, existing, resent, durable: false, batch, items }
+  }
+  const acknowledge = (queue: ReliableFixture, ...pairs: (readonly [string, string, number?])[]) =>
+    run(rig.sender, scripts.acknowledge, queue.keys, {
+      nowMs: NOW,
+      client: 'me',
+      withResults: false,
+      handled: handled(...pairs),
+    })
+  const giveBack = ({ keys, channel, deadChannel }: ReliableFixture, how: string) =>
+    run(rig.sender, scripts.negativeAcknowledge, keys, {
+      ...{ channel, deadChannel, client: 'me', nowMs: NOW, how, delayMs: 0, reason: '""' },
+      handled: handled(['x', '1 t', 3]),
+    })
+  const remove = ({ keys }: ReliableFixture, ...ids: string[]) =>
+    run(rig.sender, scripts.remove, keys, { nowMs: NOW, alsoHeld: true, client: 'me', ids })
+  const close = ({ keys }: ReliableFixture, last = '', size = 0, nowMs = NOW) =>
+    run(rig.sender, scripts.closeBatch, keys, { nowMs, client: 'me', name: 'b', last: raw(last), size })
+  const move = ({ keys, dead, deadChannel }: ReliableFixture) => {
+    const { messages, deliveries, failures, due0: due, config, changes, completed, completedAt } = keys
+    const own = { messages, deliveries, failures, due, config, changes, completed, completedAt }
+    const targets = { targetMessages: dead.messages, targetDue: dead.due0 }
+    const more = { targetConfig: dead.config, targetChanges: dead.changes }
+    const how = { targetName: '"q"', priority: 0, isRedriven: false, ids: [] }
+    return run(
+      rig.sender,
+      scripts.move,
+      { ...own, ...groupKeysOf(keys, dead), ...targets, ...more },
+      { targetChannel: deadChannel, nowMs: NOW, count: 9, client: 'me', ...how },
+    )
+  }
+  const withdraw = ({ keys, channel }: ReliableFixture) =>
+    run(rig.sender, scripts.repeat, keys, {
+      ...{ channel, nowMs: NOW, name: raw('r'), expected: raw(''), value: raw(''), at: '', priority: 0 },
+      ...{ withdrawn: raw('x'), client: 'me', items: [] },
+    })
+
+  const ends: [
+    what: string,
+    before: Message,
+    end: (queue: ReliableFixture) => Promise<unknown>,
+    how: 'completed' | 'dead' | 'expired' | 'removed',
+    config?: readonly (readonly [string, string])[],
+  ][] = [
+    ['an acknowledgement', held, (queue) => acknowledge(queue, ['x', '1 t', 3]), 'completed'],
+    ['a rejection', held, (queue) => giveBack(queue, 'rejected'), 'dead'],
+    ['the last failure', { ...held, limit: 1 }, (queue) => giveBack(queue, 'failed'), 'dead'],
+    ['a rejection without dead letters', held, (queue) => giveBack(queue, 'rejected'), 'dead', [['deadLetters', '0']]],
+    ['the end of the last visibility', { ...held, until: NOW, limit: 1 }, (queue) => poll(queue), 'dead'],
+    ['the end of its time', { id: 'x', expires: NOW }, (queue) => poll(queue), 'expired'],
+    ['a removal', held, (queue) => remove(queue, 'x'), 'removed'],
+    ['a move to another queue', { id: 'x' }, move, 'removed'],
+    ['a schedule that withdraws its message', { id: 'x', at: NOW + 9 }, withdraw, 'removed'],
+    ['a replacement', held, (queue) => add(queue, ['x'], { batch: '', existing: 'replace' }), 'removed'],
+    [
+      'a message in the place of an expired one',
+      { id: 'x', expires: NOW },
+      (queue) => add(queue, ['x'], { batch: '' }),
+      'expired',
+    ],
+  ]
+  for (const [what, before, end, how, config] of ends) {
+    for (const keepsCompleted of [false, true]) {
+      const kept = keepsCompleted ? [['keepCompleted', '9'] as const] : []
+      it(`${what} ends the batch of the message${keepsCompleted ? ', where completed messages are kept' : ''}`, async () => {
+        const queue = await rig.queue(closedWith([before], [...(config ?? []), ...kept]))
+        await queue.published()
+        await end(queue)
+        const { queue: state } = await queue.read()
+        expect(state.batches).to.deep.equal({ bb: counts('f', { [how]: 1, finished: NOW }) })
+        expect(state.batchesAt).to.deep.equal([['b', String(NOW)]])
+        expect((state.messages as Record<string, string>)['last']).to.equal(readable(added))
+        expect(await queue.published()).to.include(String(NOW))
+        const { messages, returned } = await poll(queue)
+        const last = messages.find(({ id }) => id === 'last')
+        expect(last).to.deep.include({ priority: 4, delivery: '1 t', visibleAt: NOW, record: added })
+        expect(returned).to.equal(0)
+      })
+    }
+  }
+
+  it('an attempt that failed, and a message that is released, count nothing', async () => {
+    for (const how of ['failed', 'released']) {
+      const queue = await rig.queue(closedWith([held]))
+      const { batches } = (await queue.read()).queue
+      expect(await giveBack(queue, how)).to.deep.equal([1])
+      expect((await queue.read()).queue.batches).to.deep.equal(batches)
+    }
+  })
+
+  it('a message that only its schedule has is counted out when it is found there', async () => {
+    const queue = await rig.queue({ ...closedWith([{ id: 'x' }]), messages: [] })
+    await poll(queue)
+    expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { removed: 1, finished: NOW }) })
+  })
+
+  it('counts a message once however often it is added while it is there', async () => {
+    const queue = await rig.queue()
+    expect((await add(queue, ['x', 'y', 'x'])).outcomes).to.deep.equal([1, 1, 0])
+    expect((await add(queue, ['x', 'y'], { resent: true })).outcomes).to.deep.equal([1, 1])
+    expect((await add(queue, ['x'])).outcomes).to.deep.equal([0])
+    expect((await add(queue, ['x'], { existing: 'postpone', details: '0,5,,,0,,' })).outcomes).to.deep.equal([3])
+    expect((await add(queue, ['x'], { existing: 'replace' })).outcomes).to.deep.equal([2])
+    const { batches, config } = (await queue.read()).queue
+    expect(config).to.deep.equal({ batched: '1' })
+    expect(batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,1,${NOW},,` })
+  })
+
+  it('counts those with a group and those that are deduplicated too', async () => {
+    const queue = await rig.queue()
+    const { channel } = queue
+    const items = ['x', 'g1,,,,0,,', 'aX', 'y', '0,,,,0,9,mark', 'Y', 'z', '0,,,,0,9,mark', 'Z']
+    const args = {
+      channel,
+      client: 'me',
+      nowMs: NOW,
+      existing: 'keep',
+      resent: false,
+      durable: false,
+      batch: 'b',
+      items,
+    }
+    expect((await run(rig.sender, scripts.add, queue.keys, args)).outcomes).to.deep.equal([1, 1, -1])
+    expect((await queue.read()).queue.batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,0,${NOW},,` })
+  })
+
+  it('a message that is kept stays in its batch, and one without a batch gets none', async () => {
+    const queue = await rig.queue()
+    await add(queue, ['x'], { batch: 'a' })
+    await add(queue, ['y'], { batch: '' })
+    await add(queue, ['x', 'y'])
+    expect((await queue.read()).queue.batches).to.deep.equal({ mx: 'a', ba: `o,1,0,0,0,0,${NOW},,` })
+  })
+
+  it('a batch that is open does not end, whatever becomes of its messages', async () => {
+    const queue = await rig.queue()
+    await add(queue, ['x'])
+    await poll(queue, { token: 't' })
+    expect(await acknowledge(queue, ['x', '1 t'])).to.deep.equal([true])
+    expect((await queue.read()).queue).to.deep.include({ batches: { bb: `o,0,1,0,0,0,${NOW},,` } })
+    expect((await queue.read()).queue).to.not.have.property('batchesAt')
+  })
+
+  for (const [what, before] of [
+    ['a batch that is there and empty', { batches: [['bb', counts('o', { completed: 2 })]] }],
+    ['a batch that was never added to', {}],
+  ] as const) {
+    it(`${what} ends when it is closed, and closing it again adds nothing`, async () => {
+      const queue = await rig.queue(before)
+      const closed = await close(queue, LAST, 8)
+      expect(closed).to.include({ state: 'finished', pending: 0, closedAt: NOW, finishedAt: NOW })
+      expect(await queue.published()).to.deep.equal([String(NOW)])
+      await remove(queue, 'last')
+      expect(await close(queue, LAST, 8, NOW + 1)).to.deep.equal(closed)
+      expect((await queue.read()).queue).to.not.have.property('messages')
+    })
+  }
+
+  it('keeps the last message of the first call until the messages have ended', async () => {
+    const queue = await rig.queue()
+    await add(queue, ['x'])
+    const closed = await close(queue, LAST, 8)
+    expect(closed).to.deep.include({ state: 'closed', pending: 1, openedAt: NOW, closedAt: NOW, finishedAt: null })
+    expect(await close(queue, '0,,,0,5\nothermore', 4, NOW + 1)).to.deep.equal(closed)
+    await remove(queue, 'x')
+    expect(Object.keys((await queue.read()).queue.messages ?? {})).to.deep.equal(['last'])
+  })
+
+  it('refuses to close a batch with a last message that is larger than the queue allows, and closes it later', async () => {
+    const queue = await rig.queue({ config: [['maxMessageBytes', '7']] })
+    const before = await queue.read()
+    expect(await close(queue, LAST, 8)).to.equal(null)
+    expect(await queue.read()).to.deep.equal(before)
+    expect(await close(queue)).to.include({ state: 'finished' })
+  })
+
+  it('adds nothing to a batch that is closed, and what is there still counts as added when it is sent again', async () => {
+    const queue = await rig.queue()
+    await add(queue, ['x'])
+    await close(queue)
+    expect((await add(queue, ['x', 'y'], { resent: true })).outcomes).to.deep.equal([1, -7])
+    expect((await add(queue, ['x', 'y'])).outcomes).to.deep.equal([-7, -7])
+    expect((await add(queue, ['y'], { batch: '' })).outcomes).to.deep.equal([1])
+  })
+
+  it('adds the last message once where it is there already', async () => {
+    const restored = { id: 'last', at: NOW + 9, payload: 'restored' }
+    const { config = [], batches = [] } = closedWith([held])
+    const queue = await rig.queue(having([held, restored], { config, batches }))
+    await acknowledge(queue, ['x', '1 t', 3])
+    const finished = {
+      batches: [['bb', counts('f', { completed: 1, finished: NOW })]],
+      batchesAt: [['b', NOW]],
+    } as const
+    expect(await queue.read()).to.deep.equal(expected(having([restored], { config, ...finished })))
+  })
+
+  it('many batches end in one script', async () => {
+    const ids = Array.from({ length: 40 }, (_, n) => `m${n}`)
+    const queue = await rig.queue(
+      having(
+        ids.map((id) => ({ id, until: NOW + 9 })),
+        {
+          config: [['batched', '1']],
+          batches: ids.flatMap((id) => [[`m${id}`, id] as const, [`b${id}`, counts('c', { pending: 1 })] as const]),
+        },
+      ),
+    )
+    await acknowledge(queue, ...ids.map((id) => [id, '1 t'] as const))
+    const { batches, batchesAt } = (await queue.read()).queue
+    expect(batches).to.deep.equal(
+      Object.fromEntries(ids.map((id) => [`b${id}`, counts('f', { completed: 1, finished: NOW })])),
+    )
+    expect(batchesAt).to.have.length(ids.length)
+  })
+
+  it('clear forgets all batches', async () => {
+    const queue = await rig.queue({ ...closedWith([held]), batchesAt: [['old', 3]] })
+    await run(rig.sender, scripts.clear, queue.keys, { client: 'me' })
+    expect((await queue.read()).queue).to.deep.equal({ config: { batched: '1' } })
+  })
+
+  it('forgets batches that finished more than a week ago, a hundred with each that finishes, and none that is open', async () => {
+    const old = Array.from({ length: 101 }, (_, n) => `old${String(n).padStart(3, '0')}`)
+    const late = NOW + 2 * WEEK
+    const queue = await rig.queue({
+      batches: [
+        ...old.map((name) => [`b${name}`, counts('f', { finished: 9 })] as const),
+        ['bopen', counts('o', { pending: 1 })],
+        ['brecent', counts('f', { finished: late - WEEK })],
+      ],
+      batchesAt: [...old.map((name) => [name, 9] as const), ['open', 8], ['recent', late - WEEK]],
+    })
+    await close(queue, '', 0, late)
+    const { batches, batchesAt } = (await queue.read()).queue
+    expect(Object.keys(batches as object)).to.have.members(['bold099', 'bold100', 'bopen', 'brecent', 'bb'])
+    expect((batchesAt as [string, string][]).map(([name]) => name)).to.deep.equal(['old099', 'old100', 'recent', 'b'])
+  })
+
+  it('forgets the oldest of more than 10,000', async () => {
+    const queue = await rig.queue({ batches: [['b0', counts('f', { finished: NOW })]] })
+    await rig.redis.zadd(queue.keys.batchesAt, ...Array.from({ length: 10_000 }, (_, n) => [NOW, String(n)]).flat())
+    await close(queue)
+    expect(await rig.redis.zcard(queue.keys.batchesAt)).to.equal(10_000)
+    expect(await rig.redis.hkeys(queue.keys.batches)).to.deep.equal(['bb'])
+  })
+
+  it('answers for the batches that are there', async () => {
+    const queue = await rig.queue({
+      batches: [
+        ['bb', counts('c', { pending: 3, dead: 2 })],
+        ['bjunk', 'x'],
+        ['blong', '9'.repeat(200)],
+      ],
+    })
+    const reply = await run(rig.sender, scripts.batches, queue.keys, { names: ['none', 'b', 'junk', 'long'] })
+    expect(reply).to.deep.equal([
+      null,
+      {
+        ...{ state: 'closed', pending: 3, completed: 0, dead: 2, expired: 0, removed: 0 },
+        openedAt: 5,
+        closedAt: 7,
+        finishedAt: null,
+      },
+      null,
+      null,
+    ])
+  })
+
+  describe('where a key is of another type', () => {
+    for (const [what, before, end, , config] of ends) {
+      it(`${what} is carried out without the counts`, async () => {
+        const queue = await rig.queue(closedWith([before], config))
+        await queue.block('batches')
+        await end(queue)
+        const { queue: state } = await queue.read()
+        expect(state.batches).to.equal('WRONGTYPE')
+        expect(Object.keys(state.messages ?? {})).to.deep.equal(
+          what.startsWith('a replacement') || what.includes('in the place') ? ['x'] : [],
+        )
+      })
+
+      it(`${what} ends the batch, where only the list of finished ones cannot be written`, async () => {
+        const queue = await rig.queue(closedWith([before], config))
+        await queue.block('batchesAt')
+        await end(queue)
+        expect(Object.keys((await queue.read()).queue.messages ?? {})).to.include('last')
+      })
+    }
+
+    for (const key of ['batches', 'config'] as const) {
+      it(`${key}: refuses the messages of a batch and adds the others`, async () => {
+        const queue = await rig.queue()
+        await queue.block(key)
+        expect((await add(queue, ['x'])).outcomes).to.deep.equal([-8])
+        expect((await add(queue, ['x'], { batch: '' })).outcomes).to.deep.equal([1])
+      })
+    }
+
+    for (const key of ['batches', 'config', 'messages', 'inFlight'] as const) {
+      it(`${key}: a batch is not closed, and it can be later`, async () => {
+        const queue = await rig.queue()
+        await queue.block(key)
+        const before = await queue.read()
+        expect(await rejection(close(queue, LAST, 8))).to.have.property('code', 'ERR_WRONG_TYPE')
+        expect(await queue.read()).to.deep.equal(before)
+        await queue.unblock(key)
+        expect(await close(queue, LAST, 8)).to.include({ state: 'finished' })
+      })
+    }
+  })
+
+  it('passes over what no script has written', async () => {
+    const junk = [
+      '',
+      'x',
+      'c,1',
+      `c,${'9'.repeat(17)},0,0,0,0,5,7,`,
+      `c,-1,0,0,0,0,5,7,`,
+      'q,1,0,0,0,0,5,7,',
+      '9'.repeat(1_000),
+    ]
+    for (const text of junk) {
+      const state = closedWith([held])
+      const queue = await rig.queue({
+        ...state,
+        batches: [
+          ['mx', 'b'],
+          ['bb', text],
+        ],
+      })
+      expect(await acknowledge(queue, ['x', '1 t', 3])).to.deep.equal([true])
+      expect((await queue.read()).queue.batches).to.deep.equal({ bb: text })
+    }
+    for (const last of ['', 'x', '4,,,0,99\nlast', `4,,,0,${'9'.repeat(60)}\nlast`, '44,,,0,4\nlast']) {
+      const state = closedWith([held])
+      const queue = await rig.queue({
+        ...state,
+        batches: [
+          ['mx', 'b'],
+          ['bb', counts('c', { pending: 1 })],
+          ['lb', last],
+        ],
+      })
+      expect(await acknowledge(queue, ['x', '1 t', 3])).to.deep.equal([true])
+      expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { completed: 1, finished: NOW }) })
+      expect((await queue.read()).queue).to.not.have.property('messages')
+    }
+  })
+
+  it('reads no name of a batch that is longer than any', async () => {
+    const ids = Array.from({ length: 40 }, (_, n) => `x${n}`)
+    const batches = ids.map((id, n) => [`m${id}`, n % 3 === 0 ? 'l'.repeat(1_000_000) : 'b'] as const)
+    const pending = ids.filter((_, n) => n % 3 !== 0).length
+    const queue = await rig.queue(
+      having(
+        ids.map((id) => ({ id, until: NOW + 9 })),
+        { config: [['batched', '1']], batches: [...batches, ['bb', counts('c', { pending })]] },
+      ),
+    )
+    const calls = await commandCalls(rig.redis, () => acknowledge(queue, ...ids.map((id) => [id, '1 t'] as const)))
+    // the first page shows that there are such names; of the other 24 ids the 16 of the batch are read
+    expect(calls).to.include({ hget: 16 + 3 })
+    expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('f', { completed: pending, finished: NOW }))
+  })
+
+  it('cost no command where the queue has none', async () => {
+    const queue = await rig.queue(having([held]))
+    const actions = [() => acknowledge(queue, ['x', '1 t', 3]), () => add(queue, ['y'], { batch: '' })]
+    for (const action of actions) {
+      const calls = await commandCalls(rig.redis, action)
+      expect(calls).to.include({ hlen: 1, hmget: 1 }) // the settings; the deliveries, or the records
+      expect(calls).to.not.include.any.keys('hget', 'hstrlen')
+    }
+  })
+
+  it('has the last message in the change stream', async () => {
+    const queue = await rig.queue(closedWith([held], [['changes', 'g,100,,1,first']]))
+    await acknowledge(queue, ['x', '1 t', 3])
+    const [entry = ''] = await queue.changes()
+    expect(entry).to.include('k,,,').and.to.include(`a,,${NOW},4,`).and.to.include('the last')
+  })
+})
