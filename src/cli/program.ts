@@ -1,6 +1,7 @@
 import type { CAC, Command } from 'cac'
 import { quoted } from '../text.js'
 import { protect, unprotect } from './arguments.js'
+import { batch } from './commands/batch.js'
 import { cancel } from './commands/cancel.js'
 import { offer } from './commands/offer.js'
 import { doctor } from './commands/doctor.js'
@@ -97,6 +98,11 @@ function define(cli: CAC): void {
     .option('--yes', 'Do not ask before')
     .example('  $ redelayed move mails mails:later --count 100')
     .action(move)
+
+  cli
+    .command('batch <queue> <name>', 'Count the messages of a batch of a reliable queue by how they have ended')
+    .example('  $ redelayed batch mails import-7')
+    .action(batch)
 
   withOperation(
     cli.command('pause <queue>', 'Let no consumer of a reliable queue get a message, in any process, until resume'),

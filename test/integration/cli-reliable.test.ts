@@ -56,6 +56,26 @@ describe('the command line, about reliable and sharded queues', function () {
     expect((await inProcess(['cancel', name, out.trim()])).code).to.equal(0)
   })
 
+  it('counts the messages of a batch, and fails where there is none of the name', async () => {
+    const name = uniqueName('cli')
+    forgetReliable(name)
+    const queue = makeClient().getReliableQueue(name)
+    await queue.addMany([{ payload: 1 }, { payload: 2 }, { payload: 3 }], { batch: HOSTILE })
+    await (await queue.poll())?.acknowledge()
+    await (await queue.poll())?.negativeAcknowledge({ reject: true })
+    const counts = { total: 3, pending: 1, completed: 1, dead: 1, expired: 0, removed: 0 }
+    const open = { queue: name, batch: HOSTILE, state: 'open', ...counts, closedAt: null, finishedAt: null }
+    expect(await json('batch', name, HOSTILE)).to.deep.include({ ...open, finishedTime: null })
+    const [headings, row] = await lines('batch', name, HOSTILE)
+    expect(cells(headings)).to.have.length(cells(row).length)
+    expect(cells(row).slice(1)).to.deep.equal(['open', '3', '1', '1', '1', '0', '0', '-'])
+    await queue.clear()
+    const { code, err } = await inProcess(['batch', name, HOSTILE])
+    expect(code).to.equal(1)
+    expect(err).to.contain('nothing was added to it')
+    expect((await inProcess(['batch', name, ''])).code).to.equal(2)
+  })
+
   it('offers a message under the name of a reliable queue, and warns that its consumers do not see it', async () => {
     const name = uniqueName('cli')
     await makeReliable(name)
