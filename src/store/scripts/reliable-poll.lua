@@ -701,9 +701,10 @@ takeTurns = function()
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
   if isFull then return end
-  repeat -- at least one, however long it took to come here
-    if not takeRound() then break end
-  until isFull or handed >= want or looked >= MOST or isOver()
+  local goesOn = true -- for at least one round, however long it took to come here
+  while goesOn do
+    goesOn = takeRound() and not (isFull or handed >= want or looked >= MOST or isOver())
+  end
 end
 end
 
