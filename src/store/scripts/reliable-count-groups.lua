@@ -26,12 +26,13 @@ local order, pauses = KEYS[2], KEYS[4]
 local now = milliseconds(ARGV[1])
 local groups, names = openGroups({order = order, states = KEYS[3], pauses = pauses}, KEYS[1], now), {}
 for at = 2, #ARGV do names[at - 1] = ARGV[at] end
-local texts, reply = statesOf(groups, names), {}
+local of = groupFunctions()
+local texts, reply = of.statesOf(groups, names), {}
 for n, group in ipairs(names) do
-  local prefix, state = prefixOf(group), readState(groups, texts[n])
+  local prefix, state = prefixOf(group), of.readState(groups, texts[n])
   local visible = redis.call('ZLEXCOUNT', order, '[' .. prefix, '(' .. placeOf(group, now + 1, ''))
   push(reply, visible, redis.call('ZLEXCOUNT', order, '[' .. prefix, '(' .. prefix .. ':') - visible)
   push(reply, state.claims, state.window.sum)
-  push(reply, isPausedGroup(groups, group) and 1 or 0)
+  push(reply, of.isPausedGroup(groups, group) and 1 or 0)
 end
 return reply

@@ -466,6 +466,9 @@ local isGrouped = settings.grouped == '1' and canGroup()
 local PLAIN, SEATS, SLOTS = '', 100, 128
 local arePlain, takeTurns = false, nil
 if isGrouped then -- most queues have no groups, and to make these functions takes time
+local of = groupFunctions()
+local headsOf, isPausedGroup, isGroupFull, statesOf, readState = of.headsOf, of.isPausedGroup, of.isGroupFull, of.statesOf, of.readState
+local textOf, noteState, nextTurn, newPlaces, place, writePlaces = of.textOf, of.noteState, of.nextTurn, of.newPlaces, of.place, of.writePlaces
 local areHeadsSmall, leastSlots = false, 0
 
 -- The first messages of each of these groups, as many as it may have now and one more; and those that are no messages' go.

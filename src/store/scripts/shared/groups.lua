@@ -40,133 +40,6 @@ local function placeOf(group, at, id)
   return prefixOf(group) .. string.format('%016.0f', at) .. id
 end
 
--- The first ones of what waits in a group: for each its time, its id and its member; a member that no script has written has neither time nor id.
-local function headsOf(groups, group, most)
-  local prefix, heads = prefixOf(group), {}
-  local page = redis.call('ZRANGEBYLEX', groups.order, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', 0, most)
-  for n, member in ipairs(page) do
-    local at = string.match(string.sub(member, #prefix + 1, #prefix + AT_DIGITS), '^%d+$')
-    local isWhole = at and #at == AT_DIGITS
-    heads[n] = {at = isWhole and tonumber(at), id = isWhole and string.sub(member, #prefix + AT_DIGITS + 1), member = member}
-  end
-  return heads
-end
-
--- The same of the first one that waits. What another program wrote goes.
-local function headOf(groups, group)
-  for _ = 1, 100 do
-    local head = headsOf(groups, group, 1)[1]
-    if not head then return nil end
-    if head.at and redis.call('ZSCORE', groups.schedule, head.id) then return head.at end
-    redis.call('ZREM', groups.order, head.member)
-  end
-end
-
--- A paused group has no turn. Only a script that hands out messages, or resumes a group, looks: another one may give the group a turn, which ends
--- where its message would be handed out.
-local function isPausedGroup(groups, group)
-  if not groups.pauses then return false end
-  if groups.arePaused == nil then groups.arePaused = redis.call('ZCARD', groups.pauses) > 0 end
-  return groups.arePaused and redis.call('ZSCORE', groups.pauses, group) ~= false
-end
-
--- What is stored of some groups; nothing where no script has written it. After the first one that is too long each is measured.
-local function statesOf(groups, names)
-  local texts = {}
-  for from = 1, groups.areLong and 0 or #names, TOGETHER_GROUPS do
-    local page = redis.call('HMGET', groups.states, unpack(names, from, math.min(from + TOGETHER_GROUPS - 1, #names)))
-    for n, text in ipairs(page) do
-      groups.areLong = groups.areLong or text and #text > LONGEST_STATE
-      texts[from + n - 1] = text and #text <= LONGEST_STATE and text or ''
-    end
-    if groups.areLong then break end
-  end
-  for n = #texts + 1, #names do
-    local size = redis.call('HSTRLEN', groups.states, names[n])
-    texts[n] = size > 0 and size <= LONGEST_STATE and redis.call('HGET', groups.states, names[n]) or ''
-  end
-  return texts
-end
-
-local function readState(groups, text)
-  readLimits(groups)
-  local claims, window = string.match(text, '^(%d+) (.*)$')
-  return {
-    claims = setting(claims, 0) or 0, text = text,
-    window = groups.rate and windowOf(groups.rate, window or '', groups.now) or {sum = 0},
-  }
-end
-
--- What has changed is collected, and written together.
-local function noteState(changes, group, before, text)
-  if text == before then return end
-  local list = text == '' and changes.gone or changes.set
-  list[#list + 1] = group
-  if text ~= '' then list[#list + 1] = text end
-end
-
-local function textOf(state)
-  if state.claims == 0 and #state.window == 0 then return '' end
-  return state.claims .. ' ' .. windowText(state.window)
-end
-
-local function nextTurn(groups)
-  groups.last = (groups.last or tonumber(redis.call('ZRANGE', groups.turns, -1, -1, 'WITHSCORES')[2]) or 0) + 1
-  return string.format('%.0f', groups.last)
-end
-
--- Another program, or a Redis that came back without some keys, can have left a group more claims than all consumers have.
-local function isGroupFull(groups, state)
-  if not groups.concurrency or state.claims < groups.concurrency then return false end
-  if redis.call('ZCARD', groups.inFlight) > 0 then return claimsNow(groups.inFlight, groups.now) > 0 end
-  state.claims = 0
-  return false
-end
-
--- Whether a group has a turn, and if not, from when on it can have one. `at`: when its first message is visible. Without a message it is looked at
--- once more, when its claims are forgotten; one that is full waits for the end of a claim.
-local function hasTurn(groups, state, at, isFull)
-  local opens, last = groups.rate and opensAt(groups.rate, state.window), state.window[#state.window]
-  local wakes = at and math.max(at, opens or 0) or last and last.at + groups.rate.per
-  if at and not isFull and wakes <= groups.now then return true end
-  return false, not (at and isFull) and wakes or nil
-end
-
--- Where groups go from where they are: `turns` and `wakes` have scores and names, `noTurns` and `noWakes` names.
-local function newPlaces()
-  return {set = {}, gone = {}, turns = {}, noTurns = {}, wakes = {}, forgets = {}, noWakes = {}}
-end
-
-local function push(list, first, second)
-  list[#list + 1] = first
-  if second then list[#list + 1] = second end
-end
-
--- Returns how many have a time that had none, but for those without a message.
-local function writePlaces(groups, places)
-  if #places.set > 0 then redis.call('HSET', groups.states, unpack(places.set)) end
-  if #places.gone > 0 then redis.call('HDEL', groups.states, unpack(places.gone)) end
-  if #places.turns > 0 then redis.call('ZADD', groups.turns, unpack(places.turns)) end
-  if #places.noTurns > 0 then redis.call('ZREM', groups.turns, unpack(places.noTurns)) end
-  if #places.noWakes > 0 then redis.call('ZREM', groups.wakes, unpack(places.noWakes)) end
-  if #places.forgets > 0 then redis.call('ZADD', groups.wakes, unpack(places.forgets)) end
-  return #places.wakes > 0 and redis.call('ZADD', groups.wakes, unpack(places.wakes)) or 0
-end
-
--- Where it belongs by what is known of it; `at` as above.
-local function place(groups, places, group, state, at)
-  local isFull = at and isGroupFull(groups, state)
-  noteState(places, group, state.text, textOf(state))
-  local has, wakes = hasTurn(groups, state, at, isFull)
-  if has then
-    push(places.noWakes, group)
-    return true
-  end
-  push(places.noTurns, group)
-  if wakes then push(at and places.wakes or places.forgets, string.format('%.0f', wakes), group) else push(places.noWakes, group) end
-  return false
-end
-
 -- `addToGroup` puts a message among those that wait in its group, `takeFromGroup` takes it out.
 local function addToGroup(groups, group, at, id)
   redis.call('ZADD', groups.order, 0, placeOf(group, at, id))
@@ -180,40 +53,186 @@ local function takeFromGroup(groups, group, id)
   redis.call('ZREM', groups.schedule, id)
 end
 
-local function refreshPage(groups, names, changes, isLess)
-  local places, calls = newPlaces(), false
-  local turns, texts = redis.call('ZMSCORE', groups.turns, unpack(names)), statesOf(groups, names)
-  for n, group in ipairs(names) do
-    local claims, window = string.match(texts[n], '^(%d+) (.*)$')
-    claims, window = math.max(0, (setting(claims, 0) or 0) + (changes[group] or 0)), window or ''
-    if groups.haveNone then claims = 0 end
-    if isPausedGroup(groups, group) then
-      noteState(places, group, texts[n], claims == 0 and window == '' and '' or claims .. ' ' .. window)
-      push(places.noTurns, group)
-      push(places.noWakes, group)
-    elseif turns[n] and not isLess then -- it stays: what it has, and whether it may, is looked at in its turn
-      noteState(places, group, texts[n], claims == 0 and window == '' and '' or claims .. ' ' .. window)
-    else
-      local state = readState(groups, texts[n])
-      state.claims = claims
-      if place(groups, places, group, state, (headOf(groups, group))) and not turns[n] then
-        push(places.turns, nextTurn(groups), group)
-        calls = true
-      end
-    end
-  end
-  return writePlaces(groups, places) > 0 or calls
+local function push(list, first, second)
+  list[#list + 1] = first
+  if second then list[#list + 1] = second end
 end
 
--- After a change of what waits in some groups; `changes`: of each how many claims have begun or, below zero, ended; `isLess`: some wait no more. Returns
--- whether consumers have to look again: a group has a turn, or a time from which on it can have one, and had none.
-local function refreshGroups(groups, names, changes, isLess)
-  local calls = false
-  for from = 1, #names, TOGETHER_GROUPS do
-    local page = {unpack(names, from, math.min(from + TOGETHER_GROUPS - 1, #names))}
-    calls = refreshPage(groups, page, changes, isLess) or calls
+-- Most queues have no groups, and to make functions takes more time than to call few of them: these are made where they are needed.
+local function makeGroupFunctions()
+  -- The first ones of what waits in a group: for each its time, its id and its member; a member that no script has written has neither time nor id.
+  local function headsOf(groups, group, most)
+    local prefix, heads = prefixOf(group), {}
+    local page = redis.call('ZRANGEBYLEX', groups.order, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', 0, most)
+    for n, member in ipairs(page) do
+      local at = string.match(string.sub(member, #prefix + 1, #prefix + AT_DIGITS), '^%d+$')
+      local isWhole = at and #at == AT_DIGITS
+      heads[n] = {at = isWhole and tonumber(at), id = isWhole and string.sub(member, #prefix + AT_DIGITS + 1), member = member}
+    end
+    return heads
   end
-  return calls
+
+  -- The same of the first one that waits. What another program wrote goes.
+  local function headOf(groups, group)
+    for _ = 1, 100 do
+      local head = headsOf(groups, group, 1)[1]
+      if not head then return nil end
+      if head.at and redis.call('ZSCORE', groups.schedule, head.id) then return head.at end
+      redis.call('ZREM', groups.order, head.member)
+    end
+  end
+
+  -- A paused group has no turn. Only a script that hands out messages, or resumes a group, looks: another one may give the group a turn, which ends
+  -- where its message would be handed out.
+  local function isPausedGroup(groups, group)
+    if not groups.pauses then return false end
+    if groups.arePaused == nil then groups.arePaused = redis.call('ZCARD', groups.pauses) > 0 end
+    return groups.arePaused and redis.call('ZSCORE', groups.pauses, group) ~= false
+  end
+
+  -- What is stored of some groups; nothing where no script has written it. After the first one that is too long each is measured.
+  local function statesOf(groups, names)
+    local texts = {}
+    for from = 1, groups.areLong and 0 or #names, TOGETHER_GROUPS do
+      local page = redis.call('HMGET', groups.states, unpack(names, from, math.min(from + TOGETHER_GROUPS - 1, #names)))
+      for n, text in ipairs(page) do
+        groups.areLong = groups.areLong or text and #text > LONGEST_STATE
+        texts[from + n - 1] = text and #text <= LONGEST_STATE and text or ''
+      end
+      if groups.areLong then break end
+    end
+    for n = #texts + 1, #names do
+      local size = redis.call('HSTRLEN', groups.states, names[n])
+      texts[n] = size > 0 and size <= LONGEST_STATE and redis.call('HGET', groups.states, names[n]) or ''
+    end
+    return texts
+  end
+
+  local function readState(groups, text)
+    readLimits(groups)
+    local claims, window = string.match(text, '^(%d+) (.*)$')
+    return {
+      claims = setting(claims, 0) or 0, text = text,
+      window = groups.rate and windowOf(groups.rate, window or '', groups.now) or {sum = 0},
+    }
+  end
+
+  -- What has changed is collected, and written together.
+  local function noteState(changes, group, before, text)
+    if text == before then return end
+    local list = text == '' and changes.gone or changes.set
+    list[#list + 1] = group
+    if text ~= '' then list[#list + 1] = text end
+  end
+
+  local function textOf(state)
+    if state.claims == 0 and #state.window == 0 then return '' end
+    return state.claims .. ' ' .. windowText(state.window)
+  end
+
+  local function nextTurn(groups)
+    groups.last = (groups.last or tonumber(redis.call('ZRANGE', groups.turns, -1, -1, 'WITHSCORES')[2]) or 0) + 1
+    return string.format('%.0f', groups.last)
+  end
+
+  -- Another program, or a Redis that came back without some keys, can have left a group more claims than all consumers have.
+  local function isGroupFull(groups, state)
+    if not groups.concurrency or state.claims < groups.concurrency then return false end
+    if redis.call('ZCARD', groups.inFlight) > 0 then return claimsNow(groups.inFlight, groups.now) > 0 end
+    state.claims = 0
+    return false
+  end
+
+  -- Whether a group has a turn, and if not, from when on it can have one. `at`: when its first message is visible. Without a message it is looked at
+  -- once more, when its claims are forgotten; one that is full waits for the end of a claim.
+  local function hasTurn(groups, state, at, isFull)
+    local opens, last = groups.rate and opensAt(groups.rate, state.window), state.window[#state.window]
+    local wakes = at and math.max(at, opens or 0) or last and last.at + groups.rate.per
+    if at and not isFull and wakes <= groups.now then return true end
+    return false, not (at and isFull) and wakes or nil
+  end
+
+  -- Where groups go from where they are: `turns` and `wakes` have scores and names, `noTurns` and `noWakes` names.
+  local function newPlaces()
+    return {set = {}, gone = {}, turns = {}, noTurns = {}, wakes = {}, forgets = {}, noWakes = {}}
+  end
+
+  -- Returns how many have a time that had none, but for those without a message.
+  local function writePlaces(groups, places)
+    if #places.set > 0 then redis.call('HSET', groups.states, unpack(places.set)) end
+    if #places.gone > 0 then redis.call('HDEL', groups.states, unpack(places.gone)) end
+    if #places.turns > 0 then redis.call('ZADD', groups.turns, unpack(places.turns)) end
+    if #places.noTurns > 0 then redis.call('ZREM', groups.turns, unpack(places.noTurns)) end
+    if #places.noWakes > 0 then redis.call('ZREM', groups.wakes, unpack(places.noWakes)) end
+    if #places.forgets > 0 then redis.call('ZADD', groups.wakes, unpack(places.forgets)) end
+    return #places.wakes > 0 and redis.call('ZADD', groups.wakes, unpack(places.wakes)) or 0
+  end
+
+  -- Where it belongs by what is known of it; `at` as above.
+  local function place(groups, places, group, state, at)
+    local isFull = at and isGroupFull(groups, state)
+    noteState(places, group, state.text, textOf(state))
+    local has, wakes = hasTurn(groups, state, at, isFull)
+    if has then
+      push(places.noWakes, group)
+      return true
+    end
+    push(places.noTurns, group)
+    if wakes then push(at and places.wakes or places.forgets, string.format('%.0f', wakes), group) else push(places.noWakes, group) end
+    return false
+  end
+
+  local function refreshPage(groups, names, changes, isLess)
+    local places, calls = newPlaces(), false
+    local turns, texts = redis.call('ZMSCORE', groups.turns, unpack(names)), statesOf(groups, names)
+    for n, group in ipairs(names) do
+      local claims, window = string.match(texts[n], '^(%d+) (.*)$')
+      claims, window = math.max(0, (setting(claims, 0) or 0) + (changes[group] or 0)), window or ''
+      if groups.haveNone then claims = 0 end
+      if isPausedGroup(groups, group) then
+        noteState(places, group, texts[n], claims == 0 and window == '' and '' or claims .. ' ' .. window)
+        push(places.noTurns, group)
+        push(places.noWakes, group)
+      elseif turns[n] and not isLess then -- it stays: what it has, and whether it may, is looked at in its turn
+        noteState(places, group, texts[n], claims == 0 and window == '' and '' or claims .. ' ' .. window)
+      else
+        local state = readState(groups, texts[n])
+        state.claims = claims
+        if place(groups, places, group, state, (headOf(groups, group))) and not turns[n] then
+          push(places.turns, nextTurn(groups), group)
+          calls = true
+        end
+      end
+    end
+    return writePlaces(groups, places) > 0 or calls
+  end
+
+  -- After a change of what waits in some groups; `changes`: of each how many claims have begun or, below zero, ended; `isLess`: some wait no more. Returns
+  -- whether consumers have to look again: a group has a turn, or a time from which on it can have one, and had none.
+  local function refreshGroups(groups, names, changes, isLess)
+    local calls = false
+    for from = 1, #names, TOGETHER_GROUPS do
+      local page = {unpack(names, from, math.min(from + TOGETHER_GROUPS - 1, #names))}
+      calls = refreshPage(groups, page, changes, isLess) or calls
+    end
+    return calls
+  end
+
+  return {
+    headsOf = headsOf, isPausedGroup = isPausedGroup, isGroupFull = isGroupFull, statesOf = statesOf, readState = readState, textOf = textOf,
+    noteState = noteState, nextTurn = nextTurn, newPlaces = newPlaces, place = place, writePlaces = writePlaces, refreshGroups = refreshGroups,
+  }
+end
+
+local made
+local function groupFunctions()
+  made = made or makeGroupFunctions()
+  return made
+end
+
+-- See above.
+local function refreshGroups(groups, names, changes, isLess)
+  return #names > 0 and groupFunctions().refreshGroups(groups, names, changes, isLess)
 end
 
 local function refreshGroup(groups, group, claims)
