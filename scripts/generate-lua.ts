@@ -19,6 +19,7 @@ export const LUA_FOLDERS = [
   'src/server/topics/scripts',
   'src/server/delivery/scripts',
   'src/server/records/scripts',
+  'src/server/console/scripts',
 ].map((folder) => fileURLToPath(new URL(`../${folder}`, import.meta.url)))
 
 const KEY_TYPES = ['string', 'list', 'zset', 'hash', 'set', 'stream', 'any']

@@ -4,17 +4,18 @@ export interface ScriptRunner {
   eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
 }
 
-/** Runs a script on its one key; a server that does not know it gets its text. */
+/** Runs a script on its key, or keys of one slot; a server that does not know it gets its text. */
 export async function runScript(
   redis: ScriptRunner,
   script: { readonly sha1: string; readonly source: string },
-  key: string,
+  key: string | readonly string[],
   ...args: readonly (string | number)[]
 ): Promise<unknown> {
+  const keys = typeof key === 'string' ? [key] : key
   try {
-    return await redis.evalsha(script.sha1, 1, key, ...args)
+    return await redis.evalsha(script.sha1, keys.length, ...keys, ...args)
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-    return redis.eval(script.source, 1, key, ...args)
+    return redis.eval(script.source, keys.length, ...keys, ...args)
   }
 }

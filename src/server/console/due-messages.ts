@@ -1,6 +1,8 @@
 import type { Topic } from '../topics/topic.js'
+import { runScript, type ScriptRunner } from '../run-script.js'
 import type { CountCommands } from './agenda-counts.js'
 import { dueKeysOf } from './reliable-keys.js'
+import { firstDue } from './scripts/generated.js'
 
 /** A message that no consumer has. */
 export interface DueMessage {
@@ -32,19 +34,18 @@ interface OpenTopics {
 
 /** So many commands one request sends; each reads a page at most. A pipeline has the schedules of one shard, which are in one slot. */
 const MOST_COMMANDS = 20_000
-const PIPELINE = 10
 const MOST_MS = 3_000
-/** So many topics are opened at once. */
-const AT_ONCE = 20
+/** So many topics are asked at once when their first message is due. */
+const AT_ONCE = 64
 /** Of messages that are due in one millisecond so many are shown. */
 const MOST_ALIKE = 5_000
 
 /** Messages by the time at which they are visible, the earliest first, over priorities, shards and topics. Reads no payload. */
 export class DueMessages {
-  readonly #redis: CountCommands
+  readonly #redis: CountCommands & ScriptRunner
   readonly #topics: OpenTopics
 
-  constructor(redis: CountCommands, topics: OpenTopics) {
+  constructor(redis: CountCommands & ScriptRunner, topics: OpenTopics) {
     this.#redis = redis
     this.#topics = topics
   }
@@ -57,32 +58,27 @@ export class DueMessages {
     // one more says whether there is a next page
     const wanted = skip + limit + 1
     let best: DueMessage[] = []
-    let [sent, complete] = [0, !isCrowd]
-    for (let at = 0; at < names.length && complete; at += AT_ONCE) {
-      const opened = await Promise.all(names.slice(at, at + AT_ONCE).map((name) => this.#topics.openIfThere(name)))
-      const schedules = opened.flatMap((topic) => (topic === undefined ? [] : schedulesOf(topic)))
-      for (let first = 0; first < schedules.length; first += PIPELINE) {
-        if (sent >= MOST_COMMANDS || performance.now() - begun > MOST_MS) {
-          complete = false
-          break
-        }
-        const some = schedules.slice(first, first + PIPELINE)
-        sent += some.length
-        // of what is later than the last one that is wanted nothing is read
-        const latest = best.length < wanted ? `(${to}` : String(best[wanted - 1]?.dueAt)
-        const range = [String(from), latest, 'WITHSCORES', 'LIMIT', '0', String(wanted)]
-        // a cluster has the keys of one queue in one place, and others elsewhere
-        const parts = this.#redis.isCluster === true ? byQueue(some) : [some]
-        const replies = await Promise.all(
-          parts.map((part) => this.#redis.pipeline(part.map(({ key }) => ['zrangebyscore', key, ...range])).exec()),
-        )
-        const found = replies.flat().flatMap((each, n) => {
-          const [error, reply] = each ?? [null, []]
-          if (error !== null) throw error
-          return messagesIn(reply as string[], some[n] as Schedule, now)
-        })
-        best = [...best, ...found].sort(inOrder).slice(0, wanted)
+    const until = begun + MOST_MS
+    const { shards, isAll } = await this.#shards(names, from, to, until)
+    let [sent, complete] = [0, !isCrowd && isAll]
+    for (const shard of shards) {
+      // what the others have is later than the last one that is wanted
+      const last = best[wanted - 1]?.dueAt
+      if (last !== undefined && shard.first > last) break
+      if (sent >= MOST_COMMANDS || performance.now() > until) {
+        complete = false
+        break
       }
+      const schedules = schedulesOf(shard)
+      sent += schedules.length
+      const latest = last === undefined ? `(${to}` : String(last)
+      const range = [String(from), latest, 'WITHSCORES', 'LIMIT', '0', String(wanted)]
+      const replies = await this.#redis.pipeline(schedules.map(({ key }) => ['zrangebyscore', key, ...range])).exec()
+      const found = (replies ?? []).flatMap(([error, reply], n) => {
+        if (error !== null) throw error
+        return messagesIn(reply as string[], schedules[n] as Schedule, now)
+      })
+      best = [...best, ...found].sort(inOrder).slice(0, wanted)
     }
     const messages = best.slice(skip, skip + limit)
     const last = messages.at(-1)
@@ -90,26 +86,48 @@ export class DueMessages {
     const alike = best.slice(0, skip + limit).filter(({ dueAt }) => dueAt === last.dueAt).length
     return { messages, next: { from: last.dueAt, skip: alike }, complete }
   }
+
+  /** The shards with something that is due in this time, the earliest first; and whether all were asked. */
+  async #shards(
+    names: readonly string[],
+    from: number,
+    to: number,
+    until: number,
+  ): Promise<{ readonly shards: readonly Shard[]; readonly isAll: boolean }> {
+    const shards: Shard[] = []
+    const left = names.values()
+    let asked = 0
+    const ask = async (): Promise<void> => {
+      for (const name of left) {
+        if (performance.now() > until) return
+        const topic = await this.#topics.openIfThere(name)
+        for (const { name: queue } of topic?.shards ?? []) {
+          const first = String(await runScript(this.#redis, firstDue, dueKeysOf(queue), from, to))
+          if (first !== '') shards.push({ topic: name, queue, first: Number(first) })
+        }
+        asked++
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, names.length) }, ask))
+    return { shards: shards.sort((a, b) => a.first - b.first), isAll: asked === names.length }
+  }
+}
+
+interface Shard {
+  readonly topic: string
+  readonly queue: string
+  /** When its first message is due. */
+  readonly first: number
 }
 
 interface Schedule {
   readonly key: string
-  readonly queue: string
   readonly topic: string
   readonly priority: number
 }
 
-/** In the same order, those of one queue together. */
-function byQueue(schedules: readonly Schedule[]): Schedule[][] {
-  const parts = new Map<string, Schedule[]>()
-  for (const each of schedules) parts.set(each.queue, [...(parts.get(each.queue) ?? []), each])
-  return [...parts.values()]
-}
-
-function schedulesOf(topic: Topic): Schedule[] {
-  return topic.shards.flatMap(
-    ({ name }) => dueKeysOf(name).map((key, at) => ({ key, queue: name, topic: topic.name, priority: at % 10 })), // a message with a group has none
-  )
+function schedulesOf({ topic, queue }: Shard): Schedule[] {
+  return dueKeysOf(queue).map((key, at) => ({ key, topic, priority: at % 10 })) // a message with a group has none
 }
 
 function messagesIn(reply: readonly string[], { topic, priority }: Schedule, now: number): DueMessage[] {

@@ -68,7 +68,7 @@ function commandsOf(file: URL): string[] {
 // but for acknowledging changes, as only readers of a group do
 it('the rights that the guide gives to the service are enough for all that its scripts can do', () => {
   const library = new URL('../../store/scripts/', import.meta.url)
-  const folders = ['../topics/scripts/', '../records/scripts/', '../delivery/scripts/']
+  const folders = ['../topics/scripts/', '../records/scripts/', '../delivery/scripts/', '../console/scripts/']
   const files = [
     ...readdirSync(library).flatMap((name) =>
       /^reliable-(?!acknowledge-changes).*\.lua$/.test(name) ? [new URL(name, library)] : [],

@@ -1,0 +1,69 @@
+-- Count how many messages of a queue become visible when, by parts of the time of one length. Reads no message, and counts so much at a time
+-- that the server does something else in between.
+--
+-- KEYS[1] due0    zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[2] due1    zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[3] due2    zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[4] due3    zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[5] due4    zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[6] due5    zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[7] due6    zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[8] due7    zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[9] due8    zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[10] due9   zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[11] due10  zset  id -> when it is visible, epoch ms; of those with a group
+--
+-- ARGV[1] first     integer  the number of the key to begin with, 1 for the first
+-- ARGV[2] at        integer  what is visible before is overdue, epoch ms
+-- ARGV[3] from      integer  where the parts begin, epoch ms
+-- ARGV[4] to        integer  where they end
+-- ARGV[5] partMs    integer  how long each of them is; the last one can be shorter
+--
+-- returns {the number of the key to go on with, or 0 when all were counted, how many are overdue, how many are visible from `to` on, and then for each
+--   part that has some two: its number from 0 on, and how many}; a key of another type has none
+local due = {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]}
+local first, at, from, to, partMs = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local ENOUGH = 1000 -- counts, a millisecond or two; with those of one more key
+local made, overdue, later, parts = 0, 0, 0, {}
+
+local function count(key, least, most)
+  made = made + 1
+  return redis.call('ZCOUNT', key, least, most)
+end
+
+local function text(time)
+  return string.format('%.0f', time)
+end
+
+-- `found`: how many there are from one part on and before another one. What has none is not divided further.
+local function divide(key, begin, stop, found)
+  if found == 0 then return end
+  if stop - begin == 1 then
+    parts[begin] = (parts[begin] or 0) + found
+    return
+  end
+  local middle = math.floor((begin + stop) / 2)
+  local early = count(key, text(from + begin * partMs), '(' .. text(from + middle * partMs))
+  divide(key, begin, middle, early)
+  divide(key, middle, stop, found - early)
+end
+
+local number = math.ceil((to - from) / partMs)
+local next = first
+while next <= #due and made < ENOUGH do
+  local key = due[next]
+  if redis.call('TYPE', key).ok == 'zset' then
+    overdue = overdue + count(key, '-inf', '(' .. text(at))
+    later = later + count(key, text(to), '+inf')
+    divide(key, 0, number, count(key, text(from), '(' .. text(to)))
+  end
+  next = next + 1
+end
+
+local reply = {next > #due and 0 or next, overdue, later}
+for part, found in pairs(parts) do
+  local last = #reply
+  reply[last + 1], reply[last + 2] = part, found
+end
+return reply
