@@ -254,6 +254,91 @@ describe('the page', function () {
     expect((await stage.ask('GET', `/v1/endpoints/${stage.endpoint}`)).enabled).to.equal(true)
   })
 
+  it('makes an endpoint for topics, shows its secret once, and deletes it', async () => {
+    const page = await enter()
+    await signIn(page)
+    const { url } = await stage.ask('GET', `/v1/endpoints/${stage.endpoint}`)
+    const count = async (): Promise<number> => (await stage.ask('GET', '/v1/endpoints')).endpoints.length
+    const before = await count()
+    await goTo(page, '/endpoints')
+    await page.getByRole('button', { name: 'Make an endpoint…' }).click()
+    const dialog = page.getByRole('dialog')
+    const deed = dialog.getByRole('button', { name: 'Make endpoint' })
+    expect(await deed.getAttribute('aria-disabled')).to.equal('true')
+    await dialog.getByLabel('URL').fill('javascript:window.hostile(1)')
+    await deed.click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByLabel('URL').fill(`${url}/made`)
+    await dialog.getByLabel('Topics').fill(`reminders, ${'none'.repeat(30)}`)
+    await deed.click()
+    await dialog.getByRole('alert').filter({ hasText: '404' }).waitFor()
+    expect(await count()).to.equal(before)
+    await dialog.getByLabel('Description').fill(ALL.slice(0, 400).replace('\0', ''))
+    await dialog.getByLabel('Topics').fill('reminders,reminders')
+    await deed.click()
+    const secret = await dialog.getByLabel('Secret').innerText()
+    expect(secret).to.match(/^whsec_/)
+    await page.getByRole('button', { name: 'I have copied it' }).click()
+    await page.getByRole('heading', { name: 'Settings' }).waitFor()
+    const id = decodeURIComponent(new URL(page.url()).pathname.split('/').at(-1) ?? '')
+    expect((await stage.ask('GET', `/v1/endpoints/${id}/secret`)).secret).to.equal(secret)
+    expect((await stage.ask('GET', '/v1/topics/reminders')).settings.endpoint).to.equal(id)
+    expect((await stage.ask('GET', `/v1/endpoints/${id}`)).url).to.equal(`${url}/made`)
+    await page.getByRole('link', { name: 'reminders' }).waitFor()
+    expect(await page.content()).not.to.contain(secret)
+    await page.setViewportSize({ width: 400, height: 860 })
+    expect(await overflow(page)).to.be.at.most(0)
+    await page.setViewportSize({ width: 1280, height: 860 })
+    await page.getByRole('button', { name: 'Delete…' }).click()
+    const removal = dialog.getByRole('button', { name: 'Delete endpoint' })
+    expect(await removal.getAttribute('aria-disabled')).to.equal('true')
+    await page.getByLabel('Type the name to confirm').fill(id)
+    await removal.click()
+    await heard(page, /The endpoint was deleted/)
+    await page.getByRole('heading', { name: 'Endpoints', level: 1 }).waitFor()
+    expect(await count()).to.equal(before)
+    await stage.ask('PUT', '/v1/topics/reminders', {})
+  })
+
+  it('redrives one dead letter, cancels what a consumer has, and purges the dead letters of a topic', async () => {
+    const page = await enter()
+    await signIn(page)
+    await goTo(page, messagePath('failing', 'rejected'))
+    await page.getByRole('button', { name: 'Redrive', exact: true }).click()
+    await heard(page, /rejected is due again/)
+    const { messages } = await stage.ask('POST', '/v1/topics/failing/receive', { max: 1, wait: 5_000 })
+    expect(messages.map(({ id }) => id)).to.deep.equal(['rejected'])
+    await goTo(page, messagePath('failing', 'rejected'))
+    await page.getByRole('button', { name: 'Cancel message…' }).click()
+    await page.getByText('its lease is lost').waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel message' }).click()
+    await heard(page, /rejected was removed/)
+    expect((await stage.ask('GET', '/v1/topics/failing')).counts).to.include({ total: 0, dead: 1 })
+    await goTo(page, '/topics/failing')
+    await page.getByRole('button', { name: 'Purge dead letters…' }).click()
+    await page.getByLabel('Type the name to confirm').fill('failing')
+    await page.getByRole('dialog').getByRole('button', { name: 'Purge dead letters' }).click()
+    await heard(page, /1 dead letters of failing were removed/)
+    expect((await stage.ask('GET', '/v1/topics/failing')).counts.dead).to.equal(0)
+  })
+
+  it('stops what it does with all dead letters that match, and says how far it came', async () => {
+    const page = await enter()
+    await signIn(page)
+    let asked = 0
+    await page.route('**/v1/dead-letters/redrive', (route) => {
+      // the second part of the work does not come to its end
+      if (asked++ === 0) void route.fulfill({ json: { matched: 3, done: 2, cursor: 'next' } })
+    })
+    await goTo(page, '/dead-letters?topic=hooks')
+    await page.getByRole('button', { name: /^Redrive .*that match/ }).click()
+    await page.getByRole('status').filter({ hasText: 'Redriving: 2' }).waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await heard(page, /Stopped: 2 dead letters were redriven/)
+    expect(asked).to.equal(2)
+    expect((await stage.ask('GET', '/v1/topics/hooks')).counts.dead).to.equal(4)
+  })
+
   it('starts a dry run of a restore and shows how it ended', async () => {
     const page = await enter()
     await signIn(page)
@@ -283,6 +368,27 @@ describe('the page', function () {
     await goTo(page, messagePath('orders', 'order:7320'))
     await page.getByRole('button', { name: 'Cancel message…' }).press('Enter')
     await heard(page, /does not have the scope push/)
+    for (const [path, name] of [
+      ['/topics/hooks', /^Purge dead letters…/],
+      ['/topics/hooks', /^Purge…/],
+      ['/topics/hooks', /^Pause pushes/],
+      [messagePath('hooks', 'hook-0'), /^Redrive$/],
+      ['/dead-letters?topic=hooks', /^Redrive .*that match/],
+      ['/dead-letters?topic=hooks', /^Delete .*that match…/],
+      ['/endpoints', /^Make an endpoint…/],
+      [`/endpoints/${stage.endpoint}`, /^Disable$/],
+      [`/endpoints/${stage.endpoint}`, /^Recover…/],
+      [`/endpoints/${stage.endpoint}`, /^Delete…/],
+    ] as const) {
+      await goTo(page, path)
+      const deed = page.getByRole('button', { name })
+      expect(await deed.getAttribute('title'), `${path} ${String(name)}`).to.equal(
+        'This key does not have the scope admin.',
+      )
+      await deed.press('Enter')
+      await heard(page, /does not have the scope admin/)
+      expect(await page.getByRole('dialog').count(), `${path} ${String(name)}`).to.equal(0)
+    }
     await goTo(page, '/audit')
     await page.getByText('This key does not have the scope admin.').waitFor()
     expect(writes).to.deep.equal([])

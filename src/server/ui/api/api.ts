@@ -11,6 +11,8 @@ import type {
   Delivery,
   Doctor,
   Endpoint,
+  EndpointInput,
+  EndpointMade,
   FlowStep,
   Instance,
   ListedMessage,
@@ -77,6 +79,9 @@ interface Api {
   test(id: string): Promise<TestAnswer>
   recover(id: string): Promise<{ readonly redriven: number }>
   enable(id: string, enabled: boolean): Promise<Endpoint>
+  makeEndpoint(given: EndpointInput): Promise<EndpointMade>
+  /** `isForced`: also where topics have it. */
+  deleteEndpoint(id: string, isForced: boolean): Promise<unknown>
   restores(signal: Signal): Promise<{ readonly restores: readonly Restore[] }>
   startRestore(body: { topic?: string; id?: string; expired: boolean; dryRun: boolean }): Promise<Restore>
   overview(signal: Signal): Promise<Overview>
@@ -115,6 +120,8 @@ export const api: Api = {
   test: (id) => post(endpointPath(id, 'test')),
   recover: (id) => post(endpointPath(id, 'recover')),
   enable: (id, enabled) => request('PATCH', endpointPath(id), { body: { enabled } }),
+  makeEndpoint: (given) => post('/v1/endpoints', given),
+  deleteEndpoint: (id, isForced) => request('DELETE', endpointPath(id), { query: isForced ? { force: 'true' } : {} }),
 
   restores: (signal) => get('/v1/restores', signal),
   startRestore: (body) => post('/v1/restores', body),

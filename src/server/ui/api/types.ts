@@ -174,6 +174,10 @@ export type Endpoint = Static<typeof schemas.EndpointOutput> & {
   } | null
 }
 
+export type EndpointInput = Static<typeof schemas.EndpointInput>
+/** With the secret, which is shown once. */
+export type EndpointMade = Static<typeof schemas.EndpointMade>
+
 export type Delivery = Static<typeof schemas.DeliveryPage>['deliveries'][number]
 export type TestAnswer = Static<typeof schemas.TestOutput>
 export type Restore = Static<typeof schemas.RestoreOutput>

@@ -23,6 +23,11 @@ interface Answer {
   readonly state: string
   readonly dueAt: number
   readonly enabled: boolean
+  readonly url: string
+  readonly secret: string
+  readonly description: string
+  readonly endpoints: readonly { readonly id: string }[]
+  readonly settings: { readonly endpoint: string | null }
   readonly restores: readonly { readonly dryRun: boolean; readonly state: string }[]
 }
 

@@ -1,9 +1,11 @@
 import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
 import { api } from '../../api/api.js'
 import type { Endpoint } from '../../api/types.js'
 import { count } from '../../lib/format.js'
-import { href, pathOf } from '../../lib/router.js'
+import { go, href, pathOf } from '../../lib/router.js'
 import { usePages } from '../../lib/use-pages.js'
+import { Button } from '../../parts/button.js'
 import { Head } from '../../parts/head.js'
 import { Moment, When } from '../../parts/moment.js'
 import { More } from '../../parts/more.js'
@@ -12,10 +14,12 @@ import { Outside } from '../../parts/outside.js'
 import { State } from '../../parts/state.js'
 import { Table, type Column } from '../../parts/table.js'
 import { EndpointState } from './endpoint-state.js'
+import { MakeEndpoint } from './make-endpoint.js'
 
 /** Where webhooks go. */
 export function Endpoints(): JSX.Element {
   const pages = usePages((cursor, signal) => api.endpoints({ cursor }, signal), [])
+  const [isMaking, setMaking] = useState(false)
   const hasLast = pages.rows.some(({ last }) => last !== undefined)
   const columns: (Column<Endpoint> | false)[] = [
     {
@@ -42,7 +46,22 @@ export function Endpoints(): JSX.Element {
   ]
   return (
     <>
-      <Head title="Endpoints" />
+      <Head
+        title="Endpoints"
+        aside={
+          <Button needs="admin" kind="main" onClick={() => setMaking(true)}>
+            Make an endpoint…
+          </Button>
+        }
+      />
+      {isMaking && (
+        <MakeEndpoint
+          onClose={(id) => {
+            setMaking(false)
+            if (id !== undefined) go(href(pathOf('endpoints', id)))
+          }}
+        />
+      )}
       <ErrorNote error={pages.error} onRetry={pages.reload} />
       <div class="panel">
         <Table<Endpoint>
@@ -50,11 +69,7 @@ export function Endpoints(): JSX.Element {
           rows={pages.rows}
           rowKey={({ id }) => id}
           isLoading={pages.isLoading}
-          empty={
-            <>
-              No endpoints: consumers receive the messages. <code>POST /v1/endpoints</code> makes one.
-            </>
-          }
+          empty="No endpoints: consumers receive the messages."
           columns={columns.filter((column) => column !== false)}
         />
         <More pages={pages} />
