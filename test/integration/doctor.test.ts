@@ -345,7 +345,7 @@ describe('redelayed doctor', function () {
 
       it('wrong-type: each of the keys, also those beside the messages', async () => {
         const name = uniqueName('doctor')
-        const { channel: _, ends: __, due, rate, ...others } = reliableKeys(name)
+        const { channel: _, ends: __, batchEnds: ___, due, rate, ...others } = reliableKeys(name)
         const keys = [rate, ...Object.values(others), ...due]
         await rawClient().rpush(rate, 'in the way')
         for (const key of keys.slice(1)) await rawClient().set(key, 'in the way')
