@@ -7,7 +7,8 @@ interface Waiting<J> {
 }
 
 /**
- * Commits the jobs of many callers together: those that come while a commit is under way, or within a few milliseconds, share the next one.
+ * Commits the jobs of many callers together: those that come while a commit is under way, or within a few milliseconds of
+ * the first one, share the next one.
  * Where a commit of several fails for another reason than the server's absence, each is committed alone, so that one does not fail the others.
  */
 export class GroupCommit<J> {
@@ -15,6 +16,8 @@ export class GroupCommit<J> {
   readonly #lingerMs: number
   readonly #most: number
   #waiting: Waiting<J>[] = []
+  /** When the first of those came. */
+  #since = 0
   #running: Promise<void> | undefined
 
   constructor(
@@ -28,6 +31,7 @@ export class GroupCommit<J> {
 
   submit(job: J): Promise<void> {
     return new Promise((resolve, reject) => {
+      if (this.#waiting.length === 0) this.#since = performance.now()
       this.#waiting.push({ job, resolve, reject })
       this.#running ??= this.#run()
     })
@@ -40,8 +44,9 @@ export class GroupCommit<J> {
 
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
-      if (this.#waiting.length < this.#most) await pause(this.#lingerMs)
-      await this.#flush(this.#waiting.splice(0, this.#most))
+      const left = this.#lingerMs - (performance.now() - this.#since)
+      if (left > 0 && this.#waiting.length < this.#most) await pause(left)
+      await this.#flush(this.#waiting.splice(0, this.#most)) // what is left then is as old, and goes at once
     }
     this.#running = undefined
   }

@@ -1,0 +1,45 @@
+import { expect } from 'chai'
+import { setTimeout as pause } from 'node:timers/promises'
+import { GroupCommit } from '../journal/group-commit.js'
+import { eventually } from './support/eventually.js'
+
+describe('a group commit', () => {
+  const LINGER_MS = 40
+
+  /** Commits that go on when the test says so. */
+  function commits(lingerMs = LINGER_MS) {
+    const groups: string[][] = []
+    const goOn: (() => void)[] = []
+    const all = new GroupCommit<string>(
+      (jobs) => {
+        groups.push([...jobs])
+        return new Promise((resolve) => goOn.push(resolve))
+      },
+      { lingerMs, most: 100 },
+    )
+    return { all, groups, goOn }
+  }
+
+  it('has those that come within a moment of the first one', async () => {
+    const { all, groups, goOn } = commits()
+    const ended = [all.submit('a'), all.submit('b')]
+    expect(groups, 'it waits for others').to.deep.equal([])
+    await eventually(() => expect(groups).to.deep.equal([['a', 'b']]))
+    goOn[0]?.()
+    await Promise.all(ended)
+  })
+
+  it('lets those that came while another one was under way wait no longer', async () => {
+    const { all, groups, goOn } = commits()
+    const ended = [all.submit('a')]
+    await eventually(() => expect(groups).to.deep.equal([['a']]))
+    ended.push(all.submit('b'), all.submit('c'))
+    await pause(LINGER_MS + 5) // the commit takes as long as others may be waited for
+    goOn[0]?.()
+    await ended[0]
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    expect(groups, 'the next one begins in the same turn').to.deep.equal([['a'], ['b', 'c']])
+    goOn[1]?.()
+    await Promise.all(ended)
+  })
+})
