@@ -128,12 +128,28 @@ describe('what is due when', function () {
     }
     await pipeline.exec()
     const topics = topicsOf(Object.fromEntries(names.map((name) => [name, [name]])))
-    const due = new DueMessages(redis, topics)
+    const due = new DueMessages(redis, topics, 60_000) // a busy machine is given the time
     const first = await due.list(names, { from: NOW, skip: 0 }, NOW + HOUR, 3)
     expect(first).to.deep.include({ complete: true, next: { from: NOW + 6, skip: 1 } })
     expect(first.messages.map(({ id }) => id)).to.deep.equal(['first of 2499', 'first of 2498', 'first of 2497'])
     const second = await due.list(names, first.next as DuePlace, NOW + HOUR, 2)
     expect(second.messages.map(({ id }) => id)).to.deep.equal(['first of 2496', 'first of 2495'])
+  })
+
+  it('is listed of the topics that were asked when not all could be asked in time', async () => {
+    const names = Array.from({ length: 70 }, (_, n) => `topic ${n}`)
+    for (const [n, name] of names.entries()) await redis.zadd(keysOf(name)[0] ?? '', NOW + n, `of ${n}`)
+    const { now, openIfThere } = topicsOf(Object.fromEntries(names.map((name) => [name, [name]])))
+    const slow = {
+      now,
+      openIfThere: async (name: string) => {
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        return openIfThere(name)
+      },
+    }
+    const page = await new DueMessages(redis, slow, 50).list(names, { from: NOW, skip: 0 }, NOW + HOUR, 1)
+    expect(page).to.have.property('complete', false)
+    expect(page.messages.map(({ id }) => id)).to.deep.equal(['of 0'])
   })
 
   it('of all topics is counted for a first reader with several questions at once, later with one at a time', async () => {
