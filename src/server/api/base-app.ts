@@ -38,6 +38,8 @@ const BODY_LIMIT = 2 * 1_048_576
 /** What a service may be asked that only reads; who signs in changes nothing but its memory. */
 const READS = ['GET', 'HEAD']
 const SESSION = '/ui/session'
+/** So long a client has to read why its request could not be read, and to close its side. */
+const LINGER_MS = 1_000
 const PROBLEM = 'application/problem+json'
 const BATCH_PATH = '/v1/topics/:topic/messages/batch'
 
@@ -92,7 +94,7 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
   const rates = new RateLimit(settings.rateLimit)
   app.addHook('onRequest', authorize(keys, parts.sessions, rates))
   const bodies = new Bodies(settings.maxBodiesBytes)
-  bodies.watch(app) // after the key was checked
+  bodies.watch(app) // after the key was checked, where the route asks for one
   metrics.bodyBytes = () => bodies.bytes
   app.addHook('preValidation', (request, _, done) => {
     // null is a body, and a wrong one
@@ -219,4 +221,6 @@ function answerUnreadable(error: Error & { code?: string }, socket: Socket): voi
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  // else one that never closes its side keeps its connection, and room for what it has sent
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }

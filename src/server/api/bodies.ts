@@ -10,6 +10,8 @@ interface UnderWay {
   isClosed: boolean
 }
 
+/** A body that says it is longer is counted as it arrives: who only announces it has no room, and the others no stream of their own. */
+const MOST_AT_ONCE = 65_536
 /** Methods whose bodies are not read. */
 const UNREAD: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
@@ -58,15 +60,22 @@ export class Bodies {
     // what is too large is refused by itself, and not read
     if (!isChunked && (!(length > 0) || length > (routeOptions.bodyLimit ?? Infinity))) return payload
     const own: UnderWay = { bytes: 0, isAnswered: false, isClosed: false }
-    this.#take(own, length)
+    const isCounted = isChunked || length > MOST_AT_ONCE
+    if (isCounted) this.#assertRoom(length)
+    else this.#take(own, length)
     this.#requests.set(request, own)
     this.#untilClosed(own, request.raw.socket, reply)
-    return isChunked ? this.#counted(own, payload, reply) : payload
+    return isCounted ? this.#counted(own, payload, reply) : payload
+  }
+
+  /** @throws BadRequest */
+  #assertRoom(bytes: number): void {
+    if (this.#bytes + bytes > this.#most)
+      throw new BadRequest('too-many-bodies', 'nothing was done; the service reads no more bodies at once')
   }
 
   #take(own: UnderWay, bytes: number): void {
-    if (this.#bytes + bytes > this.#most)
-      throw new BadRequest('too-many-bodies', 'nothing was done; the service reads no more bodies at once')
+    this.#assertRoom(bytes)
     this.#bytes += bytes
     own.bytes += bytes
   }
@@ -101,7 +110,7 @@ export class Bodies {
     this.#end(own)
   }
 
-  /** A body that does not say how long it is. */
+  /** A body that is long, or does not say how long it is. */
   #counted(own: UnderWay, payload: Readable, reply: FastifyReply): Readable {
     const counted = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {

@@ -95,6 +95,7 @@ export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Pa
   app.delete(
     '/ui/session',
     {
+      bodyLimit: 1, // it reads none, and asks for no key
       schema: {
         tags,
         operationId: 'signOut',
