@@ -72,7 +72,7 @@ describe('what is due when', function () {
       await redis.zadd(keysOf('b')[3] ?? '', NOW, 'at the beginning', NOW + HOUR, 'at the end')
       times.push(NOW, NOW + HOUR)
       const reader = new AgendaReader(redis, topicsOf(queues))
-      const agenda = await reader.read(['a', 'gone', 'b', 'none'], NOW, NOW + HOUR, parts)
+      const agenda = await reader.read(['a', 'gone', 'b', 'none'], { from: NOW, to: NOW + HOUR, count: parts })
       expect(agenda.buckets).to.have.length(parts)
       for (const { from, to, count } of agenda.buckets) expect(count, String(from)).to.equal(between(times, from, to))
       expect(agenda.buckets.at(-1)?.to).to.equal(NOW + HOUR)
@@ -88,7 +88,7 @@ describe('what is due when', function () {
     await filled('full', [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 2_000, 2 * HOUR)
     const reader = new AgendaReader(redis, topicsOf({ full: ['full'] }))
     await redis.config('RESETSTAT')
-    const agenda = await reader.read(['full'], NOW - HOUR, NOW + HOUR, 500)
+    const agenda = await reader.read(['full'], { from: NOW - HOUR, to: NOW + HOUR, count: 500 })
     expect(agenda.buckets.reduce((sum, { count }) => sum + count, 0)).to.equal(22_000)
     const stats = await redis.info('commandstats')
     const calls = (command: string): number => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1])
@@ -96,14 +96,18 @@ describe('what is due when', function () {
     // the first one is sent once more with its text
     expect(calls('evalsha')).to.be.at.least(4)
     await redis.config('RESETSTAT')
-    await reader.read(['full'], NOW + HOUR, NOW + 2 * HOUR, 500)
+    await reader.read(['full'], { from: NOW + HOUR, to: NOW + 2 * HOUR, count: 500 })
     expect(/cmdstat_zcount:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1]).to.equal('33')
   })
 
   it('passes over a schedule of another type', async () => {
     await redis.set(keysOf('a')[0] ?? '', 'text')
     await redis.zadd(keysOf('a')[1] ?? '', NOW + 1, 'x')
-    const agenda = await new AgendaReader(redis, topicsOf({ a: ['a'] })).read(['a'], NOW, NOW + HOUR, 2)
+    const agenda = await new AgendaReader(redis, topicsOf({ a: ['a'] })).read(['a'], {
+      from: NOW,
+      to: NOW + HOUR,
+      count: 2,
+    })
     expect(agenda.buckets.map(({ count }) => count)).to.deep.equal([1, 0])
   })
 
@@ -113,9 +117,51 @@ describe('what is due when', function () {
     for (const [n, name] of names.entries()) pipeline.zadd(keysOf(name)[0] ?? '', NOW + n, 'x')
     await pipeline.exec()
     const topics = topicsOf(Object.fromEntries(names.map((name) => [name, [name]])))
-    const agenda = await new AgendaReader(redis, topics).read(names, NOW, NOW + 2_000, 4)
+    const agenda = await new AgendaReader(redis, topics).read(names, { from: NOW, to: NOW + 2_000, count: 4 })
     expect(agenda.buckets.map(({ count }) => count)).to.deep.equal([500, 500, 500, 500])
     expect(agenda.exact).to.equal(true)
+  })
+
+  describe('of many queues', () => {
+    const names = Array.from({ length: 100 }, (_, n) => `topic ${n}`)
+    const topics = topicsOf(Object.fromEntries(names.map((name) => [name, [name, `${name} b`]])))
+    const hour = { from: NOW, to: NOW + HOUR, count: 1 }
+    let [running, most, sent] = [0, 0, 0]
+    /** Each script counts nothing. */
+    const scripts = (during?: () => Promise<unknown>) => ({
+      evalsha: async () => {
+        sent++
+        most = Math.max(most, ++running)
+        await (during?.() ?? new Promise((resolve) => setImmediate(resolve)))
+        running--
+        return [0, 0, 0]
+      },
+      eval: () => Promise.reject(new Error('it was not asked for')),
+    })
+    beforeEach(() => ([running, most, sent] = [0, 0, 0]))
+
+    it('is counted with sixteen scripts at once, for all requests together', async () => {
+      const reader = new AgendaReader(scripts(), topics)
+      const agendas = await Promise.all([1, 2, 3].map(() => reader.read(names, hour)))
+      expect(agendas.map(({ exact }) => exact)).to.deep.equal([true, true, true])
+      expect({ most, sent, running }).to.deep.equal({ most: 16, sent: 600, running: 0 })
+    })
+
+    it('ends in the middle of a topic when the time is over', async () => {
+      const long = scripts(() => new Promise((resolve) => setTimeout(resolve, 100)))
+      const agenda = await new AgendaReader(long, topics, 50).read(['topic 0'], hour)
+      expect({ exact: agenda.exact, sent }).to.deep.equal({ exact: false, sent: 1 })
+    })
+
+    it('ends when no one waits for it any more, and others go on', async () => {
+      const reader = new AgendaReader(scripts(), topics)
+      const [left, other] = await Promise.all([
+        reader.read(names, hour, () => sent > 0),
+        reader.read(['topic 1'], hour),
+      ])
+      expect([left.exact, other.exact]).to.deep.equal([false, true])
+      expect(sent).to.equal(3)
+    })
   })
 
   it('is listed exactly over thousands of topics, the earliest first, in pages', async () => {

@@ -129,12 +129,12 @@ export function consoleRoutes(
         response: { 200: schemas.AgendaOutput },
       },
     },
-    async ({ query, apiKey }) => {
+    async ({ query, apiKey, raw: { socket } }) => {
       const { topic, from = topics.now(), buckets = 60 } = query
       const { to = from + 3_600_000 } = query
       if (topic !== undefined) assertCovers(apiKey, topic)
       const names = topic === undefined ? await namesOf(apiKey) : [(await topics.open(topic)).name]
-      return agenda.read(names, from, to, buckets).catch(redisProblem)
+      return agenda.read(names, { from, to, count: buckets }, () => socket.destroyed).catch(redisProblem)
     },
   )
 
