@@ -392,13 +392,19 @@ export class Topic {
         ...{ skip, pageSize: Math.min(1_000, limit + 1) },
       })
       for await (const info of listed) {
-        if (messages.length === limit || bytes >= PAGE_BYTES) return { messages, next: { shard, skip } }
+        if (messages.length === limit || bytes >= PAGE_BYTES) return { messages, next: this.#placeAt(shard, skip) }
         skip++
         bytes += bytesOf(info)
         messages.push(shownAs(isDead ? { ...shown(info), state: 'dead' } : shown(info)))
       }
     }
     return { messages, next: undefined }
+  }
+
+  /** What no page can begin at is passed over: the next shard comes, or the end. */
+  #placeAt(shard: number, skip: number): { shard: number; skip: number } | undefined {
+    if (skip <= MOST_PASSED) return { shard, skip }
+    return shard + 1 < this.shards.length ? { shard: shard + 1, skip: 0 } : undefined
   }
 }
 
