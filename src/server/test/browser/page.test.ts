@@ -254,6 +254,36 @@ describe('the page', function () {
     expect((await stage.ask('GET', `/v1/endpoints/${stage.endpoint}`)).enabled).to.equal(true)
   })
 
+  it('keeps the dialog open while an endpoint is made, so that its secret is shown', async () => {
+    const page = await enter()
+    await signIn(page)
+    const secret = 'whsec_of-no-endpoint'
+    let release = (): void => undefined
+    const released = new Promise<void>((resolve) => (release = resolve))
+    let asked = (): void => undefined
+    const isAsked = new Promise<void>((resolve) => (asked = resolve))
+    await goTo(page, '/endpoints')
+    await page.route('**/v1/endpoints', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      asked()
+      await released
+      return route.fulfill({ status: 201, json: { id: stage.endpoint, secret } })
+    })
+    await page.getByRole('button', { name: 'Make an endpoint…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('URL').fill('https://example.com/')
+    await dialog.getByRole('button', { name: 'Make endpoint' }).click()
+    await isAsked
+    await dialog.locator('button[aria-disabled=true]', { hasText: 'Cancel' }).click({ force: true })
+    // the browser closes a dialog at the second one, whatever the page says
+    for (let n = 0; n < 3; n++) await page.keyboard.press('Escape')
+    await dialog.getByLabel('URL').waitFor()
+    release()
+    expect(await dialog.getByLabel('Secret').innerText()).to.equal(secret)
+    await page.keyboard.press('Escape')
+    await page.getByRole('heading', { name: 'Settings' }).waitFor()
+  })
+
   it('makes an endpoint for topics, shows its secret once, and deletes it', async () => {
     const page = await enter()
     await signIn(page)

@@ -5,18 +5,32 @@ import { Button } from './button.js'
 interface DialogProps {
   readonly title: string
   readonly children: ComponentChildren
+  /** It stays open: what it does is under way, and it will show what comes of it. */
+  readonly isBusy?: boolean
   readonly onClose: () => void
 }
 
 /** The browser's modal dialog: it keeps the focus inside, closes by Escape, and gives the focus back. */
-export function Dialog({ title, children, onClose }: DialogProps): JSX.Element {
+export function Dialog({ title, children, isBusy = false, onClose }: DialogProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
     dialog.current?.showModal()
   }, [])
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby={id} onClose={onClose}>
+    <dialog
+      ref={dialog}
+      class="dialog"
+      aria-labelledby={id}
+      onCancel={(event) => {
+        if (isBusy) event.preventDefault()
+      }}
+      onClose={() => {
+        // a second Escape closes it in any case
+        if (isBusy) dialog.current?.showModal()
+        else onClose()
+      }}
+    >
       <h2 id={id}>{title}</h2>
       {children}
     </dialog>

@@ -23,6 +23,8 @@ export function MakeEndpoint({ onClose }: MakeEndpointProps): JSX.Element {
   const [description, setDescription] = useState('')
   const [topics, setTopics] = useState('')
   const [error, setError] = useState<unknown>(undefined)
+  // closed meanwhile, it would never show the secret
+  const [isBusy, setBusy] = useState(false)
   const [made, setMade] = useState<EndpointMade | undefined>(undefined)
   if (made) return <ItsSecret of={made} onClose={() => onClose(made.id)} />
   const names = namesIn(topics)
@@ -33,7 +35,7 @@ export function MakeEndpoint({ onClose }: MakeEndpointProps): JSX.Element {
         ? `At most ${count(MOST_TOPICS)} topics at once.`
         : undefined
   return (
-    <Dialog title="Make an endpoint" onClose={() => onClose()}>
+    <Dialog title="Make an endpoint" isBusy={isBusy} onClose={() => onClose()}>
       <label class="field">
         <span>URL</span>
         <input
@@ -71,13 +73,16 @@ export function MakeEndpoint({ onClose }: MakeEndpointProps): JSX.Element {
       </p>
       <ErrorNote error={error} />
       <div class="buttons end">
-        <Button onClick={() => onClose()}>Cancel</Button>
+        <Button blocked={isBusy ? 'The endpoint is being made.' : undefined} onClick={() => onClose()}>
+          Cancel
+        </Button>
         <Button
           needs="admin"
           kind="main"
           blocked={blocked}
           onClick={async () => {
             setError(undefined)
+            setBusy(true)
             try {
               setMade(
                 await api.makeEndpoint({
@@ -88,6 +93,8 @@ export function MakeEndpoint({ onClose }: MakeEndpointProps): JSX.Element {
               )
             } catch (thrown) {
               if (!gone(thrown)) setError(thrown)
+            } finally {
+              setBusy(false)
             }
           }}
         >
