@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
 import { codecs, createClient } from 'redelayed'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { redisUrl } from '../../../test/support/redis.js'
@@ -351,6 +352,56 @@ describe('webhooks', function () {
     expect((await test.ask('GET', `/v1/topics/${one}`)).body.settings).to.deep.include(settings)
     for (const topic of [one, two]) await push(topic, topic)
     await eventually(() => expect(receiver.of(path)).to.have.length(2), 60_000)
+  })
+
+  it('go where they went before, where an endpoint cannot be made for all of its topics', async () => {
+    const { id: before, topic } = await endpoint({}, { delay: 5 })
+    const other = test.topic()
+    await test.ask('PUT', `/v1/topics/${other}`, {})
+    const all = async (): Promise<string[]> =>
+      (
+        (await test.ask('GET', '/v1/endpoints?limit=1000')).body as unknown as { endpoints: { id: string }[] }
+      ).endpoints.map(({ id }) => id)
+    const known = await all()
+    const settings = async (): Promise<object> => (await test.ask('GET', `/v1/topics/${topic}`)).body.settings
+    const redis = new Redis(redisUrl())
+    const client = createClient({ url: redisUrl() })
+    const lock = `redelayed:service:topic-lock:{${other}}`
+    const hold = () => redis.set(lock, 'a test', 'PX', 60_000)
+    try {
+      await hold()
+      const url = `http://127.0.0.1:${receiver.port}/never`
+      const making = test.ask('POST', '/v1/endpoints', { url, topics: [topic, other] })
+      await eventually(async () => {
+        await hold()
+        expect(await settings()).not.to.include({ endpoint: before })
+      })
+      // the second one is deleted while the first one has the new endpoint
+      await client.getReliableQueue('redelayed-server:topics').remove(other)
+      await redis.del(lock)
+      const { status, body } = await making
+      expect([status, body.code]).to.deep.equal([404, 'topic-not-found'])
+      expect(await settings()).to.include({ endpoint: before, delay: 5 })
+      expect(await all()).to.deep.equal(known)
+    } finally {
+      await redis.del(lock)
+      redis.disconnect()
+      await client.shutdown()
+    }
+  })
+
+  it('get an endpoint without a loss of what the settings of a topic are given meanwhile', async () => {
+    const topic = test.topic()
+    await test.ask('PUT', `/v1/topics/${topic}`, {})
+    const url = `http://127.0.0.1:${receiver.port}/meanwhile`
+    for (let delay = 1; delay <= 5; delay++) {
+      const make = () => test.ask('POST', '/v1/endpoints', { url, topics: [topic] })
+      const making = Array.from({ length: 8 }, make)
+      const [put, ...made] = await Promise.all([test.ask('PUT', `/v1/topics/${topic}`, { delay }), ...making])
+      endpoints.push(...made.map(({ body }) => body.id))
+      expect([put, ...made].map(({ status }) => status)).to.deep.equal([200, ...making.map(() => 201)])
+      expect((await test.ask('GET', `/v1/topics/${topic}`)).body.settings).to.include({ delay })
+    }
   })
 
   it('go nowhere where the operator does not allow it, and a topic gets no endpoint that is not there', async () => {

@@ -84,7 +84,7 @@ export class Topics {
   readonly #opening = new Map<string, Promise<Known | undefined>>()
   /** The topics that are made because something came for them. */
   readonly #making = new Map<string, Promise<{ readonly known: Known; readonly isNew: boolean }>>()
-  /** Who makes, deletes, pauses or resumes a topic does it alone, of all instances. */
+  /** Who makes, changes, deletes, pauses or resumes a topic does it alone, of all instances. */
   readonly #exclusive: Exclusive
   readonly #pauses: DeletionPauses
   /** Those that the registry does not have yet. */
@@ -277,16 +277,43 @@ export class Topics {
       const { known: made, isNew } = await this.#create(name, settings)
       return isNew ? { ...made, isNew } : undefined
     }
-    if (given.shards !== undefined && given.shards !== known.topic.settings.shards) {
-      throw new TopicError('ERR_TOPIC_SHARDS', `the topic has ${known.topic.settings.shards} shards, which stay`)
-    }
-    const record = { settings: { ...settings, shards: known.topic.settings.shards }, createdAt: known.createdAt }
-    const { topic } = await this.#use(name, record)
-    await topic.configure({ enable: false })
-    // it was deleted a moment ago
-    if (!(await this.#registry.replace(name, record))) return undefined
-    this.#listed = undefined
-    return { topic, createdAt: record.createdAt, isNew: false }
+    const changed = await this.#change(name, ({ shards }) => {
+      if (given.shards !== undefined && given.shards !== shards)
+        throw new TopicError('ERR_TOPIC_SHARDS', `the topic has ${shards} shards, which stay`)
+      return { ...settings, shards }
+    })
+    return changed && { topic: changed.topic, createdAt: changed.createdAt, isNew: false }
+  }
+
+  /**
+   * Gives a topic another endpoint, and nothing else.
+   *
+   * @param only where the topic has this one
+   * @throws TopicError there is none
+   */
+  async setEndpoint(name: string, endpoint: string | null, only?: string): Promise<void> {
+    await this.get(name) // what is not there needs no lock
+    const changed = await this.#change(name, (before) =>
+      only === undefined || before.endpoint === only ? { ...before, endpoint } : undefined,
+    )
+    if (changed === undefined) throw notFound(name)
+  }
+
+  /** Alone, so that none writes over what another one has written since it read. `undefined` where it was deleted a moment ago. */
+  #change(name: string, change: (before: TopicSettings) => TopicSettings | undefined): Promise<Known | undefined> {
+    return this.#alone(name, async (assertFresh) => {
+      const known = await this.#look(name)
+      if (known === undefined) return undefined
+      const settings = change(known.topic.settings)
+      if (settings === undefined) return known
+      const record = { settings, createdAt: known.createdAt }
+      const used = await this.#use(name, record)
+      await used.topic.configure({ enable: false })
+      assertFresh()
+      if (!(await this.#registry.replace(name, record))) return undefined
+      this.#listed = undefined
+      return used
+    })
   }
 
   /** Of two at once one deletes it, and the other one finds none. @throws TopicError there is none, it has messages and is not deleted by force, or it is being deleted all the time */

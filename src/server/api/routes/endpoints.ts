@@ -1,3 +1,4 @@
+import type { FastifyBaseLogger } from 'fastify'
 import { Type } from 'typebox'
 import type { EndpointRecord } from '../../delivery/endpoint-record.js'
 import { loggedAnswer } from '../../delivery/delivery-log.js'
@@ -31,12 +32,15 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
     return { ...shown(id, record), gate: state, last }
   }
 
-  const takeBack = async (id: string, names: readonly string[]): Promise<void> => {
-    for (const name of names) {
-      const topic = await topics.openIfThere(name)
-      if (topic?.settings.endpoint === id) await topics.put(name, { ...topic.settings, endpoint: null })
-    }
-    await endpoints.remove(id)
+  /** As far as that can be done: what fails is logged. @param before the endpoints that topics had */
+  const takeBack = async (
+    id: string,
+    before: ReadonlyMap<string, string | null>,
+    log: FastifyBaseLogger,
+  ): Promise<void> => {
+    const failed = (error: unknown): void => log.error(error, 'an endpoint that could not be made is left in part')
+    for (const [name, endpoint] of before) await topics.setEndpoint(name, endpoint, id).catch(failed)
+    await endpoints.remove(id).catch(failed)
   }
 
   app.addHook('onRequest', async (request) => {
@@ -59,19 +63,18 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       const { topics: names = [], ...given } = request.body
       if (new Set(names).size < names.length)
         throw new BadRequest('invalid-request', 'topics: expected each topic once')
-      for (const name of names) await topics.get(name)
+      const before = new Map<string, string | null>()
+      for (const name of names) before.set(name, (await topics.get(name)).topic.settings.endpoint)
       const [id, record] = await endpoints.create(given)
       try {
-        for (const name of names) {
-          const { topic } = await topics.get(name)
-          await topics.put(name, { ...topic.settings, endpoint: id })
-        }
+        for (const name of names) await topics.setEndpoint(name, id)
       } catch (thrown) {
         // one was deleted meanwhile: of an endpoint whose secret is shown to no reader none may have anything
-        await takeBack(id, names)
+        await takeBack(id, before, request.log)
         throw thrown
+      } finally {
+        void dispatcher.refresh()
       }
-      void dispatcher.refresh()
       const has = names.length > 0 && { topics: [...names].sort() }
       return reply.code(201).send({ ...shown(id, record), ...secretOf(record), ...has })
     },
