@@ -74,14 +74,14 @@ describe('batches of the reliable queue', () => {
       withResults: false,
       handled: handled(...pairs),
     })
-  const giveBack = ({ keys, channel, deadChannel }: ReliableFixture, how: string) =>
+  const giveBack = ({ keys, channel, deadChannel }: ReliableFixture, how: string, member = '3x') =>
     run(rig.sender, scripts.negativeAcknowledge, keys, {
       ...{ channel, deadChannel, client: 'me', nowMs: NOW, how, delayMs: 0, reason: '""' },
-      handled: handled(['x', '1 t', 3]),
+      handled: [Buffer.from(member), Buffer.from('1 t')],
     })
   const remove = ({ keys }: ReliableFixture, ...ids: string[]) =>
     run(rig.sender, scripts.remove, keys, { nowMs: NOW, alsoHeld: true, client: 'me', ids })
-  const close = ({ keys }: ReliableFixture, last = '', size = 0, nowMs = NOW) =>
+  const close = ({ keys }: Pick<ReliableFixture, 'keys'>, last = '', size = 0, nowMs = NOW) =>
     run(rig.sender, scripts.closeBatch, keys, { nowMs, client: 'me', name: 'b', last: raw(last), size })
   const move = ({ keys, dead, deadChannel }: ReliableFixture) => {
     const { messages, deliveries, failures, due0: due, config, changes, completed, completedAt } = keys
@@ -158,6 +158,12 @@ describe('batches of the reliable queue', () => {
   it('a message that only its schedule has is counted out when it is found there', async () => {
     const queue = await rig.queue({ ...closedWith([{ id: 'x' }]), messages: [] })
     await poll(queue)
+    expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { removed: 1, finished: NOW }) })
+  })
+
+  it('a message that only its schedule has is counted out when a move finds it there', async () => {
+    const queue = await rig.queue({ ...closedWith([{ id: 'x' }]), messages: [] })
+    await move(queue)
     expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { removed: 1, finished: NOW }) })
   })
 
@@ -354,6 +360,47 @@ describe('batches of the reliable queue', () => {
         expect(Object.keys((await queue.read()).queue.messages ?? {})).to.include('last')
       })
     }
+
+    for (const key of ['groups', 'groupTurns'] as const) {
+      for (const [what, how, end] of [
+        ['rejection', 'dead', (queue: ReliableFixture) => giveBack(queue, 'rejected', 'gx')],
+        ['removal', 'removed', (queue: ReliableFixture) => remove(queue, 'x')],
+      ] as const) {
+        it(`${key}: a ${what} of a message with a group ends its batch`, async () => {
+          const queue = await rig.queue(closedWith([], [['grouped', '1']]))
+          await rig.redis.hset(queue.keys.batches, 'mx', 'b', 'bb', counts('c', { pending: 1 }))
+          await rig.redis.hset(queue.keys.messages, 'x', '\x05,,0,1aof a group')
+          await rig.redis.hset(queue.keys.deliveries, 'x', '1 t')
+          await rig.redis.zadd(queue.keys.inFlight, NOW + 9, 'gx')
+          await queue.block(key)
+          await end(queue)
+          const { queue: state } = await queue.read()
+          expect(state.batches).to.deep.equal({ bb: counts('f', { [how]: 1, finished: NOW }) })
+          expect(Object.keys(state.messages ?? {})).to.deep.equal(['last'])
+        })
+      }
+    }
+
+    it('deadInFlight: the last message of a batch of the dead letters is kept until the batch is closed once more', async () => {
+      const queue = await rig.queue(having([held]))
+      const batches = ['md', 'b', 'bb', counts('c', { pending: 1 }), 'lb', LAST]
+      await rig.redis.hset(queue.dead.batches, ...batches)
+      await rig.redis.hset(queue.dead.config, 'batched', '1')
+      await rig.redis.hset(queue.keys.config, 'keepDeadLetters', '1')
+      await rig.redis.hset(queue.dead.messages, 'd', record('an older one'))
+      await rig.redis.zadd(queue.dead.due0, NOW - 1, 'd')
+      await queue.block('deadInFlight')
+      expect(await giveBack(queue, 'rejected')).to.deep.equal([2])
+      const stored = () => rig.redis.hgetall(queue.dead.batches)
+      expect(await stored()).to.deep.equal({ bb: counts('c', { removed: 1 }), lb: LAST })
+      await queue.unblock('deadInFlight')
+      expect(await close({ keys: queue.dead })).to.include({
+        state: 'finished',
+        closedAt: 7,
+      })
+      expect(await stored()).to.deep.equal({ bb: counts('f', { removed: 1, finished: NOW }) })
+      expect(await rig.redis.hkeys(queue.dead.messages)).to.have.members(['x', 'last'])
+    })
 
     for (const key of ['batches', 'config'] as const) {
       it(`${key}: refuses the messages of a batch and adds the others`, async () => {

@@ -83,6 +83,7 @@ local function moveOne(id)
   if not isGrouped and not redis.call('ZSCORE', due, id) then return end
   if redis.call('HEXISTS', messages, id) == 0 then -- it is in the schedule only, and no message
     gone = gone + redis.call('ZREM', due, id) + redis.call('ZREM', groups.schedule, id)
+    if ended then ended[#ended + 1] = id end
     return
   end
   if redis.call('HEXISTS', targetMessages, id) == 1 then
@@ -113,7 +114,7 @@ local function moveOne(id)
   redis.call('HDEL', deliveries, id)
   redis.pcall('HDEL', failures, id)
   moved = moved + 1
-  if ended then ended[moved] = id end
+  if ended then ended[#ended + 1] = id end
   if log then noteChange(log, 'm,,,', id, ARGV[5]) end
   if targetLog then noteChange(targetLog, targetHead, id, targetLog.records and record) end
 end

@@ -146,7 +146,8 @@ for at = 8, #ARGV, 2 do
   end
   reply[#reply + 1] = result
 end
-wasAtLimit = refreshGroups(groups, names, claimsEnded) or wasAtLimit
+local _, areCalled = pcall(refreshGroups, groups, names, claimsEnded) -- a key of another type prevents nothing that comes after it
+wasAtLimit = wasAtLimit or areCalled == true
 local dropped
 if deadLettered > 0 then dropped = dropDead(config, dead, deadLettered, now) end
 if settings.batched or dropped then

@@ -62,6 +62,7 @@ local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEY
 local wasAtLimit, freed = isAtLimit(settings, inFlight, now), false
 local log = openLog(settings.changes)
 local ended = (settings.keepCompleted or settings.batched) and {}
+local names, claimsEnded = {}, {}
 local reply = {}
 for at = 4, #ARGV do
   local id = ARGV[at]
@@ -74,7 +75,10 @@ for at = 4, #ARGV do
     if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
     elseif group then takeFromGroup(groups, group, id)
     else redis.call('ZREM', due[priority + 1], id) end
-    if group and refreshGroup(groups, group, isTaken and -1) then wasAtLimit, freed = true, true end
+    if group then
+      if not claimsEnded[group] then names[#names + 1] = group end
+      claimsEnded[group] = (claimsEnded[group] or 0) - (isTaken and 1 or 0)
+    end
     freed = freed or isHeld
     redis.call('HDEL', messages, id)
     redis.call('HDEL', deliveries, id)
@@ -84,6 +88,8 @@ for at = 4, #ARGV do
   end
   reply[#reply + 1] = mayGo and 1 or 0
 end
+local _, areCalled = pcall(refreshGroups, groups, names, claimsEnded, true) -- a key of another type prevents no removal
+if areCalled == true then wasAtLimit, freed = true, true end
 if settings.batched then
 -- include shared/beforehand.lua
 

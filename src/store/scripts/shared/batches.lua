@@ -33,19 +33,19 @@ local function countsOf(batch)
 end
 
 -- As one whose visibility has ended: from there the next poll brings it into its schedule, which not all scripts have. One that is there under its
--- id stays, so that there are never two.
+-- id stays, so that there are never two. Returns true where a key of another type prevents it.
 local function addLast(batches, name)
   local text = redis.call('HGET', batches.key, 'l' .. name)
   if not text then return end
-  redis.call('HDEL', batches.key, 'l' .. name)
   local priority, ttl, limit, headers, size, from = string.match(string.sub(text, 1, 100), '^(%d),(%d*),(%d*),(%d+),(%d+)\n()')
   if not from or #headers > 16 or tonumber(size) > #text then return end
   local id, now = string.sub(text, from, from + tonumber(size) - 1), batches.now
-  if redis.call('HEXISTS', batches.messages, id) == 1 then return end
+  local isThere = redis.pcall('HEXISTS', batches.messages, id)
+  if isThere ~= 0 then return isThere ~= 1 end
   local lives = setting(ttl, 1)
   local meta = writeMeta(lives and math.min(now + lives, 9007199254740991), setting(limit, 1, 1000000), tonumber(headers))
   local record = meta .. string.sub(text, from + tonumber(size))
-  redis.call('ZADD', batches.inFlight, beforehand(now), priority .. id)
+  if type(redis.pcall('ZADD', batches.inFlight, beforehand(now), priority .. id)) ~= 'number' then return true end
   redis.call('HSET', batches.messages, id, record)
   local log = batches.log
   if log then noteChange(log, changeHead('a', nil, string.format('%.0f', now), priority), id, log.records and record) end
@@ -70,12 +70,13 @@ local function forgetBatches(batches)
 end
 
 -- Writes the counts of a batch. One that is closed and has no message any more finishes: its last message is added, and those who wait are called.
+-- Where a key of another type prevents the last message, it is kept, and the batch stays closed until it is closed once more.
 local function putBatch(batches, name, batch)
-  local isOver = batch.state == 'c' and batch.pending == 0
+  local isOver = batch.state == 'c' and batch.pending == 0 and not addLast(batches, name)
   if isOver then batch.state, batch.finished = 'f', string.format('%.0f', batches.now) end
   redis.call('HSET', batches.key, 'b' .. name, countsOf(batch))
   if not isOver then return end
-  addLast(batches, name)
+  redis.call('HDEL', batches.key, 'l' .. name)
   redis.pcall('ZADD', batches.at, batch.finished, name)
   forgetBatches(batches)
   publishLines(batches.messages, ':batch-ends:', {name})
