@@ -21,6 +21,8 @@ interface Item {
   readonly priority?: number
   readonly ttl?: number
   readonly limit?: number
+  /** How large it is, besides its name. */
+  readonly kib?: number
 }
 
 describe('messages with groups', () => {
@@ -40,10 +42,10 @@ describe('messages with groups', () => {
       durable: false,
       batch: '',
       client: 'me',
-      items: items.flatMap(({ id, group = '', at = nowMs, priority = 0, ttl = '', limit = '' }) => [
+      items: items.flatMap(({ id, group = '', at = nowMs, priority = 0, ttl = '', limit = '', kib = 0 }) => [
         id,
         `${group === '' ? priority : `g${group.length}`},@${at},${ttl},${limit},0,,`,
-        `${group}payload of ${id}`,
+        `${group}payload of ${id}${'x'.repeat(1024 * kib)}`,
       ]),
     })
 
@@ -426,6 +428,80 @@ describe('messages with groups', () => {
     const claimed: string[] = []
     for (let n = 0; n < 8 && claimed.length < 4; n++) claimed.push(...ids(await poll(queue)))
     expect(claimed).to.have.members(['a1', 'plain', 'b1', 'a2'])
+  })
+
+  describe('whose messages fill what one poll reads', () => {
+    const large = (from: string, many: number, kib: number, group = ''): Item[] =>
+      Array.from({ length: many }, (_, n) => ({ id: `${from}${n}`, group, kib }))
+
+    for (const [count, many, kib] of [
+      [100, 99, 11],
+      [10, 9, 120],
+      [4, 1, 600],
+    ] as const) {
+      it(`let those without a group have their turns (${many} groups with messages of ${kib} KiB, ${count} wanted)`, async () => {
+        const queue = await made()
+        for (let n = 0; n < 20; n++) await add(queue, [{ id: `plain${n + 10}` }])
+        for (let n = 0; n < many; n++) await add(queue, large(`g${n}-`, 6, kib, `g${n}`))
+        const claimed = []
+        for (let n = 0; n < 5; n++) claimed.push(ids(await poll(queue, { count })))
+        const plain = claimed.flat().filter((id) => id.startsWith('plain'))
+        expect(plain).to.have.length.of.at.least(2)
+        expect(plain).to.deep.equal(plain.map((_, n) => `plain${n + 10}`))
+        expect(claimed.flat().length).to.be.above(plain.length)
+      })
+    }
+
+    it('and without a group, whose messages are too large for all their turns, keep the next ones', async () => {
+      const queue = await made()
+      await add(queue, [{ id: 'a', group: 'g' }])
+      await add(queue, large('plain', 6, 600))
+      await add(
+        queue,
+        Array.from({ length: 40 }, (_, n) => ({ id: `g${n}`, group: 'g' })),
+      )
+      for (let n = 0; n < 3; n++) {
+        const claimed = ids(await poll(queue, { count: 10 }))
+        expect(claimed.filter((id) => id.startsWith('plain'))).to.deep.equal([`plain${n}`])
+        expect(claimed.length, `poll ${n}`).to.be.within(2, 6)
+        expect((await left(queue)).turns).to.have.members(['', 'g'])
+      }
+    })
+
+    it('leave none behind for longer than the others take to have one turn each', async function () {
+      this.timeout(120_000)
+      const item = fc.record({
+        group: fc.constantFrom('', '', 'a', 'a', 'b', 'c'),
+        kib: fc.constantFrom(0, 0, 11, 120, 300, 600, 1_100),
+      })
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(item, { maxLength: 16, size: 'max' }),
+          fc.integer({ min: 1, max: 12 }),
+          async (drawn, count) => {
+            const queue = await made()
+            const lanes = new Map<string, string[]>()
+            for (const [n, { group, kib }] of drawn.entries()) {
+              const id = `${group}${n + 10}`
+              lanes.set(group, [...(lanes.get(group) ?? []), id])
+              await add(queue, [{ id, group, kib }])
+            }
+            const [most, waited] = [lanes.size, new Map<string, number>()]
+            while (lanes.size > 0) {
+              const claimed = ids(await poll(queue, { count }))
+              for (const [group, waiting] of lanes) {
+                const here = claimed.filter((id) => id.replace(/\d+/, '') === group)
+                expect(here).to.deep.equal(waiting.splice(0, here.length))
+                waited.set(group, here.length > 0 ? 0 : (waited.get(group) ?? 0) + 1)
+                expect(waited.get(group), `polls without one of ${group}`).to.be.below(most)
+                if (waiting.length === 0) lanes.delete(group)
+              }
+            }
+          },
+        ),
+        { numRuns: rounds(100) },
+      )
+    })
   })
 
   it('are handed out, however little time there is', async () => {

@@ -597,16 +597,15 @@ local function claimTurns(seats, deep, visible)
   return done
 end
 
--- The messages without a group that have turns in a round, which may be fewer than were seen. Returns the arguments to hand them out.
-local function claimPlainTurns(turns)
-  local all, before, got = want, handed, {}
+-- Claims messages without a group for so many turns, which may be fewer than were seen. Appends the arguments to hand them out to `got`.
+local function claimPlainTurns(got, turns)
+  if turns <= 0 then return end
+  local all, before = want, handed
   give = function(...) got[#got + 1] = {...} end
   want = handed + turns
   claimPlain()
-  want, give = all, hand
-  if handed > before then isFull = false end
-  handed = before
-  return got
+  if handed >= want then isFull = false end -- only these turns have all they want; otherwise something else ends the poll, such as the bytes
+  want, give, handed = all, hand, before
 end
 
 local function writeTurns(seats, done)
@@ -658,10 +657,18 @@ local function takeRound()
       visible = visible + (type(here) == 'number' and here or 0)
     end
   end
+  -- The first turn comes before any bytes are used up, also where the messages of the groups behind it fill each poll: it is over, and the next poll
+  -- begins with another one.
+  local plain = {}
+  if bytes == 0 and visible > 0 and seats[1].isPlain then
+    claimPlainTurns(plain, 1)
+    if #plain == 0 and not isFull then visible = 0 end -- none of them was a message to hand out
+  end
   readSlots(seats, deep, slots, visible)
   local done = claimTurns(seats, deep, visible)
   local places = writeTurns(seats, done)
-  local before, plain = handed, done.plain > 0 and claimPlainTurns(done.plain) or {}
+  local before = handed
+  claimPlainTurns(plain, done.plain - #plain)
   local turn, turns, isPlainOver = 0, {}, visible == 0
   for _, each in ipairs(done.given) do
     if not each.one.isPlain then
