@@ -8,6 +8,8 @@ interface UnderWay {
   bytes: number
   isAnswered: boolean
   isClosed: boolean
+  /** What reads it for us. */
+  counted?: Readable
 }
 
 /** A body that says it is longer is counted as it arrives: who only announces it has no room, and the others no stream of their own. */
@@ -45,6 +47,7 @@ export class Bodies {
       const own = this.#requests.get(request)
       if (own !== undefined) {
         own.isAnswered = true
+        own.counted?.resume() // what no parser has read keeps the next request of its connection from being read
         this.#end(own)
       }
       done()
@@ -125,6 +128,7 @@ export class Bodies {
         }
       },
     })
+    own.counted = counted
     counted.on('error', () => undefined) // when there is an answer already, nothing else listens
     payload.once('error', (error) => counted.destroy(error))
     payload.once('close', () => {

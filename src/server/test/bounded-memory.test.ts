@@ -204,6 +204,15 @@ describe('the bodies of all requests under way', function () {
     await eventually(async () => expect(await counted()).to.equal(30_000))
     pipelined.socket.destroy()
   })
+
+  it('do not keep the next request of a connection from being read, where none reads them', async () => {
+    const { socket, text } = await open()
+    socket.write(head('Transfer-Encoding: chunked').replace('application/json', 'text/plain') + chunk(100_000))
+    await eventually(() => expect(text()).to.match(/^HTTP\/1\.1 415 /))
+    socket.write(`${chunk(100_000)}0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await eventually(() => expect(text()).to.match(/HTTP\/1\.1 200 /), 10_000)
+  })
+
   it('are given back where a client neither sends the rest nor closes its connection', async () => {
     const strict = await startTestService({ maxBodiesBytes: MOST, requestTimeout: 1_000 })
     try {
