@@ -225,6 +225,25 @@ describe('messages with groups', () => {
     expect(next.next).to.equal(NOW + 2_002)
   })
 
+  it('wait for no more than their rate after the clock was set back, and for the time of what is delayed', async () => {
+    const queue = await made({ groupRateLimit: '1/1000' })
+    await add(queue, [
+      ...Array.from({ length: 40 }, (_, n) => ({ id: `d${n}`, group: `d${n}`, at: NOW + 1_800_000 + n })),
+      ...['a1', 'a2'].map((id) => ({ id, group: 'a' })),
+    ])
+    const ahead = await poll(queue, { nowMs: NOW + 1_700_000, count: 1 })
+    expect(ids(ahead)).to.deep.equal(['a1'])
+    await acknowledge(queue, ahead, NOW + 1_700_000)
+    await add(queue, [{ id: 'e1', group: 'e', at: NOW + 1_600_000 }])
+    const { wakes } = await left(queue)
+    for (let n = 0; n < 30; n++) expect(ids(await poll(queue, { nowMs: NOW + n }))).to.deep.equal([])
+    const after = (await left(queue)).wakes as string[][]
+    expect(Number(after.find(([group]) => group === 'a')![1])).to.be.within(NOW + 1_001, NOW + 1_030)
+    const others = (all: unknown) => (all as string[][]).filter(([group]) => group !== 'a')
+    expect(others(after)).to.deep.equal(others(wakes))
+    expect(ids(await poll(queue, { nowMs: NOW + 1_030 }))).to.deep.equal(['a2'])
+  })
+
   it('leave nothing of their rate when the stretch is over', async () => {
     const queue = await made({ groupRateLimit: '2/1000' })
     await add(queue, [{ id: 'a1', group: 'a' }])

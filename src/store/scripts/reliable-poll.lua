@@ -463,7 +463,7 @@ local isGrouped = settings.grouped == '1' and canGroup()
 
 -- Round robin: each group has a turn, and the messages without one have one together, under the empty name. Those that are next are looked at
 -- together, a round at a time: what each has, how much it may, the messages; then they are claimed in the order of the turns; then all is written.
-local PLAIN, SEATS, SLOTS = '', 100, 128
+local PLAIN, SEATS, SLOTS, LATE = '', 100, 128, 16
 local arePlain, takeTurns = false, nil
 if isGrouped then -- most queues have no groups, and to make these functions takes time
 local of = groupFunctions()
@@ -698,6 +698,27 @@ local function takeRound()
   return true
 end
 
+-- After the clock was set back, groups that wait for their rate would wait for the old time; it is later than any that the rate gives now. Delayed
+-- messages have such times too: a few are looked at, each millisecond others. Returns how many have a turn now.
+local function takeLate()
+  local late = groups.rate and redis.call('ZCOUNT', groups.wakes, string.format('(%.0f', now + 1 + groups.rate.per), '+inf') or 0
+  if late == 0 then return 0 end
+  local from = redis.call('ZCARD', groups.wakes) - late + now % math.max(1, late - LATE + 1)
+  local names, turns, moved = redis.call('ZRANGE', groups.wakes, from, from + LATE - 1), {}, {}
+  local texts = statesOf(groups, names)
+  for n, group in ipairs(names) do
+    if #group <= LONGEST_GROUP and readState(groups, texts[n]).window.isMoved then
+      push(turns, nextTurn(groups), group)
+      push(moved, group)
+    end
+  end
+  if #moved > 0 then
+    redis.call('ZADD', groups.turns, 'NX', unpack(turns))
+    redis.call('ZREM', groups.wakes, unpack(moved))
+  end
+  return #moved
+end
+
 takeTurns = function()
   -- those whose time has come: what they have, and whether they may, is looked at in their turn
   local woken, turns = redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, 100), {}
@@ -706,7 +727,7 @@ takeTurns = function()
   end
   if #turns > 0 then redis.call('ZADD', groups.turns, 'NX', unpack(turns)) end
   if #woken > 0 then redis.call('ZREM', groups.wakes, unpack(woken)) end
-  looked = looked + #woken
+  looked = looked + #woken + takeLate()
   arePlain = redis.call('EXISTS', unpack(due)) > 0
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
