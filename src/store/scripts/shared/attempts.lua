@@ -1,6 +1,6 @@
 -- How often a message was delivered. What no script has written counts as none: to read millions of digits takes seconds, and Lua writes
 -- numbers of more digits in a form that the client does not read.
-local MOST_KNOWN, MOST_DIGITS = 64, 13
+local MOST_KNOWN, MOST_DIGITS, MOST_TOGETHER = 64, 13, 64
 local function attemptsOf(delivery)
   local digits = delivery and #delivery <= MOST_KNOWN and string.match(delivery, '^%d+')
   return digits and #digits <= MOST_DIGITS and tonumber(digits) or 0
@@ -17,7 +17,7 @@ local function deliveryOf(deliveries, id)
   return false
 end
 
--- The same of many ids, in pages that grow as long as all were short.
+-- The same of many ids, in pages that grow to `MOST_TOGETHER`: one is read whole before a long value in it is seen.
 local function deliveriesOf(deliveries, ids)
   local known, from, many = {}, 1, 16
   while from <= #ids do
@@ -32,7 +32,7 @@ local function deliveriesOf(deliveries, ids)
     else
       for at = from, to do known[at] = deliveryOf(deliveries, ids[at]) end
     end
-    from, many = to + 1, math.min(2 * many, 512)
+    from, many = to + 1, math.min(2 * many, MOST_TOGETHER)
   end
   return known
 end
