@@ -32,7 +32,7 @@ export interface BatchCounts {
   readonly finishedAt: number | null
 }
 
-/** The last message of a batch. Its payload and headers have at most 64 KiB. */
+/** The last message of a batch. Its payload and headers have at most 8 KiB: it says what has ended, and its consumer reads the rest elsewhere. */
 export interface LastBatchMessage<T> {
   /** What its consumer gets. */
   readonly payload: T
@@ -40,7 +40,7 @@ export interface LastBatchMessage<T> {
   readonly task?: string | undefined
   /** 0 to 9, the highest first. Default 0. */
   readonly priority?: number | undefined
-  /** At most 64 KiB, together with the payload. */
+  /** At most 8 KiB, together with the payload. */
   readonly headers?: Headers | undefined
   /** When no consumer has handled it so many milliseconds after it was added, it is removed. Default: never. */
   readonly timeToLive?: Duration | undefined
@@ -55,7 +55,7 @@ export interface CloseBatchOptions<T> {
 
 const LAST_OPTIONS = ['payload', 'task', 'priority', 'headers', 'timeToLive', 'deliveryLimit'] as const
 /** One script can add the last messages of many batches. */
-const MOST_LAST_BYTES = 64 * 1024
+const MOST_LAST_BYTES = 8 * 1024
 
 /** Messages of one queue that were added under one name, and what became of them. */
 export class MessageBatch<T = unknown> {
@@ -104,7 +104,7 @@ export class MessageBatch<T = unknown> {
    * call stays; so a call that has failed can be repeated. Resolves with the counts.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`: nothing was sent
-   * @throws PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `last` is larger than 64 KiB or than the queue allows; nothing was changed
+   * @throws PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `last` is larger than 8 KiB or than the queue allows; nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the batch may have been closed
    *
    * @example

@@ -204,7 +204,7 @@ describe('batches of a reliable queue', () => {
     const cycle: unknown[] = []
     cycle.push(cycle)
     expect(await rejection(batch.close({ last: { payload: cycle as never } }))).to.be.instanceOf(EncodeError)
-    const large = { last: { payload: 'x'.repeat(65_536) as never } }
+    const large = { last: { payload: 'x'.repeat(8_192) as never } }
     expect(await rejection(batch.close(large))).to.be.instanceOf(PayloadTooLargeError)
     expect(await batch.counts()).to.equal(null)
     await queue.setConfig({ maxMessageBytes: 5 })
@@ -287,6 +287,7 @@ describe('batches of a reliable queue', () => {
   it('end once, with three processes of which one is killed', async function () {
     this.timeout(120_000)
     const queue = makeQueue()
+    await queue.setConfig({ changes: { keep: 'recent', maxLength: 10_000 } })
     const batch = queue.batch('import')
     const items = Array.from({ length: 60 }, (_, n) => ({ payload: n, id: `item ${n}` }))
     await queue.addMany(items, { batch: batch.name })
@@ -309,6 +310,9 @@ describe('batches of a reliable queue', () => {
     const lasts = () =>
       workers.flatMap(({ reports }) => reports.map(({ id }) => id)).filter((id) => !id.startsWith('item '))
     await eventually(() => expect(new Set(lasts()).size).to.equal(1), 20_000)
+    const { batches } = await queue.readChanges({ after: { id: '0-0', epoch: null }, count: 1_000 })
+    const added = batches.flatMap(({ changes }) => changes).filter(({ change }) => change === 'added')
+    expect(added.map(({ id }) => id).filter((id) => !id.startsWith('item '))).to.deep.equal([lasts()[0]])
     expect(await batch.counts()).to.deep.equal(counts)
   })
 })

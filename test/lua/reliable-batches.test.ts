@@ -293,8 +293,8 @@ describe('batches of the reliable queue', () => {
     expect((await queue.read()).queue).to.deep.equal({ config: { batched: '1' } })
   })
 
-  it('forgets batches that finished more than a week ago, a hundred with each that finishes, and none that is open', async () => {
-    const old = Array.from({ length: 101 }, (_, n) => `old${String(n).padStart(3, '0')}`)
+  it('forgets batches that finished more than a week ago, with each that finishes a hundred more, and none that is open', async () => {
+    const old = Array.from({ length: 102 }, (_, n) => `old${String(n).padStart(3, '0')}`)
     const late = NOW + 2 * WEEK
     const queue = await rig.queue({
       batches: [
@@ -306,8 +306,8 @@ describe('batches of the reliable queue', () => {
     })
     await close(queue, '', 0, late)
     const { batches, batchesAt } = (await queue.read()).queue
-    expect(Object.keys(batches as object)).to.have.members(['bold099', 'bold100', 'bopen', 'brecent', 'bb'])
-    expect((batchesAt as [string, string][]).map(([name]) => name)).to.deep.equal(['old099', 'old100', 'recent', 'b'])
+    expect(Object.keys(batches as object)).to.have.members(['bold100', 'bold101', 'bopen', 'brecent', 'bb'])
+    expect((batchesAt as [string, string][]).map(([name]) => name)).to.deep.equal(['old100', 'old101', 'recent', 'b'])
   })
 
   it('forgets the oldest of more than 10,000', async () => {
@@ -316,6 +316,33 @@ describe('batches of the reliable queue', () => {
     await close(queue)
     expect(await rig.redis.zcard(queue.keys.batchesAt)).to.equal(10_000)
     expect(await rig.redis.hkeys(queue.keys.batches)).to.deep.equal(['bb'])
+  })
+
+  it('keeps one that finishes after the clock was set back, where there are 10,000', async () => {
+    const queue = await rig.queue({ batches: [['b0', counts('f', { finished: NOW })]] })
+    await rig.redis.zadd(queue.keys.batchesAt, ...Array.from({ length: 10_000 }, (_, n) => [NOW + n, String(n)]).flat())
+    await close(queue, '', 0, NOW - 1)
+    expect(await rig.redis.zscore(queue.keys.batchesAt, 'b')).to.equal(String(NOW + 9_999))
+    expect(await rig.redis.hkeys(queue.keys.batches)).to.deep.equal(['bb'])
+  })
+
+  it('forgets no more in one script than have finished in it, and a hundred', async () => {
+    const ids = Array.from({ length: 40 }, (_, n) => `m${n}`)
+    const closed = ids.flatMap((id) => [[`m${id}`, id] as const, [`b${id}`, counts('c', { pending: 1 })] as const])
+    const waiting = ids.map((id) => ({ id, expires: NOW }))
+    const old = Array.from({ length: 300 }, (_, n) => [`old${n}`, -2 * WEEK] as const)
+    for (const [end, state] of [
+      [(queue: ReliableFixture) => remove(queue, ...ids), waiting],
+      [(queue: ReliableFixture) => add(queue, ids, { batch: '', existing: 'replace' }), waiting],
+      [
+        (queue: ReliableFixture) => acknowledge(queue, ...ids.map((id) => [id, '1 t'] as const)),
+        ids.map((id) => ({ id, until: NOW + 9 })),
+      ],
+    ] as const) {
+      const queue = await rig.queue(having(state, { config: [['batched', '1']], batches: closed, batchesAt: old }))
+      await end(queue)
+      expect(await rig.redis.zcard(queue.keys.batchesAt)).to.equal(300 + 40 - 140)
+    }
   })
 
   it('answers for the batches that are there', async () => {

@@ -13,6 +13,7 @@ import type { PollReply } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import { rounds } from '../support/long-form.js'
 import { groupKeysOf, NOW, pollArgs, useReliable, type PollArgs, type ReliableFixture } from './reliable-support.js'
+import { rejection } from './support.js'
 
 interface Item {
   readonly id: string
@@ -865,6 +866,21 @@ describe('messages with groups', () => {
       expect(await pause(queue, 'a', false)).to.equal(false)
       expect(await queue.published()).to.have.length(1) // of the poll alone
       expect(await paused(queue)).to.deep.equal([])
+    })
+
+    it('have their turn when they are resumed once more, where an error came after the first time', async () => {
+      const queue = await made()
+      await pause(queue, 'a')
+      await add(queue, [{ id: 'a1', group: 'a' }])
+      await poll(queue)
+      await rig.redis.set(queue.keys.groups, 'text')
+      expect(await rejection(pause(queue, 'a', false))).to.have.property('code', 'ERR_WRONG_TYPE')
+      await rig.redis.del(queue.keys.groups)
+      expect(await paused(queue)).to.deep.equal([])
+      await queue.published()
+      expect(await pause(queue, 'a', false)).to.equal(false)
+      expect(await queue.published()).to.deep.equal(['0'])
+      expect(ids(await poll(queue))).to.deep.equal(['a1'])
     })
 
     it('wait for their time and their limits as before when they are resumed', async () => {

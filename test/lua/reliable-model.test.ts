@@ -52,6 +52,8 @@ interface Batch {
   openedAt: number
   closedAt: number | null
   finishedAt: number | null
+  /** Its place among those that have finished: a later one is behind, also where the clock was set back. */
+  finishedAs: number | null
   /** Until it is added. */
   last: Last | null
 }
@@ -203,7 +205,8 @@ function finish(world: World, queue: Queue, batch: Batch): void {
   const { now } = world
   if (batch.state !== 'closed' || batch.pending > 0) return
   const { last } = batch
-  Object.assign(batch, { state: 'finished', finishedAt: now, last: null })
+  const finishedAs = Math.max(now, ...[...queue.batches.values()].map((other) => other.finishedAs ?? 0))
+  Object.assign(batch, { state: 'finished', finishedAt: now, finishedAs, last: null })
   world.met.add(`a batch finishes ${last === null ? 'without' : 'with'} a last message`)
   if (last === null) return
   const { id, ttl, ...content } = last
@@ -1076,10 +1079,10 @@ const progress = fc
 
 function newBatch(now: number): Batch {
   const counts = { pending: 0, completed: 0, dead: 0, expired: 0, removed: 0 }
-  return { state: 'open', ...counts, openedAt: now, closedAt: null, finishedAt: null, last: null }
+  return { state: 'open', ...counts, openedAt: now, closedAt: null, finishedAt: null, finishedAs: null, last: null }
 }
 
-function countsIn({ last: _last, ...counts }: Batch): Omit<Batch, 'last'> {
+function countsIn({ last: _last, finishedAs: _as, ...counts }: Batch): Omit<Batch, 'last' | 'finishedAs'> {
   return counts
 }
 
@@ -1305,8 +1308,8 @@ function stateOf({ items, config, once, repeats, ticks, completed, batches }: Qu
       ...[...batches].map(([name, batch]) => [`b${name}`, countsText(batch)] as const),
       ...[...batches].flatMap(([name, { last }]) => (last === null ? [] : [[`l${name}`, detailsOf(last)] as const])),
     ],
-    batchesAt: [...batches].flatMap(([name, { finishedAt }]) =>
-      finishedAt === null ? [] : [[name, finishedAt] as const],
+    batchesAt: [...batches].flatMap(([name, { finishedAs }]) =>
+      finishedAs === null ? [] : [[name, finishedAs] as const],
     ),
     inFlight: all.flatMap(([id, { priority, at, isTaken, isUnbegun }]) =>
       isTaken ? [[memberOf(id, priority), isUnbegun ? at - 0.25 : at] as const] : [],

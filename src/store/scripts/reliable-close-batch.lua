@@ -53,6 +53,7 @@ if isNew then
 end
 if batch.state == 'c' and (batch.pending == 0 or isNew) then
   putBatch(batches, name, batch)
+  forgetBatches(batches)
   writeChanges(log, KEYS[4], config, ARGV[2])
 end
 return {0, countsOf(batch)}

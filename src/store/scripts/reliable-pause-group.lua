@@ -14,7 +14,7 @@
 -- ARGV[3] pause    flag     else it is resumed
 -- ARGV[4] group    bytes
 --
--- returns 1, or 0 where it was so before
+-- returns 1, or 0 where it was so before; to resume it then puts it where it belongs, which an error may have prevented
 local pauses, group = KEYS[8], ARGV[4]
 
 -- include shared/milliseconds.lua
@@ -30,10 +30,13 @@ local pauses, group = KEYS[8], ARGV[4]
 -- include shared/groups.lua
 
 local isPaused = redis.call('ZSCORE', pauses, group) ~= false
-if isPaused == (ARGV[3] == '1') then return 0 end
+local pause = ARGV[3] == '1'
+if isPaused and pause then return 0 end
 -- first, so that an error (no right to publish) leaves everything as it was
 if isPaused then redis.call('PUBLISH', ARGV[1], '0') end
-if isPaused then redis.call('ZREM', pauses, group) else redis.call('ZADD', pauses, 0, group) end
+if isPaused then redis.call('ZREM', pauses, group) elseif pause then redis.call('ZADD', pauses, 0, group) end
 local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = KEYS[5], wakes = KEYS[6], states = KEYS[7], pauses = pauses}
-refreshGroup(openGroups(keys, KEYS[1], milliseconds(ARGV[2])), group)
-return 1
+local calls = refreshGroup(openGroups(keys, KEYS[1], milliseconds(ARGV[2])), group)
+if isPaused or pause then return 1 end
+if calls then redis.pcall('PUBLISH', ARGV[1], '0') end
+return 0

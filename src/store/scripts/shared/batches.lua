@@ -52,16 +52,20 @@ local function addLast(batches, name)
   publishSlot(batches.messages, now)
 end
 
--- Batches that have finished go when there are too many of them, else when it is too long ago; a few with each that finishes.
+-- Batches that have finished go when there are too many of them, else when it is too long ago: in one script as many as have finished, and 100 more.
 local function forgetBatches(batches)
-  local size = redis.pcall('ZCARD', batches.at)
+  local came = batches.came
+  local size = came and redis.pcall('ZCARD', batches.at)
   if type(size) ~= 'number' then return end
-  local surplus, gone = size - MOST_BATCHES, nil
+  batches.came = nil
+  local limit = came + (batches.mayForget or MOST_FORGOTTEN)
+  local surplus, gone = size - MOST_BATCHES, {}
   if surplus > 0 then
-    gone = redis.call('ZRANGE', batches.at, 0, math.min(surplus, MOST_FORGOTTEN) - 1)
-  else
-    gone = redis.call('ZRANGEBYSCORE', batches.at, '-inf', '(' .. string.format('%.0f', batches.now - BATCH_MS), 'LIMIT', 0, MOST_FORGOTTEN)
+    gone = redis.call('ZRANGE', batches.at, 0, math.min(surplus, limit) - 1)
+  elseif limit > 0 then
+    gone = redis.call('ZRANGEBYSCORE', batches.at, '-inf', '(' .. string.format('%.0f', batches.now - BATCH_MS), 'LIMIT', 0, limit)
   end
+  batches.mayForget = limit - #gone
   for _, name in ipairs(gone) do
     local batch = #name <= LONGEST_BATCH and readBatch(batches, name)
     if batch and batch.state == 'f' then redis.call('HDEL', batches.key, 'b' .. name) end
@@ -69,7 +73,15 @@ local function forgetBatches(batches)
   end
 end
 
--- Writes the counts of a batch. One that is closed and has no message any more finishes: its last message is added, and those who wait are called.
+-- Before none that has finished earlier, also where the clock was set back: else it would be the first to be forgotten.
+local function noteFinished(batches, name)
+  local newest = redis.pcall('ZRANGE', batches.at, -1, -1, 'WITHSCORES')
+  if newest.err then return end
+  redis.call('ZADD', batches.at, string.format('%.0f', math.max(batches.now, tonumber(newest[2]) or 0)), name)
+  batches.came = (batches.came or 0) + 1
+end
+
+-- Writes the counts of a batch; `forgetBatches` has to come after it. One that is closed and has no message any more finishes: its last message is added, and those who wait are called.
 -- Where a key of another type prevents the last message, it is kept, and the batch stays closed until it is closed once more.
 local function putBatch(batches, name, batch)
   local isOver = batch.state == 'c' and batch.pending == 0 and not addLast(batches, name)
@@ -77,8 +89,7 @@ local function putBatch(batches, name, batch)
   redis.call('HSET', batches.key, 'b' .. name, countsOf(batch))
   if not isOver then return end
   redis.call('HDEL', batches.key, 'l' .. name)
-  redis.pcall('ZADD', batches.at, batch.finished, name)
-  forgetBatches(batches)
+  noteFinished(batches, name)
   publishLines(batches.messages, ':batch-ends:', {name})
 end
 
@@ -127,4 +138,5 @@ local function leaveBatches(batches, ids, how)
       putBatch(batches, name, batch)
     end
   end
+  forgetBatches(batches)
 end
