@@ -693,6 +693,38 @@ describe('the HTTP API', function () {
       })
     }
 
+    it('hide answers of endpoints from when their key may not see them any more', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, {})
+      const key = server.addKey(['consume', 'read'], [topic], true)
+      await eventually(async () => expect((await ask('GET', '/v1/topics', undefined, { key })).status).to.equal(200))
+      const end = new AbortController()
+      const client = createClient({ url: redisUrl() })
+      try {
+        const events = eventsOf(await watch(`topic=${topic}`, { authorization: `Bearer ${key}` }, end.signal))
+        const queue = client.getReliableQueue(topic, { codec: codecs.bytes() })
+        // as it is of a webhook
+        const error = Object.assign(new Error('500 an answer'), { name: 'Webhook' })
+        let last: unknown
+        void (async () => {
+          for await (const { data } of events) last = data['error'] ?? last
+        })().catch(() => undefined)
+        const see = (expected: string) =>
+          eventually(async () => {
+            await push({})
+            const messages = await queue.pollMany({ count: 10 })
+            await queue.negativeAcknowledge(messages, { delay: 600_000, error })
+            expect(last).to.equal(expected)
+          })
+        await see('Webhook: 500 an answer')
+        const lines = readFileSync(server.keysPath, 'utf8')
+        writeFileSync(server.keysPath, lines.replace(` consume,read ${topic}`, ` read ${topic}`))
+        await see('Webhook: 500')
+      } finally {
+        end.abort()
+        await client.shutdown()
+      }
+    })
+
     it('end with the session of the page that asked for them', async () => {
       await ask('PUT', `/v1/topics/${topic}`, {})
       const signedIn = await ask('POST', '/ui/session', { key: server.key }, { key: '-' })

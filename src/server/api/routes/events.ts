@@ -69,14 +69,18 @@ export function eventRoutes(
       raw.once('close', () => waiting.abort())
       if (request.raw.socket.destroyed) waiting.abort() // the client hung up while its topics were opened
       const beat = setInterval(() => raw.write(':\n\n'), BEAT_MS)
+      let key = request.apiKey
       let isLooking = false
       const look = setInterval(() => {
         if (isLooking) return
         isLooking = true
         keyOf(request, keys, sessions)
-          .then((key) => {
+          .then((now) => {
+            if (now?.scopes.has('read') && names.every((name) => covers(now, name))) {
+              key = now // it may see less than before
+              return
+            }
             // it was removed, its session has ended, or it may do less than before
-            if (key?.scopes.has('read') && names.every((name) => covers(key, name))) return
             waiting.abort()
             if (raw.writableNeedDrain) raw.destroy() // its client does not read what there is
           })
@@ -88,7 +92,7 @@ export function eventRoutes(
       try {
         await watchTopics(watched, {
           from: (topic, shard) => positions.get(`${topic}/${shard}`),
-          sink: (event) => send(raw, event, positions, isBlind(request.apiKey)),
+          sink: (event) => send(raw, event, positions, isBlind(key)),
           signal: waiting.signal,
           onError: (error) => request.log.warn(error, 'the events of a topic cannot be read; they are tried again'),
         })
