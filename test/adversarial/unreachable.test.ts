@@ -50,10 +50,10 @@ describe('servers that cannot be reached', function () {
   it('every method of every public object is known to wait, or not to', async () => {
     const client = createClient({ host: '127.0.0.1', port: 1, ...TUNING })
     client.on('error', () => {})
-    const { queue, deque, delayed, sharded, reliable, shardedReliable, worker } = objectsOf(client, 'names')
+    const { queue, deque, delayed, sharded, reliable, batch, shardedReliable, worker } = objectsOf(client, 'names')
     const known = new Set([...Object.keys(WAITING).map((name) => name.split(',')[0] ?? ''), ...ENDING])
     const unknown: string[] = []
-    for (const object of [queue, deque, delayed, sharded, reliable, shardedReliable, worker, client]) {
+    for (const object of [queue, deque, delayed, sharded, reliable, batch, shardedReliable, worker, client]) {
       for (const name of methodsOf(object)) {
         const own = [`${object.constructor.name}.${name}`, `BlockingQueue.${name}`]
         if (!own.some((each) => known.has(each)) && !OTHERS.has(name)) unknown.push(own[0] ?? '')

@@ -3,6 +3,7 @@ import {
   type BlockingDeque,
   type BlockingQueue,
   type DelayedQueue,
+  type MessageBatch,
   type RedelayedClient,
   type ReliableQueue,
   type ShardedDelayedQueue,
@@ -19,6 +20,7 @@ export interface Objects {
   readonly delayed: DelayedQueue<string>
   readonly sharded: ShardedDelayedQueue<string>
   readonly reliable: ReliableQueue<string>
+  readonly batch: MessageBatch<string>
   readonly shardedReliable: ShardedReliableQueue<string>
   readonly worker: Worker
 }
@@ -36,6 +38,7 @@ export function objectsOf(client: RedelayedClient, name: string): Objects {
     delayed: client.getDelayedQueue(deque),
     sharded: client.getShardedDelayedQueue<string>(`${name}:sharded`, { codec, shards: SHARDS }),
     reliable,
+    batch: reliable.batch('import'),
     shardedReliable: client.getShardedReliableQueue<string>(`${name}:sharded`, { codec, shards: SHARDS }),
     worker,
   }
@@ -155,6 +158,12 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   'ReliableQueue.getCompleted': plain.calling(({ reliable }) => reliable.getCompleted('x')),
   'ReliableQueue.changes': signalled.calling(({ reliable }, ends) => reliable.changes(signalOf(ends)).next()),
 
+  'MessageBatch.waitUntilFinished': both.calling(({ batch }, ends) =>
+    batch.waitUntilFinished({ timeout: ends.timeout ?? Infinity, ...signalOf(ends) }),
+  ),
+  'MessageBatch.counts': plain.calling(({ batch }) => batch.counts()),
+  'MessageBatch.close': plain.calling(({ batch }) => batch.close()),
+
   'ShardedReliableQueue.poll': both.calling(({ shardedReliable }, ends) =>
     shardedReliable.poll({ timeout: time(ends), ...signalOf(ends) }),
   ),
@@ -208,7 +217,7 @@ export const OTHERS: ReadonlySet<string> = new Set(
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
   restoreMany getAllRaw listAllRaw now shardsOf acknowledgeChanges readChanges releaseChanges
   removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf health
-  complete resultOf getCompleted listCompleted pauseGroup resumeGroup pausedGroups countsOfGroup listGroups`.split(
+  complete resultOf getCompleted listCompleted pauseGroup resumeGroup pausedGroups countsOfGroup listGroups batch`.split(
     /\s+/,
   ),
 )

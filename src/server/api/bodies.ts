@@ -123,6 +123,10 @@ export class Bodies {
           done(null, chunk)
         } catch (thrown) {
           payload.unpipe(counted)
+          // at once: else those that come meanwhile are refused, too, and all of them try again together
+          this.#bytes -= own.bytes
+          own.bytes = 0
+          own.isAnswered = true
           if (!reply.sent) void reply.header('Connection', 'close')
           done(thrown as Error)
         }

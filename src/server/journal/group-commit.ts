@@ -43,9 +43,10 @@ export class GroupCommit<J> {
   }
 
   async #run(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const left = this.#lingerMs - (performance.now() - this.#since)
-      if (left > 0 && this.#waiting.length < this.#most) await pause(left)
+    for (let isFirst = true; this.#waiting.length > 0; isFirst = false) {
+      const left = Math.max(0, this.#lingerMs - (performance.now() - this.#since))
+      // the first one waits also for those of its own turn of the event loop
+      if ((left > 0 || isFirst) && this.#waiting.length < this.#most) await pause(left)
       await this.#flush(this.#waiting.splice(0, this.#most)) // what is left then is as old, and goes at once
     }
     this.#running = undefined

@@ -148,8 +148,8 @@ describe('what is due when', function () {
     })
 
     it('ends in the middle of a topic when the time is over', async () => {
-      const long = scripts(() => new Promise((resolve) => setTimeout(resolve, 100)))
-      const agenda = await new AgendaReader(long, topics, 50).read(['topic 0'], hour)
+      const long = scripts(() => new Promise((resolve) => setTimeout(resolve, 1_100)))
+      const agenda = await new AgendaReader(long, topics, 1_000).read(['topic 0'], hour)
       expect({ exact: agenda.exact, sent }).to.deep.equal({ exact: false, sent: 1 })
     })
 

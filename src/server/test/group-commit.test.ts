@@ -29,6 +29,14 @@ describe('a group commit', () => {
     await Promise.all(ended)
   })
 
+  it('has those of one turn of the event loop also where nothing is waited for', async () => {
+    const { all, groups, goOn } = commits(0)
+    const ended = [all.submit('a'), all.submit('b')]
+    await eventually(() => expect(groups).to.deep.equal([['a', 'b']]))
+    goOn[0]?.()
+    await Promise.all(ended)
+  })
+
   it('lets those that came while another one was under way wait no longer', async () => {
     const { all, groups, goOn } = commits()
     const ended = [all.submit('a')]

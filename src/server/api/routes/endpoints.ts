@@ -66,11 +66,15 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       const before = new Map<string, string | null>()
       for (const name of names) before.set(name, (await topics.get(name)).topic.settings.endpoint)
       const [id, record] = await endpoints.create(given)
+      const tried = new Map<string, string | null>()
       try {
-        for (const name of names) await topics.setEndpoint(name, id)
+        for (const [name, former] of before) {
+          tried.set(name, former)
+          await topics.setEndpoint(name, id)
+        }
       } catch (thrown) {
         // one was deleted meanwhile: of an endpoint whose secret is shown to no reader none may have anything
-        await takeBack(id, before, request.log)
+        await takeBack(id, tried, request.log)
         throw thrown
       } finally {
         void dispatcher.refresh()
